@@ -1,0 +1,6 @@
+"""`python -m ramherd`."""
+
+from ramherd.cli.main import main
+
+if __name__ == "__main__":
+    main()

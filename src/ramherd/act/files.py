@@ -1,0 +1,60 @@
+"""Small writes that must be whole or must not hide their error. Used by the keeper: os only."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+
+TYPE_CHECKING = False  # the keeper does without the 1 MB that `typing` costs
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def write_json(path: str, value: Any) -> None:
+    """Whole or not at all: a reader never sees half of it."""
+    fd = os.open(f"{path}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(fd, json.dumps(value).encode())
+    finally:
+        os.close(fd)
+    os.rename(f"{path}.new", path)
+
+
+def write_control(path: str, value: str) -> None:
+    """A cgroup or proc file. os.write, because open().write() hides EACCES until close."""
+    fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
+    try:
+        os.write(fd, value.encode())
+    finally:
+        os.close(fd)
+
+
+def try_control(path: str, value: str) -> bool:
+    """The same where a file that is gone, or not ours, is an ordinary answer."""
+    try:
+        write_control(path, value)
+    except OSError:
+        return False
+    return True
+
+
+def remove_dirs(paths: list[str], wait_s: float = 2.0) -> bool:
+    """cgroups stay busy for a moment after their last process is gone."""
+    deadline = time.monotonic() + wait_s
+    removed = [remove_dir(path, deadline) for path in paths]
+    return all(removed)
+
+
+def remove_dir(path: str, deadline: float) -> bool:
+    while True:
+        try:
+            os.rmdir(path)
+        except FileNotFoundError:
+            return True
+        except OSError:
+            if time.monotonic() >= deadline:
+                return False
+            time.sleep(0.005)
+        else:
+            return True

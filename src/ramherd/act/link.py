@@ -1,0 +1,75 @@
+"""The supervisor's end of the keeper: starting it, and lines of JSON over one socket.
+
+Requests are collected and sent by `flush`, after the store has them: what runs is on disk first.
+"""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from ramherd.act import keeper
+from ramherd.measure.procfs import read_proc
+from ramherd.model import ProcId
+
+
+class KeeperLink:
+    def __init__(self, grace_s: float, errors: Path) -> None:
+        self._inbox = b""
+        self._outbox: list[bytes] = []
+        self._fleet_dirs: list[str] = []
+        ours, theirs = socket.socketpair()
+        # -I -S: no site, no user paths; 2 MB less, and nothing of the user's environment runs.
+        command = [sys.executable, "-I", "-S", keeper.__file__, str(theirs.fileno()), str(grace_s)]
+        with theirs, open(errors, "ab", opener=private) as log:
+            self._process = subprocess.Popen(
+                command, pass_fds=[theirs.fileno()], start_new_session=True,
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            )  # fmt: skip
+        self._socket = ours
+
+    @property
+    def proc_id(self) -> ProcId:
+        proc = read_proc(self._process.pid)
+        return proc.id if proc is not None else ProcId(self._process.pid, 0)
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def ask(self, do: str, **values: Any) -> None:
+        self._outbox.append(json.dumps({"do": do, **values}).encode() + b"\n")
+
+    def flush(self) -> None:
+        """A keeper that is gone is noticed by `hear`, with what it still had to say."""
+        data, self._outbox = b"".join(self._outbox), []
+        try:
+            self._socket.sendall(data)
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+
+    def hear(self) -> list[dict[str, Any]] | None:
+        """What the keeper said since; None when it is gone."""
+        data = b""
+        try:
+            while chunk := self._socket.recv(1 << 16, socket.MSG_DONTWAIT):
+                data += chunk
+            if not data:
+                return None
+        except BlockingIOError:
+            pass
+        except ConnectionResetError:
+            return None
+        *lines, self._inbox = (self._inbox + data).split(b"\n")
+        return [json.loads(line) for line in lines]
+
+    def close(self) -> None:
+        """No run is left: the keeper ends when its socket does."""
+        self._socket.close()
+        self._process.wait()
+
+
+def private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

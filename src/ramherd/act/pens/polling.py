@@ -1,0 +1,207 @@
+"""Pens without rights: this process looks who belongs to a run, and signals.
+
+Weaker than cgroups, and said so: growth between two looks is not seen, and what escapes the
+tree with a cleaned environment is known only while the keeper lives. The keeper is a subreaper,
+so whatever loses its parent becomes the keeper's child and is attributed there, by what was
+seen of it before, by its environment tag, or by its session.
+"""
+
+import os
+import signal
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from ramherd.act.pens import SpawnPart
+from ramherd.measure.procfs import (
+    PROC,
+    Proc,
+    is_same,
+    read_anonymous_bytes,
+    read_environment_tag,
+    read_procs,
+)
+from ramherd.model import PenReading, ProcId
+
+TAG = "RAMHERD_RUN"
+
+
+class PollingFleet:
+    """Who belongs to which run, as of the last scan."""
+
+    kind = "polling"
+    kernel_limits = False
+
+    def __init__(self, proc: Path = PROC) -> None:
+        self._proc = proc
+        self._keeper: ProcId | None = None
+        self._keeper_lives = False
+        self._pens: dict[str, PollingPen] = {}
+        self._owner: dict[ProcId, str] = {}
+        self._strangers: set[ProcId] = set()
+        self._peak = 0
+
+    def note_keeper(self, keeper: ProcId) -> None:
+        self._keeper = keeper
+
+    def add(self, run: str, limit_bytes: int | None) -> "PollingPen":  # noqa: ARG002
+        pen = self._pens[run] = PollingPen(run, self)
+        return pen
+
+    def drop(self, run: str) -> None:
+        self._pens.pop(run, None)
+        self._owner = {proc: owner for proc, owner in self._owner.items() if owner != run}
+
+    def note(self, proc: ProcId, run: str) -> None:
+        self._owner[proc] = run
+
+    def scan(self) -> None:
+        """One look at all processes, for all pens."""
+        procs = {proc.id.pid: proc for proc in read_procs(self._proc)}
+        keeper = procs.get(self._keeper.pid) if self._keeper is not None else None
+        self._keeper_lives = keeper is not None and keeper.id == self._keeper and keeper.is_alive
+        owners: dict[int, str | None] = {}
+        for pid in procs:
+            self._find_owner(pid, procs, owners)
+        living = {procs[pid].id: run for pid, run in owners.items() if run is not None}
+        self._owner = {proc: run for proc, run in living.items() if run in self._pens}
+        self._strangers &= {proc.id for proc in procs.values()}
+        members: dict[str, list[Proc]] = {run: [] for run in self._pens}
+        for proc_id, run in self._owner.items():
+            if procs[proc_id.pid].is_alive:
+                members[run].append(procs[proc_id.pid])
+        for run, pen in self._pens.items():
+            pen.members = members[run]
+
+    def _find_owner(
+        self, pid: int, procs: dict[int, Proc], owners: dict[int, str | None]
+    ) -> str | None:
+        """Known already, or the parent's, or by its own marks; a long line of ancestors is
+        walked once.
+        """
+        line: list[int] = []
+        run: str | None = None
+        while pid in procs and pid not in owners:
+            line.append(pid)
+            run = self._owner.get(procs[pid].id) or self._marked(procs[pid])
+            if run is not None or self._is_top(procs[pid]):
+                break
+            pid = procs[pid].ppid
+        else:
+            run = owners.get(pid)
+        owners.update(dict.fromkeys(line, run))
+        return run
+
+    def _is_top(self, proc: Proc) -> bool:
+        return self._keeper_lives and self._keeper is not None and proc.ppid == self._keeper.pid
+
+    def _marked(self, proc: Proc) -> str | None:
+        """Our tag or session, asked of the keeper's own children, or of everybody once the
+        keeper is gone. Who was asked once is not asked again.
+        """
+        if proc.id in self._strangers:
+            return None
+        if self._keeper_lives and not self._is_top(proc):
+            return None
+        tag = read_environment_tag(proc.id.pid, TAG, self._proc)
+        run = tag if tag in self._pens else self._by_session(proc)
+        if run is None:
+            self._strangers.add(proc.id)
+        return run
+
+    def _by_session(self, proc: Proc) -> str | None:
+        firsts = {pen.first.pid: run for run, pen in self._pens.items() if pen.first is not None}
+        return firsts.get(proc.sid)
+
+    def read(self) -> PenReading:
+        readings = [pen.read() for pen in self._pens.values()]
+        used = sum(reading.used_bytes for reading in readings)
+        self._peak = max(self._peak, used)
+        return PenReading(used, self._peak, sum(reading.procs for reading in readings))
+
+    def set_limit(self, limit_bytes: int) -> None:
+        """Nobody holds it here but admission."""
+
+    def dirs(self) -> list[str]:
+        return []
+
+    def remove(self) -> bool:
+        return True
+
+    def record(self) -> dict[str, Any]:
+        return {"kind": self.kind}
+
+
+class PollingPen:
+    def __init__(self, run: str, fleet: PollingFleet, first: ProcId | None = None) -> None:
+        self._run = run
+        self._fleet = fleet
+        self._peak = 0
+        self.first = first
+        self.members: list[Proc] = []
+
+    def spawn_part(self) -> SpawnPart:
+        return {"join": [], "on_loss": {"thaw": [], "kill": []}, "dirs": []}
+
+    def note_start(self, first: ProcId) -> None:
+        self.first = first
+        self._fleet.note(first, self._run)
+
+    def read(self) -> PenReading:
+        used = sum(read_anonymous_bytes(proc.id.pid) for proc in self.members)
+        self._peak = max(self._peak, used)
+        alive = sum(is_same(proc.id) for proc in self.members)
+        return PenReading(used_bytes=used, peak_bytes=self._peak, procs=alive)
+
+    def signal(self, number: int) -> int:
+        self._fleet.scan()
+        return signal_procs((proc.id for proc in self.members), number)
+
+    def freeze(self) -> None:
+        """STOP until nobody new appears: a stopped process cannot fork."""
+        stopped: set[ProcId] = set()
+        while True:
+            self._fleet.scan()
+            fresh = {proc.id for proc in self.members} - stopped
+            if not fresh:
+                return
+            signal_procs(fresh, signal.SIGSTOP)
+            stopped |= fresh
+
+    def thaw(self) -> None:
+        self.signal(signal.SIGCONT)
+
+    def kill(self) -> None:
+        self.freeze()
+        signal_procs((proc.id for proc in self.members), signal.SIGKILL)
+
+    def residue_bytes(self) -> int:
+        return 0
+
+    def remove(self, wait_s: float = 2.0) -> bool:  # noqa: ARG002
+        self._fleet.drop(self._run)
+        return True
+
+    def record(self) -> dict[str, Any]:
+        first = self.first
+        return {
+            "kind": PollingFleet.kind,
+            "run": self._run,
+            "first": [first.pid, first.start_ticks] if first is not None else None,
+        }
+
+
+def signal_procs(procs: Iterable[ProcId], number: int) -> int:
+    """By pidfd, and only to those that are still who they were; how many got it."""
+    reached = 0
+    for proc in procs:
+        with suppress(OSError):
+            fd = os.pidfd_open(proc.pid)
+            try:
+                if is_same(proc):
+                    signal.pidfd_send_signal(fd, number)
+                    reached += 1
+            finally:
+                os.close(fd)
+    return reached

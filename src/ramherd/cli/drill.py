@@ -1,0 +1,69 @@
+"""`ramherd drill`: fake agents that really allocate, to see it work before trusting it."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from ramherd.cli.run import add_herd_options, herd_and_tell, make_policy
+from ramherd.errors import UsageError
+from ramherd.ids import new_id
+from ramherd.jobfile import Defaults, make_jobs
+from ramherd.sim import agent
+from ramherd.sim.profiles import Profile, scaled, synthetic
+from ramherd.units import MIB
+
+# A quarter of a real agent's memory, and a minute of it in a second.
+SIZE = 0.25
+TIME = 1 / 60
+# Beside its profile, a fake agent has an interpreter, a second one in its tool call, and pages
+# that the kernel charges in batches.
+OWN_BYTES = 24 * MIB
+TRICKS: tuple[tuple[str, ...], ...] = (
+    (),
+    ("--burst-in-child",),
+    ("--helper", "60"),
+    ("--flood", "1MiB"),
+    ("--burst-in-child", "--helper", "60"),
+)
+
+
+def add_verb(verbs: Any, common: argparse.ArgumentParser) -> None:
+    parser = verbs.add_parser("drill", parents=[common], help="try it with fake agents")
+    add = parser.add_argument
+    add("--agents", type=int, default=50, metavar="N", help="how many (50)")
+    add("--seed", type=int, default=1, metavar="N", help="other numbers, other agents (1)")
+    add_herd_options(parser)
+    parser.set_defaults(verb=drill, budget="2GiB")
+
+
+def drill(options: argparse.Namespace) -> int:
+    if options.agents < 1:
+        raise UsageError(f"--agents {options.agents} is below 1")
+    if options.command is not None:
+        raise UsageError("drill takes no command", hint="ramherd run -- CMD {}")
+    herd, policy = new_id(), make_policy(options)
+    tables = make_tables(options.seed, options.agents)
+    jobs = make_jobs(tables, "drill", herd, Defaults())
+    return herd_and_tell(herd, jobs, policy, options)
+
+
+def make_tables(seed: int, number: int) -> Iterator[dict[str, Any]]:
+    """Some call tools, some leave a process behind, some print much."""
+    for index, profile in enumerate(synthetic(seed, number)):
+        yield {
+            "name": f"agent-{index + 1:02}",
+            "command": [*agent_command(seed, index), *TRICKS[index % len(TRICKS)]],
+            "memory": peak_bytes(scaled(profile, SIZE, TIME)) + OWN_BYTES,
+        }
+
+
+def agent_command(seed: int, index: int) -> list[str]:
+    return [
+        sys.executable, "-I", "-S", agent.__file__,
+        "--synthetic", str(seed), "--index", str(index), "--size", str(SIZE), "--time", str(TIME),
+    ]  # fmt: skip
+
+
+def peak_bytes(profile: Profile) -> int:
+    return max(profile.bytes)

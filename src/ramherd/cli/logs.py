@@ -1,0 +1,91 @@
+"""`ramherd logs JOB`: what a job printed, while it runs or afterwards."""
+
+import argparse
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from ramherd.errors import UsageError
+from ramherd.jobkeys import nearest
+from ramherd.measure.output import read_layout, read_output
+from ramherd.model import JobState
+from ramherd.places import state_dir
+from ramherd.queue.store import Store
+from ramherd.units import format_size
+
+FOLLOW_EVERY_S = 0.2
+
+
+def add_verb(verbs: Any, common: argparse.ArgumentParser) -> None:
+    parser = verbs.add_parser("logs", parents=[common], help="what a job printed")
+    add = parser.add_argument
+    add("job", metavar="JOB", help="its name or id")
+    add("-f", "--follow", action="store_true", help="go on until the job has ended")
+    add("--herd", metavar="ID", help="the herd (the newest)")
+    add("--err", action="store_true", help="standard error instead of standard output")
+    parser.set_defaults(verb=logs)
+
+
+def logs(options: argparse.Namespace) -> int:
+    state = state_dir()
+    with closing(Store(state / "ramherd.db")) as store:
+        job = find_job(store, options.job, options.herd)
+        Printer(store, state / "runs", job, "err" if options.err else "out").print(
+            follow=options.follow
+        )
+    return 0
+
+
+def find_job(store: Store, name: str, herd: str | None) -> str:
+    herd = herd or store.newest_herd()
+    if herd is None:
+        raise UsageError("no herd has run yet", hint="ramherd drill makes one")
+    found = store.find_job(herd, name)
+    if found is None:
+        hint = nearest(name, store.job_names(herd, 1000)) if store.job_names(herd, 1) else ""
+        raise UsageError(f"no job {name!r} in herd {herd}", hint=hint)
+    return found[0]
+
+
+class Printer:
+    """Follows a job over its runs: a retried job goes on in another log."""
+
+    def __init__(self, store: Store, runs_dir: Path, job: str, stream: str) -> None:
+        self._store, self._runs_dir = store, runs_dir
+        self._job, self._stream = job, stream
+        self._run: str | None = None
+        self._at = 0
+
+    def print(self, *, follow: bool) -> None:
+        while True:
+            over = JobState(self._store.job_state(self._job)).is_final
+            self._print_new()
+            if over or not follow:
+                return
+            time.sleep(FOLLOW_EVERY_S)
+
+    def _print_new(self) -> None:
+        run = self._store.newest_run(self._job)
+        if run is None:
+            return
+        if run != self._run:
+            self._run, self._at = run, 0
+        self._at = print_from(self._runs_dir / run, self._stream, self._at)
+
+
+def print_from(run_dir: Path, stream: str, start: int) -> int:
+    """Everything from byte `start` on, with a line where something is missing; the new end."""
+    layout = read_layout(run_dir, stream)
+    out = sys.stdout.buffer
+    for piece in read_output(run_dir, stream, layout, start):
+        out.write(note(piece, "dropped here") if isinstance(piece, int) else piece)
+    if layout.lost:
+        out.write(note(layout.lost, "not kept: the disk was full"))
+    out.flush()
+    return layout.total
+
+
+def note(size: int, what: str) -> bytes:
+    return f"\n[ramherd: {format_size(size)} {what}]\n".encode()

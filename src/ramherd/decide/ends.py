@@ -1,0 +1,180 @@
+"""How runs end: when one is stopped, when it is over, and what it then counts as."""
+
+import errno
+
+from ramherd.model import (
+    Action,
+    Clear,
+    Exit,
+    Finish,
+    Kill,
+    Policy,
+    Reason,
+    RunEnd,
+    RunView,
+    Snapshot,
+    Stop,
+    Why,
+)
+
+SIGKILL = 9
+MACHINE_ERRORS = (errno.ENOMEM, errno.EAGAIN, errno.ENFILE, errno.EMFILE)
+
+
+def stop_interrupted(snapshot: Snapshot) -> list[Action]:
+    """A first signal ends every run with TERM and grace."""
+    if not snapshot.interrupts:
+        return []
+    reason = Reason(Why.INTERRUPTED, signals=snapshot.interrupts)
+    return [Stop(run.run, RunEnd.CANCELLED, reason) for run in snapshot.runs if is_live(run)]
+
+
+def stop_timed_out(snapshot: Snapshot) -> list[Action]:
+    """`timeout` ends the whole pen."""
+    return [
+        Stop(run.run, RunEnd.TIMEOUT, Reason(Why.TIMEOUT, limit_s=limit, ran_s=round(ran, 3)))
+        for run in snapshot.runs
+        if is_live(run) and (limit := run.job.timeout_s) is not None
+        if (ran := snapshot.at_s - run.started_s) >= limit
+    ]
+
+
+def stop_over_limit(snapshot: Snapshot) -> list[Action]:
+    """Where the kernel does not hold the limit (polling pens), looking at it has to do."""
+    return [
+        Stop(run.run, RunEnd.LIMIT_KILL, limit_reason(run, limit))
+        for run in snapshot.runs
+        if is_live(run) and not run.kernel_limits
+        if (limit := run.job.memory_limit_bytes) is not None and run.pen.used_bytes > limit
+    ]
+
+
+def stop_over_budget(snapshot: Snapshot, budget: int, policy: Policy) -> list[Action]:
+    """When the fleet is about to reach its hard limit the youngest run is put back in the
+    queue: the kernel would kill the largest, which is mostly the oldest. The oldest goes on.
+    """
+    live = sorted((run for run in snapshot.runs if is_live(run)), key=lambda run: run.started_s)
+    over = snapshot.fleet_used_bytes - budget - policy.fleet_mark_bytes
+    if over <= 0 or len(live) < 2 or any(is_leaving(run) for run in snapshot.runs):
+        return []
+    reason = Reason(Why.OVER_BUDGET, used_bytes=snapshot.fleet_used_bytes, budget_bytes=budget)
+    return [Stop(live[-1].run, RunEnd.PREEMPTED, reason)]
+
+
+def kill_overdue(snapshot: Snapshot, policy: Policy) -> list[Action]:
+    """After the grace, or a second signal, KILL."""
+    return [
+        Kill(run.run, Reason(Why.GRACE_OVER, grace_s=grace))
+        for run in snapshot.runs
+        if run.pen.procs and (told := told_to_end(run, policy)) is not None
+        for since, grace in [told]
+        if snapshot.at_s - since >= (0.0 if is_hurried(run, snapshot) else grace)
+    ]
+
+
+def told_to_end(run: RunView, policy: Policy) -> tuple[float, float] | None:
+    """Since when, and with what grace before KILL, a run is being ended."""
+    if run.killed_s is not None:
+        return run.killed_s, policy.kill_again_s
+    if run.stop is not None:
+        # Memory is at stake: what is over its limit grows on while it is asked politely.
+        urgent = run.stop.end in (RunEnd.LIMIT_KILL, RunEnd.PREEMPTED, RunEnd.LOST)
+        return run.stop.since_s, 0.0 if urgent else policy.grace_s
+    if run.clearing_s is not None:
+        return run.clearing_s, policy.leftover_grace_s
+    return None
+
+
+def is_hurried(run: RunView, snapshot: Snapshot) -> bool:
+    """A second signal means now."""
+    return snapshot.interrupts > 1 and run.killed_s is None
+
+
+def clear_leftovers(snapshot: Snapshot) -> list[Action]:
+    """What a run's first process left alive is ended with it."""
+    return [
+        Clear(run.run, Reason(Why.LEFTOVERS, processes=run.pen.procs))
+        for run in snapshot.runs
+        if run.exit is not None and run.pen.procs and run.clearing_s is None and run.stop is None
+    ]
+
+
+def finish_ended(snapshot: Snapshot) -> list[Action]:
+    """A run is over when its first process has ended, nothing lives in its pen, and all it
+    printed is on disk; or when it never began.
+    """
+    return [
+        Finish(run.run, *judge(run))
+        for run in snapshot.runs
+        if run.refused is not None
+        or (run.exit is not None and run.pen.procs == 0 and run.output_closed)
+    ]
+
+
+def judge(run: RunView) -> tuple[RunEnd, Reason]:
+    """What the run counts as. What we did to it comes first, then what the kernel did."""
+    if run.stop is not None:
+        return run.stop.end, run.stop.reason
+    if run.refused is not None:
+        return judge_refusal(*run.refused)
+    if run.exit is None:
+        return RunEnd.LOST, Reason(Why.KEEPER_LOST)
+    if run.exit.signal == SIGKILL and run.pen.kernel_kills:
+        return judge_kernel_kill(run)
+    return judge_exit(run, run.exit)
+
+
+def judge_exit(run: RunView, exit_: Exit) -> tuple[RunEnd, Reason]:
+    if run.heap_exhausted:
+        return RunEnd.HEAP_EXHAUSTED, Reason(Why.HEAP_EXHAUSTED, peak_bytes=run.pen.peak_bytes)
+    if exit_.signal is not None:
+        return RunEnd.FAILED, Reason(Why.SIGNALLED, signal=exit_.signal)
+    code = exit_.code or 0
+    return RunEnd.FAILED if code else RunEnd.DONE, Reason(Why.EXITED, code=code)
+
+
+def judge_refusal(number: int, what: str) -> tuple[RunEnd, Reason]:
+    """No memory or no descriptors for a start is the machine's failure, not the job's."""
+    end = RunEnd.LOST if number in MACHINE_ERRORS else RunEnd.FAILED
+    return end, Reason(Why.NOT_STARTED, errno=number, what=what)
+
+
+def judge_kernel_kill(run: RunView) -> tuple[RunEnd, Reason]:
+    """At its own `memory_limit` the run asked for it; anything else is the fleet's failure."""
+    limit = run.job.memory_limit_bytes
+    if limit is not None and run.pen.limit_hit:
+        return RunEnd.LIMIT_KILL, limit_reason(run, limit)
+    return RunEnd.OOM_KILL, Reason(Why.OOM_KILL, peak_bytes=run.pen.peak_bytes)
+
+
+def limit_reason(run: RunView, limit: int) -> Reason:
+    return Reason(Why.LIMIT_KILL, limit_bytes=limit, peak_bytes=run.pen.peak_bytes)
+
+
+def is_live(run: RunView) -> bool:
+    """Still at its work: neither ended nor told to."""
+    return run.exit is None and run.stop is None and run.refused is None
+
+
+def is_leaving(run: RunView) -> bool:
+    """Told to make room, and still holding it."""
+    return run.stop is not None and run.stop.end is RunEnd.PREEMPTED and run.pen.procs > 0
+
+
+def next_deadline_s(snapshot: Snapshot, policy: Policy) -> float:
+    """When something is to be decided even if nothing happens until then."""
+    times = [
+        since + grace
+        for run in snapshot.runs
+        if run.pen.procs and (told := told_to_end(run, policy)) is not None
+        for since, grace in [told]
+    ]
+    times += [
+        run.started_s + run.job.timeout_s
+        for run in snapshot.runs
+        if is_live(run) and run.job.timeout_s is not None
+    ]
+    times += [
+        status.not_before_s for status in snapshot.queue if status.not_before_s > snapshot.at_s
+    ]
+    return min(times, default=float("inf"))

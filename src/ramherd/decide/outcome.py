@@ -1,0 +1,62 @@
+"""What becomes of a job when a run of it ends, and of the jobs that waited for it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from ramherd.model import JobState, JobStatus, Policy, Reason, RunEnd, Settle, Why
+
+# Ends that are the job's own doing: they use up `retries`.
+OWN_FAILURES = (RunEnd.FAILED, RunEnd.TIMEOUT, RunEnd.LIMIT_KILL, RunEnd.HEAP_EXHAUSTED)
+
+
+def after_run(
+    status: JobStatus, end: RunEnd, reason: Reason, *, at_s: float, policy: Policy
+) -> JobStatus:
+    """The job's next standing. Losing a run through no fault of its own costs no retry."""
+    if end is RunEnd.DONE:
+        return replace(status, state=JobState.DONE, reason=reason)
+    if end is RunEnd.CANCELLED:
+        return replace(status, state=JobState.CANCELLED, reason=reason)
+    if end in OWN_FAILURES:
+        return after_failure(status, reason, at_s=at_s, policy=policy)
+    if end is RunEnd.PREEMPTED:
+        return replace(status, state=JobState.QUEUED, reason=reason)
+    lost = status.lost + 1
+    state = JobState.QUEUED if lost < policy.max_lost else JobState.FAILED
+    return replace(status, state=state, reason=reason, lost=lost)
+
+
+def after_failure(status: JobStatus, reason: Reason, *, at_s: float, policy: Policy) -> JobStatus:
+    failures = status.failures + 1
+    if failures > status.job.retries:
+        return replace(status, state=JobState.FAILED, reason=reason, failures=failures)
+    delay = min(policy.retry_first_s * 2 ** (failures - 1), policy.retry_max_s)
+    again = Reason(
+        Why.RETRY,
+        after=reason.why.value,
+        failures=failures,
+        retries=status.job.retries,
+        delay_s=delay,
+    )
+    return replace(
+        status, state=JobState.QUEUED, reason=again, failures=failures, not_before_s=at_s + delay
+    )
+
+
+def settle_dependants(
+    ended: JobStatus, dependants: Sequence[JobStatus], states: Mapping[str, JobState]
+) -> Iterator[Settle]:
+    """Jobs that named `ended` in their `after`: queued when the last one is done, cancelled
+    as soon as one did not work out. `states` is by name.
+    """
+    for status in dependants:
+        if status.state is not JobState.WAITING:
+            continue
+        if ended.state is not JobState.DONE:
+            reason = Reason(
+                Why.DEPENDENCY_FAILED, dependency=ended.job.name, state=ended.state.value
+            )
+            yield Settle(status.job.id, JobState.CANCELLED, reason)
+        elif all(states[name] is JobState.DONE for name in status.job.after):
+            reason = Reason(Why.DEPENDENCY_DONE, dependency=ended.job.name)
+            yield Settle(status.job.id, JobState.QUEUED, reason)

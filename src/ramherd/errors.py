@@ -1,0 +1,35 @@
+"""What a user is told when something cannot be done: one line, and a hint that works."""
+
+
+class RamherdError(Exception):
+    """Base of all errors that are shown without a traceback."""
+
+    exit_code = 1
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class UsageError(RamherdError):
+    """The request itself is wrong: nothing was started."""
+
+    exit_code = 2
+
+
+class NoRoom(RamherdError):
+    """This machine cannot, now: no memory for even one run."""
+
+    exit_code = 3
+
+
+class NoPen(RamherdError):
+    """This machine cannot hold runs in the way that was asked for."""
+
+    exit_code = 3
+
+
+class StoreError(RamherdError):
+    """The store or a state directory cannot be used."""
+
+    exit_code = 3

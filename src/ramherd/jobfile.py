@@ -1,0 +1,210 @@
+"""Jobs from files and lines: TOML, JSONL, or one command for each line of standard input.
+
+All that can be wrong is found here, before anything starts, and said in one line that names
+the file, the job and the key.
+"""
+
+import json
+import os
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ramherd.errors import UsageError
+from ramherd.ids import new_id
+from ramherd.jobkeys import (
+    Reader,
+    as_command,
+    as_count,
+    as_directory,
+    as_environment,
+    as_integer,
+    as_name,
+    as_names,
+    as_text,
+    nearest,
+)
+from ramherd.model import Job
+from ramherd.units import MIB, format_size, parse_duration, parse_size
+
+DEFAULT_MEMORY_BYTES = 512 * MIB
+
+
+@dataclass(frozen=True, slots=True)
+class Defaults:
+    """What jobs that do not say otherwise get."""
+
+    memory_bytes: int | None = None
+    memory_limit_bytes: int | None = None
+    timeout_s: float | None = None
+    retries: int = 0
+
+
+def read_job_file(path: str, herd: str, defaults: Defaults, stdin: bytes | None) -> list[Job]:
+    """`-` is standard input. `.jsonl` and what starts with `{` is JSONL, the rest TOML."""
+    where = "standard input" if path == "-" else path
+    text = decode(stdin or b"" if path == "-" else read_bytes(path), where)
+    lines = path.endswith((".jsonl", ".ndjson")) or text.lstrip().startswith("{")
+    tables = parse_jsonl(text, where) if lines else parse_toml(text, where)
+    return make_jobs(tables, where, herd, defaults)
+
+
+def jobs_from_lines(argv: Sequence[str], data: bytes, herd: str, defaults: Defaults) -> list[Job]:
+    """One job for each line that is not blank; `{}` is replaced, or the line comes last."""
+    lines = [line for line in decode(data, "standard input").splitlines() if line.strip()]
+    whole = any("{}" in word for word in argv)
+    tables = [
+        {
+            "name": line_name(number, line),
+            "command": [w.replace("{}", line) for w in argv] if whole else [*argv, line],
+        }
+        for number, line in enumerate(lines, 1)
+    ]
+    return make_jobs(tables, "standard input", herd, defaults)
+
+
+def line_name(number: int, line: str) -> str:
+    """Short, unique, and still telling: `3-fix-the-lint-errors`."""
+    words = "".join(c if c.isalnum() or c in "._" else " " for c in line).split()
+    return "-".join([str(number), *words])[:40].rstrip("-")
+
+
+def read_bytes(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes()
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+
+
+def decode(data: bytes, where: str) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        byte, at = data[error.start], error.start
+        raise UsageError(
+            f"{where} is not UTF-8: byte 0x{byte:02x} at offset {at}",
+            hint="save it as UTF-8",
+        ) from None
+
+
+def parse_toml(text: str, where: str) -> list[Any]:
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{where} is not TOML: {error}") from None
+    for key in document:
+        if key != "job":
+            raise UsageError(f"{where} has an unknown key {key!r}", hint="jobs are [[job]] tables")
+    tables = document.get("job", [])
+    if not isinstance(tables, list):
+        raise UsageError(f"{where}: 'job' is not a list of tables", hint="write [[job]]")
+    return tables
+
+
+def parse_jsonl(text: str, where: str) -> list[Any]:
+    tables = []
+    # Not splitlines(): a JSON string may hold U+2028, which that would split at.
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip():
+            try:
+                tables.append(json.loads(line))
+            except (json.JSONDecodeError, RecursionError) as error:
+                raise UsageError(f"{where}, line {number} is not JSON: {error}") from None
+    return tables
+
+
+def make_jobs(tables: Iterable[Any], where: str, herd: str, defaults: Defaults) -> list[Job]:
+    jobs = [
+        make_job(table, f"{where}: job {number}", number, herd, defaults)
+        for number, table in enumerate(tables, 1)
+    ]
+    if not jobs:
+        raise UsageError(f"no jobs in {where}", hint="see `ramherd run --help` for the formats")
+    check_names(jobs, where)
+    check_after(jobs, where)
+    return jobs
+
+
+def make_job(table: Any, where: str, number: int, herd: str, defaults: Defaults) -> Job:
+    if not isinstance(table, dict):
+        raise UsageError(f"{where} is not an object with keys")
+    reader = Reader(table, where)
+    name = reader.get("name", as_name, f"job-{number}")
+    reader.where = f"{where} ({name})"
+    reader.check_keys()
+    cwd = reader.get("cwd", as_directory, os.getcwd())
+    env: dict[str, str] = reader.get("env", as_environment, {})
+    limit = reader.get("memory_limit", parse_size, defaults.memory_limit_bytes)
+    memory = reader.get("memory", parse_size, defaults.memory_bytes)
+    if limit is not None and memory is not None and memory > limit:
+        raise UsageError(
+            f"{reader.where}: memory {format_size(memory)} is above "
+            f"memory_limit {format_size(limit)}"
+        )
+    return Job(
+        id=new_id(),
+        herd=herd,
+        name=name,
+        seq=number,
+        argv=reader.need("command", lambda value: as_command(value, cwd, env)),
+        cwd=cwd,
+        env=env,
+        stdin=reader.get("stdin", as_text, None),
+        priority=reader.get("priority", as_integer, 0),
+        after=reader.get("after", as_names, ()),
+        label=reader.get("label", as_text, ""),
+        memory_bytes=memory or min(DEFAULT_MEMORY_BYTES, limit or DEFAULT_MEMORY_BYTES),
+        memory_limit_bytes=limit,
+        timeout_s=reader.get("timeout", parse_duration, defaults.timeout_s),
+        retries=reader.get("retries", as_count, defaults.retries),
+    )
+
+
+def check_names(jobs: Sequence[Job], where: str) -> None:
+    seen: dict[str, int] = {}
+    for job in jobs:
+        if job.name in seen:
+            raise UsageError(
+                f"{where}: jobs {seen[job.name]} and {job.seq} are both named {job.name!r}",
+                hint="job names are unique in a file",
+            )
+        seen[job.name] = job.seq
+
+
+def check_after(jobs: Sequence[Job], where: str) -> None:
+    """Every name in `after` exists, and nobody waits for itself, by however many others."""
+    by_name = {job.name: job for job in jobs}
+    for job in jobs:
+        for name in job.after:
+            if name not in by_name:
+                raise UsageError(
+                    f"{where}: job {job.seq} ({job.name}), key 'after': no job is named {name!r}",
+                    hint=nearest(name, by_name),
+                )
+    if cycle := find_cycle({job.name: job.after for job in jobs}):
+        raise UsageError(f"{where}, key 'after': a circle of jobs: {' -> '.join(cycle)}")
+
+
+def find_cycle(after: Mapping[str, Sequence[str]]) -> list[str]:
+    """Take away, again and again, who waits for nobody; who is left goes round in circles."""
+    waits_for = {name: set(names) for name, names in after.items()}
+    free = [name for name, names in waits_for.items() if not names]
+    followers: dict[str, list[str]] = {}
+    for name, names in waits_for.items():
+        for other in names:
+            followers.setdefault(other, []).append(name)
+    while free:
+        done = free.pop()
+        del waits_for[done]
+        for name in followers.get(done, ()):
+            waits_for[name].discard(done)
+            if not waits_for[name]:
+                free.append(name)
+    if not waits_for:
+        return []
+    path = [next(iter(waits_for))]
+    while path.count(path[-1]) < 2:
+        path.append(next(name for name in waits_for[path[-1]] if name in waits_for))
+    return path[path.index(path[-1]) :]

@@ -1,0 +1,130 @@
+"""The keys of a job and what each takes. A wrong value is an error that says what is right."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from ramherd.errors import RamherdError, UsageError
+
+T = TypeVar("T")
+
+KEYS = (
+    "name", "command", "cwd", "env", "stdin", "priority", "after", "label",
+    "memory", "memory_limit", "timeout", "retries",
+)  # fmt: skip
+KEYS_TO_COME = (
+    "agent", "profile", "prompt", "resume_command", "model", "mcp", "reuse", "worktree",
+    "workspace", "max_cost_usd", "container",
+)  # fmt: skip
+SHELL = "/bin/sh"
+NAME_LENGTH = 100
+
+
+class Reader:
+    """One job's keys, each error with its place."""
+
+    def __init__(self, table: Mapping[str, Any], where: str) -> None:
+        self.table = table
+        self.where = where
+
+    def get(self, key: str, parse: Callable[[Any], T], default: T) -> T:
+        return self.need(key, parse) if key in self.table else default
+
+    def need(self, key: str, parse: Callable[[Any], T]) -> T:
+        if key not in self.table:
+            hint = f'add {key} = ["program", "argument"]'
+            raise UsageError(f"{self.where} has no {key!r}", hint=hint)
+        try:
+            return parse(self.table[key])
+        except RamherdError as error:
+            raise UsageError(f"{self.where}, key {key!r}: {error}", hint=error.hint) from None
+
+    def check_keys(self) -> None:
+        for key in self.table:
+            if key in KEYS_TO_COME:
+                raise UsageError(f"{self.where}: the feature of key {key!r} is not built yet")
+            if key not in KEYS:
+                hint = nearest(key, KEYS)
+                raise UsageError(f"{self.where} has an unknown key {key!r}", hint=hint)
+
+
+def nearest(word: str, words: Iterable[str]) -> str:
+    import difflib  # noqa: PLC0415 - only once something is wrong: imports are a cost
+
+    known = list(words)
+    close = difflib.get_close_matches(word, known, 1)
+    if close:
+        return f"did you mean {close[0]!r}?"
+    return f"known are: {', '.join(known[:20])}"
+
+
+def as_text(value: Any) -> str:
+    if not isinstance(value, str) or "\0" in value:
+        raise UsageError("is not a text without NUL")
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise UsageError("holds half a surrogate pair, which no program can be given") from None
+    return value
+
+
+def as_name(value: Any) -> str:
+    name = as_text(value)
+    if not name or len(name) > NAME_LENGTH or not name.isprintable():
+        raise UsageError(f"is not 1 to {NAME_LENGTH} printable characters")
+    return name
+
+
+def as_integer(value: Any) -> int:
+    # SQLite keeps 64 bits.
+    if not isinstance(value, int) or isinstance(value, bool) or abs(value) >= 1 << 63:
+        raise UsageError(f"{value!r} is not a whole number")
+    return value
+
+
+def as_count(value: Any) -> int:
+    if as_integer(value) < 0:
+        raise UsageError(f"{value} is below zero")
+    return int(value)
+
+
+def as_names(value: Any) -> tuple[str, ...]:
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list):
+        raise UsageError("is not a list of job names")
+    return tuple(dict.fromkeys(as_name(name) for name in names))
+
+
+def as_environment(value: Any) -> dict[str, str]:
+    if not isinstance(value, dict):
+        raise UsageError("is not a table of texts")
+    for name, text in value.items():
+        if not name or "=" in name or "\0" in name:
+            raise UsageError(f"{name!r} cannot be the name of a variable")
+        if not isinstance(text, str) or "\0" in text:
+            raise UsageError(f"{name} is not a text", hint=f'write {name} = "..."')
+    return value
+
+
+def as_directory(value: Any) -> str:
+    path = os.path.abspath(os.path.expanduser(as_text(value)))
+    if not os.path.isdir(path):
+        raise UsageError(f"{path} is not a directory")
+    return path
+
+
+def as_command(value: Any, cwd: str, env: Mapping[str, str]) -> tuple[str, ...]:
+    """An argv list, or a string for the shell. The program has to be there."""
+    if isinstance(value, str) and value.strip():
+        return SHELL, "-c", as_text(value)
+    if not isinstance(value, list) or not value or value[0] == "":
+        raise UsageError("is neither a list of words nor a line for the shell")
+    argv = tuple(as_text(word) for word in value)
+    path = env.get("PATH", os.environ.get("PATH", os.defpath))
+    program = os.path.join(cwd, argv[0]) if "/" in argv[0] else argv[0]
+    if shutil.which(program, path=path) is None:
+        there = os.path.exists(program) and "/" in argv[0]
+        problem = "is not executable" if there else "is not found"
+        raise UsageError(f"{argv[0]} {problem}", hint=f"chmod +x {program}" if there else "")
+    return argv

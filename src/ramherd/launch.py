@@ -1,0 +1,144 @@
+"""One herd from its jobs to its summary: everything a supervisor needs, and gone after it."""
+
+import os
+import resource
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ramherd.act.executor import Executor
+from ramherd.act.link import KeeperLink
+from ramherd.act.pens.choose import make_fleet
+from ramherd.act.recover import recover
+from ramherd.act.signals import catching_signals
+from ramherd.decide.budget import largest_budget_bytes
+from ramherd.measure.cgroups import Trees, read_trees
+from ramherd.measure.machine import read_machine
+from ramherd.measure.procfs import read_peak_rss_bytes
+from ramherd.model import Job, JobState, JobStatus, Policy, Reason, Why
+from ramherd.places import runtime_dir, state_dir
+from ramherd.queue.owner import OwnerLock
+from ramherd.queue.roster import Roster
+from ramherd.queue.store import Store
+from ramherd.supervisor import Show, Supervisor
+from ramherd.tally import JobTally, Tally
+from ramherd.units import MIB
+
+OK, FAILED, NO_ROOM, INTERRUPTED = 0, 1, 3, 130
+# The kernel takes a moment to give back what the last runs held: waited for so long at most,
+# and no longer than until it is within this of what was there before.
+SETTLE_S = 1.0
+SETTLE_BYTES = 16 * MIB
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    exit_code: int
+    summary: dict[str, Any]
+    missing_bytes: int
+
+
+def run_herd(herd: str, jobs: Sequence[Job], policy: Policy, pen: str, show: Show) -> Outcome:
+    """Runs all jobs; nothing of them is left when this returns or raises."""
+    raise_file_limit()
+    state, runtime, trees = state_dir(), runtime_dir(), read_trees()
+    roster = Roster(first_standing(job) for job in jobs)
+    tally = Tally({status.job.id: JobTally(status.reason) for status in roster})
+    with closing(Store(state / "ramherd.db")) as store, closing(OwnerLock(runtime)) as lock:
+        recover(store, runtime, state / "runs")
+        store.add_herd(herd, lock.owner, roster)
+        with (
+            catching_signals() as signals,
+            penned(
+                herd,
+                lock.owner.id,
+                pen,
+                trees=trees,
+                policy=policy,
+                store=store,
+                state=state,
+                tally=tally,
+            ) as executor,
+        ):
+            supervisor = Supervisor(
+                herd, roster, store, executor, trees, policy, show, signals, tally
+            )
+            supervisor.run()
+            costs = measure_costs(executor)
+        tally.available_after = wait_for_memory(trees, tally.available_before)
+        summary = {
+            **tally.as_json(herd, roster),
+            "budget_bytes": largest_budget_bytes(supervisor.machine, policy),
+            "pen": executor.fleet.kind,
+            "supervisor": costs,
+        }
+        store.end_herd(herd, summary)
+    return Outcome(choose_exit_code(signals.count, tally, summary), summary, tally.missing_bytes)
+
+
+@contextmanager
+def penned(
+    herd: str, owner: str, pen: str, *,
+    trees: Trees, policy: Policy, store: Store, state: Path, tally: Tally,
+) -> Iterator[Executor]:  # fmt: skip
+    """Pens and a keeper, on record before they hold anything, and all gone afterwards."""
+    fleet, why_weaker = make_fleet(pen, trees, owner)
+    if why_weaker:
+        print(f"ramherd: limits are polled, not enforced: {why_weaker}", file=sys.stderr)
+    store.add_pen(owner, herd, "", fleet.record())
+    store.commit()
+    executor = Executor(
+        fleet, lambda: KeeperLink(policy.grace_s, state / "keeper.err"), state / "runs"
+    )
+    try:
+        yield executor
+    finally:
+        for swept in executor.shut_down():
+            tally.residue_bytes += swept.residue_bytes
+            if swept.removed:
+                store.drop_pen(swept.run)
+        store.drop_pen(owner)
+
+
+def first_standing(job: Job) -> JobStatus:
+    state = JobState.WAITING if job.after else JobState.QUEUED
+    return JobStatus(job, state, Reason(Why.SUBMITTED))
+
+
+def measure_costs(executor: Executor) -> dict[str, Any]:
+    times = os.times()
+    return {
+        "rss_peak_bytes": read_peak_rss_bytes(os.getpid()),
+        "cpu_s": round(times.user + times.system, 3),
+        "keeper_rss_peak_bytes": read_peak_rss_bytes(executor.link.proc_id.pid),
+    }
+
+
+def wait_for_memory(trees: Trees, before_bytes: int) -> int:
+    """What the machine has available once it has settled."""
+    deadline = time.monotonic() + SETTLE_S
+    while True:
+        available = read_machine(trees).available_bytes
+        if available >= before_bytes - SETTLE_BYTES or time.monotonic() >= deadline:
+            return available
+        time.sleep(0.05)
+
+
+def choose_exit_code(interrupts: int, tally: Tally, summary: dict[str, Any]) -> int:
+    if interrupts:
+        return INTERRUPTED
+    if summary["done"] == summary["jobs"]:
+        return OK
+    # Not one could be started: it is the machine that cannot, not the jobs that failed.
+    nothing_ran = all(job.runs == 0 for job in tally.jobs.values())
+    return NO_ROOM if tally.no_room and nothing_ran else FAILED
+
+
+def raise_file_limit() -> None:
+    """Five descriptors a run; the keeper gives the runs back what we were given."""
+    _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,0 +1,112 @@
+"""Where this process stands in the cgroup trees, and what cgroup v1 says of memory."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from ramherd.measure.procfs import PROC, read_text
+
+# "No limit" in v1 is the largest page-aligned 64-bit number.
+NO_LIMIT = 1 << 60
+
+
+@dataclass(frozen=True, slots=True)
+class Trees:
+    """The directories of our own cgroups: v1 by controller, v2 (alone or hybrid) apart."""
+
+    v1: Mapping[str, Path]
+    v2: Path | None
+
+
+def parse_own_cgroups(text: str) -> tuple[dict[str, str], str | None]:
+    """/proc/self/cgroup: `4:memory:/a/b` is v1, `0::/a/b` is v2."""
+    v1: dict[str, str] = {}
+    v2 = None
+    for line in text.splitlines():
+        number, controllers, path = line.split(":", 2)
+        if number == "0" and not controllers:
+            v2 = path
+        else:
+            v1.update(dict.fromkeys(controllers.split(","), path))
+    return v1, v2
+
+
+def parse_mounts(text: str) -> tuple[dict[str, tuple[str, str]], tuple[str, str] | None]:
+    """/proc/self/mountinfo: (mount point, its root inside the cgroup tree) by v1 controller,
+    and the same of v2. In a container the root is the container's own cgroup.
+    """
+    v1: dict[str, tuple[str, str]] = {}
+    v2 = None
+    for line in text.splitlines():
+        left, _, right = line.partition(" - ")
+        root, point = left.split()[3:5]
+        kind, _source, *options = right.split()
+        place = (unescape(point), unescape(root))
+        if kind == "cgroup2":
+            v2 = v2 or place
+        elif kind == "cgroup":
+            for name in ",".join(options).split(","):
+                v1.setdefault(name, place)
+    return v1, v2
+
+
+def unescape(text: str) -> str:
+    """mountinfo writes a space as \\040."""
+    return text.encode().decode("unicode_escape") if "\\" in text else text
+
+
+def read_trees(proc: Path = PROC) -> Trees:
+    own_text = read_text(proc / "self/cgroup") or ""
+    mounts_text = read_text(proc / "self/mountinfo") or ""
+    own_v1, own_v2 = parse_own_cgroups(own_text)
+    mounts_v1, mount_v2 = parse_mounts(mounts_text)
+    v1 = {
+        name: directory
+        for name, path in own_v1.items()
+        if name in mounts_v1 and (directory := place(mounts_v1[name], path)).is_dir()
+    }
+    v2 = place(mount_v2, own_v2) if mount_v2 and own_v2 is not None else None
+    return Trees(v1, v2 if v2 is not None and v2.is_dir() else None)
+
+
+def place(mount: tuple[str, str], path: str) -> Path:
+    """A cgroup's directory: its path below the mount, less the part the mount starts at."""
+    point, root = mount
+    inside = path.removeprefix(root) if root != "/" else path
+    return Path(point) / inside.lstrip("/")
+
+
+def parse_flat(text: str) -> dict[str, int]:
+    """`name value` lines: memory.stat, memory.oom_control, memory.events, cgroup.events."""
+    return {name: int(value) for name, value in (line.split() for line in text.splitlines())}
+
+
+def used_bytes_v1(usage: int, stat: Mapping[str, int]) -> int:
+    """Usage without page cache: a run that writes its log holds no memory by it."""
+    return max(usage - file_bytes_v1(stat), 0)
+
+
+def file_bytes_v1(stat: Mapping[str, int]) -> int:
+    return stat.get("total_active_file", 0) + stat.get("total_inactive_file", 0)
+
+
+def read_limit_bytes(trees: Trees) -> int | None:
+    """The smallest memory limit on the way up from our own cgroup, v1 and v2 alike."""
+    limits = []
+    if (own := trees.v1.get("memory")) is not None:
+        limits.append(_read_number(own / "memory.stat", "hierarchical_memory_limit"))
+    at = trees.v2
+    while at is not None and (at / "cgroup.procs").exists():
+        limits.append(_read_number(at / "memory.max", None))
+        at = at.parent
+    found = [limit for limit in limits if limit is not None and limit < NO_LIMIT]
+    return min(found) if found else None
+
+
+def _read_number(path: Path, key: str | None) -> int | None:
+    text = read_text(path)
+    if text is None:
+        return None
+    if key is not None:
+        return parse_flat(text).get(key)
+    return int(text) if text.strip().isdigit() else None

@@ -1,0 +1,291 @@
+"""The nouns: frozen, typed values that the layers hand to each other.
+
+Inside are bytes and seconds. `at_s` and every other time that decisions compare is monotonic
+(a clock that jumps must not end a run); what is stored and shown is epoch seconds.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+Number = int | float | str
+
+
+class JobState(StrEnum):
+    WAITING = "waiting"
+    QUEUED = "queued"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def is_final(self) -> bool:
+        return self in (JobState.DONE, JobState.FAILED, JobState.CANCELLED)
+
+
+class RunEnd(StrEnum):
+    DONE = "done"
+    FAILED = "failed"
+    TIMEOUT = "timeout"
+    PREEMPTED = "preempted"
+    LIMIT_KILL = "limit_kill"
+    OOM_KILL = "oom_kill"
+    HEAP_EXHAUSTED = "heap_exhausted"
+    LOST = "lost"
+    CANCELLED = "cancelled"
+
+
+class Why(StrEnum):
+    """The closed list of reasons. Each has its sentence in `show/reasons.py`."""
+
+    SUBMITTED = "submitted"
+    FITS = "fits"
+    NO_ROOM_BUDGET = "no_room_budget"
+    NO_ROOM_MACHINE = "no_room_machine"
+    MAX_PARALLEL = "max_parallel"
+    TOO_BIG = "too_big"
+    NO_WAIT = "no_wait"
+    EXITED = "exited"
+    SIGNALLED = "signalled"
+    TIMEOUT = "timeout"
+    LIMIT_KILL = "limit_kill"
+    OOM_KILL = "oom_kill"
+    HEAP_EXHAUSTED = "heap_exhausted"
+    NOT_STARTED = "not_started"
+    RETRY = "retry"
+    OVER_BUDGET = "over_budget"
+    KEEPER_LOST = "keeper_lost"
+    SUPERVISOR_LOST = "supervisor_lost"
+    DEPENDENCY_DONE = "dependency_done"
+    DEPENDENCY_FAILED = "dependency_failed"
+    INTERRUPTED = "interrupted"
+    GRACE_OVER = "grace_over"
+    LEFTOVERS = "leftovers"
+    RESIDUE = "residue"
+
+
+@dataclass(frozen=True, init=False)
+class Reason:
+    """Why something was decided, with the numbers that were compared."""
+
+    why: Why
+    numbers: Mapping[str, Number]
+
+    def __init__(self, why: Why, /, **numbers: Number) -> None:
+        object.__setattr__(self, "why", why)
+        object.__setattr__(self, "numbers", numbers)
+
+    def as_json(self) -> dict[str, Number]:
+        return {"why": self.why.value, **self.numbers}
+
+
+@dataclass(frozen=True, slots=True)
+class ProcId:
+    """A process for as long as the machine is up: a pid alone may be someone else by now."""
+
+    pid: int
+    start_ticks: int
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What was asked for."""
+
+    id: str
+    herd: str
+    name: str
+    seq: int
+    argv: tuple[str, ...]
+    cwd: str
+    memory_bytes: int
+    env: Mapping[str, str] = field(default_factory=dict)
+    stdin: str | None = None
+    priority: int = 0
+    after: tuple[str, ...] = ()
+    label: str = ""
+    memory_limit_bytes: int | None = None
+    timeout_s: float | None = None
+    retries: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class JobStatus:
+    """Where a job stands. `failures` counts the runs that failed by themselves."""
+
+    job: Job
+    state: JobState
+    reason: Reason
+    attempts: int = 0
+    failures: int = 0
+    lost: int = 0
+    not_before_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How a run's first process ended: exactly one of code and signal."""
+
+    code: int | None
+    signal: int | None
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stopping:
+    """A run that was told to end, as what, and since when."""
+
+    end: RunEnd
+    reason: Reason
+    since_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class PenReading:
+    """What a pen holds now. `used` is without page cache; `peak` is the most `used` known."""
+
+    used_bytes: int = 0
+    peak_bytes: int = 0
+    procs: int = 0
+    kernel_kills: int = 0
+    limit_hit: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """One run as a decision sees it."""
+
+    run: str
+    job: Job
+    attempt: int
+    started_s: float
+    pen: PenReading
+    exit: Exit | None = None
+    stop: Stopping | None = None
+    # The keeper could not start it: errno and what went wrong.
+    refused: tuple[int, str] | None = None
+    # Since when what the first process left behind is being ended, and when KILL was last sent.
+    clearing_s: float | None = None
+    killed_s: float | None = None
+    # The keeper has written the last byte of `out` and `err`.
+    output_closed: bool = False
+    heap_exhausted: bool = False
+    kernel_limits: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """The machine's memory. `limit` is RAM or the limit of our own cgroup, the smaller one."""
+
+    total_bytes: int
+    available_bytes: int
+    limit_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All that one decision may look at."""
+
+    at_s: float
+    machine: Machine
+    runs: Sequence[RunView]
+    queue: Sequence[JobStatus]
+    fleet_used_bytes: int = 0
+    # How often we were told to end: 1 is TERM and grace, 2 is KILL at once.
+    interrupts: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The numbers that decisions compare with. Texts become these in `config.py`."""
+
+    budget_cap_bytes: int | None = None
+    max_parallel: int | None = None
+    no_wait: bool = False
+    # Above 80 % of memory the machine begins to swap or to drop its page cache.
+    budget_share: float = 0.80
+    # Agents were seen to end within 0.4 s of TERM (claude, in a tool): 10 s is for test runs
+    # and builds below them, which write their files.
+    grace_s: float = 10.0
+    leftover_grace_s: float = 2.0
+    # A killed pen that is not empty by then is killed again.
+    kill_again_s: float = 1.0
+    retry_first_s: float = 1.0
+    retry_max_s: float = 60.0
+    # A job whose runs keep being lost through no fault of its own ends after so many.
+    max_lost: int = 3
+    # The fleet's hard limit, and the mark below it at which the youngest run is put back.
+    fleet_slack_bytes: int = 256 << 20
+    fleet_mark_bytes: int = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    job: str
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """The first job of the queue is not started, and this is why."""
+
+    job: str
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """TERM to the whole pen; the run will count as `end`."""
+
+    run: str
+    end: RunEnd
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    run: str
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Clear:
+    """TERM to what a finished run left alive."""
+
+    run: str
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The run's pen is empty: it ended as `end`."""
+
+    run: str
+    end: RunEnd
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """A job gets a new state without a run of its own ending."""
+
+    job: str
+    state: JobState
+    reason: Reason
+
+
+Action = Start | Wait | Stop | Kill | Clear | Finish | Settle
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What happened, for the log, the screen and the store."""
+
+    kind: str
+    reason: Reason
+    at_s: float
+    herd: str
+    job: str = ""
+    run: str = ""
+    seq: int = 0
+    detail: Mapping[str, Number] = field(default_factory=dict)

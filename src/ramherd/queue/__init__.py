@@ -1,0 +1,1 @@
+"""The durable truth: herds, jobs, runs, events, samples and pens, in SQLite."""

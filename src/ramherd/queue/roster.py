@@ -1,0 +1,76 @@
+"""The jobs of a herd while it runs: who is ready, in which order, and who waits for whom."""
+
+from bisect import insort
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from ramherd.decide.outcome import settle_dependants
+from ramherd.model import JobState, JobStatus, Settle
+
+
+class Roster:
+    """`queue` is kept sorted: a step looks at its head only, however long it is."""
+
+    def __init__(self, statuses: Iterable[JobStatus]) -> None:
+        self._by_id = {status.job.id: status for status in statuses}
+        self._id_of = {status.job.name: status.job.id for status in self._by_id.values()}
+        self._dependants: dict[str, list[str]] = {}
+        self.queue: list[JobStatus] = []
+        self.counts = Counter(status.state for status in self._by_id.values())
+        for status in self._by_id.values():
+            for name in status.job.after:
+                self._dependants.setdefault(self._id_of[name], []).append(status.job.id)
+            if status.state is JobState.QUEUED:
+                self._enqueue(status)
+
+    def __getitem__(self, job: str) -> JobStatus:
+        return self._by_id[job]
+
+    def __iter__(self) -> Iterator[JobStatus]:
+        return iter(self._by_id.values())
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    @property
+    def is_over(self) -> bool:
+        return all(state.is_final for state, number in self.counts.items() if number)
+
+    def change(self, new: JobStatus) -> Iterator[JobStatus]:
+        """Take over a new standing; gives it and every other that follows from it."""
+        yield self._set(new)
+        if not new.state.is_final:
+            return
+        dependants = [self._by_id[job] for job in self._dependants.get(new.job.id, ())]
+        states = {
+            name: self._by_id[self._id_of[name]].state
+            for status in dependants
+            for name in status.job.after
+        }
+        for settle in settle_dependants(new, dependants, states):
+            yield from self.settle(settle)
+
+    def settle(self, settle: Settle) -> Iterator[JobStatus]:
+        yield from self.change(
+            replace(self._by_id[settle.job], state=settle.state, reason=settle.reason)
+        )
+
+    def _set(self, new: JobStatus) -> JobStatus:
+        old = self._by_id[new.job.id]
+        if old.state is JobState.QUEUED:
+            self.queue.remove(old)
+        self._by_id[new.job.id] = new
+        self.counts[old.state] -= 1
+        self.counts[new.state] += 1
+        if new.state is JobState.QUEUED:
+            self._enqueue(new)
+        return new
+
+    def _enqueue(self, status: JobStatus) -> None:
+        insort(self.queue, status, key=place_in_line)
+
+
+def place_in_line(status: JobStatus) -> tuple[int, int]:
+    """Priority, then the order of the file. A job that comes back keeps its place."""
+    return -status.job.priority, status.job.seq

@@ -1,0 +1,128 @@
+"""All SQL in one place. A migration, once released, is never changed: add another."""
+
+MIGRATIONS = (
+    """
+    CREATE TABLE herds (
+        id TEXT PRIMARY KEY,
+        created_s REAL NOT NULL,
+        ended_s REAL,
+        owner TEXT NOT NULL,
+        boot_id TEXT NOT NULL,
+        pid INTEGER NOT NULL,
+        start_ticks INTEGER NOT NULL,
+        summary TEXT
+    ) STRICT;
+    CREATE TABLE jobs (
+        id TEXT PRIMARY KEY,
+        herd TEXT NOT NULL REFERENCES herds (id),
+        name TEXT NOT NULL,
+        seq INTEGER NOT NULL,
+        spec TEXT NOT NULL,
+        state TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        attempts INTEGER NOT NULL DEFAULT 0,
+        failures INTEGER NOT NULL DEFAULT 0,
+        updated_s REAL NOT NULL,
+        UNIQUE (herd, name)
+    ) STRICT;
+    CREATE TABLE runs (
+        id TEXT PRIMARY KEY,
+        job TEXT NOT NULL REFERENCES jobs (id),
+        attempt INTEGER NOT NULL,
+        node TEXT NOT NULL DEFAULT '',
+        started_s REAL NOT NULL,
+        ended_s REAL,
+        end TEXT,
+        exit_code INTEGER,
+        signal INTEGER,
+        reason TEXT,
+        peak_bytes INTEGER,
+        available_before_bytes INTEGER,
+        available_least_bytes INTEGER,
+        available_after_bytes INTEGER,
+        UNIQUE (job, attempt)
+    ) STRICT;
+    CREATE TABLE events (
+        seq INTEGER PRIMARY KEY AUTOINCREMENT,
+        at_s REAL NOT NULL,
+        kind TEXT NOT NULL,
+        herd TEXT NOT NULL,
+        job TEXT NOT NULL DEFAULT '',
+        run TEXT NOT NULL DEFAULT '',
+        node TEXT NOT NULL DEFAULT '',
+        reason TEXT NOT NULL
+    ) STRICT;
+    CREATE INDEX events_of_job ON events (job);
+    CREATE TABLE samples (
+        run TEXT NOT NULL,
+        at_s REAL NOT NULL,
+        used_bytes INTEGER NOT NULL
+    ) STRICT;
+    CREATE INDEX samples_of_run ON samples (run);
+    CREATE TABLE pens (
+        id TEXT PRIMARY KEY,
+        herd TEXT NOT NULL,
+        run TEXT NOT NULL DEFAULT '',
+        record TEXT NOT NULL
+    ) STRICT;
+    """,
+)
+
+MIGRATIONS_TABLE = """
+    CREATE TABLE IF NOT EXISTS migrations (
+        number INTEGER PRIMARY KEY, applied_s REAL NOT NULL
+    ) STRICT
+"""
+NEWEST_MIGRATION = "SELECT coalesce(max(number), 0) FROM migrations"
+ADD_MIGRATION = "INSERT INTO migrations (number, applied_s) VALUES (?, ?)"
+
+ADD_HERD = (
+    "INSERT INTO herds (id, created_s, owner, boot_id, pid, start_ticks) VALUES (?, ?, ?, ?, ?, ?)"
+)
+END_HERD = "UPDATE herds SET ended_s = ?, summary = ? WHERE id = ?"
+OPEN_HERDS = "SELECT id, owner, boot_id, pid, start_ticks FROM herds WHERE ended_s IS NULL"
+NEWEST_HERD = "SELECT id FROM herds ORDER BY created_s DESC, id DESC LIMIT 1"
+
+ADD_JOB = """
+    INSERT INTO jobs (id, herd, name, seq, spec, state, reason, updated_s)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+"""
+SET_JOB = (
+    "UPDATE jobs SET state = ?, reason = ?, attempts = ?, failures = ?, updated_s = ? WHERE id = ?"
+)
+LOSE_JOBS = """
+    UPDATE jobs SET state = 'cancelled', reason = ?, updated_s = ?
+    WHERE herd = ? AND state NOT IN ('done', 'failed', 'cancelled')
+"""
+FIND_JOB = """
+    SELECT id, name, state FROM jobs
+    WHERE herd = ? AND (name = ? OR id = ?)
+"""
+FIND_JOB_BY_ID = "SELECT id, name, state FROM jobs WHERE id = ?"
+JOB_NAMES = "SELECT name FROM jobs WHERE herd = ? ORDER BY seq LIMIT ?"
+JOB_STATE = "SELECT state FROM jobs WHERE id = ?"
+
+ADD_RUN = (
+    "INSERT INTO runs (id, job, attempt, started_s, available_before_bytes) VALUES (?, ?, ?, ?, ?)"
+)
+END_RUN = """
+    UPDATE runs SET ended_s = ?, end = ?, exit_code = ?, signal = ?, reason = ?, peak_bytes = ?,
+        available_least_bytes = ?, available_after_bytes = ?
+    WHERE id = ?
+"""
+LOSE_RUNS = """
+    UPDATE runs SET ended_s = ?, end = 'lost', reason = ?
+    WHERE ended_s IS NULL AND job IN (SELECT id FROM jobs WHERE herd = ?)
+    RETURNING id
+"""
+NEWEST_RUN = "SELECT id FROM runs WHERE job = ? ORDER BY attempt DESC LIMIT 1"
+
+ADD_EVENT = "INSERT INTO events (at_s, kind, herd, job, run, reason) VALUES (?, ?, ?, ?, ?, ?)"
+TRIM_EVENTS = "DELETE FROM events WHERE seq <= (SELECT max(seq) FROM events) - ?"
+ADD_SAMPLE = "INSERT INTO samples (run, at_s, used_bytes) VALUES (?, ?, ?)"
+TRIM_SAMPLES = "DELETE FROM samples WHERE rowid <= (SELECT max(rowid) FROM samples) - ?"
+
+ADD_PEN = "INSERT INTO pens (id, herd, run, record) VALUES (?, ?, ?, ?)"
+SET_PEN = "UPDATE pens SET record = ? WHERE id = ?"
+DROP_PEN = "DELETE FROM pens WHERE id = ?"
+PENS_OF_HERD = "SELECT id, run, record FROM pens WHERE herd = ?"

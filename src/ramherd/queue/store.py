@@ -1,0 +1,187 @@
+"""The store of one user on one machine: SQLite in WAL mode, several ramherds at a time.
+
+Writes of one step of the supervisor are one transaction, ended by `commit`. WAL with
+synchronous NORMAL survives the death of every process; `add_herd` also survives a power cut.
+"""
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ramherd.errors import StoreError
+from ramherd.model import Event, Exit, Job, JobStatus, PenReading, ProcId, Reason, RunEnd
+from ramherd.queue import sql
+from ramherd.queue.owner import Owner
+
+# A line of ours is some 200 bytes: 20 MB for the events, 5 MB for the samples.
+KEEP_EVENTS = 100_000
+KEEP_SAMPLES = 100_000
+BUSY_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPen:
+    id: str
+    run: str
+    record: dict[str, Any]
+
+
+class Store:
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with self._explained():
+            path.touch(mode=0o600)
+            self._db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
+            self._db.execute("PRAGMA journal_mode = WAL")
+            self._db.execute("PRAGMA synchronous = NORMAL")
+            self._migrate()
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            raise StoreError(
+                f"cannot use the store {self.path}: {error}",
+                hint="set XDG_STATE_HOME to a directory you can write to",
+            ) from error
+
+    def _migrate(self) -> None:
+        self._db.execute("BEGIN IMMEDIATE")
+        self._db.execute(sql.MIGRATIONS_TABLE)
+        (at,) = self._db.execute(sql.NEWEST_MIGRATION).fetchone()
+        if at > len(sql.MIGRATIONS):
+            self._db.execute("ROLLBACK")
+            raise StoreError(
+                f"the store {self.path} is of a newer ramherd (schema {at}, "
+                f"this one knows {len(sql.MIGRATIONS)})",
+                hint="upgrade ramherd, or set XDG_STATE_HOME to another directory",
+            )
+        for number, script in enumerate(sql.MIGRATIONS[at:], at + 1):
+            for statement in script.split(";"):
+                self._db.execute(statement)
+            self._db.execute(sql.ADD_MIGRATION, (number, time.time()))
+        self._db.execute("COMMIT")
+
+    def _write(self, statement: str, values: Sequence[Any]) -> sqlite3.Cursor:
+        with self._explained():
+            if not self._db.in_transaction:
+                self._db.execute("BEGIN IMMEDIATE")
+            return self._db.execute(statement, values)
+
+    def commit(self) -> None:
+        if self._db.in_transaction:
+            with self._explained():
+                self._db.execute("COMMIT")
+
+    def close(self) -> None:
+        self.commit()
+        self._db.close()
+
+    def add_herd(self, herd: str, owner: Owner, jobs: Iterable[JobStatus]) -> None:
+        """On disk before it starts, whatever happens to the machine next."""
+        now = time.time()
+        with self._explained():
+            self._db.execute("PRAGMA synchronous = FULL")
+        values = (herd, now, owner.id, owner.boot_id, owner.proc.pid, owner.proc.start_ticks)
+        self._write(sql.ADD_HERD, values)
+        for status in jobs:
+            job = status.job
+            row = (job.id, herd, job.name, job.seq, spec_json(job), status.state.value)
+            self._write(sql.ADD_JOB, (*row, reason_json(status.reason), now))
+        self._write(sql.TRIM_EVENTS, (KEEP_EVENTS,))
+        self._write(sql.TRIM_SAMPLES, (KEEP_SAMPLES,))
+        self.commit()
+        with self._explained():
+            self._db.execute("PRAGMA synchronous = NORMAL")
+
+    def end_herd(self, herd: str, summary: dict[str, Any]) -> None:
+        self._write(sql.END_HERD, (time.time(), json.dumps(summary), herd))
+
+    def set_job(self, status: JobStatus) -> None:
+        row = (status.state.value, reason_json(status.reason), status.attempts, status.failures)
+        self._write(sql.SET_JOB, (*row, time.time(), status.job.id))
+
+    def add_run(self, run: str, job: str, attempt: int, available_bytes: int) -> None:
+        self._write(sql.ADD_RUN, (run, job, attempt, time.time(), available_bytes))
+
+    def end_run(
+        self, run: str, end: RunEnd, reason: Reason, exit_: Exit | None, pen: PenReading,
+        *, least_bytes: int, after_bytes: int,
+    ) -> None:  # fmt: skip
+        code, signal = (exit_.code, exit_.signal) if exit_ is not None else (None, None)
+        row = (time.time(), end.value, code, signal, reason_json(reason), pen.peak_bytes)
+        self._write(sql.END_RUN, (*row, least_bytes, after_bytes, run))
+
+    def add_event(self, event: Event) -> int:
+        row = (event.at_s, event.kind, event.herd, event.job, event.run)
+        return self._write(sql.ADD_EVENT, (*row, reason_json(event.reason))).lastrowid or 0
+
+    def add_sample(self, run: str, at_s: float, used_bytes: int) -> None:
+        self._write(sql.ADD_SAMPLE, (run, at_s, used_bytes))
+
+    def add_pen(self, pen: str, herd: str, run: str, record: dict[str, Any]) -> None:
+        self._write(sql.ADD_PEN, (pen, herd, run, json.dumps(record)))
+
+    def set_pen(self, pen: str, record: dict[str, Any]) -> None:
+        self._write(sql.SET_PEN, (json.dumps(record), pen))
+
+    def drop_pen(self, pen: str) -> None:
+        self._write(sql.DROP_PEN, (pen,))
+
+    def open_herds(self) -> list[tuple[str, Owner]]:
+        rows = self._read(sql.OPEN_HERDS, ())
+        return [
+            (herd, Owner(owner, boot_id, ProcId(pid, ticks)))
+            for herd, owner, boot_id, pid, ticks in rows
+        ]
+
+    def pens_of(self, herd: str) -> list[StoredPen]:
+        rows = self._read(sql.PENS_OF_HERD, (herd,))
+        return [StoredPen(pen, run, json.loads(record)) for pen, run, record in rows]
+
+    def lose_herd(self, herd: str, reason: Reason) -> list[str]:
+        """Its supervisor died: what was not finished will not be. The runs that were open."""
+        now = time.time()
+        runs = self._write(sql.LOSE_RUNS, (now, reason_json(reason), herd)).fetchall()
+        self._write(sql.LOSE_JOBS, (reason_json(reason), now, herd))
+        self._write(sql.END_HERD, (now, None, herd))
+        return [run for (run,) in runs]
+
+    def newest_herd(self) -> str | None:
+        rows = self._read(sql.NEWEST_HERD, ())
+        return rows[0][0] if rows else None
+
+    def find_job(self, herd: str, name: str) -> tuple[str, str] | None:
+        """(id, state) of a job by its name in the herd, or by its id anywhere."""
+        rows = self._read(sql.FIND_JOB, (herd, name, name)) or self._read(
+            sql.FIND_JOB_BY_ID, (name,)
+        )
+        return (rows[0][0], rows[0][2]) if rows else None
+
+    def job_names(self, herd: str, most: int) -> list[str]:
+        return [name for (name,) in self._read(sql.JOB_NAMES, (herd, most))]
+
+    def job_state(self, job: str) -> str:
+        return str(self._read(sql.JOB_STATE, (job,))[0][0])
+
+    def newest_run(self, job: str) -> str | None:
+        rows = self._read(sql.NEWEST_RUN, (job,))
+        return rows[0][0] if rows else None
+
+    def _read(self, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        with self._explained():
+            return self._db.execute(statement, values).fetchall()
+
+
+def reason_json(reason: Reason) -> str:
+    return json.dumps(reason.as_json())
+
+
+def spec_json(job: Job) -> str:
+    return json.dumps({**asdict(job), "env": dict(job.env)})

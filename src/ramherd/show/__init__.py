@@ -1,0 +1,1 @@
+"""Text and screens. Reads what was decided and measured; changes nothing."""

@@ -1,0 +1,61 @@
+"""One sentence for each reason, made from its own numbers."""
+
+import signal
+from collections.abc import Mapping
+
+from ramherd.model import Number, Reason, Why
+from ramherd.units import format_duration, format_size
+
+SENTENCES = {
+    Why.SUBMITTED: "submitted",
+    Why.FITS: "{need_bytes} fit in {have_bytes}",
+    Why.NO_ROOM_BUDGET: "needs {need_bytes}, the budget of {budget_bytes} has {have_bytes} left",
+    Why.NO_ROOM_MACHINE: "needs {need_bytes}, the machine has {have_bytes} left",
+    Why.MAX_PARALLEL: "{running} runs, and --max-parallel is {limit}",
+    Why.TOO_BIG: "needs {need_bytes}, more than the whole budget of {budget_bytes}",
+    Why.NO_WAIT: "needs {need_bytes}, there are {have_bytes}, and --no-wait was given",
+    Why.EXITED: "exit status {code}",
+    Why.SIGNALLED: "ended by {signal}",
+    Why.TIMEOUT: "ran into its timeout of {limit_s}",
+    Why.LIMIT_KILL: "killed at its memory_limit of {limit_bytes} (peak {peak_bytes})",
+    Why.OOM_KILL: "killed by the kernel: out of memory (peak {peak_bytes})",
+    Why.HEAP_EXHAUSTED: "V8 ran out of heap (peak {peak_bytes}), not the machine out of memory",
+    Why.NOT_STARTED: "{what}",
+    Why.RETRY: "{after}, failure {failures}, {retries} retries: again in {delay_s}",
+    Why.OVER_BUDGET: "all runs hold {used_bytes}, the budget is {budget_bytes}: the youngest waits",
+    Why.KEEPER_LOST: "its keeper died",
+    Why.SUPERVISOR_LOST: "its ramherd died",
+    Why.DEPENDENCY_DONE: "{dependency} is done",
+    Why.DEPENDENCY_FAILED: "{dependency} is {state}",
+    Why.INTERRUPTED: "interrupted",
+    Why.GRACE_OVER: "still there after {grace_s}",
+    Why.LEFTOVERS: "it left {processes} processes behind",
+    Why.RESIDUE: "it left {residue_bytes} in tmpfs",
+}
+
+
+def render_reason(reason: Reason) -> str:
+    return SENTENCES[reason.why].format_map(_texts(reason.numbers))
+
+
+def _texts(numbers: Mapping[str, Number]) -> dict[str, str]:
+    return {name: _text(name, value) for name, value in numbers.items()}
+
+
+def _text(name: str, value: Number) -> str:
+    if isinstance(value, str):
+        return value
+    if name.endswith("_bytes"):
+        return format_size(value)
+    if name.endswith("_s"):
+        return format_duration(value)
+    if name == "signal":
+        return signal_name(int(value))
+    return str(value)
+
+
+def signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

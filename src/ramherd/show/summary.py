@@ -1,0 +1,60 @@
+"""The last words of a herd, as text."""
+
+from typing import Any
+
+from ramherd.model import Reason, Why
+from ramherd.show.lines import printable
+from ramherd.show.reasons import render_reason
+from ramherd.units import MIB, format_duration, format_size
+
+# Smaller differences of the machine's available memory come and go by themselves.
+WORTH_SAYING_BYTES = 64 * MIB
+SHOWN = 10
+
+
+def render_summary(summary: dict[str, Any], missing_bytes: int) -> list[str]:
+    return [
+        *render_failures(summary["results"]),
+        f"{summary['done']} of {summary['jobs']} jobs done{render_rest(summary)} "
+        f"in {format_duration(summary['wall_s'])}; "
+        f"peak {format_size(summary['peak_bytes'])} of {format_size(summary['budget_bytes'])}; "
+        f"pen {summary['pen']}",
+        f"{summary['oom_kills']} OOM kills, {summary['limit_kills']} limit kills, "
+        f"{summary['preempted']} preempted, {summary['leftovers_ended']} leftovers ended; "
+        f"supervisor {format_size(summary['supervisor']['rss_peak_bytes'])}, "
+        f"keeper {format_size(summary['supervisor']['keeper_rss_peak_bytes'])}",
+        *render_remains(summary["residue_bytes"], missing_bytes),
+    ]
+
+
+def render_rest(summary: dict[str, Any]) -> str:
+    parts = [f"{summary[state]} {state}" for state in ("failed", "cancelled") if summary[state]]
+    return f" ({', '.join(parts)})" if parts else ""
+
+
+def render_failures(results: list[dict[str, Any]]) -> list[str]:
+    bad = [result for result in results if result["state"] == "failed"]
+    lines = [
+        f"failed {printable(result['job'])}: {result_reason(result)}" for result in bad[:SHOWN]
+    ]
+    if len(bad) > SHOWN:
+        lines.append(f"and {len(bad) - SHOWN} more failed")
+    if any(result["runs"] for result in bad):
+        name = next(result["job"] for result in bad if result["runs"])
+        lines.append(f"what it printed: ramherd logs {name!r}")
+    return lines
+
+
+def result_reason(result: dict[str, Any]) -> str:
+    numbers = dict(result["reason"])
+    return render_reason(Reason(Why(numbers.pop("why")), **numbers))
+
+
+def render_remains(residue_bytes: int, missing_bytes: int) -> list[str]:
+    lines = []
+    if residue_bytes > 0:
+        lines.append(f"runs left {format_size(residue_bytes)} in tmpfs (see /dev/shm and /tmp)")
+    if missing_bytes >= WORTH_SAYING_BYTES:
+        missing = format_size(missing_bytes)
+        lines.append(f"the machine has {missing} less available than before the herd")
+    return lines

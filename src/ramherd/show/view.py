@@ -1,0 +1,44 @@
+"""What a display is given each tick: values only, so that any display can be tested by them."""
+
+from dataclasses import dataclass
+
+from ramherd.model import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class RunLine:
+    name: str
+    attempt: int
+    used_bytes: int
+    ran_s: float
+    ending: bool
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    herd: str
+    wall_s: float
+    total: int
+    done: int
+    failed: int
+    cancelled: int
+    runs: tuple[RunLine, ...]
+    used_bytes: int
+    budget_bytes: int
+    available_bytes: int
+    waits_for: Reason | None
+
+    @property
+    def ended(self) -> int:
+        return self.done + self.failed + self.cancelled
+
+    @property
+    def queued(self) -> int:
+        return self.total - self.ended - len(self.runs)
+
+    @property
+    def eta_s(self) -> float | None:
+        """At the pace so far; unknown before the first end."""
+        if not self.ended:
+            return None
+        return self.wall_s / self.ended * (self.total - self.ended)

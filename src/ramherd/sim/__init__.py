@@ -1,0 +1,1 @@
+"""Fake agents that really allocate, and the memory profiles they follow."""

@@ -1,0 +1,166 @@
+"""A fake agent: it really allocates along a memory profile, and misbehaves as asked.
+
+Run it as `python -m ramherd.sim.agent`, or, with nothing installed, as `python -S -I
+.../sim/agent.py`. It prints `ready` when the first sample is allocated and `done ...` at its end.
+Everything it starts ends by itself: tool calls with it, the helper after its seconds.
+
+Its own 12.3 MB RSS, of which 6.0 MB are anonymous (Python 3.11), count as part of the profile:
+smaller samples than that cannot be followed.
+"""
+
+import argparse
+import itertools
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator, Sequence
+
+if __name__ == "__main__" and not __package__:
+    # Run as a file, where nothing has put the package on the path.
+    sys.path.insert(0, os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..")))
+
+from ramherd.errors import RamherdError, UsageError
+from ramherd.sim.memory import Holder
+from ramherd.sim.options import parse_options
+from ramherd.sim.profiles import Profile, flat, parse_traces, scaled, synthetic_at
+from ramherd.sim.progress import Journal, take_lock
+
+# Between samples: how often a leak grows and progress is noted.
+_STEP_S = 0.1
+# Being late by more than this is being held or starved: that time did no work, and is not made up.
+_SLACK_S = 0.05
+_FLOOD = (b"x" * 79 + b"\n") * 819
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    options = parse_options(argv)
+    if options.die_at_birth is not None:
+        return int(options.die_at_birth)
+    try:
+        return run(options)
+    except RamherdError as error:
+        print(f"agent: {error}" + (f" ({error.hint})" if error.hint else ""), file=sys.stderr)
+        return error.exit_code
+    except OSError as error:
+        print(f"agent: {error}", file=sys.stderr)
+        return 1
+
+
+def run(options: argparse.Namespace) -> int:
+    if options.lock:
+        take_lock(options.lock)
+    profile = scaled(load_profile(options), options.size, options.time)
+    catch_signals(ignore_term=options.ignore_term, agent_pid=os.getpid())
+    # The backstop when nobody reads a flood. Frozen time counts, so it is far above any profile.
+    signal.alarm(min(3600 + 4 * int(profile.duration_s), 2**31 - 1))
+    if options.helper:
+        leave_helper(options.helper)
+    resumed = os.environ.get("RAMHERD_RESUMED") == "1"
+    journal = Journal(options.state, checkpoint_s=options.checkpoint, resumed=resumed)
+    return play(profile, journal, options)
+
+
+def load_profile(options: argparse.Namespace) -> Profile:
+    if options.flat:
+        return flat(options.flat, options.seconds)
+    if options.synthetic is not None:
+        return synthetic_at(options.synthetic, options.index)
+    with open(options.traces, encoding="utf-8") as lines:
+        profile = next(itertools.islice(parse_traces(lines), options.index, None), None)
+    if profile is None:
+        raise UsageError(
+            f"{options.traces} has no trace {options.index}", hint="--index starts at 0"
+        )
+    return profile
+
+
+def play(profile: Profile, journal: Journal, options: argparse.Namespace) -> int:
+    start_s = journal.start_s * options.time
+    leak_bytes = int(options.leak * max(0.0, profile.duration_s - start_s))
+    holder = Holder(profile, leak_bytes=leak_bytes, burst_in_child=options.burst_in_child)
+    try:
+        holder.hold(start_s, 0)
+        print("ready", flush=True)
+        if journal.attempt <= options.fail_first:
+            print(f"agent: attempt {journal.attempt} fails as asked", file=sys.stderr)
+            return 1
+        flood(options.flood)
+        for at_s in steps(profile, start_s):
+            journal.note(at_s / options.time)
+            holder.hold(at_s, int(options.leak * (at_s - start_s)))
+        journal.note(max(start_s, profile.duration_s) / options.time)
+    finally:
+        holder.close()
+        journal.save()
+    print(done_line(profile, journal, options.time), flush=True)
+    return 0
+
+
+def steps(profile: Profile, start_s: float) -> Iterator[float]:
+    """Yield the time of each step when it has come; no sample is passed over, however late."""
+    at_s, due = start_s, time.monotonic()
+    while at_s < profile.duration_s:
+        yield at_s
+        next_s = min(at_s + _STEP_S, profile.t_s[profile.sample_at(at_s) + 1])
+        due = wait_until(due + next_s - at_s)
+        at_s = next_s
+
+
+def wait_until(due: float) -> float:
+    """Return the moment from which the next step counts."""
+    now = time.monotonic()
+    if now > due + _SLACK_S:
+        return now
+    time.sleep(max(0.0, due - now))
+    return due
+
+
+def done_line(profile: Profile, journal: Journal, time_factor: float) -> str:
+    trace_s, progress = profile.duration_s / time_factor, journal.progress
+    redone_s = max(0.0, progress.executed_s - trace_s)
+    return (
+        f"done trace_s={trace_s:.1f} executed_s={progress.executed_s:.1f} "
+        f"redone_s={redone_s:.1f} attempts={progress.attempts}"
+    )
+
+
+def flood(size_bytes: int) -> None:
+    """Print exactly `size_bytes`, in lines, as fast as they are taken."""
+    while size_bytes > 0:
+        # The tail of the block: the last byte is a newline, and `done` stands on its own line.
+        size_bytes -= os.write(1, _FLOOD[-size_bytes:])
+
+
+def leave_helper(for_s: int) -> None:
+    """Leave a process of its own session behind, and print its pid.
+
+    It keeps this run's stdout and stderr open, as a server left in the background does.
+    """
+    middle = os.fork()
+    if middle:
+        os.waitpid(middle, 0)
+        return
+    try:
+        os.setsid()
+        if helper := os.fork():
+            os.write(1, b"helper %d\n" % helper)
+        else:
+            os.execvp("sleep", ["sleep", str(for_s)])
+    finally:
+        os._exit(0)
+
+
+def catch_signals(*, ignore_term: bool, agent_pid: int) -> None:
+    def leave(number: int, _frame: object) -> None:
+        signal.signal(number, signal.SIG_IGN)
+        if os.getpid() != agent_pid:
+            os._exit(128 + number)  # a tool call: the cleaning up is its parent's
+        raise SystemExit(128 + number)
+
+    signal.signal(signal.SIGINT, leave)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN if ignore_term else leave)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,133 @@
+"""Real memory of a fake agent: pages touched and given back, in itself or in a child.
+
+What to hold and when is the caller's; here is only how.
+"""
+
+import mmap
+import os
+import signal
+
+from ramherd.sim.profiles import Profile, split_bursts
+
+# One slice assignment cannot be interrupted: 64 MiB take 22 ms, so TERM is never late by more.
+_CHUNK_BYTES = 64 << 20
+_PAGE = mmap.PAGESIZE
+
+
+class Reserve:
+    """Address space of which the first `held_bytes` are real memory."""
+
+    def __init__(self, size_bytes: int) -> None:
+        # More than the machine has is refused by the kernel, and could not be touched anyway.
+        machine_bytes = os.sysconf("SC_PHYS_PAGES") * _PAGE
+        size_bytes = max(_PAGE, min(_whole_pages(size_bytes + _PAGE), machine_bytes))
+        # Private: what Python maps by default is shared memory, counted elsewhere.
+        self._map = mmap.mmap(-1, size_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        # Huge pages would round each step to 2 MiB; a forked child would be counted for our pages.
+        for advice in ("MADV_NOHUGEPAGE", "MADV_DONTFORK"):
+            if hasattr(mmap, advice):
+                self._map.madvise(getattr(mmap, advice))
+        self.held_bytes = 0
+
+    def resize(self, size_bytes: int) -> None:
+        """Touch or give back pages until `size_bytes`, in whole pages, are held."""
+        target = max(0, min(_whole_pages(size_bytes), len(self._map)))
+        if target < self.held_bytes:
+            self._map.madvise(mmap.MADV_DONTNEED, target, self.held_bytes - target)
+            self.held_bytes = target
+        while self.held_bytes < target:
+            end = min(target, self.held_bytes + _CHUNK_BYTES)
+            pages = (end - self.held_bytes) // _PAGE
+            self._map[self.held_bytes : end : _PAGE] = b"\xa5" * pages
+            self.held_bytes = end
+
+
+class ToolCall:
+    """A child that holds the bytes of a burst, and ends with the burst or with its parent."""
+
+    def __init__(self, peak_bytes: int) -> None:
+        self._peak_bytes = peak_bytes
+        self._pid = 0
+        self._orders = -1
+
+    def hold(self, size_bytes: int) -> None:
+        """Have a child hold `size_bytes`; 0 ends it, once it has reached its last size."""
+        if size_bytes > 0:
+            if not self._pid:
+                self._start()
+            self._order(size_bytes)
+        elif self._pid:
+            self._end()
+
+    def close(self) -> None:
+        """End the child at once."""
+        if self._pid:
+            # Not reaped yet, so the pid is still its own.
+            os.kill(self._pid, signal.SIGKILL)
+            self._end()
+
+    def _start(self) -> None:
+        orders, self._orders = os.pipe()
+        self._pid = os.fork()
+        if self._pid == 0:
+            try:
+                os.close(self._orders)
+                _obey(orders, self._peak_bytes)
+            finally:
+                os._exit(0)
+        os.close(orders)
+
+    def _order(self, size_bytes: int) -> None:
+        try:
+            os.write(self._orders, size_bytes.to_bytes(8, "little"))
+        except BrokenPipeError:
+            pass  # killed at a memory limit: the agent goes on without this tool call
+
+    def _end(self) -> None:
+        os.close(self._orders)
+        os.waitpid(self._pid, 0)
+        self._pid = 0
+
+
+def _obey(orders: int, peak_bytes: int) -> None:
+    """Hold what the pipe says. It ends with the parent, so the child cannot outlive it."""
+    reserve = Reserve(peak_bytes)
+    while order := os.read(orders, 8):
+        reserve.resize(int.from_bytes(order, "little"))
+
+
+class Holder:
+    """Memory of the whole agent along a profile; its own interpreter counts as part of it."""
+
+    def __init__(self, profile: Profile, *, leak_bytes: int, burst_in_child: bool) -> None:
+        self._own, self._bursts = profile, None
+        if burst_in_child:
+            self._own, self._bursts = split_bursts(profile)
+        self._tool = ToolCall(self._bursts.peak_bytes if self._bursts else 0)
+        self._reserve = Reserve(self._own.peak_bytes + leak_bytes)
+        self._interpreter_bytes = read_anon_bytes()
+
+    def hold(self, at_s: float, leaked_bytes: int) -> None:
+        """Hold what the profile holds at `at_s`, and the leak on top."""
+        sample = self._own.sample_at(at_s)
+        own_bytes = max(0, self._own.bytes[sample] - self._interpreter_bytes)
+        self._reserve.resize(own_bytes + leaked_bytes)
+        if self._bursts:
+            self._tool.hold(self._bursts.bytes[sample])
+
+    def close(self) -> None:
+        self._tool.close()
+
+
+def read_anon_bytes() -> int:
+    """Anonymous memory of this process; 0 where the system does not tell."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as statm:
+            _, resident, shared, *_ = statm.read().split()
+    except FileNotFoundError:
+        return 0
+    return (int(resident) - int(shared)) * _PAGE
+
+
+def _whole_pages(size_bytes: int) -> int:
+    return size_bytes // _PAGE * _PAGE

@@ -1,0 +1,1 @@
+"""The fake agent and its profiles."""
