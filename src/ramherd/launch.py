@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,9 @@ OK, FAILED, NO_ROOM, INTERRUPTED = 0, 1, 3, 130
 # and no longer than until it is within this of what was there before.
 SETTLE_S = 1.0
 SETTLE_BYTES = 16 * MIB
+# Five files of its pen in the supervisor; pipes and logs in the keeper.
+DESCRIPTORS_A_RUN = 6
+OWN_DESCRIPTORS = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +47,7 @@ class Outcome:
 
 def run_herd(herd: str, jobs: Sequence[Job], policy: Policy, pen: str, show: Show) -> Outcome:
     """Runs all jobs; nothing of them is left when this returns or raises."""
-    raise_file_limit()
+    policy = within_file_limit(policy)
     state, runtime, trees = state_dir(), runtime_dir(), read_trees()
     roster = Roster(first_standing(job) for job in jobs)
     tally = Tally({status.job.id: JobTally(status.reason) for status in roster})
@@ -138,7 +141,11 @@ def choose_exit_code(interrupts: int, tally: Tally, summary: dict[str, Any]) -> 
     return NO_ROOM if tally.no_room and nothing_ran else FAILED
 
 
-def raise_file_limit() -> None:
-    """Five descriptors a run; the keeper gives the runs back what we were given."""
+def within_file_limit(policy: Policy) -> Policy:
+    """Raised as far as it goes; then no more runs than there are descriptors for."""
     _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    most = (hard - OWN_DESCRIPTORS) // DESCRIPTORS_A_RUN
+    if policy.max_parallel is not None and policy.max_parallel <= most:
+        return policy
+    return replace(policy, max_parallel=most)

@@ -44,6 +44,7 @@ class Why(StrEnum):
     NO_ROOM_BUDGET = "no_room_budget"
     NO_ROOM_MACHINE = "no_room_machine"
     MAX_PARALLEL = "max_parallel"
+    STARTING = "starting"
     TOO_BIG = "too_big"
     NO_WAIT = "no_wait"
     EXITED = "exited"
@@ -171,6 +172,7 @@ class RunView:
     output_closed: bool = False
     heap_exhausted: bool = False
     kernel_limits: bool = True
+    started: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +204,8 @@ class Policy:
     budget_cap_bytes: int | None = None
     max_parallel: int | None = None
     no_wait: bool = False
+    # Starts under way at a time: hundreds at once make each of them, and the machine, late.
+    max_starting: int = 16
     # Above 80 % of memory the machine begins to swap or to drop its page cache.
     budget_share: float = 0.80
     # Agents were seen to end within 0.4 s of TERM (claude, in a tool): 10 s is for test runs

@@ -53,7 +53,7 @@ SAMPLE_EVERY_S = 5.0
 
 class Show(Protocol):
     def event(self, event: Event, name: str) -> None: ...
-    def update(self, view: View) -> None: ...
+    def update(self, view: Callable[[], View]) -> None: ...
 
 
 @dataclass
@@ -81,39 +81,49 @@ class Supervisor:
         self._fleet_used = 0
         self._looked_s = self._sampled_s = float("-inf")
         self._waits_for: Reason | None = None
-        while not self.roster.is_over or self.executor.runs:
-            self.wait(self.step())
+        while (timeout_s := self.step()) is not None:
+            self.wait(timeout_s)
         self.tally.wall_s = self.clock() - self.started_s
         self.tally.peak_bytes = self.executor.fleet.read().peak_bytes
         return self.tally
 
-    def step(self) -> float:
-        """One round; how long it may take until the next."""
+    def step(self) -> float | None:
+        """One round; how long it may take until the next, None after the last."""
         at_s = self.clock()
-        if not self.executor.hear(at_s):
-            self.executor.replace_keeper(at_s)
-            self.emit_herd("keeper_lost", Reason(Why.KEEPER_LOST))
+        self.hear(at_s)
         snapshot = self.measure(at_s)
-        actions = decide(snapshot, self.policy)
-        for action in actions:
-            self.carry_out(action, at_s)
+        # What leaves makes room for what comes: decided again at once, until all is quiet.
+        while any(not isinstance(action, Wait) for action in self.decide(snapshot)):
+            snapshot = self.measure(at_s)
         for swept in self.executor.sweep():
             self.note_swept(swept)
         self.executor.close_output()
         self.store.commit()
         self.executor.link.flush()
-        self.show.update(self.view(at_s))
-        if any(not isinstance(action, Wait) for action in actions):
-            return 0.0
+        self.show.update(lambda: self.view(at_s))
+        if self.roster.is_over and not self.executor.runs:
+            return None
         deadline = next_deadline_s(snapshot, self.policy)
         longest = SOON_S if self.executor.is_busy else TICK_S
         return max(min(longest, deadline - self.clock()), 0.0)
 
+    def hear(self, at_s: float) -> None:
+        if not self.executor.hear(at_s):
+            self.executor.replace_keeper(at_s)
+            self.emit_herd("keeper_lost", Reason(Why.KEEPER_LOST))
+        self.record_started()
+
+    def decide(self, snapshot: Snapshot) -> list[Action]:
+        actions = decide(snapshot, self.policy)
+        for action in actions:
+            self.carry_out(action, snapshot.at_s)
+        return actions
+
     def wait(self, timeout_s: float) -> None:
         """Until the keeper or a signal has something to say."""
-        poll = select.poll()
-        for fd in (self.executor.link.fileno(), self.signals.fd):
-            poll.register(fd, select.POLLIN)
+        link, poll = self.executor.link, select.poll()
+        poll.register(link.fileno(), select.POLLIN | (select.POLLOUT * link.has_more_to_send))
+        poll.register(self.signals.fd, select.POLLIN)
         if self.signals.fd in dict(poll.poll(timeout_s * 1000)):
             os.read(self.signals.fd, 4096)
 
@@ -138,6 +148,13 @@ class Supervisor:
         views = [run.view(kernel_limits=fleet.kernel_limits) for run in runs]
         interrupts = max(self.signals.count, int(self.given_up))
         return Snapshot(at_s, self.machine, views, self.roster.queue, self._fleet_used, interrupts)
+
+    def record_started(self) -> None:
+        """Where no cgroup knows a run's processes, the first of them is what can be told."""
+        while self.executor.started:
+            run = self.executor.started.pop()
+            if run.pen is not None and not self.executor.fleet.kernel_limits:
+                self.store.set_pen(run.id, run.pen.record())
 
     def record_samples(self, at_s: float) -> None:
         if at_s - self._sampled_s >= SAMPLE_EVERY_S:

@@ -33,6 +33,7 @@ class LiveRun:
     dir: Path
     started_s: float
     pen: Pen | None = None
+    started: bool = False
     reading: PenReading = field(default_factory=PenReading)
     exit: Exit | None = None
     refused: tuple[int, str] | None = None
@@ -58,7 +59,7 @@ class LiveRun:
             self.id, self.job, self.attempt, self.started_s, self.reading,
             exit=self.exit, stop=self.stop, refused=self.refused, clearing_s=self.clearing_s,
             killed_s=self.killed_s, output_closed=self.output_closed,
-            heap_exhausted=self.heap_exhausted, kernel_limits=kernel_limits,
+            heap_exhausted=self.heap_exhausted, kernel_limits=kernel_limits, started=self.started,
         )  # fmt: skip
 
 
@@ -66,7 +67,7 @@ class Executor:
     def __init__(self, fleet: Fleet, start_keeper: Callable[[], KeeperLink], runs_dir: Path):
         self.fleet = fleet
         self.runs: dict[str, LiveRun] = {}
-        self.keepers_lost = 0
+        self.started: list[LiveRun] = []
         self._start_keeper = start_keeper
         self._runs_dir = runs_dir
         self._sweeper = Sweeper()
@@ -105,8 +106,11 @@ class Executor:
 
     def _take(self, run: LiveRun, message: dict[str, Any], at_s: float) -> None:
         match message["did"]:
-            case "started" if run.pen is not None:
-                run.pen.note_start(ProcId(message["pid"], message["start_ticks"]))
+            case "started":
+                run.started = True
+                if run.pen is not None:
+                    run.pen.note_start(ProcId(message["pid"], message["start_ticks"]))
+                self.started.append(run)
             case "refused":
                 run.refused = (message["errno"], message["what"])
             case "exited":
@@ -118,7 +122,6 @@ class Executor:
     def replace_keeper(self, at_s: float) -> None:
         """The keeper died, and with it the pipes of its runs: they cannot go on."""
         self.link.close()
-        self.keepers_lost += 1
         for run in self.runs.values():
             run.exit = run.exit or read_exit(run.dir, at_s)
             if run.exit is None and run.refused is None:

@@ -16,7 +16,6 @@ import sys
 # The keeper runs without site: it makes its own path before it imports from it.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
-import ctypes
 import json
 import resource
 import select
@@ -258,10 +257,22 @@ def raise_file_limit() -> tuple[int, int]:
     return soft, hard
 
 
-def main() -> None:
-    control, grace_s = int(sys.argv[1]), float(sys.argv[2])
-    os.chdir("/")
+def become_subreaper() -> None:
+    """The setting survives exec; ctypes, which alone can set it, costs 1.1 MB and does not."""
+    if sys.argv[-1] == "subreaper":
+        return
+    import ctypes  # noqa: PLC0415
+
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    os.execv(sys.executable, [sys.executable, "-I", "-S", *sys.argv, "subreaper"])
+
+
+def main() -> None:
+    become_subreaper()
+    control, grace_s = int(sys.argv[1]), float(sys.argv[2])
+    # No run may hold our socket: the supervisor would not see us die.
+    os.set_inheritable(control, False)
+    os.chdir("/")
     wakeup, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     signal.set_wakeup_fd(write, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)

@@ -19,8 +19,7 @@ from ramherd.model import ProcId
 class KeeperLink:
     def __init__(self, grace_s: float, errors: Path) -> None:
         self._inbox = b""
-        self._outbox: list[bytes] = []
-        self._fleet_dirs: list[str] = []
+        self._outbox = b""
         ours, theirs = socket.socketpair()
         # -I -S: no site, no user paths; 2 MB less, and nothing of the user's environment runs.
         command = [sys.executable, "-I", "-S", keeper.__file__, str(theirs.fileno()), str(grace_s)]
@@ -40,15 +39,24 @@ class KeeperLink:
         return self._socket.fileno()
 
     def ask(self, do: str, **values: Any) -> None:
-        self._outbox.append(json.dumps({"do": do, **values}).encode() + b"\n")
+        self._outbox += json.dumps({"do": do, **values}).encode() + b"\n"
+
+    @property
+    def has_more_to_send(self) -> bool:
+        return bool(self._outbox)
 
     def flush(self) -> None:
-        """A keeper that is gone is noticed by `hear`, with what it still had to say."""
-        data, self._outbox = b"".join(self._outbox), []
+        """As much as the socket takes: if both ends waited for the other to read, both would
+        wait for ever. A keeper that is gone is noticed by `hear`, with what it still said.
+        """
         try:
-            self._socket.sendall(data)
-        except (BrokenPipeError, ConnectionResetError):
+            while self._outbox:
+                sent = self._socket.send(self._outbox, socket.MSG_DONTWAIT)
+                self._outbox = self._outbox[sent:]
+        except BlockingIOError:
             pass
+        except (BrokenPipeError, ConnectionResetError):
+            self._outbox = b""
 
     def hear(self) -> list[dict[str, Any]] | None:
         """What the keeper said since; None when it is gone."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ramherd.act.pens import Pen
 from ramherd.act.pens.choose import pen_from_record
+from ramherd.act.pens.polling import PollingFleet
 from ramherd.act.sweeper import remove_tree
 from ramherd.model import Reason, Why
 from ramherd.queue.owner import is_alive
@@ -31,8 +32,10 @@ def recover(store: Store, runtime: Path, runs_dir: Path) -> int:
 
 
 def clear(stored: StoredPen) -> bool:
-    """Kill until it is empty, then remove it."""
-    pen = pen_from_record({"run": stored.run, **stored.record})
+    """Kill until it is empty, then remove it. A polling fleet is nothing but its pens."""
+    if stored.record["kind"] == PollingFleet.kind and not stored.run:
+        return True
+    pen = pen_from_record(stored.record)
     deadline = time.monotonic() + CLEAR_S
     try:
         while has_members(pen) and time.monotonic() < deadline:

@@ -33,12 +33,14 @@ class Room:
     available_bytes: int
     slots: float
     running: int
+    starting: int
 
     def take(self, need_bytes: int) -> None:
         self.free_bytes -= need_bytes
         self.available_bytes -= need_bytes
         self.slots -= 1
         self.running += 1
+        self.starting += 1
 
 
 def admit(snapshot: Snapshot, policy: Policy) -> list[Action]:
@@ -71,6 +73,7 @@ def measure_room(snapshot: Snapshot, policy: Policy) -> Room:
         available_bytes=snapshot.machine.available_bytes - promised_bytes(snapshot),
         slots=slots - len(snapshot.runs),
         running=len(snapshot.runs),
+        starting=sum(not run.started for run in snapshot.runs),
     )
 
 
@@ -84,6 +87,8 @@ def find_obstacle(status: JobStatus, room: Room, policy: Policy) -> Reason | Non
     need = status.job.memory_bytes
     if room.slots < 1:
         return Reason(Why.MAX_PARALLEL, running=room.running, limit=policy.max_parallel or 0)
+    if room.starting >= policy.max_starting:
+        return Reason(Why.STARTING, starting=room.starting, limit=policy.max_starting)
     if need > room.free_bytes:
         return Reason(
             Why.NO_ROOM_BUDGET,

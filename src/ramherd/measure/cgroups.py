@@ -76,18 +76,23 @@ def place(mount: tuple[str, str], path: str) -> Path:
     return Path(point) / inside.lstrip("/")
 
 
-def parse_flat(text: str) -> dict[str, int]:
+def parse_flat(text: str | bytes) -> dict[str, int]:
     """`name value` lines: memory.stat, memory.oom_control, memory.events, cgroup.events."""
+    if isinstance(text, bytes):
+        text = text.decode()
     return {name: int(value) for name, value in (line.split() for line in text.splitlines())}
 
 
-def used_bytes_v1(usage: int, stat: Mapping[str, int]) -> int:
-    """Usage without page cache: a run that writes its log holds no memory by it."""
-    return max(usage - file_bytes_v1(stat), 0)
+def parse_file_bytes_v1(stat: bytes) -> int:
+    """Page cache in a v1 memory.stat, which usage counts and `used` does not: a run that
+    writes its log holds no memory by it. Two of fifty lines, so only those are parsed.
+    """
+    return sum(_field(stat, name) for name in (b"\ntotal_active_file ", b"\ntotal_inactive_file "))
 
 
-def file_bytes_v1(stat: Mapping[str, int]) -> int:
-    return stat.get("total_active_file", 0) + stat.get("total_inactive_file", 0)
+def _field(stat: bytes, name: bytes) -> int:
+    at = stat.find(name)
+    return int(stat[at + len(name) :].split(b"\n", 1)[0]) if at >= 0 else 0
 
 
 def read_limit_bytes(trees: Trees) -> int | None:

@@ -1,6 +1,7 @@
 """One plain line for each event: for pipes, logs and CI."""
 
 import time
+from collections.abc import Callable
 from typing import TextIO
 
 from ramherd.model import Event
@@ -16,7 +17,7 @@ class LineShow:
         if (line := render_event(event, name)) is not None:
             self.print(f"{time.strftime('%H:%M:%S', time.localtime(event.at_s))} {line}")
 
-    def update(self, view: View) -> None:
+    def update(self, view: Callable[[], View]) -> None:
         """Lines come with events only."""
 
     def print(self, line: str) -> None:

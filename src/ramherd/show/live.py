@@ -7,6 +7,7 @@ Written by hand and part of the supervisor: it costs 0.1 MB there, where a libra
 import os
 import time
 import unicodedata
+from collections.abc import Callable
 from typing import TextIO
 
 from ramherd.model import Event
@@ -34,13 +35,14 @@ class LiveShow:
             self._write(self._up() + CLEAR_BELOW + line + "\n")
             self._drawn = 0
 
-    def update(self, view: View) -> None:
+    def update(self, view: Callable[[], View]) -> None:
+        """The view is made only when it is drawn."""
         now = time.monotonic()
         if now - self._drawn_s < EVERY_S:
             return
         self._drawn_s = now
         columns, rows = self._size()
-        lines = render_live(view, columns, rows)
+        lines = render_live(view(), columns, rows)
         self._write(self._up() + CLEAR_BELOW + "".join(line + "\n" for line in lines))
         self._drawn = len(lines)
 

@@ -13,7 +13,7 @@ from typing import Any
 from ramherd.act.files import remove_dirs, try_control, write_control
 from ramherd.act.pens import SpawnPart
 from ramherd.errors import NoPen
-from ramherd.measure.cgroups import Trees, file_bytes_v1, parse_flat, used_bytes_v1
+from ramherd.measure.cgroups import Trees, parse_file_bytes_v1, parse_flat
 from ramherd.model import PenReading, ProcId
 from ramherd.units import MIB
 
@@ -30,8 +30,8 @@ class Cgroup1Pen:
     def __init__(self, paths: Mapping[str, Path], limit_bytes: int | None = None) -> None:
         self._paths = dict(paths)
         self._limit = limit_bytes
-        self._holder = self._paths.get(V2) or self._paths[FREEZER]
-        self._files: dict[Path, int] = {}
+        self._holder = V2 if V2 in self._paths else FREEZER
+        self._files: dict[str, int] = {}
         self._peak = 0
 
     @classmethod
@@ -59,24 +59,23 @@ class Cgroup1Pen:
         """Nothing to remember: the kernel does."""
 
     def read(self) -> PenReading:
-        memory = self._paths[MEMORY]
-        usage = int(self._read(memory / "memory.usage_in_bytes"))
-        most = int(self._read(memory / "memory.max_usage_in_bytes"))
-        stat = parse_flat(self._read(memory / "memory.stat"))
-        used = used_bytes_v1(usage, stat)
+        usage = int(self._read(MEMORY, "memory.usage_in_bytes"))
+        most = int(self._read(MEMORY, "memory.max_usage_in_bytes"))
+        file_bytes = parse_file_bytes_v1(self._read(MEMORY, "memory.stat"))
+        used = max(usage - file_bytes, 0)
         # The kernel's peak counts page cache: less what of it is there now, it is a safe floor
         # for peaks between two looks.
-        self._peak = max(self._peak, used, most - file_bytes_v1(stat))
+        self._peak = max(self._peak, used, most - file_bytes)
         return PenReading(
             used_bytes=used,
             peak_bytes=self._peak,
             procs=len(self.pids()),
-            kernel_kills=parse_flat(self._read(memory / "memory.oom_control")).get("oom_kill", 0),
+            kernel_kills=parse_flat(self._read(MEMORY, "memory.oom_control")).get("oom_kill", 0),
             limit_hit=self._limit is not None and most >= self._limit - NEAR_LIMIT_BYTES,
         )
 
     def pids(self) -> list[int]:
-        return [int(pid) for pid in self._read(self._holder / "cgroup.procs").split()]
+        return [int(pid) for pid in self._read(self._holder, "cgroup.procs").split()]
 
     def signal(self, number: int) -> int:
         """To every process in the pen; how many got it. The list is read again once the
@@ -119,7 +118,7 @@ class Cgroup1Pen:
 
     def residue_bytes(self) -> int:
         """What the run left in tmpfs: it stays charged to the fleet when the pen is gone."""
-        return parse_flat(self._read(self._paths[MEMORY] / "memory.stat")).get("total_shmem", 0)
+        return parse_flat(self._read(MEMORY, "memory.stat")).get("total_shmem", 0)
 
     def remove(self, wait_s: float = 2.0) -> bool:
         for fd in self._files.values():
@@ -130,14 +129,16 @@ class Cgroup1Pen:
     def record(self) -> dict[str, Any]:
         return {"kind": Cgroup1Fleet.kind, "paths": {n: str(p) for n, p in self._paths.items()}}
 
-    def _read(self, path: Path) -> str:
+    def _read(self, tree: str, name: str) -> bytes:
         """Kept open: reading 50 pens so costs 0.05 ms instead of 0.36."""
-        if path not in self._files:
-            self._files[path] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        data = b""
-        while chunk := os.pread(self._files[path], 1 << 16, len(data)):
-            data += chunk
-        return data.decode()
+        fd = self._files.get(name)
+        if fd is None:
+            path = f"{self._paths[tree]}/{name}"
+            fd = self._files[name] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        data = os.pread(fd, 1 << 16, 0)
+        while data and (more := os.pread(fd, 1 << 16, len(data))):
+            data += more
+        return data
 
 
 class Cgroup1Fleet:

@@ -26,10 +26,10 @@ def make_fleet(kind: str, trees: Trees, owner: str) -> tuple[Fleet, str]:
 
 
 def pen_from_record(record: dict[str, Any]) -> Pen:
-    """A pen that an earlier supervisor left, to be cleared."""
+    """A pen, or a whole fleet of cgroups, that an earlier supervisor left, to be cleared."""
     if record["kind"] == Cgroup1Fleet.kind:
         return Cgroup1Pen({name: Path(path) for name, path in record["paths"].items()})
     pen = PollingFleet().add(record["run"], None)
-    if record["first"] is not None:
+    if record.get("first") is not None:
         pen.note_start(ProcId(*record["first"]))
     return pen
