@@ -28,8 +28,7 @@ TRICKS: tuple[tuple[str, ...], ...] = (
 )
 
 
-def add_verb(verbs: Any, common: argparse.ArgumentParser) -> None:
-    parser = verbs.add_parser("drill", parents=[common], help="try it with fake agents")
+def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--agents", type=int, default=50, metavar="N", help="how many (50)")
     add("--seed", type=int, default=1, metavar="N", help="other numbers, other agents (1)")

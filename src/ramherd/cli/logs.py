@@ -5,7 +5,6 @@ import sys
 import time
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 from ramherd.errors import UsageError
 from ramherd.jobkeys import nearest
@@ -18,8 +17,7 @@ from ramherd.units import format_size
 FOLLOW_EVERY_S = 0.2
 
 
-def add_verb(verbs: Any, common: argparse.ArgumentParser) -> None:
-    parser = verbs.add_parser("logs", parents=[common], help="what a job printed")
+def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("job", metavar="JOB", help="its name or id")
     add("-f", "--follow", action="store_true", help="go on until the job has ended")

@@ -1,16 +1,25 @@
-"""`ramherd VERB ...`: finds the verb, and turns errors into one line and an exit code."""
+"""`ramherd VERB ...`: finds the verb, and turns errors into one line and an exit code.
+
+Only the verb that is asked for is imported: a start has to feel like none.
+"""
 
 import argparse
 import os
 import sys
 import traceback
 from collections.abc import Sequence
+from importlib import import_module
 
 from ramherd import __version__
-from ramherd.cli import drill, logs, run
 from ramherd.errors import RamherdError
 
 DESCRIPTION = "Run as many coding agents as the memory holds, and never one more."
+# One file a verb, of the same name.
+VERBS = {
+    "run": "run jobs and wait for them",
+    "logs": "what a job printed",
+    "drill": "try it with fake agents",
+}
 INTERRUPTED = 130
 BUG = 70
 
@@ -22,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def call(argv: list[str]) -> int:
     """What follows `--` is a command of the user's and no option of ours."""
     at = argv.index("--") if "--" in argv else len(argv)
-    options = make_parser().parse_args(argv[:at])
+    options = make_parser(argv[:at]).parse_args(argv[:at])
     options.command = argv[at + 1 :] if at < len(argv) else None
     try:
         return int(options.verb(options))
@@ -49,12 +58,16 @@ def say(text: str) -> None:
     print(f"ramherd: {text}", file=sys.stderr)
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
+    """With the options of the verb that stands first; of the others only their name."""
     parser = argparse.ArgumentParser(prog="ramherd", description=DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"ramherd {__version__}")
-    common = argparse.ArgumentParser(add_help=False)
-    common.add_argument("--debug", action="store_true", help="show tracebacks")
     verbs = parser.add_subparsers(title="verbs", required=True, metavar="VERB")
-    for module in (run, logs, drill):
-        module.add_verb(verbs, common)
+    for verb, what in VERBS.items():
+        options = verbs.add_parser(
+            verb, help=what, formatter_class=argparse.RawDescriptionHelpFormatter
+        )
+        options.add_argument("--debug", action="store_true", help="show tracebacks")
+        if argv and argv[0] == verb:
+            import_module(f"ramherd.cli.{verb}").add_options(options)
     return parser

@@ -30,11 +30,8 @@ exit codes: 0 all done, 1 a job failed, 2 usage, 3 this machine cannot, 130 inte
 """
 
 
-def add_verb(verbs: Any, common: argparse.ArgumentParser) -> None:
-    parser = verbs.add_parser(
-        "run", parents=[common], help="run jobs and wait for them", epilog=EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )  # fmt: skip
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
     parser.add_argument("jobs", nargs="?", metavar="FILE", help="jobs.toml, jobs.jsonl or -")
     add_herd_options(parser)
     add = parser.add_argument
