@@ -176,12 +176,31 @@ class RunView:
 
 
 @dataclass(frozen=True, slots=True)
+class Limit:
+    """A memory limit that we live under, and what is used of it, without page cache."""
+
+    limit_bytes: int
+    used_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Machine:
-    """The machine's memory. `limit` is RAM or the limit of our own cgroup, the smaller one."""
+    """The machine's memory, and the limits of the cgroups that we are in."""
 
     total_bytes: int
     available_bytes: int
-    limit_bytes: int
+    limits: tuple[Limit, ...] = ()
+
+    @property
+    def most_bytes(self) -> int:
+        """RAM, or the smallest limit."""
+        return min([self.total_bytes, *(limit.limit_bytes for limit in self.limits)])
+
+    @property
+    def free_bytes(self) -> int:
+        """Available on the machine, and below each limit."""
+        free = [limit.limit_bytes - limit.used_bytes for limit in self.limits]
+        return max(min([self.available_bytes, *free]), 0)
 
 
 @dataclass(frozen=True, slots=True)

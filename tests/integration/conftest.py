@@ -15,6 +15,9 @@ from typing import Any
 
 import pytest
 
+from ramherd.act.pens.choose import KINDS, make_fleet
+from ramherd.errors import NoPen
+from ramherd.ids import new_id
 from ramherd.measure.cgroups import read_trees
 from ramherd.measure.procfs import read_environment_tag, read_procs
 
@@ -80,8 +83,16 @@ class Ramherd:
 
 
 def pens() -> list[str]:
-    """As an ordinary user there is the polling pen only."""
-    return ["cgroup1", "polling"] if os.access("/sys/fs/cgroup/memory", os.W_OK) else ["polling"]
+    """The kinds that this machine and this user allow, strongest first."""
+    return [kind for kind in KINDS if is_possible(kind)]
+
+
+def is_possible(kind: str) -> bool:
+    try:
+        fleet, _why = make_fleet(kind, read_trees(), new_id())
+    except NoPen:
+        return False
+    return fleet.remove()
 
 
 @pytest.fixture(params=pens())

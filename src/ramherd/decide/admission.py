@@ -70,7 +70,7 @@ def measure_room(snapshot: Snapshot, policy: Policy) -> Room:
     return Room(
         budget_bytes=budget,
         free_bytes=budget - reserved_bytes(snapshot),
-        available_bytes=snapshot.machine.available_bytes - promised_bytes(snapshot),
+        available_bytes=snapshot.machine.free_bytes - promised_bytes(snapshot),
         slots=slots - len(snapshot.runs),
         running=len(snapshot.runs),
         starting=sum(not run.started for run in snapshot.runs),

@@ -1,12 +1,17 @@
 """How much all runs together may hold: what memory there is, less what others use."""
 
-from ramherd.model import Machine, Policy, Snapshot
+from ramherd.model import Limit, Machine, Policy, Snapshot
 
 
 def budget_bytes(machine: Machine, fleet_used_bytes: int, policy: Policy) -> int:
-    """The share of memory that is ours now; `--budget` is a cap on it, never a promise."""
-    outside = machine.total_bytes - machine.available_bytes - fleet_used_bytes
-    ours = int(policy.budget_share * machine.limit_bytes) - max(outside, 0)
+    """The share of memory that is ours now: of RAM, less what others use of it, and likewise of
+    each limit that we live under. `--budget` is a cap on it, never a promise.
+    """
+    ram = Limit(machine.total_bytes, machine.total_bytes - machine.available_bytes)
+    ours = min(
+        int(policy.budget_share * limit.limit_bytes) - max(limit.used_bytes - fleet_used_bytes, 0)
+        for limit in (ram, *machine.limits)
+    )
     if policy.budget_cap_bytes is not None:
         ours = min(ours, policy.budget_cap_bytes)
     return max(ours, 0)
@@ -14,7 +19,7 @@ def budget_bytes(machine: Machine, fleet_used_bytes: int, policy: Policy) -> int
 
 def largest_budget_bytes(machine: Machine, policy: Policy) -> int:
     """What the budget could be with nothing else on the machine."""
-    whole = int(policy.budget_share * machine.limit_bytes)
+    whole = int(policy.budget_share * machine.most_bytes)
     return min(whole, policy.budget_cap_bytes) if policy.budget_cap_bytes else whole
 
 

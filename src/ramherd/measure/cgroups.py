@@ -1,10 +1,11 @@
 """Where this process stands in the cgroup trees, and what cgroup v1 says of memory."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from ramherd.measure.procfs import PROC, read_text
+from ramherd.model import Limit
 
 # "No limit" in v1 is the largest page-aligned 64-bit number.
 NO_LIMIT = 1 << 60
@@ -95,23 +96,41 @@ def _field(stat: bytes, name: bytes) -> int:
     return int(stat[at + len(name) :].split(b"\n", 1)[0]) if at >= 0 else 0
 
 
-def read_limit_bytes(trees: Trees) -> int | None:
-    """The smallest memory limit on the way up from our own cgroup, v1 and v2 alike."""
-    limits = []
-    if (own := trees.v1.get("memory")) is not None:
-        limits.append(_read_number(own / "memory.stat", "hierarchical_memory_limit"))
-    at = trees.v2
-    while at is not None and (at / "cgroup.procs").exists():
-        limits.append(_read_number(at / "memory.max", None))
-        at = at.parent
-    found = [limit for limit in limits if limit is not None and limit < NO_LIMIT]
-    return min(found) if found else None
+def used_bytes_v2(stat: Mapping[str, int]) -> int:
+    """Without page cache. `kernel` (5.18) is the sum of what older kernels tell in parts."""
+    parts = ("slab", "kernel_stack", "pagetables", "percpu", "sock")
+    kernel = stat.get("kernel", sum(stat.get(part, 0) for part in parts))
+    return stat.get("anon", 0) + stat.get("shmem", 0) + kernel
 
 
-def _read_number(path: Path, key: str | None) -> int | None:
+def read_limits(trees: Trees) -> list[Limit]:
+    """Every memory limit on the way up from our own cgroups, as far as we can see."""
+    found: list[Limit] = []
+    for directory in ancestors(trees.v1.get("memory"), "memory.limit_in_bytes"):
+        limit = _read_number(directory / "memory.limit_in_bytes")
+        usage = _read_number(directory / "memory.usage_in_bytes")
+        if limit is not None and usage is not None and limit < NO_LIMIT:
+            cache = parse_file_bytes_v1((directory / "memory.stat").read_bytes())
+            found.append(Limit(limit, max(usage - cache, 0)))
+    for directory in ancestors(trees.v2, "cgroup.procs"):
+        if (limit := read_limit_v2(directory)) is not None:
+            stat = parse_flat((directory / "memory.stat").read_text())
+            found.append(Limit(limit, used_bytes_v2(stat)))
+    return found
+
+
+def ancestors(own: Path | None, mark: str) -> Iterator[Path]:
+    """From our own cgroup up to the mount: directories that still look like cgroups."""
+    while own is not None and (own / mark).exists():
+        yield own
+        own = own.parent
+
+
+def read_limit_v2(path: Path) -> int | None:
+    return _read_number(path / "memory.max")
+
+
+def _read_number(path: Path) -> int | None:
+    """`max` is no number, and so no limit."""
     text = read_text(path)
-    if text is None:
-        return None
-    if key is not None:
-        return parse_flat(text).get(key)
-    return int(text) if text.strip().isdigit() else None
+    return int(text) if text is not None and text.strip().isdigit() else None

@@ -3,32 +3,40 @@
 from pathlib import Path
 from typing import Any
 
-from ramherd.act.pens import Fleet, Pen
-from ramherd.act.pens.cgroup1 import Cgroup1Fleet, Cgroup1Pen
+from ramherd.act.pens import Fleet, Pen, cgroup1, cgroup2
+from ramherd.act.pens.cgroup1 import Cgroup1Fleet
+from ramherd.act.pens.cgroup2 import Cgroup2Fleet
 from ramherd.act.pens.polling import PollingFleet
 from ramherd.errors import NoPen
 from ramherd.measure.cgroups import Trees
 from ramherd.model import ProcId
 
-KINDS = (Cgroup1Fleet.kind, PollingFleet.kind)
+# Strongest first.
+CGROUPS = (Cgroup2Fleet, Cgroup1Fleet)
+KINDS = (*(fleet.kind for fleet in CGROUPS), PollingFleet.kind)
 
 
 def make_fleet(kind: str, trees: Trees, owner: str) -> tuple[Fleet, str]:
-    """A fleet, and, if a stronger kind was tried in vain, why."""
-    if kind == PollingFleet.kind:
-        return PollingFleet(), ""
-    try:
-        return Cgroup1Fleet.make(trees, owner), ""
-    except NoPen as error:
-        if kind == Cgroup1Fleet.kind:
-            raise
-        return PollingFleet(), str(error)
+    """A fleet, and, if stronger kinds were tried in vain, why."""
+    reasons = []
+    for cgroups in CGROUPS:
+        if kind in ("auto", cgroups.kind):
+            try:
+                return cgroups.make(trees, owner), ""
+            except NoPen as error:
+                if kind != "auto":
+                    raise
+                reasons.append(str(error))
+    return PollingFleet(), "; ".join(reasons)
 
 
 def pen_from_record(record: dict[str, Any]) -> Pen:
     """A pen, or a whole fleet of cgroups, that an earlier supervisor left, to be cleared."""
+    paths = {name: Path(path) for name, path in record.get("paths", {}).items()}
+    if record["kind"] == Cgroup2Fleet.kind:
+        return cgroup2.pen_at(paths[cgroup2.V2])
     if record["kind"] == Cgroup1Fleet.kind:
-        return Cgroup1Pen({name: Path(path) for name, path in record["paths"].items()})
+        return cgroup1.pen_at(paths)
     pen = PollingFleet().add(record["run"], None)
     if record.get("first") is not None:
         pen.note_start(ProcId(*record["first"]))

@@ -1,0 +1,105 @@
+"""A pen made of cgroups: one part counts and limits memory, another holds the processes."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from ramherd.act.files import remove_dirs
+from ramherd.act.pens import SpawnPart
+from ramherd.act.pens.holder import Holder
+from ramherd.model import PenReading, ProcId
+
+# An agent has 1-12 processes, a browser test some 50, a parallel build some hundreds.
+PIDS_MAX = 4096
+
+
+class Memory(Protocol):
+    """The memory part of cgroup v1 or v2."""
+
+    def read(self, procs: int) -> PenReading: ...
+    def set_limit(self, limit_bytes: int) -> None: ...
+    def residue_bytes(self) -> int: ...
+    def close(self) -> None: ...
+
+
+class CgroupPen:
+    def __init__(
+        self, kind: str, paths: Mapping[str, Path], memory: Memory, holder: Holder
+    ) -> None:
+        self._kind = kind
+        self._paths = dict(paths)
+        self._memory = memory
+        self._holder = holder
+
+    def spawn_part(self) -> SpawnPart:
+        return {
+            "join": [f"{path}/cgroup.procs" for path in self._paths.values()],
+            "on_loss": self._holder.on_loss(),
+            "dirs": self.dirs(),
+        }
+
+    def dirs(self) -> list[str]:
+        return [str(path) for path in self._paths.values()]
+
+    def note_start(self, first: ProcId) -> None:
+        """Nothing to remember: the kernel does."""
+
+    def read(self) -> PenReading:
+        return self._memory.read(len(self._holder.pids()))
+
+    def set_limit(self, limit_bytes: int) -> None:
+        self._memory.set_limit(limit_bytes)
+
+    def signal(self, number: int) -> int:
+        return self._holder.signal(number)
+
+    def freeze(self) -> None:
+        self._holder.freeze()
+
+    def thaw(self) -> None:
+        self._holder.thaw()
+
+    def kill(self) -> None:
+        self._holder.kill()
+
+    def residue_bytes(self) -> int:
+        """What the run left in tmpfs: it stays charged to the fleet when the pen is gone."""
+        return self._memory.residue_bytes()
+
+    def remove(self, wait_s: float = 2.0) -> bool:
+        self._memory.close()
+        self._holder.close()
+        return remove_dirs(self.dirs(), wait_s)
+
+    def record(self) -> dict[str, Any]:
+        return {"kind": self._kind, "paths": {n: str(p) for n, p in self._paths.items()}}
+
+
+class CgroupFleet:
+    """The parents of all pens; one more pen as to counting, limiting and removing."""
+
+    kernel_limits = True
+
+    def __init__(self, whole: CgroupPen) -> None:
+        self._whole = whole
+
+    def scan(self) -> None:
+        """Nothing to look for: each pen knows its own."""
+
+    def read(self) -> PenReading:
+        return self._whole.read()
+
+    def set_limit(self, limit_bytes: int) -> None:
+        self._whole.set_limit(limit_bytes)
+
+    def note_keeper(self, keeper: ProcId) -> None:
+        """The keeper stays outside: it is no run."""
+
+    def dirs(self) -> list[str]:
+        return self._whole.dirs()
+
+    def remove(self) -> bool:
+        return self._whole.remove()
+
+    def record(self) -> dict[str, Any]:
+        return self._whole.record()

@@ -1,0 +1,88 @@
+"""Pens of cgroup v2: one directory a run, with memory and pids in it."""
+
+from pathlib import Path
+
+from ramherd.act.files import try_control, write_control
+from ramherd.act.pens.cgroup import PIDS_MAX, CgroupFleet, CgroupPen
+from ramherd.act.pens.delegation import Home, find_home, leave_home
+from ramherd.act.pens.holder import Holder
+from ramherd.act.pens.kept import KeptFiles
+from ramherd.errors import NoPen
+from ramherd.measure.cgroups import Trees, parse_flat, used_bytes_v2
+from ramherd.model import PenReading
+
+V2 = "cgroup2"
+
+
+class MemoryV2:
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._files = KeptFiles(path)
+        self._has_peak = (path / "memory.peak").exists()
+        self._peak = 0
+
+    def read(self, procs: int) -> PenReading:
+        stat = parse_flat(self._files.read("memory.stat"))
+        used = used_bytes_v2(stat)
+        # The kernel's peak (5.19) counts page cache: less what of it is there now, it is a safe
+        # floor for peaks between two looks.
+        most = int(self._files.read("memory.peak")) if self._has_peak else 0
+        self._peak = max(self._peak, used, most - stat["file"] + stat.get("shmem", 0))
+        events = parse_flat(self._files.read("memory.events.local"))
+        return PenReading(used, self._peak, procs, events["oom_kill"], events["oom"] > 0)
+
+    def set_limit(self, limit_bytes: int) -> None:
+        """No swap beside it: a limit that pages out does not hold. Not `memory.oom.group`: a
+        tool child over the limit is killed alone, and the agent goes on.
+        """
+        write_control(f"{self._path}/memory.max", str(limit_bytes))
+        try_control(f"{self._path}/memory.swap.max", "0")
+
+    def residue_bytes(self) -> int:
+        return parse_flat(self._files.read("memory.stat")).get("shmem", 0)
+
+    def close(self) -> None:
+        self._files.close()
+
+
+class Cgroup2Fleet(CgroupFleet):
+    kind = "cgroup2"
+
+    def __init__(self, path: Path, home: Home) -> None:
+        super().__init__(pen_at(path))
+        self._path = path
+        self._home = home
+
+    @classmethod
+    def make(cls, trees: Trees, owner: str) -> "Cgroup2Fleet":
+        if trees.v2 is None:
+            raise NoPen("no cgroup v2 on this machine", hint="pass --pen polling")
+        home = find_home(trees.v2)
+        path = home.parent / f"ramherd-{owner}"
+        try:
+            path.mkdir()
+            write_control(f"{path}/cgroup.subtree_control", home.enable)
+        except OSError as error:
+            leave_home(home)
+            raise NoPen(
+                f"cannot make a cgroup at {path}: {error.strerror}", hint="pass --pen polling"
+            ) from None
+        return cls(path, home)
+
+    def add(self, run: str, limit_bytes: int | None) -> CgroupPen:
+        path = self._path / run
+        path.mkdir()
+        try_control(f"{path}/pids.max", str(PIDS_MAX))
+        pen = pen_at(path)
+        if limit_bytes is not None:
+            pen.set_limit(limit_bytes)
+        return pen
+
+    def remove(self) -> bool:
+        removed = super().remove()
+        leave_home(self._home)
+        return removed
+
+
+def pen_at(path: Path) -> CgroupPen:
+    return CgroupPen(Cgroup2Fleet.kind, {V2: path}, MemoryV2(path), Holder(path))
