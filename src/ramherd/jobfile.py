@@ -27,7 +27,7 @@ from ramherd.jobkeys import (
     nearest,
 )
 from ramherd.model import Job
-from ramherd.units import MIB, format_size, parse_duration, parse_size
+from ramherd.units import MIB, format_size, parse_duration, parse_size, shown
 
 DEFAULT_MEMORY_BYTES = 512 * MIB
 
@@ -53,7 +53,7 @@ def read_job_file(path: str, herd: str, defaults: Defaults, stdin: bytes | None)
 
 def jobs_from_lines(argv: Sequence[str], data: bytes, herd: str, defaults: Defaults) -> list[Job]:
     """One job for each line that is not blank; `{}` is replaced, or the line comes last."""
-    lines = [line for line in decode(data, "standard input").splitlines() if line.strip()]
+    lines = [line for line in split_lines(decode(data, "standard input")) if line.strip()]
     whole = any("{}" in word for word in argv)
     tables = [
         {
@@ -82,21 +82,34 @@ def decode(data: bytes, where: str) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        byte, at = data[error.start], error.start
+        # The decoder does not count a byte order mark.
+        at = error.start + (3 if data.startswith(b"\xef\xbb\xbf") else 0)
+        byte = data[at]
         raise UsageError(
             f"{where} is not UTF-8: byte 0x{byte:02x} at offset {at}",
             hint="save it as UTF-8",
         ) from None
 
 
+def split_lines(text: str) -> list[str]:
+    """At newlines only: str.splitlines would split JSON texts and prompts at U+2028 too."""
+    return [line.removesuffix("\r") for line in text.split("\n")]
+
+
+def one_line(error: Exception) -> str:
+    return " ".join(str(error).split())[:200]
+
+
 def parse_toml(text: str, where: str) -> list[Any]:
     try:
         document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{where} is not TOML: {error}") from None
+    except (ValueError, RecursionError) as error:  # also numbers and nestings without end
+        raise UsageError(f"{where} is not TOML: {one_line(error)}") from None
     for key in document:
         if key != "job":
-            raise UsageError(f"{where} has an unknown key {key!r}", hint="jobs are [[job]] tables")
+            raise UsageError(
+                f"{where} has an unknown key {shown(key)}", hint="jobs are [[job]] tables"
+            )
     tables = document.get("job", [])
     if not isinstance(tables, list):
         raise UsageError(f"{where}: 'job' is not a list of tables", hint="write [[job]]")
@@ -105,13 +118,13 @@ def parse_toml(text: str, where: str) -> list[Any]:
 
 def parse_jsonl(text: str, where: str) -> list[Any]:
     tables = []
-    # Not splitlines(): a JSON string may hold U+2028, which that would split at.
-    for number, line in enumerate(text.split("\n"), 1):
+    for number, line in enumerate(split_lines(text), 1):
         if line.strip():
             try:
                 tables.append(json.loads(line))
-            except (json.JSONDecodeError, RecursionError) as error:
-                raise UsageError(f"{where}, line {number} is not JSON: {error}") from None
+            except (ValueError, RecursionError) as error:  # also numbers without end
+                message = f"{where}, line {number} is not JSON: {one_line(error)}"
+                raise UsageError(message) from None
     return tables
 
 

@@ -1,11 +1,13 @@
 """The keys of a job and what each takes. A wrong value is an error that says what is right."""
 
 import os
+import shlex
 import shutil
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from ramherd.errors import RamherdError, UsageError
+from ramherd.units import shown
 
 T = TypeVar("T")
 
@@ -46,7 +48,7 @@ class Reader:
                 raise UsageError(f"{self.where}: the feature of key {key!r} is not built yet")
             if key not in KEYS:
                 hint = nearest(key, KEYS)
-                raise UsageError(f"{self.where} has an unknown key {key!r}", hint=hint)
+                raise UsageError(f"{self.where} has an unknown key {shown(key)}", hint=hint)
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
@@ -79,13 +81,13 @@ def as_name(value: Any) -> str:
 def as_integer(value: Any) -> int:
     # SQLite keeps 64 bits.
     if not isinstance(value, int) or isinstance(value, bool) or abs(value) >= 1 << 63:
-        raise UsageError(f"{value!r} is not a whole number")
+        raise UsageError(f"{shown(value)} is not a whole number")
     return value
 
 
 def as_count(value: Any) -> int:
     if as_integer(value) < 0:
-        raise UsageError(f"{value} is below zero")
+        raise UsageError(f"{shown(value)} is below zero")
     return int(value)
 
 
@@ -100,17 +102,18 @@ def as_environment(value: Any) -> dict[str, str]:
     if not isinstance(value, dict):
         raise UsageError("is not a table of texts")
     for name, text in value.items():
-        if not name or "=" in name or "\0" in name:
-            raise UsageError(f"{name!r} cannot be the name of a variable")
-        if not isinstance(text, str) or "\0" in text:
-            raise UsageError(f"{name} is not a text", hint=f'write {name} = "..."')
+        if not name or "=" in as_text(name):
+            raise UsageError(f"{shown(name)} cannot be the name of a variable")
+        if not isinstance(text, str):
+            raise UsageError(f"{shown(name)} is not a text", hint="put its value in quotes")
+        as_text(text)
     return value
 
 
 def as_directory(value: Any) -> str:
     path = os.path.abspath(os.path.expanduser(as_text(value)))
     if not os.path.isdir(path):
-        raise UsageError(f"{path} is not a directory")
+        raise UsageError(f"{path!r} is not a directory")
     return path
 
 
@@ -126,5 +129,6 @@ def as_command(value: Any, cwd: str, env: Mapping[str, str]) -> tuple[str, ...]:
     if shutil.which(program, path=path) is None:
         there = os.path.exists(program) and "/" in argv[0]
         problem = "is not executable" if there else "is not found"
-        raise UsageError(f"{argv[0]} {problem}", hint=f"chmod +x {program}" if there else "")
+        hint = f"chmod +x {shlex.quote(program)}" if there and program.isprintable() else ""
+        raise UsageError(f"{shown(argv[0])} {problem}", hint=hint)
     return argv

@@ -63,6 +63,7 @@ class Why(StrEnum):
     INTERRUPTED = "interrupted"
     GRACE_OVER = "grace_over"
     LEFTOVERS = "leftovers"
+    CONTAINERS = "containers"
     RESIDUE = "residue"
 
 
@@ -173,6 +174,9 @@ class RunView:
     heap_exhausted: bool = False
     kernel_limits: bool = True
     started: bool = True
+    # The socket of a container engine that it talks to, and whether that was said already.
+    engine: str = ""
+    warned: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -289,6 +293,14 @@ class Finish:
 
 
 @dataclass(frozen=True, slots=True)
+class Warn:
+    """Something about a run that its user should know."""
+
+    run: str
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
 class Settle:
     """A job gets a new state without a run of its own ending."""
 
@@ -297,7 +309,7 @@ class Settle:
     reason: Reason
 
 
-Action = Start | Wait | Stop | Kill | Clear | Finish | Settle
+Action = Start | Wait | Stop | Kill | Clear | Finish | Settle | Warn
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ tick. What to do is decided in `decide/`, how it is done is in `act/`; here the 
 import os
 import select
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
@@ -20,6 +20,7 @@ from ramherd.decide.engine import decide
 from ramherd.decide.outcome import after_run
 from ramherd.ids import new_id
 from ramherd.measure.cgroups import Trees
+from ramherd.measure.engines import find_client, read_engine_clients
 from ramherd.measure.machine import read_machine
 from ramherd.model import (
     Action,
@@ -38,6 +39,7 @@ from ramherd.model import (
     Stop,
     Stopping,
     Wait,
+    Warn,
     Why,
 )
 from ramherd.queue.roster import Roster
@@ -140,6 +142,7 @@ class Supervisor:
                 run.available_least = min(run.available_least, self.machine.available_bytes)
             self._fleet_used = fleet.read().used_bytes
             self.record_samples(at_s)
+            self.look_for_engines(runs)
         elif any(run.is_ending for run in runs):
             fleet.scan()
             for run in runs:
@@ -148,6 +151,12 @@ class Supervisor:
         views = [run.view(kernel_limits=fleet.kernel_limits) for run in runs]
         interrupts = max(self.signals.count, int(self.given_up))
         return Snapshot(at_s, self.machine, views, self.roster.queue, self._fleet_used, interrupts)
+
+    def look_for_engines(self, runs: Iterable[LiveRun]) -> None:
+        if clients := read_engine_clients():
+            for run in runs:
+                if not run.engine and run.pen is not None:
+                    run.engine = find_client(run.pen.pids(), clients)
 
     def record_started(self) -> None:
         """Where no cgroup knows a run's processes, the first of them is what can be told."""
@@ -183,6 +192,10 @@ class Supervisor:
                 live = self.executor.runs[run]
                 self.executor.kill(live, at_s)
                 self.emit("run_killed", reason, live)
+            case Warn(run, reason):
+                live = self.executor.runs[run]
+                live.warned = True
+                self.emit("run_warning", reason, live)
             case Finish(run, end, reason):
                 self.finish(self.executor.runs[run], end, reason, at_s)
 

@@ -44,6 +44,8 @@ class LiveRun:
     output_closed: bool = False
     heap_exhausted: bool = False
     leftovers: int = 0
+    engine: str = ""
+    warned: bool = False
     available_least: int = 0
 
     @property
@@ -60,6 +62,8 @@ class LiveRun:
             exit=self.exit, stop=self.stop, refused=self.refused, clearing_s=self.clearing_s,
             killed_s=self.killed_s, output_closed=self.output_closed,
             heap_exhausted=self.heap_exhausted, kernel_limits=kernel_limits, started=self.started,
+            engine=self.engine,
+            warned=self.warned,
         )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from ramherd.act.rescope import rescope
 from ramherd.cli.run import add_herd_options, herd_and_tell, make_policy
 from ramherd.errors import UsageError
 from ramherd.ids import new_id
@@ -42,6 +43,7 @@ def drill(options: argparse.Namespace) -> int:
     if options.command is not None:
         raise UsageError("drill takes no command", hint="ramherd run -- CMD {}")
     herd, policy = new_id(), make_policy(options)
+    rescope(options.pen)
     tables = make_tables(options.seed, options.agents)
     jobs = make_jobs(tables, "drill", herd, Defaults())
     return herd_and_tell(herd, jobs, policy, options)

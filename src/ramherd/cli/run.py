@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ramherd.act.pens.choose import KINDS
+from ramherd.act.rescope import rescope
 from ramherd.errors import UsageError
 from ramherd.ids import new_id
 from ramherd.jobfile import Defaults, jobs_from_lines, read_job_file
@@ -57,6 +58,7 @@ def add_herd_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     herd, defaults = new_id(), make_defaults(options)
     policy = make_policy(options)
+    rescope(options.pen)
     return herd_and_tell(herd, read_jobs(options, herd, defaults), policy, options)
 
 

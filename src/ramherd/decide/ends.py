@@ -66,7 +66,7 @@ def kill_overdue(snapshot: Snapshot, policy: Policy) -> list[Action]:
     return [
         Kill(run.run, Reason(Why.GRACE_OVER, grace_s=grace))
         for run in snapshot.runs
-        if run.pen.procs and (told := told_to_end(run, policy)) is not None
+        if is_lingering(run) and (told := told_to_end(run, policy)) is not None
         for since, grace in [told]
         if snapshot.at_s - since >= (0.0 if is_hurried(run, snapshot) else grace)
     ]
@@ -119,7 +119,8 @@ def judge(run: RunView) -> tuple[RunEnd, Reason]:
         return judge_refusal(*run.refused)
     if run.exit is None:
         return RunEnd.LOST, Reason(Why.KEEPER_LOST)
-    if run.exit.signal == SIGKILL and run.pen.kernel_kills:
+    # A shell passes the kill of its child on as 128 + 9.
+    if run.pen.kernel_kills and (run.exit.signal == SIGKILL or run.exit.code == 128 + SIGKILL):
         return judge_kernel_kill(run)
     return judge_exit(run, run.exit)
 
@@ -156,6 +157,11 @@ def is_live(run: RunView) -> bool:
     return run.exit is None and run.stop is None and run.refused is None
 
 
+def is_lingering(run: RunView) -> bool:
+    """Something of it lives, or is only just being started."""
+    return run.refused is None and run.pen.procs > 0
+
+
 def is_leaving(run: RunView) -> bool:
     """Told to make room, and still holding it."""
     return run.stop is not None and run.stop.end is RunEnd.PREEMPTED and run.pen.procs > 0
@@ -166,7 +172,7 @@ def next_deadline_s(snapshot: Snapshot, policy: Policy) -> float:
     times = [
         since + grace
         for run in snapshot.runs
-        if run.pen.procs and (told := told_to_end(run, policy)) is not None
+        if is_lingering(run) and (told := told_to_end(run, policy)) is not None
         for since, grace in [told]
     ]
     times += [

@@ -11,7 +11,7 @@ from ramherd.decide.ends import (
     stop_over_limit,
     stop_timed_out,
 )
-from ramherd.model import Action, JobState, Policy, Reason, Settle, Snapshot, Stop, Why
+from ramherd.model import Action, JobState, Policy, Reason, Settle, Snapshot, Stop, Warn, Why
 
 
 def decide(snapshot: Snapshot, policy: Policy) -> list[Action]:
@@ -28,8 +28,18 @@ def decide(snapshot: Snapshot, policy: Policy) -> list[Action]:
             ]
         ),
         *clear_leftovers(snapshot),
+        *warn_of_containers(snapshot),
         *kill_overdue(snapshot, policy),
         *(cancel_queue(snapshot) if snapshot.interrupts else admit(snapshot, policy)),
+    ]
+
+
+def warn_of_containers(snapshot: Snapshot) -> list[Action]:
+    """Said once for each run: what an engine starts for it is neither counted nor ended."""
+    return [
+        Warn(run.run, Reason(Why.CONTAINERS, socket=run.engine))
+        for run in snapshot.runs
+        if run.engine and not run.warned
     ]
 
 

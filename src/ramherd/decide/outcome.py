@@ -30,7 +30,7 @@ def after_failure(status: JobStatus, reason: Reason, *, at_s: float, policy: Pol
     failures = status.failures + 1
     if failures > status.job.retries:
         return replace(status, state=JobState.FAILED, reason=reason, failures=failures)
-    delay = min(policy.retry_first_s * 2 ** (failures - 1), policy.retry_max_s)
+    delay = min(policy.retry_first_s * 2 ** min(failures - 1, 32), policy.retry_max_s)
     again = Reason(
         Why.RETRY,
         after=reason.why.value,

@@ -38,23 +38,32 @@ class Roster:
         return all(state.is_final for state, number in self.counts.items() if number)
 
     def change(self, new: JobStatus) -> Iterator[JobStatus]:
-        """Take over a new standing; gives it and every other that follows from it."""
-        yield self._set(new)
-        if not new.state.is_final:
-            return
-        dependants = [self._by_id[job] for job in self._dependants.get(new.job.id, ())]
+        """Take over a new standing; gives it and every other that follows from it, however
+        long the line of those who wait for each other.
+        """
+        todo = [new]
+        while todo:
+            status = todo.pop(0)
+            yield self._set(status)
+            if status.state.is_final:
+                todo += self._follow(status, {later.job.id for later in todo})
+
+    def settle(self, settle: Settle) -> Iterator[JobStatus]:
+        yield from self.change(self._settled(settle))
+
+    def _follow(self, ended: JobStatus, settled: set[str]) -> list[JobStatus]:
+        """The dependants whose standing this end decides, but for those decided already."""
+        ids = [job for job in self._dependants.get(ended.job.id, ()) if job not in settled]
+        dependants = [self._by_id[job] for job in ids]
         states = {
             name: self._by_id[self._id_of[name]].state
             for status in dependants
             for name in status.job.after
         }
-        for settle in settle_dependants(new, dependants, states):
-            yield from self.settle(settle)
+        return [self._settled(s) for s in settle_dependants(ended, dependants, states)]
 
-    def settle(self, settle: Settle) -> Iterator[JobStatus]:
-        yield from self.change(
-            replace(self._by_id[settle.job], state=settle.state, reason=settle.reason)
-        )
+    def _settled(self, settle: Settle) -> JobStatus:
+        return replace(self._by_id[settle.job], state=settle.state, reason=settle.reason)
 
     def _set(self, new: JobStatus) -> JobStatus:
         old = self._by_id[new.job.id]

@@ -50,6 +50,7 @@ WORDS = {
     "run_stopping": "stop",
     "run_killed": "kill",
     "leftovers_ended": "clear",
+    "run_warning": "warning",
     "job_queued": "again",
     "job_done": "done",
     "job_failed": "failed",

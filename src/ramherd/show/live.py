@@ -20,7 +20,9 @@ EVERY_S = 0.2
 BAR_CELLS = 24
 CLEAR_BELOW = "\x1b[J"
 # Starts and ends of single runs are seen in the table; these are worth a line that stays.
-LASTING = ("job_failed", "job_cancelled", "leftovers_ended", "run_killed", "keeper_lost")
+LASTING = (
+    "job_failed", "job_cancelled", "leftovers_ended", "run_killed", "run_warning", "keeper_lost",
+)  # fmt: skip
 
 
 class LiveShow:

@@ -31,6 +31,7 @@ SENTENCES = {
     Why.INTERRUPTED: "interrupted",
     Why.GRACE_OVER: "still there after {grace_s}",
     Why.LEFTOVERS: "it left {processes} processes behind",
+    Why.CONTAINERS: "it talks to {socket}: containers it starts there are outside of its pen",
     Why.RESIDUE: "it left {residue_bytes} in tmpfs",
 }
 

@@ -47,6 +47,9 @@ class CgroupPen:
     def read(self) -> PenReading:
         return self._memory.read(len(self._holder.pids()))
 
+    def pids(self) -> list[int]:
+        return self._holder.pids()
+
     def set_limit(self, limit_bytes: int) -> None:
         self._memory.set_limit(limit_bytes)
 

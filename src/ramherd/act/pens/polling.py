@@ -154,6 +154,9 @@ class PollingPen:
         alive = sum(is_same(proc.id) for proc in self.members)
         return PenReading(used_bytes=used, peak_bytes=self._peak, procs=alive)
 
+    def pids(self) -> list[int]:
+        return [proc.id.pid for proc in self.members]
+
     def signal(self, number: int) -> int:
         self._fleet.scan()
         return signal_procs((proc.id for proc in self.members), number)
