@@ -5,6 +5,7 @@ from ramherd.decide.budget import largest_budget_bytes
 from ramherd.decide.ends import (
     clear_leftovers,
     finish_ended,
+    is_live,
     kill_overdue,
     stop_interrupted,
     stop_over_budget,
@@ -39,7 +40,7 @@ def warn_of_containers(snapshot: Snapshot) -> list[Action]:
     return [
         Warn(run.run, Reason(Why.CONTAINERS, socket=run.engine))
         for run in snapshot.runs
-        if run.engine and not run.warned
+        if run.engine and not run.warned and is_live(run)
     ]
 
 
