@@ -80,6 +80,7 @@ def run_herd(herd: str, jobs: Sequence[Job], policy: Policy, pen: str, show: Sho
             "supervisor": costs,
         }
         store.end_herd(herd, summary)
+        store.commit()
     return Outcome(choose_exit_code(signals.count, tally, summary), summary, tally.missing_bytes)
 
 
@@ -105,6 +106,7 @@ def penned(
             if swept.removed:
                 store.drop_pen(swept.run)
         store.drop_pen(owner)
+        store.commit()
 
 
 def first_standing(job: Job) -> JobStatus:

@@ -10,33 +10,30 @@ from ramherd.errors import StoreError
 def state_dir() -> Path:
     """`$XDG_STATE_HOME/ramherd`: the store, and what runs printed."""
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state"
-    return private_dir(Path(base) / "ramherd")
+    return private_dir(Path(base) / "ramherd", "XDG_STATE_HOME")
 
 
 def runtime_dir() -> Path:
     """The same for cron, sudo and hooks, so XDG_RUNTIME_DIR is not asked."""
-    uid = os.getuid()
-    if chosen := os.environ.get("RAMHERD_RUNTIME_DIR"):
-        return private_dir(Path(chosen))
+    uid, variable = os.getuid(), "RAMHERD_RUNTIME_DIR"
+    if chosen := os.environ.get(variable):
+        return private_dir(Path(chosen), variable)
     if os.access(f"/run/user/{uid}", os.W_OK):
-        return private_dir(Path(f"/run/user/{uid}/ramherd"))
-    return private_dir(Path(f"/tmp/ramherd-{uid}"))
+        return private_dir(Path(f"/run/user/{uid}/ramherd"), variable)
+    return private_dir(Path(f"/tmp/ramherd-{uid}"), variable)
 
 
-def private_dir(path: Path) -> Path:
+def private_dir(path: Path, variable: str) -> Path:
     """Made 0700; refused when it is another user's: in /tmp anyone can make it first."""
+    path = path.absolute()
+    hint = f"set {variable} to a directory you can write to"
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = path.lstat()
     except OSError as error:
-        raise StoreError(f"cannot make {path}: {error.strerror}", hint=_hint(path)) from None
+        raise StoreError(f"cannot make {path}: {error.strerror}", hint=hint) from None
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-        raise StoreError(f"{path} is not a directory of ours", hint=_hint(path))
+        raise StoreError(f"{path} is not a directory of ours", hint=hint)
     if found.st_mode & 0o077:
         path.chmod(0o700)
     return path
-
-
-def _hint(path: Path) -> str:
-    name = "RAMHERD_RUNTIME_DIR" if path.name != "ramherd" else "XDG_STATE_HOME"
-    return f"set {name} to a directory you can write to"

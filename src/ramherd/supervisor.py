@@ -228,6 +228,8 @@ class Supervisor:
 
     def finish(self, run: LiveRun, end: RunEnd, reason: Reason, at_s: float) -> None:
         self.executor.finish(run)
+        if end is RunEnd.PREEMPTED:
+            self._looked_s = float("-inf")  # it made room: look again before another has to
         self.store.end_run(
             run.id, end, reason, run.exit, run.reading,
             least_bytes=run.available_least, after_bytes=self.machine.available_bytes,

@@ -49,7 +49,6 @@ class Log:
         except OSError as error:
             if error.errno == errno.EINVAL:  # a file system without splice
                 return self._copy(pipe, offset, room)
-            # A full disk must not stop the agent: the rest is counted, not kept.
             self.error = error.errno or errno.EIO
             return self._discard(pipe)
         self.total += moved
@@ -65,12 +64,17 @@ class Log:
     def _copy(self, pipe: int, offset: int, room: int) -> int:
         data = os.read(pipe, min(room, 1 << 16))
         written = 0
-        while written < len(data):
-            written += os.pwrite(self._fd, data[written:], offset + written)
+        try:
+            while written < len(data):
+                written += os.pwrite(self._fd, data[written:], offset + written)
+        except OSError as error:
+            self.error = error.errno or errno.EIO
+            self.lost += len(data) - written
         self.total += len(data)
         return len(data)
 
     def _discard(self, pipe: int) -> int:
+        """A full disk must not stop the agent: from then on bytes are counted, not kept."""
         if self._null < 0:
             self._null = os.open("/dev/null", os.O_WRONLY | os.O_CLOEXEC)
         moved = os.splice(pipe, self._null, CHUNK_BYTES)

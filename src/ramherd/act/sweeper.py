@@ -24,14 +24,14 @@ class Swept:
 @dataclass
 class Sweep:
     pen: Pen
-    tmp: Path
+    tmp_done: bool
     residue_bytes: int | None = None
 
 
 class Sweeper:
     def __init__(self) -> None:
         self._sweeps: dict[str, Sweep] = {}
-        self._trees: SimpleQueue[Path | None] = SimpleQueue()
+        self._trees: SimpleQueue[tuple[Sweep, Path] | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
 
     @property
@@ -39,17 +39,17 @@ class Sweeper:
         return bool(self._sweeps)
 
     def sweep(self, run: str, pen: Pen, tmp: Path) -> None:
-        self._sweeps[run] = Sweep(pen, tmp)
-        if not is_gone(tmp):
+        sweep = self._sweeps[run] = Sweep(pen, tmp_done=is_gone(tmp))
+        if not sweep.tmp_done:
             self._start_thread()
-            self._trees.put(tmp)
+            self._trees.put((sweep, tmp))
 
     def advance(self, wait_s: float = 0.0) -> list[Swept]:
         """Those that are through since the last time."""
         through = [
             Swept(run, sweep.residue_bytes or 0)
             for run, sweep in self._sweeps.items()
-            if not sweep.tmp.exists() and is_removed(sweep, wait_s)
+            if sweep.tmp_done and is_removed(sweep, wait_s)
         ]
         for swept in through:
             del self._sweeps[swept.run]
@@ -70,8 +70,10 @@ class Sweeper:
             self._thread.start()
 
     def _remove_trees(self) -> None:
-        while (tree := self._trees.get()) is not None:
-            remove_tree(tree)
+        while (item := self._trees.get()) is not None:
+            sweep, tmp = item
+            remove_tree(tmp)
+            sweep.tmp_done = True  # or it cannot be done: the pen does not wait for it
 
 
 def is_removed(sweep: Sweep, wait_s: float) -> bool:
@@ -93,10 +95,23 @@ def is_gone(tmp: Path) -> bool:
 
 
 def remove_tree(path: Path) -> None:
-    """A run may have taken its own write permission away (Go's module cache does)."""
-    for root, _dirs, _files in os.walk(path):
-        try:
-            os.chmod(root, 0o700)
-        except OSError:
-            pass
+    """A run may have taken its own permissions away (Go's module cache does), or put a link in
+    the place of its TMPDIR: where that leads to is not ours.
+    """
+    if path.is_symlink():
+        path.unlink()
+        return
+    open_up(path)
+    for root, dirs, _files in os.walk(path):
+        for name in dirs:
+            open_up(Path(root, name))
     shutil.rmtree(path, ignore_errors=True)
+
+
+def open_up(directory: Path) -> None:
+    """Before the walk goes into it."""
+    try:
+        if not directory.is_symlink():
+            directory.chmod(0o700)
+    except OSError:
+        pass

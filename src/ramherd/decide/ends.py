@@ -163,8 +163,8 @@ def is_lingering(run: RunView) -> bool:
 
 
 def is_leaving(run: RunView) -> bool:
-    """Told to make room, and still holding it."""
-    return run.stop is not None and run.stop.end is RunEnd.PREEMPTED and run.pen.procs > 0
+    """Told to make room, and not yet counted as gone."""
+    return run.stop is not None and run.stop.end is RunEnd.PREEMPTED
 
 
 def next_deadline_s(snapshot: Snapshot, policy: Policy) -> float:

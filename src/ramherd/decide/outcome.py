@@ -23,14 +23,15 @@ def after_run(
         return replace(status, state=JobState.QUEUED, reason=reason)
     lost = status.lost + 1
     state = JobState.QUEUED if lost < policy.max_lost else JobState.FAILED
-    return replace(status, state=state, reason=reason, lost=lost)
+    not_before_s = at_s + back_off_s(lost, policy)
+    return replace(status, state=state, reason=reason, lost=lost, not_before_s=not_before_s)
 
 
 def after_failure(status: JobStatus, reason: Reason, *, at_s: float, policy: Policy) -> JobStatus:
     failures = status.failures + 1
     if failures > status.job.retries:
         return replace(status, state=JobState.FAILED, reason=reason, failures=failures)
-    delay = min(policy.retry_first_s * 2 ** min(failures - 1, 32), policy.retry_max_s)
+    delay = back_off_s(failures, policy)
     again = Reason(
         Why.RETRY,
         after=reason.why.value,
@@ -41,6 +42,11 @@ def after_failure(status: JobStatus, reason: Reason, *, at_s: float, policy: Pol
     return replace(
         status, state=JobState.QUEUED, reason=again, failures=failures, not_before_s=at_s + delay
     )
+
+
+def back_off_s(times: int, policy: Policy) -> float:
+    """Twice as long each time: what is wrong for a moment is over by then."""
+    return min(policy.retry_first_s * float(2 ** min(times - 1, 32)), policy.retry_max_s)
 
 
 def settle_dependants(

@@ -1,5 +1,6 @@
 """Where this process stands in the cgroup trees, and what cgroup v1 says of memory."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,22 +39,24 @@ def parse_mounts(text: str) -> tuple[dict[str, tuple[str, str]], tuple[str, str]
     """
     v1: dict[str, tuple[str, str]] = {}
     v2 = None
-    for line in text.splitlines():
+    for line in text.split("\n"):
         left, _, right = line.partition(" - ")
-        root, point = left.split()[3:5]
-        kind, _source, *options = right.split()
+        kind, *_source_and_options = right.split(" ") if right else ("",)
+        if kind not in ("cgroup", "cgroup2"):
+            continue
+        root, point = left.split(" ")[3:5]
         place = (unescape(point), unescape(root))
         if kind == "cgroup2":
             v2 = v2 or place
-        elif kind == "cgroup":
-            for name in ",".join(options).split(","):
+        else:
+            for name in ",".join(right.split(" ")[2:]).split(","):
                 v1.setdefault(name, place)
     return v1, v2
 
 
 def unescape(text: str) -> str:
-    """mountinfo writes a space as \\040."""
-    return text.encode().decode("unicode_escape") if "\\" in text else text
+    """mountinfo writes a space as \\040, byte by byte."""
+    return re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), text)
 
 
 def read_trees(proc: Path = PROC) -> Trees:
@@ -73,7 +76,8 @@ def read_trees(proc: Path = PROC) -> Trees:
 def place(mount: tuple[str, str], path: str) -> Path:
     """A cgroup's directory: its path below the mount, less the part the mount starts at."""
     point, root = mount
-    inside = path.removeprefix(root) if root != "/" else path
+    below = path == root or path.startswith(root.rstrip("/") + "/")
+    inside = path[len(root) :] if below else path
     return Path(point) / inside.lstrip("/")
 
 

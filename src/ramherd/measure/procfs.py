@@ -122,11 +122,11 @@ def is_same(proc_id: ProcId, proc: Path = PROC) -> bool:
 
 
 def read_text(path: Path) -> str | None:
-    """A file of a process, or None when the process has gone.
+    """A file of a process, or None when the process has gone, or is none of ours (hidepid).
 
     Names of processes and arguments are bytes of any kind.
     """
     try:
         return path.read_bytes().decode(errors="surrogateescape")
-    except (FileNotFoundError, ProcessLookupError):
+    except (FileNotFoundError, ProcessLookupError, PermissionError):
         return None

@@ -37,9 +37,11 @@ class Store:
         with self._explained():
             path.touch(mode=0o600)
             self._db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
-            self._db.execute("PRAGMA journal_mode = WAL")
-            self._db.execute("PRAGMA synchronous = NORMAL")
-            self._migrate()
+            try:
+                self._prepare()
+            except BaseException:
+                self._db.close()
+                raise
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
@@ -50,6 +52,11 @@ class Store:
                 f"cannot use the store {self.path}: {error}",
                 hint="set XDG_STATE_HOME to a directory you can write to",
             ) from error
+
+    def _prepare(self) -> None:
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("PRAGMA synchronous = NORMAL")
+        self._migrate()
 
     def _migrate(self) -> None:
         self._db.execute("BEGIN IMMEDIATE")
@@ -80,7 +87,7 @@ class Store:
                 self._db.execute("COMMIT")
 
     def close(self) -> None:
-        self.commit()
+        """What was not committed is not kept."""
         self._db.close()
 
     def add_herd(self, herd: str, owner: Owner, jobs: Iterable[JobStatus]) -> None:

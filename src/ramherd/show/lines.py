@@ -36,7 +36,7 @@ def render_event(event: Event, name: str) -> str | None:
     what = WORDS.get(event.kind)
     if what is None:
         return None
-    return f"{what:<9} {printable(name)}: {render_reason(event.reason)}"
+    return printable(f"{what:<9} {name}: {render_reason(event.reason)}")
 
 
 def printable(text: str) -> str:

@@ -60,10 +60,12 @@ class LiveShow:
         return f"\x1b[{self._drawn}F" if self._drawn else ""
 
     def _size(self) -> tuple[int, int]:
+        """A new terminal says 0 x 0 until somebody sets it."""
         try:
-            return os.get_terminal_size(self._out.fileno())
+            columns, rows = os.get_terminal_size(self._out.fileno())
         except OSError:
-            return 80, 24
+            columns = rows = 0
+        return columns or 80, rows or 24
 
     def _write(self, text: str) -> None:
         """A closed window must not end the herd by an error of its own."""
@@ -75,15 +77,15 @@ class LiveShow:
 
 
 def render_live(view: View, columns: int, rows: int) -> list[str]:
-    """As many runs as there are rows for, the largest first."""
-    space = max(rows - 5, 1)
-    runs = sorted(view.runs, key=lambda run: -run.used_bytes)
-    lines = [render_progress(view), render_memory(view)]
-    lines += [render_run(run) for run in runs[:space]]
-    if len(runs) > space:
-        lines.append(f"  and {len(runs) - space} more")
+    """As many runs as there are rows for, the largest first; one row stays for the cursor."""
+    ends = [render_progress(view), render_memory(view)]
     if view.waits_for is not None and view.queued:
-        lines.append(f"next waits: {render_reason(view.waits_for)}")
+        ends.append(f"next waits: {render_reason(view.waits_for)}")
+    runs = [render_run(run) for run in sorted(view.runs, key=lambda run: -run.used_bytes)]
+    space = max(rows - 1 - len(ends), 0)
+    if len(runs) > space:
+        runs = [*runs[: max(space - 1, 0)], f"  and {len(runs) - max(space - 1, 0)} more"]
+    lines = [*ends[:2], *runs, *ends[2:]][: max(rows - 1, 1)]
     return [cut(line, columns - 1) for line in lines]
 
 

@@ -35,7 +35,7 @@ def render_rest(summary: dict[str, Any]) -> str:
 def render_failures(results: list[dict[str, Any]]) -> list[str]:
     bad = [result for result in results if result["state"] == "failed"]
     lines = [
-        f"failed {printable(result['job'])}: {result_reason(result)}" for result in bad[:SHOWN]
+        printable(f"failed {result['job']}: {result_reason(result)}") for result in bad[:SHOWN]
     ]
     if len(bad) > SHOWN:
         lines.append(f"and {len(bad) - SHOWN} more failed")

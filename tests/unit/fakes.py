@@ -1,0 +1,201 @@
+"""A machine that is made up: pens that hold what they are told, a keeper that answers at once.
+
+Supervisor, executor, store and decisions are the real ones. Time goes on only in `wait`.
+"""
+
+import errno
+import signal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+from ramherd.act.executor import Executor
+from ramherd.act.link import KeeperLink
+from ramherd.act.pens import SpawnPart
+from ramherd.act.signals import Signals
+from ramherd.launch import first_standing
+from ramherd.measure.cgroups import Trees
+from ramherd.model import Event, Job, Machine, PenReading, Policy, ProcId
+from ramherd.queue.owner import Owner
+from ramherd.queue.roster import Roster
+from ramherd.queue.store import Store
+from ramherd.show.view import View
+from ramherd.supervisor import Supervisor
+from ramherd.tally import JobTally, Tally
+from ramherd.units import GIB
+from unit.make import HERD
+
+MOST_STEPS = 2000
+CLOSE, EXIT_S = "close", 2.0
+
+
+@dataclass
+class FakePen:
+    """Holds `used` from its start until its end; ends by itself after a while."""
+
+    run: str
+    used: int
+    lasts_s: float
+    started_s: float | None = None
+    alive: bool = False
+    ended: tuple[int | None, int | None] | None = None
+
+    def end(self, code: int | None, number: int | None) -> None:
+        if self.alive:
+            self.alive, self.ended = False, (code, number)
+
+    def spawn_part(self) -> SpawnPart:
+        return {"join": [], "on_loss": {"thaw": [], "kill": []}, "dirs": []}
+
+    def note_start(self, first: ProcId) -> None: ...
+
+    def read(self) -> PenReading:
+        used = self.used if self.alive else 0
+        return PenReading(used, self.used, int(self.alive))
+
+    def pids(self) -> list[int]:
+        return []
+
+    def signal(self, number: int) -> int:
+        alive = self.alive
+        if number == signal.SIGTERM:
+            self.end(None, signal.SIGTERM)
+        return int(alive)
+
+    def freeze(self) -> None: ...
+
+    def thaw(self) -> None: ...
+
+    def kill(self) -> None:
+        self.end(None, signal.SIGKILL)
+
+    def residue_bytes(self) -> int:
+        return 0
+
+    def remove(self, wait_s: float = 2.0) -> bool:  # noqa: ARG002
+        return True
+
+    def record(self) -> dict[str, Any]:
+        return {"kind": "fake"}
+
+
+@dataclass
+class FakeFleet:
+    """`uses` says what the n-th run holds; `refuse_until_s` is how long no pen can be made."""
+
+    now: Callable[[], float]
+    uses: Callable[[int], int]
+    refuse_until_s: float = 0.0
+    kind: str = "fake"
+    kernel_limits: bool = True
+    pens: dict[str, FakePen] = field(default_factory=dict)
+
+    def add(self, run: str, limit_bytes: int | None) -> FakePen:  # noqa: ARG002
+        if self.now() < self.refuse_until_s:
+            raise OSError(errno.ENOMEM, "Cannot allocate memory", "/cgroup")
+        pen = self.pens[run] = FakePen(run, self.uses(len(self.pens) + 1), EXIT_S)
+        return pen
+
+    def scan(self) -> None: ...
+
+    def read(self) -> PenReading:
+        readings = [pen.read() for pen in self.pens.values()]
+        return PenReading(sum(one.used_bytes for one in readings))
+
+    def set_limit(self, limit_bytes: int) -> None: ...
+
+    def note_keeper(self, keeper: ProcId) -> None: ...
+
+    def dirs(self) -> list[str]:
+        return []
+
+    def remove(self) -> bool:
+        return True
+
+    def record(self) -> dict[str, Any]:
+        return {"kind": "fake"}
+
+
+@dataclass
+class FakeLink:
+    """Starts what it is asked to, and tells how it ended."""
+
+    fleet: FakeFleet
+    has_more_to_send: bool = False
+    proc_id: ProcId = field(default_factory=lambda: ProcId(1, 1))
+    asked: list[tuple[str, str]] = field(default_factory=list)
+    told: list[dict[str, Any]] = field(default_factory=list)
+
+    def ask(self, do: str, **values: Any) -> None:
+        self.asked.append((do, values.get("run", "")))
+
+    def flush(self) -> None:
+        for do, run in self.asked:
+            if do == "spawn":
+                pen = self.fleet.pens[run]
+                pen.alive, pen.started_s = True, self.fleet.now()
+                self.tell("started", run, pid=1, start_ticks=1)
+            elif do == CLOSE:
+                self.tell("closed", run)
+        self.asked = []
+
+    def tell(self, did: str, run: str, **values: Any) -> None:
+        self.told.append({"did": did, "run": run, **values})
+
+    def hear(self) -> list[dict[str, Any]]:
+        for pen in self.fleet.pens.values():
+            if pen.started_s is not None and self.fleet.now() >= pen.started_s + pen.lasts_s:
+                pen.end(0, None)
+            if pen.ended is not None:
+                self.tell("exited", pen.run, code=pen.ended[0], signal=pen.ended[1])
+                pen.ended = None
+        told, self.told = self.told, []
+        return told
+
+    def close(self) -> None: ...
+
+
+@dataclass
+class FakeShow:
+    events: list[tuple[str, str]] = field(default_factory=list)
+
+    def event(self, event: Event, name: str) -> None:
+        self.events.append((event.kind, name))
+
+    def update(self, view: Callable[[], View]) -> None:
+        view()
+
+
+class FakeHerd(Supervisor):
+    """A herd on that machine. `interrupt_at_s` is when Ctrl-C is pressed, once or twice."""
+
+    at_s = 0.0
+    steps = 0
+    interrupt_at_s: Sequence[float] = ()
+
+    def wait(self, timeout_s: float) -> None:
+        """A hundredth of a second at least, or nothing would ever happen."""
+        self.at_s += max(timeout_s, 0.01)
+        self.steps += 1
+        self.signals.count = sum(at_s <= self.at_s for at_s in self.interrupt_at_s)
+        assert self.steps < MOST_STEPS, "the herd does not come to an end"
+
+
+def make_herd(
+    store: Store, runs_dir: Path, jobs: Sequence[Job], policy: Policy, uses: Callable[[int], int]
+) -> tuple[FakeHerd, FakeFleet, FakeShow]:
+    roster = Roster(first_standing(job) for job in jobs)
+    store.add_herd(HERD, Owner("O", "b", ProcId(1, 1)), roster)
+    fleet, show = FakeFleet(lambda: herd.at_s, uses), FakeShow()
+    executor = Executor(fleet, lambda: cast("KeeperLink", FakeLink(fleet)), runs_dir)
+    tally = Tally({one.job.id: JobTally(one.reason) for one in roster})
+    herd = FakeHerd(
+        HERD, roster, store, executor, Trees({}, None), policy, show, Signals(-1), tally,
+        clock=lambda: herd.at_s,
+    )  # fmt: skip
+    return herd, fleet, show
+
+
+def fake_machine(_trees: Trees) -> Machine:
+    return Machine(64 * GIB, 60 * GIB)

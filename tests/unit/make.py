@@ -1,0 +1,74 @@
+"""Values to decide about: each has sensible numbers, and a test names those that matter."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from ramherd.model import (
+    Exit,
+    Job,
+    JobState,
+    JobStatus,
+    Machine,
+    PenReading,
+    Policy,
+    Reason,
+    RunEnd,
+    RunView,
+    Snapshot,
+    Stopping,
+    Why,
+)
+from ramherd.units import GIB, MIB
+
+HERD = "HERD"
+# 8 GiB for us (the share is 0.5 below), 2 GiB used by others.
+MACHINE = Machine(total_bytes=16 * GIB, available_bytes=14 * GIB)
+POLICY = Policy(
+    budget_share=0.5, grace_s=10.0, leftover_grace_s=2.0, kill_again_s=1.0,
+    retry_first_s=1.0, retry_max_s=60.0, max_lost=3, max_starting=16,
+    fleet_slack_bytes=256 * MIB, fleet_mark_bytes=64 * MIB,
+)  # fmt: skip
+
+
+def policy(**changes: Any) -> Policy:
+    return replace(POLICY, **changes)
+
+
+def job(name: str = "a", *, seq: int = 1, memory: int = GIB, **changes: Any) -> Job:
+    return Job(
+        id=f"id-{name}", herd=HERD, name=name, seq=seq, argv=("true",), cwd="/",
+        memory_bytes=memory, **changes,
+    )  # fmt: skip
+
+
+def status(of: Job | str = "a", state: JobState = JobState.QUEUED, **changes: Any) -> JobStatus:
+    of = job(of) if isinstance(of, str) else of
+    return JobStatus(of, state, changes.pop("reason", Reason(Why.SUBMITTED)), **changes)
+
+
+def run(
+    name: str = "r", of: Job | None = None, *, used: int = 0, procs: int = 1, peak: int = 0,
+    started_s: float = 0.0, **changes: Any,
+) -> RunView:  # fmt: skip
+    pen = changes.pop("pen", PenReading(used, max(used, peak), procs))
+    return RunView(name, of or job(name), 1, started_s, pen, **changes)
+
+
+def snapshot(
+    *runs: RunView, queue: Sequence[JobStatus] = (), at_s: float = 100.0,
+    machine: Machine = MACHINE, fleet: int = 0, interrupts: int = 0,
+) -> Snapshot:  # fmt: skip
+    return Snapshot(at_s, machine, runs, queue, fleet, interrupts)
+
+
+def exited(code: int = 0) -> Exit:
+    return Exit(code, None, 99.0)
+
+
+def killed_by(number: int) -> Exit:
+    return Exit(None, number, 99.0)
+
+
+def stopping(end: RunEnd, since_s: float = 100.0) -> Stopping:
+    return Stopping(end, Reason(Why.INTERRUPTED, signals=1), since_s)

@@ -1,0 +1,123 @@
+"""What becomes of a job when a run of it ends."""
+
+import pytest
+
+from ramherd.decide.outcome import OWN_FAILURES, after_run, settle_dependants
+from ramherd.model import JobState, JobStatus, Reason, RunEnd, Settle, Why
+from unit.make import job, policy, status
+
+WHY = Reason(Why.EXITED, code=1)
+
+
+def after(before: JobStatus, end: RunEnd) -> JobStatus:
+    return after_run(before, end, WHY, at_s=100.0, policy=policy())
+
+
+@pytest.mark.parametrize(
+    ("end", "state"),
+    [(RunEnd.DONE, JobState.DONE), (RunEnd.CANCELLED, JobState.CANCELLED)],
+)
+def test_an_end_that_is_final(end: RunEnd, state: JobState) -> None:
+    """Done and cancelled stay so, with the run's reason, whatever retries are left."""
+    before = status(job(retries=5), JobState.RUNNING, attempts=1)
+
+    found = after(before, end)
+
+    assert (found.state, found.reason, found.failures) == (state, WHY, 0)
+
+
+@pytest.mark.parametrize("end", OWN_FAILURES)
+def test_a_job_that_fails_by_itself_is_tried_again(end: RunEnd) -> None:
+    """While it has retries, after a back-off, and the reason says all of it."""
+    found = after(status(job(retries=2), JobState.RUNNING), end)
+
+    assert (found.state, found.failures, found.not_before_s) == (JobState.QUEUED, 1, 101.0)
+    assert found.reason == Reason(Why.RETRY, after="exited", failures=1, retries=2, delay_s=1.0)
+
+
+@pytest.mark.parametrize("end", OWN_FAILURES)
+def test_without_retries_left_a_job_has_failed(end: RunEnd) -> None:
+    """With the reason of its last run."""
+    found = after(status(job(retries=2), JobState.RUNNING, failures=2), end)
+
+    assert (found.state, found.reason, found.failures) == (JobState.FAILED, WHY, 3)
+
+
+def test_the_back_off_doubles_up_to_its_cap() -> None:
+    """1, 2, 4 ... 60 seconds, from the end of the run."""
+    delays = [
+        after(status(job(retries=99), failures=failures), RunEnd.FAILED).not_before_s - 100.0
+        for failures in range(9)
+    ]
+
+    assert delays == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+
+
+def test_the_back_off_holds_for_any_number_of_retries() -> None:
+    """`retries = 5000` fails a thousand times in 17 hours: the herd must not end by that."""
+    found = after(status(job(retries=5000), failures=1024), RunEnd.FAILED)
+
+    assert found.not_before_s == 160.0
+
+
+@pytest.mark.parametrize("end", [RunEnd.LOST, RunEnd.OOM_KILL])
+def test_a_run_lost_through_no_fault_of_its_own_costs_no_retry(end: RunEnd) -> None:
+    """The job goes back at once, without a back-off, and is counted as lost."""
+    found = after(status(job(retries=0), JobState.RUNNING), end)
+
+    assert (found.state, found.reason) == (JobState.QUEUED, WHY)
+    assert (found.failures, found.lost, found.not_before_s) == (0, 1, 0.0)
+
+
+@pytest.mark.parametrize("end", [RunEnd.LOST, RunEnd.OOM_KILL])
+def test_a_job_that_keeps_being_lost_has_failed(end: RunEnd) -> None:
+    """After `max_lost` of them, or it would go on for ever."""
+    found = after(status(job(retries=9), JobState.RUNNING, lost=2), end)
+
+    assert (found.state, found.lost) == (JobState.FAILED, 3)
+
+
+def test_a_preempted_job_goes_back_as_if_it_had_never_run() -> None:
+    """Neither a failure nor a loss: it gave way."""
+    found = after(status(job(), JobState.RUNNING, attempts=4, failures=1, lost=2), RunEnd.PREEMPTED)
+
+    assert (found.state, found.reason) == (JobState.QUEUED, WHY)
+    assert (found.attempts, found.failures, found.lost) == (4, 1, 2)
+
+
+@pytest.mark.parametrize("end", RunEnd)
+def test_every_end_has_an_outcome(end: RunEnd) -> None:
+    """A job never stays running when its run is over."""
+    assert after(status(state=JobState.RUNNING), end).state is not JobState.RUNNING
+
+
+def settled(ended: JobState, others: dict[str, JobState], state: JobState) -> list[Settle]:
+    """What becomes of a job after `a` and these others when `a` ends so."""
+    waits = status(job("z", after=("a", *others)), state)
+    return list(settle_dependants(status("a", ended), [waits], {"a": ended, **others}))
+
+
+def test_a_job_is_queued_when_the_last_it_waits_for_is_done() -> None:
+    """And not before."""
+    done, running = JobState.DONE, JobState.RUNNING
+
+    assert settled(done, {"b": running}, JobState.WAITING) == []
+    assert settled(done, {"b": done}, JobState.WAITING) == [
+        Settle("id-z", JobState.QUEUED, Reason(Why.DEPENDENCY_DONE, dependency="a"))
+    ]
+
+
+@pytest.mark.parametrize("ended", [JobState.FAILED, JobState.CANCELLED])
+def test_a_failed_dependency_cancels_its_dependants_and_says_so(ended: JobState) -> None:
+    """At once, whatever the others do."""
+    reason = Reason(Why.DEPENDENCY_FAILED, dependency="a", state=ended.value)
+
+    assert settled(ended, {"b": JobState.RUNNING}, JobState.WAITING) == [
+        Settle("id-z", JobState.CANCELLED, reason)
+    ]
+
+
+@pytest.mark.parametrize("state", [state for state in JobState if state is not JobState.WAITING])
+def test_only_who_waits_is_settled(state: JobState) -> None:
+    """Another dependency may have cancelled it already."""
+    assert settled(JobState.DONE, {}, state) == settled(JobState.FAILED, {}, state) == []

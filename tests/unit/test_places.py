@@ -1,0 +1,106 @@
+"""Where files are, and whose directories are used."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from ramherd.errors import StoreError
+from ramherd.places import private_dir, runtime_dir, state_dir
+
+
+def mode(path: Path) -> int:
+    return path.stat().st_mode & 0o7777
+
+
+def test_the_state_is_below_xdg_state_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Or below ~/.local/state, and made 0700."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "x"))
+    assert state_dir() == tmp_path / "x/ramherd"
+    assert mode(tmp_path / "x/ramherd") == 0o700
+
+    monkeypatch.setenv("XDG_STATE_HOME", "")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert state_dir() == tmp_path / "home/.local/state/ramherd"
+
+
+def test_a_place_does_not_depend_on_where_we_stand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The keeper changes to /: a path that is relative means another place to it."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_STATE_HOME", "state")
+    monkeypatch.setenv("RAMHERD_RUNTIME_DIR", "run")
+
+    assert state_dir().is_absolute()
+    assert runtime_dir().is_absolute()
+
+
+def test_the_runtime_directory_does_not_depend_on_who_calls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """cron, sudo and hooks have no XDG_RUNTIME_DIR, so it is not asked; ours is."""
+    monkeypatch.setenv("RAMHERD_RUNTIME_DIR", str(tmp_path / "mine"))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "xdg"))
+
+    assert runtime_dir() == tmp_path / "mine"
+    assert mode(tmp_path / "mine") == 0o700
+    assert not (tmp_path / "xdg").exists()
+
+
+def test_a_directory_that_is_there_is_used_and_closed_to_others(tmp_path: Path) -> None:
+    """What somebody opened to the group is ours again."""
+    path = tmp_path / "there"
+    path.mkdir(mode=0o755)
+    (path / "file").touch()
+
+    assert private_dir(path, "VARIABLE") == path
+    assert mode(path) == 0o700
+    assert (path / "file").exists()
+
+
+def test_a_link_is_refused(tmp_path: Path) -> None:
+    """In /tmp anyone can make it first, and point it anywhere."""
+    target = tmp_path / "target"
+    target.mkdir(mode=0o755)
+    (tmp_path / "link").symlink_to(target)
+
+    with pytest.raises(StoreError, match=f"{tmp_path}/link is not a directory of ours"):
+        private_dir(tmp_path / "link", "VARIABLE")
+    assert mode(target) == 0o755
+
+
+def test_a_file_is_refused(tmp_path: Path) -> None:
+    """And a link that leads nowhere."""
+    (tmp_path / "file").touch()
+    (tmp_path / "broken").symlink_to(tmp_path / "none")
+
+    for name in ("file", "broken"):
+        with pytest.raises(StoreError, match=f"cannot make {tmp_path}/{name}: ") as caught:
+            private_dir(tmp_path / name, "VARIABLE")
+        assert caught.value.exit_code == 3
+        assert caught.value.hint
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a directory away")
+def test_a_directory_of_another_user_is_refused(tmp_path: Path) -> None:
+    """Whatever its permissions."""
+    path = tmp_path / "theirs"
+    path.mkdir(mode=0o777)
+    os.chown(path, 12345, 12345)
+
+    with pytest.raises(StoreError, match="not a directory of ours"):
+        private_dir(path, "VARIABLE")
+
+
+def test_the_hint_names_the_variable_that_helps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The runtime directory may be called `ramherd` too: /run/user/UID/ramherd is."""
+    (tmp_path / "ramherd").touch()
+    monkeypatch.setenv("RAMHERD_RUNTIME_DIR", str(tmp_path / "ramherd"))
+
+    with pytest.raises(StoreError) as caught:
+        runtime_dir()
+    assert "RAMHERD_RUNTIME_DIR" in caught.value.hint

@@ -1,0 +1,196 @@
+"""/proc: text of any kind, and processes that are gone."""
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ramherd.errors import RamherdError
+from ramherd.measure.procfs import (
+    PAGE,
+    is_same,
+    parse_kib_fields,
+    parse_stat,
+    read_anonymous_bytes,
+    read_boot_id,
+    read_environment_tag,
+    read_meminfo,
+    read_peak_rss_bytes,
+    read_proc,
+    read_procs,
+    read_text,
+)
+from ramherd.model import ProcId
+
+REST = (
+    "S 41 42 43 0 -1 4194304 100 0 0 0 0 0 0 0 20 0 1 0 366008 3133440 390 18446744073709551615"
+    " 1 1 0 0 0 0 0 0 0 0 0 0 17 0 0 0 0 0 0 0 0 0 0 0 0 0 0"
+)
+MEMINFO = """\
+MemTotal:       16384000 kB
+MemFree:          500000 kB
+MemAvailable:   12000000 kB
+HugePages_Total:       3
+Hugepagesize:       2048 kB
+"""
+HOSTILE = [
+    "foo) Z (",
+    ")",
+    "(",
+    "",
+    " ",
+    "a b",
+    "a\nb",
+    ") S 1 1 1 (",
+    "\udcff",
+    "a) R 1 2 3\n4 (b",
+]
+
+
+def write_stat(proc: Path, pid: int, name: str = "x", rest: str = REST) -> None:
+    (proc / str(pid)).mkdir(parents=True, exist_ok=True)
+    text = f"{pid} ({name}) {rest}\n"
+    (proc / str(pid) / "stat").write_bytes(text.encode(errors="surrogateescape"))
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_hostile_name_changes_no_field(name: str) -> None:
+    """Any program can call itself `foo) Z (`: it is read as a name and nothing else."""
+    found = parse_stat(f"40 ({name}) {REST}\n")
+
+    assert found.id == ProcId(40, 366008)
+    assert (found.name, found.state) == (name, "S")
+    assert (found.ppid, found.pgid, found.sid) == (41, 42, 43)
+
+
+@given(st.text(max_size=15))
+def test_any_name_changes_no_field(name: str) -> None:
+    """Fifteen characters of whatever kind."""
+    found = parse_stat(f"40 ({name}) {REST}\n")
+
+    assert (found.id, found.name, found.ppid) == (ProcId(40, 366008), name, 41)
+
+
+@pytest.mark.parametrize(("state", "alive"), [*((c, True) for c in "RSDTtIWP"), ("Z", False),
+                                              ("X", False), ("x", False)])  # fmt: skip
+def test_a_zombie_is_not_alive(state: str, alive: bool) -> None:
+    """Frozen, stopped and sleeping processes are; what waits to be reaped is not."""
+    assert parse_stat(f"1 (a) {state}{REST[1:]}").is_alive is alive
+
+
+def test_this_very_process_is_read() -> None:
+    """The real /proc says what os says."""
+    found = read_proc(os.getpid())
+
+    assert found is not None
+    assert (found.id.pid, found.ppid) == (os.getpid(), os.getppid())
+    assert (found.pgid, found.sid) == (os.getpgrp(), os.getsid(0))
+    assert is_same(found.id)
+
+
+def test_a_process_that_is_gone_is_an_ordinary_answer(tmp_path: Path) -> None:
+    """None, or nothing used, and no exception."""
+    assert read_proc(40, tmp_path) is None
+    assert read_anonymous_bytes(40, tmp_path) == 0
+    assert read_peak_rss_bytes(40, tmp_path) == 0
+    assert read_environment_tag(40, "X", tmp_path) is None
+    assert not is_same(ProcId(40, 1), tmp_path)
+    assert read_text(tmp_path / "none") is None
+
+
+def test_all_processes_are_found_and_nothing_else(tmp_path: Path) -> None:
+    """Directories that are numbers; one that vanishes meanwhile is absent."""
+    write_stat(tmp_path, 40, "foo) Z (")
+    write_stat(tmp_path, 7, "a\nb")
+    (tmp_path / "99").mkdir()
+    (tmp_path / "self").mkdir()
+    (tmp_path / "meminfo").write_text(MEMINFO)
+
+    assert {proc.id.pid: proc.name for proc in read_procs(tmp_path)} == {40: "foo) Z (", 7: "a\nb"}
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may read everything")
+def test_a_process_that_we_may_not_look_at_is_passed_over(tmp_path: Path) -> None:
+    """A /proc mounted with hidepid=1 lists every process and shows only our own."""
+    write_stat(tmp_path, 40)
+    (tmp_path / "40" / "stat").chmod(0)
+
+    assert list(read_procs(tmp_path)) == []
+
+
+def test_a_pid_that_was_given_again_is_someone_else(tmp_path: Path) -> None:
+    """Identity is the pid and the start time; a zombie is nobody any more."""
+    write_stat(tmp_path, 40)
+
+    assert is_same(ProcId(40, 366008), tmp_path)
+    assert not is_same(ProcId(40, 366007), tmp_path)
+    write_stat(tmp_path, 40, rest="Z" + REST[1:])
+    assert not is_same(ProcId(40, 366008), tmp_path)
+
+
+def test_memory_of_its_own_is_resident_less_shared(tmp_path: Path) -> None:
+    """In pages; a kernel thread has none, and shared is never more than resident."""
+    for pid, statm in ((1, "900 300 100 1 0 50 0"), (2, "0 0 0 0 0 0 0"), (3, "9 1 2 0 0 0 0")):
+        (tmp_path / str(pid)).mkdir()
+        (tmp_path / str(pid) / "statm").write_text(statm)
+
+    assert [read_anonymous_bytes(pid, tmp_path) for pid in (1, 2, 3)] == [200 * PAGE, 0, 0]
+
+
+def test_fields_in_kb_become_bytes() -> None:
+    """Lines of another form are passed over: counts, names with colons, garbage."""
+    text = MEMINFO + "Name:\tfoo: 12 kB\nVmHWM:\t  9000 kB\nThreads:\t1\nbroken\nX: -5 kB\n\n"
+
+    assert parse_kib_fields(text) == {
+        "MemTotal": 16384000 * 1024,
+        "MemFree": 500000 * 1024,
+        "MemAvailable": 12000000 * 1024,
+        "Hugepagesize": 2048 * 1024,
+        "VmHWM": 9000 * 1024,
+    }
+
+
+@given(st.text())
+def test_fields_of_any_text_are_read_without_an_error(text: str) -> None:
+    """A process chooses its own name, and status shows it."""
+    assert all(value >= 0 for value in parse_kib_fields(text).values())
+
+
+def test_a_name_cannot_pass_for_a_field(tmp_path: Path) -> None:
+    """The kernel escapes newlines in status; another `VmHWM` there is the process's own."""
+    (tmp_path / "40").mkdir()
+    (tmp_path / "40" / "status").write_text("Name:\tVmHWM: 1 kB\\n\nVmHWM:\t 100 kB\n")
+
+    assert read_peak_rss_bytes(40, tmp_path) == 100 * 1024
+
+
+def test_the_machines_memory(tmp_path: Path) -> None:
+    """Total and available; a kernel that does not tell is an error that names the file."""
+    (tmp_path / "meminfo").write_text(MEMINFO)
+    assert read_meminfo(tmp_path) == (16384000 * 1024, 12000000 * 1024)
+
+    (tmp_path / "meminfo").write_text("MemTotal: 5 kB\n")
+    with pytest.raises(RamherdError, match=f"{tmp_path}/meminfo has no MemAvailable"):
+        read_meminfo(tmp_path)
+
+
+def test_an_environment_is_searched_by_whole_names(tmp_path: Path) -> None:
+    """Not by parts of names or of values; bytes of any kind do no harm."""
+    (tmp_path / "40").mkdir()
+    data = b"MY_TAG=no\0X=TAG=no\0\xff\xfe\0TAG=yes\xff\0TAG=late\0"
+    (tmp_path / "40" / "environ").write_bytes(data)
+
+    assert read_environment_tag(40, "TAG", tmp_path) == "yes\ufffd"
+    assert read_environment_tag(40, "TA", tmp_path) is None
+
+
+def test_the_boot_id_is_one_line(tmp_path: Path) -> None:
+    """Without its newline."""
+    path = tmp_path / "sys/kernel/random/boot_id"
+    path.parent.mkdir(parents=True)
+    path.write_text("0f-1a\n")
+
+    assert read_boot_id(tmp_path) == "0f-1a"
+    assert read_boot_id()

@@ -1,0 +1,157 @@
+"""One sentence for each reason, from the numbers that the decision was made with."""
+
+import re
+
+import pytest
+
+from ramherd.decide.admission import admit
+from ramherd.decide.ends import (
+    clear_leftovers,
+    judge,
+    kill_overdue,
+    stop_interrupted,
+    stop_over_budget,
+    stop_over_limit,
+    stop_timed_out,
+)
+from ramherd.decide.engine import warn_of_containers
+from ramherd.decide.outcome import after_run, settle_dependants
+from ramherd.model import Action, JobState, Machine, PenReading, Reason, RunEnd, Why
+from ramherd.show.reasons import SENTENCES, render_reason, signal_name
+from ramherd.units import GIB, MIB
+from unit.make import exited, job, killed_by, policy, run, snapshot, status, stopping
+
+LIMITED = job("l", memory_limit_bytes=GIB, timeout_s=30.0)
+KILLED = PenReading(0, 900 * MIB, 1, kernel_kills=1, limit_hit=True)
+FULL = Machine(16 * GIB, GIB)
+
+
+def only(actions: list[Action]) -> Reason:
+    (action,) = actions
+    return action.reason
+
+
+def waiting(memory: int, **changes: object) -> Reason:
+    """Why a job of this size does not start, beside a run of another that has begun."""
+    rules = policy(**changes)
+    return only(admit(snapshot(run("r"), queue=[status(job(memory=memory))]), rules))
+
+
+MADE: dict[Why, tuple[Reason, str]] = {
+    Why.SUBMITTED: (Reason(Why.SUBMITTED), "submitted"),
+    Why.FITS: (waiting(GIB), "1 GiB fit in 5 GiB"),
+    Why.NO_ROOM_BUDGET: (waiting(6 * GIB), "needs 6 GiB, the budget of 6 GiB has 5 GiB left"),
+    Why.NO_ROOM_MACHINE: (
+        only(admit(snapshot(queue=[status()], machine=Machine(16 * GIB, 512 * MIB), fleet=16 * GIB),
+                   policy())),
+        "needs 1 GiB, the machine has 512 MiB left",
+    ),
+    Why.MAX_PARALLEL: (waiting(GIB, max_parallel=1), "1 run already, and --max-parallel is 1"),
+    Why.STARTING: (
+        only(admit(snapshot(run("r", started=False), queue=[status()]), policy(max_starting=1))),
+        "1 are starting, 1 at a time",
+    ),
+    Why.TOO_BIG: (waiting(9 * GIB), "needs 9 GiB, more than the whole budget of 8 GiB"),
+    Why.NO_WAIT: (
+        only(admit(snapshot(queue=[status()], machine=FULL), policy(no_wait=True))),
+        "needs 1 GiB, there are 0 B, and --no-wait was given",
+    ),
+    Why.EXITED: (judge(run(exit=exited(3)))[1], "exit status 3"),
+    Why.SIGNALLED: (judge(run(exit=killed_by(11)))[1], "ended by SIGSEGV"),
+    Why.TIMEOUT: (
+        only(stop_timed_out(snapshot(run("r", LIMITED)))), "ran into its timeout of 30s",
+    ),
+    Why.LIMIT_KILL: (
+        judge(run(of=LIMITED, exit=killed_by(9), pen=KILLED))[1],
+        "killed at its memory_limit of 1 GiB (peak 900 MiB)",
+    ),
+    Why.OOM_KILL: (
+        judge(run(exit=killed_by(9), pen=KILLED))[1],
+        "killed by the kernel: out of memory (peak 900 MiB)",
+    ),
+    Why.HEAP_EXHAUSTED: (
+        judge(run(exit=exited(134), pen=KILLED, heap_exhausted=True))[1],
+        "V8 ran out of heap (peak 900 MiB), not the machine out of memory",
+    ),
+    Why.NOT_STARTED: (judge(run(refused=(2, "cannot start x")))[1], "cannot start x"),
+    Why.RETRY: (
+        after_run(status(job(retries=2)), RunEnd.FAILED, Reason(Why.EXITED, code=1), at_s=0.0,
+                  policy=policy()).reason,
+        "exited, failure 1, 2 retries: again in 1.0s",
+    ),
+    Why.OVER_BUDGET: (
+        only(stop_over_budget(snapshot(run("a"), run("b"), fleet=2 * GIB), GIB, policy())),
+        "all runs hold 2 GiB, the budget is 1 GiB: the youngest waits",
+    ),
+    Why.KEEPER_LOST: (judge(run())[1], "its keeper died"),
+    Why.SUPERVISOR_LOST: (Reason(Why.SUPERVISOR_LOST), "its ramherd died"),
+    Why.DEPENDENCY_DONE: (
+        next(settle_dependants(status("a", JobState.DONE), [
+            status(job("b", after=("a",)), JobState.WAITING)], {"a": JobState.DONE})).reason,
+        "a is done",
+    ),
+    Why.DEPENDENCY_FAILED: (
+        next(settle_dependants(status("a", JobState.CANCELLED), [
+            status(job("b", after=("a",)), JobState.WAITING)], {})).reason,
+        "a is cancelled",
+    ),
+    Why.INTERRUPTED: (only(stop_interrupted(snapshot(run(), interrupts=1))), "interrupted"),
+    Why.GRACE_OVER: (
+        only(kill_overdue(snapshot(run(stop=stopping(RunEnd.CANCELLED, 0.0))), policy())),
+        "still there after 10s",
+    ),
+    Why.LEFTOVERS: (
+        only(clear_leftovers(snapshot(run(procs=3, exit=exited())))),
+        "it left 3 processes behind",
+    ),
+    Why.CONTAINERS: (
+        only(warn_of_containers(snapshot(run(engine="/run/docker.sock")))),
+        "it talks to /run/docker.sock: containers it starts there are outside of its pen",
+    ),
+    Why.RESIDUE: (Reason(Why.RESIDUE, residue_bytes=MIB), "it left 1 MiB in tmpfs"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("why", Why)
+def test_every_reason_has_a_sentence_for_the_numbers_it_is_made_with(why: Why) -> None:
+    """Made by the rule that decides it, not by hand, wherever a rule does."""
+    reason, sentence = MADE[why]
+
+    assert reason.why is why
+    assert render_reason(reason) == sentence
+
+
+@pytest.mark.parametrize("why", Why)
+def test_a_sentence_shows_all_of_its_numbers(why: Why) -> None:
+    """And takes none that the decision does not give."""
+    wanted = set(re.findall(r"{(\w+)}", SENTENCES[why]))
+
+    assert wanted <= set(MADE[why][0].numbers)
+
+
+def test_a_reason_as_json_is_its_why_and_its_numbers() -> None:
+    """Closed names and plain numbers, for events and `--json`."""
+    reason = Reason(Why.TOO_BIG, need_bytes=2, budget_bytes=1)
+
+    assert reason.as_json() == {"why": "too_big", "need_bytes": 2, "budget_bytes": 1}
+
+
+def test_the_limit_on_polled_runs_has_the_same_words() -> None:
+    """Who killed it does not change what it is told."""
+    over = run("r", LIMITED, used=2 * GIB, kernel_limits=False)
+
+    sentence = render_reason(only(stop_over_limit(snapshot(over))))
+
+    assert sentence == "killed at its memory_limit of 1 GiB (peak 2 GiB)"
+
+
+def test_a_signal_without_a_name_has_its_number() -> None:
+    """Real-time signals, and numbers that are none."""
+    assert signal_name(9) == "SIGKILL"
+    assert signal_name(40) == "signal 40"
+    assert signal_name(0) == "signal 0"
+
+
+def test_braces_in_a_text_are_no_fields() -> None:
+    """An error message may hold any character."""
+    assert render_reason(Reason(Why.NOT_STARTED, what="cannot {start} {0}")) == "cannot {start} {0}"
