@@ -95,7 +95,7 @@ def penned(
     store.add_pen(owner, herd, "", fleet.record())
     store.commit()
     executor = Executor(
-        fleet, lambda: KeeperLink(policy.grace_s, state / "keeper.err"), state / "runs"
+        fleet, lambda: KeeperLink(policy.grace_s, state / "keeper.err"), state / "runs", policy
     )
     try:
         yield executor
