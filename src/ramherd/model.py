@@ -253,6 +253,15 @@ class Policy:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptLog:
+    """What a run of a herd that is over has left on disk. `ended_s` is epoch seconds."""
+
+    run: str
+    ended_s: float
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Start:
     job: str
     reason: Reason
