@@ -19,6 +19,7 @@ VERBS = {
     "run": "run jobs and wait for them",
     "logs": "what a job printed",
     "drill": "try it with fake agents",
+    "prune": "remove what finished runs printed",
     "config": "each setting and where it came from",
 }
 INTERRUPTED = 130
