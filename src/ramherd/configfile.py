@@ -5,8 +5,7 @@ Both are read, key by key: what the project does not say, the user's file may.
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from ramherd.configkeys import (
     ALIASES,
@@ -26,13 +25,12 @@ USER_FILE = "ramherd/config.toml"
 PROFILE = "profile"
 
 
-@dataclass(frozen=True, slots=True)
-class Files:
+class Files(NamedTuple):
     """What files say, the nearest first in `paths`, and as the stronger one in the rest."""
 
-    paths: tuple[str, ...] = ()
-    settings: Layer = field(default_factory=dict)
-    profiles: Mapping[str, Layer] = field(default_factory=dict)
+    paths: tuple[str, ...]
+    settings: Layer
+    profiles: Mapping[str, Layer]
 
 
 def read_files(cwd: str, environ: Mapping[str, str]) -> Files:
