@@ -1,7 +1,11 @@
 """`ramherd prune`, and the cap over all logs that each herd keeps."""
 
 import json
+import os
 import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -74,3 +78,33 @@ def test_bad_input(ramherd: Ramherd, args: list[str], message: str) -> None:
     first, hint = done.stderr.splitlines()
     assert first == message
     assert hint.startswith("  hint: ")
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """8 MiB, which is little for a store and its log."""
+    if os.getuid() != 0:
+        pytest.skip("mounting is for root")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "none", str(disk)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("no right to mount here")
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_pruning_on_a_full_disk(ramherd: Ramherd, small_disk: Path) -> None:
+    """SQLite cannot be opened there: the first logs go without it."""
+    ramherd.env["XDG_STATE_HOME"] = str(small_disk)
+    for name in "abc":
+        ramherd.json([{"name": name, "command": "head -c 2M /dev/zero"}])
+    with suppress(OSError), (small_disk / "fill").open("wb", buffering=0) as fill:
+        while fill.write(b"x" * 4096) == 4096:
+            pass
+    refused = ramherd.run("prune", "--keep", "1GiB")
+    assert (refused.returncode, "cannot use the store" in refused.stderr) == (3, True)
+    done = ramherd.run("prune", "--keep", "1MiB")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith("; 0 B of logs left\n")
+    assert list((small_disk / "ramherd/runs").iterdir()) == []

@@ -13,11 +13,14 @@ from pathlib import Path
 from ramherd.act.sweeper import remove_tree
 from ramherd.decide.pruning import PruneRule, choose_due
 from ramherd.model import KeptLog
-from ramherd.queue.store import Store
+from ramherd.queue.store import Store, read_oldest_over
+from ramherd.units import MIB
 
 # Some ms of the store's lock each, which herds wait for; and never more than this in memory.
 BATCH = 100
 UNKNOWN_FOR_S = 86400.0
+# For the files beside the store: its shared memory takes 32 KiB, its log 4 MiB at most.
+ROOM_BYTES = 5 * MIB
 
 
 @dataclass
@@ -63,6 +66,29 @@ def foresee(store: Store, runs_dir: Path, rule: PruneRule) -> Pruned:
         pruned.left_bytes -= size
         after = logs[-1]
     return pruned
+
+
+def make_room(db: Path, runs_dir: Path, rule: PruneRule) -> bool:
+    """On a full disk SQLite cannot open the store, let alone delete from it: the first logs
+    that the rule does not keep go without it, and their rows later.
+    """
+    if read_free_bytes(db.parent) >= ROOM_BYTES:
+        return False
+    total = size_of(runs_dir)
+    for run, ended_s in read_oldest_over(db):
+        log = KeptLog(run, ended_s, size_of(runs_dir / run))
+        if not choose_due([log], total, rule):
+            break
+        remove_tree(runs_dir / run)
+        total -= log.bytes
+        if read_free_bytes(db.parent) >= ROOM_BYTES:
+            return True
+    return False
+
+
+def read_free_bytes(path: Path) -> int:
+    disk = os.statvfs(path)
+    return disk.f_bavail * disk.f_frsize
 
 
 def measure_new(store: Store, runs_dir: Path) -> None:

@@ -5,13 +5,14 @@ import json
 import time
 from contextlib import closing
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
-from ramherd.act.prune import Pruned, foresee, prune, prune_unknown
+from ramherd.act.prune import Pruned, foresee, make_room, prune, prune_unknown
 from ramherd.act.recover import recover
 from ramherd.config import load_config
 from ramherd.decide.pruning import PruneRule
-from ramherd.errors import UsageError
+from ramherd.errors import StoreError, UsageError
 from ramherd.places import runtime_dir, state_dir
 from ramherd.queue.store import Store
 from ramherd.units import format_size, parse_duration, parse_size
@@ -41,7 +42,7 @@ def prune_and_tell(options: argparse.Namespace) -> int:
         raise UsageError("prune takes no command", hint="ramherd prune --older 7d")
     rule, state = make_rule(options, time.time()), state_dir()
     runs_dir = state / "runs"
-    with closing(Store(state / "ramherd.db")) as store:
+    with closing(open_store(state, rule, dry_run=options.dry_run)) as store:
         # Herds whose owner died are over as well; closing them is more than a dry run may do.
         if not options.dry_run:
             recover(store, runtime_dir(), runs_dir)
@@ -52,6 +53,16 @@ def prune_and_tell(options: argparse.Namespace) -> int:
     else:
         print(render_pruned(pruned, dry_run=options.dry_run))
     return 1 if pruned.stuck else 0
+
+
+def open_store(state: Path, rule: PruneRule, *, dry_run: bool) -> Store:
+    db = state / "ramherd.db"
+    try:
+        return Store(db)
+    except StoreError:
+        if dry_run or not make_room(db, state / "runs", rule):
+            raise
+        return Store(db)
 
 
 def make_rule(options: argparse.Namespace, now_s: float) -> PruneRule:

@@ -144,6 +144,11 @@ OLDEST_LOGS = """
     SELECT id, ended_s, log_bytes FROM runs
     WHERE log_bytes IS NOT NULL AND (ended_s, id) > (?, ?) ORDER BY ended_s, id LIMIT ?
 """
+OLDEST_OVER = """
+    SELECT runs.id, runs.ended_s
+    FROM runs JOIN jobs ON jobs.id = runs.job JOIN herds ON herds.id = jobs.herd
+    WHERE runs.ended_s IS NOT NULL AND herds.ended_s IS NOT NULL ORDER BY runs.ended_s, runs.id
+"""
 IS_RUN = "SELECT 1 FROM runs WHERE id = ?"
 JOB_OF_RUN = "SELECT job, herd FROM runs JOIN jobs ON jobs.id = runs.job WHERE runs.id = ?"
 DROP_RUN = "DELETE FROM runs WHERE id = ?"

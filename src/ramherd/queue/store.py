@@ -8,7 +8,7 @@ import json
 import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -233,6 +233,18 @@ class Store:
     def _read(self, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         with self._explained():
             return self._db.execute(statement, values).fetchall()
+
+
+def read_oldest_over(path: Path) -> Iterator[tuple[str, float]]:
+    """(run, when it ended) of herds that are over, from a store that cannot be opened because
+    its disk is full: read without its log, so the newest may be missing, and what is over is.
+    """
+    uri = f"{path.absolute().as_uri()}?immutable=1"
+    with closing(sqlite3.connect(uri, uri=True)) as db:
+        try:
+            yield from db.execute(sql.OLDEST_OVER)
+        except sqlite3.Error:
+            return
 
 
 def reason_json(reason: Reason) -> str:
