@@ -13,7 +13,6 @@ from typing import Any
 from ramherd.act.executor import Executor
 from ramherd.act.link import KeeperLink
 from ramherd.act.pens.choose import make_fleet
-from ramherd.act.prune import prune
 from ramherd.act.recover import recover
 from ramherd.act.signals import catching_signals
 from ramherd.decide.budget import largest_budget_bytes
@@ -23,6 +22,7 @@ from ramherd.measure.machine import read_machine
 from ramherd.measure.procfs import read_peak_rss_bytes
 from ramherd.model import Job, JobState, JobStatus, Policy, Reason, Why
 from ramherd.places import runtime_dir, state_dir
+from ramherd.prune import prune
 from ramherd.queue.owner import OwnerLock
 from ramherd.queue.roster import Roster
 from ramherd.queue.store import Store

@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ramherd.act.prune import Pruned, foresee, prune, prune_unknown
 from ramherd.decide.pruning import PruneRule, choose_due
 from ramherd.model import (
     Event,
@@ -25,6 +24,7 @@ from ramherd.model import (
     RunEnd,
     Why,
 )
+from ramherd.prune import Pruned, foresee, prune, prune_unknown
 from ramherd.queue.owner import Owner
 from ramherd.queue.store import Store
 

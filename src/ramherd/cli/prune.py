@@ -8,12 +8,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ramherd.act.prune import Pruned, foresee, make_room, prune, prune_unknown
 from ramherd.act.recover import recover
 from ramherd.config import load_config
 from ramherd.decide.pruning import PruneRule
 from ramherd.errors import StoreError, UsageError
 from ramherd.places import runtime_dir, state_dir
+from ramherd.prune import Pruned, foresee, make_room, prune, prune_unknown
 from ramherd.queue.store import Store
 from ramherd.units import format_size, parse_duration, parse_size
 
