@@ -17,7 +17,7 @@ from ramherd.units import GIB, MIB
 # A quarter of a real agent's memory, and a minute of it in a second.
 SIZE = 0.25
 TIME = 1 / 60
-# Fifty of them, one after the other or nearly so, on any machine.
+# Room for some of the fifty at a time, and small enough for any machine.
 BUDGET_BYTES = 2 * GIB
 # Beside its profile, a fake agent has an interpreter, a second one in its tool call, and pages
 # that the kernel charges in batches.
