@@ -8,7 +8,7 @@ import json
 import os
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,15 @@ class Defaults:
     memory_limit_bytes: int | None = None
     timeout_s: float | None = None
     retries: int = 0
+    profiles: "Mapping[str, Defaults]" = field(default_factory=dict)
+
+    def of_profile(self, name: Any) -> "Defaults":
+        if as_name(name) in self.profiles:
+            return self.profiles[name]
+        known = nearest(name, self.profiles) if self.profiles else ""
+        raise UsageError(
+            f"no profile is named {name!r}", hint=known or f"add [profile.{name}] to ramherd.toml"
+        )
 
 
 def read_job_file(path: str, herd: str, defaults: Defaults, stdin: bytes | None) -> list[Job]:
@@ -147,6 +156,7 @@ def make_job(table: Any, where: str, number: int, herd: str, defaults: Defaults)
     name = reader.get("name", as_name, f"job-{number}")
     reader.where = f"{where} ({name})"
     reader.check_keys()
+    defaults = reader.get("profile", defaults.of_profile, defaults)
     cwd = reader.get("cwd", as_directory, os.getcwd())
     env: dict[str, str] = reader.get("env", as_environment, {})
     limit = reader.get("memory_limit", parse_size, defaults.memory_limit_bytes)

@@ -16,17 +16,19 @@ from ramherd.act.pens.choose import make_fleet
 from ramherd.act.recover import recover
 from ramherd.act.signals import catching_signals
 from ramherd.decide.budget import largest_budget_bytes
+from ramherd.decide.pruning import PruneRule
 from ramherd.measure.cgroups import Trees, read_trees
 from ramherd.measure.machine import read_machine
 from ramherd.measure.procfs import read_peak_rss_bytes
 from ramherd.model import Job, JobState, JobStatus, Policy, Reason, Why
 from ramherd.places import runtime_dir, state_dir
+from ramherd.prune import prune
 from ramherd.queue.owner import OwnerLock
 from ramherd.queue.roster import Roster
 from ramherd.queue.store import Store
 from ramherd.supervisor import Show, Supervisor
 from ramherd.tally import JobTally, Tally
-from ramherd.units import MIB
+from ramherd.units import MIB, format_size
 
 OK, FAILED, NO_ROOM, INTERRUPTED = 0, 1, 3, 130
 # The kernel takes a moment to give back what the last runs held: waited for so long at most,
@@ -53,6 +55,7 @@ def run_herd(herd: str, jobs: Sequence[Job], policy: Policy, pen: str, show: Sho
     tally = Tally({status.job.id: JobTally(status.reason) for status in roster})
     with closing(Store(state / "ramherd.db")) as store, closing(OwnerLock(runtime)) as lock:
         recover(store, runtime, state / "runs")
+        keep_log_total(store, state / "runs", policy.log_total_bytes)
         store.add_herd(herd, lock.owner, roster)
         with (
             catching_signals() as signals,
@@ -96,7 +99,7 @@ def penned(
     store.add_pen(owner, herd, "", fleet.record())
     store.commit()
     executor = Executor(
-        fleet, lambda: KeeperLink(policy.grace_s, state / "keeper.err"), state / "runs"
+        fleet, lambda: KeeperLink(policy.grace_s, state / "keeper.err"), state / "runs", policy
     )
     try:
         yield executor
@@ -107,6 +110,16 @@ def penned(
                 store.drop_pen(swept.run)
         store.drop_pen(owner)
         store.commit()
+
+
+def keep_log_total(store: Store, runs_dir: Path, most_bytes: int) -> None:
+    pruned = prune(store, runs_dir, PruneRule(most_bytes))
+    if pruned.runs:
+        print(
+            f"ramherd: removed the logs of the {pruned.runs} oldest runs "
+            f"({format_size(pruned.freed_bytes)}): log_total is {format_size(most_bytes)}",
+            file=sys.stderr,
+        )
 
 
 def first_standing(job: Job) -> JobStatus:

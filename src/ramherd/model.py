@@ -244,6 +244,21 @@ class Policy:
     # The fleet's hard limit, and the mark below it at which the youngest run is put back.
     fleet_slack_bytes: int = 256 << 20
     fleet_mark_bytes: int = 64 << 20
+    # An agent has 1-12 processes, a browser test some 50, a parallel build some hundreds.
+    pids_limit: int = 4096
+    # What is kept of each stream of a run, and of all finished runs together.
+    log_head_bytes: int = 8 << 20
+    log_ring_bytes: int = 56 << 20
+    log_total_bytes: int = 4 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class KeptLog:
+    """What a run of a herd that is over has left on disk. `ended_s` is epoch seconds."""
+
+    run: str
+    ended_s: float
+    bytes: int
 
 
 @dataclass(frozen=True, slots=True)

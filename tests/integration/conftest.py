@@ -110,6 +110,7 @@ def make_ramherd(tmp_path: Path, pen: str) -> Ramherd:
     env = {
         **os.environ,
         "XDG_STATE_HOME": str(tmp_path / "state"),
+        "XDG_CONFIG_HOME": str(tmp_path / "config"),
         "RAMHERD_RUNTIME_DIR": str(tmp_path / "runtime"),
     }
     return Ramherd(env, tmp_path / "state", pen)

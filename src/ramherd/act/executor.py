@@ -14,9 +14,21 @@ from typing import Any
 
 from ramherd.act.link import KeeperLink
 from ramherd.act.pens import Fleet, Pen
+from ramherd.act.pens.pids import limit_pids
 from ramherd.act.sweeper import Sweeper, Swept
 from ramherd.measure.output import read_tail
-from ramherd.model import Exit, Job, PenReading, ProcId, Reason, RunEnd, RunView, Stopping, Why
+from ramherd.model import (
+    Exit,
+    Job,
+    PenReading,
+    Policy,
+    ProcId,
+    Reason,
+    RunEnd,
+    RunView,
+    Stopping,
+    Why,
+)
 
 V8_EXIT_CODE = 134
 V8_MESSAGE = b"heap out of memory"
@@ -68,12 +80,19 @@ class LiveRun:
 
 
 class Executor:
-    def __init__(self, fleet: Fleet, start_keeper: Callable[[], KeeperLink], runs_dir: Path):
+    def __init__(
+        self,
+        fleet: Fleet,
+        start_keeper: Callable[[], KeeperLink],
+        runs_dir: Path,
+        policy: Policy | None = None,
+    ) -> None:
         self.fleet = fleet
         self.runs: dict[str, LiveRun] = {}
         self.started: list[LiveRun] = []
         self._start_keeper = start_keeper
         self._runs_dir = runs_dir
+        self._policy = policy or Policy()
         self._sweeper = Sweeper()
         self.link = self._new_keeper()
 
@@ -90,12 +109,14 @@ class Executor:
             run.dir.mkdir(mode=0o700, parents=True)
             stdin = write_stdin(run)
             run.pen = self.fleet.add(run_id, job.memory_limit_bytes)
+            limit_pids(run.pen, self._policy.pids_limit)
         except OSError as error:
             run.refused = (error.errno or 0, f"cannot prepare {error.filename}: {error.strerror}")
             return run
         self.link.ask(
             "spawn", run=run_id, argv=job.argv, cwd=job.cwd, dir=str(run.dir), stdin=stdin,
             env=environment(run, resumed=resumed), **run.pen.spawn_part(),
+            log=(self._policy.log_head_bytes, self._policy.log_ring_bytes),
         )  # fmt: skip
         return run
 

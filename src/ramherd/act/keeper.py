@@ -45,7 +45,7 @@ class Run:
         self.pid = pid
         self.report = report
         self.pipes = pipes
-        self.logs = {name: Log(f"{self.dir}/{name}") for name in pipes}
+        self.logs = {name: Log(f"{self.dir}/{name}", *request.get("log", ())) for name in pipes}
         self.meta_at = 0.0
         # How to end it without a supervisor: files to write, then directories to remove.
         self.on_loss: dict[str, list[list[str]]] = request["on_loss"]

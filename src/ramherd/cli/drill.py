@@ -5,18 +5,20 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from ramherd.act.rescope import rescope
-from ramherd.cli.run import add_herd_options, herd_and_tell, make_policy
+from ramherd.cli.run import add_herd_options, herd_and_tell, settle_config
+from ramherd.configkeys import KEYS
 from ramherd.errors import UsageError
 from ramherd.ids import new_id
 from ramherd.jobfile import Defaults, make_jobs
 from ramherd.sim import agent
 from ramherd.sim.profiles import Profile, scaled, synthetic
-from ramherd.units import MIB
+from ramherd.units import GIB, MIB
 
 # A quarter of a real agent's memory, and a minute of it in a second.
 SIZE = 0.25
 TIME = 1 / 60
+# Room for some of the fifty at a time, and small enough for any machine.
+BUDGET_BYTES = 2 * GIB
 # Beside its profile, a fake agent has an interpreter, a second one in its tool call, and pages
 # that the kernel charges in batches.
 OWN_BYTES = 24 * MIB
@@ -33,8 +35,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--agents", type=int, default=50, metavar="N", help="how many (50)")
     add("--seed", type=int, default=1, metavar="N", help="other numbers, other agents (1)")
-    add_herd_options(parser)
-    parser.set_defaults(verb=drill, budget="2GiB")
+    add_herd_options(parser, (key for key in KEYS if not key.of_job))
+    parser.set_defaults(verb=drill)
 
 
 def drill(options: argparse.Namespace) -> int:
@@ -42,11 +44,10 @@ def drill(options: argparse.Namespace) -> int:
         raise UsageError(f"--agents {options.agents} is below 1")
     if options.command is not None:
         raise UsageError("drill takes no command", hint="ramherd run -- CMD {}")
-    herd, policy = new_id(), make_policy(options)
-    rescope(options.pen)
+    herd, config = new_id(), settle_config(options, budget=BUDGET_BYTES)
     tables = make_tables(options.seed, options.agents)
     jobs = make_jobs(tables, "drill", herd, Defaults())
-    return herd_and_tell(herd, jobs, policy, options)
+    return herd_and_tell(herd, jobs, config, options)
 
 
 def make_tables(seed: int, number: int) -> Iterator[dict[str, Any]]:

@@ -19,6 +19,8 @@ VERBS = {
     "run": "run jobs and wait for them",
     "logs": "what a job printed",
     "drill": "try it with fake agents",
+    "prune": "remove what finished runs printed",
+    "config": "each setting and where it came from",
 }
 INTERRUPTED = 130
 BUG = 70

@@ -3,11 +3,13 @@
 import argparse
 import json
 import sys
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from ramherd.act.pens.choose import KINDS
 from ramherd.act.rescope import rescope
+from ramherd.config import Config, add_flags, load_config
+from ramherd.configkeys import KEYS, Key
 from ramherd.errors import UsageError
 from ramherd.ids import new_id
 from ramherd.jobfile import Defaults, jobs_from_lines, read_job_file
@@ -16,7 +18,6 @@ from ramherd.model import Job, Policy
 from ramherd.show.lines import LineShow
 from ramherd.show.live import LiveShow
 from ramherd.show.summary import render_summary
-from ramherd.units import parse_duration, parse_size
 
 EPILOG = """\
 examples:
@@ -25,8 +26,9 @@ examples:
   ramherd run jobs.toml --budget 12GiB --json  one JSON object on stdout at the end
 
 keys of a job: name, command (list, or a string for the shell), cwd, env, stdin, priority,
-after, label, memory, memory_limit, timeout, retries
+after, label, memory, memory_limit, timeout, retries, profile
 
+settings also stand in ramherd.toml and in RAMHERD_* variables: see `ramherd config`
 exit codes: 0 all done, 1 a job failed, 2 usage, 3 this machine cannot, 130 interrupted
 """
 
@@ -35,39 +37,37 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("jobs", nargs="?", metavar="FILE", help="jobs.toml, jobs.jsonl or -")
     add_herd_options(parser)
-    add = parser.add_argument
-    add("--memory", metavar="SIZE", help="what a job needs, if it does not say (512MiB)")
-    add("--memory-limit", metavar="SIZE", help="what a job may never exceed, if it does not say")
-    add("--timeout", metavar="TIME", help="how long a run may take, if its job does not say")
-    add("--retries", type=int, default=0, metavar="N", help="how often a failed job is tried again")
     parser.set_defaults(verb=run)
 
 
-def add_herd_options(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add(
-        "--max-parallel", type=int, metavar="N", help="runs at a time (memory decides if not given)"
-    )
-    add("--budget", metavar="SIZE", help="the most that all runs together may hold")
-    add("--no-wait", action="store_true", help="fail at once when memory is short (exit 3)")
-    add("--grace", metavar="TIME", help="between TERM and KILL (10s)")
-    add("--pen", choices=("auto", *KINDS), default="auto", help="how runs are held (auto)")
-    add("--json", action="store_true", help="one JSON object on stdout at the end")
+def add_herd_options(parser: argparse.ArgumentParser, keys: Iterable[Key] = KEYS) -> None:
+    add_flags(parser, keys)
+    parser.add_argument("--json", action="store_true", help="one JSON object on stdout at the end")
 
 
 def run(options: argparse.Namespace) -> int:
-    herd, defaults = new_id(), make_defaults(options)
-    policy = make_policy(options)
-    rescope(options.pen)
-    return herd_and_tell(herd, read_jobs(options, herd, defaults), policy, options)
+    herd, config = new_id(), settle_config(options)
+    jobs = read_jobs(options, herd, make_defaults(config))
+    return herd_and_tell(herd, jobs, config, options)
 
 
-def herd_and_tell(herd: str, jobs: list[Job], policy: Policy, options: argparse.Namespace) -> int:
+def settle_config(options: argparse.Namespace, **defaults: Any) -> Config:
+    """All settings, and a line for each that looks like one and is none. Starting over inside
+    a scope comes first: nothing is said or read twice.
+    """
+    config = load_config(options, defaults=defaults)
+    rescope(config["pen"])
+    for warning in config.warnings:
+        print(f"ramherd: {warning}", file=sys.stderr)
+    return config
+
+
+def herd_and_tell(herd: str, jobs: list[Job], config: Config, options: argparse.Namespace) -> int:
     """The jobs' progress on the way, their summary at the end."""
     out = sys.stderr if options.json else sys.stdout
     show = LiveShow(out) if out.isatty() else LineShow(out)
     try:
-        outcome = run_herd(herd, jobs, policy, options.pen, show)
+        outcome = run_herd(herd, jobs, make_policy(config), config["pen"], show)
     finally:
         show.close()
     if options.json:
@@ -95,34 +95,30 @@ def read_jobs(options: argparse.Namespace, herd: str, defaults: Defaults) -> lis
     return jobs_from_lines(options.command, sys.stdin.buffer.read(), herd, defaults)
 
 
-def make_defaults(options: argparse.Namespace) -> Defaults:
-    if options.retries < 0:
-        raise UsageError(f"--retries {options.retries} is below zero")
+def make_defaults(config: Config) -> Defaults:
+    """For jobs that name no profile, and for each profile that they may name."""
+    profiles = {name: plain_defaults(config.with_profile(name)) for name in config.profiles}
+    return replace(plain_defaults(config), profiles=profiles)
+
+
+def plain_defaults(config: Config) -> Defaults:
     return Defaults(
-        memory_bytes=flag(options, "memory", parse_size),
-        memory_limit_bytes=flag(options, "memory_limit", parse_size),
-        timeout_s=flag(options, "timeout", parse_duration),
-        retries=options.retries,
+        # A job with a limit below the default needs no more than its limit.
+        memory_bytes=config.given("memory"),
+        memory_limit_bytes=config["memory_limit"],
+        timeout_s=config["timeout"],
+        retries=config["retries"],
     )
 
 
-def make_policy(options: argparse.Namespace) -> Policy:
-    if options.max_parallel is not None and options.max_parallel < 1:
-        raise UsageError(f"--max-parallel {options.max_parallel} is below 1")
-    policy = Policy(
-        budget_cap_bytes=flag(options, "budget", parse_size),
-        max_parallel=options.max_parallel,
-        no_wait=options.no_wait,
+def make_policy(config: Config) -> Policy:
+    return Policy(
+        budget_cap_bytes=config["budget"],
+        max_parallel=config["max_parallel"],
+        no_wait=config["no_wait"],
+        grace_s=config["grace"],
+        pids_limit=config["pids_limit"],
+        log_head_bytes=config["log_head"],
+        log_ring_bytes=config["log_ring"],
+        log_total_bytes=config["log_total"],
     )
-    grace = flag(options, "grace", parse_duration)
-    return policy if grace is None else replace(policy, grace_s=grace)
-
-
-def flag(options: argparse.Namespace, name: str, parse: Any) -> Any:
-    text = getattr(options, name)
-    if text is None:
-        return None
-    try:
-        return parse(text)
-    except UsageError as error:
-        raise UsageError(f"--{name.replace('_', '-')}: {error}", hint=error.hint) from None

@@ -66,6 +66,11 @@ MIGRATIONS = (
         record TEXT NOT NULL
     ) STRICT;
     """,
+    """
+    ALTER TABLE runs ADD COLUMN log_bytes INTEGER;
+    CREATE INDEX runs_not_measured ON runs (id) WHERE log_bytes IS NULL AND ended_s IS NOT NULL;
+    CREATE INDEX runs_measured ON runs (ended_s, id, log_bytes) WHERE log_bytes IS NOT NULL;
+    """,
 )
 
 MIGRATIONS_TABLE = """
@@ -126,3 +131,34 @@ ADD_PEN = "INSERT INTO pens (id, herd, run, record) VALUES (?, ?, ?, ?)"
 SET_PEN = "UPDATE pens SET record = ? WHERE id = ?"
 DROP_PEN = "DELETE FROM pens WHERE id = ?"
 PENS_OF_HERD = "SELECT id, run, record FROM pens WHERE herd = ?"
+
+# `log_bytes` is known of runs in herds that are over, and of no others: only those are pruned.
+NOT_MEASURED = """
+    SELECT runs.id FROM runs JOIN jobs ON jobs.id = runs.job JOIN herds ON herds.id = jobs.herd
+    WHERE runs.log_bytes IS NULL AND runs.ended_s IS NOT NULL AND herds.ended_s IS NOT NULL
+    LIMIT ?
+"""
+SET_LOG_BYTES = "UPDATE runs SET log_bytes = ? WHERE id = ?"
+LOGS_BYTES = "SELECT coalesce(sum(log_bytes), 0) FROM runs WHERE log_bytes IS NOT NULL"
+OLDEST_LOGS = """
+    SELECT id, ended_s, log_bytes FROM runs
+    WHERE log_bytes IS NOT NULL AND (ended_s, id) > (?, ?) ORDER BY ended_s, id LIMIT ?
+"""
+OLDEST_OVER = """
+    SELECT runs.id, runs.ended_s
+    FROM runs JOIN jobs ON jobs.id = runs.job JOIN herds ON herds.id = jobs.herd
+    WHERE runs.ended_s IS NOT NULL AND herds.ended_s IS NOT NULL ORDER BY runs.ended_s, runs.id
+"""
+IS_RUN = "SELECT 1 FROM runs WHERE id = ?"
+JOB_OF_RUN = "SELECT job, herd FROM runs JOIN jobs ON jobs.id = runs.job WHERE runs.id = ?"
+DROP_RUN = "DELETE FROM runs WHERE id = ?"
+DROP_SAMPLES = "DELETE FROM samples WHERE run = ?"
+DROP_EVENTS = "DELETE FROM events WHERE job = ? AND run = ?"
+# A job goes with its last run, a herd with its last job that ran.
+DROP_JOB = "DELETE FROM jobs WHERE id = ? AND NOT EXISTS (SELECT 1 FROM runs WHERE job = jobs.id)"
+HAS_RUNS = "SELECT 1 FROM runs JOIN jobs ON jobs.id = runs.job WHERE jobs.herd = ? LIMIT 1"
+DROP_HERD = (
+    "DELETE FROM events WHERE job IN (SELECT id FROM jobs WHERE herd = ?)",
+    "DELETE FROM jobs WHERE herd = ?",
+    "DELETE FROM herds WHERE id = ?",
+)

@@ -7,14 +7,24 @@ synchronous NORMAL survives the death of every process; `add_herd` also survives
 import json
 import sqlite3
 import time
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from ramherd.errors import StoreError
-from ramherd.model import Event, Exit, Job, JobStatus, PenReading, ProcId, Reason, RunEnd
+from ramherd.model import (
+    Event,
+    Exit,
+    Job,
+    JobStatus,
+    KeptLog,
+    PenReading,
+    ProcId,
+    Reason,
+    RunEnd,
+)
 from ramherd.queue import sql
 from ramherd.queue.owner import Owner
 
@@ -29,6 +39,9 @@ class StoredPen:
     id: str
     run: str
     record: dict[str, Any]
+
+
+ChooseLogs = Callable[[Sequence[KeptLog], int], Sequence[KeptLog]]
 
 
 class Store:
@@ -76,10 +89,14 @@ class Store:
         self._db.execute("COMMIT")
 
     def _write(self, statement: str, values: Sequence[Any]) -> sqlite3.Cursor:
+        self._begin()
         with self._explained():
-            if not self._db.in_transaction:
-                self._db.execute("BEGIN IMMEDIATE")
             return self._db.execute(statement, values)
+
+    def _begin(self) -> None:
+        if not self._db.in_transaction:
+            with self._explained():
+                self._db.execute("BEGIN IMMEDIATE")
 
     def commit(self) -> None:
         if self._db.in_transaction:
@@ -181,9 +198,60 @@ class Store:
         rows = self._read(sql.NEWEST_RUN, (job,))
         return rows[0][0] if rows else None
 
+    def not_measured(self, most: int) -> list[str]:
+        """Runs of herds that are over whose logs nobody has measured yet."""
+        return [run for (run,) in self._read(sql.NOT_MEASURED, (most,))]
+
+    def set_log_bytes(self, run: str, size: int) -> None:
+        self._write(sql.SET_LOG_BYTES, (size, run))
+
+    def logs_bytes(self) -> int:
+        return int(self._read(sql.LOGS_BYTES, ())[0][0])
+
+    def oldest_logs(self, most: int, after: KeptLog | None = None) -> list[KeptLog]:
+        start = (after.ended_s, after.run) if after is not None else (float("-inf"), "")
+        return [KeptLog(*row) for row in self._read(sql.OLDEST_LOGS, (*start, most))]
+
+    def take_logs(self, choose: ChooseLogs, most: int) -> Sequence[KeptLog]:
+        """Chosen among the oldest and off the record, in one transaction: of two that prune at
+        once, each run is one's, and both see what is left.
+        """
+        self._begin()
+        chosen = choose(self.oldest_logs(most), self.logs_bytes())
+        herds = {self._drop_run(log.run) for log in chosen}
+        for herd in herds:
+            if not self._read(sql.HAS_RUNS, (herd,)):
+                for statement in sql.DROP_HERD:
+                    self._write(statement, (herd,))
+        self.commit()
+        return chosen
+
+    def _drop_run(self, run: str) -> str:
+        ((job, herd),) = self._read(sql.JOB_OF_RUN, (run,))
+        self._write(sql.DROP_EVENTS, (job, run))
+        self._write(sql.DROP_SAMPLES, (run,))
+        self._write(sql.DROP_RUN, (run,))
+        self._write(sql.DROP_JOB, (job,))
+        return str(herd)
+
+    def is_run(self, run: str) -> bool:
+        return bool(self._read(sql.IS_RUN, (run,)))
+
     def _read(self, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
         with self._explained():
             return self._db.execute(statement, values).fetchall()
+
+
+def read_oldest_over(path: Path) -> Iterator[tuple[str, float]]:
+    """(run, when it ended) of herds that are over, from a store that cannot be opened because
+    its disk is full: read without its log, so the newest may be missing, and what is over is.
+    """
+    uri = f"{path.absolute().as_uri()}?immutable=1"
+    with closing(sqlite3.connect(uri, uri=True)) as db:
+        try:
+            yield from db.execute(sql.OLDEST_OVER)
+        except sqlite3.Error:
+            return
 
 
 def reason_json(reason: Reason) -> str:

@@ -1,0 +1,49 @@
+"""`ramherd config`: each setting, its value, and where it came from."""
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from ramherd.config import Config, add_flags, load_config
+from ramherd.configkeys import BY_NAME, Layer
+from ramherd.show.settings import render_config
+
+EPILOG = """\
+Stronger places last: default, ~/.config/ramherd/config.toml, ramherd.toml (here or above),
+profile, RAMHERD_* variable, flag. All flags of `ramherd run` can be given, to see what they do.
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    add_flags(parser)
+    parser.add_argument("--json", action="store_true", help="one JSON object, bytes and seconds")
+    parser.set_defaults(verb=config)
+
+
+def config(options: argparse.Namespace) -> int:
+    loaded = load_config(options)
+    for warning in loaded.warnings:
+        print(f"ramherd: {warning}", file=sys.stderr)
+    if options.json:
+        print(json.dumps(as_json(loaded)))
+    else:
+        print("\n".join(render_config(loaded)))
+    return 0
+
+
+def as_json(loaded: Config) -> dict[str, Any]:
+    return {
+        "files": list(loaded.files),
+        "settings": layer_json(loaded.settings),
+        "profiles": {name: layer_json(layer) for name, layer in loaded.profiles.items()},
+    }
+
+
+def layer_json(layer: Layer) -> dict[str, Any]:
+    return {
+        name: {"value": layer[name].value, "source": layer[name].source}
+        for name in BY_NAME
+        if name in layer
+    }

@@ -1,0 +1,95 @@
+"""`ramherd prune`: removes what finished runs printed, the oldest first."""
+
+import argparse
+import json
+import time
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ramherd.act.recover import recover
+from ramherd.config import load_config
+from ramherd.decide.pruning import PruneRule
+from ramherd.errors import StoreError, UsageError
+from ramherd.places import runtime_dir, state_dir
+from ramherd.prune import Pruned, foresee, make_room, prune, prune_unknown
+from ramherd.queue.store import Store
+from ramherd.units import format_size, parse_duration, parse_size
+
+EPILOG = """\
+examples:
+  ramherd prune                             down to log_total, as each start of a herd does
+  ramherd prune --older 7d                  and nothing that ended more than a week ago
+  ramherd prune --keep 1GiB --dry-run       what would go; --keep 0 is everything
+
+Logs of a herd that is still running are neither counted nor removed.
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    add = parser.add_argument
+    add("--older", metavar="TIME", help="also what ended longer ago than this")
+    add("--keep", metavar="SIZE", help="the most that may be left (log_total)")
+    add("--dry-run", action="store_true", help="only say what would go")
+    add("--json", action="store_true", help="one JSON object on stdout")
+    parser.set_defaults(verb=prune_and_tell)
+
+
+def prune_and_tell(options: argparse.Namespace) -> int:
+    if options.command is not None:
+        raise UsageError("prune takes no command", hint="ramherd prune --older 7d")
+    rule, state = make_rule(options, time.time()), state_dir()
+    runs_dir = state / "runs"
+    with closing(open_store(state, rule, dry_run=options.dry_run)) as store:
+        # Herds whose owner died are over as well; closing them is more than a dry run may do.
+        if not options.dry_run:
+            recover(store, runtime_dir(), runs_dir)
+        pruned = (foresee if options.dry_run else prune)(store, runs_dir, rule)
+        prune_unknown(store, runs_dir, time.time(), pruned, dry_run=options.dry_run)
+    if options.json:
+        print(json.dumps({**asdict(pruned), "dry_run": options.dry_run}))
+    else:
+        print(render_pruned(pruned, dry_run=options.dry_run))
+    return 1 if pruned.stuck else 0
+
+
+def open_store(state: Path, rule: PruneRule, *, dry_run: bool) -> Store:
+    db = state / "ramherd.db"
+    try:
+        return Store(db)
+    except StoreError:
+        if dry_run or not make_room(db, state / "runs", rule):
+            raise
+        return Store(db)
+
+
+def make_rule(options: argparse.Namespace, now_s: float) -> PruneRule:
+    older_s = parse_flag("--older", options.older, parse_duration)
+    keep = parse_flag("--keep", options.keep, parse_keep)
+    if keep is None:
+        keep = load_config(argparse.Namespace())["log_total"]
+    return PruneRule(keep, None if older_s is None else now_s - older_s)
+
+
+def parse_keep(text: str) -> int:
+    return 0 if text == "0" else parse_size(text)
+
+
+def parse_flag(flag: str, text: str | None, parse: Any) -> Any:
+    try:
+        return None if text is None else parse(text)
+    except UsageError as error:
+        raise UsageError(f"{flag}: {error}", hint=error.hint) from None
+
+
+def render_pruned(pruned: Pruned, *, dry_run: bool) -> str:
+    did = "would remove" if dry_run else "removed"
+    line = f"{did} {pruned.runs} runs"
+    if pruned.unknown:
+        line += f" and {pruned.unknown} directories of no known run"
+    line += f": {format_size(pruned.freed_bytes)}; {format_size(pruned.left_bytes)} of logs left"
+    if pruned.stuck:
+        line += f"; {pruned.stuck} directories could not be removed"
+    return line

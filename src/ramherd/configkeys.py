@@ -1,0 +1,168 @@
+"""The settings there are, and how each is written.
+
+`KEYS` is the one table: flags, names of variables, the check of files, `ramherd config` and
+docs/config.md are made from it, so a new key is one line. Named tuples, because every start of
+a herd pays for them: a dataclass takes 1 ms to make, one of these 0.2 ms.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from ramherd.act.pens.choose import KINDS
+from ramherd.errors import UsageError
+from ramherd.jobfile import DEFAULT_MEMORY_BYTES
+from ramherd.jobkeys import as_name
+from ramherd.model import Policy
+from ramherd.units import KIB, format_duration, format_size, parse_duration, parse_size
+
+POLICY = Policy()
+PREFIX = "RAMHERD_"
+# Each splice fills at most the rest of the ring: a small one would cost a call for every line.
+LEAST_RING_BYTES = 64 * KIB
+
+
+class Kind(NamedTuple):
+    """How a value is written: its word in `--help`, from text or TOML, and back to text."""
+
+    metavar: str
+    parse: Callable[[Any], Any]
+    show: Callable[[Any], str] = str
+
+
+class Key(NamedTuple):
+    name: str
+    kind: Kind
+    default: Any
+    help: str
+    # What a profile may hold, and what `drill`, which makes its own jobs, does not ask for.
+    of_job: bool = False
+
+    @property
+    def flag(self) -> str:
+        return flag_of(self.name)
+
+    @property
+    def variable(self) -> str:
+        return variable_of(self.name)
+
+    def parse(self, value: Any) -> Any:
+        """`none` takes back what a weaker place said."""
+        if self.default is None and value == "none":
+            return None
+        return self.kind.parse(value)
+
+    def show(self, value: Any) -> str:
+        return "none" if value is None else self.kind.show(value)
+
+
+def whole_number(least: int) -> Callable[[Any], int]:
+    def parse(value: Any) -> int:
+        try:
+            number = int(value) if isinstance(value, str | int) else None
+        except ValueError:
+            number = None
+        # SQLite keeps 64 bits.
+        if number is None or isinstance(value, bool) or abs(number) >= 1 << 63:
+            raise UsageError(f"{value!r} is not a whole number")
+        if number < least:
+            raise UsageError(f"{number} is below {least or 'zero'}")
+        return number
+
+    return parse
+
+
+def parse_switch(value: Any) -> bool:
+    words = {"1": True, "true": True, "yes": True, "on": True}
+    words |= {"0": False, "false": False, "no": False, "off": False}
+    switch = words.get(str(value).lower())
+    if switch is None:
+        raise UsageError(f"{value!r} is neither true nor false")
+    return switch
+
+
+def parse_pen(value: Any) -> str:
+    kinds = ("auto", *KINDS)
+    if value not in kinds:
+        raise UsageError(f"{value!r} is not a kind of pen", hint=f"one of: {', '.join(kinds)}")
+    return str(value)
+
+
+def parse_ring(value: Any) -> int:
+    size = parse_size(value)
+    if size < LEAST_RING_BYTES:
+        raise UsageError(f"{format_size(size)} is below {format_size(LEAST_RING_BYTES)}")
+    return size
+
+
+SIZE = Kind("SIZE", parse_size, format_size)
+RING = Kind("SIZE", parse_ring, format_size)
+TIME = Kind("TIME", parse_duration, format_duration)
+COUNT = Kind("N", whole_number(0))
+NUMBER = Kind("N", whole_number(1))
+SWITCH = Kind("", parse_switch, lambda value: str(value).lower())
+PEN = Kind("KIND", parse_pen)
+NAME = Kind("NAME", as_name)
+
+KEYS = (
+    Key("budget", SIZE, None, "the most that all runs together may hold"),
+    Key("max_parallel", NUMBER, None, "runs at a time; if not given, memory decides"),
+    Key("memory", SIZE, DEFAULT_MEMORY_BYTES, "what a job needs, if it does not say", of_job=True),
+    Key("memory_limit", SIZE, None, "what a job may never exceed, if it does not say", of_job=True),
+    Key("timeout", TIME, None, "how long a run may take, if its job does not say", of_job=True),
+    Key("retries", COUNT, 0, "how often a failed job is tried again", of_job=True),
+    Key("profile", NAME, None, "the [profile.NAME] of jobs that name none", of_job=True),
+    Key("grace", TIME, POLICY.grace_s, "between TERM and KILL"),
+    Key("pen", PEN, "auto", f"how runs are held: auto, {', '.join(KINDS)}"),
+    Key("no_wait", SWITCH, False, "fail at once when memory is short (exit 3)"),
+    Key("pids_limit", NUMBER, POLICY.pids_limit, "processes in one pen (cgroup pens)"),
+    Key("log_head", SIZE, POLICY.log_head_bytes, "the beginning of a stream that is kept"),
+    Key("log_ring", RING, POLICY.log_ring_bytes, "the end of a stream that is kept"),
+    Key("log_total", SIZE, POLICY.log_total_bytes, "logs of all finished runs; the oldest go"),
+)  # fmt: skip
+BY_NAME = {key.name: key for key in KEYS}
+OF_PROFILE = tuple(key.name for key in KEYS if key.of_job and key.name != "profile")
+# Names that people bring along from other tools.
+ALIASES = {
+    "maxParallelSubagents": "max_parallel",
+    "max-concurrent": "max_parallel",
+    "subagentMemoryLimit": "memory_limit",
+    "max-memory": "memory_limit",
+    "preferentialModel": "fallback_model",
+    "mcpServerSharing": "mcp.share",
+}
+TO_COME = ("fallback_model", "mcp", "mcp.share", "agent", "model")
+
+
+class Setting(NamedTuple):
+    """A value and where it came from."""
+
+    value: Any
+    source: str
+
+
+Layer = Mapping[str, Setting]
+
+
+def flag_of(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def variable_of(name: str) -> str:
+    """`max_parallel`, `max-parallel` and `maxParallel` are all RAMHERD_MAX_PARALLEL."""
+    snake = "".join(f"_{letter}" if letter.isupper() else letter for letter in name)
+    return PREFIX + snake.replace("-", "_").replace(".", "_").upper()
+
+
+def resolve(name: str, where: str) -> str:
+    """The key's own name for an alias; an error if its feature is still to come."""
+    known = ALIASES.get(name, name)
+    if known in TO_COME:
+        raise UsageError(f"{where}: the feature of key {known!r} is not built yet")
+    return known
+
+
+def parse_at(key: Key, value: Any, where: str) -> Any:
+    try:
+        return key.parse(value)
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}", hint=error.hint) from None

@@ -1,0 +1,150 @@
+"""macOS: the machine's memory and its processes, from what its own commands print.
+
+Written after their manual pages and published output, not tried on a Mac. Nothing asks yet:
+runs on a Mac also need a keeper without epoll, splice and /proc, which is not built. A command
+takes some 5 ms and more, so that whoever asks twice a second has to do so beside the loop.
+"""
+
+import re
+import subprocess
+import time
+from dataclasses import dataclass
+from enum import IntEnum
+
+from ramherd.errors import RamherdError
+from ramherd.units import GIB, KIB, MIB, TIB
+
+_PAGE_SIZE = re.compile(r"page size of (\d+) bytes")
+_PAGES = re.compile(r'^"?([^":]+)"?:\s+(\d+)\.?$', re.MULTILINE)
+_SWAP = re.compile(r"(total|used|free) = ([\d.]+)([KMGT])")
+_FOOTPRINT = re.compile(r"^\s*(\d+)\*?\s+(\d+)([BKMGT])[+-]?\s*$", re.MULTILINE)
+_PROCESS = re.compile(r"\s*(\d+)\s+(\d+)\s+(\d+)\s+(\w+)\s+(\d+)\s+(\w{3} .{15} \d{4})\s+(.+)")
+_UNITS = {"B": 1, "K": KIB, "M": MIB, "G": GIB, "T": TIB}
+_STARTED = "%a %b %d %H:%M:%S %Y"
+
+VM_STAT = ("vm_stat",)
+SYSCTL = ("sysctl", "hw.memsize", "vm.swapusage", "kern.memorystatus_vm_pressure_level")
+TOP = ("top", "-l", "1", "-stats", "pid,mem")
+# In the C locale the start is in English, and so of fixed width.
+PS = ("env", "LC_ALL=C", "ps", "-axo", "pid,ppid,pgid,sess,rss,lstart,comm")
+COMMAND_S = 10.0
+
+
+class PressureLevel(IntEnum):
+    """kern.memorystatus_vm_pressure_level: what the kernel tells applications."""
+
+    NORMAL = 1
+    WARN = 2
+    CRITICAL = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Sysctl:
+    memory_bytes: int
+    swap_used_bytes: int
+    # Older systems, and some virtual machines, do not tell.
+    pressure: PressureLevel | None
+
+
+@dataclass(frozen=True, slots=True)
+class MacProcess:
+    """A line of ps. `rss` misses what is compressed: the footprint, from top, does not."""
+
+    pid: int
+    ppid: int
+    pgid: int
+    session: str
+    rss_bytes: int
+    # To the second only: together with the pid still the best identity that a command tells.
+    started_s: float
+    name: str
+
+
+def parse_vm_stat(text: str) -> dict[str, int]:
+    """Bytes by name, as `Pages free`. The counters below them are of pages too, since boot."""
+    size = _PAGE_SIZE.search(text)
+    if size is None:
+        raise RamherdError("vm_stat does not say its page size: its output is not understood")
+    return {name: int(number) * int(size[1]) for name, number in _PAGES.findall(text)}
+
+
+def parse_sysctl(text: str) -> Sysctl:
+    fields = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
+    if "hw.memsize" not in fields:
+        raise RamherdError("sysctl does not tell hw.memsize: its output is not understood")
+    swap = {
+        name: int(float(number) * _UNITS[unit])
+        for name, number, unit in _SWAP.findall(fields.get("vm.swapusage", ""))
+    }
+    level = fields.get("kern.memorystatus_vm_pressure_level", "").strip()
+    known = level.isdigit() and int(level) in tuple(PressureLevel)
+    return Sysctl(
+        memory_bytes=int(fields["hw.memsize"]),
+        swap_used_bytes=swap.get("used", 0),
+        pressure=PressureLevel(int(level)) if known else None,
+    )
+
+
+def available_bytes(total_bytes: int, pages: dict[str, int]) -> int:
+    """Less what Activity Monitor calls used: applications, wired, and the compressor's own.
+
+    Not free + inactive: inactive pages are mostly anonymous, and making room of them means
+    compressing or swapping, which is what we are here to prevent.
+    """
+    try:
+        applications = pages["Anonymous pages"] - pages["Pages purgeable"]
+        used = applications + pages["Pages wired down"] + pages["Pages occupied by compressor"]
+    except KeyError as missing:
+        raise RamherdError(f"vm_stat has no {missing.args[0]!r}: macOS too old") from None
+    return max(total_bytes - used, 0)
+
+
+def parse_footprints(text: str) -> dict[int, int]:
+    """Physical footprint by pid: what is resident, compressed or swapped out of a process alone.
+
+    A sign behind the number says that it changed. What top may not read is `N/A`, and left out.
+    """
+    _head, _newline, table = text.partition("\nPID")
+    return {int(pid): int(number) * _UNITS[unit] for pid, number, unit in _FOOTPRINT.findall(table)}
+
+
+def parse_processes(text: str) -> list[MacProcess]:
+    """All lines but the heading; a name may hold spaces."""
+    found = []
+    for line in text.splitlines()[1:]:
+        match = _PROCESS.fullmatch(line.rstrip())
+        if match is None:
+            raise RamherdError(f"a line of ps is not understood: {line!r}")
+        pid, ppid, pgid, session, rss, started, name = match.groups()
+        started_s = time.mktime(time.strptime(started, _STARTED))
+        found.append(
+            MacProcess(int(pid), int(ppid), int(pgid), session, int(rss) * KIB, started_s, name)
+        )
+    return found
+
+
+def read_memory() -> tuple[int, int]:
+    """Total and available bytes of the machine."""
+    total = parse_sysctl(read_command(SYSCTL)).memory_bytes
+    return total, available_bytes(total, parse_vm_stat(read_command(VM_STAT)))
+
+
+def read_pressure() -> PressureLevel | None:
+    return parse_sysctl(read_command(SYSCTL)).pressure
+
+
+def read_footprints() -> dict[int, int]:
+    return parse_footprints(read_command(TOP))
+
+
+def read_processes() -> list[MacProcess]:
+    return parse_processes(read_command(PS))
+
+
+def read_command(argv: tuple[str, ...]) -> str:
+    """What it prints, whatever it exits with: sysctl fails if it lacks but one of its names."""
+    try:
+        done = subprocess.run(argv, capture_output=True, timeout=COMMAND_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise RamherdError(f"cannot run {' '.join(argv)}: {error}") from None
+    return done.stdout.decode(errors="replace")

@@ -1,0 +1,188 @@
+"""Pruning: what goes and in which order, on a real store and real files."""
+
+import os
+import threading
+import time
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ramherd.decide.pruning import PruneRule, choose_due
+from ramherd.model import (
+    Event,
+    Job,
+    JobState,
+    JobStatus,
+    KeptLog,
+    PenReading,
+    ProcId,
+    Reason,
+    RunEnd,
+    Why,
+)
+from ramherd.prune import Pruned, foresee, prune, prune_unknown
+from ramherd.queue.owner import Owner
+from ramherd.queue.store import Store
+
+OWNER = Owner("owner", "boot", ProcId(1, 1))
+SIZE = 100
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    made = Store(tmp_path / "ramherd.db")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    (tmp_path / "runs").mkdir()
+    return tmp_path / "runs"
+
+
+def add_herd(store: Store, runs_dir: Path, name: str, number: int, *, over: bool = True) -> None:
+    """A herd with so many jobs, each with one run that ended and printed SIZE bytes."""
+    jobs = [
+        Job(f"{name}-job-{n}", name, f"{n}", n, ("true",), "/", 1, stdin="x") for n in range(number)
+    ]
+    reason = Reason(Why.SUBMITTED)
+    store.add_herd(name, OWNER, [JobStatus(job, JobState.DONE, reason) for job in jobs])
+    for job in jobs:
+        run = f"{name}-run-{job.seq:05}"
+        store.add_run(run, job.id, 1, 0)
+        store.add_event(Event("run_started", reason, time.time(), name, job.id, run))
+        store.add_sample(run, 1.0, 1)
+        (runs_dir / run).mkdir()
+        (runs_dir / run / "out").write_bytes(b"x" * SIZE)
+        store.end_run(run, RunEnd.DONE, reason, None, PenReading(), least_bytes=0, after_bytes=0)
+    if over:
+        store.end_herd(name, {})
+    store.commit()
+
+
+def rows(store: Store) -> dict[str, int]:
+    tables = ("herds", "jobs", "runs", "events", "samples")
+    return {table: store._read(f"SELECT count(*) FROM {table}", ())[0][0] for table in tables}
+
+
+def test_the_oldest_go_until_the_rest_fits() -> None:
+    """Exactly as many as have to."""
+    logs = [KeptLog(str(n), float(n), 10) for n in range(5)]
+    assert choose_due(logs, 50, PruneRule(30)) == logs[:2]
+    assert choose_due(logs, 50, PruneRule(50)) == []
+    assert choose_due(logs, 50, PruneRule(0)) == logs
+
+
+def test_what_is_too_old_goes_whatever_it_holds() -> None:
+    """Both rules together: age first, then room."""
+    logs = [KeptLog(str(n), float(n), 10) for n in range(5)]
+    assert choose_due(logs, 50, PruneRule(1000, before_s=3.0)) == logs[:3]
+    assert choose_due(logs, 50, PruneRule(10, before_s=1.0)) == logs[:4]
+
+
+@given(
+    sizes=st.lists(st.integers(0, 100), max_size=20),
+    keep=st.integers(0, 500),
+    before=st.none() | st.integers(0, 20),
+)
+def test_never_more_than_asked_for(sizes: list[int], keep: int, before: int | None) -> None:
+    """The rest fits and is young enough; without the last that went, one of both was not so."""
+    logs = [KeptLog(str(n), float(n), size) for n, size in enumerate(sizes)]
+    gone = choose_due(logs, sum(sizes), PruneRule(keep, before))
+    rest = logs[len(gone) :]
+    assert list(gone) == logs[: len(gone)]
+    assert sum(log.bytes for log in rest) <= keep
+    assert all(before is None or log.ended_s >= before for log in rest)
+    if gone:
+        last = gone[-1]
+        over = sum(log.bytes for log in rest) + last.bytes > keep
+        assert over or (before is not None and last.ended_s < before)
+
+
+def test_rows_and_files_go_together(store: Store, runs: Path) -> None:
+    """The oldest herd goes whole, the next in part; a dry run says the same and does nothing."""
+    add_herd(store, runs, "a", 3)
+    add_herd(store, runs, "b", 3)
+    rule = PruneRule(2 * SIZE)
+    foreseen = foresee(store, runs, rule)
+    assert rows(store) == {"herds": 2, "jobs": 6, "runs": 6, "events": 6, "samples": 6}
+    pruned = prune(store, runs, rule)
+    assert pruned == foreseen == Pruned(runs=4, freed_bytes=4 * SIZE, left_bytes=2 * SIZE)
+    assert rows(store) == {"herds": 1, "jobs": 2, "runs": 2, "events": 2, "samples": 2}
+    assert sorted(os.listdir(runs)) == ["b-run-00001", "b-run-00002"]
+    assert prune(store, runs, rule).runs == 0
+
+
+def test_a_herd_that_is_not_over_is_never_touched(store: Store, runs: Path) -> None:
+    """Not even its runs that have ended: its summary will name their logs."""
+    add_herd(store, runs, "alive", 3, over=False)
+    add_herd(store, runs, "over", 1)
+    assert prune(store, runs, PruneRule(0, before_s=time.time() + 1)).runs == 1
+    assert len(os.listdir(runs)) == 3
+    store.end_herd("alive", {})
+    assert prune(store, runs, PruneRule(0)).runs == 3
+
+
+def test_two_at_once_share_the_work(store: Store, runs: Path, tmp_path: Path) -> None:
+    """Each run is removed by one of them, and no more than has to."""
+    add_herd(store, runs, "a", 600)
+    results: list[Pruned] = []
+
+    def prune_too() -> None:
+        other = Store(tmp_path / "ramherd.db")
+        results.append(prune(other, runs, PruneRule(100 * SIZE)))
+        other.close()
+
+    threads = [threading.Thread(target=prune_too) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(result.runs for result in results) == 500
+    assert sum(result.freed_bytes for result in results) == 500 * SIZE
+    assert len(os.listdir(runs)) == 100
+
+
+def test_thousands_of_runs_are_not_held_in_memory(store: Store, runs: Path) -> None:
+    """A batch at a time."""
+    add_herd(store, runs, "a", 1500)
+    tracemalloc.start()
+    try:
+        assert prune(store, runs, PruneRule(0)).runs == 1500
+        _now, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 500_000
+
+
+def test_a_directory_of_no_known_run_goes_after_a_day(store: Store, runs: Path) -> None:
+    """Unless something in it changed since; what is known, and plain files, stay."""
+    add_herd(store, runs, "a", 1)
+    for name in ("old", "young", "printing"):
+        (runs / name).mkdir()
+        (runs / name / "out").write_bytes(b"x" * SIZE)
+    (runs / "file").write_text("")
+    (runs / "link").symlink_to(runs / "young")
+    long_ago = time.time() - 2 * 86400
+    for path in ("old/out", "old", "printing", "young/out", "a-run-00000", "file"):
+        os.utime(runs / path, (long_ago, long_ago))
+    foreseen = Pruned()
+    prune_unknown(store, runs, time.time(), foreseen, dry_run=True)
+    assert (runs / "old").exists()
+    pruned = Pruned()
+    prune_unknown(store, runs, time.time(), pruned, dry_run=False)
+    assert pruned == foreseen == Pruned(unknown=1, freed_bytes=SIZE)
+    assert sorted(os.listdir(runs)) == ["a-run-00000", "file", "link", "printing", "young"]
+
+
+def test_directories_that_are_gone_already(store: Store, runs: Path) -> None:
+    """Somebody removed them by hand: the rows go all the same."""
+    add_herd(store, runs, "a", 2)
+    (runs / "a-run-00000/out").unlink()
+    (runs / "a-run-00000").rmdir()
+    assert prune(store, runs, PruneRule(0)) == Pruned(runs=2, freed_bytes=SIZE)
