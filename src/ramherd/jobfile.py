@@ -157,7 +157,7 @@ def make_job(table: Any, where: str, number: int, herd: str, defaults: Defaults)
     reader.where = f"{where} ({name})"
     reader.check_keys()
     defaults = reader.get("profile", defaults.of_profile, defaults)
-    cwd = reader.get("cwd", as_directory, os.getcwd())
+    cwd = reader.get("cwd", as_directory, None) or own_directory()
     env: dict[str, str] = reader.get("env", as_environment, {})
     limit = reader.get("memory_limit", parse_size, defaults.memory_limit_bytes)
     memory = reader.get("memory", parse_size, defaults.memory_bytes)
@@ -183,6 +183,13 @@ def make_job(table: Any, where: str, number: int, herd: str, defaults: Defaults)
         timeout_s=reader.get("timeout", parse_duration, defaults.timeout_s),
         retries=reader.get("retries", as_count, defaults.retries),
     )
+
+
+def own_directory() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        raise UsageError("the current directory is gone", hint="cd to one that is there") from None
 
 
 def check_names(jobs: Sequence[Job], where: str) -> None:

@@ -23,9 +23,10 @@ from ramherd.measure.procfs import read_peak_rss_bytes
 from ramherd.model import Job, JobState, JobStatus, Policy, Reason, Why
 from ramherd.places import runtime_dir, state_dir
 from ramherd.prune import prune
+from ramherd.queue.journal import Journal
 from ramherd.queue.owner import OwnerLock
 from ramherd.queue.roster import Roster
-from ramherd.queue.store import Store
+from ramherd.queue.store import BUSY_S, Store
 from ramherd.supervisor import Show, Supervisor
 from ramherd.tally import JobTally, Tally
 from ramherd.units import MIB, format_size
@@ -49,12 +50,13 @@ class Outcome:
 
 def run_herd(herd: str, jobs: Sequence[Job], policy: Policy, pen: str, show: Show) -> Outcome:
     """Runs all jobs; nothing of them is left when this returns or raises."""
-    policy = within_file_limit(policy)
+    policy, nofile = raise_file_limit(policy)
     state, runtime, trees = state_dir(), runtime_dir(), read_trees()
     roster = Roster(first_standing(job) for job in jobs)
     tally = Tally({status.job.id: JobTally(status.reason) for status in roster})
     with closing(Store(state / "ramherd.db")) as store, closing(OwnerLock(runtime)) as lock:
-        recover(store, runtime, state / "runs")
+        if cleared := recover(store, runtime, state / "runs"):
+            print(f"ramherd: cleared what {cleared} dead ramherds left", file=sys.stderr)
         keep_log_total(store, state / "runs", policy.log_total_bytes)
         store.add_herd(herd, lock.owner, roster)
         with (
@@ -68,13 +70,17 @@ def run_herd(herd: str, jobs: Sequence[Job], policy: Policy, pen: str, show: Sho
                 store=store,
                 state=state,
                 tally=tally,
+                nofile=nofile,
             ) as executor,
         ):
+            journal = Journal(store)
             supervisor = Supervisor(
-                herd, roster, store, executor, trees, policy, show, signals, tally
+                herd, roster, journal, executor, trees, policy, show, signals, tally
             )
             supervisor.run()
             costs = measure_costs(executor)
+            store.set_patience(BUSY_S)
+            journal.commit()
         tally.available_after = wait_for_memory(trees, tally.available_before)
         summary = {
             **tally.as_json(herd, roster),
@@ -84,13 +90,14 @@ def run_herd(herd: str, jobs: Sequence[Job], policy: Policy, pen: str, show: Sho
         }
         store.end_herd(herd, summary)
         store.commit()
-    return Outcome(choose_exit_code(signals.count, tally, summary), summary, tally.missing_bytes)
+    code = choose_exit_code(signals.count, tally, summary, gave_up=supervisor.given_up)
+    return Outcome(code, summary, tally.missing_bytes)
 
 
 @contextmanager
 def penned(
     herd: str, owner: str, pen: str, *,
-    trees: Trees, policy: Policy, store: Store, state: Path, tally: Tally,
+    trees: Trees, policy: Policy, store: Store, state: Path, tally: Tally, nofile: int,
 ) -> Iterator[Executor]:  # fmt: skip
     """Pens and a keeper, on record before they hold anything, and all gone afterwards."""
     fleet, why_weaker = make_fleet(pen, trees, owner)
@@ -99,7 +106,10 @@ def penned(
     store.add_pen(owner, herd, "", fleet.record())
     store.commit()
     executor = Executor(
-        fleet, lambda: KeeperLink(policy.grace_s, state / "keeper.err"), state / "runs", policy
+        fleet,
+        lambda: KeeperLink(policy.grace_s, state / "keeper.err", nofile),
+        state / "runs",
+        policy,
     )
     try:
         yield executor
@@ -108,7 +118,11 @@ def penned(
             tally.residue_bytes += swept.residue_bytes
             if swept.removed:
                 store.drop_pen(swept.run)
-        store.drop_pen(owner)
+        # What could not be removed stays on record, and the next start tries again.
+        if fleet.remove():
+            store.drop_pen(owner)
+        else:
+            print(f"ramherd: cannot remove {' '.join(fleet.dirs())}", file=sys.stderr)
         store.commit()
 
 
@@ -146,21 +160,25 @@ def wait_for_memory(trees: Trees, before_bytes: int) -> int:
         time.sleep(0.05)
 
 
-def choose_exit_code(interrupts: int, tally: Tally, summary: dict[str, Any]) -> int:
+def choose_exit_code(
+    interrupts: int, tally: Tally, summary: dict[str, Any], *, gave_up: bool
+) -> int:
     if interrupts:
         return INTERRUPTED
     if summary["done"] == summary["jobs"]:
         return OK
-    # Not one could be started: it is the machine that cannot, not the jobs that failed.
+    # Nobody was to wait, or not one could be started: it is the machine that cannot.
     nothing_ran = all(job.runs == 0 for job in tally.jobs.values())
-    return NO_ROOM if tally.no_room and nothing_ran else FAILED
+    return NO_ROOM if gave_up or (tally.no_room and nothing_ran) else FAILED
 
 
-def within_file_limit(policy: Policy) -> Policy:
-    """Raised as far as it goes; then no more runs than there are descriptors for."""
-    _soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+def raise_file_limit(policy: Policy) -> tuple[Policy, int]:
+    """As far as it goes; then no more runs than there are descriptors for. Gives the limit that
+    the user had as well: runs get that one.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    most = (hard - OWN_DESCRIPTORS) // DESCRIPTORS_A_RUN
-    if policy.max_parallel is not None and policy.max_parallel <= most:
-        return policy
-    return replace(policy, max_parallel=most)
+    most = max((hard - OWN_DESCRIPTORS) // DESCRIPTORS_A_RUN, 1)
+    if policy.max_parallel is None or policy.max_parallel > most:
+        policy = replace(policy, max_parallel=most)
+    return policy, soft

@@ -63,8 +63,10 @@ class Why(StrEnum):
     INTERRUPTED = "interrupted"
     GRACE_OVER = "grace_over"
     LEFTOVERS = "leftovers"
+    UNKILLABLE = "unkillable"
     CONTAINERS = "containers"
     RESIDUE = "residue"
+    STORE = "store"
 
 
 @dataclass(frozen=True, init=False)
@@ -122,6 +124,12 @@ class JobStatus:
     failures: int = 0
     lost: int = 0
     not_before_s: float = 0.0
+    # More than was asked for, once a run was seen to need it.
+    seen_bytes: int = 0
+
+    @property
+    def need_bytes(self) -> int:
+        return max(self.job.memory_bytes, self.seen_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,13 +152,16 @@ class Stopping:
 
 @dataclass(frozen=True, slots=True)
 class PenReading:
-    """What a pen holds now. `used` is without page cache; `peak` is the most `used` known."""
+    """What a pen holds now. `used` is without page cache, `peak` the most `used` that was seen,
+    `charged` the kernel's own peak, which counts page cache.
+    """
 
     used_bytes: int = 0
     peak_bytes: int = 0
     procs: int = 0
     kernel_kills: int = 0
     limit_hit: bool = False
+    charged_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +173,8 @@ class RunView:
     attempt: int
     started_s: float
     pen: PenReading
+    # What admission counted it with.
+    need_bytes: int = 0
     exit: Exit | None = None
     stop: Stopping | None = None
     # The keeper could not start it: errno and what went wrong.
@@ -235,8 +248,10 @@ class Policy:
     # and builds below them, which write their files.
     grace_s: float = 10.0
     leftover_grace_s: float = 2.0
-    # A killed pen that is not empty by then is killed again.
+    # A killed pen that is not empty by then is killed again, and in the end given up: what
+    # lives on then is asleep in the kernel, or another user's by a setuid program.
     kill_again_s: float = 1.0
+    give_up_s: float = 30.0
     retry_first_s: float = 1.0
     retry_max_s: float = 60.0
     # A job whose runs keep being lost through no fault of its own ends after so many.
@@ -337,5 +352,3 @@ class Event:
     herd: str
     job: str = ""
     run: str = ""
-    seq: int = 0
-    detail: Mapping[str, Number] = field(default_factory=dict)

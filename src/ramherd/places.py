@@ -9,7 +9,7 @@ from ramherd.errors import StoreError
 
 def state_dir() -> Path:
     """`$XDG_STATE_HOME/ramherd`: the store, and what runs printed."""
-    base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local/state"
+    base = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     return private_dir(Path(base) / "ramherd", "XDG_STATE_HOME")
 
 
@@ -24,7 +24,9 @@ def runtime_dir() -> Path:
 
 
 def private_dir(path: Path, variable: str) -> Path:
-    """Made 0700; refused when it is another user's: in /tmp anyone can make it first."""
+    """Made 0700; refused when it is another user's: in /tmp anyone can make it first. One that
+    is there is closed to others if its name says that it is ours, else left as it is.
+    """
     path = path.absolute()
     hint = f"set {variable} to a directory you can write to"
     try:
@@ -35,5 +37,7 @@ def private_dir(path: Path, variable: str) -> Path:
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
         raise StoreError(f"{path} is not a directory of ours", hint=hint)
     if found.st_mode & 0o077:
+        if not path.name.startswith("ramherd"):
+            raise StoreError(f"{path} is open to others", hint=f"chmod 700 {path}, or {hint}")
         path.chmod(0o700)
     return path

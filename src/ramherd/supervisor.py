@@ -9,7 +9,8 @@ import select
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Protocol
+from functools import partial
+from typing import Any, Protocol
 
 from ramherd.act.executor import Executor, LiveRun
 from ramherd.act.signals import Signals
@@ -42,14 +43,13 @@ from ramherd.model import (
     Warn,
     Why,
 )
+from ramherd.queue.journal import Journal
 from ramherd.queue.roster import Roster
 from ramherd.queue.store import Store
 from ramherd.show.view import RunLine, View
 from ramherd.tally import Tally
 
 TICK_S = 0.5
-# While something is on its way out, a look every 10 ms costs 1 % of a core and no one waits.
-SOON_S = 0.01
 SAMPLE_EVERY_S = 5.0
 
 
@@ -62,7 +62,7 @@ class Show(Protocol):
 class Supervisor:
     herd: str
     roster: Roster
-    store: Store
+    journal: Journal
     executor: Executor
     trees: Trees
     policy: Policy
@@ -71,18 +71,22 @@ class Supervisor:
     tally: Tally = field(default_factory=Tally)
     clock: Callable[[], float] = time.monotonic
     given_up: bool = False
+    started_s: float = 0.0
+    _fleet_used: int = 0
+    _looked_s: float = float("-inf")
+    _sampled_s: float = float("-inf")
+    _waits_for: Reason | None = None
+
+    def __post_init__(self) -> None:
+        self.machine = read_machine(self.trees)
 
     def run(self) -> Tally:
         """Until every job has ended and nothing of them is left."""
         self.started_s = self.clock()
-        self.machine = read_machine(self.trees)
         self.tally.available_before = self.machine.available_bytes
         self.executor.fleet.set_limit(
             largest_budget_bytes(self.machine, self.policy) + self.policy.fleet_slack_bytes
         )
-        self._fleet_used = 0
-        self._looked_s = self._sampled_s = float("-inf")
-        self._waits_for: Reason | None = None
         while (timeout_s := self.step()) is not None:
             self.wait(timeout_s)
         self.tally.wall_s = self.clock() - self.started_s
@@ -100,14 +104,21 @@ class Supervisor:
         for swept in self.executor.sweep():
             self.note_swept(swept)
         self.executor.close_output()
-        self.store.commit()
-        self.executor.link.flush()
+        self.record()
         self.show.update(lambda: self.view(at_s))
         if self.roster.is_over and not self.executor.runs:
             return None
         deadline = next_deadline_s(snapshot, self.policy)
-        longest = SOON_S if self.executor.is_busy else TICK_S
+        longest = self.executor.fleet.soon_s if self.executor.is_busy else TICK_S
         return max(min(longest, deadline - self.clock()), 0.0)
+
+    def record(self) -> None:
+        """What the keeper is asked to start is in the store first."""
+        trouble = self.journal.trouble
+        if self.journal.commit():
+            self.executor.link.flush()
+        if self.journal.trouble and not trouble:
+            self.emit_herd("store_waits", Reason(Why.STORE, what=self.journal.trouble))
 
     def hear(self, at_s: float) -> None:
         if not self.executor.hear(at_s):
@@ -163,13 +174,13 @@ class Supervisor:
         while self.executor.started:
             run = self.executor.started.pop()
             if run.pen is not None and not self.executor.fleet.kernel_limits:
-                self.store.set_pen(run.id, run.pen.record())
+                self.note(Store.set_pen, run.id, run.pen.record())
 
     def record_samples(self, at_s: float) -> None:
         if at_s - self._sampled_s >= SAMPLE_EVERY_S:
             self._sampled_s = at_s
             for run in self.executor.runs.values():
-                self.store.add_sample(run.id, time.time(), run.reading.used_bytes)
+                self.note(Store.add_sample, run.id, time.time(), run.reading.used_bytes)
 
     def carry_out(self, action: Action, at_s: float) -> None:
         match action:
@@ -206,17 +217,18 @@ class Supervisor:
         )
         run_id, attempt = new_id(), status.attempts + 1
         available = self.machine.available_bytes
-        self.store.add_run(run_id, status.job.id, attempt, available)
+        self.note(Store.add_run, run_id, status.job.id, attempt, available)
         live = self.executor.start(run_id, status.job, attempt, at_s, resumed=resumed)
         live.available_least = available
+        live.need_bytes = status.need_bytes
         if live.pen is not None:
-            self.store.add_pen(run_id, self.herd, run_id, live.pen.record())
-        self._waits_for = None
+            self.note(Store.add_pen, run_id, self.herd, run_id, live.pen.record())
         self.emit("run_started", reason, live)
 
     def note_wait(self, job: str, reason: Reason) -> None:
-        """Said when the reason becomes another one, not each time its numbers move."""
-        if self._waits_for is None or self._waits_for.why is not reason.why:
+        """Said when memory becomes the reason, not each time that numbers move."""
+        short = reason.why in (Why.NO_ROOM_BUDGET, Why.NO_ROOM_MACHINE)
+        if short and (self._waits_for is None or self._waits_for.why is not reason.why):
             self.emit_job("start_waits", reason, self.roster[job])
         self._waits_for = reason
 
@@ -230,43 +242,52 @@ class Supervisor:
         self.executor.finish(run)
         if end is RunEnd.PREEMPTED:
             self._looked_s = float("-inf")  # it made room: look again before another has to
-        self.store.end_run(
-            run.id, end, reason, run.exit, run.reading,
+        self.note(
+            Store.end_run, run.id, end, reason, run.exit, run.reading,
             least_bytes=run.available_least, after_bytes=self.machine.available_bytes,
         )  # fmt: skip
         self.tally.add_run(run, end, reason, at_s)
-        self.emit("run_ended", reason, run, end=end.value)
-        status = after_run(self.roster[run.job.id], end, reason, at_s=at_s, policy=self.policy)
+        self.emit("run_ended", reason, run)
+        status = after_run(
+            self.roster[run.job.id], end, reason,
+            at_s=at_s, policy=self.policy, peak_bytes=run.reading.peak_bytes,
+        )  # fmt: skip
         self.change(status)
+        if run.reading.procs:
+            self.emit("run_warning", Reason(Why.UNKILLABLE, processes=run.reading.procs), run)
 
     def change(self, new: JobStatus) -> None:
         for status in self.roster.change(new):
             self.note_job(status)
 
     def note_job(self, status: JobStatus) -> None:
-        self.store.set_job(status)
+        self.note(Store.set_job, status)
         self.tally.jobs[status.job.id].reason = status.reason
         if status.state is not JobState.RUNNING:
             self.emit_job(f"job_{status.state.value}", status.reason, status)
 
     def note_swept(self, swept: Swept) -> None:
-        self.store.drop_pen(swept.run)
+        self.note(Store.drop_pen, swept.run)
         self.tally.residue_bytes += swept.residue_bytes
+        if swept.residue_bytes:
+            reason = Reason(Why.RESIDUE, residue_bytes=swept.residue_bytes)
+            self.tell(Event("residue", reason, time.time(), self.herd, run=swept.run), "a run")
 
-    def emit(self, kind: str, reason: Reason, run: LiveRun, **detail: str) -> None:
-        event = Event(kind, reason, time.time(), self.herd, run.job.id, run.id, detail=detail)
-        self.store.add_event(event)
-        self.show.event(event, run.job.name)
+    def note(self, write: Callable[..., Any], *values: Any, **named: Any) -> None:
+        self.journal.note(partial(write, self.journal.store, *values, **named))
+
+    def emit(self, kind: str, reason: Reason, run: LiveRun) -> None:
+        self.tell(Event(kind, reason, time.time(), self.herd, run.job.id, run.id), run.job.name)
 
     def emit_herd(self, kind: str, reason: Reason) -> None:
-        event = Event(kind, reason, time.time(), self.herd)
-        self.store.add_event(event)
-        self.show.event(event, "all runs")
+        self.tell(Event(kind, reason, time.time(), self.herd), "all runs")
 
     def emit_job(self, kind: str, reason: Reason, status: JobStatus) -> None:
-        event = Event(kind, reason, time.time(), self.herd, status.job.id)
-        self.store.add_event(event)
-        self.show.event(event, status.job.name)
+        self.tell(Event(kind, reason, time.time(), self.herd, status.job.id), status.job.name)
+
+    def tell(self, event: Event, name: str) -> None:
+        self.note(Store.add_event, event)
+        self.show.event(event, name)
 
     def view(self, at_s: float) -> View:
         counts = self.roster.counts

@@ -8,7 +8,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -56,6 +56,8 @@ class LiveRun:
     output_closed: bool = False
     heap_exhausted: bool = False
     leftovers: int = 0
+    largest_bytes: int = 0
+    need_bytes: int = 0
     engine: str = ""
     warned: bool = False
     available_least: int = 0
@@ -65,8 +67,13 @@ class LiveRun:
         return self.exit is not None or self.stop is not None or self.refused is not None
 
     def measure(self) -> None:
+        """Peaks between two looks: the largest single process is known at the end, and the
+        kernel's own peak is never below it.
+        """
         if self.pen is not None:
-            self.reading = self.pen.read()
+            reading = self.pen.read()
+            floor = min(self.largest_bytes, reading.charged_bytes)
+            self.reading = replace(reading, peak_bytes=max(reading.peak_bytes, floor))
 
     def view(self, *, kernel_limits: bool) -> RunView:
         return RunView(
@@ -74,7 +81,7 @@ class LiveRun:
             exit=self.exit, stop=self.stop, refused=self.refused, clearing_s=self.clearing_s,
             killed_s=self.killed_s, output_closed=self.output_closed,
             heap_exhausted=self.heap_exhausted, kernel_limits=kernel_limits, started=self.started,
-            engine=self.engine,
+            engine=self.engine, need_bytes=self.need_bytes,
             warned=self.warned,
         )  # fmt: skip
 
@@ -136,17 +143,20 @@ class Executor:
                 if run.pen is not None:
                     run.pen.note_start(ProcId(message["pid"], message["start_ticks"]))
                 self.started.append(run)
+                if run.stop is not None:  # it was told before it was there
+                    self.ask_to_end(run)
             case "refused":
                 run.refused = (message["errno"], message["what"])
             case "exited":
                 run.exit = Exit(message["code"], message["signal"], at_s)
+                run.largest_bytes = message["largest_bytes"]
             case "closed":
                 run.heap_exhausted = is_heap_exhausted(run)
                 run.output_closed = True
 
     def replace_keeper(self, at_s: float) -> None:
         """The keeper died, and with it the pipes of its runs: they cannot go on."""
-        self.link.close()
+        self.link.kill()
         for run in self.runs.values():
             run.exit = run.exit or read_exit(run.dir, at_s)
             if run.exit is None and run.refused is None:
@@ -159,14 +169,19 @@ class Executor:
 
     def stop(self, run: LiveRun, stopping: Stopping) -> None:
         run.stop = stopping
-        self.signal(run, signal.SIGTERM)
+        self.ask_to_end(run)
 
     def clear(self, run: LiveRun, at_s: float) -> None:
         run.clearing_s = at_s
-        run.leftovers = self.signal(run, signal.SIGTERM)
+        run.leftovers = self.ask_to_end(run)
 
-    def signal(self, run: LiveRun, number: int) -> int:
-        return run.pen.signal(number) if run.pen is not None else 0
+    def ask_to_end(self, run: LiveRun) -> int:
+        """TERM, and CONT for who has stopped itself and would not hear it."""
+        if run.pen is None:
+            return 0
+        reached = run.pen.signal(signal.SIGTERM)
+        run.pen.signal(signal.SIGCONT)
+        return reached
 
     def kill(self, run: LiveRun, at_s: float) -> None:
         run.killed_s = at_s
@@ -203,13 +218,13 @@ class Executor:
             self.finish(run)
         swept = self._sweeper.finish()
         self.link.close()
-        self.fleet.remove()
         return swept
 
 
 def environment(run: LiveRun, *, resumed: bool) -> dict[str, str]:
+    inherited = {name: text for name, text in os.environ.items() if name != "RAMHERD_RESUMED"}
     return {
-        **os.environ,
+        **inherited,
         **run.job.env,
         "RAMHERD_RUN": run.id,
         "RAMHERD_JOB": run.job.id,
@@ -225,7 +240,8 @@ def write_stdin(run: LiveRun) -> str:
     if run.job.stdin is None:
         return ""
     path = run.dir / "in"
-    path.write_text(run.job.stdin)
+    path.touch(mode=0o600)
+    path.write_text(run.job.stdin, encoding="utf-8", newline="")
     return str(path)
 
 

@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 def write_json(path: str, value: Any) -> None:
     """Whole or not at all: a reader never sees half of it."""
     fd = os.open(f"{path}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    data = json.dumps(value).encode()
     try:
-        os.write(fd, json.dumps(value).encode())
+        while data:
+            data = data[os.write(fd, data) :]
     finally:
         os.close(fd)
     os.rename(f"{path}.new", path)
@@ -47,8 +49,12 @@ def remove_dirs(paths: list[str], wait_s: float = 2.0) -> bool:
 
 
 def remove_dir(path: str, deadline: float) -> bool:
+    """With the directories below it: a run may have made cgroups of its own."""
     while True:
         try:
+            for inner, dirs, _files in os.walk(path, topdown=False):
+                for name in dirs:
+                    os.rmdir(f"{inner}/{name}")
             os.rmdir(path)
         except FileNotFoundError:
             return True

@@ -23,7 +23,12 @@ import signal
 import time
 
 from ramherd.act.become import Ends, become
-from ramherd.act.descendants import find_descendants, kill_descendants, signal_all
+from ramherd.act.descendants import (
+    find_descendants,
+    has_children,
+    kill_descendants,
+    signal_all,
+)
 from ramherd.act.files import remove_dirs, try_control, write_json
 from ramherd.act.streams import Log
 
@@ -33,20 +38,22 @@ if TYPE_CHECKING:
 
 PR_SET_CHILD_SUBREAPER = 36
 META_EVERY_S = 1.0
+KILL_S = 10.0
 GONE = -1
 
 
 class Run:
     """One child: its pid, the pipes it prints into, and where they go."""
 
-    def __init__(self, request: dict[str, Any], pid: int, report: int, pipes: dict[str, int]):
+    def __init__(self, request: dict[str, Any], logs: dict[str, Log]) -> None:
         self.id: str = request["run"]
         self.dir: str = request["dir"]
-        self.pid = pid
-        self.report = report
-        self.pipes = pipes
-        self.logs = {name: Log(f"{self.dir}/{name}", *request.get("log", ())) for name in pipes}
+        self.pid = GONE
+        self.report = GONE
+        self.pipes: dict[str, int] = {}
+        self.logs = logs
         self.meta_at = 0.0
+        self.meta_due = False
         # How to end it without a supervisor: files to write, then directories to remove.
         self.on_loss: dict[str, list[list[str]]] = request["on_loss"]
         self.dirs: list[str] = request["dirs"]
@@ -58,18 +65,19 @@ class Run:
         try:
             write_json(f"{self.dir}/{name}", value)
         except OSError as error:  # a full disk: the supervisor is told all the same
-            print(f"cannot write {self.dir}/{name}: {error.strerror}", file=sys.stderr)
+            say(f"cannot write {self.dir}/{name}: {error.strerror}")
 
 
 class Keeper:
-    def __init__(self, control: int, grace_s: float) -> None:
+    def __init__(self, control: int, grace_s: float, nofile: int) -> None:
         self.control = control
         self.grace_s = grace_s
         self.runs: dict[str, Run] = {}
         self.fleet_dirs: list[str] = []
         self.inbox = b""
         self.orphaned = False
-        self.nofile = raise_file_limit()
+        # The limit that the user has: ours was raised.
+        self.nofile = (nofile, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
         self.epoll = select.epoll()
         self.watched: dict[int, tuple[str, Run | None]] = {}
 
@@ -88,7 +96,10 @@ class Keeper:
         self.watch(self.control, "control")
         self.watch(wakeup, "child")
         while not self.orphaned:
-            self.turn(-1)
+            due = any(run.meta_due for run in self.runs.values())
+            self.turn(META_EVERY_S if due else -1)
+            for run in list(self.runs.values()) if due else ():
+                self.note_meta(run)
 
     def turn(self, timeout_s: float) -> None:
         for fd, _events in self.epoll.poll(timeout_s):
@@ -130,8 +141,11 @@ class Keeper:
     def spawn(self, request: dict[str, Any]) -> None:
         """Fork, not vfork with a wrapper: 1.7 ms, and each step that fails is told apart."""
         opened: list[int] = []
+        logs: dict[str, Log] = {}
         try:
             os.makedirs(f"{request['dir']}/tmp", 0o700, exist_ok=True)
+            for name in ("out", "err"):
+                logs[name] = Log(f"{request['dir']}/{name}", *request.get("log", ()))
             opened.append(os.open(request["stdin"] or os.devnull, os.O_RDONLY | os.O_CLOEXEC))
             for _pipe in range(3):
                 opened += os.pipe2(os.O_CLOEXEC)
@@ -139,6 +153,8 @@ class Keeper:
         except OSError as error:
             for fd in opened:
                 os.close(fd)
+            for log in logs.values():
+                log.close()
             self.tell("refused", request["run"], errno=error.errno, what=f"cannot start: {error}")
             return
         stdin, out, out_end, err, err_end, report, report_end = opened
@@ -146,7 +162,9 @@ class Keeper:
         if pid == 0:
             become(request, ends, self.nofile)
         ends.close()
-        self.take(Run(request, pid, report, {"out": out, "err": err}))
+        run = Run(request, logs)
+        run.pid, run.report, run.pipes = pid, report, {"out": out, "err": err}
+        self.take(run)
 
     def take(self, run: Run) -> None:
         self.runs[run.id] = run
@@ -172,31 +190,37 @@ class Keeper:
         log = run.logs[name]
         if not log.drain(run.pipes[name]):
             self.unwatch(run.pipes.pop(name))
+        run.meta_due = run.meta_due or log.wrapped
+        self.note_meta(run)
+
+    def note_meta(self, run: Run) -> None:
+        """Where the ring stands, for those who read while it is written: once a second."""
         now = time.monotonic()
-        if log.wrapped and now - run.meta_at >= META_EVERY_S:
+        if run.meta_due and now - run.meta_at >= META_EVERY_S:
             run.meta_at = now
+            run.meta_due = False
             run.write("meta.json", run.meta())
 
     def reap(self) -> None:
         """All children are ours to reap: known ones are told of, adopted ones just go."""
         while True:
             try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
             except ChildProcessError:
                 return
             if pid == 0:
                 return
             run = next((run for run in self.runs.values() if run.pid == pid), None)
             if run is not None:
-                self.note_exit(run, os.waitstatus_to_exitcode(status))
+                self.note_exit(run, os.waitstatus_to_exitcode(status), usage.ru_maxrss << 10)
 
-    def note_exit(self, run: Run, code: int) -> None:
+    def note_exit(self, run: Run, code: int, largest_bytes: int) -> None:
         if run.report != GONE and not self.settle_start(run):
             return
         run.pid = GONE
         how = {"code": code if code >= 0 else None, "signal": -code if code < 0 else None}
         run.write("status", {**how, "at_s": time.time()})
-        self.tell("exited", run.id, **how)
+        self.tell("exited", run.id, **how, largest_bytes=largest_bytes)
 
     def close(self, name: str) -> None:
         """The run is over and its pen empty: keep the last of its output and let it go."""
@@ -223,17 +247,23 @@ class Keeper:
         below = find_descendants(os.getpid())
         signal_all(below, signal.SIGTERM)
         signal_all(below, signal.SIGCONT)
-        deadline = time.monotonic() + self.grace_s
-        while find_descendants(os.getpid()) and time.monotonic() < deadline:
-            self.turn(0.05)
-        while find_descendants(os.getpid()):
-            self.on_loss("kill")
-            kill_descendants(os.getpid())
-            self.turn(0.02)
+        self.turn_until_alone(self.grace_s)
+        self.on_loss("kill")
+        kill_descendants(os.getpid())
+        # What even KILL does not end is root's by a setuid program: not ours to wait for.
+        self.turn_until_alone(KILL_S, kill=True)
         for run in list(self.runs.values()):
             self.close(run.id)
             remove_dirs(run.dirs)
         remove_dirs(self.fleet_dirs)
+
+    def turn_until_alone(self, most_s: float, *, kill: bool = False) -> None:
+        """Until no child is left, which is exact: whatever loses its parent becomes ours."""
+        deadline = time.monotonic() + most_s
+        while has_children() and time.monotonic() < deadline:
+            if kill:
+                kill_descendants(os.getpid())
+            self.turn(0.02)
 
     def on_loss(self, what: str) -> None:
         for run in self.runs.values():
@@ -250,11 +280,12 @@ def read_start_ticks(pid: int) -> int:
     return int(text[text.rindex(b")") + 2 :].split()[19])
 
 
-def raise_file_limit() -> tuple[int, int]:
-    """Five descriptors a run; the runs themselves get back the limit we were given."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    return soft, hard
+def say(text: str) -> None:
+    """Into keeper.err, if its disk takes it."""
+    try:
+        os.write(2, f"{text}\n".encode())
+    except OSError:
+        pass
 
 
 def become_subreaper() -> None:
@@ -269,16 +300,17 @@ def become_subreaper() -> None:
 
 def main() -> None:
     become_subreaper()
-    control, grace_s = int(sys.argv[1]), float(sys.argv[2])
+    control, grace_s, nofile = int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
     # No run may hold our socket: the supervisor would not see us die.
     os.set_inheritable(control, False)
     os.chdir("/")
     wakeup, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     signal.set_wakeup_fd(write, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    keeper = Keeper(control, grace_s)
+    # At a shutdown everybody gets TERM. The supervisor ends the runs, and we end with it.
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda *_: setattr(keeper, "orphaned", True))
+        signal.signal(number, signal.SIG_IGN)
+    keeper = Keeper(control, grace_s, nofile)
     keeper.serve(wakeup)
     keeper.end_everything()
 

@@ -9,7 +9,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from ramherd.act import keeper
 from ramherd.measure.procfs import read_proc
@@ -17,13 +17,14 @@ from ramherd.model import ProcId
 
 
 class KeeperLink:
-    def __init__(self, grace_s: float, errors: Path) -> None:
+    def __init__(self, grace_s: float, errors: Path, nofile: int) -> None:
         self._inbox = b""
         self._outbox = b""
         ours, theirs = socket.socketpair()
         # -I -S: no site, no user paths; 2 MB less, and nothing of the user's environment runs.
-        command = [sys.executable, "-I", "-S", keeper.__file__, str(theirs.fileno()), str(grace_s)]
-        with theirs, open(errors, "ab", opener=private) as log:
+        numbers = (theirs.fileno(), grace_s, nofile)
+        command = [sys.executable, "-I", "-S", keeper.__file__, *map(str, numbers)]
+        with theirs, open_errors(errors) as log:
             self._process = subprocess.Popen(
                 command, pass_fds=[theirs.fileno()], start_new_session=True,
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
@@ -69,7 +70,8 @@ class KeeperLink:
         except BlockingIOError:
             pass
         except ConnectionResetError:
-            return None
+            if not data:
+                return None
         *lines, self._inbox = (self._inbox + data).split(b"\n")
         return [json.loads(line) for line in lines]
 
@@ -77,6 +79,18 @@ class KeeperLink:
         """No run is left: the keeper ends when its socket does."""
         self._socket.close()
         self._process.wait()
+
+    def kill(self) -> None:
+        """A keeper that stopped speaking cannot be trusted with runs."""
+        self._process.kill()
+        self.close()
+
+
+def open_errors(path: Path) -> IO[bytes]:
+    try:
+        return open(path, "ab", opener=private)
+    except OSError:  # a full disk: the keeper's last words are not worth a herd
+        return open(os.devnull, "ab")
 
 
 def private(path: str, flags: int) -> int:

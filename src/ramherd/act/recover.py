@@ -10,25 +10,41 @@ from ramherd.act.pens import Pen
 from ramherd.act.pens.choose import pen_from_record
 from ramherd.act.pens.polling import PollingFleet
 from ramherd.act.sweeper import remove_tree
+from ramherd.measure.procfs import read_boot_id
 from ramherd.model import Reason, Why
-from ramherd.queue.owner import is_alive
+from ramherd.queue.owner import Owner, is_alive, lock_path
 from ramherd.queue.store import Store, StoredPen
 
 CLEAR_S = 10.0
 
 
 def recover(store: Store, runtime: Path, runs_dir: Path) -> int:
-    """How many herds of dead owners were closed."""
-    dead = [herd for herd, owner in store.open_herds() if not is_alive(owner, runtime)]
-    for herd in dead:
-        # Pens of runs before the fleet that holds them.
-        for stored in sorted(store.pens_of(herd), key=lambda pen: not pen.run):
-            if clear(stored):
-                store.drop_pen(stored.id)
-        for run in store.lose_herd(herd, Reason(Why.SUPERVISOR_LOST)):
-            remove_tree(runs_dir / run / "tmp")
+    """How many herds of dead owners were closed. One whose pens cannot be cleared stays open,
+    and the next start tries again.
+    """
+    dead = [found for found in store.open_herds() if not is_alive(found[1], runtime)]
+    closed = [herd for herd, owner in dead if clear_pens(store, herd, owner, runs_dir)]
+    for herd in closed:
+        store.lose_herd(herd, Reason(Why.SUPERVISOR_LOST))
         store.commit()
-    return len(dead)
+    for _herd, owner in dead:
+        lock_path(runtime, owner.id).unlink(missing_ok=True)
+    return len(closed)
+
+
+def clear_pens(store: Store, herd: str, owner: Owner, runs_dir: Path) -> bool:
+    """Pens of runs before the fleet that holds them. What a reboot ended has no pens."""
+    rebooted = owner.boot_id != read_boot_id()
+    done = True
+    for stored in sorted(store.pens_of(herd), key=lambda pen: not pen.run):
+        if rebooted or clear(stored):
+            store.drop_pen(stored.id)
+            store.commit()
+        else:
+            done = False
+        if stored.run:
+            remove_tree(runs_dir / stored.run / "tmp")
+    return done
 
 
 def clear(stored: StoredPen) -> bool:
@@ -42,8 +58,8 @@ def clear(stored: StoredPen) -> bool:
             pen.kill()
             time.sleep(0.01)
         return pen.remove()
-    except FileNotFoundError:  # the keeper was faster
-        return True
+    except FileNotFoundError:  # the keeper was faster with one part of it
+        return pen.remove()
 
 
 def has_members(pen: Pen) -> bool:

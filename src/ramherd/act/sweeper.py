@@ -12,6 +12,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from ramherd.act.pens import Pen
+from ramherd.measure.cgroups import read_mount_points
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,11 +102,19 @@ def remove_tree(path: Path) -> None:
     if path.is_symlink():
         path.unlink()
         return
+    if has_mounts(path):
+        return
     open_up(path)
     for root, dirs, _files in os.walk(path):
         for name in dirs:
             open_up(Path(root, name))
     shutil.rmtree(path, ignore_errors=True)
+
+
+def has_mounts(path: Path) -> bool:
+    """Whether something is mounted at it or below: what is there is somebody else's."""
+    mounts = read_mount_points()
+    return any(point == str(path) or point.startswith(f"{path}/") for point in mounts)
 
 
 def open_up(directory: Path) -> None:

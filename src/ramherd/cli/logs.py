@@ -10,7 +10,8 @@ from ramherd.errors import UsageError
 from ramherd.jobkeys import nearest
 from ramherd.measure.output import read_layout, read_output
 from ramherd.model import JobState
-from ramherd.places import state_dir
+from ramherd.places import runtime_dir, state_dir
+from ramherd.queue.owner import is_alive
 from ramherd.queue.store import Store
 from ramherd.units import format_size
 
@@ -58,11 +59,16 @@ class Printer:
 
     def print(self, *, follow: bool) -> None:
         while True:
-            over = JobState(self._store.job_state(self._job)).is_final
+            over = JobState(self._store.job_state(self._job)).is_final or not self._is_owned()
             self._print_new()
             if over or not follow:
                 return
             time.sleep(FOLLOW_EVERY_S)
+
+    def _is_owned(self) -> bool:
+        """A job whose ramherd died never ends by itself."""
+        owner = self._store.owner_of(self._job)
+        return owner is not None and is_alive(owner, runtime_dir())
 
     def _print_new(self) -> None:
         run = self._store.newest_run(self._job)
@@ -79,7 +85,7 @@ def print_from(run_dir: Path, stream: str, start: int) -> int:
     out = sys.stdout.buffer
     for piece in read_output(run_dir, stream, layout, start):
         out.write(note(piece, "dropped here") if isinstance(piece, int) else piece)
-    if layout.lost:
+    if layout.lost and (start < layout.total or start == 0):
         out.write(note(layout.lost, "not kept: the disk was full"))
     out.flush()
     return layout.total

@@ -32,6 +32,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 def call(argv: list[str]) -> int:
     """What follows `--` is a command of the user's and no option of ours."""
+    open_standard_streams()
     at = argv.index("--") if "--" in argv else len(argv)
     options = make_parser(argv[:at]).parse_args(argv[:at])
     options.command = argv[at + 1 :] if at < len(argv) else None
@@ -54,6 +55,17 @@ def call(argv: list[str]) -> int:
         if options.debug:
             traceback.print_exc()
         return BUG
+
+
+def open_standard_streams() -> None:
+    """`>&-`: what we open next must not become somebody's standard output."""
+    for fd, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
+        try:
+            os.fstat(fd)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest number, which is this one
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(fd, mode, closefd=False))  # noqa: SIM115
 
 
 def say(text: str) -> None:

@@ -75,6 +75,7 @@ def herd_and_tell(herd: str, jobs: list[Job], config: Config, options: argparse.
     else:
         for line in render_summary(outcome.summary, outcome.missing_bytes):
             show.print(line)
+        show.close()
     return outcome.exit_code
 
 

@@ -54,9 +54,9 @@ def admit(snapshot: Snapshot, policy: Policy) -> list[Action]:
             actions.append(Settle(status.job.id, JobState.FAILED, too_big))
             continue
         if (obstacle := find_obstacle(status, room, policy)) is not None:
-            actions.append(turn_away(status, obstacle, room, policy))
+            actions.append(turn_away(status, obstacle, policy))
             break
-        need = status.job.memory_bytes
+        need = status.need_bytes
         actions.append(
             Start(status.job.id, Reason(Why.FITS, need_bytes=need, have_bytes=room.free_bytes))
         )
@@ -79,12 +79,12 @@ def measure_room(snapshot: Snapshot, policy: Policy) -> Room:
 
 def is_too_big(status: JobStatus, snapshot: Snapshot, policy: Policy) -> Reason | None:
     """A job that needs more than the whole budget would wait for ever."""
-    need, most = status.job.memory_bytes, largest_budget_bytes(snapshot.machine, policy)
+    need, most = status.need_bytes, largest_budget_bytes(snapshot.machine, policy)
     return Reason(Why.TOO_BIG, need_bytes=need, budget_bytes=most) if need > most else None
 
 
 def find_obstacle(status: JobStatus, room: Room, policy: Policy) -> Reason | None:
-    need = status.job.memory_bytes
+    need = status.need_bytes
     if room.slots < 1:
         return Reason(Why.MAX_PARALLEL, running=room.running, limit=policy.max_parallel or 0)
     if room.starting >= policy.max_starting:
@@ -99,8 +99,8 @@ def find_obstacle(status: JobStatus, room: Room, policy: Policy) -> Reason | Non
     return None
 
 
-def turn_away(status: JobStatus, obstacle: Reason, room: Room, policy: Policy) -> Action:
-    """With `--no-wait` a job waits for its own herd only, never for memory others hold."""
-    if policy.no_wait and room.running == 0:
+def turn_away(status: JobStatus, obstacle: Reason, policy: Policy) -> Action:
+    """With `--no-wait` nobody waits for memory; for `--max-parallel` everybody does."""
+    if policy.no_wait and obstacle.why in (Why.NO_ROOM_BUDGET, Why.NO_ROOM_MACHINE):
         return Settle(status.job.id, JobState.FAILED, Reason(Why.NO_WAIT, **obstacle.numbers))
     return Wait(status.job.id, obstacle)

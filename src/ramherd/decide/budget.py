@@ -25,9 +25,9 @@ def largest_budget_bytes(machine: Machine, policy: Policy) -> int:
 
 def reserved_bytes(snapshot: Snapshot) -> int:
     """What the running runs were promised, or hold if that is more."""
-    return sum(max(run.job.memory_bytes, run.pen.used_bytes) for run in snapshot.runs)
+    return sum(max(run.need_bytes, run.pen.used_bytes) for run in snapshot.runs)
 
 
 def promised_bytes(snapshot: Snapshot) -> int:
     """What running runs were promised and do not use yet: still to come out of `available`."""
-    return sum(max(run.job.memory_bytes - run.pen.used_bytes, 0) for run in snapshot.runs)
+    return sum(max(run.need_bytes - run.pen.used_bytes, 0) for run in snapshot.runs)

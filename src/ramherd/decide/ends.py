@@ -18,6 +18,7 @@ from ramherd.model import (
 )
 
 SIGKILL = 9
+URGENT = (RunEnd.LIMIT_KILL, RunEnd.PREEMPTED, RunEnd.LOST)
 MACHINE_ERRORS = (errno.ENOMEM, errno.EAGAIN, errno.ENFILE, errno.EMFILE)
 
 
@@ -51,14 +52,21 @@ def stop_over_limit(snapshot: Snapshot) -> list[Action]:
 
 def stop_over_budget(snapshot: Snapshot, budget: int, policy: Policy) -> list[Action]:
     """When the fleet is about to reach its hard limit the youngest run is put back in the
-    queue: the kernel would kill the largest, which is mostly the oldest. The oldest goes on.
+    queue: the kernel would kill the largest, which is mostly the oldest. The oldest goes on;
+    if it is alone and too big all the same, no waiting will help it.
     """
     live = sorted((run for run in snapshot.runs if is_live(run)), key=lambda run: run.started_s)
     over = snapshot.fleet_used_bytes - budget - policy.fleet_mark_bytes
-    if over <= 0 or len(live) < 2 or any(is_leaving(run) for run in snapshot.runs):
+    if over <= 0 or not live or any(is_leaving(run) for run in snapshot.runs):
         return []
-    reason = Reason(Why.OVER_BUDGET, used_bytes=snapshot.fleet_used_bytes, budget_bytes=budget)
-    return [Stop(live[-1].run, RunEnd.PREEMPTED, reason)]
+    used = snapshot.fleet_used_bytes
+    if len(live) > 1:
+        reason = Reason(Why.OVER_BUDGET, used_bytes=used, budget_bytes=budget)
+        return [Stop(live[-1].run, RunEnd.PREEMPTED, reason)]
+    if live[0].pen.used_bytes <= budget:
+        return []
+    too_big = Reason(Why.TOO_BIG, need_bytes=live[0].pen.used_bytes, budget_bytes=budget)
+    return [Stop(live[0].run, RunEnd.FAILED, too_big)]
 
 
 def kill_overdue(snapshot: Snapshot, policy: Policy) -> list[Action]:
@@ -66,7 +74,8 @@ def kill_overdue(snapshot: Snapshot, policy: Policy) -> list[Action]:
     return [
         Kill(run.run, Reason(Why.GRACE_OVER, grace_s=grace))
         for run in snapshot.runs
-        if is_lingering(run) and (told := told_to_end(run, policy)) is not None
+        if is_lingering(run) and not is_given_up(run, snapshot, policy)
+        if (told := told_to_end(run, policy)) is not None
         for since, grace in [told]
         if snapshot.at_s - since >= (0.0 if is_hurried(run, snapshot) else grace)
     ]
@@ -78,7 +87,7 @@ def told_to_end(run: RunView, policy: Policy) -> tuple[float, float] | None:
         return run.killed_s, policy.kill_again_s
     if run.stop is not None:
         # Memory is at stake: what is over its limit grows on while it is asked politely.
-        urgent = run.stop.end in (RunEnd.LIMIT_KILL, RunEnd.PREEMPTED, RunEnd.LOST)
+        urgent = run.stop.end in URGENT or run.stop.reason.why is Why.TOO_BIG
         return run.stop.since_s, 0.0 if urgent else policy.grace_s
     if run.clearing_s is not None:
         return run.clearing_s, policy.leftover_grace_s
@@ -99,16 +108,24 @@ def clear_leftovers(snapshot: Snapshot) -> list[Action]:
     ]
 
 
-def finish_ended(snapshot: Snapshot) -> list[Action]:
+def finish_ended(snapshot: Snapshot, policy: Policy) -> list[Action]:
     """A run is over when its first process has ended, nothing lives in its pen, and all it
-    printed is on disk; or when it never began.
+    printed is on disk; when it never began; or when what lives on cannot be ended.
     """
     return [
         Finish(run.run, *judge(run))
         for run in snapshot.runs
         if run.refused is not None
         or (run.exit is not None and run.pen.procs == 0 and run.output_closed)
+        or is_given_up(run, snapshot, policy)
     ]
+
+
+def is_given_up(run: RunView, snapshot: Snapshot, policy: Policy) -> bool:
+    since = run.stop.since_s if run.stop is not None else run.clearing_s
+    if since is None or run.killed_s is None:
+        return False
+    return snapshot.at_s - since >= policy.grace_s + policy.give_up_s
 
 
 def judge(run: RunView) -> tuple[RunEnd, Reason]:

@@ -19,7 +19,7 @@ def decide(snapshot: Snapshot, policy: Policy) -> list[Action]:
     """Ends before starts: what leaves makes room for what comes."""
     most = largest_budget_bytes(snapshot.machine, policy)
     return [
-        *finish_ended(snapshot),
+        *finish_ended(snapshot, policy),
         *first_stop_of_each(
             [
                 *stop_interrupted(snapshot),

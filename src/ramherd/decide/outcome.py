@@ -10,9 +10,17 @@ OWN_FAILURES = (RunEnd.FAILED, RunEnd.TIMEOUT, RunEnd.LIMIT_KILL, RunEnd.HEAP_EX
 
 
 def after_run(
-    status: JobStatus, end: RunEnd, reason: Reason, *, at_s: float, policy: Policy
+    status: JobStatus,
+    end: RunEnd,
+    reason: Reason,
+    *,
+    at_s: float,
+    policy: Policy,
+    peak_bytes: int = 0,
 ) -> JobStatus:
-    """The job's next standing. Losing a run through no fault of its own costs no retry."""
+    """The job's next standing. Losing a run through no fault of its own costs no retry; one that
+    had to make room comes back when what it was seen to need fits.
+    """
     if end is RunEnd.DONE:
         return replace(status, state=JobState.DONE, reason=reason)
     if end is RunEnd.CANCELLED:
@@ -20,7 +28,8 @@ def after_run(
     if end in OWN_FAILURES:
         return after_failure(status, reason, at_s=at_s, policy=policy)
     if end is RunEnd.PREEMPTED:
-        return replace(status, state=JobState.QUEUED, reason=reason)
+        seen = max(status.seen_bytes, peak_bytes)
+        return replace(status, state=JobState.QUEUED, reason=reason, seen_bytes=seen)
     lost = status.lost + 1
     state = JobState.QUEUED if lost < policy.max_lost else JobState.FAILED
     not_before_s = at_s + back_off_s(lost, policy)

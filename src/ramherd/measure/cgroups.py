@@ -54,6 +54,11 @@ def parse_mounts(text: str) -> tuple[dict[str, tuple[str, str]], tuple[str, str]
     return v1, v2
 
 
+def read_mount_points(proc: Path = PROC) -> list[str]:
+    lines = (read_text(proc / "self/mountinfo") or "").split("\n")
+    return [unescape(line.split(" ")[4]) for line in lines if line]
+
+
 def unescape(text: str) -> str:
     """mountinfo writes a space as \\040, byte by byte."""
     return re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), text)

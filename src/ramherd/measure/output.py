@@ -52,7 +52,7 @@ def read_layout(run_dir: Path, stream: str) -> Layout:
     size = _size(run_dir / stream)
     try:
         meta = json.loads((run_dir / "meta.json").read_bytes())[stream]
-    except (FileNotFoundError, KeyError):
+    except (OSError, ValueError, KeyError):
         return Layout(total=size)
     kept = meta["bytes"] - meta["lost_bytes"]
     if not meta["dropped_bytes"]:

@@ -1,6 +1,6 @@
 """The jobs of a herd while it runs: who is ready, in which order, and who waits for whom."""
 
-from bisect import insort
+from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -68,7 +68,7 @@ class Roster:
     def _set(self, new: JobStatus) -> JobStatus:
         old = self._by_id[new.job.id]
         if old.state is JobState.QUEUED:
-            self.queue.remove(old)
+            del self.queue[bisect_left(self.queue, place_in_line(old), key=place_in_line)]
         self._by_id[new.job.id] = new
         self.counts[old.state] -= 1
         self.counts[new.state] += 1

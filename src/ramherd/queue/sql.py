@@ -86,6 +86,10 @@ ADD_HERD = (
 )
 END_HERD = "UPDATE herds SET ended_s = ?, summary = ? WHERE id = ?"
 OPEN_HERDS = "SELECT id, owner, boot_id, pid, start_ticks FROM herds WHERE ended_s IS NULL"
+OWNER_OF_JOB = """
+    SELECT owner, boot_id, pid, start_ticks FROM herds
+    WHERE ended_s IS NULL AND id = (SELECT herd FROM jobs WHERE id = ?)
+"""
 NEWEST_HERD = "SELECT id FROM herds ORDER BY created_s DESC, id DESC LIMIT 1"
 
 ADD_JOB = """

@@ -63,7 +63,7 @@ class Store:
         except (sqlite3.Error, OSError) as error:
             raise StoreError(
                 f"cannot use the store {self.path}: {error}",
-                hint="set XDG_STATE_HOME to a directory you can write to",
+                hint=hint_for(error),
             ) from error
 
     def _prepare(self) -> None:
@@ -102,6 +102,14 @@ class Store:
         if self._db.in_transaction:
             with self._explained():
                 self._db.execute("COMMIT")
+
+    def rollback(self) -> None:
+        if self._db.in_transaction:
+            self._db.execute("ROLLBACK")
+
+    def set_patience(self, for_s: float) -> None:
+        """How long a lock of another process is waited for."""
+        self._db.execute(f"PRAGMA busy_timeout = {int(for_s * 1000)}")
 
     def close(self) -> None:
         """What was not committed is not kept."""
@@ -194,6 +202,11 @@ class Store:
     def job_state(self, job: str) -> str:
         return str(self._read(sql.JOB_STATE, (job,))[0][0])
 
+    def owner_of(self, job: str) -> Owner | None:
+        """The owner of the job's herd while that is not over."""
+        rows = self._read(sql.OWNER_OF_JOB, (job,))
+        return Owner(rows[0][0], rows[0][1], ProcId(*rows[0][2:])) if rows else None
+
     def newest_run(self, job: str) -> str | None:
         rows = self._read(sql.NEWEST_RUN, (job,))
         return rows[0][0] if rows else None
@@ -252,6 +265,14 @@ def read_oldest_over(path: Path) -> Iterator[tuple[str, float]]:
             yield from db.execute(sql.OLDEST_OVER)
         except sqlite3.Error:
             return
+
+
+def hint_for(error: Exception) -> str:
+    if "locked" in str(error):
+        return "another program holds it: close it, and try again"
+    if "full" in str(error):
+        return "make room: ramherd prune --keep 1GiB"
+    return "set XDG_STATE_HOME to a directory you can write to"
 
 
 def reason_json(reason: Reason) -> str:

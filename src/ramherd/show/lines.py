@@ -5,31 +5,28 @@ from collections.abc import Callable
 from typing import TextIO
 
 from ramherd.model import Event
+from ramherd.show.outlet import Outlet
 from ramherd.show.reasons import render_reason
 from ramherd.show.view import View
 
 
 class LineShow:
     def __init__(self, out: TextIO) -> None:
-        self._out = out
+        self._outlet = Outlet(out)
 
     def event(self, event: Event, name: str) -> None:
         if (line := render_event(event, name)) is not None:
             self.print(f"{time.strftime('%H:%M:%S', time.localtime(event.at_s))} {line}")
 
-    def update(self, view: Callable[[], View]) -> None:
-        """Lines come with events only."""
+    def update(self, view: Callable[[], View]) -> None:  # noqa: ARG002
+        """Lines come with events; what was not taken then may be now."""
+        self._outlet.flush()
 
     def print(self, line: str) -> None:
-        """A reader that went away, or a closed window, must not end the herd."""
-        try:
-            self._out.write(line + "\n")
-            self._out.flush()
-        except (OSError, ValueError):
-            pass
+        self._outlet.write(line + "\n")
 
     def close(self) -> None:
-        """Nothing to give back."""
+        self._outlet.finish()
 
 
 def render_event(event: Event, name: str) -> str | None:
@@ -56,4 +53,6 @@ WORDS = {
     "job_failed": "failed",
     "job_cancelled": "cancel",
     "keeper_lost": "keeper",
+    "residue": "residue",
+    "store_waits": "store",
 }

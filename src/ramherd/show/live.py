@@ -12,6 +12,7 @@ from typing import TextIO
 
 from ramherd.model import Event
 from ramherd.show.lines import printable, render_event
+from ramherd.show.outlet import Outlet
 from ramherd.show.reasons import render_reason
 from ramherd.show.view import RunLine, View
 from ramherd.units import format_duration, format_size
@@ -28,13 +29,14 @@ LASTING = (
 class LiveShow:
     def __init__(self, out: TextIO) -> None:
         self._out = out
+        self._outlet = Outlet(out)
         self._drawn = 0
         self._drawn_s = 0.0
 
     def event(self, event: Event, name: str) -> None:
         line = render_event(event, name)
         if line is not None and event.kind in LASTING:
-            self._write(self._up() + CLEAR_BELOW + line + "\n")
+            self._outlet.write(self._up() + CLEAR_BELOW + line + "\n")
             self._drawn = 0
 
     def update(self, view: Callable[[], View]) -> None:
@@ -45,16 +47,17 @@ class LiveShow:
         self._drawn_s = now
         columns, rows = self._size()
         lines = render_live(view(), columns, rows)
-        self._write(self._up() + CLEAR_BELOW + "".join(line + "\n" for line in lines))
+        self._outlet.write(self._up() + CLEAR_BELOW + "".join(line + "\n" for line in lines))
         self._drawn = len(lines)
 
     def close(self) -> None:
         """What is drawn goes: the summary follows."""
-        self._write(self._up() + CLEAR_BELOW)
+        self._outlet.write(self._up() + CLEAR_BELOW)
+        self._outlet.finish()
         self._drawn = 0
 
     def print(self, line: str) -> None:
-        self._write(line + "\n")
+        self._outlet.write(line + "\n")
 
     def _up(self) -> str:
         return f"\x1b[{self._drawn}F" if self._drawn else ""
@@ -66,14 +69,6 @@ class LiveShow:
         except OSError:
             columns = rows = 0
         return columns or 80, rows or 24
-
-    def _write(self, text: str) -> None:
-        """A closed window must not end the herd by an error of its own."""
-        try:
-            self._out.write(text)
-            self._out.flush()
-        except (OSError, ValueError):
-            pass
 
 
 def render_live(view: View, columns: int, rows: int) -> list[str]:

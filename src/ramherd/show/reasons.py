@@ -30,9 +30,11 @@ SENTENCES = {
     Why.DEPENDENCY_FAILED: "{dependency} is {state}",
     Why.INTERRUPTED: "interrupted",
     Why.GRACE_OVER: "still there after {grace_s}",
+    Why.UNKILLABLE: "{processes} processes of it cannot be ended",
     Why.LEFTOVERS: "it left {processes} processes behind",
     Why.CONTAINERS: "it talks to {socket}: containers it starts there are outside of its pen",
     Why.RESIDUE: "it left {residue_bytes} in tmpfs",
+    Why.STORE: "{what}: nothing starts until that is over",
 }
 
 

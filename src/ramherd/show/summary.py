@@ -56,5 +56,5 @@ def render_remains(residue_bytes: int, missing_bytes: int) -> list[str]:
         lines.append(f"runs left {format_size(residue_bytes)} in tmpfs (see /dev/shm and /tmp)")
     if missing_bytes >= WORTH_SAYING_BYTES:
         missing = format_size(missing_bytes)
-        lines.append(f"the machine has {missing} less available than before the herd")
+        lines.append(f"the machine has {missing} less available than before, whoever holds it")
     return lines

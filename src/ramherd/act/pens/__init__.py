@@ -34,6 +34,8 @@ class Pen(Protocol):
 class Fleet(Protocol):
     kind: str
     kernel_limits: bool
+    # How soon to look again at a pen that is on its way out.
+    soon_s: float
 
     def add(self, run: str, limit_bytes: int | None) -> Pen: ...
     def scan(self) -> None: ...

@@ -1,5 +1,6 @@
 """A pen made of cgroups: one part counts and limits memory, another holds the processes."""
 
+import errno
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -8,9 +9,6 @@ from ramherd.act.files import remove_dirs
 from ramherd.act.pens import SpawnPart
 from ramherd.act.pens.holder import Holder
 from ramherd.model import PenReading, ProcId
-
-# An agent has 1-12 processes, a browser test some 50, a parallel build some hundreds.
-PIDS_MAX = 4096
 
 
 class Memory(Protocol):
@@ -45,7 +43,13 @@ class CgroupPen:
         """Nothing to remember: the kernel does."""
 
     def read(self) -> PenReading:
-        return self._memory.read(len(self._holder.pids()))
+        """A pen that somebody removed is empty."""
+        try:
+            return self._memory.read(len(self._holder.pids()))
+        except OSError as error:
+            if error.errno not in (errno.ENODEV, errno.ENOENT):
+                raise
+            return PenReading()
 
     def pids(self) -> list[int]:
         return self._holder.pids()
@@ -67,7 +71,10 @@ class CgroupPen:
 
     def residue_bytes(self) -> int:
         """What the run left in tmpfs: it stays charged to the fleet when the pen is gone."""
-        return self._memory.residue_bytes()
+        try:
+            return self._memory.residue_bytes()
+        except OSError:
+            return 0
 
     def remove(self, wait_s: float = 2.0) -> bool:
         self._memory.close()
@@ -82,6 +89,7 @@ class CgroupFleet:
     """The parents of all pens; one more pen as to counting, limiting and removing."""
 
     kernel_limits = True
+    soon_s = 0.01
 
     def __init__(self, whole: CgroupPen) -> None:
         self._whole = whole

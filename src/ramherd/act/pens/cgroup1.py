@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ramherd.act.files import remove_dirs, try_control, write_control
-from ramherd.act.pens.cgroup import PIDS_MAX, CgroupFleet, CgroupPen
+from ramherd.act.pens.cgroup import CgroupFleet, CgroupPen
 from ramherd.act.pens.holder import Holder
 from ramherd.act.pens.kept import KeptFiles
 from ramherd.errors import NoPen
@@ -30,14 +30,11 @@ class MemoryV1:
     def read(self, procs: int) -> PenReading:
         usage = int(self._files.read("memory.usage_in_bytes"))
         most = int(self._files.read("memory.max_usage_in_bytes"))
-        file_bytes = parse_file_bytes_v1(self._files.read("memory.stat"))
-        used = max(usage - file_bytes, 0)
-        # The kernel's peak counts page cache: less what of it is there now, it is a safe floor
-        # for peaks between two looks.
-        self._peak = max(self._peak, used, most - file_bytes)
+        used = max(usage - parse_file_bytes_v1(self._files.read("memory.stat")), 0)
+        self._peak = max(self._peak, used)
         kills = parse_flat(self._files.read("memory.oom_control")).get("oom_kill", 0)
         limit_hit = self._limit is not None and most >= self._limit - NEAR_LIMIT_BYTES
-        return PenReading(used, self._peak, procs, kills, limit_hit)
+        return PenReading(used, self._peak, procs, kills, limit_hit, most)
 
     def set_limit(self, limit_bytes: int) -> None:
         """With swap accounting the sum with swap is limited too: a limit that pages out does
@@ -86,10 +83,12 @@ class Cgroup1Fleet(CgroupFleet):
 
     def add(self, run: str, limit_bytes: int | None) -> CgroupPen:
         paths = {name: parent / run for name, parent in self._parents.items()}
-        for path in paths.values():
-            path.mkdir()
-        if PIDS in paths:
-            write_control(f"{paths[PIDS]}/pids.max", str(PIDS_MAX))
+        try:
+            for path in paths.values():
+                path.mkdir()
+        except OSError:
+            remove_dirs([str(path) for path in paths.values()], 0.0)
+            raise
         pen = pen_at(paths)
         if limit_bytes is not None:
             pen.set_limit(limit_bytes)

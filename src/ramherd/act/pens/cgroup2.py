@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from ramherd.act.files import try_control, write_control
-from ramherd.act.pens.cgroup import PIDS_MAX, CgroupFleet, CgroupPen
+from ramherd.act.pens.cgroup import CgroupFleet, CgroupPen
 from ramherd.act.pens.delegation import Home, find_home, leave_home
 from ramherd.act.pens.holder import Holder
 from ramherd.act.pens.kept import KeptFiles
@@ -24,12 +24,10 @@ class MemoryV2:
     def read(self, procs: int) -> PenReading:
         stat = parse_flat(self._files.read("memory.stat"))
         used = used_bytes_v2(stat)
-        # The kernel's peak (5.19) counts page cache: less what of it is there now, it is a safe
-        # floor for peaks between two looks.
-        most = int(self._files.read("memory.peak")) if self._has_peak else 0
-        self._peak = max(self._peak, used, most - stat["file"] + stat.get("shmem", 0))
+        most = int(self._files.read("memory.peak")) if self._has_peak else used  # kernel 5.19
+        self._peak = max(self._peak, used)
         events = parse_flat(self._files.read("memory.events.local"))
-        return PenReading(used, self._peak, procs, events["oom_kill"], events["oom"] > 0)
+        return PenReading(used, self._peak, procs, events["oom_kill"], events["oom"] > 0, most)
 
     def set_limit(self, limit_bytes: int) -> None:
         """No swap beside it: a limit that pages out does not hold. Not `memory.oom.group`: a
@@ -72,7 +70,6 @@ class Cgroup2Fleet(CgroupFleet):
     def add(self, run: str, limit_bytes: int | None) -> CgroupPen:
         path = self._path / run
         path.mkdir()
-        try_control(f"{path}/pids.max", str(PIDS_MAX))
         pen = pen_at(path)
         if limit_bytes is not None:
             pen.set_limit(limit_bytes)

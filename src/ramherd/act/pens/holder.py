@@ -6,11 +6,16 @@ atomic (`cgroup.kill`, kernel 5.14); on older machines the v1 freezer does both.
 
 import os
 import signal
+import time
 from contextlib import suppress
 from pathlib import Path
 
 from ramherd.act.files import try_control, write_control
 from ramherd.act.pens.kept import KeptFiles
+from ramherd.measure.procfs import read_text
+
+# Freezing takes some milliseconds; a task asleep in the kernel's OOM handling never freezes.
+FREEZE_S = 0.2
 
 
 class Holder:
@@ -20,7 +25,12 @@ class Holder:
         self._files = KeptFiles(path)
 
     def pids(self) -> list[int]:
-        return [int(pid) for pid in self._files.read("cgroup.procs").split()]
+        """Also in cgroups that a run made below its own: each is one more link to ours."""
+        found = [int(pid) for pid in self._files.read("cgroup.procs").split()]
+        if os.stat(self._path).st_nlink > 2:
+            for path in self._path.glob("**/*/cgroup.procs"):
+                found += [int(pid) for pid in (read_text(path) or "").split()]
+        return found
 
     def on_loss(self) -> dict[str, list[tuple[str, str]]]:
         """What the keeper writes when there is no supervisor any more."""
@@ -61,9 +71,10 @@ class Holder:
             try_control(f"{self._path}/cgroup.kill", "1")
             return
         self.freeze()
-        for pid in self.pids():
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        deadline = time.monotonic() + FREEZE_S
+        while b"FROZEN" not in self._files.read("freezer.state") and time.monotonic() < deadline:
+            time.sleep(0.001)
+        self.signal(signal.SIGKILL)
         self.thaw()
 
     def close(self) -> None:
