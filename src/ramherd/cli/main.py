@@ -6,7 +6,6 @@ Only the verb that is asked for is imported: a start has to feel like none.
 import argparse
 import os
 import sys
-import traceback
 from collections.abc import Sequence
 from importlib import import_module
 
@@ -17,6 +16,7 @@ DESCRIPTION = "Run as many coding agents as the memory holds, and never one more
 # One file a verb, of the same name.
 VERBS = {
     "run": "run jobs and wait for them",
+    "exec": "run a program on this terminal, in a pen",
     "logs": "what a job printed",
     "drill": "try it with fake agents",
 }
@@ -38,7 +38,7 @@ def call(argv: list[str]) -> int:
     except RamherdError as error:
         say(f"{error}" + (f"\n  hint: {error.hint}" if error.hint else ""))
         if options.debug:
-            traceback.print_exc()
+            print_traceback()
         return error.exit_code
     except KeyboardInterrupt:
         say("interrupted")
@@ -50,8 +50,15 @@ def call(argv: list[str]) -> int:
     except Exception as error:
         say(f"a bug: {type(error).__name__}: {error}\n  hint: add --debug, and report what it says")
         if options.debug:
-            traceback.print_exc()
+            print_traceback()
         return BUG
+
+
+def print_traceback() -> None:
+    """Imported only now: 4 ms that no start should pay."""
+    import traceback  # noqa: PLC0415
+
+    traceback.print_exc()
 
 
 def say(text: str) -> None:

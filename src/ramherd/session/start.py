@@ -1,0 +1,211 @@
+"""One session from its options to its exit code."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+
+from ramherd.act.files import write_json
+from ramherd.ids import new_id
+from ramherd.session.guard import Guard
+from ramherd.session.own_cgroups import read_own_cgroups
+from ramherd.session.pen import SessionPen, become_subreaper, make_pen, plan_pen
+from ramherd.session.places import runtime_dir, state_dir
+from ramherd.session.program import NotStarted, Program
+from ramherd.session.record import End, Record, Session, hold_lock
+from ramherd.session.room import is_plenty, most_bytes, read_memory, wait_for_room
+from ramherd.session.screen import Screen
+
+TYPE_CHECKING = False  # `typing` costs 4 ms
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from ramherd.session.room import Memory
+    from ramherd.session.watcher import Watcher
+
+NOT_FOUND, NOT_EXECUTABLE = 127, 126
+# How often a limit is looked at that the kernel does not hold; where it does, nothing is.
+TICK_S = 0.5
+NEVER_S = 1e6
+
+
+class Place:
+    """The directories of one session."""
+
+    def __init__(self, run: str) -> None:
+        self.state, self.runtime = state_dir(), runtime_dir()
+        self.owners = f"{self.runtime}/owners"
+        self.run = f"{self.state}/runs/{run}"
+        self.tmp = f"{self.run}/tmp"
+
+    def make(self) -> None:
+        os.makedirs(self.tmp, 0o700)
+        write_json(f"{self.run}/meta.json", {"interactive": True})
+
+
+def run_session(
+    argv: list[str], *, memory_bytes: int, limit_bytes: int | None, kind: str,
+    no_wait: bool, grace_s: float,
+) -> int:  # fmt: skip
+    """The exit code, when nothing of the session is left. Whatever goes wrong on the way, the
+    guard clears it once we are gone.
+    """
+    session = Session([new_id() for _ in range(4)], argv, memory_bytes, limit_bytes)
+    own = read_own_cgroups()
+    memory = read_memory(own)
+    if not is_plenty(memory_bytes, memory):
+        wait_for_room(session.name, memory_bytes, no_wait=no_wait)
+    place = Place(session.run)
+    lock, _fd = hold_lock(place.owners, session.owner)
+    guard = Guard(session, place.state, place.runtime, grace_s)
+    record = Record(f"{place.state}/ramherd.db")
+    clear_the_dead(record, place)
+    pen = put_in_pen(session, kind, own, memory, record)
+    code = hold(session, pen, place, record, guard=guard.pid, grace_s=grace_s)
+    record.close()
+    os.unlink(lock)
+    guard.dismiss()
+    return code
+
+
+def clear_the_dead(record: Record, place: Place) -> None:
+    """What a ramherd left that was killed together with its guard or keeper."""
+    if record.dead_owners(place.owners):
+        from ramherd.session.ending import recover_all  # noqa: PLC0415
+
+        recover_all(place.state, place.runtime)
+
+
+def put_in_pen(
+    session: Session, kind: str, own: Mapping[str, str], memory: Memory, record: Record
+) -> SessionPen:
+    """On record, then made: a pen nobody knows of is never there."""
+    most = most_bytes(memory)
+    pen = plan_pen(kind, own, session.owner, session.run)
+    if pen is not None:
+        record.begin(session, pen, memory.available_bytes)
+        make_pen(pen, session.limit_bytes or most)
+    else:
+        from ramherd.session.fleet import make_in_fleet  # noqa: PLC0415
+
+        pen = make_in_fleet(kind, session.owner, session.run, session.limit_bytes, most)
+        record.begin(session, pen, memory.available_bytes)
+    if pen.why_weaker and session.limit_bytes is not None:
+        say(f"the limit is polled, not enforced: {pen.why_weaker}")
+    return pen
+
+
+def hold(
+    session: Session, pen: SessionPen, place: Place, record: Record, *,
+    guard: int, grace_s: float,
+) -> int:  # fmt: skip
+    """From the start of the program until its pen is empty."""
+    place.make()
+    if pen.kind == "polling":
+        become_subreaper()
+    screen, program = Screen(), Program()
+    try:
+        program.start(session.argv, environment(session, place), pen.join)
+    except NotStarted as error:
+        end, code = not_started(error)
+        say(str(error))
+    else:
+        pen.note_start(program.pid)
+        record.set_pen(session, pen)
+        end, code = watch(session, pen, program, Lookout(session, pen, guard), grace_s)
+    if end.signal is not None or end.end == "limit_kill":
+        screen.restore()
+    if end.end in ("limit_kill", "oom_kill"):
+        tell_kill(session, end)
+    remove_tmp(place.tmp)
+    record.end(session, end, pen_removed=pen.remove())
+    return code
+
+
+def watch(
+    session: Session, pen: SessionPen, program: Program, lookout: Lookout, grace_s: float
+) -> tuple[End, int]:
+    told = program.wait(lookout.is_within_limit, lookout.every_s)
+    status = program.status
+    if told or status is None or is_kill(status) or not pen.is_empty(lookout.guard):
+        from ramherd.session.ending import Ending  # noqa: PLC0415
+
+        return Ending(session, pen, program, lookout.watcher()).end(told or 0, grace_s)
+    end, code = judge(status)
+    end.peak_bytes = pen.peak_bytes()
+    return end, code
+
+
+class Lookout:
+    """Looks at a limit that the kernel does not hold; has nothing to do where it does."""
+
+    def __init__(self, session: Session, pen: SessionPen, guard: int) -> None:
+        self._session, self._pen, self.guard = session, pen, guard
+        self._watcher: Watcher | None = None
+        polled = pen.kind == "polling" and session.limit_bytes is not None
+        self.every_s = TICK_S if polled else NEVER_S
+
+    def watcher(self) -> Watcher | None:
+        if self._watcher is None and self._pen.kind == "polling":
+            from ramherd.session.watcher import Watcher  # noqa: PLC0415
+
+            self._watcher = Watcher(self._session, self._pen, self.guard)
+        return self._watcher
+
+    def is_within_limit(self) -> bool:
+        watcher = self.watcher()
+        return watcher is None or watcher.is_within_limit()
+
+
+def is_kill(status: int) -> bool:
+    """By SIGKILL, or by a shell that says so of its child: perhaps it was the kernel."""
+    return os.waitstatus_to_exitcode(status) in (-signal.SIGKILL, 128 + signal.SIGKILL)
+
+
+def judge(status: int) -> tuple[End, int]:
+    code = os.waitstatus_to_exitcode(status)
+    if code < 0:
+        return End("failed", {"why": "signalled", "signal": -code}, None, -code), 128 - code
+    return End("failed" if code else "done", {"why": "exited", "code": code}, code), code
+
+
+def not_started(error: NotStarted) -> tuple[End, int]:
+    code = NOT_FOUND if error.number in (errno.ENOENT, errno.ENOTDIR) else NOT_EXECUTABLE
+    reason = {"why": "not_started", "errno": error.number, "what": str(error)}
+    return End("failed", reason, code), code
+
+
+def environment(session: Session, place: Place) -> dict[str, str]:
+    return {
+        **os.environ,
+        "RAMHERD_RUN": session.run,
+        "RAMHERD_JOB": session.job,
+        "RAMHERD_HERD": session.herd,
+        "RAMHERD_ATTEMPT": "1",
+        "TMPDIR": place.tmp,
+    }
+
+
+def remove_tmp(tmp: str) -> None:
+    try:
+        os.rmdir(tmp)
+    except OSError:
+        from pathlib import Path  # noqa: PLC0415
+
+        from ramherd.act.sweeper import remove_tree  # noqa: PLC0415
+
+        remove_tree(Path(tmp))
+
+
+def tell_kill(session: Session, end: End) -> None:
+    from ramherd.session.ending import sentence  # noqa: PLC0415
+
+    say(f"{session.name} was {sentence(end)}")
+
+
+def say(text: str) -> None:
+    try:
+        os.write(2, f"ramherd: {text}\n".encode(errors="replace"))
+    except OSError:  # the window is gone
+        pass
