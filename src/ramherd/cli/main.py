@@ -3,14 +3,19 @@
 Only the verb that is asked for is imported: a start has to feel like none.
 """
 
-import argparse
+from __future__ import annotations
+
 import os
 import sys
-from collections.abc import Sequence
-from importlib import import_module
 
 from ramherd import __version__
 from ramherd.errors import RamherdError
+
+TYPE_CHECKING = False  # `typing` costs 4 ms
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+    from typing import Any
 
 DESCRIPTION = "Run as many coding agents as the memory holds, and never one more."
 # One file a verb, of the same name.
@@ -31,7 +36,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 def call(argv: list[str]) -> int:
     """What follows `--` is a command of the user's and no option of ours."""
     at = argv.index("--") if "--" in argv else len(argv)
-    options = make_parser(argv[:at]).parse_args(argv[:at])
+    options = read_options(argv[:at])
     options.command = argv[at + 1 :] if at < len(argv) else None
     try:
         return int(options.verb(options))
@@ -54,6 +59,16 @@ def call(argv: list[str]) -> int:
         return BUG
 
 
+def read_options(argv: list[str]) -> Any:
+    """`exec` reads plain options by itself: argparse takes 15 ms, and somebody waits."""
+    if argv[:1] == ["exec"]:
+        from ramherd.cli.exec import read_plain  # noqa: PLC0415
+
+        if (plain := read_plain(argv[1:])) is not None:
+            return plain
+    return make_parser(argv).parse_args(argv)
+
+
 def print_traceback() -> None:
     """Imported only now: 4 ms that no start should pay."""
     import traceback  # noqa: PLC0415
@@ -67,6 +82,9 @@ def say(text: str) -> None:
 
 def make_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     """With the options of the verb that stands first; of the others only their name."""
+    import argparse  # noqa: PLC0415
+    from importlib import import_module  # noqa: PLC0415
+
     parser = argparse.ArgumentParser(prog="ramherd", description=DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"ramherd {__version__}")
     verbs = parser.add_subparsers(title="verbs", required=True, metavar="VERB")

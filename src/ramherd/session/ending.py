@@ -25,9 +25,9 @@ from ramherd.model import (
     Why,
 )
 from ramherd.queue.store import Store
+from ramherd.session.nouns import End, Session
 from ramherd.session.pen import SessionPen
 from ramherd.session.program import ENDING, Program
-from ramherd.session.record import End, Session
 from ramherd.session.watcher import Watcher
 from ramherd.show.reasons import render_reason
 

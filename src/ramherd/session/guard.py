@@ -13,15 +13,16 @@ TYPE_CHECKING = False  # `typing` costs 4 ms
 if TYPE_CHECKING:
     from typing import NoReturn
 
-    from ramherd.session.record import Session
+    from ramherd.session.nouns import Session
+    from ramherd.session.places import Place
 
 
 class Guard:
-    def __init__(self, session: Session, state: str, runtime: str, grace_s: float) -> None:
+    def __init__(self, session: Session, place: Place, dirs: list[str], grace_s: float) -> None:
         read, write = os.pipe2(os.O_CLOEXEC)
         self.pid = os.fork()
         if self.pid == 0:
-            watch(read, session.herd, state, runtime, grace_s)
+            watch(read, session, place, dirs, grace_s)
         os.close(read)
         self._pipe = write
 
@@ -32,14 +33,14 @@ class Guard:
         os.close(self._pipe)
 
 
-def watch(pipe: int, herd: str, state: str, runtime: str, grace_s: float) -> NoReturn:
+def watch(pipe: int, session: Session, place: Place, dirs: list[str], grace_s: float) -> NoReturn:
     """What goes wrong here is said by cli/main.py, into the file that takes our errors."""
     os.setsid()
-    leave_files(pipe, f"{state}/keeper.err")
+    leave_files(pipe, f"{place.state}/keeper.err")
     os.read(3, 1)
     from ramherd.session.loss import clear_lost  # noqa: PLC0415
 
-    clear_lost(herd, state, runtime, grace_s)
+    clear_lost(session, place, dirs, grace_s)
     os._exit(0)
 
 

@@ -39,6 +39,18 @@ class SessionPen:
     def kind(self) -> str:
         return str(self.record["kind"])
 
+    def make(self, limit_bytes: int) -> None:
+        """With swap accounting the sum with swap is limited too."""
+        for path in self.dirs:
+            os.mkdir(path)
+        paths = self.record.get("paths", {})
+        if "pids" in paths:
+            write_control(f"{paths['pids']}/pids.max", str(PIDS_MAX))
+        if "memory" in paths:
+            try_control(f"{paths['memory']}/memory.use_hierarchy", "1")
+            write_control(f"{paths['memory']}/memory.limit_in_bytes", str(limit_bytes))
+            try_control(f"{paths['memory']}/memory.memsw.limit_in_bytes", str(limit_bytes))
+
     def is_empty(self, guard: int) -> bool:
         """Without cgroups: whatever lost its parent is our child, and so is the guard."""
         if self.join:
@@ -66,7 +78,7 @@ class SessionPen:
 
 
 def plan_pen(kind: str, own: Mapping[str, str], owner: str, run: str) -> SessionPen | None:
-    """What will be made, to be put on record first; None where it takes `make_fleet`."""
+    """What is to be made; None where it takes `make_fleet`."""
     if kind == "polling" or (kind == "auto" and has_no_right(own)):
         pen = SessionPen({**POLLING, "run": run, "first": None}, [], [])
         pen.why_weaker = "" if kind == "polling" else f"{own['memory']} is not writable"
@@ -89,19 +101,6 @@ def has_kill(own: Mapping[str, str]) -> bool:
         return False
     release = os.uname().release.split(".")
     return os.path.exists(f"{own[V2]}/cgroup.kill") or tuple(map(int, release[:2])) >= KILL_SINCE
-
-
-def make_pen(pen: SessionPen, limit_bytes: int) -> None:
-    """The cgroups of a plan; with swap accounting the sum with swap is limited too."""
-    for path in pen.dirs:
-        os.mkdir(path)
-    paths = pen.record.get("paths", {})
-    if "pids" in paths:
-        write_control(f"{paths['pids']}/pids.max", str(PIDS_MAX))
-    if "memory" in paths:
-        try_control(f"{paths['memory']}/memory.use_hierarchy", "1")
-        write_control(f"{paths['memory']}/memory.limit_in_bytes", str(limit_bytes))
-        try_control(f"{paths['memory']}/memory.memsw.limit_in_bytes", str(limit_bytes))
 
 
 def become_subreaper() -> None:

@@ -6,6 +6,16 @@ import os
 import stat
 
 
+class Place:
+    """The directories of one session."""
+
+    def __init__(self, run: str) -> None:
+        self.state, self.runtime = state_dir(), runtime_dir()
+        self.owners = f"{self.runtime}/owners"
+        self.run = f"{self.state}/runs/{run}"
+        self.tmp = f"{self.run}/tmp"
+
+
 def state_dir() -> str:
     base = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     return checked(f"{base}/ramherd", "state_dir")

@@ -43,41 +43,58 @@ class Program:
             signal.SIG_BLOCK, {signal.SIGCHLD, *PASSED, *self.ending}
         )
 
-    def start(self, argv: list[str], env: Mapping[str, str], join: list[str]) -> None:
-        """Returns when the program runs; NotStarted says which step did not work."""
-        read, write = os.pipe2(os.O_CLOEXEC)
+    def prepare(self, argv: list[str], env: Mapping[str, str], join: list[str]) -> None:
+        """A child that joins the pen: the kernel takes 2 ms for each cgroup, in which we can
+        do something else. It becomes the program when told to; if we die before, it ends.
+        """
+        self._report, report = os.pipe2(os.O_CLOEXEC)
+        go, self._go = os.pipe2(os.O_CLOEXEC)
         self.pid = os.fork()
         if self.pid == 0:
-            self._become(argv, env, join, write)
-        os.close(write)
-        text = os.read(read, 4096).decode(errors="replace")
-        os.close(read)
+            os.close(self._go)
+            self._become(argv, env, join, go, report)
+        os.close(report)
+        os.close(go)
+
+    def start(self) -> None:
+        """Returns when the program runs; NotStarted says which step did not work."""
+        try:
+            os.write(self._go, b"!")
+        except BrokenPipeError:  # it could not join, and says so
+            pass
+        os.close(self._go)
+        text = os.read(self._report, 4096).decode(errors="replace")
+        os.close(self._report)
         if text:
             os.waitpid(self.pid, 0)
             number, _, what = text.partition(" ")
             raise NotStarted(int(number), what)
 
     def _become(
-        self, argv: list[str], env: Mapping[str, str], join: list[str], report: int
+        self, argv: list[str], env: Mapping[str, str], join: list[str], go: int, report: int
     ) -> NoReturn:
         step = "prepare"
         try:
-            # Python ignores these two.
-            signal.signal(signal.SIGPIPE, signal.SIG_DFL)
-            signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
             for path in join:
                 step = f"join {path}"
                 write_control(path, "0")
             try_control("/proc/self/oom_score_adj", OOM_SCORE_ADJ)
             step = f"start {argv[0]}"
-            if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-                signal.signal(signal.SIGINT, signal.SIG_DFL)
-            signal.pthread_sigmask(signal.SIG_SETMASK, self.mask)
-            os.execvpe(argv[0], argv, env)
+            if os.read(go, 1):
+                self._give_signals_back()
+                os.execvpe(argv[0], argv, env)
         except OSError as error:
             os.write(report, f"{error.errno} cannot {step}: {error.strerror}".encode()[:4000])
         finally:
             os._exit(127)
+
+    def _give_signals_back(self) -> None:
+        """What was ignored when we started stays so, but for two that Python ignores."""
+        for number in (signal.SIGPIPE, signal.SIGXFSZ):
+            signal.signal(number, signal.SIG_DFL)
+        if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+            signal.signal(signal.SIGINT, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, self.mask)
 
     def wait(self, tick: Callable[[], bool], tick_s: float) -> int | None:
         """Until the program has ended, or `tick`, called so often, says that it must; or the

@@ -6,7 +6,6 @@ died before us is found here as well, and cleared by `act/recover.py`.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import sqlite3
@@ -14,56 +13,26 @@ import time
 
 from ramherd.errors import StoreError
 from ramherd.queue import sql
+from ramherd.session.lock import is_locked
 
 TYPE_CHECKING = False  # `typing` costs 4 ms
 if TYPE_CHECKING:
     from typing import Any
 
+    from ramherd.session.nouns import End, Session
     from ramherd.session.pen import SessionPen
 
 # As queue/store.py has it.
 BUSY_S = 10.0
-
-
-class Session:
-    """What is asked for, and the ids it goes by."""
-
-    def __init__(
-        self, ids: list[str], argv: list[str], memory_bytes: int, limit_bytes: int | None
-    ) -> None:
-        self.herd, self.job, self.run, self.owner = ids
-        self.argv = argv
-        self.name = os.path.basename(argv[0]) or argv[0]
-        self.memory_bytes = memory_bytes
-        self.limit_bytes = limit_bytes
-
-    def spec(self) -> dict[str, Any]:
-        """The job as `queue/store.py` writes one."""
-        return {
-            "id": self.job, "herd": self.herd, "name": self.name, "seq": 0, "argv": self.argv,
-            "cwd": os.getcwd(), "memory_bytes": self.memory_bytes, "env": {}, "stdin": None,
-            "priority": 0, "after": [], "label": "", "memory_limit_bytes": self.limit_bytes,
-            "timeout_s": None, "retries": 0,
-        }  # fmt: skip
-
-
-class End:
-    """How a session ended: the words of `RunEnd` and `JobState`, and the reason as JSON."""
-
-    def __init__(
-        self, end: str, reason: dict[str, Any], code: int | None = None, signal: int | None = None
-    ) -> None:
-        self.end, self.reason, self.code, self.signal = end, reason, code, signal
-        self.peak_bytes: int | None = None
-
-    @property
-    def state(self) -> str:
-        return self.end if self.end in ("done", "cancelled") else "failed"
+# The last to close a store in WAL mode moves all of it to its place and syncs (10 ms). After a
+# session as short as this somebody waits; left open, the next to open it finds its way.
+SHORT_S = 1.0
 
 
 class Record:
     def __init__(self, path: str) -> None:
         self.path = path
+        self._opened_s = time.monotonic()
         try:
             self._db = self._open()
         except sqlite3.Error as error:
@@ -94,7 +63,7 @@ class Record:
             hint="set XDG_STATE_HOME to a directory you can write to",
         )
 
-    def dead_owners(self, owners_dir: str) -> bool:
+    def has_dead_owners(self, owners_dir: str) -> bool:
         """Whether some open herd has nobody who holds its lock."""
         rows = self._db.execute(sql.OPEN_HERDS).fetchall()
         return not all(is_locked(f"{owners_dir}/{row[1]}") for row in rows)
@@ -146,7 +115,8 @@ class Record:
             raise self._explained(error) from error
 
     def close(self) -> None:
-        self._db.close()
+        if time.monotonic() - self._opened_s > SHORT_S:
+            self._db.close()
 
 
 def is_current(db: sqlite3.Connection) -> bool:
@@ -155,29 +125,6 @@ def is_current(db: sqlite3.Connection) -> bool:
     except sqlite3.OperationalError:
         return False
     return bool(number == len(sql.MIGRATIONS))
-
-
-def hold_lock(owners_dir: str, owner: str) -> tuple[str, int]:
-    """The file that says we live, as `queue/owner.py` looks for it."""
-    os.makedirs(owners_dir, 0o700, exist_ok=True)
-    path = f"{owners_dir}/{owner}"
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    fcntl.flock(fd, fcntl.LOCK_EX)
-    return path, fd
-
-
-def is_locked(path: str) -> bool:
-    try:
-        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(fd)
-    return False
 
 
 def read_boot_id() -> str:

@@ -9,11 +9,12 @@ import signal
 from ramherd.act.files import write_json
 from ramherd.ids import new_id
 from ramherd.session.guard import Guard
+from ramherd.session.lock import hold_lock
+from ramherd.session.nouns import End, Session
 from ramherd.session.own_cgroups import read_own_cgroups
-from ramherd.session.pen import SessionPen, become_subreaper, make_pen, plan_pen
-from ramherd.session.places import runtime_dir, state_dir
+from ramherd.session.pen import SessionPen, become_subreaper, plan_pen
+from ramherd.session.places import Place
 from ramherd.session.program import NotStarted, Program
-from ramherd.session.record import End, Record, Session, hold_lock
 from ramherd.session.room import is_plenty, most_bytes, read_memory, wait_for_room
 from ramherd.session.screen import Screen
 
@@ -21,6 +22,7 @@ TYPE_CHECKING = False  # `typing` costs 4 ms
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from ramherd.session.record import Record
     from ramherd.session.room import Memory
     from ramherd.session.watcher import Watcher
 
@@ -28,20 +30,6 @@ NOT_FOUND, NOT_EXECUTABLE = 127, 126
 # How often a limit is looked at that the kernel does not hold; where it does, nothing is.
 TICK_S = 0.5
 NEVER_S = 1e6
-
-
-class Place:
-    """The directories of one session."""
-
-    def __init__(self, run: str) -> None:
-        self.state, self.runtime = state_dir(), runtime_dir()
-        self.owners = f"{self.runtime}/owners"
-        self.run = f"{self.state}/runs/{run}"
-        self.tmp = f"{self.run}/tmp"
-
-    def make(self) -> None:
-        os.makedirs(self.tmp, 0o700)
-        write_json(f"{self.run}/meta.json", {"interactive": True})
 
 
 def run_session(
@@ -58,69 +46,66 @@ def run_session(
         wait_for_room(session.name, memory_bytes, no_wait=no_wait)
     place = Place(session.run)
     lock, _fd = hold_lock(place.owners, session.owner)
-    guard = Guard(session, place.state, place.runtime, grace_s)
-    record = Record(f"{place.state}/ramherd.db")
-    clear_the_dead(record, place)
-    pen = put_in_pen(session, kind, own, memory, record)
-    code = hold(session, pen, place, record, guard=guard.pid, grace_s=grace_s)
+    pen = make_pen(session, kind, own, most_bytes(memory))
+    guard = Guard(session, place, pen.dirs, grace_s)
+    if not pen.join:
+        become_subreaper()
+    screen, program = Screen(), Program()
+    program.prepare(argv, environment(session, place), pen.join)
+    record = put_on_record(session, pen, place, memory)
+    end, code = run_program(session, pen, program, record, guard.pid, grace_s=grace_s)
+    if end.signal is not None or end.end == "limit_kill":
+        screen.restore()
+    tell(session, end)
+    remove_tmp(place.tmp)
+    record.end(session, end, pen_removed=pen.remove())
     record.close()
     os.unlink(lock)
     guard.dismiss()
     return code
 
 
-def clear_the_dead(record: Record, place: Place) -> None:
-    """What a ramherd left that was killed together with its guard or keeper."""
-    if record.dead_owners(place.owners):
-        from ramherd.session.ending import recover_all  # noqa: PLC0415
-
-        recover_all(place.state, place.runtime)
-
-
-def put_in_pen(
-    session: Session, kind: str, own: Mapping[str, str], memory: Memory, record: Record
-) -> SessionPen:
-    """On record, then made: a pen nobody knows of is never there."""
-    most = most_bytes(memory)
+def make_pen(session: Session, kind: str, own: Mapping[str, str], most: int) -> SessionPen:
     pen = plan_pen(kind, own, session.owner, session.run)
     if pen is not None:
-        record.begin(session, pen, memory.available_bytes)
-        make_pen(pen, session.limit_bytes or most)
+        pen.make(session.limit_bytes or most)
     else:
         from ramherd.session.fleet import make_in_fleet  # noqa: PLC0415
 
         pen = make_in_fleet(kind, session.owner, session.run, session.limit_bytes, most)
-        record.begin(session, pen, memory.available_bytes)
     if pen.why_weaker and session.limit_bytes is not None:
         say(f"the limit is polled, not enforced: {pen.why_weaker}")
     return pen
 
 
-def hold(
-    session: Session, pen: SessionPen, place: Place, record: Record, *,
-    guard: int, grace_s: float,
-) -> int:  # fmt: skip
-    """From the start of the program until its pen is empty."""
-    place.make()
-    if pen.kind == "polling":
-        become_subreaper()
-    screen, program = Screen(), Program()
+def put_on_record(session: Session, pen: SessionPen, place: Place, memory: Memory) -> Record:
+    """Before the program runs, and after what a killed ramherd left has been cleared."""
+    from ramherd.session.record import Record  # noqa: PLC0415 - while the child joins its pen
+
+    record = Record(f"{place.state}/ramherd.db")
+    if record.has_dead_owners(place.owners):
+        from ramherd.session.ending import recover_all  # noqa: PLC0415
+
+        recover_all(place.state, place.runtime)
+    record.begin(session, pen, memory.available_bytes)
+    os.makedirs(place.tmp, 0o700)
+    write_json(f"{place.run}/meta.json", {"interactive": True})
+    return record
+
+
+def run_program(
+    session: Session, pen: SessionPen, program: Program, record: Record, guard: int, *,
+    grace_s: float,
+) -> tuple[End, int]:  # fmt: skip
+    """From its start until its pen is empty."""
     try:
-        program.start(session.argv, environment(session, place), pen.join)
+        program.start()
     except NotStarted as error:
-        end, code = not_started(error)
-        say(str(error))
-    else:
+        return not_started(error)
+    if not pen.join:
         pen.note_start(program.pid)
         record.set_pen(session, pen)
-        end, code = watch(session, pen, program, Lookout(session, pen, guard), grace_s)
-    if end.signal is not None or end.end == "limit_kill":
-        screen.restore()
-    if end.end in ("limit_kill", "oom_kill"):
-        tell_kill(session, end)
-    remove_tmp(place.tmp)
-    record.end(session, end, pen_removed=pen.remove())
-    return code
+    return watch(session, pen, program, Lookout(session, pen, guard), grace_s)
 
 
 def watch(
@@ -198,10 +183,14 @@ def remove_tmp(tmp: str) -> None:
         remove_tree(Path(tmp))
 
 
-def tell_kill(session: Session, end: End) -> None:
-    from ramherd.session.ending import sentence  # noqa: PLC0415
+def tell(session: Session, end: End) -> None:
+    """What the exit code alone does not say."""
+    if end.reason["why"] == "not_started":
+        say(str(end.reason["what"]))
+    elif end.end in ("limit_kill", "oom_kill"):
+        from ramherd.session.ending import sentence  # noqa: PLC0415
 
-    say(f"{session.name} was {sentence(end)}")
+        say(f"{session.name} was {sentence(end)}")
 
 
 def say(text: str) -> None:

@@ -5,8 +5,8 @@ import os
 from ramherd.act.pens.polling import PollingFleet
 from ramherd.measure.procfs import read_proc, read_procs
 from ramherd.model import PenReading, ProcId
+from ramherd.session.nouns import Session
 from ramherd.session.pen import SessionPen
-from ramherd.session.record import Session
 
 
 class Watcher:
