@@ -55,6 +55,7 @@ class Program:
             self._become(argv, env, join, go, report)
         os.close(report)
         os.close(go)
+        let_go_of_pipes()
 
     def start(self) -> None:
         """Returns when the program runs; NotStarted says which step did not work."""
@@ -137,3 +138,12 @@ class Program:
             return
         os.kill(os.getpid(), signal.SIGSTOP)
         os.kill(self.pid, signal.SIGCONT)
+
+
+def let_go_of_pipes() -> None:
+    """When the program closes its input or output, the other end is to see that."""
+    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+    for fd in (0, 1):
+        if not os.isatty(fd):
+            os.dup2(null, fd)
+    os.close(null)
