@@ -10,12 +10,23 @@ from pathlib import Path
 
 import pytest
 
-from integration.conftest import DEADLINE_S, Ramherd, await_, our_cgroups, ours
+from integration.conftest import DEADLINE_S, TAG, Ramherd, await_, our_cgroups, ours
 from integration.terminals import Terminal, open_terminal
+from integration.test_ordinary_user import NOBODY, home, python_for_everybody, run_as_nobody
+
+__all__ = ["home"]  # a fixture: pytest finds it by its name here
 
 # Not imported before the program runs: together they take longer than a start may.
 HEAVY = {"dataclasses", "pathlib", "typing", "argparse", "subprocess", "ramherd.model"}
 SHELL = ["bash", "--norc", "--noprofile", "-i"]
+SIZE_TELLER = """
+import os, signal
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+signal.signal(signal.SIGWINCH, lambda *_: print(*reversed(os.get_terminal_size(0))))
+print("ready", flush=True)
+while True:
+    signal.pause()
+"""
 STUBBORN = "setsid sh -c \"trap '' TERM HUP; sleep 300; sleep 300\" &"
 Open = Callable[..., Terminal]
 
@@ -43,6 +54,7 @@ def terminal() -> Iterator[Open]:
     for each in opened:
         each.close()
         each.wait()
+    await_(lambda: not ours(), "what ran on the terminals has ended")
 
 
 def shell(terminal: Open, ramherd: Ramherd) -> Terminal:
@@ -76,8 +88,7 @@ def run(ramherd: Ramherd, *command: str, stdin: str = "") -> "subprocess.Complet
 
 def test_the_program_sees_a_new_size(each_ramherd: Ramherd, terminal: Open) -> None:
     """SIGWINCH arrives, and the terminal has the new size by then."""
-    code = "trap 'stty size' WINCH; echo ready; while :; do sleep 0.05; done"
-    window = terminal([*exec_of(each_ramherd), "sh", "-c", code], each_ramherd)
+    window = terminal([*exec_of(each_ramherd), sys.executable, "-c", SIZE_TELLER], each_ramherd)
     window.expect("ready")
     window.resize(33, 111)
     window.expect("33 111")
@@ -197,12 +208,13 @@ def test_a_reader_sees_the_end_that_the_program_makes(each_ramherd: Ramherd) -> 
 
 
 def test_input_from_a_pipe_and_output_on_a_terminal(each_ramherd: Ramherd, terminal: Open) -> None:
-    """Ctrl-C ends the program and with it its session; the shell goes on."""
+    """Ctrl-C reaches the program; the shell goes on when it has ended."""
     window = shell(terminal, each_ramherd)
-    window.type("echo piped | herd sh -c 'cat; test -t 1 && echo is a terminal; sleep 300'\n")
-    window.expect("is a terminal\r\n")
+    code = "cat; trap 'exit 9' INT; test -t 1 && echo is a terminal; read line </dev/tty"
+    window.type(f'echo piped | herd bash -c "{code}"; echo code $?\n')
+    window.expect("piped\r\nis a terminal\r\n")
     window.type("\x03")
-    window.expect("ready$ ")
+    window.expect("code 9")
     window.type("exit 0\n")
     assert window.wait() == 0
 
@@ -418,3 +430,29 @@ def test_the_quick_answer_is_the_rule() -> None:
         assert most_bytes(Memory(total, available, limit)) == whole
 
     check()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="we are an ordinary user already: all tests show it")
+def test_a_session_of_an_ordinary_user(home: Path) -> None:
+    """On a terminal, without any rights: its exit code, its leftovers, and a polled limit."""
+    env = {
+        "PATH": os.environ["PATH"], "HOME": str(home), TAG: os.environ[TAG],
+        "PYTHONPATH": str(home / "lib"), "RAMHERD_RUNTIME_DIR": str(home / "run"),
+    }  # fmt: skip
+    command = [python_for_everybody(), "-m", "ramherd", "exec", "--"]
+    code = "setsid env -i sleep 300 & read line; echo got $line; exit 7"
+    window = open_terminal([*command, "sh", "-c", code], env, user=NOBODY)
+    try:
+        window.type("hello\n")
+        window.expect("got hello")
+        assert window.wait() == 7
+    finally:
+        window.close()
+    assert not our_sleeps()
+    hog = [command[0], "-c", "import time; b = b'x' * (200 << 20); time.sleep(300)"]
+    limited = [*command[:-1], "--memory-limit", "64MiB", "--", *hog]
+    done = run_as_nobody(limited, env=env, cwd=home)
+    assert done.returncode == 137
+    polled, killed = done.stderr.splitlines()
+    assert polled.startswith("ramherd: the limit is polled, not enforced: ")
+    assert "was killed at its memory_limit of 64 MiB" in killed
