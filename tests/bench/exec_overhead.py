@@ -2,7 +2,8 @@
 
 `start` is until the program runs (it writes the time), `all` until its end and the clearing of
 its pen as well. Bytecode is kept, as in an installed package. Both start from this process, in
-turns: a busy machine makes both slower, so the load is printed with the result.
+turns. A busy machine makes the difference larger as well, so its load and the time of a bare
+interpreter are printed with the result: 10 ms of it are in every number.
 """
 
 import os
@@ -15,7 +16,6 @@ from pathlib import Path
 
 ROUNDS = 100
 ALLOWED_MS = 60.0
-# The shell's builtins only: the time is read by the first program there is.
 CLOCK = [sys.executable, "-I", "-S", "-c", "import time; print(time.monotonic())"]
 
 
@@ -36,7 +36,8 @@ def start(command: list[str], env: dict[str, str]) -> float:
 def make_prefixes() -> dict[str, list[str]]:
     ramherd = [str(Path(sys.executable).with_name("ramherd")), "exec", "--pen"]
     pens = ["cgroup1", "polling"] if os.access("/sys/fs/cgroup/memory", os.W_OK) else ["polling"]
-    return {"bare": [], **{pen: [*ramherd, pen, "--"] for pen in pens}}
+    nothing = [sys.executable, "-c", "import os, sys; os.execv(sys.argv[1], sys.argv[1:])"]
+    return {"bare": [], "python": nothing, **{pen: [*ramherd, pen, "--"] for pen in pens}}
 
 
 def measure(rounds: int) -> dict[str, tuple[list[float], list[float]]]:
@@ -66,7 +67,7 @@ def main() -> int:
         over = [at - bare for at, bare in zip(middle[name], middle["bare"], strict=True)]
         best = [at - bare for at, bare in zip(least[name], least["bare"], strict=True)]
         print(f"{name:8} start {over[0]:5.1f} ({best[0]:.1f})   all {over[1]:5.1f} ({best[1]:.1f})")
-    worst = max(middle[name][0] - middle["bare"][0] for name in list(times)[1:])
+    worst = max(middle[name][0] - middle["bare"][0] for name in list(times)[2:])
     print(
         f"allowed for the start: {ALLOWED_MS} ms: {'kept' if worst <= ALLOWED_MS else 'EXCEEDED'}"
     )
