@@ -396,6 +396,21 @@ def test_a_start_imports_little(each_ramherd: Ramherd) -> None:
     assert not imported & HEAVY
 
 
+@pytest.mark.parametrize(
+    "words",
+    ["", "--memory 1GiB --no-wait", "--pen=polling --grace 3s", "--memory-limit=2GiB --debug"],
+)
+def test_plain_options_are_read_as_argparse_does(words: str) -> None:
+    """The short way and the long way agree."""
+    from ramherd.cli.exec import read_plain
+    from ramherd.cli.main import make_parser
+
+    plain = read_plain(words.split())
+    assert plain is not None
+    long = make_parser(["exec"]).parse_args(["exec", *words.split()])
+    assert {**vars(long), "command": None} == vars(plain)
+
+
 def test_the_quick_answer_is_the_rule() -> None:
     """`is_plenty` says yes exactly where admission does."""
     from hypothesis import given

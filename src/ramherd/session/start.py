@@ -7,6 +7,7 @@ import os
 import signal
 
 from ramherd.act.files import write_json
+from ramherd.errors import StoreError
 from ramherd.ids import new_id
 from ramherd.session.guard import Guard
 from ramherd.session.lock import hold_lock
@@ -58,8 +59,7 @@ def run_session(
         screen.restore()
     tell(session, end)
     remove_tmp(place.tmp)
-    record.end(session, end, pen_removed=pen.remove())
-    record.close()
+    note_end(record, session, end, pen_removed=pen.remove())
     os.unlink(lock)
     guard.dismiss()
     return code
@@ -159,6 +159,15 @@ def not_started(error: NotStarted) -> tuple[End, int]:
     code = NOT_FOUND if error.number in (errno.ENOENT, errno.ENOTDIR) else NOT_EXECUTABLE
     reason = {"why": "not_started", "errno": error.number, "what": str(error)}
     return End("failed", reason, code), code
+
+
+def note_end(record: Record, session: Session, end: End, *, pen_removed: bool) -> None:
+    """The exit code is the program's, also when the disk is full."""
+    try:
+        record.end(session, end, pen_removed=pen_removed)
+        record.close()
+    except StoreError as error:
+        say(str(error))
 
 
 def environment(session: Session, place: Place) -> dict[str, str]:
