@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ramherd.errors import UsageError
 from ramherd.jobkeys import nearest
-from ramherd.measure.output import read_layout, read_output
+from ramherd.measure.output import is_interactive, read_layout, read_output
 from ramherd.model import JobState
 from ramherd.places import runtime_dir, state_dir
 from ramherd.queue.owner import is_alive
@@ -31,6 +31,7 @@ def logs(options: argparse.Namespace) -> int:
     state = state_dir()
     with closing(Store(state / "ramherd.db")) as store:
         job = find_job(store, options.job, options.herd)
+        refuse_session(store, state / "runs", job, options.job)
         Printer(store, state / "runs", job, "err" if options.err else "out").print(
             follow=options.follow
         )
@@ -38,14 +39,23 @@ def logs(options: argparse.Namespace) -> int:
 
 
 def find_job(store: Store, name: str, herd: str | None) -> str:
-    herd = herd or store.newest_herd()
+    given, herd = herd, herd or store.newest_herd()
     if herd is None:
         raise UsageError("no herd has run yet", hint="ramherd drill makes one")
-    found = store.find_job(herd, name)
+    found = store.find_job(herd, name) or (None if given else store.find_newest_job(name))
     if found is None:
         hint = nearest(name, store.job_names(herd, 1000)) if store.job_names(herd, 1) else ""
         raise UsageError(f"no job {name!r} in herd {herd}", hint=hint)
     return found[0]
+
+
+def refuse_session(store: Store, runs_dir: Path, job: str, name: str) -> None:
+    run = store.newest_run(job)
+    if run is not None and is_interactive(runs_dir / run):
+        raise UsageError(
+            f"{name} was an interactive session: it keeps no log",
+            hint="what it printed went to its terminal; ramherd run keeps what jobs print",
+        )
 
 
 class Printer:

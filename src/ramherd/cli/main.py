@@ -3,20 +3,25 @@
 Only the verb that is asked for is imported: a start has to feel like none.
 """
 
-import argparse
+from __future__ import annotations
+
 import os
 import sys
-import traceback
-from collections.abc import Sequence
-from importlib import import_module
 
 from ramherd import __version__
 from ramherd.errors import RamherdError
+
+TYPE_CHECKING = False  # `typing` costs 4 ms
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+    from typing import Any
 
 DESCRIPTION = "Run as many coding agents as the memory holds, and never one more."
 # One file a verb, of the same name.
 VERBS = {
     "run": "run jobs and wait for them",
+    "exec": "run a program on this terminal, in a pen",
     "logs": "what a job printed",
     "drill": "try it with fake agents",
     "prune": "remove what finished runs printed",
@@ -34,14 +39,14 @@ def call(argv: list[str]) -> int:
     """What follows `--` is a command of the user's and no option of ours."""
     open_standard_streams()
     at = argv.index("--") if "--" in argv else len(argv)
-    options = make_parser(argv[:at]).parse_args(argv[:at])
+    options = read_options(argv[:at])
     options.command = argv[at + 1 :] if at < len(argv) else None
     try:
         return int(options.verb(options))
     except RamherdError as error:
         say(f"{error}" + (f"\n  hint: {error.hint}" if error.hint else ""))
         if options.debug:
-            traceback.print_exc()
+            print_traceback()
         return error.exit_code
     except KeyboardInterrupt:
         say("interrupted")
@@ -53,7 +58,7 @@ def call(argv: list[str]) -> int:
     except Exception as error:
         say(f"a bug: {type(error).__name__}: {error}\n  hint: add --debug, and report what it says")
         if options.debug:
-            traceback.print_exc()
+            print_traceback()
         return BUG
 
 
@@ -68,12 +73,32 @@ def open_standard_streams() -> None:
             setattr(sys, name, open(fd, mode, closefd=False))  # noqa: SIM115
 
 
+def read_options(argv: list[str]) -> Any:
+    """`exec` reads plain options by itself: argparse takes 15 ms, and somebody waits."""
+    if argv[:1] == ["exec"]:
+        from ramherd.cli.exec import read_plain  # noqa: PLC0415
+
+        if (plain := read_plain(argv[1:])) is not None:
+            return plain
+    return make_parser(argv).parse_args(argv)
+
+
+def print_traceback() -> None:
+    """Imported only now: 4 ms that no start should pay."""
+    import traceback  # noqa: PLC0415
+
+    traceback.print_exc()
+
+
 def say(text: str) -> None:
     print(f"ramherd: {text}", file=sys.stderr)
 
 
 def make_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
     """With the options of the verb that stands first; of the others only their name."""
+    import argparse  # noqa: PLC0415
+    from importlib import import_module  # noqa: PLC0415
+
     parser = argparse.ArgumentParser(prog="ramherd", description=DESCRIPTION)
     parser.add_argument("--version", action="version", version=f"ramherd {__version__}")
     verbs = parser.add_subparsers(title="verbs", required=True, metavar="VERB")

@@ -60,6 +60,14 @@ def read_layout(run_dir: Path, stream: str) -> Layout:
     return Layout(kept, meta["head_bytes"], meta["ring_bytes"], meta["lost_bytes"])
 
 
+def is_interactive(run_dir: Path) -> bool:
+    """A session of `ramherd exec`, which printed to its terminal."""
+    try:
+        return bool(json.loads((run_dir / "meta.json").read_bytes()).get("interactive"))
+    except FileNotFoundError:
+        return False
+
+
 def read_output(
     run_dir: Path, stream: str, layout: Layout, start: int = 0
 ) -> Iterator[bytes | int]:

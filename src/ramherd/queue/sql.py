@@ -108,6 +108,7 @@ FIND_JOB = """
     WHERE herd = ? AND (name = ? OR id = ?)
 """
 FIND_JOB_BY_ID = "SELECT id, name, state FROM jobs WHERE id = ?"
+FIND_NEWEST_JOB = "SELECT id, name, state FROM jobs WHERE name = ? ORDER BY id DESC LIMIT 1"
 JOB_NAMES = "SELECT name FROM jobs WHERE herd = ? ORDER BY seq LIMIT ?"
 JOB_STATE = "SELECT state FROM jobs WHERE id = ?"
 

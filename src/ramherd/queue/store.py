@@ -196,6 +196,11 @@ class Store:
         )
         return (rows[0][0], rows[0][2]) if rows else None
 
+    def find_newest_job(self, name: str) -> tuple[str, str] | None:
+        """The same by its name, in the newest herd that has such a job."""
+        rows = self._read(sql.FIND_NEWEST_JOB, (name,))
+        return (rows[0][0], rows[0][2]) if rows else None
+
     def job_names(self, herd: str, most: int) -> list[str]:
         return [name for (name,) in self._read(sql.JOB_NAMES, (herd, most))]
 
