@@ -17,6 +17,7 @@ from ramherd.act.signals import Signals
 from ramherd.launch import first_standing
 from ramherd.measure.cgroups import Trees
 from ramherd.model import Event, Job, Machine, PenReading, Policy, ProcId
+from ramherd.queue.journal import Journal
 from ramherd.queue.owner import Owner
 from ramherd.queue.roster import Roster
 from ramherd.queue.store import Store
@@ -40,9 +41,10 @@ class FakePen:
     started_s: float | None = None
     alive: bool = False
     ended: tuple[int | None, int | None] | None = None
+    unkillable: bool = False
 
     def end(self, code: int | None, number: int | None) -> None:
-        if self.alive:
+        if self.alive and not self.unkillable:
             self.alive, self.ended = False, (code, number)
 
     def spawn_part(self) -> SpawnPart:
@@ -89,6 +91,7 @@ class FakeFleet:
     refuse_until_s: float = 0.0
     kind: str = "fake"
     kernel_limits: bool = True
+    soon_s: float = 0.01
     pens: dict[str, FakePen] = field(default_factory=dict)
 
     def add(self, run: str, limit_bytes: int | None) -> FakePen:  # noqa: ARG002
@@ -123,6 +126,7 @@ class FakeLink:
 
     fleet: FakeFleet
     has_more_to_send: bool = False
+    fd: int = -1
     proc_id: ProcId = field(default_factory=lambda: ProcId(1, 1))
     asked: list[tuple[str, str]] = field(default_factory=list)
     told: list[dict[str, Any]] = field(default_factory=list)
@@ -148,12 +152,18 @@ class FakeLink:
             if pen.started_s is not None and self.fleet.now() >= pen.started_s + pen.lasts_s:
                 pen.end(0, None)
             if pen.ended is not None:
-                self.tell("exited", pen.run, code=pen.ended[0], signal=pen.ended[1])
+                code, number = pen.ended
+                self.tell("exited", pen.run, code=code, signal=number, largest_bytes=pen.used)
                 pen.ended = None
         told, self.told = self.told, []
         return told
 
+    def fileno(self) -> int:
+        return self.fd
+
     def close(self) -> None: ...
+
+    def kill(self) -> None: ...
 
 
 @dataclass
@@ -168,16 +178,20 @@ class FakeShow:
 
 
 class FakeHerd(Supervisor):
-    """A herd on that machine. `interrupt_at_s` is when Ctrl-C is pressed, once or twice."""
+    """A herd on that machine. `interrupt_at_s` is when Ctrl-C is pressed, once or twice;
+    `meanwhile` is what others do.
+    """
 
     at_s = 0.0
     steps = 0
     interrupt_at_s: Sequence[float] = ()
+    meanwhile: Callable[[float], None]
 
     def wait(self, timeout_s: float) -> None:
         """A hundredth of a second at least, or nothing would ever happen."""
         self.at_s += max(timeout_s, 0.01)
         self.steps += 1
+        self.meanwhile(self.at_s)
         self.signals.count = sum(at_s <= self.at_s for at_s in self.interrupt_at_s)
         assert self.steps < MOST_STEPS, "the herd does not come to an end"
 
@@ -191,7 +205,7 @@ def make_herd(
     executor = Executor(fleet, lambda: cast("KeeperLink", FakeLink(fleet)), runs_dir)
     tally = Tally({one.job.id: JobTally(one.reason) for one in roster})
     herd = FakeHerd(
-        HERD, roster, store, executor, Trees({}, None), policy, show, Signals(-1), tally,
+        HERD, roster, Journal(store), executor, Trees({}, None), policy, show, Signals(-1), tally,
         clock=lambda: herd.at_s,
     )  # fmt: skip
     return herd, fleet, show

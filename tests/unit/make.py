@@ -25,7 +25,7 @@ HERD = "HERD"
 # 8 GiB for us (the share is 0.5 below), 2 GiB used by others.
 MACHINE = Machine(total_bytes=16 * GIB, available_bytes=14 * GIB)
 POLICY = Policy(
-    budget_share=0.5, grace_s=10.0, leftover_grace_s=2.0, kill_again_s=1.0,
+    budget_share=0.5, grace_s=10.0, leftover_grace_s=2.0, kill_again_s=1.0, give_up_s=30.0,
     retry_first_s=1.0, retry_max_s=60.0, max_lost=3, max_starting=16,
     fleet_slack_bytes=256 * MIB, fleet_mark_bytes=64 * MIB,
 )  # fmt: skip
@@ -51,8 +51,9 @@ def run(
     name: str = "r", of: Job | None = None, *, used: int = 0, procs: int = 1, peak: int = 0,
     started_s: float = 0.0, **changes: Any,
 ) -> RunView:  # fmt: skip
-    pen = changes.pop("pen", PenReading(used, max(used, peak), procs))
-    return RunView(name, of or job(name), 1, started_s, pen, **changes)
+    of, pen = of or job(name), changes.pop("pen", PenReading(used, max(used, peak), procs))
+    need = changes.pop("need_bytes", of.memory_bytes)
+    return RunView(name, of, 1, started_s, pen, need, **changes)
 
 
 def snapshot(
@@ -70,5 +71,5 @@ def killed_by(number: int) -> Exit:
     return Exit(None, number, 99.0)
 
 
-def stopping(end: RunEnd, since_s: float = 100.0) -> Stopping:
-    return Stopping(end, Reason(Why.INTERRUPTED, signals=1), since_s)
+def stopping(end: RunEnd, since_s: float = 100.0, why: Why = Why.INTERRUPTED) -> Stopping:
+    return Stopping(end, Reason(why, signals=1), since_s)

@@ -134,7 +134,7 @@ def test_the_cap_makes_a_job_too_big() -> None:
 def test_no_wait_fails_the_first_job_with_the_numbers(
     machine: Machine, numbers: dict[str, int]
 ) -> None:
-    """Nothing of ours runs, so only others could give memory back: it fails at once."""
+    """It would wait for memory: it fails at once, with what there was."""
     now = snapshot(queue=queue_of(7 * GIB, GIB), machine=machine)
 
     assert admit(now, policy(no_wait=True)) == [
@@ -142,14 +142,70 @@ def test_no_wait_fails_the_first_job_with_the_numbers(
     ]
 
 
-def test_no_wait_still_waits_for_its_own_herd() -> None:
-    """What our own runs hold comes back by itself, also if they start in this very round."""
+def test_no_wait_waits_for_no_memory_of_its_own_herd_either() -> None:
+    """Whoever holds it, also if they start in this very round."""
     running = run("r", job("r", memory=5 * GIB))
+    fails = Settle(
+        "id-j1",
+        JobState.FAILED,
+        Reason(Why.NO_WAIT, need_bytes=2 * GIB, have_bytes=GIB, budget_bytes=6 * GIB),
+    )
 
-    (action,) = admit(snapshot(running, queue=queue_of(2 * GIB)), policy(no_wait=True))
-    assert isinstance(action, Wait)
+    alone = admit(snapshot(running, queue=queue_of(2 * GIB)), policy(no_wait=True))
     both = admit(snapshot(queue=queue_of(5 * GIB, 2 * GIB)), policy(no_wait=True))
-    assert [type(action) for action in both] == [Start, Wait]
+
+    assert alone == [fails]
+    assert [type(action) for action in both] == [Start, Settle]
+    assert both[1] == Settle("id-j2", JobState.FAILED, fails.reason)
+
+
+def test_no_wait_fails_for_memory_that_the_machine_lacks() -> None:
+    """The budget has room, the machine has not."""
+    machine = Machine(16 * GIB, 5 * GIB)
+    now = snapshot(queue=queue_of(6 * GIB), machine=machine, fleet=11 * GIB)
+
+    assert admit(now, policy(no_wait=True)) == [
+        Settle(
+            "id-j1", JobState.FAILED, Reason(Why.NO_WAIT, need_bytes=6 * GIB, have_bytes=5 * GIB)
+        )
+    ]
+
+
+def test_no_wait_waits_for_what_is_not_memory() -> None:
+    """`--max-parallel` and starts under way are over soon, and are nobody's lack."""
+    begun, beginning = run("a"), run("b", started=False)
+
+    (slots,) = admit(snapshot(begun, queue=queue_of(MIB)), policy(no_wait=True, max_parallel=1))
+    (starting,) = admit(
+        snapshot(beginning, queue=queue_of(MIB)), policy(no_wait=True, max_starting=1)
+    )
+
+    assert slots == Wait("id-j1", Reason(Why.MAX_PARALLEL, running=1, limit=1))
+    assert starting == Wait("id-j1", Reason(Why.STARTING, starting=1, limit=1))
+
+
+def test_a_job_that_was_seen_to_need_more_is_admitted_with_that() -> None:
+    """Not with what was asked for, or it would have to make room again; never with less."""
+    seen = status(job("j1", memory=GIB), seen_bytes=5 * GIB)
+    small = status(job("j2", memory=2 * GIB), seen_bytes=MIB)
+
+    actions = admit(snapshot(queue=[seen, small]), policy())
+
+    assert actions == [
+        Start("id-j1", Reason(Why.FITS, need_bytes=5 * GIB, have_bytes=6 * GIB)),
+        Wait(
+            "id-j2",
+            Reason(Why.NO_ROOM_BUDGET, need_bytes=2 * GIB, have_bytes=GIB, budget_bytes=6 * GIB),
+        ),
+    ]
+
+
+def test_a_job_that_was_seen_to_need_more_than_all_there_is_fails() -> None:
+    """It would wait for ever."""
+    (action,) = admit(snapshot(queue=[status(job("j1", memory=GIB), seen_bytes=9 * GIB)]), policy())
+
+    reason = Reason(Why.TOO_BIG, need_bytes=9 * GIB, budget_bytes=8 * GIB)
+    assert action == Settle("id-j1", JobState.FAILED, reason)
 
 
 def test_an_empty_queue_asks_for_nothing() -> None:

@@ -76,3 +76,11 @@ def test_a_run_holds_what_it_was_promised_or_uses_if_more() -> None:
 
     assert reserved_bytes(now) == 270 * MIB
     assert promised_bytes(now) == 70 * MIB
+
+
+def test_a_run_is_promised_what_it_was_admitted_with() -> None:
+    """A job that was seen to need more than it asked for has more."""
+    now = snapshot(run("r", job("r", memory=100 * MIB), used=30 * MIB, need_bytes=300 * MIB))
+
+    assert reserved_bytes(now) == 300 * MIB
+    assert promised_bytes(now) == 270 * MIB

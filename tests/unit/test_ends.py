@@ -87,9 +87,31 @@ def test_a_fleet_below_its_mark_is_left_alone() -> None:
 
 
 def test_the_oldest_is_never_put_back() -> None:
-    """The herd always makes progress: who runs alone runs on, whatever it holds."""
-    assert over_budget(run("oldest", used=9 * GIB)) == []
+    """The herd always makes progress: who runs alone runs on, as long as it fits."""
+    assert over_budget(run("oldest", used=GIB)) == []
     assert over_budget(run("oldest", started_s=1), run("ended", started_s=2, exit=exited())) == []
+
+
+def test_who_is_alone_and_above_the_budget_has_failed() -> None:
+    """No waiting will help it; what is left of others is not its fault."""
+    lone, ended = run("lone", used=GIB + 1), run("ended", used=MIB, exit=exited())
+
+    reason = Reason(Why.TOO_BIG, need_bytes=GIB + 1, budget_bytes=GIB)
+    for runs in ([lone], [lone, ended]):
+        now = snapshot(*runs, fleet=GIB + 65 * MIB)
+        assert stop_over_budget(now, GIB, policy()) == [Stop("lone", RunEnd.FAILED, reason)]
+    assert stop_over_budget(snapshot(lone, fleet=GIB + 64 * MIB), GIB, policy()) == []
+    assert stop_over_budget(snapshot(ended, fleet=9 * GIB), GIB, policy()) == []
+
+
+def test_who_is_too_big_is_killed_without_grace() -> None:
+    """Memory is at stake; a failure of another kind has its grace."""
+    big = run("big", stop=stopping(RunEnd.FAILED, why=Why.TOO_BIG))
+    other = run("other", stop=stopping(RunEnd.FAILED))
+
+    assert kill_overdue(snapshot(big, other, at_s=100.0), policy()) == [
+        Kill("big", Reason(Why.GRACE_OVER, grace_s=0.0))
+    ]
 
 
 def test_of_two_that_began_together_the_later_one_goes() -> None:
@@ -98,10 +120,14 @@ def test_of_two_that_began_together_the_later_one_goes() -> None:
 
 
 def test_nobody_else_goes_while_one_is_on_its_way() -> None:
-    """Its memory is still counted until its last process is gone."""
-    leaving = run("c", started_s=3, stop=stopping(RunEnd.PREEMPTED))
+    """Its memory is counted until the fleet is looked at again, also when its pen is empty."""
+    a, b = run("a", started_s=1), run("b", started_s=2)
 
-    assert over_budget(run("a", started_s=1), run("b", started_s=2), leaving) == []
+    for procs in (1, 0):
+        leaving = run("c", procs=procs, started_s=3, stop=stopping(RunEnd.PREEMPTED))
+        assert over_budget(a, b, leaving) == []
+        assert over_budget(run("a", used=9 * GIB), leaving) == []
+    assert over_budget(a, b, run("c", stop=stopping(RunEnd.TIMEOUT))) == ["b"]
 
 
 @pytest.mark.parametrize(
@@ -177,18 +203,49 @@ def test_a_run_is_over_when_nothing_of_it_is_left() -> None:
     printing = run("printing", procs=0, exit=exited())
     crowded = run("crowded", procs=1, exit=exited(), output_closed=True)
 
-    assert finish_ended(snapshot(over, printing, crowded, LIVE, TOLD)) == [
+    assert finish_ended(snapshot(over, printing, crowded, LIVE, TOLD), policy()) == [
         Finish("over", RunEnd.DONE, Reason(Why.EXITED, code=0))
     ]
 
 
 def test_a_run_that_never_began_is_over() -> None:
     """There is nothing to wait for."""
-    (finish,) = finish_ended(snapshot(run("r", procs=0, refused=(2, "cannot start x"))))
+    refused = run("r", procs=0, refused=(2, "cannot start x"))
+
+    (finish,) = finish_ended(snapshot(refused), policy())
 
     assert finish == Finish(
         "r", RunEnd.FAILED, Reason(Why.NOT_STARTED, errno=2, what="cannot start x")
     )
+
+
+STOPPED = stopping(RunEnd.TIMEOUT, since_s=100.0)
+
+
+@pytest.mark.parametrize(
+    ("stuck", "end", "why"),
+    [
+        (run("r", procs=2, stop=STOPPED, killed_s=139.0), RunEnd.TIMEOUT, STOPPED.reason),
+        (run("r", procs=2, exit=exited(), clearing_s=100.0, killed_s=139.0),
+         RunEnd.DONE, Reason(Why.EXITED, code=0)),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_ended_is_given_up(stuck: RunView, end: RunEnd, why: Reason) -> None:
+    """Grace and 30 s after it was told, as what it was told; until then it is killed again."""
+    before, after = snapshot(stuck, at_s=139.9), snapshot(stuck, at_s=140.0)
+
+    assert finish_ended(before, policy(kill_again_s=0.5)) == []
+    assert [type(one) for one in kill_overdue(before, policy(kill_again_s=0.5))] == [Kill]
+    assert finish_ended(after, policy(kill_again_s=0.5)) == [Finish("r", end, why)]
+    assert kill_overdue(after, policy(kill_again_s=0.5)) == []
+
+
+def test_nobody_is_given_up_before_it_was_killed() -> None:
+    """However long ago it was told, and whoever was never told."""
+    told = run("told", stop=stopping(RunEnd.TIMEOUT, since_s=0.0))
+    never = run("never", killed_s=0.0)
+
+    assert finish_ended(snapshot(told, never, at_s=999.0), policy()) == []
 
 
 def test_the_next_deadline_is_the_earliest_of_all() -> None:

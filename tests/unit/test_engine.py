@@ -95,7 +95,9 @@ TIMES = (None, 0.0)
 
 
 def every_run() -> list[RunView]:
-    """All that a run can look like, but those that were refused."""
+    """All that a run can look like, but those that were refused: what it left behind is ended
+    only when it has ended itself.
+    """
     return [
         run(
             "r", job("r", timeout_s=1.0), pen=PenReading(procs=procs), exit=exit_, stop=stop,
@@ -104,6 +106,7 @@ def every_run() -> list[RunView]:
         for procs, exit_, stop, clearing, killed, closed in product(
             (0, 1), EXITS, STOPS, TIMES, TIMES, (False, True)
         )
+        if exit_ is not None or clearing is None
     ]  # fmt: skip
 
 

@@ -283,3 +283,21 @@ def test_standard_input_is_named_as_such() -> None:
         read_job_file("-", HERD, Defaults(), b'{"command": 5}')
     with pytest.raises(UsageError, match=r"standard input: job 1 .*, key 'command': 'no-such"):
         jobs_from_lines(["no-such-{}"], b"program", HERD, Defaults())
+
+
+def test_a_current_directory_that_is_gone_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only who has no `cwd` of its own needs it."""
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    path = tmp_path / "jobs.jsonl"
+    table = {"name": "a", "command": ["true"]}
+
+    path.write_text(json.dumps({**table, "cwd": str(tmp_path)}))
+    assert read_job_file(str(path), HERD, Defaults(), None)[0].cwd == str(tmp_path)
+    path.write_text(json.dumps(table))
+    with pytest.raises(UsageError, match="the current directory is gone") as caught:
+        read_job_file(str(path), HERD, Defaults(), None)
+    assert caught.value.hint

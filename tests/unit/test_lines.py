@@ -1,11 +1,6 @@
 """One plain line for each event, and the summary at the end."""
 
-import io
-import os
 import re
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -17,6 +12,7 @@ from ramherd.show.lines import WORDS, LineShow, printable, render_event
 from ramherd.show.summary import render_summary
 from ramherd.units import GIB, MIB
 from unit.make import HERD
+from unit.test_outlet import a_pipe, alarm
 
 FAILED = Reason(Why.EXITED, code=3)
 
@@ -43,13 +39,13 @@ def summary(*results: dict[str, Any], **changes: Any) -> dict[str, Any]:
 
 def test_a_line_says_what_who_and_why() -> None:
     """With the time in front; kinds that nobody asked for have no line."""
-    out = io.StringIO()
-    show = LineShow(out)
+    with a_pipe() as pipe:
+        show = LineShow(pipe.out)
+        show.event(event("job_failed"), "build")
+        show.event(event("run_ended"), "build")
 
-    show.event(event("job_failed"), "build")
-    show.event(event("run_ended"), "build")
-
-    assert re.fullmatch(r"\d\d:\d\d:\d\d failed    build: exit status 3\n", out.getvalue())
+        text = pipe.read().decode()
+    assert re.fullmatch(r"\d\d:\d\d:\d\d failed    build: exit status 3\n", text)
 
 
 @pytest.mark.parametrize("kind", WORDS)
@@ -87,52 +83,47 @@ def test_characters_that_are_none_become_question_marks() -> None:
 
 def test_a_reader_that_went_away_does_not_end_the_herd() -> None:
     """`ramherd run jobs.toml | head -1`."""
-    read, write = os.pipe()
-    os.close(read)
-    out = open(write, "w")  # noqa: SIM115
+    with a_pipe() as pipe:
+        show = LineShow(pipe.out)
+        pipe.hang_up()
 
-    LineShow(out).event(event("job_failed"), "a")
-    with pytest.raises(BrokenPipeError):
-        out.close()
-
-
-class Waited(Exception):
-    """Not an OSError: that is what a closed window is."""
-
-
-@contextmanager
-def alarm(seconds: float) -> Iterator[None]:
-    def ring(*_: object) -> None:
-        raise Waited
-
-    old = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, old)
+        show.event(event("job_failed"), "a")
+        show.close()
 
 
 def test_a_reader_that_does_not_read_does_not_stop_the_herd() -> None:
     """`ramherd run | less`, Ctrl-S: limits, timeouts and signals are looked after all the same."""
-    read, write = os.pipe()
-    out = open(write, "w")  # noqa: SIM115
-    try:
-        with alarm(0.3):
+    with a_pipe() as pipe:
+        show = LineShow(pipe.out)
+        with alarm(1.0):
             for _ in range(3000):
-                LineShow(out).event(event("job_failed"), "a")
-    finally:
-        os.close(read)
-        with suppress(BrokenPipeError):
-            out.close()
+                show.event(event("job_failed"), "a")
+                show.update(lambda: pytest.fail("was made"))
+
+
+def test_what_was_not_read_in_time_comes_later() -> None:
+    """With the next look at the herd, without another event; and the rest at the close."""
+    line = "x" * 99
+    with a_pipe() as pipe:
+        show = LineShow(pipe.out)
+        for _ in range(1000):
+            show.print(line)
+        found = pipe.read()
+        assert len(found) < 100_000
+        show.update(lambda: pytest.fail("was made"))
+        found += pipe.read()
+        show.close()
+        found += pipe.read()
+
+    assert found.decode() == f"{line}\n" * 1000
 
 
 def test_a_terminal_that_cannot_draw_a_letter_does_not_end_the_herd() -> None:
-    """An old locale: the line is lost, the run is not."""
-    out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    """An old locale: the letter is lost, the line and the run are not."""
+    with a_pipe("ascii") as pipe:
+        LineShow(pipe.out).print("a\u65e5\u672cb")
 
-    LineShow(out).print("日本")
+        assert pipe.read() == b"a??b\n"
 
 
 def test_the_summary_of_a_herd_that_went_well() -> None:
@@ -180,7 +171,7 @@ def test_what_is_left_behind_is_said() -> None:
     assert len(quiet) == 2
     assert loud[2:] == [
         "runs left 1 MiB in tmpfs (see /dev/shm and /tmp)",
-        "the machine has 64 MiB less available than before the herd",
+        "the machine has 64 MiB less available than before, whoever holds it",
     ]
 
 

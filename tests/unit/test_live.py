@@ -1,6 +1,5 @@
 """The progress display: it fits the terminal, whatever runs are called."""
 
-import io
 import os
 import unicodedata
 from typing import Any
@@ -14,6 +13,7 @@ from ramherd.show.live import LiveShow, cut, render_live
 from ramherd.show.view import RunLine, View
 from ramherd.units import GIB, MIB
 from unit.make import HERD
+from unit.test_outlet import a_pipe
 
 WAITS = Reason(Why.NO_ROOM_BUDGET, need_bytes=GIB, have_bytes=MIB, budget_bytes=2 * GIB)
 
@@ -122,52 +122,48 @@ def event(kind: str, reason: Reason) -> Event:
 
 def test_what_is_drawn_is_drawn_over() -> None:
     """Up by as many lines as there were, and everything below is cleared."""
-    out = io.StringIO()
-    show = LiveShow(out)
+    with a_pipe() as pipe:
+        show = LiveShow(pipe.out)
+        show.update(lambda: view(line()))
+        drawn = pipe.read().count(b"\n")
+        show.close()
 
-    show.update(lambda: view(line()))
-    drawn = out.getvalue().count("\n")
-    show.close()
-
-    assert out.getvalue().endswith(f"\x1b[{drawn}F\x1b[J")
+        assert drawn
+        assert pipe.read().decode() == f"\x1b[{drawn}F\x1b[J"
 
 
 def test_it_is_not_drawn_more_often_than_can_be_seen() -> None:
     """The view is not even made."""
-    out = io.StringIO()
-    show = LiveShow(out)
-    show.update(view)
-    text = out.getvalue()
+    with a_pipe() as pipe:
+        show = LiveShow(pipe.out)
+        show.update(view)
+        assert pipe.read()
 
-    show.update(lambda: pytest.fail("was made"))
+        show.update(lambda: pytest.fail("was made"))
 
-    assert out.getvalue() == text
+        assert pipe.read() == b""
 
 
 def test_only_what_went_wrong_stays_on_the_screen() -> None:
     """Starts and ends are seen in the table."""
-    out = io.StringIO()
-    show = LiveShow(out)
-
-    show.event(event("run_started", Reason(Why.FITS, need_bytes=1, have_bytes=1)), "a")
-    show.event(event("job_done", Reason(Why.EXITED, code=0)), "a")
-    assert out.getvalue() == ""
-    show.event(event("job_failed", Reason(Why.EXITED, code=1)), "a")
-    assert out.getvalue() == "\x1b[Jfailed    a: exit status 1\n"
+    with a_pipe() as pipe:
+        show = LiveShow(pipe.out)
+        show.event(event("run_started", Reason(Why.FITS, need_bytes=1, have_bytes=1)), "a")
+        show.event(event("job_done", Reason(Why.EXITED, code=0)), "a")
+        assert pipe.read() == b""
+        show.event(event("job_failed", Reason(Why.EXITED, code=1)), "a")
+        assert pipe.read() == b"\x1b[Jfailed    a: exit status 1\n"
 
 
 def test_a_terminal_that_is_gone_does_not_end_the_herd() -> None:
     """The window was closed: nobody reads, and the runs are ended in order all the same."""
-    read, write = os.pipe()
-    os.close(read)
-    out = open(write, "w")  # noqa: SIM115
-    show = LiveShow(out)
+    with a_pipe() as pipe:
+        show = LiveShow(pipe.out)
+        pipe.hang_up()
 
-    show.update(lambda: view(line()))
-    show.event(event("job_failed", Reason(Why.EXITED, code=1)), "a")
-    show.close()
-    with pytest.raises(BrokenPipeError):
-        out.close()
+        show.update(lambda: view(line()))
+        show.event(event("job_failed", Reason(Why.EXITED, code=1)), "a")
+        show.close()
 
 
 def test_a_terminal_that_does_not_know_its_size_is_drawn_on() -> None:

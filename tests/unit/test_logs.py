@@ -1,10 +1,17 @@
 """`ramherd logs`: what is printed of what was printed."""
 
+import os
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from ramherd.cli.logs import print_from
+from ramherd.cli.logs import Printer, print_from
+from ramherd.measure.procfs import read_boot_id
+from ramherd.model import ProcId
+from ramherd.queue.owner import Owner
+from ramherd.queue.store import Store
+from unit.make import HERD, job, status
 from unit.test_output import HEAD, RING, write_run
 
 
@@ -50,3 +57,35 @@ def test_what_was_not_kept_is_said_once(
 
     print_from(tmp_path, "out", at)
     assert capsysbinary.readouterr().out == b""
+
+
+@pytest.mark.xfail(strict=True, reason="logs.py print_from: at byte 0 it is said at every look")
+def test_what_was_not_kept_is_said_once_also_when_nothing_was(
+    tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """The disk was full from the start: five times a second is too often."""
+    write_run(tmp_path / "R1", b"", HEAD, RING, lost=99)
+    with closing(Store(tmp_path / "ramherd.db")) as store:
+        store.add_herd(HERD, Owner("O", "boot", ProcId(1, 1)), [status(job("a"))])
+        store.add_run("R1", "id-a", 1, 0)
+        printer = Printer(store, tmp_path, "id-a", "out")
+        printer.print(follow=False)
+        printer.print(follow=False)
+
+    assert capsysbinary.readouterr().out.count(b"not kept") == 1
+
+
+def test_nobody_follows_a_job_whose_ramherd_died(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    """It never ends by itself: what there is is printed, and that is all."""
+    monkeypatch.setenv("RAMHERD_RUNTIME_DIR", str(tmp_path / "ramherd"))
+    monkeypatch.setattr("ramherd.cli.logs.time.sleep", lambda _s: pytest.fail("goes on"))
+    write_run(tmp_path / "R1", b"last\n", HEAD, RING)
+    with closing(Store(tmp_path / "ramherd.db")) as store:
+        dead = Owner("O", read_boot_id(), ProcId(os.getpid(), 1))
+        store.add_herd(HERD, dead, [status(job("a"))])
+        store.add_run("R1", "id-a", 1, 0)
+        Printer(store, tmp_path, "id-a", "out").print(follow=True)
+
+    assert capsysbinary.readouterr().out == b"last\n"

@@ -62,11 +62,11 @@ def test_the_back_off_holds_for_any_number_of_retries() -> None:
 
 @pytest.mark.parametrize("end", [RunEnd.LOST, RunEnd.OOM_KILL])
 def test_a_run_lost_through_no_fault_of_its_own_costs_no_retry(end: RunEnd) -> None:
-    """The job goes back at once, without a back-off, and is counted as lost."""
+    """The job goes back, after a back-off, and is counted as lost."""
     found = after(status(job(retries=0), JobState.RUNNING), end)
 
     assert (found.state, found.reason) == (JobState.QUEUED, WHY)
-    assert (found.failures, found.lost, found.not_before_s) == (0, 1, 0.0)
+    assert (found.failures, found.lost, found.not_before_s) == (0, 1, 101.0)
 
 
 @pytest.mark.parametrize("end", [RunEnd.LOST, RunEnd.OOM_KILL])
@@ -77,12 +77,50 @@ def test_a_job_that_keeps_being_lost_has_failed(end: RunEnd) -> None:
     assert (found.state, found.lost) == (JobState.FAILED, 3)
 
 
+def test_the_back_off_of_a_lost_run_doubles_as_well() -> None:
+    """What is wrong with the machine for a moment is over by then."""
+    lost = [status(lost=lost, failures=5) for lost in range(3)]
+
+    delays = [after_lost(one, max_lost=9).not_before_s - 100.0 for one in lost]
+
+    assert delays == [1, 2, 4]
+
+
+def after_lost(before: JobStatus, **rules: int) -> JobStatus:
+    return after_run(before, RunEnd.LOST, WHY, at_s=100.0, policy=policy(**rules))
+
+
 def test_a_preempted_job_goes_back_as_if_it_had_never_run() -> None:
     """Neither a failure nor a loss: it gave way."""
     found = after(status(job(), JobState.RUNNING, attempts=4, failures=1, lost=2), RunEnd.PREEMPTED)
 
     assert (found.state, found.reason) == (JobState.QUEUED, WHY)
     assert (found.attempts, found.failures, found.lost) == (4, 1, 2)
+    assert found.not_before_s == 0.0
+
+
+@pytest.mark.parametrize(("before", "peak", "seen"), [(0, 3, 3), (5, 3, 5), (3, 5, 5)])
+def test_a_preempted_job_comes_back_with_what_it_was_seen_to_need(
+    before: int, peak: int, seen: int
+) -> None:
+    """The most of all its runs; it needs what it asked for at least."""
+    found = after_run(
+        status(job(memory=4), JobState.RUNNING, seen_bytes=before), RunEnd.PREEMPTED, WHY,
+        at_s=100.0, policy=policy(), peak_bytes=peak,
+    )  # fmt: skip
+
+    assert found.seen_bytes == seen
+    assert found.need_bytes == max(4, seen)
+
+
+def test_what_a_run_held_that_failed_is_not_what_its_job_needs() -> None:
+    """A leak is no need: only who had to make room for others is believed."""
+    found = after_run(
+        status(job(memory=4, retries=1), JobState.RUNNING), RunEnd.FAILED, WHY,
+        at_s=100.0, policy=policy(), peak_bytes=99,
+    )  # fmt: skip
+
+    assert (found.seen_bytes, found.need_bytes) == (0, 4)
 
 
 @pytest.mark.parametrize("end", RunEnd)

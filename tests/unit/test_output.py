@@ -159,3 +159,12 @@ def test_a_reader_that_stops_early_leaves_no_file_open(tmp_path: Path) -> None:
     pieces = read_output(tmp_path, "out", Layout(total=1 << 20))
     assert next(pieces)
     pieces.close()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("meta", [b"", b'{"out": {"byt', b"\xff"])
+def test_a_meta_that_cannot_be_read_is_none(tmp_path: Path, meta: bytes) -> None:
+    """A power cut: what is on disk is read by its size."""
+    (tmp_path / "out").write_bytes(b"0123")
+    (tmp_path / "meta.json").write_bytes(meta)
+
+    assert read_layout(tmp_path, "out") == Layout(total=4)

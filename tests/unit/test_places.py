@@ -49,9 +49,34 @@ def test_the_runtime_directory_does_not_depend_on_who_calls(
     assert not (tmp_path / "xdg").exists()
 
 
-def test_a_directory_that_is_there_is_used_and_closed_to_others(tmp_path: Path) -> None:
-    """What somebody opened to the group is ours again."""
+@pytest.mark.parametrize("mode_", [0o755, 0o750, 0o701])
+def test_a_directory_that_others_may_enter_is_refused_and_left_alone(
+    tmp_path: Path, mode_: int
+) -> None:
+    """`RAMHERD_RUNTIME_DIR=~`: closing it would surprise, using it would be unsafe."""
     path = tmp_path / "there"
+    path.mkdir()
+    path.chmod(mode_)
+
+    with pytest.raises(StoreError, match=f"{path} is open to others") as caught:
+        private_dir(path, "VARIABLE")
+    assert mode(path) == mode_
+    assert f"chmod 700 {path}" in caught.value.hint
+    assert "VARIABLE" in caught.value.hint
+
+
+def test_a_private_directory_of_any_name_is_used(tmp_path: Path) -> None:
+    """It is as we would make it."""
+    path = tmp_path / "there"
+    path.mkdir(mode=0o700)
+
+    assert private_dir(path, "VARIABLE") == path
+
+
+@pytest.mark.parametrize("name", ["ramherd", "ramherd-1000"])
+def test_a_directory_of_our_name_is_used_and_closed_to_others(tmp_path: Path, name: str) -> None:
+    """What somebody opened to the group is ours again."""
+    path = tmp_path / name
     path.mkdir(mode=0o755)
     (path / "file").touch()
 

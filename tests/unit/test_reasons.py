@@ -108,6 +108,13 @@ MADE: dict[Why, tuple[Reason, str]] = {
         only(warn_of_containers(snapshot(run(engine="/run/docker.sock")))),
         "it talks to /run/docker.sock: containers it starts there are outside of its pen",
     ),
+    Why.UNKILLABLE: (
+        Reason(Why.UNKILLABLE, processes=2), "2 processes of it cannot be ended",
+    ),
+    Why.STORE: (
+        Reason(Why.STORE, what="cannot use the store /x: database is locked"),
+        "cannot use the store /x: database is locked: nothing starts until that is over",
+    ),
     Why.RESIDUE: (Reason(Why.RESIDUE, residue_bytes=MIB), "it left 1 MiB in tmpfs"),
 }  # fmt: skip
 

@@ -317,3 +317,23 @@ def test_a_herd_is_on_disk_whole_or_not_at_all(path: Path) -> None:
         store.add_herd(HERD, OWNER, [status(job("a")), status(job("a"))])
 
     assert rows(path, "SELECT * FROM herds") == rows(path, "SELECT * FROM jobs") == []
+
+
+def test_a_job_has_an_owner_while_its_herd_is_not_over(path: Path) -> None:
+    """`ramherd logs -f` asks whether anybody will ever end it."""
+    with store_with_herd(path) as store:
+        assert store.owner_of("id-a") == OWNER
+        assert store.owner_of("none") is None
+        store.end_herd(HERD, {})
+        assert store.owner_of("id-a") is None
+
+
+def test_a_lock_is_waited_for_as_long_as_was_said(path: Path) -> None:
+    """And the error says that somebody else has it."""
+    with store_with_herd(path) as store, closing(sqlite3.connect(path)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        store.set_patience(0.0)
+        with pytest.raises(StoreError, match="locked") as caught:
+            store.set_job(JOBS[0])
+        other.rollback()
+        assert "another program holds it" in caught.value.hint

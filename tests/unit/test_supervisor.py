@@ -1,18 +1,31 @@
 """The loop, on a machine that is made up: what it does over time."""
 
+import socket
+import sqlite3
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
-from ramherd.model import Job, JobState, Why
+from ramherd.act.executor import LiveRun, environment, write_stdin
+from ramherd.model import Job, JobState, PenReading, Why
 from ramherd.queue.store import Store
+from ramherd.supervisor import Supervisor
 from ramherd.units import GIB, MIB
-from unit.fakes import FakeFleet, FakeHerd, FakeShow, fake_machine, make_herd
+from unit.fakes import (
+    FakeFleet,
+    FakeHerd,
+    FakeLink,
+    FakePen,
+    FakeShow,
+    fake_machine,
+    make_herd,
+)
 from unit.make import job, policy
 
 
@@ -42,15 +55,21 @@ def run_herd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
 
         def run(
             jobs: list[Job],
+            *,
             uses: Callable[[int], int] = lambda _n: MIB,
             interrupt_at_s: tuple[float, ...] = (),
             refuse_until_s: float = 0.0,
+            meanwhile: Callable[[float], None] = lambda _s: None,
+            begin: Callable[[Ran], None] = lambda _ran: None,
             **rules: Any,
         ) -> Ran:
             herd, fleet, show = make_herd(store, tmp_path / "runs", jobs, policy(**rules), uses)
             herd.interrupt_at_s, fleet.refuse_until_s = interrupt_at_s, refuse_until_s
+            herd.meanwhile = meanwhile
+            ran = Ran(herd, fleet, show)
+            begin(ran)
             herd.run()
-            return Ran(herd, fleet, show)
+            return ran
 
         yield run
 
@@ -81,7 +100,22 @@ def test_why_a_start_waits_is_said_once(run_herd: Run) -> None:
     ran = run_herd(jobs_of(3, memory=20 * GIB))
 
     assert ran.states == {JobState.DONE: 3}
-    assert ran.count("start_waits") == 2
+    assert ran.count("start_waits") == 1
+
+
+def test_only_a_lack_of_memory_is_said(run_herd: Run) -> None:
+    """`--max-parallel` is what was asked for, and starts under way are over at once."""
+    slots = run_herd(jobs_of(5), max_parallel=1)
+
+    assert slots.states == {JobState.DONE: 5}
+    assert slots.count("start_waits") == 0
+
+
+def test_starts_under_way_are_not_said(run_herd: Run) -> None:
+    """Each is over at once."""
+    ran = run_herd(jobs_of(5), max_starting=1)
+
+    assert (ran.states, ran.count("start_waits")) == ({JobState.DONE: 5}, 0)
 
 
 def test_an_interrupted_herd_ends_what_runs_and_starts_nothing(run_herd: Run) -> None:
@@ -104,6 +138,16 @@ def test_no_wait_gives_up_at_once(run_herd: Run) -> None:
     assert ran.fleet.pens == {}
     first = next(iter(ran.herd.roster))
     assert first.reason.why is Why.NO_WAIT
+    assert ran.herd.given_up
+
+
+def test_no_wait_ends_what_runs_already(run_herd: Run) -> None:
+    """One fits, the next would wait for its memory: all or nothing."""
+    ran = run_herd(jobs_of(3, memory=20 * GIB), no_wait=True)
+
+    assert ran.states == {JobState.FAILED: 1, JobState.CANCELLED: 2}
+    assert len(ran.fleet.pens) == 1
+    assert ran.herd.given_up
 
 
 # Three of these are 600 MiB, above the mark of 576: two are not. What comes back stays small.
@@ -131,3 +175,121 @@ def test_a_machine_without_memory_for_a_moment_fails_nobody(run_herd: Run) -> No
     ran = run_herd(jobs_of(2), refuse_until_s=1.0)
 
     assert ran.states == {JobState.DONE: 2}
+
+
+def test_who_had_to_make_room_comes_back_with_what_it_held(run_herd: Run) -> None:
+    """It asked for 10 MiB and held 200: beside two others of that size it does not fit again."""
+    ran = run_herd(jobs_of(3), **THREE_TOO_MANY)
+
+    third = ran.herd.roster["id-j3"]
+    assert (third.attempts, third.seen_bytes) == (2, 200 * MIB)
+    assert ran.herd.tally.wall_s == pytest.approx(4.0, abs=0.7)
+
+
+def test_who_is_too_big_for_the_whole_budget_fails(run_herd: Run) -> None:
+    """It runs alone and passes the mark: nothing would become better by waiting."""
+    ran = run_herd(jobs_of(1), uses=lambda _n: 600 * MIB, budget_cap_bytes=512 * MIB)
+
+    (job_,) = ran.herd.roster
+    assert (job_.state, job_.reason.why) == (JobState.FAILED, Why.TOO_BIG)
+    assert ran.herd.tally.wall_s < 1.5
+
+
+def test_a_store_that_is_locked_ends_no_run_and_starts_none(run_herd: Run, tmp_path: Path) -> None:
+    """What happens meanwhile is written when the lock is gone, and the trouble is said once."""
+    with closing(sqlite3.connect(tmp_path / "ramherd.db", isolation_level=None)) as other:
+
+        def at(now_s: float) -> None:
+            if 0.9 < now_s < 3.0 and not other.in_transaction:
+                other.execute("BEGIN IMMEDIATE")
+            if now_s >= 3.0 and other.in_transaction:
+                other.execute("ROLLBACK")
+
+        ran = run_herd(jobs_of(3), max_parallel=1, meanwhile=at)
+        kinds = [row[0] for row in other.execute("SELECT kind FROM events ORDER BY seq")]
+
+    assert ran.states == {JobState.DONE: 3}
+    assert [ran.count(kind) for kind in ("run_started", "job_done", "store_waits")] == [3, 3, 1]
+    # Three runs of two seconds; the second began when the lock was gone.
+    assert ran.herd.tally.wall_s == pytest.approx(7.0, abs=0.6)
+    assert sorted(kinds) == sorted(kind for kind, _name in ran.show.events)
+
+
+@pytest.mark.xfail(
+    strict=True, reason="supervisor.py: wait polls for POLLOUT while it may not send"
+)
+def test_while_nothing_may_be_sent_nobody_is_woken_for_it(run_herd: Run) -> None:
+    """The store is full: the loop goes on once a tick, not as fast as it can."""
+    herd = run_herd(jobs_of(1)).herd
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        link = cast("FakeLink", herd.executor.link)
+        link.has_more_to_send, link.fd = True, ours.fileno()
+        herd.signals.fd = theirs.fileno()
+        herd.journal.trouble = "database or disk is full"
+        began = time.monotonic()
+        Supervisor.wait(herd, 0.2)
+
+    assert time.monotonic() - began >= 0.2
+
+
+def test_a_peak_between_two_looks_is_that_of_the_largest_process(tmp_path: Path) -> None:
+    """As the kernel tells it at the end, and no more than was ever charged to the pen."""
+
+    def peak(largest: int, charged: int) -> int:
+        live = LiveRun(
+            "R", job("a"), 1, tmp_path, 0.0, pen=ChargedPen("R", 5, 1.0, charged=charged)
+        )
+        live.largest_bytes = largest
+        live.measure()
+        return live.reading.peak_bytes
+
+    assert [peak(0, 99), peak(50, 99), peak(100, 99), peak(3, 99)] == [5, 50, 99, 5]
+    assert peak(100, 0) == 5
+
+
+@dataclass
+class ChargedPen(FakePen):
+    charged: int = 0
+
+    def read(self) -> PenReading:
+        return replace(super().read(), charged_bytes=self.charged)
+
+
+def test_a_mark_of_an_outer_herd_is_not_handed_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A ramherd inside of a resumed run: its own runs have not been there before."""
+    monkeypatch.setenv("RAMHERD_RESUMED", "1")
+    live = LiveRun("R", job("a"), 1, tmp_path, 0.0)
+
+    assert "RAMHERD_RESUMED" not in environment(live, resumed=False)
+    assert environment(live, resumed=True)["RAMHERD_RESUMED"] == "1"
+
+
+def test_stdin_is_handed_on_as_it_is(tmp_path: Path) -> None:
+    """Line ends and letters of all kinds, and no one else may read it."""
+    live = LiveRun("R", job("a", stdin="a\r\n\u65e5\n"), 1, tmp_path, 0.0)
+
+    path = Path(write_stdin(live))
+
+    assert path.read_bytes() == "a\r\n\u65e5\n".encode()
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_what_cannot_be_ended_does_not_hold_the_herd_for_ever(run_herd: Run) -> None:
+    """A process of root's, or asleep in the kernel: it is given up, and named."""
+    herds: list[Ran] = []
+
+    def stick(_now_s: float) -> None:
+        for pen in herds[0].fleet.pens.values():
+            pen.unkillable = True
+
+    ran = run_herd(
+        jobs_of(1, timeout_s=1.0), begin=herds.append, meanwhile=stick, grace_s=2.0, give_up_s=5.0
+    )
+
+    (job_,) = ran.herd.roster
+    assert (job_.state, job_.reason.why) == (JobState.FAILED, Why.TIMEOUT)
+    assert ran.herd.tally.wall_s == pytest.approx(8.0, abs=0.6)
+    assert ran.count("run_warning") == 1

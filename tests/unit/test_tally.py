@@ -94,9 +94,17 @@ def test_exit_codes() -> None:
     done, failed = {"done": 1, "jobs": 1}, {"done": 0, "jobs": 1}
     ran, never = tally_of(RunEnd.FAILED), tally_of()
 
-    assert choose_exit_code(0, ran, done) == OK == 0
-    assert choose_exit_code(0, ran, failed) == FAILED == 1
-    assert choose_exit_code(1, ran, failed) == INTERRUPTED == 130
+    assert choose_exit_code(0, ran, done, gave_up=False) == OK == 0
+    assert choose_exit_code(0, ran, failed, gave_up=False) == FAILED == 1
+    assert choose_exit_code(1, ran, failed, gave_up=False) == INTERRUPTED == 130
     never.no_room = ran.no_room = True
-    assert choose_exit_code(0, never, failed) == NO_ROOM == 3
-    assert choose_exit_code(0, ran, failed) == FAILED
+    assert choose_exit_code(0, never, failed, gave_up=False) == NO_ROOM == 3
+    assert choose_exit_code(0, ran, failed, gave_up=False) == FAILED
+
+
+def test_who_was_not_to_wait_is_told_that_there_was_no_room() -> None:
+    """Also when others ran; an interrupt comes before it."""
+    ran, failed = tally_of(RunEnd.DONE), {"done": 1, "jobs": 2}
+
+    assert choose_exit_code(0, ran, failed, gave_up=True) == NO_ROOM
+    assert choose_exit_code(1, ran, failed, gave_up=True) == INTERRUPTED
