@@ -1,5 +1,6 @@
 """A pen made of cgroups: one part counts and limits memory, another holds the processes."""
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -7,10 +8,20 @@ from typing import Any, Protocol
 from ramherd.act.files import remove_dirs
 from ramherd.act.pens import SpawnPart
 from ramherd.act.pens.holder import Holder
+from ramherd.errors import NoPen
 from ramherd.model import PenReading, ProcId
 
 # An agent has 1-12 processes, a browser test some 50, a parallel build some hundreds.
 PIDS_MAX = 4096
+
+
+def refuse_read_only(own: Path) -> None:
+    """As most container engines mount it: to be told apart from a lack of rights."""
+    if os.statvfs(own).f_flag & os.ST_RDONLY:
+        raise NoPen(
+            f"the cgroup {own} is mounted read-only",
+            hint="let the container have its cgroup tree writable, or pass --pen polling",
+        )
 
 
 class Memory(Protocol):
