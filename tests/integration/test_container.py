@@ -138,4 +138,4 @@ def test_a_read_only_tree_means_polling_and_says_so(ramherd: Ramherd, box: Box) 
     assert summary["budget_bytes"] == int(Policy().budget_share * LIMIT_BYTES)
     line = done.stderr.splitlines()[0]
     assert line.startswith("ramherd: limits are polled, not enforced: ")
-    assert line.endswith("mounted read-only (let the container have its cgroup tree writable)")
+    assert "mounted read-only (let the container have its cgroup tree writable)" in line
