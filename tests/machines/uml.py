@@ -48,7 +48,7 @@ def run_in_uml(
     *,
     env: dict[str, str] | None = None,
     user: str | None = None,
-    memory_mib: int = 768,
+    memory_mib: int = 1536,
     limit_s: float = 120,
 ) -> Ended:
     """The command in the working directory, as root, or as a user whose cgroup is its own."""
