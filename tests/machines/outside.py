@@ -3,8 +3,14 @@
 import os
 import select
 import shutil
+import signal
+import subprocess
+import sys
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 # Not all users have the directories of mke2fs and its like in their PATH.
 SBIN = "/usr/local/sbin:/usr/sbin:/sbin"
@@ -51,6 +57,33 @@ def read_all(fds: tuple[int, int], limit_s: float) -> tuple[str, str]:
     if open_ends:
         raise MachineFailed(f"the machine was ended after {limit_s:g} s:\n{out}{err}")
     return out, err
+
+
+def start_guard(group: int, control: Path) -> Callable[[], None]:
+    """If we are killed, somebody has to end the machine: UML's processes outlive its first
+    one, memory and all.
+    """
+    code = (
+        "import os, shutil, signal, sys\n"
+        "if not sys.stdin.buffer.read(1):\n"
+        "    os.killpg(int(sys.argv[1]), signal.SIGKILL)\n"
+        "    shutil.rmtree(sys.argv[2], ignore_errors=True)\n"
+    )
+    guard = subprocess.Popen(
+        [sys.executable, "-I", "-S", "-c", code, str(group), str(control)],
+        stdin=subprocess.PIPE,
+        start_new_session=True,  # not in reach of what ends us
+    )
+
+    def dismiss() -> None:
+        guard.communicate(b".")
+
+    return dismiss
+
+
+def end_group(group: int) -> None:
+    with suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
 
 
 def last_lines(text: str) -> str:

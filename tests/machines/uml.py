@@ -16,17 +16,24 @@ import json
 import os
 import random
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from machines.outside import Ended, MachineFailed, find_program, last_lines, read_all
+from machines.outside import (
+    Ended,
+    MachineFailed,
+    end_group,
+    find_program,
+    last_lines,
+    read_all,
+    start_guard,
+)
 
 INIT = Path(__file__).with_name("uml_init.py")
 # What belongs to this machine's session and would be wrong inside.
@@ -150,33 +157,6 @@ def memory_directory(size_bytes: int) -> str:
             if has_room and os.access(path, os.W_OK) and not fs.f_flag & os.ST_NOEXEC:
                 return path
     raise MachineFailed("no room for the machine's memory in /dev/shm, $TMPDIR and /var/tmp")
-
-
-def start_guard(group: int, control: Path) -> Callable[[], None]:
-    """If we are killed, somebody has to end the machine: its processes outlive its first one,
-    memory and all.
-    """
-    code = (
-        "import os, shutil, signal, sys\n"
-        "if not sys.stdin.buffer.read(1):\n"
-        "    os.killpg(int(sys.argv[1]), signal.SIGKILL)\n"
-        "    shutil.rmtree(sys.argv[2], ignore_errors=True)\n"
-    )
-    guard = subprocess.Popen(
-        [sys.executable, "-I", "-S", "-c", code, str(group), str(control)],
-        stdin=subprocess.PIPE,
-        start_new_session=True,  # not in reach of what ends us
-    )
-
-    def dismiss() -> None:
-        guard.communicate(b".")
-
-    return dismiss
-
-
-def end_group(group: int) -> None:
-    with suppress(ProcessLookupError):
-        os.killpg(group, signal.SIGKILL)
 
 
 def read_status(control: Path) -> int:
