@@ -36,7 +36,7 @@ JOB = Path(__file__).with_name("vm_job.py")
 HOME, UID = "srv/ramherd", 1000
 PYTHON = "/usr/bin/python3"
 # pytest and what it imports: plain Python, so it does not matter whether our version is theirs.
-PACKAGES = ("pytest", "_pytest", "pluggy", "iniconfig", "packaging", "pygments")
+PACKAGES = ("pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "pygments")
 MEMORY = "1G"
 # Not kvm when /dev/kvm is there: in machines that are virtual themselves it may open and then not
 # run.
@@ -72,7 +72,9 @@ def pack(command: list[str], target: Path) -> None:
             found = importlib.util.find_spec(package)
             if found is None or found.origin is None:
                 raise MachineFailed(f"cannot find the package {package}: make setup")
-            tar.add(Path(found.origin).parent, f"{HOME}/packages/{package}", filter=for_user)
+            file = Path(found.origin)
+            source = file.parent if file.name == "__init__.py" else file
+            tar.add(source, f"{HOME}/packages/{source.name}", filter=for_user)
 
 
 def add(tar: tarfile.TarFile, name: str, content: bytes) -> None:
