@@ -7,13 +7,16 @@ FIND_PYTHON = for p in python3.14 python3.13 python3.12 python3.11 python3; do \
 	&& { echo $$p; exit 0; }; done; \
 	echo "make: no Python >= 3.11 found: apt-get install python3 python3-venv" >&2; exit 1
 
-.PHONY: help setup demo check test test-unit test-integration test-tools bench clean
+.PHONY: help setup demo check test test-unit test-integration test-uml test-vm \
+	test-tools bench clean
 
 help:
 	@echo "make setup       .venv with ramherd and its tools in it"
 	@echo "make demo        50 fake agents in a budget of 2 GiB"
 	@echo "make check       ruff and mypy"
 	@echo "make test        check, then all tests"
+	@echo "make test-uml    of these the ones on cgroup v2, in User-mode Linux"
+	@echo "make test-vm     an ordinary user on a systemd machine, in QEMU"
 	@echo "make test-tools  what the tests use beside Python (apt-get, as root)"
 	@echo "make bench       what ramherd costs, beside a bare subprocess"
 
@@ -43,12 +46,26 @@ test-unit: setup
 test-integration: setup
 	$(PY) -m pytest tests/integration
 
-# node: one test runs a real V8 out of its heap.
+test-uml: setup
+	$(PY) -m pytest tests/uml --durations=0
+
+test-vm: setup
+	$(PY) -m pytest -m vm tests/vm -rP
+
+# A program and its package: node for a real V8 out of its heap; User-mode Linux and its disk;
+# QEMU and the image it boots. uidmap is for building that without root.
+TOOLS = node:nodejs linux.uml:user-mode-linux mke2fs:e2fsprogs taskset:util-linux \
+	qemu-system-x86_64:qemu-system-x86 mmdebstrap:mmdebstrap genext2fs:genext2fs \
+	newuidmap:uidmap
+
 test-tools:
-	@missing=""; command -v node >/dev/null || missing="nodejs"; \
+	@missing=""; for tool in $(TOOLS); do \
+		PATH=$$PATH:/usr/sbin:/sbin command -v $${tool%%:*} >/dev/null \
+		|| missing="$$missing $${tool#*:}"; done; \
 	if [ -z "$$missing" ]; then echo "make: all test tools are here"; exit 0; fi; \
-	echo "make: installing $$missing"; \
-	apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq $$missing
+	echo "make: installing$$missing"; \
+	apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
+	apt-get install -y -qq --no-install-recommends $$missing
 
 bench: setup
 	$(PY) tests/bench/overhead.py

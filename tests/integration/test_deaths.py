@@ -6,7 +6,7 @@ from pathlib import Path
 
 from integration.conftest import Ramherd, Started, await_, our_cgroups, ours
 
-RUNS = 20
+RUNS = int(os.environ.get("RAMHERD_TEST_RUNS", "20"))
 # Each run has a child in a session of its own that ignores TERM.
 AGENT = "setsid sh -c \"trap '' TERM; sleep 300; sleep 300\" & sleep 300"
 
@@ -15,7 +15,7 @@ def start_runs(ramherd: Ramherd) -> Started:
     lines = "".join(f"{number}\n" for number in range(RUNS))
     options = ("--memory", "16MiB", "--grace", "1s", "--pen", ramherd.pen)
     herd = ramherd.start("run", *options, "--", "sh", "-c", AGENT, stdin=lines)
-    await_(lambda: len(ours("RAMHERD_RUN")) >= 4 * RUNS - RUNS, "twenty runs with their children")
+    await_(lambda: len(ours("RAMHERD_RUN")) >= 4 * RUNS - RUNS, "the runs with their children")
     return herd
 
 

@@ -26,7 +26,10 @@ class Reserve:
         # Huge pages would round each step to 2 MiB; a forked child would be counted for our pages.
         for advice in ("MADV_NOHUGEPAGE", "MADV_DONTFORK"):
             if hasattr(mmap, advice):
-                self._map.madvise(getattr(mmap, advice))
+                try:
+                    self._map.madvise(getattr(mmap, advice))
+                except OSError:
+                    pass  # EINVAL: a kernel built without huge pages, which is as well
         self.held_bytes = 0
 
     def resize(self, size_bytes: int) -> None:

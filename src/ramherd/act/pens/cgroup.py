@@ -1,6 +1,7 @@
 """A pen made of cgroups: one part counts and limits memory, another holds the processes."""
 
 import errno
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -8,7 +9,17 @@ from typing import Any, Protocol
 from ramherd.act.files import remove_dirs
 from ramherd.act.pens import SpawnPart
 from ramherd.act.pens.holder import Holder
+from ramherd.errors import NoPen
 from ramherd.model import PenReading, ProcId
+
+
+def refuse_read_only(own: Path) -> None:
+    """As most container engines mount it: to be told apart from a lack of rights."""
+    if os.statvfs(own).f_flag & os.ST_RDONLY:
+        raise NoPen(
+            f"the cgroup {own} is mounted read-only",
+            hint="let the container have its cgroup tree writable, or pass --pen polling",
+        )
 
 
 class Memory(Protocol):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ramherd.act.files import remove_dirs, try_control, write_control
-from ramherd.act.pens.cgroup import CgroupFleet, CgroupPen
+from ramherd.act.pens.cgroup import CgroupFleet, CgroupPen, refuse_read_only
 from ramherd.act.pens.holder import Holder
 from ramherd.act.pens.kept import KeptFiles
 from ramherd.errors import NoPen
@@ -105,6 +105,7 @@ def find_trees(trees: Trees) -> dict[str, Path]:
     """The trees that pens need here: memory, pids if there, and one that freezes and kills."""
     if MEMORY not in trees.v1:
         raise NoPen("no cgroup v1 memory controller on this machine", hint="pass --pen polling")
+    refuse_read_only(trees.v1[MEMORY])
     found = {MEMORY: trees.v1[MEMORY]}
     if PIDS in trees.v1:
         found[PIDS] = trees.v1[PIDS]

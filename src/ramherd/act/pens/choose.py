@@ -26,8 +26,14 @@ def make_fleet(kind: str, trees: Trees, owner: str) -> tuple[Fleet, str]:
             except NoPen as error:
                 if kind != "auto":
                     raise
-                reasons.append(str(error))
+                reasons.append(f"{error}{what_is_better(error)}")
     return PollingFleet(), "; ".join(reasons)
+
+
+def what_is_better(error: NoPen) -> str:
+    """Its hint in brackets, without the way out that was taken already."""
+    better = error.hint.removesuffix("pass --pen polling").removesuffix(", or ")
+    return f" ({better})" if better else ""
 
 
 def pen_from_record(record: dict[str, Any]) -> Pen:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ramherd.act.files import remove_dirs, try_control, write_control
+from ramherd.act.pens.cgroup import refuse_read_only
 from ramherd.errors import NoPen
 from ramherd.measure.cgroups import read_limit_v2
 
@@ -31,7 +32,8 @@ class Home:
 def find_home(own: Path) -> Home:
     controllers = (own / "cgroup.controllers").read_text().split()
     if "memory" not in controllers:
-        raise NoPen(f"the cgroup {own} has no memory controller", hint=HINT)
+        raise NoPen(f"the cgroup {own} has no memory controller", hint="pass --pen polling")
+    refuse_read_only(own)
     enable = "+memory +pids" if "pids" in controllers else "+memory"
     for home in (try_own, try_beside, try_moving):
         if (found := home(own, enable)) is not None:

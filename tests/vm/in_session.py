@@ -1,0 +1,88 @@
+"""What an ordinary user gets on a systemd machine. Run in the machine of machines/vm.py only: its
+name is none that pytest looks for.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from integration.conftest import ours
+
+RAMHERD = (sys.executable, "-m", "ramherd")
+SCOPE = ("systemd-run", "--user", "--scope", "--quiet", "--collect", "-p", "Delegate=yes")
+# A child over the limit; what it holds is touched page by page.
+HOLD = "b = bytearray(200 << 20); b[::4096] = b'x' * len(b[::4096])"
+
+
+def summary_of(*args: str, stdin: str = "") -> dict[str, Any]:
+    done = subprocess.run(
+        [*RAMHERD, *args, "--json"], input=stdin, text=True, capture_output=True, check=False
+    )
+    assert done.stdout, done.stderr
+    summary: dict[str, Any] = json.loads(done.stdout)
+    return summary
+
+
+def scopes() -> list[str]:
+    command = [
+        "systemctl",
+        "--user",
+        "list-units",
+        "--type=scope",
+        "--all",
+        "--plain",
+        "--no-legend",
+    ]
+    done = subprocess.run(command, text=True, capture_output=True, check=True)
+    return [line.split()[0] for line in done.stdout.splitlines() if line.startswith("run-")]
+
+
+def assert_nothing_left() -> None:
+    assert not ours()
+    assert not scopes()
+    assert not list(Path("/sys/fs/cgroup/user.slice").rglob("ramherd-*"))
+
+
+def test_a_session_has_no_rights_of_its_own() -> None:
+    """The shell's cgroup is root's, so what follows does come from the user manager."""
+    own = Path("/proc/self/cgroup").read_text().strip().removeprefix("0::/")
+    assert not os.access(Path("/sys/fs/cgroup", own, "cgroup.subtree_control"), os.W_OK)
+
+
+def test_a_drill_has_kernel_limits_through_a_scope() -> None:
+    """ramherd starts over inside a scope of its own, and nothing of that is left."""
+    summary = summary_of("drill", "--agents", "6")
+    assert (summary["pen"], summary["done"], summary["oom_kills"]) == ("cgroup2", 6, 0)
+    assert_nothing_left()
+
+
+def test_the_kernel_holds_a_memory_limit() -> None:
+    """A run over its memory_limit is killed there and then."""
+    job = {"memory": "32MiB", "memory_limit": "64MiB", "command": [sys.executable, "-c", HOLD]}
+    summary = summary_of("run", "-", stdin=json.dumps(job))
+    result = summary["results"][0]
+    assert (summary["pen"], result["end"], summary["limit_kills"]) == ("cgroup2", "limit_kill", 1)
+    assert result["peak_bytes"] <= 64 << 20
+    assert_nothing_left()
+
+
+def test_every_promise_of_a_pen_in_a_scope() -> None:
+    """The conformance suite, as the user who asked for a delegated scope."""
+    pytest = (sys.executable, "-m", "pytest", "tests/integration/test_pens.py", "-k", "cgroup2")
+    done = subprocess.run(
+        [*SCOPE, *pytest], env={**os.environ, "RAMHERD_STORM_TRIALS": "2"},
+        text=True, capture_output=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "skipped" not in done.stdout
+    assert_nothing_left()
+
+
+def test_polling_still_works() -> None:
+    """Asked for by name it takes no scope."""
+    summary = summary_of("drill", "--agents", "2", "--pen", "polling")
+    assert (summary["pen"], summary["done"]) == ("polling", 2)
+    assert_nothing_left()
