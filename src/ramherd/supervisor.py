@@ -135,7 +135,8 @@ class Supervisor:
     def wait(self, timeout_s: float) -> None:
         """Until the keeper or a signal has something to say."""
         link, poll = self.executor.link, select.poll()
-        poll.register(link.fileno(), select.POLLIN | (select.POLLOUT * link.has_more_to_send))
+        sending = link.has_more_to_send and not self.journal.trouble
+        poll.register(link.fileno(), select.POLLIN | (select.POLLOUT * sending))
         poll.register(self.signals.fd, select.POLLIN)
         if self.signals.fd in dict(poll.poll(timeout_s * 1000)):
             os.read(self.signals.fd, 4096)

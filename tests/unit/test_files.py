@@ -37,9 +37,6 @@ def test_one_that_stays_does_not_keep_the_others(tmp_path: Path) -> None:
     assert (tmp_path / "busy/file").exists()
 
 
-@pytest.mark.xfail(
-    strict=True, reason="files.py remove_dir: one below that is gone is not all gone"
-)
 def test_one_below_that_went_meanwhile_is_not_all_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

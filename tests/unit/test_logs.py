@@ -50,19 +50,6 @@ def test_a_second_look_prints_what_is_new(
 def test_what_was_not_kept_is_said_once(
     tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
 ) -> None:
-    """`logs -f` looks again and again; a full disk is said the first time."""
-    write_run(tmp_path, b"0123", HEAD, RING, lost=99)
-    at = print_from(tmp_path, "out", 0)
-    assert b"not kept" in capsysbinary.readouterr().out
-
-    print_from(tmp_path, "out", at)
-    assert capsysbinary.readouterr().out == b""
-
-
-@pytest.mark.xfail(strict=True, reason="logs.py print_from: at byte 0 it is said at every look")
-def test_what_was_not_kept_is_said_once_also_when_nothing_was(
-    tmp_path: Path, capsysbinary: pytest.CaptureFixture[bytes]
-) -> None:
     """The disk was full from the start: five times a second is too often."""
     write_run(tmp_path / "R1", b"", HEAD, RING, lost=99)
     with closing(Store(tmp_path / "ramherd.db")) as store:

@@ -162,7 +162,6 @@ def test_finish_writes_all_that_is_kept(pipe: Pipe) -> None:
     assert b"".join(found).decode() == "".join(lines)
 
 
-@pytest.mark.xfail(strict=True, reason="outlet.py: finish forgets how much was dropped")
 def test_finish_says_what_is_missing(pipe: Pipe) -> None:
     """And what is written afterwards, which is the summary, is whole."""
     outlet = Outlet(pipe.out)
@@ -209,9 +208,6 @@ def test_a_letter_that_the_encoding_lacks_becomes_a_question_mark() -> None:
         assert pipe.read() == b"\xe9\n"
 
 
-@pytest.mark.xfail(
-    strict=True, reason="outlet.py: a ready pty takes less than a piece", raises=Waited
-)
 def test_a_terminal_that_is_not_read_does_not_stop_the_herd() -> None:
     """Ctrl-S, a hung ssh: a terminal that says it is ready may take some bytes only."""
     ours, theirs = os.openpty()
@@ -231,7 +227,6 @@ def test_an_outlet_that_does_not_block_by_itself_loses_nothing(pipe: Pipe) -> No
     assert drain(outlet, pipe).decode() == "".join(lines)
 
 
-@pytest.mark.xfail(strict=True, reason="outlet.py: finish takes EAGAIN for a reader that is gone")
 def test_finish_loses_nothing_where_nothing_blocks(pipe: Pipe) -> None:
     """The same at the end: it waits until there is room."""
     os.set_blocking(pipe.out.fileno(), False)

@@ -215,9 +215,6 @@ def test_a_store_that_is_locked_ends_no_run_and_starts_none(run_herd: Run, tmp_p
     assert sorted(kinds) == sorted(kind for kind, _name in ran.show.events)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="supervisor.py: wait polls for POLLOUT while it may not send"
-)
 def test_while_nothing_may_be_sent_nobody_is_woken_for_it(run_herd: Run) -> None:
     """The store is full: the loop goes on once a tick, not as fast as it can."""
     herd = run_herd(jobs_of(1)).herd

@@ -50,12 +50,9 @@ def remove_dirs(paths: list[str], wait_s: float = 2.0) -> bool:
 
 
 def remove_dir(path: str, deadline: float) -> bool:
-    """With the directories below it: a run may have made cgroups of its own."""
     while True:
         try:
-            for inner, dirs, _files in os.walk(path, topdown=False):
-                for name in dirs:
-                    os.rmdir(f"{inner}/{name}")
+            remove_below(path)
             os.rmdir(path)
         except FileNotFoundError:
             return True
@@ -65,3 +62,13 @@ def remove_dir(path: str, deadline: float) -> bool:
             time.sleep(0.005)
         else:
             return True
+
+
+def remove_below(path: str) -> None:
+    """A run may have made cgroups of its own; somebody else may be removing them as well."""
+    for inner, dirs, _files in os.walk(path, topdown=False):
+        for name in dirs:
+            try:
+                os.rmdir(f"{inner}/{name}")
+            except FileNotFoundError:
+                continue

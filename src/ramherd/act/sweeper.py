@@ -113,8 +113,8 @@ def remove_tree(path: Path) -> None:
 
 def has_mounts(path: Path) -> bool:
     """Whether something is mounted at it or below: what is there is somebody else's."""
-    mounts = read_mount_points()
-    return any(point == str(path) or point.startswith(f"{path}/") for point in mounts)
+    real = os.path.realpath(path)
+    return any(point == real or point.startswith(f"{real}/") for point in read_mount_points())
 
 
 def open_up(directory: Path) -> None:

@@ -66,6 +66,7 @@ class Printer:
         self._job, self._stream = job, stream
         self._run: str | None = None
         self._at = 0
+        self._said_lost = False
 
     def print(self, *, follow: bool) -> None:
         while True:
@@ -85,8 +86,16 @@ class Printer:
         if run is None:
             return
         if run != self._run:
-            self._run, self._at = run, 0
+            self._run, self._at, self._said_lost = run, 0, False
         self._at = print_from(self._runs_dir / run, self._stream, self._at)
+        self._print_lost(self._runs_dir / run)
+
+    def _print_lost(self, run_dir: Path) -> None:
+        lost = read_layout(run_dir, self._stream).lost
+        if lost and not self._said_lost:
+            self._said_lost = True
+            sys.stdout.buffer.write(note(lost, "not kept: the disk was full"))
+            sys.stdout.buffer.flush()
 
 
 def print_from(run_dir: Path, stream: str, start: int) -> int:
@@ -95,8 +104,6 @@ def print_from(run_dir: Path, stream: str, start: int) -> int:
     out = sys.stdout.buffer
     for piece in read_output(run_dir, stream, layout, start):
         out.write(note(piece, "dropped here") if isinstance(piece, int) else piece)
-    if layout.lost and (start < layout.total or start == 0):
-        out.write(note(layout.lost, "not kept: the disk was full"))
     out.flush()
     return layout.total
 

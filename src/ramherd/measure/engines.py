@@ -79,6 +79,8 @@ def parse_messages(data: bytes) -> Iterator[tuple[int, bytes]]:
     """(type, body) of the netlink messages in one datagram, each padded to four bytes."""
     while len(data) >= _HEADER.size:
         length, kind, *_rest = _HEADER.unpack_from(data)
+        if length < _HEADER.size:
+            return
         yield kind, data[_HEADER.size : length]
         data = data[(length + 3) & ~3 :]
 

@@ -4,6 +4,7 @@
 after all the same. What is not taken at once is kept, up to a bound, and written later.
 """
 
+import io
 import os
 import select
 from typing import TextIO
@@ -16,7 +17,8 @@ MOST_BYTES = 1 << 18
 class Outlet:
     def __init__(self, out: TextIO) -> None:
         self._encoding = getattr(out, "encoding", None) or "utf-8"
-        self._fd = out.fileno()
+        self._apart = open_apart(out.fileno())
+        self._fd = out.fileno() if self._apart is None else self._apart.fileno()
         self._waiting = b""
         self._dropped = 0
 
@@ -30,27 +32,50 @@ class Outlet:
     def flush(self) -> None:
         """As much as is taken now."""
         try:
-            while self._waiting and self._is_ready():
+            while self._waiting and is_ready(self._fd, 0):
                 self._write_piece()
+        except BlockingIOError:
+            return
         except OSError:  # nobody there any more: not a reason to end anything
             self._waiting = b""
-        if self._dropped and not self._waiting:
-            dropped, self._dropped = self._dropped, 0
-            self.write(f"[{dropped} lines were not read in time, and not kept]\n")
+        if not self._waiting:
+            self._tell_dropped()
 
     def finish(self) -> None:
         """All of it, however long that takes: there is nothing else left to do."""
-        try:
-            while self._waiting:
+        self._tell_dropped()
+        while self._waiting:
+            try:
+                is_ready(self._fd, None)
                 self._write_piece()
-        except OSError:
-            self._waiting = b""
+            except BlockingIOError:
+                continue
+            except OSError:
+                self._waiting = b""
 
-    def _is_ready(self) -> bool:
-        poll = select.poll()
-        poll.register(self._fd, select.POLLOUT)
-        return bool(poll.poll(0))
+    def _tell_dropped(self) -> None:
+        if self._dropped:
+            note = f"[{self._dropped} lines were not read in time, and not kept]\n"
+            self._waiting += note.encode()
+            self._dropped = 0
 
     def _write_piece(self) -> None:
         written = os.write(self._fd, self._waiting[:PIECE_BYTES])
         self._waiting = self._waiting[written:]
+
+
+def is_ready(fd: int, timeout_ms: int | None) -> bool:
+    poll = select.poll()
+    poll.register(fd, select.POLLOUT)
+    return bool(poll.poll(timeout_ms))
+
+
+def open_apart(fd: int) -> io.FileIO | None:
+    """A terminal that is ready may take less than a piece: it is opened once more, so that only
+    we do not wait for it. Others share the descriptor that we were given.
+    """
+    try:
+        flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+        return io.FileIO(os.open(os.ttyname(fd), flags), "w")
+    except OSError:
+        return None
