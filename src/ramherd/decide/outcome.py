@@ -19,7 +19,7 @@ def after_run(
         return replace(status, state=JobState.CANCELLED, reason=reason)
     if end in OWN_FAILURES:
         return after_failure(status, reason, at_s=at_s, policy=policy)
-    if end is RunEnd.PREEMPTED:
+    if end in (RunEnd.PREEMPTED, RunEnd.RECYCLED):
         return replace(status, state=JobState.QUEUED, reason=reason)
     lost = status.lost + 1
     state = JobState.QUEUED if lost < policy.max_lost else JobState.FAILED
