@@ -142,7 +142,7 @@ class GrantPolicy:
     # Agents reach their base 8 s after the start, slow ones after 20 s.
     young_s: float = 20.0
     fill_share: float = 0.95
-    z_resumes: float = 0.25
+    z_resumes: float = 0.5
     z_starts_over: float = 1.5
     # Equal agents started in one instant burst together: a quarter more a second at most.
     stagger_s: float = 1.0

@@ -33,9 +33,7 @@ def oracle_starts(courses: Sequence[Course], budget_bytes: int) -> list[int | No
     return starts
 
 
-def fits(
-    order: Sequence[tuple[int, int]], load: Sequence[int], at: int, budget_bytes: int
-) -> bool:
+def fits(order: Sequence[tuple[int, int]], load: Sequence[int], at: int, budget_bytes: int) -> bool:
     return all(load[at + second] + size <= budget_bytes for second, size in order)
 
 

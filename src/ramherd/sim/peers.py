@@ -59,9 +59,7 @@ def parse_peer(text: str, budget_bytes: int) -> Peer:
         return fixed(max(budget_bytes // parse_size(value), 1))
     if kind == "memfree" and value:
         return memfree(parse_size(value))
-    raise UsageError(
-        f"no policy {text!r}", hint="grants, fixed:8, reserve:512MB or memfree:500MB"
-    )
+    raise UsageError(f"no policy {text!r}", hint="grants, fixed:8, reserve:512MB or memfree:500MB")
 
 
 # A policy that does not get on (all its runs killed again and again) is ended here.

@@ -15,9 +15,7 @@ LONGEST_S = 40 * 86_400
 def make_jobs(
     courses: Sequence[Course], mode: Mode = Mode.RESUMES, *, prefix: str = "job"
 ) -> list[SimJob]:
-    return [
-        SimJob(f"{prefix}-{seq:04}", seq, course, mode) for seq, course in enumerate(courses)
-    ]
+    return [SimJob(f"{prefix}-{seq:04}", seq, course, mode) for seq, course in enumerate(courses)]
 
 
 @dataclass(frozen=True, slots=True)

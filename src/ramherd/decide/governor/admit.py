@@ -83,9 +83,7 @@ def risen(candidate: Candidate, at_s: float, policy: GrantPolicy) -> int:
     return candidate.priority + int((at_s - candidate.queued_s) / policy.ageing_s)
 
 
-def find_closed(
-    scene: Scene, history: History, policy: GrantPolicy, waiting: int
-) -> Reason | None:
+def find_closed(scene: Scene, history: History, policy: GrantPolicy, waiting: int) -> Reason | None:
     """What keeps everybody out, whoever is next."""
     running = len(scene.runs)
     if policy.max_parallel is not None and running >= policy.max_parallel:
@@ -105,9 +103,7 @@ def find_closed(
 def is_too_big(candidate: Candidate, scene: Scene) -> Reason | None:
     if candidate.need_bytes <= scene.largest_bytes:
         return None
-    return Reason(
-        Why.TOO_BIG, need_bytes=candidate.need_bytes, budget_bytes=scene.largest_bytes
-    )
+    return Reason(Why.TOO_BIG, need_bytes=candidate.need_bytes, budget_bytes=scene.largest_bytes)
 
 
 def first_grant(candidate: Candidate, scene: Scene) -> int:

@@ -35,9 +35,7 @@ def find_single(scene: Scene, history: History, policy: GrantPolicy) -> Reason |
     return None
 
 
-def find_tight(
-    scene: Scene, history: History, room: Room, policy: GrantPolicy
-) -> Reason | None:
+def find_tight(scene: Scene, history: History, room: Room, policy: GrantPolicy) -> Reason | None:
     was = history.level is not Level.CALM
     if room.debt_bytes:
         granted = scene.lease_bytes + room.debt_bytes

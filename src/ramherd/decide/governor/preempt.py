@@ -17,8 +17,11 @@ def next_urgent(
         return history.urgent_s
     at_s = scene.at_s
     marks = {run: s for run, s in history.urgent_s.items() if at_s - s < policy.urgent_for_s}
+    # What all of them have waited counts: three that stand still for a second have lost as
+    # much as one in three.
+    lost_s = sum(waited_s(run, at_s) for run in waiting)
     for run in waiting:
-        if run.run in marks or waited_s(run, at_s) >= policy.patience_s:
+        if run.run in marks or (run is waiting[0] and lost_s >= policy.patience_s):
             marks[run.run] = at_s
     return marks
 
@@ -97,7 +100,5 @@ def fail_too_big(scene: Scene, room: Room, policy: GrantPolicy) -> list[Settle]:
         return []
     if room.free_bytes >= policy.slim_bytes:
         return []
-    reason = Reason(
-        Why.OUTGREW_BUDGET, budget_bytes=scene.lease_bytes, used_bytes=run.used_bytes
-    )
+    reason = Reason(Why.OUTGREW_BUDGET, budget_bytes=scene.lease_bytes, used_bytes=run.used_bytes)
     return [Settle(run.job, JobState.FAILED, reason)]
