@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from ramherd.decide.governor.classes import ClassRecord, estimate, learn
 from ramherd.decide.governor.engine import govern
+from ramherd.decide.governor.recycle import RecyclePolicy, Watches, recycle
 from ramherd.grants import (
     Admit,
     Candidate,
@@ -34,8 +35,16 @@ ROUNDS = 200
 
 
 class Application:
-    def __init__(self, jobs: Sequence[SimJob], policy: GrantPolicy, tally: Tally) -> None:
+    def __init__(
+        self,
+        jobs: Sequence[SimJob],
+        policy: GrantPolicy,
+        tally: Tally,
+        *,
+        recycling: RecyclePolicy | None = None,
+    ) -> None:
         self.policy, self.tally = policy, tally
+        self.recycling, self.watches = recycling, Watches()
         self.jobs = {job.name: job for job in jobs}
         self.runs: dict[str, SimRun] = {}
         self.history = History()
@@ -67,6 +76,8 @@ class Application:
         for run in self.runs.values():
             run.advance(at_s, self.policy.arm_below_bytes)
         self._finish(at_s)
+        if self.recycling is not None:
+            self._recycle(at_s, self.recycling)
         self.decide(at_s)
         for run in self.runs.values():
             run.note()
@@ -88,6 +99,11 @@ class Application:
             largest_bytes=self.largest_bytes,
             estimates=self.estimates,
         )
+
+    def _recycle(self, at_s: float, policy: RecyclePolicy) -> None:
+        seen = [run.own() for run in self.runs.values() if not run.leaving]
+        self.watches, stops = recycle(seen, self.watches, at_s, policy)
+        self._carry_out(stops, at_s)
 
     def _carry_out(self, actions: Sequence[GrantAction], at_s: float) -> bool:
         """Whether a run that was held went on, so that it may be held again in this second."""
@@ -120,7 +136,7 @@ class Application:
         return since is not None
 
     def _start(self, job: SimJob, grant: int, at_s: float) -> None:
-        self.queue = [one for one in self.queue if one.job != job.name]
+        self._dequeue(job)
         job.first_s = at_s if job.first_s is None else job.first_s
         job.runs += 1
         ramp = RAMP_S if job.kept else 0
@@ -130,6 +146,8 @@ class Application:
 
     def _stop(self, run: SimRun, end: RunEnd) -> None:
         run.leaving = True
+        if run.held_since_s is not None:
+            run.job.hit_bytes = run.grant
         if end is RunEnd.PREEMPTED:
             self.tally.preempted += 1
         else:
@@ -138,7 +156,7 @@ class Application:
     def _fail(self, job: SimJob) -> None:
         job.failed = True
         self.tally.failed += 1
-        self.queue = [one for one in self.queue if one.job != job.name]
+        self._dequeue(job)
         self.runs = {name: run for name, run in self.runs.items() if run.job is not job}
 
     def _clear(self, at_s: float) -> None:
@@ -171,6 +189,11 @@ class Application:
             if all(self.jobs[name].done_s is not None for name in job.after):
                 self.waiting.remove(job)
                 self._enqueue(job, at_s)
+
+    def _dequeue(self, job: SimJob) -> None:
+        place = next((at for at, one in enumerate(self.queue) if one.job == job.name), None)
+        if place is not None:
+            del self.queue[place]
 
     def _enqueue(self, job: SimJob, at_s: float) -> None:
         job.queued_s = at_s

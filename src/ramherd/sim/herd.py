@@ -1,8 +1,9 @@
 """Simulated jobs and runs: the memory a run wants each second, and what it may have."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from ramherd.decide.governor.classes import RunSummary
+from ramherd.decide.governor.recycle import Own
 from ramherd.grants import Candidate, Mode, Penned
 from ramherd.sim.course import RAMP_S, Course
 
@@ -24,6 +25,8 @@ class SimJob:
     after: tuple[str, ...] = ()
     leak_bytes_per_s: int = 0
     kept: int = 0
+    # The grant at which it had to leave: less is no use to it.
+    hit_bytes: int = 0
     runs: int = 0
     first_s: float | None = None
     queued_s: float = 0.0
@@ -33,7 +36,7 @@ class SimJob:
     def candidate(self) -> Candidate:
         return Candidate(
             job=self.name, seq=self.seq, queued_s=self.queued_s, priority=self.priority,
-            mode=self.mode, label=self.label, need_bytes=self.need_bytes,
+            mode=self.mode, label=self.label, need_bytes=max(self.need_bytes, self.hit_bytes),
         )  # fmt: skip
 
 
@@ -58,7 +61,6 @@ class SimRun:
     total: int = 0
     squares: float = 0.0
     peak: int = 0
-    samples: list[int] = field(default_factory=list)
 
     def wants(self, at_s: float) -> int:
         """What it holds within this second if nobody stops it."""
@@ -101,6 +103,12 @@ class SimRun:
             self.id, job.name, job.seq, job.first_s or 0.0, self.started_s, self.used, self.grant,
             self.held_since_s, job.priority, job.mode, job.label, self.leaving, job.need_bytes,
         )  # fmt: skip
+
+    def own(self) -> Own:
+        """Between tool calls what is used is the agent's own, and a restart loses nothing."""
+        at = min(self.position, self.job.course.seconds - 1)
+        busy = self.job.course.calls[at] != at or self.held_since_s is not None or self.ramp_left
+        return Own(self.id, self.job.name, None if busy else self.used)
 
     def summary(self) -> RunSummary:
         number = max(self.seen, 1)

@@ -1,15 +1,18 @@
-"""A whole simulation: applications on one machine, second by second, until all jobs ended."""
+"""Ways in: the governor or a peer on a list of courses, with the oracle beside it."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
+from ramherd.decide.governor.recycle import RecyclePolicy
 from ramherd.grants import GrantPolicy, Mode
 from ramherd.sim.application import Application
 from ramherd.sim.course import Course
 from ramherd.sim.herd import SimJob
-from ramherd.sim.result import Tally
+from ramherd.sim.oracle import oracle_makespan_s
+from ramherd.sim.peers import parse_peer, run_peer
+from ramherd.sim.result import Result, Tally
+from ramherd.sim.world import Ground, level_ground, run_world
 
-LONGEST_S = 40 * 86_400
+GRANTS = "grants"
 
 
 def make_jobs(
@@ -18,44 +21,42 @@ def make_jobs(
     return [SimJob(f"{prefix}-{seq:04}", seq, course, mode) for seq, course in enumerate(courses)]
 
 
-@dataclass(frozen=True, slots=True)
-class Ground:
-    """The machine: what is there for all applications together at each second."""
-
-    budget_at: Callable[[int], int]
-    largest_bytes: int
-
-
-def level_ground(budget_bytes: int) -> Ground:
-    return Ground(lambda _at_s: budget_bytes, budget_bytes)
-
-
 def run_grants(
     jobs: Sequence[SimJob],
     ground: Ground,
     policy: GrantPolicy | None = None,
     *,
+    recycling: RecyclePolicy | None = None,
     picture: bool = False,
 ) -> Tally:
     """One application that has the whole budget."""
     tally = Tally(picture=[] if picture else None)
-    app = Application(jobs, policy or GrantPolicy(), tally)
-    app.largest_bytes = ground.largest_bytes
-    owed_s = 0
-    while not app.is_over and tally.makespan_s < LONGEST_S:
-        app.lease_bytes = ground.budget_at(tally.makespan_s)
-        app.step(float(tally.makespan_s))
-        owed_s = owed_s + 1 if app.granted_bytes > app.lease_bytes else 0
-        tally.debt_s = max(tally.debt_s, owed_s)
-        tally.see({run.id: run.used for run in app.runs.values()})
-        count_oom(app, ground.budget_at(tally.makespan_s), owed_s, tally)
-        tally.makespan_s += 1
-    return tally
+    app = Application(jobs, policy or GrantPolicy(), tally, recycling=recycling)
+    return run_world([app], ground, tally)
 
 
-def count_oom(app: Application, budget_bytes: int, owed_s: int, tally: Tally) -> None:
-    """The same limit that peers are killed at. After the budget fell, what is over it is debt,
-    which the machine has 20 % of its memory to stand for a while.
-    """
-    if not owed_s and app.used_bytes > budget_bytes:
-        tally.oom_kills += 1
+def simulate(
+    courses: Sequence[Course],
+    budget_bytes: int,
+    policy: str = GRANTS,
+    *,
+    traces: str = "",
+    mode: Mode = Mode.RESUMES,
+    oracle_s: int | None = None,
+    picture: bool = False,
+) -> Result:
+    if policy == GRANTS:
+        jobs = make_jobs(courses, mode)
+        tally = run_grants(jobs, level_ground(budget_bytes), picture=picture)
+    else:
+        peer = parse_peer(policy, budget_bytes)
+        tally = run_peer(peer, courses, budget_bytes, picture=picture)
+    return Result(
+        policy=policy,
+        traces=traces,
+        jobs=len(courses),
+        budget_bytes=budget_bytes,
+        oracle_s=oracle_makespan_s(courses, budget_bytes) if oracle_s is None else oracle_s,
+        area_byte_s=sum(sum(course.bytes) for course in courses),
+        tally=tally,
+    )

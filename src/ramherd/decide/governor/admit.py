@@ -6,6 +6,7 @@ memory is never used. What does go wrong is held and, at worst, preempted and re
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from ramherd.decide.governor.room import Room
 from ramherd.grants import Admit, Candidate, Estimate, GrantPolicy, History, Level, Mode, Scene
@@ -52,7 +53,7 @@ def admit(
     crowd = Crowd(scene, policy)
     starts = max(1, int(crowd.number * policy.stagger_share))
     passed: Candidate | None = None
-    for candidate in line[: starts + LOOK_BEHIND]:
+    for candidate in line:
         if (too_big := is_too_big(candidate, scene)) is not None:
             yield Settle(candidate.job, JobState.FAILED, too_big)
             continue
@@ -71,12 +72,16 @@ def admit(
 
 
 def in_line(scene: Scene, policy: GrantPolicy) -> Sequence[Candidate]:
-    """Priority, then place. Who has waited long rises, so that nobody waits for ever."""
-    at_s = scene.at_s
-    ready = [one for one in scene.queue[:1000] if one.not_before_s <= at_s]
-    if len({one.priority for one in ready}) < 2:
-        return ready
-    return sorted(ready, key=lambda one: (-risen(one, at_s, policy), one.seq))
+    """Priority, then place: the queue comes in that order. Who has waited long rises, so that
+    nobody waits for ever.
+    """
+    at_s, queue = scene.at_s, scene.queue
+    if not queue:
+        return []
+    if queue[0].priority != queue[-1].priority:
+        queue = sorted(queue, key=lambda one: (-risen(one, at_s, policy), one.seq))
+    ready = (one for one in queue if one.not_before_s <= at_s)
+    return list(islice(ready, LOOK_BEHIND + int(len(scene.runs) * policy.stagger_share)))
 
 
 def risen(candidate: Candidate, at_s: float, policy: GrantPolicy) -> int:

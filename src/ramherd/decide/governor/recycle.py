@@ -51,7 +51,7 @@ def recycle(
         mark = watches.marks.get(own.job, policy.recycle_at_bytes)
         if own.own_bytes >= mark and is_back(own, watches, at_s, policy):
             watches = replace(watches, marks={**watches.marks, own.job: 2 * mark})
-        elif (why := find_reason(own, own.own_bytes, mark, watch[own.run], policy)) is not None:
+        elif (why := find_reason(own.own_bytes, mark, watch[own.run], policy)) is not None:
             stops.append(Stop(own.run, RunEnd.RECYCLED, why))
             watches = replace(watches, recycled_s={**watches.recycled_s, own.job: at_s})
     return watches, stops
@@ -67,9 +67,7 @@ def is_back(own: Own, watches: Watches, at_s: float, policy: RecyclePolicy) -> b
     return last is not None and at_s - last < policy.back_within_s
 
 
-def find_reason(
-    own: Own, own_bytes: int, mark: int, watch: Watch, policy: RecyclePolicy
-) -> Reason | None:
+def find_reason(own_bytes: int, mark: int, watch: Watch, policy: RecyclePolicy) -> Reason | None:
     if own_bytes >= mark:
         return Reason(Why.OVER_MARK, own_bytes=own_bytes, mark_bytes=mark)
     # The trend is worked out only when the mark could be near: it looks at every pair.
