@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Sequence
 
 from ramherd import __version__
-from ramherd.cli import drill, logs, run
+from ramherd.cli import drill, history, logs, run, simulate
 from ramherd.errors import RamherdError
 
 DESCRIPTION = "Run as many coding agents as the memory holds, and never one more."
@@ -55,6 +55,6 @@ def make_parser() -> argparse.ArgumentParser:
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("--debug", action="store_true", help="show tracebacks")
     verbs = parser.add_subparsers(title="verbs", required=True, metavar="VERB")
-    for module in (run, logs, drill):
+    for module in (run, logs, drill, simulate, history):
         module.add_verb(verbs, common)
     return parser

@@ -66,6 +66,18 @@ MIGRATIONS = (
         record TEXT NOT NULL
     ) STRICT;
     """,
+    """
+    CREATE TABLE classes (
+        agent TEXT NOT NULL,
+        project TEXT NOT NULL,
+        label TEXT NOT NULL,
+        runs INTEGER NOT NULL,
+        covered INTEGER NOT NULL,
+        recent TEXT NOT NULL,
+        updated_s REAL NOT NULL,
+        PRIMARY KEY (agent, project, label)
+    ) STRICT;
+    """,
 )
 
 MIGRATIONS_TABLE = """
@@ -126,3 +138,15 @@ ADD_PEN = "INSERT INTO pens (id, herd, run, record) VALUES (?, ?, ?, ?)"
 SET_PEN = "UPDATE pens SET record = ? WHERE id = ?"
 DROP_PEN = "DELETE FROM pens WHERE id = ?"
 PENS_OF_HERD = "SELECT id, run, record FROM pens WHERE herd = ?"
+
+GET_CLASS = "SELECT runs, covered, recent FROM classes WHERE (agent, project, label) = (?, ?, ?)"
+SET_CLASS = """
+    INSERT INTO classes (agent, project, label, runs, covered, recent, updated_s)
+    VALUES (?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT DO UPDATE SET runs = excluded.runs, covered = excluded.covered,
+        recent = excluded.recent, updated_s = excluded.updated_s
+"""
+CLASSES = """
+    SELECT agent, project, label, runs, covered, recent, updated_s FROM classes
+    ORDER BY updated_s DESC
+"""

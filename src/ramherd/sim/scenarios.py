@@ -1,7 +1,7 @@
 """Situations that a policy has to stand, by name: `ramherd simulate --scenario NAME`."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ramherd.decide.governor.recycle import RecyclePolicy
 from ramherd.grants import MB, GrantPolicy, Mode
@@ -23,7 +23,7 @@ class Scenario:
 
     herds: Sequence[Sequence[SimJob]]
     ground: Ground
-    policy: GrantPolicy = GrantPolicy()
+    policy: GrantPolicy = field(default_factory=GrantPolicy)
     recycling: RecyclePolicy | None = None
 
     @property

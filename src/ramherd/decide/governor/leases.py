@@ -40,19 +40,12 @@ def choose_lease(
     everyone = [mine, *others]
     share = budget_bytes // len(everyone)
     free = budget_bytes - sum(lease.bytes for lease in everyone)
-    if mine.wants_bytes > mine.bytes:
-        before_me = sum(entitled(other, share) for other in others if goes_first(other, mine))
-        above_share = max(mine.bytes - share, 0)
-        more = min(mine.wants_bytes - mine.bytes, max(free - before_me, 0))
-        grown = replace(mine, bytes=mine.bytes + more)
-        target = grown.bytes - (owed(grown, others, budget_bytes) if above_share else 0)
-    else:
-        target = mine.wants_bytes - owed(
-            replace(mine, bytes=mine.wants_bytes), others, budget_bytes
-        )
-        grown = mine
-    target = max(min(target, grown.bytes), 0)
-    return Choice(max(target, min(granted_bytes, grown.bytes)), target)
+    before_me = sum(entitled(other, share) for other in others if goes_first(other, mine))
+    more = min(mine.wants_bytes - mine.bytes, max(free - before_me, 0))
+    after = replace(mine, bytes=mine.bytes + more)
+    target = max(after.bytes - owed(after, others, budget_bytes), 0)
+    held = min(granted_bytes, max(mine.bytes, after.bytes))
+    return Choice(max(target, held), target)
 
 
 def entitled(lease: Lease, share: int) -> int:
