@@ -151,6 +151,10 @@ def let_in(candidate: Candidate, crowd: Crowd, scene: Scene, room: Room) -> Admi
 
 
 def may_pass(passed: Candidate, scene: Scene, policy: GrantPolicy) -> bool:
-    """Only a job that was declared large is passed by small ones, and not for ever."""
+    """A job that could not start even alone keeps nobody waiting. Else only one that is known
+    to be large is passed by small ones, and not for ever.
+    """
+    if passed.need_bytes > scene.lease_bytes:
+        return True
     large = passed.need_bytes >= 4 * scene.estimate(passed.label).base_bytes
     return large and scene.at_s - passed.queued_s < policy.overtake_s

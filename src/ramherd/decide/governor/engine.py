@@ -35,7 +35,7 @@ def govern(
     if any(isinstance(one, Admit) for one in starts):
         history = replace(history, started_s=scene.at_s)
     actions += [*room.lowered.values(), *room.raised.values()]
-    actions += [*stops, *fail_too_big(scene, room, policy), *starts]
+    actions += [*stops, *fail_too_big(scene, room), *starts]
     return history, actions
 
 

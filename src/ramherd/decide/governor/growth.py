@@ -15,9 +15,11 @@ def grow(waiting: list[Penned], room: Room, policy: GrantPolicy) -> None:
     """A quantum each while there is room. Less than a quantum goes to nobody but the first:
     a younger one must not live on crumbs that the oldest waits for.
     """
+    # The last crumb is worth a hold only to a run that has everything else.
+    least = 1 if len(room.grants) == 1 else policy.slim_bytes
     for run in waiting:
         free = room.make(policy.quantum_bytes)
-        if free < policy.slim_bytes or (free < policy.quantum_bytes and run is not waiting[0]):
+        if free < least or (free < policy.quantum_bytes and run is not waiting[0]):
             return
         room.grow(run, free, Reason(Why.GROWTH, used_bytes=run.used_bytes, free_bytes=free))
 

@@ -36,7 +36,7 @@ def preempt(
     """One at a time: what the last one frees may be enough."""
     live = oldest_first(run for run in scene.runs if not run.leaving)
     if len(live) < 2:
-        return []
+        return step_aside(live, scene, room, policy)
     if room.debt_bytes:
         return stop_for_debt(live, scene, room)
     if len(live) < len(scene.runs):
@@ -90,15 +90,25 @@ def stop_held(live: Sequence[Penned], scene: Scene, policy: GrantPolicy) -> list
     ][:1]
 
 
-def fail_too_big(scene: Scene, room: Room, policy: GrantPolicy) -> list[Settle]:
+def step_aside(live: Sequence[Penned], scene: Scene, room: Room, policy: GrantPolicy) -> list[Stop]:
+    """The last run left does not fit into what others outside leave us: smaller jobs go on
+    meanwhile. With the whole budget it would instead be too big, and fail.
+    """
+    if not live or scene.lease_bytes >= scene.largest_bytes or live[0].run in room.raised:
+        return []
+    if (held_s := waited_s(live[0], scene.at_s)) < policy.max_hold_s:
+        return []
+    reason = Reason(Why.HELD_TOO_LONG, held_s=round(held_s, 3), limit_s=policy.max_hold_s)
+    return [Stop(live[0].run, RunEnd.PREEMPTED, reason)]
+
+
+def fail_too_big(scene: Scene, room: Room) -> list[Settle]:
     """Alone, with the whole budget, and still held: it would wait for ever."""
     if len(scene.runs) != 1:
         return []
     run = scene.runs[0]
     whole = scene.lease_bytes >= scene.largest_bytes
     if run.held_since_s is None or run.run in room.raised or not whole or run.leaving:
-        return []
-    if room.free_bytes >= policy.slim_bytes:
         return []
     reason = Reason(Why.OUTGREW_BUDGET, budget_bytes=scene.lease_bytes, used_bytes=run.used_bytes)
     return [Settle(run.job, JobState.FAILED, reason)]
