@@ -84,7 +84,7 @@ def test_the_oldest_run_always_gets_on(herd: list[SimJob]) -> None:
     tally = Tally()
     app = Application(herd, POLICY, tally)
     app.lease_bytes = app.largest_bytes = BUDGET
-    still_s, last = 0, (None, -1)
+    still_s, last = 0, ("", -1)
     for second in range(5000):
         if app.is_over:
             return

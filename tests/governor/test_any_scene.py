@@ -1,5 +1,7 @@
 """What holds for every scene that can be thought of."""
 
+from itertools import pairwise
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -90,7 +92,7 @@ def test_no_action_raises_the_grants_above_the_lease(scene: Scene, history: Hist
     _, actions = govern(scene, history, POLICY)
 
     sums = carried_out(scene, actions)
-    for before, after in zip(sums, sums[1:], strict=False):
+    for before, after in pairwise(sums):
         assert after <= max(scene.lease_bytes, before)
         assert after <= before or after <= scene.lease_bytes
 
