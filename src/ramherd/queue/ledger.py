@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 from ramherd.decide.governor.leases import Lease, choose_lease
 from ramherd.errors import StoreError
@@ -22,6 +22,8 @@ from ramherd.ids import new_id
 from ramherd.model import ProcId
 from ramherd.queue import ledger_sql as sql
 from ramherd.queue.owner import Owner, is_alive
+
+T = TypeVar("T")
 
 # SQLite waits 1, 2, 5, 10 ms and more between its tries; a transaction here takes 0.3 ms.
 RETRY_S = 0.0005
@@ -141,7 +143,7 @@ class Ledger:
                     raise
                 time.sleep(RETRY_S)
 
-    def _again_if_broken(self, act: Callable[[], Any]) -> Any:
+    def _again_if_broken(self, act: Callable[[], T]) -> T:
         """A file that broke, or that somebody moved away, is opened anew, once."""
         try:
             if not self._is_ours():

@@ -125,15 +125,14 @@ class Application:
 
     def _grant(self, run: SimRun, size: int, at_s: float) -> bool:
         raised = size > run.grant
-        run.grant = size
+        run.grant, run.seen_as = size, None
         if not raised or run.held_since_s is None:
             return False
         run.lag_s += GRANT_COST_S
-        since = run.held_since_s
         if not run.advance(at_s, self.policy.arm_below_bytes):
             # Held again: its wait begins anew, since it was served.
-            run.held_since_s = at_s
-        return since is not None
+            run.held_since_s, run.seen_as = at_s, None
+        return True
 
     def _start(self, job: SimJob, grant: int, at_s: float) -> None:
         self._dequeue(job)
@@ -145,7 +144,7 @@ class Application:
         self.runs[name] = SimRun(name, job, at_s, grant, job.kept, ramp)
 
     def _stop(self, run: SimRun, end: RunEnd) -> None:
-        run.leaving = True
+        run.leaving, run.seen_as = True, None
         if run.held_since_s is not None:
             run.job.hit_bytes = run.grant
         if end is RunEnd.PREEMPTED:

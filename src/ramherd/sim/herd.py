@@ -61,6 +61,8 @@ class SimRun:
     total: int = 0
     squares: float = 0.0
     peak: int = 0
+    # The view is made anew only after something moved: a second has many rounds.
+    seen_as: Penned | None = None
 
     def wants(self, at_s: float) -> int:
         """What it holds within this second if nobody stops it."""
@@ -71,6 +73,7 @@ class SimRun:
 
     def advance(self, at_s: float, arm_below: int) -> bool:
         """One second, if its memory fits into the grant; else it is held at the grant."""
+        self.seen_as = None
         wanted = self.wants(at_s)
         if wanted + arm_below > self.grant:
             if self.held_since_s is None:
@@ -98,11 +101,14 @@ class SimRun:
         return self.position >= self.job.course.seconds and not self.ramp_left
 
     def view(self) -> Penned:
-        job = self.job
-        return Penned(
-            self.id, job.name, job.seq, job.first_s or 0.0, self.started_s, self.used, self.grant,
-            self.held_since_s, job.priority, job.mode, job.label, self.leaving, job.need_bytes,
-        )  # fmt: skip
+        if self.seen_as is None:
+            job = self.job
+            self.seen_as = Penned(
+                self.id, job.name, job.seq, job.first_s or 0.0, self.started_s, self.used,
+                self.grant, self.held_since_s, job.priority, job.mode, job.label, self.leaving,
+                job.need_bytes,
+            )  # fmt: skip
+        return self.seen_as
 
     def own(self) -> Own:
         """Between tool calls what is used is the agent's own, and a restart loses nothing."""

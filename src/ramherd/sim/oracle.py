@@ -43,3 +43,22 @@ def oracle_makespan_s(courses: Sequence[Course], budget_bytes: int) -> int:
         (at + course.seconds for at, course in zip(starts, courses, strict=True) if at is not None),
         default=0,
     )
+
+
+def passing_makespan_s(courses: Sequence[Course], budget_bytes: int) -> int:
+    """A harder mark: each job at the earliest second at which it fits, also before those in
+    front of it.
+    """
+    load: list[int] = []
+    for course in courses:
+        if course.peak_bytes > budget_bytes:
+            continue
+        order = sorted(enumerate(course.bytes), key=lambda pair: -pair[1])
+        at = 0
+        load.extend([0] * (course.seconds - len(load)))
+        while not fits(order, load, at, budget_bytes):
+            at += 1
+            load.extend([0] * (at + course.seconds - len(load)))
+        for second, size in enumerate(course.bytes):
+            load[at + second] += size
+    return len(load)

@@ -62,17 +62,22 @@ def parse_peer(text: str, budget_bytes: int) -> Peer:
     raise UsageError(f"no policy {text!r}", hint="grants, fixed:8, reserve:512MB or memfree:500MB")
 
 
-# A policy that does not get on (all its runs killed again and again) is ended here.
-LONGEST_S = 40 * 86_400
-
-
 def run_peer(
-    peer: Peer, courses: Sequence[Course], budget_bytes: int, *, picture: bool = False
+    peer: Peer,
+    courses: Sequence[Course],
+    budget_bytes: int,
+    *,
+    picture: bool = False,
+    most_kills: float = float("inf"),
 ) -> Tally:
+    """Ended early after `most_kills`, or when it takes longer than one job after another: then
+    its runs are killed again and again, and it does not get on.
+    """
+    longest_s = sum(course.seconds + 1 for course in courses)
     tally = Tally(picture=[] if picture else None)
     queue, going = deque(range(len(courses))), list[Going]()
     fitting = [course.peak_bytes <= budget_bytes for course in courses]
-    while (queue or going) and tally.makespan_s < LONGEST_S:
+    while (queue or going) and tally.makespan_s <= longest_s and tally.oom_kills <= most_kills:
         free = budget_bytes - sum(one.used_bytes for one in going)
         for _ in range(peer.kills(going, free)):
             tally.preempted += 1

@@ -34,6 +34,8 @@ def preempt(
     waiting: Sequence[Penned], scene: Scene, history: History, room: Room, policy: GrantPolicy
 ) -> list[Stop]:
     """One at a time: what the last one frees may be enough."""
+    if not waiting and not room.debt_bytes:
+        return []
     live = oldest_first(run for run in scene.runs if not run.leaving)
     if len(live) < 2:
         return step_aside(live, scene, room, policy)

@@ -4,7 +4,6 @@ Every rule takes from here and gives back to here, so that no two rules promise 
 """
 
 from collections.abc import Iterable, Sequence
-from itertools import chain
 
 from ramherd.grants import Grant, GrantPolicy, Penned, Scene
 from ramherd.model import Reason, Why
@@ -17,6 +16,7 @@ class Room:
         self.free_bytes = scene.lease_bytes - sum(self.grants.values())
         self.lowered: dict[str, Grant] = {}
         self.raised: dict[str, Grant] = {}
+        self._givers: list[tuple[Penned, int]] | None = None
 
     @property
     def debt_bytes(self) -> int:
@@ -44,21 +44,30 @@ class Room:
         return max(min(need_bytes, self.free_bytes), 0)
 
     def _reclaim(self, need_bytes: int) -> None:
-        slim = self.policy.slim_bytes
-        for run in self._givers():
-            floor = max(run.used_bytes + slim, run.promised_bytes)
-            missing = need_bytes - self.free_bytes
-            if missing <= 0:
-                return
-            to = max(floor, self.grants[run.run] - missing)
+        """Who gave all it could is not asked again in this round."""
+        if self._givers is None:
+            self._givers = self._find_givers()
+        while self._givers and self.free_bytes < need_bytes:
+            run, floor = self._givers[-1]
+            to = max(floor, self.grants[run.run] - (need_bytes - self.free_bytes))
+            if to == floor:
+                self._givers.pop()
             self.lower(run, to, Reason(Why.GIVES_ROOM, used_bytes=run.used_bytes))
 
-    def _givers(self) -> Iterable[Penned]:
-        """The grown ones first: a young one is about to use what it was given."""
+    def _find_givers(self) -> list[tuple[Penned, int]]:
+        """What each could come down to, the first to give last in the list. The grown ones give
+        first: a young one is about to use what it was given.
+        """
+        slim = self.policy.slim_bytes
+        idle = [
+            (run, floor)
+            for run in self.scene.runs
+            if self.grants[run.run] > (floor := max(run.used_bytes + slim, run.promised_bytes))
+            and is_at_work(run)
+        ]
         at_s, young_s = self.scene.at_s, self.policy.young_s
-        idle = [run for run in self.scene.runs if is_at_work(run) and run.run not in self.raised]
-        young = [run for run in idle if at_s - run.started_s < young_s]
-        return chain((run for run in idle if at_s - run.started_s >= young_s), young)
+        idle.sort(key=lambda giver: at_s - giver[0].started_s >= young_s)
+        return idle
 
 
 def is_at_work(run: Penned) -> bool:
