@@ -61,7 +61,6 @@ class Penned:
     grant_bytes: int
     held_since_s: float | None = None
     priority: int = 0
-    mode: Mode = Mode.RESUMES
     label: str = ""
     leaving: bool = False
     # What was asked for with `memory`: a promise, not shrunk below.
@@ -102,6 +101,8 @@ class Scene:
     memory_pressure: float = 0.0
     cpu_pressure: float = 0.0
     swap_in_bytes_per_s: float = 0.0
+    # Starts in the last minute that failed for memory (ENOMEM, killed at birth, no heap).
+    failed_starts: int = 0
 
     def estimate(self, label: str) -> Estimate:
         return self.estimates.get(label, PRIOR)
@@ -158,6 +159,7 @@ class GrantPolicy:
     memory_pressure_marks: tuple[float, float] = (0.20, 0.10)
     cpu_pressure_marks: tuple[float, float] = (0.90, 0.75)
     swap_in_marks: tuple[float, float] = (4.0 * MIB, 1.0 * MIB)
+    single_failed_starts: int = 3
 
 
 @dataclass(frozen=True, slots=True)

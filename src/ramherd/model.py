@@ -83,6 +83,7 @@ class Why(StrEnum):
     CPU_PRESSURE = "cpu_pressure"
     MEMORY_PRESSURE = "memory_pressure"
     SWAP_IN = "swap_in"
+    FAILED_STARTS = "failed_starts"
     SMALL_BUDGET = "small_budget"
     LEAK = "leak"
     OVER_MARK = "over_mark"

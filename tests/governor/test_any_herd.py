@@ -56,6 +56,15 @@ def test_every_job_that_fits_alone_is_done_and_no_other(herd: list[SimJob]) -> N
         assert job.failed == (job.done_s is None)
 
 
+def test_a_job_that_needs_the_last_byte_gets_it() -> None:
+    """All but the distance at which growth is noticed."""
+    course = Course("whole", (200 * MB, FITS, FITS), (0, 1, 1))
+    small = Course("small", (100 * MB,) * 30, tuple(range(30)))
+    herd = [SimJob(f"j{seq}", seq, one) for seq, one in enumerate((small, course, small))]
+
+    assert play(herd, level_ground(BUDGET)).done == 3
+
+
 @settings(max_examples=40, deadline=None)
 @given(jobs(), st.lists(st.tuples(st.integers(1, 200), st.integers(0, 900)), max_size=4))
 def test_a_budget_that_comes_and_goes_loses_no_job(

@@ -16,7 +16,6 @@ from ramherd.grants import (
     GrantPolicy,
     History,
     Level,
-    Mode,
     Penned,
     Scene,
     Stop,
@@ -44,7 +43,6 @@ def runs(draw: st.DrawFn, number: int) -> Penned:
         grant_bytes=grant,
         held_since_s=draw(st.floats(started, AT_S)) if is_held else None,
         priority=draw(st.integers(-1, 1)),
-        mode=draw(st.sampled_from(Mode)),
         leaving=draw(st.integers(0, 9)) == 0,
         promised_bytes=draw(st.sampled_from((0, 0, 100 * MB, 600 * MB))),
     )

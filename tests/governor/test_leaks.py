@@ -7,7 +7,7 @@ import pytest
 from ramherd.decide.governor.leaks import KEEP_POINTS, Watch, find_leak, next_watch
 from ramherd.decide.governor.recycle import Own, RecyclePolicy, Watches, recycle
 from ramherd.grants import MB
-from ramherd.model import RunEnd, Why
+from ramherd.model import RunEnd, Stop, Why
 from ramherd.sim.leak_set import score
 
 POLICY = RecyclePolicy(recycle_at_bytes=500 * MB)
@@ -56,7 +56,8 @@ def test_an_agent_at_its_mark_is_recycled_between_turns() -> None:
 
 def test_a_leak_is_ended_before_it_reaches_its_mark() -> None:
     """When less than a minute is left at its pace."""
-    watches, stops, second = Watches(), [], 0
+    watches, second = Watches(), 0
+    stops: list[Stop] = []
     while not stops:
         second += 1
         own = Own("r1", "j1", 200 * MB + 2 * second * MB)

@@ -251,3 +251,11 @@ def test_a_debt_of_ten_seconds_runs_one_at_a_time() -> None:
 
     history, _ = govern(replace(at, at_s=110.0), history, POLICY)
     assert history.level is Level.SINGLE
+
+
+def test_starts_that_fail_for_memory_step_the_level_down() -> None:
+    """One is a sign, three are a verdict."""
+    at = scene(4000, pen("r1", 200, 232), at_s=1000.0, queue=[waiting_job(2)])
+
+    assert govern(replace(at, failed_starts=1), History(), POLICY)[0].level is Level.TIGHT
+    assert govern(replace(at, failed_starts=3), History(), POLICY)[0].level is Level.SINGLE

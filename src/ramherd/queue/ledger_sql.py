@@ -4,7 +4,10 @@
 APPLICATION_ID = 0x52414D48
 VERSION = 1
 
+# What it is comes first: a file left half made by a dead process is still ours.
 SCHEMA = (
+    f"PRAGMA application_id = {APPLICATION_ID}",
+    f"PRAGMA user_version = {VERSION}",
     """
     CREATE TABLE IF NOT EXISTS owners (
         id TEXT PRIMARY KEY,
@@ -25,8 +28,6 @@ SCHEMA = (
         PRIMARY KEY (owner, kind, key)
     ) STRICT
     """,
-    f"PRAGMA application_id = {APPLICATION_ID}",
-    f"PRAGMA user_version = {VERSION}",
 )
 
 OWNERS = "SELECT id, boot_id, pid, start_ticks FROM owners"

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 
-from ramherd.cli.simulate import read_courses
 from ramherd.grants import Mode
 from ramherd.sim.course import Course, make_course
 from ramherd.sim.leak_set import score
@@ -22,6 +21,7 @@ from ramherd.sim.profiles import synthetic
 from ramherd.sim.result import Result
 from ramherd.sim.scenarios import SCENARIOS, play
 from ramherd.sim.simulate import simulate
+from ramherd.sim.traces import read_courses
 
 GB = 10**9
 BUDGETS = (4 * GB, 128 * GB // 10)

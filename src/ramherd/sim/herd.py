@@ -105,7 +105,7 @@ class SimRun:
             job = self.job
             self.seen_as = Penned(
                 self.id, job.name, job.seq, job.first_s or 0.0, self.started_s, self.used,
-                self.grant, self.held_since_s, job.priority, job.mode, job.label, self.leaving,
+                self.grant, self.held_since_s, job.priority, job.label, self.leaving,
                 job.need_bytes,
             )  # fmt: skip
         return self.seen_as

@@ -23,11 +23,13 @@ def is_on(value: float, marks: tuple[float, float], *, was_on: bool) -> bool:
 
 
 def find_single(scene: Scene, history: History, policy: GrantPolicy) -> Reason | None:
-    """A budget under two bases, or a debt that does not get paid."""
+    """A budget under two bases, starts that keep failing, or a debt that is not paid."""
     was = history.level is Level.SINGLE
     base = scene.estimate(scene.queue[0].label if scene.queue else "").base_bytes
     if scene.lease_bytes < policy.single_bases[was] * base:
         return Reason(Why.SMALL_BUDGET, lease_bytes=scene.lease_bytes, base_bytes=base)
+    if scene.failed_starts >= policy.single_failed_starts:
+        return Reason(Why.FAILED_STARTS, starts=scene.failed_starts)
     since = history.debt_since_s
     if since is not None and scene.at_s - since >= policy.single_debt_s:
         granted = sum(run.grant_bytes for run in scene.runs)
@@ -40,6 +42,8 @@ def find_tight(scene: Scene, history: History, room: Room, policy: GrantPolicy) 
     if room.debt_bytes:
         granted = scene.lease_bytes + room.debt_bytes
         return Reason(Why.DEBT, granted_bytes=granted, lease_bytes=scene.lease_bytes)
+    if scene.failed_starts:
+        return Reason(Why.FAILED_STARTS, starts=scene.failed_starts)
     if is_on(scene.memory_pressure, policy.memory_pressure_marks, was_on=was):
         return Reason(Why.MEMORY_PRESSURE, pressure=round(scene.memory_pressure, 3))
     if is_on(scene.swap_in_bytes_per_s, policy.swap_in_marks, was_on=was):
