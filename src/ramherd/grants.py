@@ -82,6 +82,8 @@ class Candidate:
     priority: int = 0
     mode: Mode = Mode.RESUMES
     label: str = ""
+    # What was asked for with `memory`, or the grant that its last run was stopped at while
+    # held: with less it would only be stopped again.
     need_bytes: int = 0
     not_before_s: float = 0.0
 
@@ -93,6 +95,7 @@ class Scene:
     at_s: float
     lease_bytes: int
     runs: Sequence[Penned]
+    # Sorted by priority, then place.
     queue: Sequence[Candidate]
     # What the lease could be at most, with nothing else on the machine.
     largest_bytes: int
