@@ -1,17 +1,16 @@
-"""What is assumed of a program before it has been seen: measured waiting on its API, and what
-published runs of Claude Code held on top of that while they worked.
-"""
+"""What is assumed of a program before it has been seen at work."""
 
 from ramherd.grants import MB, PRIOR, Estimate
 
-# Anonymous and shared memory per process tree, two runs each, plus half of what Claude Code
-# grew by while it worked (113 MiB waiting, 215 MB on average at work).
+# Claude's is from published runs. The others' base is the memory (PSS) of their process trees
+# while they wait on the API (1 to 3 runs each: 158, 323, 512 and 393 MiB); nobody has measured
+# them at work, so spread and peak are Claude's, a little more for the larger ones.
 PRIORS = {
     "claude": PRIOR,
-    "codex": Estimate(base_bytes=160 * MB, sd_bytes=110 * MB, peak_bytes=260 * MB),
+    "codex": Estimate(base_bytes=165 * MB, sd_bytes=110 * MB, peak_bytes=260 * MB),
     "gemini": Estimate(base_bytes=340 * MB, sd_bytes=130 * MB, peak_bytes=480 * MB),
     "opencode": Estimate(base_bytes=540 * MB, sd_bytes=150 * MB, peak_bytes=700 * MB),
-    "qwen": Estimate(base_bytes=400 * MB, sd_bytes=130 * MB, peak_bytes=540 * MB),
+    "qwen": Estimate(base_bytes=410 * MB, sd_bytes=130 * MB, peak_bytes=540 * MB),
 }
 
 
