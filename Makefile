@@ -8,7 +8,7 @@ FIND_PYTHON = for p in python3.14 python3.13 python3.12 python3.11 python3; do \
 	echo "make: no Python >= 3.11 found: apt-get install python3 python3-venv" >&2; exit 1
 
 .PHONY: help setup demo check test test-unit test-integration test-uml test-vm \
-	test-tools bench clean
+	test-tools bench bench-sim clean
 
 help:
 	@echo "make setup       .venv with ramherd and its tools in it"
@@ -19,6 +19,7 @@ help:
 	@echo "make test-vm     an ordinary user on a systemd machine, in QEMU"
 	@echo "make test-tools  what the tests use beside Python (apt-get, as root)"
 	@echo "make bench       what ramherd costs, beside a bare subprocess"
+	@echo "make bench-sim   the governor on recorded agents, beside other policies"
 
 setup: .venv/.made
 
@@ -69,6 +70,12 @@ test-tools:
 
 bench: setup
 	$(PY) tests/bench/overhead.py
+	$(PY) tests/bench/exec_overhead.py
+
+# Recorded agents where there is a file of them (TRACES=FILE), else built-in ones of that shape.
+TRACES = $(wildcard ../shared/traces/agents.jsonl)
+bench-sim: setup
+	$(PY) -m ramherd.sim.bench $(if $(TRACES),--traces $(TRACES) --write docs/benchmarks.md)
 
 clean:
 	rm -rf .venv build dist .mypy_cache .ruff_cache .hypothesis src/*.egg-info

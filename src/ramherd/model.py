@@ -35,6 +35,9 @@ class RunEnd(StrEnum):
     LOST = "lost"
     CANCELLED = "cancelled"
 
+    # The governor's.
+    RECYCLED = "recycled"
+
 
 class Why(StrEnum):
     """The closed list of reasons. Each has its sentence in `show/reasons.py`."""
@@ -67,6 +70,27 @@ class Why(StrEnum):
     CONTAINERS = "containers"
     RESIDUE = "residue"
     STORE = "store"
+
+    # The governor's.
+    GROWTH = "growth"
+    IDLE_GRANT = "idle_grant"
+    GIVES_ROOM = "gives_room"
+    PATIENCE_OVER = "patience_over"
+    HELD_TOO_LONG = "held_too_long"
+    DEBT = "debt"
+    OUTGREW_BUDGET = "outgrew_budget"
+    SOMEBODY_WAITS = "somebody_waits"
+    NO_ROOM_LEASE = "no_room_lease"
+    STAGGER = "stagger"
+    LEVEL = "level"
+    CALM = "calm"
+    CPU_PRESSURE = "cpu_pressure"
+    MEMORY_PRESSURE = "memory_pressure"
+    SWAP_IN = "swap_in"
+    FAILED_STARTS = "failed_starts"
+    SMALL_BUDGET = "small_budget"
+    LEAK = "leak"
+    OVER_MARK = "over_mark"
 
 
 @dataclass(frozen=True, init=False)

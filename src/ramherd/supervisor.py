@@ -20,6 +20,7 @@ from ramherd.decide.ends import next_deadline_s
 from ramherd.decide.engine import decide
 from ramherd.decide.outcome import after_run
 from ramherd.ids import new_id
+from ramherd.learning import class_of, summary_of
 from ramherd.measure.cgroups import Trees
 from ramherd.measure.engines import find_client, read_engine_clients
 from ramherd.measure.machine import read_machine
@@ -43,6 +44,7 @@ from ramherd.model import (
     Warn,
     Why,
 )
+from ramherd.queue.classes import learn_run
 from ramherd.queue.journal import Journal
 from ramherd.queue.roster import Roster
 from ramherd.queue.store import Store
@@ -151,6 +153,7 @@ class Supervisor:
             self.machine = read_machine(self.trees)
             for run in runs:
                 run.measure()
+                run.moments.add(run.reading.used_bytes)
                 run.available_least = min(run.available_least, self.machine.available_bytes)
             self._fleet_used = fleet.read().used_bytes
             self.record_samples(at_s)
@@ -248,6 +251,8 @@ class Supervisor:
             least_bytes=run.available_least, after_bytes=self.machine.available_bytes,
         )  # fmt: skip
         self.tally.add_run(run, end, reason, at_s)
+        if end is RunEnd.DONE and (summary := summary_of(run, at_s)) is not None:
+            self.note(learn_run, class_of(run), summary)
         self.emit("run_ended", reason, run)
         status = after_run(
             self.roster[run.job.id], end, reason,

@@ -125,6 +125,7 @@ def test_every_end_there_is_can_be_judged() -> None:
         run(exit=exited(1)),
         run(exit=exited(0), stop=stopping(RunEnd.TIMEOUT)),
         run(exit=exited(0), stop=stopping(RunEnd.PREEMPTED)),
+        run(exit=exited(0), stop=stopping(RunEnd.RECYCLED)),
         run(exit=exited(0), stop=stopping(RunEnd.CANCELLED)),
         run(exit=killed_by(SIGKILL), of=LIMITED, pen=pen(kills=1, limit_hit=True)),
         run(exit=killed_by(SIGKILL), pen=pen(kills=1)),

@@ -36,6 +36,20 @@ TAIL_BYTES = 1 << 16
 
 
 @dataclass
+class Moments:
+    """How many looks there were at a run, and what they add up to."""
+
+    number: int = 0
+    sum: int = 0
+    squares: int = 0
+
+    def add(self, value: int) -> None:
+        self.number += 1
+        self.sum += value
+        self.squares += value * value
+
+
+@dataclass
 class LiveRun:
     """A run from its start until its pen is empty."""
 
@@ -58,6 +72,7 @@ class LiveRun:
     leftovers: int = 0
     largest_bytes: int = 0
     need_bytes: int = 0
+    moments: Moments = field(default_factory=Moments)
     engine: str = ""
     warned: bool = False
     available_least: int = 0

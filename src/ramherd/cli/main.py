@@ -24,6 +24,8 @@ VERBS = {
     "exec": "run a program on this terminal, in a pen",
     "logs": "what a job printed",
     "drill": "try it with fake agents",
+    "simulate": "a herd on recorded memory, in seconds",
+    "history": "what was learned of each kind of job",
     "prune": "remove what finished runs printed",
     "config": "each setting and where it came from",
 }

@@ -27,7 +27,7 @@ def after_run(
         return replace(status, state=JobState.CANCELLED, reason=reason)
     if end in OWN_FAILURES:
         return after_failure(status, reason, at_s=at_s, policy=policy)
-    if end is RunEnd.PREEMPTED:
+    if end in (RunEnd.PREEMPTED, RunEnd.RECYCLED):
         seen = max(status.seen_bytes, peak_bytes)
         return replace(status, state=JobState.QUEUED, reason=reason, seen_bytes=seen)
     lost = status.lost + 1

@@ -71,6 +71,18 @@ MIGRATIONS = (
     CREATE INDEX runs_not_measured ON runs (id) WHERE log_bytes IS NULL AND ended_s IS NOT NULL;
     CREATE INDEX runs_measured ON runs (ended_s, id, log_bytes) WHERE log_bytes IS NOT NULL;
     """,
+    """
+    CREATE TABLE classes (
+        agent TEXT NOT NULL,
+        project TEXT NOT NULL,
+        label TEXT NOT NULL,
+        runs INTEGER NOT NULL,
+        covered INTEGER NOT NULL,
+        recent TEXT NOT NULL,
+        updated_s REAL NOT NULL,
+        PRIMARY KEY (agent, project, label)
+    ) STRICT;
+    """,
 )
 
 MIGRATIONS_TABLE = """
@@ -167,3 +179,14 @@ DROP_HERD = (
     "DELETE FROM jobs WHERE herd = ?",
     "DELETE FROM herds WHERE id = ?",
 )
+GET_CLASS = "SELECT runs, covered, recent FROM classes WHERE (agent, project, label) = (?, ?, ?)"
+SET_CLASS = """
+    INSERT INTO classes (agent, project, label, runs, covered, recent, updated_s)
+    VALUES (?, ?, ?, ?, ?, ?, ?)
+    ON CONFLICT DO UPDATE SET runs = excluded.runs, covered = excluded.covered,
+        recent = excluded.recent, updated_s = excluded.updated_s
+"""
+CLASSES = """
+    SELECT agent, project, label, runs, covered, recent, updated_s FROM classes
+    ORDER BY updated_s DESC
+"""

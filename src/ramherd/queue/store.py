@@ -259,6 +259,19 @@ class Store:
         with self._explained():
             return self._db.execute(statement, values).fetchall()
 
+    def begin(self) -> None:
+        """Take the write lock now, so that what is read next cannot change before the commit."""
+        if not self._db.in_transaction:
+            with self._explained():
+                self._db.execute("BEGIN IMMEDIATE")
+
+    # For tables that have a module of their own (`queue/classes.py`).
+    def read(self, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+        return self._read(statement, values)
+
+    def write(self, statement: str, values: Sequence[Any]) -> None:
+        self._write(statement, values)
+
 
 def read_oldest_over(path: Path) -> Iterator[tuple[str, float]]:
     """(run, when it ended) of herds that are over, from a store that cannot be opened because

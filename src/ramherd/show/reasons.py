@@ -35,6 +35,26 @@ SENTENCES = {
     Why.CONTAINERS: "it talks to {socket}: containers it starts there are outside of its pen",
     Why.RESIDUE: "it left {residue_bytes} in tmpfs",
     Why.STORE: "{what}: nothing starts until that is over",
+    # The governor's.
+    Why.GROWTH: "held at {used_bytes}: gets more, {free_bytes} are free",
+    Why.IDLE_GRANT: "uses {used_bytes}, for {idle_s} less than it may",
+    Why.GIVES_ROOM: "uses {used_bytes}, gives room to one that needs it",
+    Why.PATIENCE_OVER: "{waiter} waits for memory since {waited_s}: the youngest makes room",
+    Why.HELD_TOO_LONG: "held for {held_s}, which is {limit_s} or more",
+    Why.DEBT: "{granted_bytes} are granted and {lease_bytes} are left of the budget",
+    Why.OUTGREW_BUDGET: "alone needs more than the whole budget of {budget_bytes}",
+    Why.SOMEBODY_WAITS: "{waiting} running jobs wait for memory first",
+    Why.NO_ROOM_LEASE: "expects {need_bytes}, {used_bytes} of {lease_bytes} are expected already",
+    Why.STAGGER: "{started} started {ago_s} ago: starts are spread",
+    Why.LEVEL: "the level is {level}",
+    Why.CALM: "memory is no longer short",
+    Why.CPU_PRESSURE: "the CPUs are wanted {pressure} of the time",
+    Why.MEMORY_PRESSURE: "processes wait for memory {pressure} of the time",
+    Why.SWAP_IN: "{swap_in_bytes} a second come back from swap",
+    Why.FAILED_STARTS: "{starts} starts failed for memory within a minute",
+    Why.SMALL_BUDGET: "the budget of {lease_bytes} is too small for two of {base_bytes}",
+    Why.LEAK: "leaks {slope_bytes} a minute, {left_s} to its limit",
+    Why.OVER_MARK: "holds {own_bytes} between turns, its mark is {mark_bytes}",
 }
 
 

@@ -1,0 +1,76 @@
+"""`ramherd history`: what was learned about each class of runs, and how often it was right."""
+
+import argparse
+import json
+from contextlib import closing
+from typing import Any
+
+from ramherd.decide.governor.classes import estimate
+from ramherd.errors import UsageError
+from ramherd.places import state_dir
+from ramherd.queue.classes import Known, all_classes
+from ramherd.queue.store import Store
+from ramherd.units import format_duration, format_size
+
+HEAD = ("class", "runs", "mean", "spread", "peak p90", "duration", "right")
+
+
+DESCRIPTION = """\
+What past runs say about the next one. `right`: how many runs had a mean within two spreads of
+what was expected before them."""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.description = DESCRIPTION
+    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    parser.set_defaults(verb=history)
+
+
+def history(options: argparse.Namespace) -> int:
+    if options.command is not None:
+        raise UsageError("history takes no command", hint="ramherd history")
+    with closing(Store(state_dir() / "ramherd.db")) as store:
+        known = list(all_classes(store))
+    if options.json:
+        print(json.dumps({"classes": [as_json(one) for one in known]}))
+    elif not known:
+        print("nothing yet: priors are used until a run has ended")
+    else:
+        print_table([HEAD, *(row(one) for one in known)])
+    return 0
+
+
+def as_json(known: Known) -> dict[str, Any]:
+    now = estimate(known.record)
+    coverage = known.record.coverage
+    return {
+        **known.key._asdict(),
+        "runs": known.record.runs,
+        "base_bytes": now.base_bytes,
+        "sd_bytes": now.sd_bytes,
+        "peak_bytes": now.peak_bytes,
+        "duration_s": round(now.duration_s, 1),
+        "coverage": None if coverage is None else round(coverage, 4),
+        "updated_s": known.updated_s,
+    }
+
+
+def row(known: Known) -> tuple[str, ...]:
+    now, coverage = estimate(known.record), known.record.coverage
+    return (
+        " / ".join(part or "-" for part in known.key),
+        str(known.record.runs),
+        format_size(now.base_bytes),
+        format_size(now.sd_bytes),
+        format_size(now.peak_bytes),
+        format_duration(now.duration_s),
+        "-" if coverage is None else f"{coverage:.0%}",
+    )
+
+
+def print_table(rows: list[tuple[str, ...]]) -> None:
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for line in rows:
+        cells = [line[0].ljust(widths[0])]
+        cells += [cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True)]
+        print("  ".join(cells))

@@ -1,0 +1,160 @@
+"""Who is let in: as many as memory holds by statistics, not by peaks.
+
+Bursts are short and rarely coincide: where each run is given room for its peak, half of the
+memory is never used. What does go wrong is held and, at worst, preempted and resumed.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+from ramherd.decide.governor.room import Room
+from ramherd.grants import Admit, Candidate, Estimate, GrantPolicy, History, Level, Mode, Scene
+from ramherd.model import JobState, Reason, Settle, Wait, Why
+
+# Behind a head that does not fit, so many are asked whether they do.
+LOOK_BEHIND = 20
+
+
+class Crowd:
+    """What the runs are expected to hold, with those let in a moment ago."""
+
+    def __init__(self, scene: Scene, policy: GrantPolicy) -> None:
+        self.number = len(scene.runs)
+        self.expected_bytes = 0.0
+        self.variance = 0.0
+        for run in scene.runs:
+            known = scene.estimate(run.label)
+            young = scene.at_s - run.started_s < policy.young_s
+            self.expected_bytes += max(run.used_bytes, known.base_bytes if young else 0)
+            self.variance += known.sd_bytes**2
+
+    def with_one(self, base_bytes: int, known: Estimate, z: float) -> float:
+        """Expected use and its spread if one more were let in."""
+        spread = z * math.sqrt(self.variance + known.sd_bytes**2)
+        return self.expected_bytes + base_bytes + spread
+
+    def add(self, base_bytes: int, known: Estimate) -> None:
+        self.number += 1
+        self.expected_bytes += base_bytes
+        self.variance += known.sd_bytes**2
+
+
+def admit(
+    scene: Scene, history: History, room: Room, policy: GrantPolicy, waiting: int
+) -> Iterator[Admit | Wait | Settle]:
+    """Starts in order, then one Wait that says why the next one is not started."""
+    line = in_line(scene, policy)
+    if not line:
+        return
+    if (closed := find_closed(scene, history, policy, waiting)) is not None:
+        yield Wait(line[0].job, closed)
+        return
+    crowd = Crowd(scene, policy)
+    starts = max(1, int(crowd.number * policy.stagger_share))
+    passed: Candidate | None = None
+    for candidate in line:
+        if (too_big := is_too_big(candidate, scene)) is not None:
+            yield Settle(candidate.job, JobState.FAILED, too_big)
+            continue
+        obstacle = find_obstacle(candidate, crowd, scene, room, policy)
+        if obstacle is None and starts:
+            starts -= 1
+            yield let_in(candidate, crowd, scene, room)
+        elif obstacle is None:
+            yield Wait(candidate.job, Reason(Why.STAGGER, started=crowd.number, ago_s=0.0))
+            return
+        elif passed is None:
+            passed = candidate
+            yield Wait(candidate.job, obstacle)
+        if passed is not None and not may_pass(passed, scene, policy):
+            return
+
+
+def in_line(scene: Scene, policy: GrantPolicy) -> Sequence[Candidate]:
+    """Priority, then place: the queue comes in that order. Who has waited long rises, so that
+    nobody waits for ever.
+    """
+    at_s, queue = scene.at_s, scene.queue
+    if not queue:
+        return []
+    if queue[0].priority != queue[-1].priority:
+        queue = sorted(queue, key=lambda one: (-risen(one, at_s, policy), one.seq))
+    ready = (one for one in queue if one.not_before_s <= at_s)
+    return list(islice(ready, LOOK_BEHIND + int(len(scene.runs) * policy.stagger_share)))
+
+
+def risen(candidate: Candidate, at_s: float, policy: GrantPolicy) -> int:
+    return candidate.priority + int((at_s - candidate.queued_s) / policy.ageing_s)
+
+
+def find_closed(scene: Scene, history: History, policy: GrantPolicy, waiting: int) -> Reason | None:
+    """What keeps everybody out, whoever is next."""
+    running = len(scene.runs)
+    if policy.max_parallel is not None and running >= policy.max_parallel:
+        return Reason(Why.MAX_PARALLEL, running=running, limit=policy.max_parallel)
+    if waiting or any(run.leaving for run in scene.runs):
+        return Reason(Why.SOMEBODY_WAITS, waiting=max(waiting, 1))
+    if history.level is not Level.CALM and (running or history.level is Level.TIGHT):
+        return Reason(Why.LEVEL, level=history.level.value)
+    if history.cpu_gate and running:
+        return Reason(Why.CPU_PRESSURE, pressure=round(scene.cpu_pressure, 3))
+    if scene.at_s - history.started_s < policy.stagger_s:
+        ago = round(scene.at_s - history.started_s, 3)
+        return Reason(Why.STAGGER, started=running, ago_s=ago)
+    return None
+
+
+def is_too_big(candidate: Candidate, scene: Scene) -> Reason | None:
+    if candidate.need_bytes <= scene.largest_bytes:
+        return None
+    return Reason(Why.TOO_BIG, need_bytes=candidate.need_bytes, budget_bytes=scene.largest_bytes)
+
+
+def first_grant(candidate: Candidate, scene: Scene) -> int:
+    return max(candidate.need_bytes, scene.estimate(candidate.label).base_bytes)
+
+
+def find_obstacle(
+    candidate: Candidate, crowd: Crowd, scene: Scene, room: Room, policy: GrantPolicy
+) -> Reason | None:
+    """The first of all gets what there is: it is the oldest, and has to get on."""
+    base = first_grant(candidate, scene)
+    if crowd.number == 0:
+        short = min(candidate.need_bytes, scene.largest_bytes) > scene.lease_bytes
+        return no_room(base, crowd, scene) if short or room.free_bytes <= 0 else None
+    z = policy.z_resumes if candidate.mode is Mode.RESUMES else policy.z_starts_over
+    expected = crowd.with_one(base, scene.estimate(candidate.label), z)
+    if expected > policy.fill_share * scene.lease_bytes or room.make(base) < base:
+        return no_room(base, crowd, scene)
+    if policy.max_parallel is not None and crowd.number >= policy.max_parallel:
+        return Reason(Why.MAX_PARALLEL, running=crowd.number, limit=policy.max_parallel)
+    return None
+
+
+def no_room(base: int, crowd: Crowd, scene: Scene) -> Reason:
+    return Reason(
+        Why.NO_ROOM_LEASE,
+        need_bytes=base,
+        used_bytes=int(crowd.expected_bytes),
+        lease_bytes=scene.lease_bytes,
+    )
+
+
+def let_in(candidate: Candidate, crowd: Crowd, scene: Scene, room: Room) -> Admit:
+    base = first_grant(candidate, scene)
+    grant = room.make(base)
+    reason = Reason(Why.FITS, need_bytes=base, have_bytes=room.free_bytes)
+    room.free_bytes -= grant
+    crowd.add(base, scene.estimate(candidate.label))
+    return Admit(candidate.job, grant, reason)
+
+
+def may_pass(passed: Candidate, scene: Scene, policy: GrantPolicy) -> bool:
+    """A job that could not start even alone keeps nobody waiting. Else only one that is known
+    to be large is passed by small ones, and not for ever.
+    """
+    if passed.need_bytes > scene.lease_bytes:
+        return True
+    large = passed.need_bytes >= 4 * scene.estimate(passed.label).base_bytes
+    return large and scene.at_s - passed.queued_s < policy.overtake_s

@@ -1,0 +1,96 @@
+"""What past runs of a class say about the next one, robust against the odd one.
+
+A class is (agent, project, label). Few runs move the prior little, an outlier never moves it far:
+each value is clipped to the middle of what was seen before it is averaged.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from ramherd.grants import PRIOR, Estimate
+
+# Projects change: older runs say less about the next one.
+KEEP_RUNS = 64
+# The prior counts as so many runs: a class of its own is believed after a handful.
+PRIOR_RUNS = 5.0
+# The middle to which values are clipped.
+CLIP = (0.1, 0.9)
+# A prediction covers a run whose mean is within two standard deviations of the base.
+COVERED_SD = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunSummary:
+    """One run, looked at once a second."""
+
+    mean_bytes: int
+    sd_bytes: int
+    peak_bytes: int
+    duration_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ClassRecord:
+    """What is kept of a class, and how often it was right."""
+
+    recent: tuple[RunSummary, ...] = ()
+    runs: int = 0
+    covered: int = 0
+    prior: Estimate = field(default=PRIOR)
+
+    @property
+    def coverage(self) -> float | None:
+        return self.covered / self.runs if self.runs else None
+
+
+def learn(record: ClassRecord, summary: RunSummary) -> ClassRecord:
+    """The prediction is judged by the run before it learns from it."""
+    known = estimate(record)
+    reach = COVERED_SD * known.sd_bytes
+    return replace(
+        record,
+        recent=(*record.recent, summary)[-KEEP_RUNS:],
+        runs=record.runs + 1,
+        covered=record.covered + (abs(summary.mean_bytes - known.base_bytes) <= reach),
+    )
+
+
+def estimate(record: ClassRecord) -> Estimate:
+    recent, prior = record.recent, record.prior
+    if not recent:
+        return prior
+    means = clipped([run.mean_bytes for run in recent])
+    sds = clipped([run.sd_bytes for run in recent])
+    # At a random moment it is a long run that is met.
+    weights = clipped([max(run.duration_s, 1.0) for run in recent])
+    scale = len(recent) / sum(weights)
+    weights = [weight * scale for weight in weights]
+    base = mixed(prior.base_bytes, means, weights)
+    spread = [sd**2 + (mean - base) ** 2 for sd, mean in zip(sds, means, strict=True)]
+    return Estimate(
+        base_bytes=int(base),
+        sd_bytes=int(math.sqrt(mixed(prior.sd_bytes**2, spread, weights))),
+        peak_bytes=int(quantile(sorted(run.peak_bytes for run in recent), 0.9)),
+        duration_s=quantile(sorted(run.duration_s for run in recent), 0.5),
+        runs=record.runs,
+    )
+
+
+def mixed(prior: float, values: Sequence[float], weights: Sequence[float]) -> float:
+    total = sum(value * weight for value, weight in zip(values, weights, strict=True))
+    return (prior * PRIOR_RUNS + total) / (PRIOR_RUNS + sum(weights))
+
+
+def clipped(values: Sequence[float]) -> list[float]:
+    ordered = sorted(values)
+    low, high = (quantile(ordered, share) for share in CLIP)
+    return [min(max(value, low), high) for value in values]
+
+
+def quantile(ordered: Sequence[float], share: float) -> float:
+    """Linear between the two nearest of a sorted list."""
+    at = share * (len(ordered) - 1)
+    below = int(at)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (at - below)

@@ -1,0 +1,59 @@
+"""More for those at their grant, the oldest first; less for those that do not use theirs."""
+
+from ramherd.decide.governor.room import Room, is_at_work, oldest_first
+from ramherd.grants import GrantPolicy, History, Penned, Scene
+from ramherd.model import Reason, Why
+
+
+def waiters(scene: Scene) -> list[Penned]:
+    """Held at their grant, oldest first."""
+    held = [run for run in scene.runs if run.held_since_s is not None and not run.leaving]
+    return list(oldest_first(held)) if len(held) > 1 else held
+
+
+def grow(waiting: list[Penned], room: Room, policy: GrantPolicy) -> None:
+    """A quantum each while there is room. Less than a quantum goes to nobody but the first:
+    a younger one must not live on crumbs that the oldest waits for.
+    """
+    # The last crumb is worth a hold only to a run that has everything else.
+    least = 1 if len(room.grants) == 1 else policy.slim_bytes
+    for run in waiting:
+        free = room.make(policy.quantum_bytes)
+        if free < least or (free < policy.quantum_bytes and run is not waiting[0]):
+            return
+        room.grow(run, free, Reason(Why.GROWTH, used_bytes=run.used_bytes, free_bytes=free))
+
+
+def next_idle(scene: Scene, history: History, policy: GrantPolicy) -> dict[str, float]:
+    """Since when each run has been granted more than it uses and the headroom."""
+    marks: dict[str, float] = {}
+    for run in scene.runs:
+        if run.grant_bytes - run.used_bytes > policy.headroom_bytes and is_at_work(run):
+            marks[run.run] = history.idle_since_s.get(run.run, scene.at_s)
+    return marks
+
+
+def shrink(scene: Scene, history: History, room: Room, policy: GrantPolicy) -> None:
+    """A grant follows usage down after a while; bursts come in rows, so not at once."""
+    for run in scene.runs:
+        since = history.idle_since_s.get(run.run)
+        if since is None or scene.at_s - run.started_s < policy.young_s:
+            continue
+        if (idle_s := scene.at_s - since) >= policy.shrink_after_s:
+            to = max(run.used_bytes + policy.headroom_bytes, run.promised_bytes)
+            reason = Reason(Why.IDLE_GRANT, used_bytes=run.used_bytes, idle_s=round(idle_s, 3))
+            room.lower(run, to, reason)
+
+
+def pay_debt(scene: Scene, room: Room, policy: GrantPolicy) -> None:
+    """The budget fell: what nobody uses goes at once, promised or not."""
+    if not room.debt_bytes:
+        return
+    reason = Reason(
+        Why.DEBT,
+        granted_bytes=scene.lease_bytes + room.debt_bytes,
+        lease_bytes=scene.lease_bytes,
+    )
+    for run in scene.runs:
+        if is_at_work(run):
+            room.lower(run, run.used_bytes + policy.slim_bytes, reason)

@@ -1,0 +1,94 @@
+"""How applications share one machine: what each may hold of the budget.
+
+An application below its share of budget/n gets what is free first, the one that waits longest
+before the others; for it, only what others hold above their share is taken back.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ramherd.grants import GrantPolicy, Scene
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """One application's line in the ledger. `bytes` is what it holds, `wants_bytes` what it
+    would hold if it could, `waiting_since_s` since when one of its jobs waits for it.
+    """
+
+    owner: str
+    bytes: int
+    used_bytes: int = 0
+    wants_bytes: int = 0
+    waiting_since_s: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """`bytes` is what the ledger writes down: never more than there is. `target_bytes` is what
+    the application is to come down to by itself; the difference is its debt.
+    """
+
+    bytes: int
+    target_bytes: int
+
+
+def choose_lease(
+    mine: Lease, others: Sequence[Lease], budget_bytes: int, *, granted_bytes: int
+) -> Choice:
+    """My next lease. It grows only into what is free, and falls only to what is granted."""
+    everyone = [mine, *others]
+    share = budget_bytes // len(everyone)
+    free = budget_bytes - sum(lease.bytes for lease in everyone)
+    before_me = sum(entitled(other, share) for other in others if goes_first(other, mine))
+    more = min(mine.wants_bytes - mine.bytes, max(free - before_me, 0))
+    after = replace(mine, bytes=mine.bytes + more)
+    target = max(after.bytes - owed(after, others, budget_bytes), 0)
+    held = min(granted_bytes, max(mine.bytes, after.bytes))
+    return Choice(max(target, held), target)
+
+
+def entitled(lease: Lease, share: int) -> int:
+    """What a waiting application still lacks of its share."""
+    if lease.waiting_since_s is None:
+        return 0
+    return max(min(lease.wants_bytes, share) - lease.bytes, 0)
+
+
+def goes_first(other: Lease, mine: Lease) -> bool:
+    if other.waiting_since_s is None:
+        return False
+    return mine.waiting_since_s is None or (other.waiting_since_s, other.owner) < (
+        mine.waiting_since_s,
+        mine.owner,
+    )
+
+
+def owed(mine: Lease, others: Sequence[Lease], budget_bytes: int) -> int:
+    """What I am to give back: my part of what is short, of what I hold above my share."""
+    everyone = [mine, *others]
+    share = budget_bytes // len(everyone)
+    free = budget_bytes - sum(lease.bytes for lease in everyone)
+    short = sum(entitled(other, share) for other in others) - free
+    above = [max(lease.bytes - share, 0) for lease in everyone]
+    if short <= 0 or not above[0]:
+        return 0
+    return min(above[0], -(-short * above[0] // sum(above)))
+
+
+def wanted_lease(scene: Scene, policy: GrantPolicy) -> int:
+    """All there is while jobs queue; else what is granted and room for growth, so that the
+    grant path need not ask the ledger.
+    """
+    granted = sum(run.grant_bytes for run in scene.runs)
+    if scene.queue:
+        return scene.largest_bytes
+    growth = policy.quantum_bytes * (1 + len(scene.runs))
+    return min(granted + growth, scene.largest_bytes)
+
+
+def waiting_since(scene: Scene) -> float | None:
+    """Since when somebody waits for memory: the oldest held run, or the first in the queue."""
+    since = [run.held_since_s for run in scene.runs if run.held_since_s is not None]
+    since += [candidate.queued_s for candidate in scene.queue[:1]]
+    return min(since, default=None)

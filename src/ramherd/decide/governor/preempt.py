@@ -1,0 +1,116 @@
+"""Who makes room when growth does not fit. The oldest run never does, so it always goes on."""
+
+from collections.abc import Mapping, Sequence
+
+from ramherd.decide.governor.room import Room, oldest_first
+from ramherd.grants import GrantPolicy, History, Penned, Scene
+from ramherd.model import JobState, Reason, RunEnd, Settle, Stop, Why
+
+
+def next_urgent(
+    waiting: Sequence[Penned], scene: Scene, history: History, policy: GrantPolicy
+) -> Mapping[str, float]:
+    """Waiters whose patience ran out stay urgent until they have finished growing: a tool call
+    that needs a gigabyte would else pay the patience for each run that makes room.
+    """
+    if not waiting and not history.urgent_s:
+        return history.urgent_s
+    at_s = scene.at_s
+    marks = {run: s for run, s in history.urgent_s.items() if at_s - s < policy.urgent_for_s}
+    # What all of them have waited counts: three that stand still for a second have lost as
+    # much as one in three.
+    lost_s = sum(waited_s(run, at_s) for run in waiting)
+    for run in waiting:
+        if run.run in marks or (run is waiting[0] and lost_s >= policy.patience_s):
+            marks[run.run] = at_s
+    return marks
+
+
+def waited_s(run: Penned, at_s: float) -> float:
+    return 0.0 if run.held_since_s is None else at_s - run.held_since_s
+
+
+def preempt(
+    waiting: Sequence[Penned], scene: Scene, history: History, room: Room, policy: GrantPolicy
+) -> list[Stop]:
+    """One at a time: what the last one frees may be enough."""
+    if not waiting and not room.debt_bytes:
+        return []
+    live = oldest_first(run for run in scene.runs if not run.leaving)
+    if len(live) < 2:
+        return step_aside(live, scene, room, policy)
+    if room.debt_bytes:
+        return stop_for_debt(live, scene, room)
+    if len(live) < len(scene.runs):
+        return []
+    return stop_for_waiter(waiting, live, scene, history, room) or stop_held(live, scene, policy)
+
+
+def stop_for_debt(live: Sequence[Penned], scene: Scene, room: Room) -> list[Stop]:
+    """The youngest, until what is left is within the lease; those on their way out count."""
+    leaving = sum(room.grants[run.run] for run in scene.runs if run.leaving)
+    missing = room.debt_bytes - leaving
+    stops: list[Stop] = []
+    reason = Reason(
+        Why.DEBT,
+        granted_bytes=scene.lease_bytes + room.debt_bytes,
+        lease_bytes=scene.lease_bytes,
+    )
+    for run in reversed(live[1:]):
+        if missing <= 0:
+            break
+        missing -= room.grants[run.run]
+        stops.append(Stop(run.run, RunEnd.PREEMPTED, reason))
+    return stops
+
+
+def stop_for_waiter(
+    waiting: Sequence[Penned], live: Sequence[Penned], scene: Scene, history: History, room: Room
+) -> list[Stop]:
+    """The first waiter got nothing for the length of its patience: the youngest goes."""
+    if not waiting or waiting[0].run in room.raised or waiting[0].run not in history.urgent_s:
+        return []
+    first = waiting[0]
+    reason = Reason(
+        Why.PATIENCE_OVER,
+        waiter=first.job,
+        waited_s=round(waited_s(first, scene.at_s), 3),
+    )
+    return [Stop(live[-1].run, RunEnd.PREEMPTED, reason)]
+
+
+def stop_held(live: Sequence[Penned], scene: Scene, policy: GrantPolicy) -> list[Stop]:
+    """A run held for long may hold a lock that others need."""
+    return [
+        Stop(
+            run.run,
+            RunEnd.PREEMPTED,
+            Reason(Why.HELD_TOO_LONG, held_s=round(held_s, 3), limit_s=policy.max_hold_s),
+        )
+        for run in live[1:]
+        if (held_s := waited_s(run, scene.at_s)) >= policy.max_hold_s
+    ][:1]
+
+
+def step_aside(live: Sequence[Penned], scene: Scene, room: Room, policy: GrantPolicy) -> list[Stop]:
+    """The last run left does not fit into what others outside leave us: smaller jobs go on
+    meanwhile. With the whole budget it would instead be too big, and fail.
+    """
+    if not live or scene.lease_bytes >= scene.largest_bytes or live[0].run in room.raised:
+        return []
+    if (held_s := waited_s(live[0], scene.at_s)) < policy.max_hold_s:
+        return []
+    reason = Reason(Why.HELD_TOO_LONG, held_s=round(held_s, 3), limit_s=policy.max_hold_s)
+    return [Stop(live[0].run, RunEnd.PREEMPTED, reason)]
+
+
+def fail_too_big(scene: Scene, room: Room) -> list[Settle]:
+    """Alone, with the whole budget, and still held: it would wait for ever."""
+    if len(scene.runs) != 1:
+        return []
+    run = scene.runs[0]
+    whole = scene.lease_bytes >= scene.largest_bytes
+    if run.held_since_s is None or run.run in room.raised or not whole or run.leaving:
+        return []
+    reason = Reason(Why.OUTGREW_BUDGET, budget_bytes=scene.lease_bytes, used_bytes=run.used_bytes)
+    return [Settle(run.job, JobState.FAILED, reason)]

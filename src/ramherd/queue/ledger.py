@@ -1,0 +1,264 @@
+"""The ledger: what each application of this user holds of the machine's memory.
+
+One small SQLite file, one short transaction for each question; no daemon. Who holds a lease is
+alive as long as its lock is: the lease of a dead owner is void for the next one who asks.
+Nothing that may be frozen (a run in its pen) opens this file.
+"""
+
+import fcntl
+import os
+import sqlite3
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from ramherd.decide.governor.leases import Lease, choose_lease
+from ramherd.errors import StoreError
+from ramherd.ids import new_id
+from ramherd.model import ProcId
+from ramherd.queue import ledger_sql as sql
+from ramherd.queue.owner import Owner, is_alive
+
+T = TypeVar("T")
+
+# SQLite waits 1, 2, 5, 10 ms and more between its tries; a transaction here takes 0.3 ms.
+RETRY_S = 0.0005
+BUSY_S = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """What an application says about itself. `granted_bytes` is what its runs may hold now:
+    its lease does not fall below that before they gave it back.
+    """
+
+    wants_bytes: int
+    used_bytes: int = 0
+    granted_bytes: int = 0
+    # Monotonic: the same clock for all processes until the next boot, and older rows are void.
+    waiting_since_s: float | None = None
+    kind: str = "run"
+    key: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """`lease_bytes` is ours by the ledger. `target_bytes` is what to come down to: others wait
+    for the difference. `others_used_bytes` is for the next measurement of the budget.
+    """
+
+    lease_bytes: int
+    target_bytes: int
+    others_used_bytes: int
+    applications: int
+
+
+class Ledger:
+    def __init__(
+        self, path: Path, runtime: Path, owner: Owner, warn: Callable[[str], None] | None = None
+    ) -> None:
+        self.path, self.runtime, self.owner = path, runtime, owner
+        self._warn = warn or warn_on_stderr
+        self._open()
+
+    def ask(self, ask: Ask, budget_bytes: int) -> Answer:
+        """Our lease from now on, in one transaction."""
+        return self._again_if_broken(lambda: self._ask(ask, budget_bytes))
+
+    def give_back(self, kind: str = "run", key: str = "") -> None:
+        self._again_if_broken(lambda: self._drop(kind, key))
+
+    def close(self) -> None:
+        self.give_back_all()
+        self._db.close()
+
+    def give_back_all(self) -> None:
+        def drop() -> None:
+            with self._transaction():
+                self._forget(self.owner.id)
+
+        self._again_if_broken(drop)
+
+    def _ask(self, ask: Ask, budget_bytes: int) -> Answer:
+        # Looked for before the lock is taken: who is dead stays dead, and ids are not used again.
+        dead = self._find_dead()
+        with self._transaction():
+            for owner in dead:
+                self._forget(owner)
+            self._db.execute(sql.ADD_OWNER, owner_row(self.owner))
+            mine, others = self._leases(ask)
+            choice = choose_lease(mine, others, budget_bytes, granted_bytes=ask.granted_bytes)
+            place = (self.owner.id, ask.kind, ask.key)
+            figures = (choice.bytes, ask.used_bytes, ask.wants_bytes, ask.waiting_since_s)
+            self._db.execute(sql.SET_LEASE, (*place, *figures))
+        used = sum(other.used_bytes for other in others)
+        return Answer(choice.bytes, choice.target_bytes, used, 1 + len(others))
+
+    def _leases(self, ask: Ask) -> tuple[Lease, list[Lease]]:
+        """Mine with what I say now, and those of all others."""
+        held, others = 0, list[Lease]()
+        for owner, kind, key, *figures in self._db.execute(sql.LEASES):
+            if (owner, kind, key) == (self.owner.id, ask.kind, ask.key):
+                held = figures[0]
+            else:
+                others.append(Lease(f"{owner}/{kind}/{key}", *figures))
+        name = f"{self.owner.id}/{ask.kind}/{ask.key}"
+        mine = Lease(name, held, ask.used_bytes, ask.wants_bytes, ask.waiting_since_s)
+        return mine, others
+
+    def _find_dead(self) -> list[str]:
+        owners = [
+            Owner(id_, boot_id, ProcId(pid, ticks))
+            for id_, boot_id, pid, ticks in self._db.execute(sql.OWNERS).fetchall()
+            if id_ != self.owner.id
+        ]
+        return [owner.id for owner in owners if not is_alive(owner, self.runtime)]
+
+    def _forget(self, owner: str) -> None:
+        self._db.execute(sql.DROP_LEASES, (owner,))
+        self._db.execute(sql.DROP_OWNER, (owner,))
+
+    def _drop(self, kind: str, key: str) -> None:
+        with self._transaction():
+            self._db.execute(sql.DROP_LEASE, (self.owner.id, kind, key))
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._begin()
+        try:
+            yield
+        except BaseException:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")
+
+    def _begin(self) -> None:
+        deadline = time.monotonic() + BUSY_S
+        while True:
+            try:
+                self._db.execute("BEGIN IMMEDIATE")
+                return
+            except sqlite3.OperationalError as error:
+                if not is_busy(error) or time.monotonic() > deadline:
+                    raise
+                time.sleep(RETRY_S)
+
+    def _again_if_broken(self, act: Callable[[], T]) -> T:
+        """A file that broke, or that somebody moved away, is opened anew, once."""
+        try:
+            if not self._is_ours():
+                self._reopen()
+            return act()
+        except sqlite3.DatabaseError as error:
+            if is_busy(error):
+                raise self._cannot(error) from error
+            self._reopen()
+        try:
+            return act()
+        except sqlite3.Error as error:
+            raise self._cannot(error) from error
+
+    def _is_ours(self) -> bool:
+        """Whether the open file is still the one that others open."""
+        try:
+            found = os.stat(self.path)
+        except FileNotFoundError:
+            return False
+        return (found.st_dev, found.st_ino) == self._file
+
+    def _reopen(self) -> None:
+        self._db.close()
+        self._open()
+
+    def _open(self) -> None:
+        """One at a time: of two that find a broken file, only the first sets it aside."""
+        try:
+            with closing(LockFile(self.path.with_suffix(".lock"))):
+                self._db = open_or_set_aside(self.path, self._warn)
+                found = os.stat(self.path)
+                self._file = (found.st_dev, found.st_ino)
+        except (sqlite3.Error, OSError) as error:
+            raise self._cannot(error) from error
+
+    def _cannot(self, error: Exception) -> StoreError:
+        return StoreError(
+            f"cannot use the ledger {self.path}: {error}",
+            hint="set RAMHERD_RUNTIME_DIR to a directory you can write to",
+        )
+
+
+class LockFile:
+    def __init__(self, path: Path) -> None:
+        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._fd, fcntl.LOCK_EX)
+
+    def close(self) -> None:
+        os.close(self._fd)
+
+
+def open_or_set_aside(path: Path, warn: Callable[[str], None]) -> sqlite3.Connection:
+    problem = find_problem(path)
+    if problem is not None:
+        aside = path.with_name(f"{path.name}.aside-{new_id()}")
+        warn(f"the ledger {path} {problem}: it is now {aside.name}, and a new one is begun")
+        for suffix in ("", "-wal", "-shm"):
+            old = path.with_name(path.name + suffix)
+            if old.exists() or old.is_symlink():
+                old.rename(aside.with_name(aside.name + suffix))
+    return make_ledger(path)
+
+
+def find_problem(path: Path) -> str | None:
+    """What is wrong with the file, if there is one."""
+    if not path.exists() and not path.is_symlink():
+        return None
+    if path.is_symlink() or not path.is_file():
+        return "is not a plain file"
+    if path.stat().st_size == 0:
+        return None
+    try:
+        with closing(sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)) as db:
+            return judge(db)
+    except sqlite3.DatabaseError as error:
+        return None if is_busy(error) else f"is broken ({error})"
+
+
+def judge(db: sqlite3.Connection) -> str | None:
+    (id_,) = db.execute("PRAGMA application_id").fetchone()
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    if id_ != sql.APPLICATION_ID:
+        return "is another program's database"
+    if version != sql.VERSION:
+        return f"is of another ramherd (version {version}, this one knows {sql.VERSION})"
+    (check,) = db.execute("PRAGMA quick_check(1)").fetchone()
+    return None if check == "ok" else f"is broken ({check})"
+
+
+def make_ledger(path: Path) -> sqlite3.Connection:
+    """WAL without syncs: it survives the death of every process, and a reboot voids it anyway."""
+    path.touch(mode=0o600)
+    db = sqlite3.connect(path, timeout=0, isolation_level=None)
+    db.execute(f"PRAGMA busy_timeout = {int(BUSY_S * 1000)}")
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("PRAGMA synchronous = OFF")
+    for statement in sql.SCHEMA:
+        db.execute(statement)
+    db.execute("PRAGMA busy_timeout = 0")
+    return db
+
+
+def is_busy(error: sqlite3.Error) -> bool:
+    return error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def owner_row(owner: Owner) -> tuple[str, str, int, int]:
+    return owner.id, owner.boot_id, owner.proc.pid, owner.proc.start_ticks
+
+
+def warn_on_stderr(text: str) -> None:
+    print(f"ramherd: {text}", file=sys.stderr)

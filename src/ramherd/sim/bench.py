@@ -1,0 +1,212 @@
+"""`python -m ramherd.sim.bench`: the simulated benchmarks, as the tables of docs/benchmarks.md.
+
+With `--write FILE` the section between its markers is replaced; without traces (`--traces`, or
+RAMHERD_TRACES) the built-in ones stand in, and the tables say so.
+"""
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from random import Random
+
+from ramherd.grants import Mode
+from ramherd.sim.course import Course, make_course
+from ramherd.sim.leak_set import score
+from ramherd.sim.oracle import oracle_makespan_s, passing_makespan_s
+from ramherd.sim.peers import fixed, run_peer
+from ramherd.sim.profiles import synthetic
+from ramherd.sim.result import Result
+from ramherd.sim.scenarios import SCENARIOS, play
+from ramherd.sim.simulate import simulate
+from ramherd.sim.traces import read_courses
+
+GB = 10**9
+BUDGETS = (4 * GB, 128 * GB // 10)
+COPIES = 4
+BEGIN, END = "<!-- bench-sim: begin -->", "<!-- bench-sim: end -->"
+# Below what any agent holds: no fixed number above this is without an OOM kill.
+SMALLEST = 150 * 10**6
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(prog="python -m ramherd.sim.bench")
+    parser.add_argument("--traces", metavar="FILE", default=os.environ.get("RAMHERD_TRACES"))
+    parser.add_argument("--write", metavar="FILE", help="replace the section in this file")
+    options = parser.parse_args(argv)
+    courses = read_courses(options.traces, 1)
+    what = "published traces" if options.traces else "built-in traces (no --traces given)"
+    lines: list[str] = []
+    for line in report(courses, what):
+        print(line, flush=True)
+        lines.append(line)
+    if options.write:
+        write_section(Path(options.write), lines)
+
+
+def write_section(path: Path, lines: Sequence[str]) -> None:
+    text = path.read_text()
+    if BEGIN not in text or END not in text:
+        sys.exit(f"{path} has no lines {BEGIN} and {END}")
+    head, tail = text.split(BEGIN)[0], text.split(END)[1]
+    path.write_text(f"{head}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{tail}")
+
+
+def report(courses: Sequence[Course], what: str) -> Iterator[str]:
+    herd = list(courses) * COPIES
+    yield f"{len(courses)} {what}, {COPIES} copies, in file order."
+    yield ""
+    yield from table(bar(herd))
+    yield ""
+    yield "### Beside other tools"
+    yield ""
+    yield from table(peers(herd))
+    yield ""
+    yield "### Other orders and other agents"
+    yield ""
+    yield from table(others(courses))
+    yield ""
+    yield "### Situations"
+    yield ""
+    yield from table(situations())
+    yield ""
+    yield "### Leaks"
+    yield ""
+    yield from table(leaks())
+
+
+Row = tuple[str, ...]
+
+
+def table(rows: Iterator[Row]) -> Iterator[str]:
+    for number, row in enumerate(rows):
+        yield "| " + " | ".join(row) + " |"
+        if number == 0:
+            yield "|" + "---|" * len(row)
+
+
+def bar(herd: Sequence[Course]) -> Iterator[Row]:
+    """What a change must not fall below."""
+    yield ("", *(f"{budget / GB:g} GB" for budget in BUDGETS), "bar")
+    columns = [bar_of(herd, budget) for budget in BUDGETS]
+    bars = (
+        "0.96", "", "0", "0", "1.65x / 1.5x", "1.5x / 1.0x", "3 %", "0.88 at 4 GB", "", "5 s",
+    )  # fmt: skip
+    for cells, least in zip(zip(*columns, strict=True), bars, strict=True):
+        yield (cells[0][0], *(value for _, value in cells), least)
+
+
+def bar_of(herd: Sequence[Course], budget: int) -> list[tuple[str, str]]:
+    oracle_s = oracle_makespan_s(herd, budget)
+    started = time.process_time()
+    ours = simulate(herd, budget, oracle_s=oracle_s)
+    took_s = time.process_time() - started
+    over = simulate(herd, budget, mode=Mode.STARTS_OVER, oracle_s=ours.oracle_s)
+    plain = simulate(herd, budget, f"fixed:{budget // (500 * 10**6)}", oracle_s=ours.oracle_s)
+    number, best_s = best_fixed(herd, budget)
+    ours_s = ours.tally.makespan_s
+    passing_s = passing_makespan_s(herd, budget)
+    run_hours = sum(course.seconds for course in herd) / 3600 / 50
+    return [
+        ("oracle share", f"{ours.oracle_share:.3f}"),
+        ("share of an oracle that also lets jobs pass", f"{passing_s / ours_s:.3f}"),
+        ("OOM kills", str(ours.tally.oom_kills)),
+        ("lost jobs", str(ours.lost)),
+        (
+            "against fixed budget / 500 MB",
+            f"{plain.tally.makespan_s / ours_s:.2f}x (fixed {budget // (500 * 10**6)})",
+        ),
+        ("against the best fixed number without OOM kill", f"{best_s / ours_s:.2f}x ({number})"),
+        ("redone work", f"{ours.redone_share:.1%}"),
+        ("oracle share, agents that cannot resume", f"{over.oracle_share:.3f}"),
+        ("preempted", str(ours.tally.preempted)),
+        ("processor time for an hour of 50 runs", f"{took_s / run_hours:.1f} s"),
+    ]
+
+
+def best_fixed(herd: Sequence[Course], budget: int) -> tuple[int, int]:
+    """All are tried. (number, makespan)"""
+    tried = (
+        (run_peer(fixed(number), herd, budget, most_kills=0), number)
+        for number in range(2, budget // SMALLEST + 1)
+    )
+    spans = [(tally.makespan_s, number) for tally, number in tried if not tally.oom_kills]
+    span, number = min(spans)
+    return number, span
+
+
+def peers(herd: Sequence[Course]) -> Iterator[Row]:
+    yield ("policy", "budget", "makespan s", "of the oracle", "OOM kills", "own kills",
+           "redone", "memory used")  # fmt: skip
+    for budget in BUDGETS:
+        oracle_s = oracle_makespan_s(herd, budget)
+        yield ("oracle", f"{budget / GB:g} GB", str(oracle_s), "1.00", "0", "0", "0.0%", "")
+        half, most = budget // (500 * 10**6), budget // (280 * 10**6)
+        for policy in ("grants", f"fixed:{half}", f"fixed:{most}", "reserve:512MB",
+                       "memfree:500MB"):  # fmt: skip
+            yield row_of(simulate(herd, budget, policy, oracle_s=oracle_s))
+
+
+def row_of(result: Result) -> Row:
+    tally = result.tally
+    return (
+        result.policy,
+        f"{result.budget_bytes / GB:g} GB",
+        str(tally.makespan_s),
+        f"{result.oracle_share:.2f}",
+        str(tally.oom_kills),
+        str(tally.preempted),
+        f"{result.redone_share:.1%}",
+        f"{result.as_json()['utilisation']:.0%}",
+    )
+
+
+def others(courses: Sequence[Course]) -> Iterator[Row]:
+    """Nothing was tuned to one file: the same numbers for other orders and other agents."""
+    yield ("herd", "4 GB: share", "redone", "12.8 GB: share", "redone", "OOM kills, lost")
+    herds: list[tuple[str, list[Course]]] = [
+        ("each trace 4 times in a row", [course for course in courses for _ in range(COPIES)]),
+        ("one copy", list(courses)),
+    ]
+    for seed in (1, 2, 3):
+        shuffled = list(courses) * COPIES
+        Random(seed).shuffle(shuffled)
+        herds.append((f"shuffled, seed {seed}", shuffled))
+    for seed in (1, 2, 3):
+        made = [make_course(profile) for profile in synthetic(seed, 300)]
+        herds.append((f"300 synthetic, seed {seed}", made))
+    for name, herd in herds:
+        results = [simulate(herd, budget) for budget in BUDGETS]
+        bad = sum(result.tally.oom_kills + result.lost for result in results)
+        cells = [
+            text
+            for result in results
+            for text in (f"{result.oracle_share:.3f}", f"{result.redone_share:.1%}")
+        ]
+        yield (name, *cells, str(bad))
+
+
+def situations() -> Iterator[Row]:
+    yield ("scenario", "jobs", "done", "failed", "oracle share", "OOM kills", "preempted",
+           "recycled", "redone", "longest debt s")  # fmt: skip
+    for name in SCENARIOS:
+        result = play(name).result
+        tally = result.tally
+        yield (
+            name, str(result.jobs), str(tally.done), str(tally.failed),
+            f"{result.oracle_share:.2f}", str(tally.oom_kills), str(tally.preempted),
+            str(tally.recycled), f"{result.redone_share:.1%}", str(tally.debt_s),
+        )  # fmt: skip
+
+
+def leaks() -> Iterator[Row]:
+    yield ("seed", "series", "precision", "recall")
+    for seed in (1, 2, 3):
+        found = score(seed, 500)
+        yield (str(seed), "500", f"{found.precision:.1%}", f"{found.recall:.1%}")
+
+
+if __name__ == "__main__":
+    main()

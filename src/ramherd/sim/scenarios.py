@@ -1,0 +1,168 @@
+"""Situations that a policy has to stand, by name: `ramherd simulate --scenario NAME`."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from ramherd.decide.governor.recycle import RecyclePolicy
+from ramherd.grants import MB, GrantPolicy, Mode
+from ramherd.sim.application import Application
+from ramherd.sim.course import Course, make_course
+from ramherd.sim.herd import SimJob
+from ramherd.sim.oracle import oracle_makespan_s
+from ramherd.sim.profiles import synthetic
+from ramherd.sim.result import Result, Tally
+from ramherd.sim.simulate import make_jobs
+from ramherd.sim.world import Ground, level_ground, run_world
+
+GB = 1000 * MB
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """`herds` are the jobs of each application."""
+
+    herds: Sequence[Sequence[SimJob]]
+    ground: Ground
+    policy: GrantPolicy = field(default_factory=GrantPolicy)
+    recycling: RecyclePolicy | None = None
+
+    @property
+    def courses(self) -> list[Course]:
+        return [job.course for herd in self.herds for job in herd]
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    result: Result
+    apps: Sequence[Application]
+
+
+def play(name: str, *, picture: bool = False) -> Played:
+    scenario = SCENARIOS[name]()
+    tally = Tally(picture=[] if picture else None)
+    apps = [
+        Application(herd, scenario.policy, tally, recycling=scenario.recycling)
+        for herd in scenario.herds
+    ]
+    run_world(apps, scenario.ground, tally)
+    courses, budget = scenario.courses, scenario.ground.largest_bytes
+    result = Result(
+        policy="grants",
+        traces=name,
+        jobs=len(courses),
+        budget_bytes=budget,
+        oracle_s=oracle_makespan_s(courses, budget),
+        area_byte_s=sum(sum(course.bytes) for course in courses),
+        tally=tally,
+    )
+    return Played(result, apps)
+
+
+def plain(seed: int, number: int) -> list[Course]:
+    return [make_course(profile) for profile in synthetic(seed, number)]
+
+
+def steady(size_bytes: int, seconds: int) -> Course:
+    return Course("steady", (size_bytes,) * seconds, tuple(range(seconds)))
+
+
+def bursting(seconds: int, every_s: int) -> Course:
+    """200 MB, and 300 MB more for 3 s, always at the same moment."""
+    sizes = tuple((500 if t % every_s >= every_s - 3 else 200) * MB for t in range(seconds))
+    calls = tuple(
+        t - (t % every_s - (every_s - 3)) if t % every_s >= every_s - 3 else t
+        for t in range(seconds)
+    )
+    return Course("bursting", sizes, calls)
+
+
+def in_step() -> Scenario:
+    return Scenario([make_jobs([bursting(300, 60)] * 60)], level_ground(4 * GB))
+
+
+def all_leak() -> Scenario:
+    """A megabyte a second each: at the end of a run three times what it began with."""
+    jobs = make_jobs([steady(200 * MB, 600)] * 40)
+    for job in jobs:
+        job.leak_bytes_per_s = MB
+    return Scenario(
+        [jobs], level_ground(4 * GB), recycling=RecyclePolicy(recycle_at_bytes=500 * MB)
+    )
+
+
+def outside() -> Scenario:
+    """Somebody else takes half of the memory for ten minutes."""
+
+    def budget_at(second: int) -> int:
+        return 2 * GB if 600 <= second < 1200 else 4 * GB
+
+    return Scenario([make_jobs(plain(1, 100))], Ground(budget_at, 4 * GB))
+
+
+def two_applications() -> Scenario:
+    herds = [make_jobs(plain(1, 60), prefix="one"), make_jobs(plain(2, 60), prefix="two")]
+    return Scenario(herds, level_ground(4 * GB))
+
+
+def too_big() -> Scenario:
+    courses = plain(1, 60)
+    courses.insert(20, grown(5 * GB, 200))
+    return Scenario([make_jobs(courses)], level_ground(4 * GB))
+
+
+def nine_tenths() -> Scenario:
+    courses = plain(1, 300)
+    courses.insert(50, grown(int(3.6 * GB), 200))
+    return Scenario([make_jobs(courses)], level_ground(4 * GB))
+
+
+def grown(size_bytes: int, seconds: int) -> Course:
+    """200 MB at first, then all at once much more, to the end."""
+    sizes = (200 * MB,) * 60 + (size_bytes,) * (seconds - 60)
+    return Course("grown", sizes, (*range(60), *(60,) * (seconds - 60)))
+
+
+def thousand() -> Scenario:
+    return Scenario([make_jobs(plain(1, 1000))], level_ground(int(12.8 * GB)))
+
+
+def no_resume() -> Scenario:
+    return Scenario([make_jobs(plain(1, 200), Mode.STARTS_OVER)], level_ground(4 * GB))
+
+
+def equal_durations() -> Scenario:
+    """All start and all end together, wave after wave."""
+    courses = [
+        Course(course.name, course.bytes[:300], course.calls[:300])
+        for course in plain(3, 300)
+        if course.seconds >= 300
+    ]
+    return Scenario([make_jobs(courses)], level_ground(4 * GB))
+
+
+def small_machine() -> Scenario:
+    """4 GB of memory: four fifths of it less a gigabyte for the system."""
+    return Scenario([make_jobs(plain(1, 60))], level_ground(int(2.2 * GB)))
+
+
+def large_machine() -> Scenario:
+    """256 GB of memory, and more jobs than fit at once: short ones, to keep it quick."""
+    courses = [
+        Course(course.name, course.bytes[:120], course.calls[:120]) for course in plain(1, 1300)
+    ]
+    return Scenario([make_jobs(courses)], level_ground(int(0.8 * 256 * GB)))
+
+
+SCENARIOS: dict[str, Callable[[], Scenario]] = {
+    "in-step": in_step,
+    "all-leak": all_leak,
+    "outside": outside,
+    "two-applications": two_applications,
+    "too-big": too_big,
+    "nine-tenths": nine_tenths,
+    "thousand": thousand,
+    "no-resume": no_resume,
+    "equal-durations": equal_durations,
+    "small-machine": small_machine,
+    "large-machine": large_machine,
+}

@@ -1,0 +1,1 @@
+"""Rules of the governor, one by one and for any scene."""

@@ -1,0 +1,125 @@
+"""What holds for every herd on every machine, second by second."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ramherd.grants import MB, GrantPolicy, Mode
+from ramherd.sim.application import Application
+from ramherd.sim.course import Course
+from ramherd.sim.herd import SimJob
+from ramherd.sim.result import Tally
+from ramherd.sim.world import Ground, level_ground, run_world
+
+POLICY = GrantPolicy()
+BUDGET = 900 * MB
+# Higher than this and a run would not fit alone.
+FITS = BUDGET - POLICY.arm_below_bytes
+
+
+@st.composite
+def jobs(draw: st.DrawFn, most_mb: int = 1200) -> list[SimJob]:
+    """Up to a dozen jobs of stairs up and down, some after others, some that cannot resume."""
+    herd: list[SimJob] = []
+    for seq in range(draw(st.integers(1, 12))):
+        stairs = draw(st.lists(
+            st.tuples(st.integers(1, 12), st.integers(5, most_mb)), min_size=1, max_size=5
+        ))  # fmt: skip
+        sizes = tuple(mb * MB for seconds, mb in stairs for _ in range(seconds))
+        course = Course("any", sizes, tuple(range(len(sizes))))
+        after = (herd[draw(st.integers(0, seq - 1))].name,) if draw(st.booleans()) and seq else ()
+        herd.append(SimJob(
+            f"j{seq}", seq, course, draw(st.sampled_from(Mode)), draw(st.integers(0, 1)),
+            after=after if herd and fits_with_all(herd, after) else (),
+        ))  # fmt: skip
+    return herd
+
+
+def fits_with_all(herd: list[SimJob], after: tuple[str, ...]) -> bool:
+    """What waits for a job that fails is cancelled, which is another rule's test."""
+    return all(job.course.peak_bytes <= FITS for job in herd if job.name in after)
+
+
+def play(herd: list[SimJob], ground: Ground) -> Tally:
+    tally = Tally()
+    return run_world([Application(herd, POLICY, tally)], ground, tally)
+
+
+@settings(max_examples=60, deadline=None)
+@given(jobs())
+def test_every_job_that_fits_alone_is_done_and_no_other(herd: list[SimJob]) -> None:
+    """None is lost, and only what needs more than the whole budget fails."""
+    tally = play(herd, level_ground(BUDGET))
+
+    assert tally.oom_kills == 0
+    for job in herd:
+        assert job.failed == (job.course.peak_bytes > FITS)
+        assert job.failed == (job.done_s is None)
+
+
+def test_a_job_that_needs_the_last_byte_gets_it() -> None:
+    """All but the distance at which growth is noticed."""
+    course = Course("whole", (200 * MB, FITS, FITS), (0, 1, 1))
+    small = Course("small", (100 * MB,) * 30, tuple(range(30)))
+    herd = [SimJob(f"j{seq}", seq, one) for seq, one in enumerate((small, course, small))]
+
+    assert play(herd, level_ground(BUDGET)).done == 3
+
+
+@settings(max_examples=40, deadline=None)
+@given(jobs(), st.lists(st.tuples(st.integers(1, 200), st.integers(0, 900)), max_size=4))
+def test_a_budget_that_comes_and_goes_loses_no_job(
+    herd: list[SimJob], falls: list[tuple[int, int]]
+) -> None:
+    """Whatever the machine leaves us on the way, all get done in the end."""
+    ends = [sum(seconds for seconds, _ in falls[: n + 1]) for n in range(len(falls))]
+
+    def budget_at(second: int) -> int:
+        for end, (_, mb) in zip(ends, falls, strict=True):
+            if second < end:
+                return mb * MB
+        return BUDGET
+
+    tally = play(herd, Ground(budget_at, BUDGET))
+
+    assert tally.oom_kills == 0
+    assert all(job.failed == (job.course.peak_bytes > FITS) for job in herd)
+    assert tally.done + tally.failed == len(herd)
+
+
+@settings(max_examples=40, deadline=None)
+@given(jobs(most_mb=800))
+def test_the_oldest_run_always_gets_on(herd: list[SimJob]) -> None:
+    """It stands still only for its patience and while others leave, one a second or two."""
+    tally = Tally()
+    app = Application(herd, POLICY, tally)
+    app.lease_bytes = app.largest_bytes = BUDGET
+    still_s, last = 0, ("", -1)
+    for second in range(5000):
+        if app.is_over:
+            return
+        app.step(float(second))
+        if not app.runs:
+            continue
+        oldest = min(app.runs.values(), key=lambda run: run.view().age)
+        now = (oldest.id, oldest.position - oldest.ramp_left)
+        still_s = still_s + 1 if now == last else 0
+        last = now
+        assert still_s <= POLICY.patience_s + 2 * len(herd)
+        assert app.granted_bytes <= BUDGET
+    raise AssertionError("the herd did not end")
+
+
+@settings(max_examples=30, deadline=None)
+@given(jobs(most_mb=400), jobs(most_mb=400))
+def test_two_applications_never_hold_more_than_there_is(
+    one: list[SimJob], two: list[SimJob]
+) -> None:
+    """And both get done."""
+    tally = Tally()
+    apps = [Application(herd, POLICY, tally) for herd in (one, two)]
+
+    run_world(apps, level_ground(BUDGET), tally)
+
+    assert tally.oom_kills == 0
+    assert tally.debt_s == 0
+    assert tally.done == len(one) + len(two)

@@ -1,0 +1,1 @@
+"""Leases between processes."""

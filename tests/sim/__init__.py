@@ -1,0 +1,1 @@
+"""The governor's own code on simulated machines."""
