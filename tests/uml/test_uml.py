@@ -36,7 +36,6 @@ Boots = dict[tuple[str, str | None], "Future[Ended]"]
 def boots() -> Iterator[Boots]:
     """All machines, the longest first."""
     need("linux.uml", "user-mode-linux")
-    need("mke2fs", "e2fsprogs")
     boot: Callable[..., Ended] = partial(run_in_uml, env=SMALL)
     with ThreadPoolExecutor(2) as pool:
         yield {
