@@ -63,6 +63,7 @@ def test_what_was_learned_survives_in_the_store(tmp_path: Path) -> None:
     with closing(Store(tmp_path / "store.db")) as store:
         for _ in range(3):
             learn_run(store, key, USUAL)
+        store.commit()
     with closing(Store(tmp_path / "store.db")) as store:
         assert get_class(store, key) == after(USUAL, USUAL, USUAL)
         assert get_class(store, other).runs == 0
@@ -77,6 +78,7 @@ def test_history_shows_what_is_known(
     assert "nothing yet" in capsys.readouterr().out
     with closing(Store(tmp_path / "ramherd/ramherd.db")) as store:
         learn_run(store, ClassKey("claude", "", "nightly"), USUAL)
+        store.commit()
 
     assert call(["history"]) == 0
     assert "claude / - / nightly" in capsys.readouterr().out
