@@ -103,10 +103,11 @@ class Supervisor:
         # What leaves makes room for what comes: decided again at once, until all is quiet.
         while any(not isinstance(action, Wait) for action in self.decide(snapshot)):
             snapshot = self.measure(at_s)
-        for swept in self.executor.sweep():
-            self.note_swept(swept)
         self.executor.close_output()
         self.record()
+        # While the keeper is at work with what it was asked for.
+        for swept in self.executor.sweep():
+            self.note_swept(swept)
         self.show.update(lambda: self.view(at_s))
         if self.roster.is_over and not self.executor.runs:
             return None

@@ -33,7 +33,8 @@ def with_ramherd(pen: str, state: Path) -> tuple[float, dict[str, float]]:
     command = [sys.executable, "-m", "ramherd", "run", "--json", "--max-parallel", "1"]
     done = subprocess.run(
         [*command, "--pen", pen, "--", "/bin/true"],
-        input="x\n" * RUNS, env=env, text=True, capture_output=True, check=True,
+        input="x\n" * RUNS, env=env, text=True, check=True,
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     summary = json.loads(done.stdout)
     return summary["wall_s"] / RUNS * 1000, summary["supervisor"]

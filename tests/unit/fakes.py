@@ -153,7 +153,8 @@ class FakeLink:
                 pen.end(0, None)
             if pen.ended is not None:
                 code, number = pen.ended
-                self.tell("exited", pen.run, code=code, signal=number, largest_bytes=pen.used)
+                how = {"code": code, "signal": number, "largest_bytes": pen.used}
+                self.tell("exited", pen.run, **how, closed=False)
                 pen.ended = None
         told, self.told = self.told, []
         return told

@@ -165,9 +165,14 @@ class Executor:
             case "exited":
                 run.exit = Exit(message["code"], message["signal"], at_s)
                 run.largest_bytes = message["largest_bytes"]
+                if message["closed"]:
+                    self._note_closed(run)
             case "closed":
-                run.heap_exhausted = is_heap_exhausted(run)
-                run.output_closed = True
+                self._note_closed(run)
+
+    def _note_closed(self, run: LiveRun) -> None:
+        run.heap_exhausted = is_heap_exhausted(run)
+        run.close_asked = run.output_closed = True
 
     def replace_keeper(self, at_s: float) -> None:
         """The keeper died, and with it the pipes of its runs: they cannot go on."""

@@ -52,23 +52,28 @@ def remove_dirs(paths: list[str], wait_s: float = 2.0) -> bool:
 def remove_dir(path: str, deadline: float) -> bool:
     while True:
         try:
-            remove_below(path)
             os.rmdir(path)
         except FileNotFoundError:
             return True
         except OSError:
-            if time.monotonic() >= deadline:
+            if not remove_below(path) and time.monotonic() >= deadline:
                 return False
-            time.sleep(0.005)
         else:
             return True
 
 
-def remove_below(path: str) -> None:
-    """A run may have made cgroups of its own; somebody else may be removing them as well."""
+def remove_below(path: str) -> bool:
+    """A run may have made cgroups of its own; somebody else may be removing them as well.
+    Whether there was anything to do; else it is busy, and a moment passes.
+    """
+    found = False
     for inner, dirs, _files in os.walk(path, topdown=False):
         for name in dirs:
             try:
                 os.rmdir(f"{inner}/{name}")
-            except FileNotFoundError:
+                found = True
+            except OSError:
                 continue
+    if not found:
+        time.sleep(0.005)
+    return found

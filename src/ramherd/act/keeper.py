@@ -16,6 +16,7 @@ import sys
 # The keeper runs without site: it makes its own path before it imports from it.
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
+import gc
 import json
 import resource
 import select
@@ -220,7 +221,22 @@ class Keeper:
         run.pid = GONE
         how = {"code": code if code >= 0 else None, "signal": -code if code < 0 else None}
         run.write("status", {**how, "at_s": time.time()})
-        self.tell("exited", run.id, **how, largest_bytes=largest_bytes)
+        complete = self.drain_all(run)
+        if complete and not run.meta_due:
+            # Nothing was dropped, so nobody needs the meta file to read the rest.
+            self.tell("exited", run.id, **how, largest_bytes=largest_bytes, closed=True)
+            run.write("meta.json", run.meta())
+            self.forget(run)
+        else:
+            self.tell("exited", run.id, **how, largest_bytes=largest_bytes, closed=False)
+
+    def drain_all(self, run: Run) -> bool:
+        """Mostly nobody else holds the pipes: then its output is complete, and nobody need ask."""
+        for name, pipe in list(run.pipes.items()):
+            if not run.logs[name].drain(pipe):
+                self.unwatch(run.pipes.pop(name))
+            run.meta_due = run.meta_due or run.logs[name].wrapped or run.logs[name].lost > 0
+        return not run.pipes
 
     def close(self, name: str) -> None:
         """The run is over and its pen empty: keep the last of its output and let it go."""
@@ -311,6 +327,7 @@ def main() -> None:
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     keeper = Keeper(control, grace_s, nofile)
+    gc.freeze()  # pages that no collection touches stay shared with every fork
     keeper.serve(wakeup)
     keeper.end_everything()
 

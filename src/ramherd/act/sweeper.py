@@ -25,14 +25,16 @@ class Swept:
 @dataclass
 class Sweep:
     pen: Pen
-    tmp_done: bool
+    tmp: Path
+    begun: bool = False
+    tmp_done: bool = False
     residue_bytes: int | None = None
 
 
 class Sweeper:
     def __init__(self) -> None:
         self._sweeps: dict[str, Sweep] = {}
-        self._trees: SimpleQueue[tuple[Sweep, Path] | None] = SimpleQueue()
+        self._trees: SimpleQueue[Sweep | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
 
     @property
@@ -40,13 +42,21 @@ class Sweeper:
         return bool(self._sweeps)
 
     def sweep(self, run: str, pen: Pen, tmp: Path) -> None:
-        sweep = self._sweeps[run] = Sweep(pen, tmp_done=is_gone(tmp))
+        """Noted only: the next start does not wait for it."""
+        self._sweeps[run] = Sweep(pen, tmp)
+
+    def _begin(self, sweep: Sweep) -> None:
+        sweep.begun = True
+        sweep.tmp_done = is_gone(sweep.tmp)
         if not sweep.tmp_done:
             self._start_thread()
-            self._trees.put((sweep, tmp))
+            self._trees.put(sweep)
 
     def advance(self, wait_s: float = 0.0) -> list[Swept]:
         """Those that are through since the last time."""
+        for sweep in self._sweeps.values():
+            if not sweep.begun:
+                self._begin(sweep)
         through = [
             Swept(run, sweep.residue_bytes or 0)
             for run, sweep in self._sweeps.items()
@@ -57,13 +67,14 @@ class Sweeper:
         return through
 
     def finish(self) -> list[Swept]:
+        first = self.advance()
         if self._thread is not None:
             self._trees.put(None)
             self._thread.join()
             self._thread = None
         through = self.advance(wait_s=2.0)
         stuck = [Swept(run, sweep.residue_bytes or 0, False) for run, sweep in self._sweeps.items()]
-        return through + stuck
+        return first + through + stuck
 
     def _start_thread(self) -> None:
         if self._thread is None:
@@ -71,9 +82,8 @@ class Sweeper:
             self._thread.start()
 
     def _remove_trees(self) -> None:
-        while (item := self._trees.get()) is not None:
-            sweep, tmp = item
-            remove_tree(tmp)
+        while (sweep := self._trees.get()) is not None:
+            remove_tree(sweep.tmp)
             sweep.tmp_done = True  # or it cannot be done: the pen does not wait for it
 
 

@@ -69,6 +69,8 @@ class Store:
     def _prepare(self) -> None:
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = NORMAL")
+        # A checkpoint syncs the disk, for 10 ms and more: every 16 MB instead of every 4.
+        self._db.execute("PRAGMA wal_autocheckpoint = 4000")
         self._migrate()
 
     def _migrate(self) -> None:
