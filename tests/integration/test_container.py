@@ -27,7 +27,8 @@ LIMIT_BYTES = 256 << 20
 TOP = "/sys/fs/cgroup"
 JOIN = 'for dir in $BOX; do echo 0 > "$dir/cgroup.procs" || exit 99; done; exec "$@"'
 # With what a job sees of its own cgroups, it tells where its pen is.
-JOBS = [{"name": f"job-{n}", "memory": "32MiB", "command": "cat /proc/self/cgroup"} for n in "123"]
+JOBS = [{"name": f"job-{n}", "command": "cat /proc/self/cgroup"} for n in "123"]
+SETTINGS = {"RAMHERD_MEMORY": "32MiB", "RAMHERD_MAX_PARALLEL": "2", "RAMHERD_TIMEOUT": "30s"}
 
 pytestmark = pytest.mark.skipif(
     os.getuid() != 0, reason="making a limited cgroup and namespaces takes root"
@@ -52,8 +53,8 @@ class Box:
             ["sh", "-c", JOIN, "sh", "unshare", "--mount", "--cgroup", "--",
              "sh", "-c", f'{mounts} && exec "$@"', "sh",
              sys.executable, "-m", "ramherd", "run", "-", "--json"],
-            env={**ramherd.env, "BOX": " ".join(map(str, self.dirs.values()))}, text=True,
-            input="".join(json.dumps(job) + "\n" for job in JOBS), capture_output=True,
+            env={**ramherd.env, **SETTINGS, "BOX": " ".join(map(str, self.dirs.values()))},
+            text=True, input="".join(json.dumps(job) + "\n" for job in JOBS), capture_output=True,
             timeout=60, check=False,
         )  # fmt: skip
 

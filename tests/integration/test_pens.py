@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from ramherd.measure.cgroups import Trees, read_trees
 from ramherd.measure.procfs import read_proc
 
 # Fewer on machines where a fork costs 20 times as much (tests/uml, tests/vm).
-STORM_TRIALS = int(os.environ.get("RAMHERD_STORM_TRIALS", "25"))
+STORM_TRIALS = int(os.environ.get("RAMHERD_TEST_STORMS", "50"))
 # Forks children in sessions of their own, which do the same, up to a few hundred at a time.
 STORM = """
 import os, sys, time
@@ -45,6 +46,19 @@ b = bytearray(int(sys.argv[1]) << 20)
 b[::4096] = b"x" * len(b[::4096])
 print("ready", flush=True)
 time.sleep(30)
+"""
+# Takes one MiB after the other, and for each a byte in a file.
+GROW = """
+import sys, time
+print("ready", flush=True)
+held = []
+for _ in range(int(sys.argv[2])):
+    block = bytearray(1 << 20)
+    block[::4096] = b"x" * 256
+    held.append(block)
+    with open(sys.argv[1], "ab") as file:
+        file.write(b"x")
+    time.sleep(0.005)
 """
 # One more byte in a file every 10 ms.
 COUNT = """
@@ -162,6 +176,59 @@ def test_freeze_holds_and_thaw_lets_go(yard: Yard, tmp_path: Path) -> None:
     finally:
         other.kill()
         other.wait()
+
+
+def await_grant(yard: Yard) -> None:
+    """As a supervisor does: woken by the event where there is one, else by looking."""
+    fd = yard.pen.grant_fd()
+    while not yard.pen.is_at_grant():
+        if fd is not None:
+            assert select.select([fd], [], [], 10)[0], "no word of the grant within 10 s"
+
+
+def test_a_run_is_held_at_its_grant_and_goes_on_with_more(yard: Yard, tmp_path: Path) -> None:
+    """It stops near what it may hold, loses nothing, and is only late."""
+    grown = tmp_path / "grown"
+    grown.touch()
+    child = yard.start(GROW, str(grown), "60")
+    for grant in (24, 32, 40, 48):
+        yard.pen.set_grant(grant << 20)
+        await_grant(yard)
+        yard.pen.freeze()
+        await_(lambda: count(grown) == count(grown), "it stands still")
+        # What comes between the event and the freezing; without an event, between two looks.
+        slack = 12 if yard.pen.grant_fd() is not None else 40
+        assert yard.pen.read().used_bytes <= (grant + slack) << 20
+        assert child.poll() is None
+        yard.pen.thaw()
+    yard.pen.set_grant(200 << 20)
+    yard.pen.thaw()
+    assert child.wait(30) == 0
+    assert count(grown) == 60
+
+
+def test_a_grant_below_what_is_used_is_noticed_at_once(yard: Yard) -> None:
+    """The kernel never announces it, so it is asked for."""
+    yard.start(HOLD, "40")
+    yard.pen.set_grant(20 << 20)
+    assert yard.pen.is_at_grant()
+    yard.pen.set_grant(100 << 20)
+    assert not yard.pen.is_at_grant()
+
+
+def test_page_cache_does_not_hold_a_run(yard: Yard, tmp_path: Path) -> None:
+    """A run that writes its log crosses its mark, and is not at it."""
+    go = tmp_path / "go"
+    write = (
+        f"f = open({str(tmp_path / 'big')!r}, 'wb')\nfor _ in range(60): f.write(bytes(1 << 20))"
+    )
+    wait = f"import os, time\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)"
+    code = f"print('ready', flush=True)\n{wait}\n{write}\nopen({str(go)!r} + '2', 'w')"
+    yard.start(code + "\ntime.sleep(30)")
+    yard.pen.set_grant(40 << 20)
+    go.touch()
+    await_((tmp_path / "go2").exists, "it has written")
+    assert not yard.pen.is_at_grant()
 
 
 def test_kill_is_complete_on_a_frozen_tree(yard: Yard) -> None:

@@ -25,7 +25,7 @@ RUNS = (
     "-k", "not polling and (test_container or test_deaths or test_a_signal_ends_everything "
     "or test_a_limit_kill or test_a_tool_child or test_leftovers)",
 )  # fmt: skip
-SMALL = {"RAMHERD_STORM_TRIALS": "3", "RAMHERD_TEST_RUNS": "3", "XDG_STATE_HOME": "/tmp/state"}
+SMALL = {"RAMHERD_TEST_STORMS": "3", "RAMHERD_TEST_RUNS": "3", "XDG_STATE_HOME": "/tmp/state"}
 # The seed whose two agents are short and small: 4.8 s and 78 MiB (of 60 looked at).
 DRILL = (sys.executable, "-m", "ramherd", "drill", "--agents", "2", "--seed", "42", "--json")
 USERS = (None, "nobody")

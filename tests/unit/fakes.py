@@ -59,6 +59,15 @@ class FakePen:
     def pids(self) -> list[int]:
         return []
 
+    def set_grant(self, grant_bytes: int) -> None:
+        """Nobody gives grants here."""
+
+    def grant_fd(self) -> int | None:
+        return None
+
+    def is_at_grant(self) -> bool:
+        return False
+
     def signal(self, number: int) -> int:
         alive = self.alive
         if number == signal.SIGTERM:

@@ -73,7 +73,7 @@ def test_every_promise_of_a_pen_in_a_scope() -> None:
     """The conformance suite, as the user who asked for a delegated scope."""
     pytest = (sys.executable, "-m", "pytest", "tests/integration/test_pens.py", "-k", "cgroup2")
     done = subprocess.run(
-        [*SCOPE, *pytest], env={**os.environ, "RAMHERD_STORM_TRIALS": "2"},
+        [*SCOPE, *pytest], env={**os.environ, "RAMHERD_TEST_STORMS": "2"},
         text=True, capture_output=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr

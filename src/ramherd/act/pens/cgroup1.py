@@ -26,6 +26,7 @@ class MemoryV1:
         self._limit = limit_bytes
         self._files = KeptFiles(path)
         self._peak = 0
+        self._event: int | None = None
 
     def read(self, procs: int) -> PenReading:
         usage = int(self._files.read("memory.usage_in_bytes"))
@@ -47,10 +48,33 @@ class MemoryV1:
             write_control(own, str(limit_bytes))
         try_control(both, str(limit_bytes))
 
+    def set_grant(self, grant_bytes: int) -> None:
+        """A threshold of its own for each grant: closing the old event takes it back."""
+        self._close_event()
+        self._event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        usage = self._files.fd("memory.usage_in_bytes")
+        write_control(f"{self._path}/cgroup.event_control", f"{self._event} {usage} {grant_bytes}")
+
+    def grant_fd(self) -> int | None:
+        return self._event
+
+    def clear_event(self) -> None:
+        try:
+            if self._event is not None:
+                os.eventfd_read(self._event)
+        except BlockingIOError:
+            pass
+
+    def _close_event(self) -> None:
+        if self._event is not None:
+            os.close(self._event)
+            self._event = None
+
     def residue_bytes(self) -> int:
         return parse_flat(self._files.read("memory.stat")).get("total_shmem", 0)
 
     def close(self) -> None:
+        self._close_event()
         self._files.close()
 
 

@@ -1,5 +1,6 @@
 """Pens of cgroup v2: one directory a run, with memory and pids in it."""
 
+import select
 from pathlib import Path
 
 from ramherd.act.files import try_control, write_control
@@ -20,6 +21,7 @@ class MemoryV2:
         self._files = KeptFiles(path)
         self._has_peak = (path / "memory.peak").exists()
         self._peak = 0
+        self._epoll: select.epoll | None = None
 
     def read(self, procs: int) -> PenReading:
         stat = parse_flat(self._files.read("memory.stat"))
@@ -36,10 +38,31 @@ class MemoryV2:
         write_control(f"{self._path}/memory.max", str(limit_bytes))
         try_control(f"{self._path}/memory.swap.max", "0")
 
+    def set_grant(self, grant_bytes: int) -> None:
+        """Above `memory.high` the kernel slows the run down to a crawl, and says so. The file
+        that says so is always readable: only its EPOLLPRI means news, so it has an epoll of its
+        own, whose descriptor is what others wait for.
+        """
+        write_control(f"{self._path}/memory.high", str(grant_bytes))
+        if self._epoll is None:
+            self._epoll = select.epoll()
+            self._epoll.register(self._files.fd("memory.events"), select.EPOLLPRI)
+
+    def grant_fd(self) -> int | None:
+        return None if self._epoll is None else self._epoll.fileno()
+
+    def clear_event(self) -> None:
+        """Read, or it stays news."""
+        if self._epoll is not None and self._epoll.poll(0):
+            self._files.read("memory.events")
+
     def residue_bytes(self) -> int:
         return parse_flat(self._files.read("memory.stat")).get("shmem", 0)
 
     def close(self) -> None:
+        if self._epoll is not None:
+            self._epoll.close()
+            self._epoll = None
         self._files.close()
 
 

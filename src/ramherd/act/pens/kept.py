@@ -11,10 +11,13 @@ class KeptFiles:
         self._path = path
         self._fds: dict[str, int] = {}
 
+    def fd(self, name: str) -> int:
+        if name not in self._fds:
+            self._fds[name] = os.open(f"{self._path}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+        return self._fds[name]
+
     def read(self, name: str) -> bytes:
-        fd = self._fds.get(name)
-        if fd is None:
-            fd = self._fds[name] = os.open(f"{self._path}/{name}", os.O_RDONLY | os.O_CLOEXEC)
+        fd = self.fd(name)
         data = os.pread(fd, 1 << 16, 0)
         while data and (more := os.pread(fd, 1 << 16, len(data))):
             data += more
