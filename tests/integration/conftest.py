@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -21,6 +22,11 @@ from ramherd.errors import NoPen
 from ramherd.ids import new_id
 from ramherd.measure.cgroups import read_trees
 from ramherd.measure.procfs import read_environment_tag, read_procs
+
+# Started in the background or under nohup we ignore these, and so would every ramherd below.
+for ignored in (signal.SIGINT, signal.SIGHUP):
+    if signal.getsignal(ignored) is signal.SIG_IGN:
+        signal.signal(ignored, signal.default_int_handler)
 
 TAG = "RAMHERD_TEST"
 os.environ[TAG] = uuid.uuid4().hex
