@@ -140,6 +140,29 @@ def yard(fleet: Fleet) -> Iterator[Yard]:
     yield from make_yard(fleet)
 
 
+@pytest.fixture
+def clock(tmp_path: Path) -> Iterator[Path]:
+    """A process that nobody holds: time passes while its file grows."""
+    free = tmp_path / "clock"
+    other = subprocess.Popen([sys.executable, "-I", "-S", "-c", COUNT, str(free)])
+    yield free
+    other.kill()
+    other.wait()
+
+
+def pass_time(clock: Path) -> None:
+    start = count(clock)
+    await_(lambda: count(clock) > start + 10, "another process goes on")
+
+
+def stands_still(held: Path, clock: Path) -> None:
+    """Freezing is on its way for some 50 ms; after that nothing moves while others do."""
+    pass_time(clock)
+    before = count(held)
+    pass_time(clock)
+    assert count(held) == before
+
+
 def test_a_pen_counts_what_its_processes_hold(yard: Yard) -> None:
     """Anonymous memory, without page cache, and the peak stays when it is given back."""
     child = yard.start(HOLD, "40")
@@ -160,22 +183,15 @@ def test_page_cache_is_not_used_memory(yard: Yard, tmp_path: Path) -> None:
     assert yard.pen.read().used_bytes < 30 << 20
 
 
-def test_freeze_holds_and_thaw_lets_go(yard: Yard, tmp_path: Path) -> None:
+def test_freeze_holds_and_thaw_lets_go(yard: Yard, tmp_path: Path, clock: Path) -> None:
     """A frozen tree does nothing while others work; thawed, it goes on."""
-    held, free = tmp_path / "held", tmp_path / "free"
+    held = tmp_path / "held"
     yard.start(COUNT, str(held))
-    other = subprocess.Popen([sys.executable, "-I", "-S", "-c", COUNT, str(free)])
-    try:
-        yard.pen.freeze()
-        await_(lambda: count(free) > 5, "freezing is on its way for some 50 ms")
-        before, start = count(held), count(free)
-        await_(lambda: count(free) > start + 20, "another process goes on")
-        assert count(held) == before
-        yard.pen.thaw()
-        await_(lambda: count(held) > before, "it goes on")
-    finally:
-        other.kill()
-        other.wait()
+    yard.pen.freeze()
+    stands_still(held, clock)
+    before = count(held)
+    yard.pen.thaw()
+    await_(lambda: count(held) > before, "it goes on")
 
 
 def await_grant(yard: Yard) -> None:
@@ -186,7 +202,9 @@ def await_grant(yard: Yard) -> None:
             assert select.select([fd], [], [], 10)[0], "no word of the grant within 10 s"
 
 
-def test_a_run_is_held_at_its_grant_and_goes_on_with_more(yard: Yard, tmp_path: Path) -> None:
+def test_a_run_is_held_at_its_grant_and_goes_on_with_more(
+    yard: Yard, tmp_path: Path, clock: Path
+) -> None:
     """It stops near what it may hold, loses nothing, and is only late."""
     grown = tmp_path / "grown"
     grown.touch()
@@ -195,7 +213,7 @@ def test_a_run_is_held_at_its_grant_and_goes_on_with_more(yard: Yard, tmp_path: 
         yard.pen.set_grant(grant << 20)
         await_grant(yard)
         yard.pen.freeze()
-        await_(lambda: count(grown) == count(grown), "it stands still")
+        stands_still(grown, clock)
         # What comes between the event and the freezing; without an event, between two looks.
         slack = 12 if yard.pen.grant_fd() is not None else 40
         assert yard.pen.read().used_bytes <= (grant + slack) << 20

@@ -7,7 +7,8 @@ from pathlib import Path
 
 from ramherd.measure.procfs import read_boot_id
 from ramherd.model import ProcId
-from ramherd.queue.owner import Owner, OwnerLock, is_alive, is_locked, lock_path
+from ramherd.queue.lockfile import is_locked
+from ramherd.queue.owner import Owner, OwnerLock, is_alive, lock_path
 
 NOBODY = ProcId(os.getpid(), 1)
 
@@ -16,7 +17,7 @@ def test_an_owner_lives_while_it_holds_its_lock(tmp_path: Path) -> None:
     """Whatever its pid says: after a fork into another namespace that is another."""
     with closing(OwnerLock(tmp_path)) as lock:
         assert is_alive(replace(lock.owner, proc=NOBODY), tmp_path)
-        assert is_locked(lock_path(tmp_path, lock.owner.id))
+        assert is_locked(str(lock_path(tmp_path, lock.owner.id)))
     assert not is_alive(replace(lock.owner, proc=NOBODY), tmp_path)
 
 

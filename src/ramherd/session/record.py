@@ -13,7 +13,7 @@ import time
 
 from ramherd.errors import StoreError
 from ramherd.queue import sql
-from ramherd.session.lock import is_locked
+from ramherd.queue.lockfile import is_locked
 
 TYPE_CHECKING = False  # `typing` costs 4 ms
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import signal
 from ramherd.act.files import write_json
 from ramherd.errors import StoreError
 from ramherd.ids import new_id
+from ramherd.queue.lockfile import hold
 from ramherd.session.guard import Guard
-from ramherd.session.lock import hold_lock
 from ramherd.session.nouns import End, Session
 from ramherd.session.own_cgroups import read_own_cgroups
 from ramherd.session.pen import SessionPen, become_subreaper, plan_pen
@@ -46,7 +46,8 @@ def run_session(
     if not is_plenty(memory_bytes, memory):
         wait_for_room(session.name, memory_bytes, no_wait=no_wait)
     place = Place(session.run)
-    lock, _fd = hold_lock(place.owners, session.owner)
+    lock = f"{place.owners}/{session.owner}"
+    _fd = hold(lock)  # kept open: that is what says we live
     pen = make_pen(session, kind, own, most_bytes(memory))
     guard = Guard(session, place, pen.dirs, grace_s)
     if not pen.join:

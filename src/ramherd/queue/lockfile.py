@@ -1,4 +1,7 @@
-"""The lock that says that an owner lives: `queue/owner.py` in small."""
+"""Files whose lock says that somebody lives: the kernel lets go of it in every kind of death.
+
+os and fcntl only: `ramherd exec` loads this before its program starts.
+"""
 
 from __future__ import annotations
 
@@ -6,19 +9,18 @@ import fcntl
 import os
 
 
-def hold_lock(owners_dir: str, owner: str) -> tuple[str, int]:
-    """The file that says we live, as `queue/owner.py` looks for it."""
-    os.makedirs(owners_dir, 0o700, exist_ok=True)
-    path = f"{owners_dir}/{owner}"
+def hold(path: str) -> int:
+    """The lock, for as long as the descriptor is open."""
+    os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(fd, fcntl.LOCK_EX)
-    return path, fd
+    return fd
 
 
 def is_locked(path: str) -> bool:
     try:
         fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    except OSError:
+    except FileNotFoundError:
         return False
     try:
         fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
