@@ -93,13 +93,15 @@ def test_the_program_sees_a_new_size(each_ramherd: Ramherd, terminal: Open) -> N
 
 def test_ctrl_c_interrupts_the_program_only(each_ramherd: Ramherd, terminal: Open) -> None:
     """A program that handles it goes on, and so does its session."""
-    code = "trap 'echo caught' INT; echo ready; read line; read line; echo got $line; exit 7"
+    # Again and again: a trap that comes just before a read waits until that is over.
+    wait = "until read -t 0.2 line; do :; done"
+    code = f"trap 'echo caught' INT; echo ready; {wait}; echo got $line; exit 7"
     window = terminal([*exec_of(each_ramherd), "bash", "-c", code], each_ramherd)
     window.expect("ready")
     window.type("\x03")
     window.expect("caught")
-    window.type("first\nsecond\n")
-    window.expect("got")
+    window.type("typed\n")
+    window.expect("got typed")
     assert window.wait() == 7
 
 
@@ -205,7 +207,9 @@ def test_a_reader_sees_the_end_that_the_program_makes(each_ramherd: Ramherd) -> 
 def test_input_from_a_pipe_and_output_on_a_terminal(each_ramherd: Ramherd, terminal: Open) -> None:
     """Ctrl-C reaches the program; the shell goes on when it has ended."""
     window = shell(terminal, each_ramherd)
-    code = "cat; trap 'exit 9' INT; test -t 1 && echo is a terminal; read line </dev/tty"
+    # Again and again: a trap that comes just before a read waits until that is over.
+    wait = "while :; do read -t 0.2 line </dev/tty; done"
+    code = f"cat; trap 'exit 9' INT; test -t 1 && echo is a terminal; {wait}"
     window.type(f'echo piped | herd bash -c "{code}"; echo code $?\n')
     window.expect("piped\r\nis a terminal\r\n")
     window.type("\x03")
