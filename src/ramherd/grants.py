@@ -5,15 +5,16 @@ supervisor with real pens and the simulator. Bytes are without page cache, times
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any
 
 from ramherd.model import Reason, RunEnd, Settle, Stop, Wait
 from ramherd.units import MIB
 
 __all__ = ["MB", "Admit", "Candidate", "Estimate", "Grant", "GrantAction", "GrantPolicy",
            "History", "Level", "Mode", "Penned", "RunEnd", "Scene", "SetLevel", "Settle", "Stop",
-           "Wait"]  # fmt: skip
+           "Trim", "Wait"]  # fmt: skip
 
 MB = 10**6
 
@@ -65,6 +66,11 @@ class Penned:
     leaving: bool = False
     # What was asked for with `memory`: a promise, not shrunk below.
     promised_bytes: int = 0
+    # Page cache that the kernel counts for it, and whether that has brought it to its grant.
+    cache_bytes: int = 0
+    cache_full: bool = False
+    # Its `memory_limit`: more is no use to it.
+    limit_bytes: int | None = None
 
     @property
     def age(self) -> tuple[int, float, int]:
@@ -86,6 +92,7 @@ class Candidate:
     # held: with less it would only be stopped again.
     need_bytes: int = 0
     not_before_s: float = 0.0
+    limit_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +113,14 @@ class Scene:
     swap_in_bytes_per_s: float = 0.0
     # Starts in the last minute that failed for memory (ENOMEM, killed at birth, no heap).
     failed_starts: int = 0
+    # Starts under way: asked for, and not yet said to be running.
+    starting: int = 0
+    # Runs that are over but for their pens, and what they were granted: not part of the lease.
+    ending: int = 0
+    ending_bytes: int = 0
+    # So many runs at a time for now (`--ramp`).
+    ramp: int | None = None
+    cores: int = 1
 
     def estimate(self, label: str) -> Estimate:
         return self.estimates.get(label, PRIOR)
@@ -122,7 +137,6 @@ class History:
     level: Level = Level.CALM
     debt_since_s: float | None = None
     cpu_gate: bool = False
-    started_s: float = float("-inf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +153,8 @@ class GrantPolicy:
     shrink_after_s: float = 5.0
     # With somebody waiting, this is all the others keep above what they use.
     slim_bytes: int = 8 * MIB
+    # The kernel's own limit is so far above the grant: a backstop for a supervisor that is late.
+    margin_bytes: int = 48 * MIB
     patience_s: float = 3.0
     max_hold_s: float = 30.0
     # An urgent waiter that was not held for so long has finished growing.
@@ -148,9 +164,11 @@ class GrantPolicy:
     fill_share: float = 0.95
     z_resumes: float = 0.5
     z_starts_over: float = 1.5
-    # Equal agents started in one instant burst together: a quarter more a second at most.
+    # Equal agents started in one instant burst together: a quarter of the memory a second.
     stagger_s: float = 1.0
     stagger_share: float = 0.25
+    # Hundreds of starts under way at once make each of them, and the machine, late.
+    max_starting: int = 16
     max_parallel: int | None = None
     # A waiting job rises by one priority in this time.
     ageing_s: float = 600.0
@@ -163,6 +181,19 @@ class GrantPolicy:
     cpu_pressure_marks: tuple[float, float] = (0.90, 0.75)
     swap_in_marks: tuple[float, float] = (4.0 * MIB, 1.0 * MIB)
     single_failed_starts: int = 3
+
+    def scaled(self, time: float, size: float) -> "GrantPolicy":
+        """The same policy for agents that live `time` times faster and are `size` times smaller."""
+        times: dict[str, Any] = {name: getattr(self, name) / time for name in TIMES}
+        sizes: dict[str, Any] = {name: int(getattr(self, name) / size) for name in SIZES}
+        return replace(self, **times, **sizes)
+
+
+TIMES = (
+    "shrink_after_s", "patience_s", "max_hold_s", "urgent_for_s", "young_s", "stagger_s",
+    "ageing_s", "overtake_s", "single_debt_s",
+)  # fmt: skip
+SIZES = ("quantum_bytes", "headroom_bytes", "slim_bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,9 +217,17 @@ class Admit:
 
 
 @dataclass(frozen=True, slots=True)
+class Trim:
+    """Drop page cache of a run that has come to its grant by it."""
+
+    run: str
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
 class SetLevel:
     level: Level
     reason: Reason
 
 
-GrantAction = Grant | Admit | SetLevel | Stop | Wait | Settle
+GrantAction = Grant | Trim | Admit | SetLevel | Stop | Wait | Settle

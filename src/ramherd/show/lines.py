@@ -44,7 +44,13 @@ def printable(text: str) -> str:
 WORDS = {
     "run_started": "start",
     "start_waits": "wait",
+    "run_held": "held",
+    "run_granted": "granted",
     "run_stopping": "stop",
+    "level_calm": "calm",
+    "level_tight": "tight",
+    "level_single": "single",
+    "ledger_waits": "ledger",
     "run_killed": "kill",
     "leftovers_ended": "clear",
     "run_warning": "warning",
