@@ -71,6 +71,8 @@ class Penned:
     cache_full: bool = False
     # Its `memory_limit`: more is no use to it.
     limit_bytes: int | None = None
+    # How its job is called where people read it.
+    name: str = ""
 
     @property
     def age(self) -> tuple[int, float, int]:
@@ -148,6 +150,9 @@ class GrantPolicy:
     # The event comes at the grant less this. Overshoot was 3 MB at most at 3.3 GB/s, so
     # that what is held stays within the grant.
     arm_below_bytes: int = 4 * MIB
+    # So near to that mark it counts as there: charges come in batches of 64 pages a core, and on
+    # cgroup v2 the kernel brakes a little before.
+    near_bytes: int = 2 * MIB
     # A grant is shrunk to what is used and this, so long after the fall.
     headroom_bytes: int = 32 * MIB
     shrink_after_s: float = 5.0
