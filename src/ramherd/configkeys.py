@@ -95,7 +95,9 @@ def parse_ring(value: Any) -> int:
     return size
 
 
-def parse_fraction(value: Any) -> float:
+def parse_fraction(value: Any) -> float | None:
+    if value == "none":
+        return None
     number = parse_factor(value)
     if number > 1:
         raise UsageError(f"{value!r} is above 1")

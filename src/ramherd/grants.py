@@ -190,15 +190,18 @@ class GrantPolicy:
     def scaled(self, time: float, size: float) -> "GrantPolicy":
         """The same policy for agents that live `time` times faster and are `size` times smaller."""
         times: dict[str, Any] = {name: getattr(self, name) / time for name in TIMES}
-        sizes: dict[str, Any] = {name: int(getattr(self, name) / size) for name in SIZES}
-        return replace(self, **times, **sizes)
+        quantum, headroom = (
+            int(value / size) for value in (self.quantum_bytes, self.headroom_bytes)
+        )
+        # What a run keeps stays above its mark, which is the kernel's to set: it would be held.
+        headroom = max(headroom, self.slim_bytes)
+        return replace(self, **times, quantum_bytes=quantum, headroom_bytes=headroom)
 
 
 TIMES = (
     "shrink_after_s", "patience_s", "max_hold_s", "urgent_for_s", "young_s", "stagger_s",
     "ageing_s", "overtake_s", "single_debt_s",
 )  # fmt: skip
-SIZES = ("quantum_bytes", "headroom_bytes", "slim_bytes")
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from ramherd.grants import GrantPolicy
 # A run that reads and writes files crosses its mark by page cache, again and again: heard of so
 # often at most. At 1 GB/s of growth meanwhile it stays below the backstop.
 MUTE_S = 0.05
+LEAVING_BYTES = 64 << 20
 
 
 class Holding:
@@ -49,6 +50,14 @@ class Holding:
             run.held_since_s = at_s
         else:
             run.thaw(at_s)
+
+    def let_go(self, run: LiveRun) -> None:
+        """Told to end, it may need a little more to do so: at its backstop it would sleep in the
+        kernel, and hear nothing but KILL.
+        """
+        if run.pen is not None and run.grant_bytes:
+            most = run.grant_bytes + self.policy.margin_bytes + LEAVING_BYTES
+            run.pen.set_grant(run.mark_bytes, most)
 
     def notice(self, run: LiveRun, at_s: float) -> None:
         """The kernel says that the run is at its mark, or was."""
