@@ -13,7 +13,7 @@ from ramherd.config import Config, add_flags, from_environment, load_config
 from ramherd.configkeys import ALIASES, BY_NAME, KEYS
 from ramherd.errors import UsageError
 from ramherd.show.settings import render_config
-from ramherd.units import GIB, MIB
+from ramherd.units import GIB
 
 ROOT = Path(__file__).parents[2]
 
@@ -49,7 +49,7 @@ def test_every_key_has_a_default() -> None:
     assert {name: setting.source for name, setting in config.settings.items()} == dict.fromkeys(
         BY_NAME, "default"
     )
-    assert (config["memory"], config["budget"], config["grace"]) == (512 * MIB, None, 10.0)
+    assert (config["memory"], config["budget"], config["grace"]) == (None, None, 10.0)
 
 
 def test_the_stronger_place_wins(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +90,15 @@ def test_each_key_works_in_each_place(
     key: Any, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """File, variable and flag take the same text."""
-    texts = {"SIZE": "3MiB", "TIME": "90s", "N": "7", "KIND": "polling", "NAME": "big", "": "true"}
+    texts = {
+        "SIZE": "3MiB",
+        "TIME": "90s",
+        "N": "7",
+        "SHARE": "0.7",
+        "KIND": "polling",
+        "NAME": "big",
+        "": "true",
+    }
     text = texts[key.kind.metavar]
     write_user_file(project, "[profile.big]")
     (project / "ramherd.toml").write_text(f'{key.name} = "{text}"')
