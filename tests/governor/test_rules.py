@@ -278,3 +278,14 @@ def test_starts_that_fail_for_memory_step_the_level_down() -> None:
 
     assert govern(replace(at, failed_starts=1), History(), POLICY)[0].level is Level.TIGHT
     assert govern(replace(at, failed_starts=3), History(), POLICY)[0].level is Level.SINGLE
+
+
+def test_runs_on_their_way_out_make_no_level() -> None:
+    """What they hold until their pens are empty is ours again in a moment: the budget is no
+    smaller for that.
+    """
+    at = scene(300, pen("r1", 200, 232), queue=[waiting_job(2)])
+    ending = replace(at, ending=3, ending_bytes=700 * MB)
+
+    assert why(decide(at))[0] is Why.SMALL_BUDGET
+    assert not [action for action in decide(ending) if isinstance(action, SetLevel)]

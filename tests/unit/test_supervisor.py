@@ -182,7 +182,7 @@ def test_the_oldest_run_is_never_put_back(run_herd: Run) -> None:
 
     assert ran.states == {JobState.DONE: 2}
     assert [ran.herd.tally.jobs[f"id-j{n}"].runs for n in (1, 2)] == [1, 2]
-    assert ran.herd.tally.preempted == 1
+    assert (ran.herd.tally.preempted, ran.herd.tally.level_changes) == (1, 0)
 
 
 def test_who_had_to_make_room_comes_back_with_what_it_had(run_herd: Run) -> None:
