@@ -337,6 +337,22 @@ def test_while_nothing_may_be_sent_nobody_is_woken_for_it(run_herd: Run) -> None
     assert time.monotonic() - began >= 0.2
 
 
+def test_who_is_not_listened_to_is_heard_again_in_time(run_herd: Run, tmp_path: Path) -> None:
+    """Its page cache has been heard of: it may grow meanwhile, so not only at the next tick."""
+    herd = run_herd(jobs_of(1)).herd
+    live = LiveRun("R", job("a"), 1, tmp_path, 0.0, pen=FakePen("R", MIB, 1.0))
+    herd.executor.runs["R"] = live
+    live.muted_until_s = herd.at_s + 0.02
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        cast("FakeLink", herd.executor.link).fd, herd.signals.fd = ours.fileno(), theirs.fileno()
+        began = time.monotonic()
+        Supervisor.wait(herd, 30.0)
+
+    assert time.monotonic() - began < 10.0
+    assert herd.executor.muted_for_s(live.muted_until_s) == float("inf")
+
+
 def test_a_peak_between_two_looks_is_that_of_the_largest_process(tmp_path: Path) -> None:
     """As the kernel tells it at the end, and no more than was ever charged to the pen."""
 
