@@ -95,7 +95,10 @@ def parse_ring(value: Any) -> int:
     return size
 
 
-def parse_fraction(value: Any) -> float:
+def parse_share(value: Any) -> float | None:
+    """`none`: whatever it is."""
+    if value == "none":
+        return None
     number = parse_factor(value)
     if number > 1:
         raise UsageError(f"{value!r} is above 1")
@@ -118,7 +121,7 @@ TIME = Kind("TIME", parse_duration, format_duration)
 COUNT = Kind("N", whole_number(0))
 NUMBER = Kind("N", whole_number(1))
 SWITCH = Kind("", parse_switch, lambda value: str(value).lower())
-SHARE = Kind("SHARE", parse_fraction, "{:g}".format)
+SHARE = Kind("SHARE", parse_share, "{:g}".format)
 FACTOR = Kind("N", parse_factor, "{:g}".format)
 PEN = Kind("KIND", parse_pen)
 NAME = Kind("NAME", as_name)
@@ -133,7 +136,7 @@ KEYS = (
     Key("retries", COUNT, 0, "how often a failed job is tried again", of_job=True),
     Key("profile", NAME, None, "the [profile.NAME] of jobs that name none", of_job=True),
     Key("recycle_at", SIZE, RECYCLING.recycle_at_bytes, "a leaking run is restarted there"),
-    Key("max_cpu_pressure", SHARE, GRANTS.cpu_pressure_marks[0], "no more starts above it"),
+    Key("max_cpu_pressure", SHARE, GRANTS.cpu_pressure_marks[0], "no starts above it, or none"),
     Key("grace", TIME, POLICY.grace_s, "between TERM and KILL"),
     Key("pen", PEN, "auto", f"how runs are held: auto, {', '.join(KINDS)}"),
     Key("no_wait", SWITCH, False, "fail at once when memory is short (exit 3)"),
