@@ -182,8 +182,11 @@ class FakeLink:
     proc_id: ProcId = field(default_factory=lambda: ProcId(1, 1))
     asked: list[tuple[str, str]] = field(default_factory=list)
     told: list[dict[str, Any]] = field(default_factory=list)
+    spawned: list[dict[str, Any]] = field(default_factory=list)
 
     def ask(self, do: str, **values: Any) -> None:
+        if do == "spawn":
+            self.spawned.append(values)
         self.asked.append((do, values.get("run", "")))
 
     def flush(self) -> None:

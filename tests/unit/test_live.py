@@ -50,6 +50,18 @@ def test_all_that_matters_is_shown() -> None:
     ]
 
 
+def test_who_is_held_is_seen() -> None:
+    """What it holds of what it may, and for how long it stands; the level, unless it is calm."""
+    held, ending = line(grant_bytes=2 * MIB, held_s=3.0), line(held_s=3.0, ending=True)
+    _first, memory, *rest = render_live(view(held, ending, level="tight"), 120, 24)
+
+    assert memory.endswith("machine has 3 GiB  level tight  2 held")
+    assert rest[:2] == [
+        "      1 MiB/2 MiB        1.0s  build held for 3.0s",
+        "      1 MiB              1.0s  build ending",
+    ]
+
+
 def test_the_largest_runs_come_first_and_the_rest_is_counted() -> None:
     """As many as there are rows for."""
     runs = [line(f"r{n}", used_bytes=n * MIB) for n in range(50)]

@@ -3,13 +3,14 @@
 import sqlite3
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from ramherd.grants import MB
 from ramherd.model import JobState, Reason, Why
 from ramherd.units import GIB, MIB
+from unit.fakes import FakeLink
 from unit.herds import Ran, Run, jobs_of
 
 # Both want to grow to 700 MiB in a budget of 1 GiB: one at a time fits.
@@ -71,12 +72,19 @@ def test_a_job_is_held_while_its_run_is(run_herd: Run) -> None:
 def test_who_can_resume_is_told_so(run_herd: Run) -> None:
     """The run after the one that made room goes on; what it did is not done again."""
     resumes = run_herd(jobs_of(2, resume_argv=("true", "--on")), **ONE_OF_TWO)
+
+    first, *_, last = cast("FakeLink", resumes.herd.executor.link).spawned
+    assert (first["argv"], "RAMHERD_RESUMED" in first["env"]) == (("true",), False)
+    assert (last["argv"], last["env"]["RAMHERD_RESUMED"]) == (("true", "--on"), "1")
     assert (resumes.herd.tally.preempted, resumes.herd.tally.redone_s) == (1, 0.0)
 
 
 def test_who_cannot_resume_does_its_work_again(run_herd: Run) -> None:
-    """All that the stopped run did counts as lost."""
+    """All that the stopped run did counts as lost, and the next one is told that there was one."""
     again = run_herd(jobs_of(2), **ONE_OF_TWO)
+
+    last = cast("FakeLink", again.herd.executor.link).spawned[-1]
+    assert (last["argv"], last["env"]["RAMHERD_RESUMED"]) == (("true",), "1")
     assert again.herd.tally.redone_s == pytest.approx(6.5, abs=1.0)
 
 
