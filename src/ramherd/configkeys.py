@@ -95,9 +95,12 @@ def parse_ring(value: Any) -> int:
     return size
 
 
-def parse_fraction(value: Any) -> float | None:
-    if value == "none":
-        return None
+def parse_share(value: Any) -> float | None:
+    """`none`: whatever it is."""
+    return None if value == "none" else parse_part(value)
+
+
+def parse_part(value: Any) -> float:
     number = parse_factor(value)
     if number > 1:
         raise UsageError(f"{value!r} is above 1")
@@ -120,13 +123,15 @@ TIME = Kind("TIME", parse_duration, format_duration)
 COUNT = Kind("N", whole_number(0))
 NUMBER = Kind("N", whole_number(1))
 SWITCH = Kind("", parse_switch, lambda value: str(value).lower())
-SHARE = Kind("SHARE", parse_fraction, "{:g}".format)
+PART = Kind("SHARE", parse_part, "{:g}".format)
+SHARE = Kind("SHARE", parse_share, "{:g}".format)
 FACTOR = Kind("N", parse_factor, "{:g}".format)
 PEN = Kind("KIND", parse_pen)
 NAME = Kind("NAME", as_name)
 
 KEYS = (
     Key("budget", SIZE, None, "the most that all runs together may hold"),
+    Key("budget_share", PART, POLICY.budget_share, "of all memory, less what others use"),
     Key("max_parallel", NUMBER, None, "runs at a time; if not given, memory decides"),
     Key("ramp", NUMBER, None, "begin with N runs, N more after each step without trouble"),
     Key("memory", SIZE, None, "what a job is promised; else its kind decides", of_job=True),
@@ -137,7 +142,7 @@ KEYS = (
     Key("patience", TIME, GRANTS.patience_s, "held runs wait so long, then the youngest goes"),
     Key("max_hold", TIME, GRANTS.max_hold_s, "a run held for so long makes room itself"),
     Key("recycle_at", SIZE, RECYCLING.recycle_at_bytes, "a leaking run is restarted there"),
-    Key("max_cpu_pressure", SHARE, GRANTS.cpu_pressure_marks[0], "no more starts above it"),
+    Key("max_cpu_pressure", SHARE, GRANTS.cpu_pressure_marks[0], "no starts above it, or none"),
     Key("grace", TIME, POLICY.grace_s, "between TERM and KILL"),
     Key("pen", PEN, "auto", f"how runs are held: auto, {', '.join(KINDS)}"),
     Key("no_wait", SWITCH, False, "fail at once when memory is short (exit 3)"),

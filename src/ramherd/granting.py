@@ -90,13 +90,12 @@ class Granting:
             self.leasing.renew(self._machine, self._fleet_used, scene)
             scene = self.scene(at_s, queue=queue)
         for _ in range(ROUNDS):
-            self.history, actions = govern(scene, self.history, self.grants)
+            history, actions = govern(scene, self.history, self.grants)
             if self._carry_out(actions, at_s):
-                break
+                self.history = history
+                return [action for action in actions if not isinstance(action, Grant | Trim)]
             scene = self.scene(at_s, queue=queue)
-        else:
-            actions = []
-        return [action for action in actions if not isinstance(action, Grant | Trim)]
+        return []
 
     def _carry_out(self, actions: Sequence[GrantAction], at_s: float) -> bool:
         """Grants in their order; False as soon as one cannot be: a run grew past it."""

@@ -106,7 +106,7 @@ def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, show: Show) -> Outcom
                 herd, roster, journal, executor, trees, policy, granting, show, signals, tally
             )
             supervisor.run()
-            costs = {**measure_costs(executor), **describe_holds(tally.holds)}
+            costs = measure_costs(executor)
             store.set_patience(BUSY_S)
             journal.commit()
         tally.available_after = wait_for_memory(trees, tally.available_before)
@@ -115,6 +115,7 @@ def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, show: Show) -> Outcom
             "budget_bytes": largest_budget_bytes(supervisor.machine, policy),
             "pen": executor.fleet.kind,
             "supervisor": costs,
+            **describe_holds(tally.holds),
             **describe_ramp(granting.ramp),
         }
         store.end_herd(herd, summary)
@@ -211,15 +212,12 @@ def measure_costs(executor: Executor) -> dict[str, Any]:
 
 def describe_holds(holds: Sequence[float]) -> dict[str, Any]:
     """How many times runs stood still at their grants, and for how long."""
-    if not holds:
-        return {"holds": 0}
     ordered = sorted(holds)
-    shares = {"p50": 0.5, "p95": 0.95}
     times = {
-        f"hold_{name}_s": round(ordered[int(share * (len(ordered) - 1))], 5)
-        for name, share in shares.items()
+        f"{name}_s": round(ordered[int(share * (len(ordered) - 1))], 5) if ordered else 0.0
+        for name, share in (("p50", 0.5), ("p95", 0.95))
     }
-    return {"holds": len(ordered), **times}
+    return {"holds": {"count": len(ordered), **times}}
 
 
 def wait_for_memory(trees: Trees, before_bytes: int) -> int:

@@ -206,10 +206,11 @@ class Supervisor:
         sending = link.has_more_to_send and not self.journal.trouble
         poll.register(link.fileno(), select.POLLIN | (select.POLLOUT * sending))
         poll.register(self.signals.fd, select.POLLIN)
-        marks = self.executor.grant_fds(self.clock())
+        at_s = self.clock()
+        marks = self.executor.grant_fds(at_s)
         for fd in marks:
             poll.register(fd, select.POLLIN)
-        ready = dict(poll.poll(timeout_s * 1000))
+        ready = dict(poll.poll(min(timeout_s, self.executor.muted_for_s(at_s)) * 1000))
         if self.signals.fd in ready:
             os.read(self.signals.fd, 4096)
         for fd in ready.keys() & marks.keys():

@@ -8,9 +8,9 @@ from typing import Any
 from ramherd.act.live import LiveRun
 from ramherd.model import JobState, JobStatus, Reason, RunEnd
 
-# Ends after which the same work is done again.
 # How long single holds took is kept of so many.
 MOST_HOLDS = 100_000
+# Ends after which the same work is done again.
 REDONE = (RunEnd.LOST, RunEnd.OOM_KILL)
 
 

@@ -4,6 +4,7 @@ It knows each live run and what the keeper said of it; it decides nothing.
 """
 
 import json
+import math
 import os
 import signal
 import time
@@ -158,6 +159,11 @@ class Executor:
             if run.held_since_s is None and not run.is_ending and at_s >= run.muted_until_s
             if run.pen is not None and (fd := run.pen.grant_fd()) is not None
         }
+
+    def muted_for_s(self, at_s: float) -> float:
+        """Until somebody is listened to again."""
+        waits = (run.muted_until_s - at_s for run in self.runs.values())
+        return min((wait for wait in waits if wait > 0), default=math.inf)
 
     def sweep(self) -> list[Swept]:
         return self._sweeper.advance()

@@ -31,6 +31,8 @@ class Holding:
         run.measure()
         if grant_bytes < before and run.reading.used_bytes > grant_bytes:
             self._set(run, before)
+            run.measure()
+            self.look(run, at_s)
             return False
         if run.held_since_s is not None and grant_bytes > before:
             self._go_on(run, at_s)
@@ -65,7 +67,7 @@ class Holding:
             run.pen.clear_event()
             run.measure()
             self.look(run, at_s)
-            if run.cache_full:
+            if run.cache_full or is_at_limit(run):
                 run.muted_until_s = at_s + MUTE_S
 
     def look(self, run: LiveRun, at_s: float) -> None:
@@ -76,7 +78,7 @@ class Holding:
             run.freeze(at_s)
         else:
             filled = run.reading.used_bytes + run.reading.cache_bytes
-            run.cache_full = filled >= run.mark_bytes - self.policy.near_bytes
+            run.cache_full = self._is_at_mark(filled, run)
 
     def trim(self, run: LiveRun) -> None:
         """In a thread: dropping page cache takes the kernel a while. Half of the way from what
@@ -102,4 +104,13 @@ class Holding:
             self._thread = None
 
     def _is_full(self, run: LiveRun) -> bool:
-        return run.reading.used_bytes >= run.mark_bytes - self.policy.near_bytes
+        return self._is_at_mark(run.reading.used_bytes, run)
+
+    def _is_at_mark(self, held_bytes: int, run: LiveRun) -> bool:
+        return held_bytes >= run.mark_bytes - self.policy.near_bytes and not is_at_limit(run)
+
+
+def is_at_limit(run: LiveRun) -> bool:
+    """It may have all of its `memory_limit`: from there on it is the kernel that acts."""
+    limit = run.job.memory_limit_bytes
+    return limit is not None and run.mark_bytes >= limit

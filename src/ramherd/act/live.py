@@ -1,5 +1,6 @@
 """A live run: what is known of it between its start and the moment its pen is empty."""
 
+import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -62,7 +63,9 @@ class LiveRun:
     held_since_s: float | None = None
     frozen_s: float | None = None
     held_s: float = 0.0
+    # Each hold by the clock: a step of the loop is too coarse for most of them.
     holds: list[float] = field(default_factory=list)
+    _froze_s: float = 0.0
     # It was said that it waits, or that it leaks.
     told_held: bool = False
     told_leak: bool = False
@@ -90,6 +93,7 @@ class LiveRun:
         if self.pen is not None:
             self.pen.freeze()
             self.held_since_s = self.frozen_s = at_s
+            self._froze_s = time.monotonic()
 
     def thaw(self, at_s: float) -> None:
         if self.pen is None or self.frozen_s is None:
@@ -97,7 +101,7 @@ class LiveRun:
         self.pen.thaw()
         self.held_s += at_s - self.frozen_s
         if len(self.holds) < KEEP_HOLDS:
-            self.holds.append(at_s - self.frozen_s)
+            self.holds.append(time.monotonic() - self._froze_s)
         self.held_since_s = self.frozen_s = None
 
     def stood_s(self, at_s: float) -> float:

@@ -140,6 +140,7 @@ def make_rules(config: Config) -> Rules:
 def make_policy(config: Config) -> Policy:
     return Policy(
         budget_cap_bytes=config["budget"],
+        budget_share=config["budget_share"],
         no_wait=config["no_wait"],
         grace_s=config["grace"],
         pids_limit=config["pids_limit"],

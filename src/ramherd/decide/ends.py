@@ -216,7 +216,7 @@ def next_deadline_s(snapshot: Snapshot, policy: Policy) -> float:
         for since, grace in [told]
     ]
     times += [
-        run.started_s + run.job.timeout_s
+        run.started_s + run.held_s + run.job.timeout_s
         for run in snapshot.runs
         if is_live(run) and run.job.timeout_s is not None
     ]

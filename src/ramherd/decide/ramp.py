@@ -31,11 +31,9 @@ def next_ramp(ramp: Ramp, running: int, at_s: float, *, settle_s: float) -> Ramp
         return replace(ramp, full_since_s=at_s)
     if at_s - ramp.full_since_s < settle_s:
         return ramp
-    clean = max(ramp.clean, ramp.allowed)
-    return replace(ramp, allowed=ramp.allowed + ramp.step, clean=clean, full_since_s=None)
+    return Ramp(ramp.step, ramp.allowed + ramp.step, clean=ramp.allowed)
 
 
 def note_trouble(ramp: Ramp, reason: Reason) -> Ramp:
-    """The step begins anew. What came up first is kept, until more ran without it."""
-    known = ramp.trouble if ramp.trouble is not None and ramp.clean < ramp.allowed else None
-    return replace(ramp, full_since_s=None, trouble=known or reason)
+    """The step begins anew. What came up first is kept, until as many ran without it."""
+    return replace(ramp, full_since_s=None, trouble=ramp.trouble or reason)

@@ -33,8 +33,8 @@ def parse_swapped_in(text: str) -> int:
 
 @dataclass
 class PressureGauge:
-    """Swapping is a rate, so it is looked at twice. Below a limit of our own (a container) the
-    pressure there is what counts, not the whole machine's.
+    """Swapping is a rate, so it is looked at twice. In a container that is full the machine may
+    be at ease: the worse of the two counts.
     """
 
     trees: Trees

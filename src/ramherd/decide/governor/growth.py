@@ -42,7 +42,7 @@ def make_cache_room(scene: Scene, room: Room, policy: GrantPolicy) -> list[Trim]
     """
     trims: list[Trim] = []
     for run in scene.runs:
-        if not run.cache_full or not is_at_work(run):
+        if not run.cache_full or not is_at_work(run) or run.run in room.lowered:
             continue
         reason = Reason(Why.CACHE, used_bytes=run.used_bytes, cache_bytes=run.cache_bytes)
         extra = useful(run, max(policy.quantum_bytes, run.cache_bytes), room, policy)

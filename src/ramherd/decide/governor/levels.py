@@ -35,8 +35,10 @@ def find_single(scene: Scene, history: History, policy: GrantPolicy) -> Reason |
     was = history.level is Level.SINGLE
     # With nobody in the queue the lease is small because no more was asked for.
     base = scene.estimate(scene.queue[0].label).base_bytes if scene.queue else 0
-    if scene.lease_bytes < policy.single_bases[was] * base:
-        return Reason(Why.SMALL_BUDGET, lease_bytes=scene.lease_bytes, base_bytes=base)
+    # What runs on their way out hold is back in a moment.
+    lease = scene.lease_bytes + scene.ending_bytes
+    if lease < policy.single_bases[was] * base:
+        return Reason(Why.SMALL_BUDGET, lease_bytes=lease, base_bytes=base)
     if scene.failed_starts >= policy.single_failed_starts:
         return Reason(Why.FAILED_STARTS, starts=scene.failed_starts)
     since = history.debt_since_s
