@@ -15,7 +15,7 @@ from ramherd.decide.governor.growth import (
 from ramherd.decide.governor.levels import is_on, next_debt_since, next_level
 from ramherd.decide.governor.preempt import fail_too_big, next_urgent, preempt
 from ramherd.decide.governor.room import Room
-from ramherd.grants import GrantAction, GrantPolicy, History, Penned, Scene, SetLevel, Trim
+from ramherd.grants import GrantAction, GrantPolicy, History, Penned, Scene, SetLevel
 
 
 def govern(
@@ -30,10 +30,8 @@ def govern(
     history = look(scene, history, room, policy, waiting)
     pay_debt(scene, room, policy)
     shrink(scene, history, room, policy)
-    trims: list[Trim] = []
     if not room.debt_bytes:
         grow(waiting, room, policy)
-        trims = make_cache_room(scene, room, policy)
     stops = preempt(waiting, scene, history, room, policy)
     level, why = next_level(scene, history, room, policy)
     actions: list[GrantAction] = []
@@ -41,6 +39,8 @@ def govern(
         actions.append(SetLevel(level, why))
     history = replace(history, level=level)
     starts = [] if stops else list(admit(scene, history, room, policy, len(waiting)))
+    # Last of all: what a start takes back must not have been given to page cache before.
+    trims = [] if room.debt_bytes else make_cache_room(scene, room, policy)
     actions += [*room.lowered.values(), *room.raised.values(), *trims]
     actions += [*stops, *fail_too_big(scene, room), *starts]
     return history, actions
