@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from governor.scenes import grants, held, pen, scene
+from governor.scenes import admitted, carried_out, grants, held, pen, scene, waiting_job
 from ramherd.decide.governor.engine import govern
 from ramherd.grants import MB, TIMES, GrantAction, GrantPolicy, History, Scene, Trim
 from ramherd.model import Why
@@ -111,3 +111,14 @@ def test_a_scaled_policy_is_the_same_for_small_and_fast_agents() -> None:
     assert POLICY.scaled(1.0, 1.0) == POLICY
     assert {name for name in POLICY.__slots__ if name.endswith("_s")} == set(TIMES)
     assert replace(fast, max_parallel=3).scaled(1.0, 1.0).max_parallel == 3
+
+
+def test_what_page_cache_got_is_not_promised_twice() -> None:
+    """A job that starts in the same round takes some of it back."""
+    at = scene(700, pen("r1", 100, 300, cache_bytes=200 * MB, cache_full=True))
+    at = replace(at, queue=[waiting_job(2)])
+
+    actions = decide(at)
+
+    assert admitted(actions) == ["next-2"]
+    assert max(carried_out(at, actions)) <= at.lease_bytes

@@ -39,8 +39,8 @@ def govern(
         actions.append(SetLevel(level, why))
     history = replace(history, level=level)
     starts = [] if stops else list(admit(scene, history, room, policy, len(waiting)))
-    # What nobody else wants, now that those in the queue were asked.
-    trims = make_cache_room(scene, room, policy)
+    # Last of all: what a start takes back must not have been given to page cache before.
+    trims = [] if room.debt_bytes else make_cache_room(scene, room, policy)
     actions += [*room.lowered.values(), *room.raised.values(), *trims]
     actions += [*stops, *fail_too_big(scene, room), *starts]
     return history, actions
