@@ -1,0 +1,102 @@
+"""The herds of the benchmark, and the tools that meet in each."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from bench.replay.contest import MakeTool
+from bench.replay.herd import AgentJob, Herd, cut
+from bench.replay.tools import Tool, fixed, memory_parallel, ramherd
+from ramherd.sim.bench import best_fixed
+from ramherd.sim.profiles import MB, Profile, parse_traces, synthetic
+from ramherd.sim.traces import SYNTHETIC
+
+GB = 1000 * MB
+TRACES = Path(
+    os.environ.get("RAMHERD_TRACES")
+    or Path(__file__).parents[4] / "shared" / "traces" / "agents.jsonl"
+)
+
+
+def read_profiles() -> tuple[list[Profile], str]:
+    """Published runs where they are at hand, and what they are."""
+    if not TRACES.is_file():
+        return synthetic(1, SYNTHETIC), "built-in traces"
+    with TRACES.open(encoding="utf-8") as lines:
+        return list(parse_traces(lines)), "published traces"
+
+
+def whole(profiles: Sequence[Profile]) -> Herd:
+    """A minute of a real agent in a second. Starting an agent takes 33 ms of processor time
+    (bare Python 8): 2 s of its 390 on average, for every tool alike.
+    """
+    return Herd("4 GB", profiles, 4, 4 * GB, size=4, speed=60)
+
+
+def many(profiles: Sequence[Profile]) -> Herd:
+    """About 200 at once. Slower: 200 agents that start together take 3 s on two cores."""
+    return Herd("200 at once", [cut(one, 300) for one in profiles], 4, 46 * GB, size=16, speed=10)
+
+
+def smoke(profiles: Sequence[Profile]) -> Herd:
+    short = [profile for profile in profiles if profile.duration_s <= 600][:60]
+    return Herd("smoke", short, 1, 4 * GB, size=4, speed=60)
+
+
+def fifty(profiles: Sequence[Profile]) -> Herd:
+    """In real time, with room for each to the last byte: what the governor costs and how long a
+    hold lasts where nobody has to wait.
+    """
+    chosen = [cut(profile, 75) for profile in profiles[:50]]
+    budget = sum(profile.peak_bytes for profile in chosen)
+    return Herd("50 in real time", chosen, 1, budget, size=4, speed=1)
+
+
+def whole_tools(herd: Herd, stand_in: int | None) -> Iterator[MakeTool]:
+    yield ours(herd, stand_in)
+    best, _ = best_fixed(herd.courses(), herd.trace_budget_bytes)
+    for number in dict.fromkeys((herd.trace_budget_bytes // (500 * MB), best, best + 1)):
+        yield xargs(number)
+    yield parallel("memfree", herd)
+    yield parallel("memsuspend", herd)
+
+
+def many_tools(herd: Herd, stand_in: int | None) -> Iterator[MakeTool]:
+    yield ours(herd, stand_in)
+    best, _ = best_fixed(herd.courses(), herd.trace_budget_bytes)
+    yield xargs(herd.trace_budget_bytes // (500 * MB))
+    yield xargs(best)
+    yield parallel("memfree", herd)
+
+
+def smoke_tools(herd: Herd, stand_in: int | None) -> Iterator[MakeTool]:
+    yield ours(herd, stand_in)
+    yield xargs(herd.trace_budget_bytes // (500 * MB))
+
+
+def fifty_tools(herd: Herd, stand_in: int | None) -> Iterator[MakeTool]:
+    yield ours(herd, stand_in)
+
+
+def ours(herd: Herd, stand_in: int | None) -> MakeTool:
+    def make(jobs: Sequence[AgentJob], _place: Path) -> Tool:
+        return ramherd(herd, jobs, stand_in=stand_in)
+
+    return make
+
+
+def xargs(number: int) -> MakeTool:
+    return lambda jobs, _place: fixed(number, jobs)
+
+
+def parallel(option: str, herd: Herd) -> MakeTool:
+    return lambda jobs, place: memory_parallel(option, herd, jobs, place)
+
+
+Tools = Callable[[Herd, int | None], Iterator[MakeTool]]
+SETS: dict[str, tuple[Callable[[Sequence[Profile]], Herd], Tools]] = {
+    "whole": (whole, whole_tools),
+    "many": (many, many_tools),
+    "fifty": (fifty, fifty_tools),
+    "smoke": (smoke, smoke_tools),
+}
