@@ -1,9 +1,12 @@
 """The parts of the replayed benchmark that are values in, values out."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
+from bench.replay.bars import Contest, bar_rows, best_of
 from bench.replay.herd import Herd, cut, job_tables, make_jobs
 from bench.replay.kernel_log import is_kill_inside
 from bench.replay.meminfo import Meminfo, render_meminfo
@@ -11,6 +14,7 @@ from bench.replay.outcome import Outcome, Work, add_up
 from bench.replay.picture import make_columns, render_picture
 from bench.replay.sampler import parse_cpu_s, share_of_core
 from bench.replay.table import full_rows, percentile, render_table, short_rows
+from bench.replay.told import Told, read_held_s, read_told
 from bench.replay.tools import scale_sleeps, shell_lines
 from bench.replay.verdict import faults
 from ramherd.errors import RamherdError
@@ -197,3 +201,64 @@ def test_a_section_is_replaced_and_the_rest_stays(tmp_path: Path) -> None:
     assert page.read_text() == "before\n<!-- x: begin -->\nnew\nlines\n<!-- x: end -->\nafter\n"
     with pytest.raises(SystemExit, match="has no lines <!-- y: begin -->"):
         write_section(page, "y", [])
+
+
+def contest(name: str, outcomes: list[Outcome], told: Told | None = None) -> Contest:
+    herd = Herd(name, [flat(MB, 1.0)], 50, 100 * MB, size=4, speed=60)
+    return Contest(name, herd, "traces", 18.0, outcomes, told or Told())
+
+
+def test_the_bars_stand_beside_what_was_measured() -> None:
+    """The fixed numbers are compared by time, and one that was stopped is said to be longer."""
+    others = [outcome("xargs -P 8", makespan_s=36.0, was_stopped=True), outcome("xargs -P 9")]
+
+    rows = bar_rows([contest("whole", [outcome(), *others]), contest("many", [outcome()])])
+
+    assert [row[1] for row in rows] == [
+        "measured", "0.90", "0, 0, 0", "1.80x or more", "1.00x", "5.0%",
+    ]  # fmt: skip
+
+
+def test_the_best_fixed_number_has_no_kills() -> None:
+    """A faster one that lost agents on the way is not better."""
+    killing, calm = outcome("xargs -P 9", oom_kills=1), outcome("xargs -P 8", makespan_s=36.0)
+
+    assert best_of([killing, calm]) is calm
+    assert best_of([killing]) is killing
+
+
+def test_what_fifty_runs_cost_is_told() -> None:
+    """CPU while all run, the supervisor alone in memory, and the holds."""
+    costs = [(0.0, 57, 1.0), (10.0, 57, 1.1)]
+    told = Told(supervisor_rss_bytes=24 * MB, held_s=[0.001] * 19 + [0.004])
+
+    rows = bar_rows([contest("fifty", [outcome(costs=costs)], told)])
+
+    assert [row[1] for row in rows[1:]] == ["1.0% of a core", "24.0 MB", "1.0 ms"]
+    assert rows[3][0] == "held until running again, p95 of 20 (p50 1.0 ms)"
+
+
+def test_holds_are_read_from_the_events_that_end_them(tmp_path: Path) -> None:
+    """Other events, and grants of runs that were not held, say nothing of it."""
+    store = tmp_path / "ramherd.db"
+    with closing(sqlite3.connect(store)) as db, db:
+        db.execute("CREATE TABLE events (kind TEXT, reason TEXT)")
+        rows = [
+            ("run_granted", '{"why": "x", "held_s": 0.25}'),
+            ("run_granted", '{"why": "x"}'),
+            ("run_held", '{"why": "x"}'),
+            ("run_granted", None),
+        ]
+        db.executemany("INSERT INTO events VALUES (?, ?)", rows)
+
+    assert read_held_s(store) == [0.25]
+
+
+def test_a_ramherd_that_said_nothing_is_told_as_such(tmp_path: Path) -> None:
+    """One that was stopped has no summary."""
+    (tmp_path / "out").write_text("")
+    assert read_told(tmp_path) == Told(held_s=[])
+
+    summary = '{"supervisor": {"rss_peak_bytes": 1, "keeper_rss_peak_bytes": 2}}'
+    (tmp_path / "out").write_text(summary)
+    assert read_told(tmp_path) == Told(1, 2, [])

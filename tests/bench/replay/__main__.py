@@ -9,10 +9,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from bench.replay.bars import BARS, Contest, bar_rows
 from bench.replay.contest import contend
-from bench.replay.pages import Contest, render_contest, write_pages
+from bench.replay.pages import render_contest, write_pages
 from bench.replay.sets import SETS, read_profiles
-from bench.replay.table import full_row
+from bench.replay.table import full_row, render_table
 from bench.replay.verdict import faults
 from ramherd.errors import RamherdError
 from ramherd.sim.oracle import oracle_makespan_s
@@ -29,15 +30,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parse(argv)
     try:
         contests = [hold(name, *read_profiles(), options.stand_in) for name in options.sets]
+        if set(options.sets) & set(BARS):
+            tell("\n".join(render_table(bar_rows(contests))))
         if options.write:
             write_pages(Path(options.write), contests)
     except RamherdError as error:
         print(f"bench: {error}" + (f" ({error.hint})" if error.hint else ""), file=sys.stderr)
         return 1
     found = [
-        f"{contest.herd.name}: {fault}"
-        for contest in contests
-        for fault in faults(contest.outcomes[0])
+        f"{contest.herd.name}: {fault}" for contest in contests for fault in faults(contest.ours)
     ]
     for fault in found:
         print(f"bench: ramherd, {fault}", file=sys.stderr)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from bench.replay.contest import MakeTool
 from bench.replay.herd import AgentJob, Herd, cut
-from bench.replay.tools import Tool, fixed, memory_parallel, ramherd
+from bench.replay.tools import Tool, find_parallel, fixed, memory_parallel, ramherd
 from ramherd.sim.bench import best_fixed
 from ramherd.sim.profiles import MB, Profile, parse_traces, synthetic
 from ramherd.sim.traces import SYNTHETIC
@@ -53,6 +53,7 @@ def fifty(profiles: Sequence[Profile]) -> Herd:
 
 
 def whole_tools(herd: Herd, stand_in: int | None) -> Iterator[MakeTool]:
+    find_parallel()  # said before the others have run for half an hour
     yield ours(herd, stand_in)
     best, _ = best_fixed(herd.courses(), herd.trace_budget_bytes)
     for number in dict.fromkeys((herd.trace_budget_bytes // (500 * MB), best, best + 1)):
@@ -62,6 +63,7 @@ def whole_tools(herd: Herd, stand_in: int | None) -> Iterator[MakeTool]:
 
 
 def many_tools(herd: Herd, stand_in: int | None) -> Iterator[MakeTool]:
+    find_parallel()  # said before the others have run for half an hour
     yield ours(herd, stand_in)
     best, _ = best_fixed(herd.courses(), herd.trace_budget_bytes)
     yield xargs(herd.trace_budget_bytes // (500 * MB))

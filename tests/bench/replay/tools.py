@@ -71,12 +71,16 @@ def memory_parallel(option: str, herd: Herd, jobs: Sequence[AgentJob], place: Pa
 
 def make_parallel(place: Path, speed: float) -> Path:
     """A copy whose longest sleep is scaled as all times are."""
+    copy = place / "parallel"
+    copy.write_bytes(scale_sleeps(find_parallel().read_bytes(), speed))
+    return copy
+
+
+def find_parallel() -> Path:
     found = shutil.which("parallel")
     if found is None:
         raise RamherdError("GNU parallel is not there", hint="make test-tools")
-    copy = place / "parallel"
-    copy.write_bytes(scale_sleeps(Path(found).read_bytes(), speed))
-    return copy
+    return Path(found)
 
 
 def scale_sleeps(program: bytes, speed: float) -> bytes:
