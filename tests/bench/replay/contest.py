@@ -58,7 +58,7 @@ def contend(
 
 @contextmanager
 def arena_of(herd: Herd) -> Iterator[Arena]:
-    arena = make_arena(herd.budget_bytes + TOOL_BYTES)
+    arena = make_arena(herd.budget_bytes + herd.slack_bytes + TOOL_BYTES)
     try:
         yield arena
     finally:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 
+from ramherd.model import Policy
 from ramherd.sim import agent
 from ramherd.sim.course import Course, make_course
 from ramherd.sim.profiles import MB, Profile
@@ -15,6 +16,7 @@ from ramherd.sim.profiles import MB, Profile
 # outlive any contest.
 HELPER_EVERY = 10
 HELPER_S = 1800
+SLACK_BYTES = Policy().fleet_slack_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,11 @@ class Herd:
     @property
     def budget_bytes(self) -> int:
         return int(self.trace_budget_bytes / self.size)
+
+    @property
+    def slack_bytes(self) -> int:
+        """What ramherd lets a fleet exceed its budget by, for as long as it takes to hold it."""
+        return self.scaled(SLACK_BYTES)
 
     @property
     def processes(self) -> int:

@@ -45,6 +45,8 @@ def ramherd(herd: Herd, jobs: Sequence[AgentJob], *, stand_in: int | None = None
     """`stand_in` is a fixed number instead of the governor: to try the benchmark itself."""
     command = [sys.executable, "-m", "ramherd", "run", "-", "--json"]
     command += ["--budget", f"{herd.budget_bytes}B", "--budget-share", "1"]
+    # The processor is given to all at 60 times its use: only memory may decide, as elsewhere.
+    command += ["--max-cpu-pressure", "1"]
     command += ["--time-scale", f"{herd.speed:g}", "--size-scale", f"{herd.size:g}"]
     tables = list(job_tables(jobs))
     if stand_in is not None:
