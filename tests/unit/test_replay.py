@@ -1,7 +1,5 @@
 """The parts of the replayed benchmark that are values in, values out."""
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,8 +11,8 @@ from bench.replay.meminfo import Meminfo, render_meminfo
 from bench.replay.outcome import Outcome, Work, add_up
 from bench.replay.picture import make_columns, render_picture
 from bench.replay.sampler import parse_cpu_s, share_of_core
-from bench.replay.table import full_rows, percentile, render_table, short_rows
-from bench.replay.told import Told, read_held_s, read_told
+from bench.replay.table import full_rows, render_table, short_rows
+from bench.replay.told import Holds, Told, parse_told
 from bench.replay.tools import scale_sleeps, shell_lines
 from bench.replay.verdict import faults
 from ramherd.errors import RamherdError
@@ -111,14 +109,6 @@ def test_the_short_table_compares_times_with_the_first() -> None:
 
     assert lines[2] == "| ramherd | 2 of 2 | 0 | 5.0% | 1.00x | 0 |"
     assert lines[3] == "| other | 2 of 2 | 0 | 5.0% | 1.75x | 4 |"
-
-
-def test_a_percentile_is_one_of_the_values() -> None:
-    """The smallest that so many are at or below."""
-    values = [float(number) for number in range(1, 101)]
-
-    assert (percentile(values, 0.5), percentile(values, 0.95)) == (50.0, 95.0)
-    assert percentile([7.0], 0.95) == 7.0
 
 
 def test_a_column_of_the_picture_is_its_highest_sample() -> None:
@@ -230,35 +220,19 @@ def test_the_best_fixed_number_has_no_kills() -> None:
 def test_what_fifty_runs_cost_is_told() -> None:
     """CPU while all run, the supervisor alone in memory, and the holds."""
     costs = [(0.0, 57, 1.0), (10.0, 57, 1.1)]
-    told = Told(supervisor_rss_bytes=24 * MB, held_s=[0.001] * 19 + [0.004])
+    told = Told(supervisor_rss_bytes=24 * MB, holds=Holds(20, 0.001, 0.0042))
 
     rows = bar_rows([contest("fifty", [outcome(costs=costs)], told)])
 
-    assert [row[1] for row in rows[1:]] == ["1.0% of a core", "24.0 MB", "1.0 ms"]
+    assert [row[1] for row in rows[1:]] == ["1.0% of a core", "24.0 MB", "4.2 ms"]
     assert rows[3][0] == "held until running again, p95 of 20 (p50 1.0 ms)"
 
 
-def test_holds_are_read_from_the_events_that_end_them(tmp_path: Path) -> None:
-    """Other events, and grants of runs that were not held, say nothing of it."""
-    store = tmp_path / "ramherd.db"
-    with closing(sqlite3.connect(store)) as db, db:
-        db.execute("CREATE TABLE events (kind TEXT, reason TEXT)")
-        rows = [
-            ("run_granted", '{"why": "x", "held_s": 0.25}'),
-            ("run_granted", '{"why": "x"}'),
-            ("run_held", '{"why": "x"}'),
-            ("run_granted", None),
-        ]
-        db.executemany("INSERT INTO events VALUES (?, ?)", rows)
+def test_a_ramherd_that_said_nothing_is_told_as_such() -> None:
+    """One that was stopped has no summary, and one that held nobody no times."""
+    summary = '{"supervisor": {"rss_peak_bytes": 1}, "holds": %s}'
 
-    assert read_held_s(store) == [0.25]
-
-
-def test_a_ramherd_that_said_nothing_is_told_as_such(tmp_path: Path) -> None:
-    """One that was stopped has no summary."""
-    (tmp_path / "out").write_text("")
-    assert read_told(tmp_path) == Told(held_s=[])
-
-    summary = '{"supervisor": {"rss_peak_bytes": 1, "keeper_rss_peak_bytes": 2}}'
-    (tmp_path / "out").write_text(summary)
-    assert read_told(tmp_path) == Told(1, 2, [])
+    assert parse_told("") == Told()
+    assert parse_told(summary % '{"count": 0}') == Told(supervisor_rss_bytes=1)
+    times = '{"count": 2, "p50_s": 0.001, "p95_s": 0.002}'
+    assert parse_told(summary % times).holds == Holds(2, 0.001, 0.002)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from bench.replay.herd import Herd
 from bench.replay.outcome import Outcome
 from bench.replay.sampler import share_of_core
-from bench.replay.table import Row, percentile
+from bench.replay.table import Row
 from bench.replay.told import Told
 
 
@@ -62,10 +62,9 @@ def fifty_bars(contest: Contest) -> Iterator[Row]:
     if share is not None:
         yield ("supervisor and keeper with 50 runs", f"{share:.1%} of a core", "2 % at most")
     yield ("supervisor's peak with 50 runs", f"{rss / 1e6:.1f} MB", "32 MB at most")
-    if held := contest.told.held_s:
-        middle, high = (f"{percentile(held, part) * 1000:.1f} ms" for part in (0.5, 0.95))
-        what = f"held until running again, p95 of {len(held)} (p50 {middle})"
-        yield (what, high, "5 ms at most")
+    if holds := contest.told.holds:
+        what = f"held until running again, p95 of {holds.count} (p50 {holds.p50_s * 1000:.1f} ms)"
+        yield (what, f"{holds.p95_s * 1000:.1f} ms", "5 ms at most")
 
 
 BARS = {"whole": whole_bars, "fifty": fifty_bars}

@@ -14,7 +14,7 @@ from bench.replay.herd import AgentJob, Herd, make_jobs
 from bench.replay.meminfo import Meminfo
 from bench.replay.outcome import Outcome, read_work
 from bench.replay.sampler import Sampler
-from bench.replay.told import NOTHING, Told, read_told
+from bench.replay.told import NOTHING, Told, parse_told
 from bench.replay.tools import Tool, enter
 from ramherd.errors import RamherdError
 from ramherd.units import MIB
@@ -53,7 +53,7 @@ def contend(
             rss_bytes=sampler.rss_bytes, cpu_s=sampler.cpu_s, samples=sampler.samples,
             kill_times_s=sampler.kill_times_s, costs=sampler.costs,
         )  # fmt: skip
-        return outcome, read_told(place) if tool.is_ours else NOTHING
+        return outcome, parse_told((place / "out").read_text()) if tool.is_ours else NOTHING
 
 
 @contextmanager

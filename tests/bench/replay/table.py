@@ -1,6 +1,5 @@
 """Outcomes as tables of Markdown."""
 
-import math
 from collections.abc import Iterator, Sequence
 
 from bench.replay.outcome import Outcome
@@ -64,8 +63,3 @@ def short_row(outcome: Outcome, first_s: float) -> Row:
         f"stopped at {times}" if outcome.was_stopped else times,
         "" if outcome.was_stopped else str(outcome.left),
     )
-
-
-def percentile(values: Sequence[float], share: float) -> float:
-    """The smallest value that so many are at or below."""
-    return sorted(values)[max(math.ceil(share * len(values)) - 1, 0)]

@@ -1,35 +1,35 @@
-"""What only ramherd can say: its summary, and how long its holds lasted."""
+"""What only ramherd can say: its own memory, and how long its holds lasted."""
 
 import json
-import sqlite3
-from collections.abc import Sequence
-from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Holds:
+    """From the moment a run stands still to the moment it goes on."""
+
+    count: int
+    p50_s: float
+    p95_s: float
 
 
 @dataclass(frozen=True, slots=True)
 class Told:
     supervisor_rss_bytes: int = 0
-    keeper_rss_bytes: int = 0
-    held_s: Sequence[float] = ()
+    holds: Holds | None = None
 
 
 NOTHING = Told()
 
 
-def read_told(place: Path) -> Told:
-    out, store = (place / "out").read_text(), place / "state/ramherd/ramherd.db"
-    held_s = read_held_s(store) if store.exists() else []
+def parse_told(out: str) -> Told:
+    """What `run --json` printed: nothing, if it was stopped."""
     if not out.strip():
-        return Told(held_s=held_s)
-    supervisor = json.loads(out)["supervisor"]
-    return Told(supervisor["rss_peak_bytes"], supervisor["keeper_rss_peak_bytes"], held_s)
-
-
-def read_held_s(store: Path) -> list[float]:
-    """Of each hold, from the event that ended it."""
-    with closing(sqlite3.connect(f"file:{store}?mode=ro", uri=True)) as db:
-        rows = db.execute("SELECT reason FROM events WHERE kind = 'run_granted'").fetchall()
-    reasons = [json.loads(reason) for (reason,) in rows if reason]
-    return [float(reason["held_s"]) for reason in reasons if "held_s" in reason]
+        return NOTHING
+    summary: dict[str, Any] = json.loads(out)
+    holds = summary.get("holds") or {}
+    return Told(
+        supervisor_rss_bytes=summary["supervisor"]["rss_peak_bytes"],
+        holds=Holds(**holds) if holds.get("count") else None,
+    )
