@@ -19,7 +19,7 @@ help:
 	@echo "make test-vm     an ordinary user on a systemd machine, in QEMU"
 	@echo "make test-tools  what the tests use beside Python (apt-get, as root)"
 	@echo "make bench       what ramherd costs, and real processes beside other tools (40 min, root)"
-	@echo "make bench-smoke of these a herd of 60, which must lose nothing (2 min, root)"
+	@echo "make bench-smoke of these a herd of 40, which must lose nothing (2 min, root)"
 	@echo "make bench-sim   the governor on recorded agents, beside other policies"
 
 setup: .venv/.made

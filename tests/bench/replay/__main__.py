@@ -21,8 +21,8 @@ from ramherd.sim.profiles import Profile
 
 # A tool that takes this many times as long as the oracle is stopped.
 PATIENCE = 2.5
-# Starting and ending take a while, however short the herd.
-LEAST_S = 60.0
+# Of a short herd too little for a busy machine.
+LEAST_S = 90.0
 FULL = ("whole", "many", "fifty")
 
 
