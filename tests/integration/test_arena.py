@@ -76,3 +76,9 @@ def test_a_tool_sees_the_arenas_meminfo_alone(arena: Arena, tmp_path: Path) -> N
 
     assert seen.split() == ["MemTotal:", str(64 * MIB // KIB), "kB"]
     assert Path("/proc/meminfo").read_text().splitlines()[0] != seen.strip()
+
+
+def test_an_arena_larger_than_the_machine_is_refused(arena: Arena) -> None:
+    """Its limit would not be what stops a tool."""
+    with pytest.raises(RamherdError, match="the benchmark needs 1024 TiB of memory"):
+        make_arena(1 << 50)

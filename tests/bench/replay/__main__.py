@@ -5,6 +5,7 @@ ends with 1 if ramherd lost a job, left a process, or had one killed for memory.
 """
 
 import argparse
+import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -28,6 +29,8 @@ FULL = ("whole", "many", "fifty")
 
 def main(argv: Sequence[str] | None = None) -> int:
     options = parse(argv)
+    # In the background SIGINT is ignored, and TERM alone would leave the arena behind.
+    signal.signal(signal.SIGTERM, lambda number, _frame: sys.exit(128 + number))
     try:
         contests = [hold(name, *read_profiles(), options.stand_in) for name in options.sets]
         if set(options.sets) & set(BARS):

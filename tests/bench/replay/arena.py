@@ -14,6 +14,8 @@ from pathlib import Path
 
 from ramherd.errors import RamherdError
 from ramherd.measure.cgroups import parse_file_bytes_v1, parse_flat, read_trees
+from ramherd.measure.procfs import read_meminfo
+from ramherd.units import format_size
 
 CLEAR_S = 20.0
 
@@ -98,6 +100,12 @@ def own_memory_cgroup() -> Path:
 
 
 def make_arena(limit_bytes: int) -> Arena:
+    _total, available = read_meminfo()
+    if limit_bytes > available:
+        raise RamherdError(
+            f"the benchmark needs {format_size(limit_bytes)} of memory, "
+            f"{format_size(available)} are available"
+        )
     path = own_memory_cgroup() / f"replay-{os.getpid()}"
     path.mkdir()
     (path / "memory.limit_in_bytes").write_text(str(limit_bytes))
