@@ -8,7 +8,7 @@ FIND_PYTHON = for p in python3.14 python3.13 python3.12 python3.11 python3; do \
 	echo "make: no Python >= 3.11 found: apt-get install python3 python3-venv" >&2; exit 1
 
 .PHONY: help setup demo check test test-unit test-integration test-uml test-vm \
-	test-tools bench bench-sim clean
+	test-tools bench bench-sim bench-smoke clean
 
 help:
 	@echo "make setup       .venv with ramherd and its tools in it"
@@ -18,7 +18,8 @@ help:
 	@echo "make test-uml    of these the ones on cgroup v2, in User-mode Linux"
 	@echo "make test-vm     an ordinary user on a systemd machine, in QEMU"
 	@echo "make test-tools  what the tests use beside Python (apt-get, as root)"
-	@echo "make bench       what ramherd costs, beside a bare subprocess"
+	@echo "make bench       what ramherd costs, and real processes beside other tools (40 min, root)"
+	@echo "make bench-smoke of these a herd of 40, which must lose nothing (2 min, root)"
 	@echo "make bench-sim   the governor on recorded agents, beside other policies"
 
 setup: .venv/.made
@@ -54,10 +55,11 @@ test-vm: setup
 	$(PY) -m pytest -m vm tests/vm -rP
 
 # A program and its package: node for a real V8 out of its heap; User-mode Linux and its disk;
-# QEMU and the image it boots. uidmap is for building that without root.
+# QEMU and the image it boots. uidmap is for building that without root. GNU parallel is what
+# the benchmark measures ramherd against.
 TOOLS = node:nodejs linux.uml:user-mode-linux mke2fs:e2fsprogs taskset:util-linux \
 	qemu-system-x86_64:qemu-system-x86 mmdebstrap:mmdebstrap genext2fs:genext2fs \
-	newuidmap:uidmap
+	newuidmap:uidmap parallel:parallel
 
 test-tools:
 	@missing=""; for tool in $(TOOLS); do \
@@ -71,6 +73,10 @@ test-tools:
 bench: setup
 	$(PY) tests/bench/overhead.py
 	$(PY) tests/bench/exec_overhead.py
+	PYTHONPATH=tests $(PY) -m bench.replay --write .
+
+bench-smoke: setup
+	PYTHONPATH=tests $(PY) -m bench.replay smoke
 
 # Recorded agents where there is a file of them (TRACES=FILE), else built-in ones of that shape.
 TRACES = $(wildcard ../shared/traces/agents.jsonl)
