@@ -75,5 +75,6 @@ def stream(reply: Reply, asked: Asked) -> Iterator[tuple[str, Json]]:
 
 
 def error(status: int, text: str) -> Json:
-    kind = "rate_limit_exceeded" if status == 429 else "server_error"
+    kinds = {429: "rate_limit_exceeded", 400: "invalid_request_error"}
+    kind = kinds.get(status, "server_error")
     return {"error": {"message": text, "type": kind, "code": kind}}

@@ -84,5 +84,6 @@ def event(kind: str, **fields: Any) -> tuple[str, Json]:
 
 
 def error(status: int, text: str) -> Json:
-    kind = "rate_limit_exceeded" if status == 429 else "server_error"
+    kinds = {429: "rate_limit_exceeded", 400: "invalid_request_error"}
+    kind = kinds.get(status, "server_error")
     return {"error": {"message": text, "type": kind, "code": kind}}

@@ -54,14 +54,14 @@ def place_in(script: Script, talk: Sequence[Said]) -> int:
     A call without a result counts for nothing: CLIs drop it when they were killed in it.
     """
     at = results = 0
-    for said, after in zip(talk, [*talk[1:], Said("")], strict=False):
+    for said in talk:
         if at == len(script):
             break
         wanted = count_calls(script[at])
-        if said.who == "result":
-            results += 1
-        ended = said.who == "model" and after.who not in ("call", "model", "result")
-        if results >= wanted > 0 or (wanted == 0 and ended):
+        results += said.who == "result"
+        # CLIs put words of their own into the model's mouth, as after an interruption.
+        spoken = said.who == "model" and said.text.strip() == script[at].get("say", "").strip()
+        if results >= wanted > 0 or (wanted == 0 and spoken):
             at, results = at + 1, 0
     return at
 
