@@ -1,6 +1,6 @@
 """Writes what real agents print into tests/data/agents, for the parsers' tests.
 
-    PYTHONPATH=tests .venv/bin/python -m e2e.capture
+PYTHONPATH=tests .venv/bin/python -m e2e.capture
 """
 
 import os

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from dataclasses import replace
 
 import pytest
 
@@ -9,10 +10,14 @@ from e2e.agent_home import Home, Running
 from integration.conftest import await_, ours
 from llm import LLM
 from ramherd.agents import GO_ON
-from ramherd.agents.facts import Overload, Progress, ToolStarted
+from ramherd.agents.claude import NEW_SESSION, Claude, prompt_line
+from ramherd.agents.facts import Overload, Progress, Session, ToolStarted
 from ramherd.agents.own import own_pids
+from ramherd.agents.session_ids import new_uuid
 from ramherd.measure.procfs import read_procs
 
+# opencode takes 3 s to its first request, and 20 on a machine with much else to do.
+START_S = 60.0
 # The second part waits to be stopped, the first time.
 PARTS = [
     {"shell": "echo first-part"},
@@ -40,7 +45,8 @@ def test_a_stopped_agent_goes_on_in_its_session(home: Home, llm: LLM) -> None:
     """TERM in the middle of a tool, the pen cleared, resumed: one session, one history."""
     llm.add({"parts": PARTS})
     run = home.start("do - it [script parts]")
-    await_(lambda: (home.cwd / "waiting").exists() or run.process.poll() is not None, "the tool")
+    sign = home.cwd / "waiting"
+    await_(lambda: sign.exists() or run.process.poll() is not None, "the tool", START_S)
     # Its tool is none of its own processes.
     assert own_pids(read_procs(), run.process.pid) == {run.process.pid}
     stopped = stop(run, home)
@@ -66,14 +72,45 @@ def stop(run: Running, home: Home) -> Progress:
     return run.finish()
 
 
+def test_a_session_that_is_gone_is_not_opened(home: Home, llm: LLM) -> None:
+    """The CLI ends by itself before it asks for anything: the job has to start over."""
+    gone = "ses_e1e4a6afcffevD6qg3cpPwzQRu" if home.agent.name == "opencode" else new_uuid()
+    run = home.resume(Progress(session=gone, opened=True))
+    progress = run.finish()
+
+    assert run.process.returncode > 0
+    assert not progress.opened
+    assert llm.talks == []
+
+
 def test_an_agent_that_gives_up_says_why(home: Home, llm: LLM) -> None:
     """The API refuses: a failure with its text, also where the CLI calls it a success."""
     progress = home.start("do it [script broken]").finish()
 
     assert progress.result is None
+    assert progress.opened
     assert progress.failure
     assert "bad request" in progress.failure
     assert progress.overloads == 0
+
+
+def test_one_process_of_claude_serves_many_sessions(claude: Home, llm: LLM) -> None:
+    """Two prompts with a new session between them: the second knows nothing of the first."""
+    assert isinstance(claude.agent, Claude)
+    launch = claude.agent.start_warm(claude.program, claude.ask(""))
+    prompts = ("zebra [script hello]", NEW_SESSION, "do it [script shell]")
+    run = claude.run(replace(launch, stdin="".join(map(decoded_line, prompts))), Progress())
+    progress = run.finish()
+    sessions = [fact.id for fact in run.facts if isinstance(fact, Session)]
+
+    assert run.process.returncode == 0
+    assert progress.result == "The shell said it."
+    assert len(set(sessions)) == 2
+    assert not any("zebra" in str(talk.body) for talk in llm.of("shell"))
+
+
+def decoded_line(prompt: str) -> str:
+    return prompt_line(prompt).decode()
 
 
 def test_overload_is_told_apart(claude: Home, llm: LLM) -> None:

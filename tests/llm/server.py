@@ -68,7 +68,7 @@ class LLM:
         """What was asked in conversations that follow this script."""
         return [talk for talk in list(self.talks) if talk.script == script]
 
-    def await_step(self, script: str, step: int, timeout_s: float = 30.0) -> Talk:
+    def await_step(self, script: str, step: int, timeout_s: float = 60.0) -> Talk:
         """The first request that stands at this step of the script."""
         with self.changed:
             self.changed.wait_for(lambda: self.found(script, step), timeout_s)

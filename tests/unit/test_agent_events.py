@@ -95,6 +95,16 @@ def test_qwen_calls_an_error_a_success() -> None:
     assert Failure("[API Error: 400 x]") in facts_of("qwen", line)
 
 
+def test_gemini_calls_a_loop_a_success() -> None:
+    """It stops before the task is done, with an exit code of 0."""
+    lines = b"""
+{"type":"error","severity":"warning","message":"Loop detected, stopping execution"}
+{"type":"result","status":"success","stats":{}}
+"""
+
+    assert Failure("Loop detected, stopping execution") in facts_of("gemini", lines)
+
+
 def test_claude_waits_out_an_overload() -> None:
     """Each retry says how long."""
     facts = facts_of("claude", read("claude", "overload"))

@@ -79,7 +79,11 @@ class Agent(Protocol):
     def start(self, program: "Program", ask: Ask) -> Launch: ...
 
     def resume(self, program: "Program", ask: Ask) -> Launch:
-        """The same with `ask.session`: in the same cwd, mostly with `GO_ON` as the prompt."""
+        """The same with `ask.session`: in the same cwd, mostly with `GO_ON` as the prompt.
+
+        Only sessions that the CLI has opened can be resumed (`Progress.session`), and a new one
+        needs a new id: claude refuses one that it has seen.
+        """
         ...
 
     def reader(self) -> Reader: ...

@@ -15,6 +15,7 @@ from ramherd.agents.session_ids import new_uuid
 from ramherd.agents.trouble import is_overload
 from ramherd.units import MIB
 
+NEW_SESSION = "/clear"
 SOURCE = Source(
     agent="claude",
     names=("claude",),
@@ -48,7 +49,11 @@ class Claude:
         return launch(program, ask, ("--resume", ask.session))
 
     def start_warm(self, program: Program, ask: Ask) -> Launch:
-        """A process for many prompts, one `prompt_line` each; it ends when its stdin is closed."""
+        """A process for many prompts, one `prompt_line` each and one result each.
+
+        `NEW_SESSION` between them, which has a result of its own, and no prompt sees what was
+        before it. The process ends when its stdin is closed.
+        """
         return launch(program, ask, ("--input-format", "stream-json"))
 
     def reader(self) -> "ClaudeReader":

@@ -29,7 +29,8 @@ NO_TOOLS = ("agent_message", "reasoning", "error", "todo_list")
 class Codex:
     name = "codex"
     runtime = "native"
-    floor_bytes = 256 * MIB
+    # 12 tools of 100 kB output each: it lives with 48; its history is in memory.
+    floor_bytes = 128 * MIB
     stop_signal = signal.SIGTERM
     resumes = True
     reports_cost = False

@@ -88,6 +88,8 @@ class Progress:
     """Where a job stands by its agent's own words. Kept over its runs: `resumed`."""
 
     session: str = ""
+    # In this run: a resumed one that ends by itself without has not found its session.
+    opened: bool = False
     turns: int = 0
     in_turn: bool = False
     tools: tuple[tuple[str, str], ...] = ()
@@ -111,7 +113,7 @@ class Progress:
 
     def resumed(self) -> "Progress":
         """At the start of another run of the same job."""
-        return replace(self, in_turn=False, tools=(), result=None, failure=None)
+        return replace(self, opened=False, in_turn=False, tools=(), result=None, failure=None)
 
 
 def next_progress(before: Progress, facts: Iterable[Fact]) -> Progress:
@@ -123,7 +125,7 @@ def next_progress(before: Progress, facts: Iterable[Fact]) -> Progress:
 def after_fact(at: Progress, fact: Fact) -> Progress:  # noqa: C901, PLR0911 - one line a fact
     match fact:
         case Session(id):
-            return replace(at, session=id)
+            return replace(at, session=id, opened=True)
         case TurnStarted():
             return replace(at, in_turn=True, turns=at.turns + 1)
         case TurnEnded():

@@ -26,7 +26,8 @@ SOURCE = Source(
 class Gemini:
     name = "gemini"
     runtime = "node"
-    floor_bytes = 400 * MIB
+    # 12 tools of 100 kB output each: 192 die, 224 live.
+    floor_bytes = 320 * MIB
     stop_signal = signal.SIGTERM
     resumes = True
     reports_cost = False
@@ -61,6 +62,7 @@ class GeminiReader:
     def __init__(self) -> None:
         self.turns = Turns()
         self.said = ""
+        self.problem = ""
 
     def read(self, event: Mapping[str, Any]) -> Iterator[Fact]:
         match text(event, "type"):
@@ -74,13 +76,18 @@ class GeminiReader:
                 yield from self.turns.start_tool(text(event, "tool_id"), text(event, "tool_name"))
             case "tool_result":
                 yield from self.turns.end_tool(text(event, "tool_id"))
+            case "error":
+                self.problem = text(event, "message")
             case "result":
                 yield from self.read_result(event)
 
     def read_result(self, event: Mapping[str, Any]) -> Iterator[Fact]:
         yield Spent(count(event, "stats", "input_tokens"), count(event, "stats", "output_tokens"))
         if text(event, "status") == "error":
-            yield from failures(text(event, "error", "message"))
+            yield from failures(text(event, "error", "message") or self.problem)
+        elif self.problem and not self.said:
+            # "Loop detected, stopping execution", and then it calls it a success.
+            yield from failures(self.problem)
         else:
             yield Result(self.said)
 

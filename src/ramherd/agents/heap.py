@@ -4,12 +4,12 @@ from ramherd.agents import Agent
 from ramherd.errors import UsageError
 from ramherd.units import MIB, format_size
 
-# gemini and qwen waiting: some 210 MiB anonymous, of which 90 to 110 are heap. The rest is code,
-# buffers and new space, and grows little.
+# gemini and qwen wait with 160 MiB of anonymous memory, and live with an old space of 128: what is
+# outside of it (young objects, code, buffers) grows with the work.
 OUTSIDE_BYTES = 128 * MIB
-# Below this both abort while they start.
+# At 96 both abort while they start, at 128 they do one small task.
 LEAST_BYTES = 192 * MIB
-# A class of runs that was never seen to need more gets this: V8 collects late below its limit.
+# Enough for long sessions; the grant holds a run back long before.
 USUAL_BYTES = 1024 * MIB
 
 

@@ -1,7 +1,7 @@
 """Which processes of a run are the agent's own, and which belong to a tool it uses.
 
 All the CLIs that were tried (claude, codex, gemini, opencode, qwen) give each shell command a
-session of its own, and start MCP servers, and themselves again, in theirs.
+session of its own, and start MCP servers in theirs; what starts itself again stays in it, too.
 """
 
 from collections.abc import Iterable

@@ -2,11 +2,15 @@
 
 import os
 import signal
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from typing import Any
 
 from ramherd.agents import Ask, Launch
+from ramherd.agents.facts import Fact, Spent
 from ramherd.agents.heap import node_options
-from ramherd.agents.messages import MessagesReader
+from ramherd.agents.lines import count, table
+from ramherd.agents.messages import MessagesReader, tokens_read
 from ramherd.agents.programs import Program, Source, find_program
 from ramherd.agents.session_ids import new_uuid
 from ramherd.units import MIB
@@ -25,7 +29,8 @@ ENTRY, PROPER = "cli-entry.js", "cli.js"
 class Qwen:
     name = "qwen"
     runtime = "node"
-    floor_bytes = 400 * MIB
+    # 12 tools of 100 kB output each: 192 die, 256 live.
+    floor_bytes = 320 * MIB
     stop_signal = signal.SIGTERM
     resumes = True
     reports_cost = False
@@ -59,6 +64,11 @@ def launch(program: Program, ask: Ask, session: tuple[str, ...]) -> Launch:
 
 
 class QwenReader(MessagesReader):
+    def settle(self, event: Mapping[str, Any]) -> Iterator[Fact]:
+        """Its result has the whole session in it, also over a resume."""
+        usage = table(event, "usage")
+        yield Spent(tokens_read(usage), count(usage, "output_tokens"), whole=True)
+
     def is_error(self, said: str) -> bool:
         """It calls this a success, with an exit code of 0."""
         return said.startswith("[API Error:")
