@@ -6,6 +6,7 @@ import pytest
 
 from ramherd.agents import find_agent
 from ramherd.agents.facts import (
+    TOO_LONG,
     Failure,
     Overload,
     Progress,
@@ -207,12 +208,25 @@ def test_the_result_of_a_tool_may_be_of_any_length(name: str, script: str, word:
     assert facts_of(name, long, 65536) == facts_of(name, data)
 
 
-def test_a_result_of_claude_may_be_of_any_length() -> None:
-    """The run is done, though what it said is lost."""
-    data = read("claude", "shell").replace(b'"result":"The shell', b'"result":"' + LONG)
-    progress = next_progress(Progress(), facts_of("claude", data))  # type: ignore[arg-type]
+@pytest.mark.parametrize("name", ["claude", "codex", "opencode", "qwen"])
+def test_a_result_may_be_of_any_length(name: str) -> None:
+    """The run is done in as many turns, though what it said is lost."""
+    data = read(name, "shell").replace(b'"The shell said', b'"' + LONG)
+    progress = next_progress(Progress(), facts_of(name, data))  # type: ignore[arg-type]
 
-    assert progress.result == "(the result was too long to keep)"
+    assert (progress.result, progress.turns) == (TOO_LONG, 2)
+    assert progress.is_between_turns
+
+
+@pytest.mark.parametrize("name", ["claude", "gemini", "qwen"])
+def test_a_tool_may_be_given_arguments_of_any_length(name: str) -> None:
+    """As a file to write: no tool stays in use for ever because its start was not understood."""
+    data = read(name, "shell").replace(b'"echo from-the-shell"', b'"' + LONG + b'"')
+    progress = next_progress(Progress(), facts_of(name, data))  # type: ignore[arg-type]
+
+    assert progress.tools == ()
+    assert progress.turns == 2
+    assert progress.is_between_turns
 
 
 def test_tokens_and_cost_add_up_over_runs() -> None:

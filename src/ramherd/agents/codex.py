@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ramherd.agents import Ask, Launch
-from ramherd.agents.facts import Fact, Failure, Overload, Result, Retry, Session, Spent
+from ramherd.agents.facts import TOO_LONG, Fact, Failure, Overload, Result, Retry, Session, Spent
 from ramherd.agents.lines import count, table, text
 from ramherd.agents.programs import Program, Source, find_program, packages_beside
 from ramherd.agents.trouble import clip, failures, is_overload
@@ -111,7 +111,12 @@ class CodexReader:
 
     def read_long(self, found: Mapping[str, str]) -> Iterator[Fact]:
         if found.get("type") == "item.completed":
-            yield from self.turns.end_tool(found.get("id", ""))
+            item = found.get("id", "")
+            if item in self.turns.open:
+                yield from self.turns.end_tool(item)
+            else:
+                self.said = TOO_LONG
+                yield from self.turns.start()
 
 
 def spent_of(event: Mapping[str, Any]) -> Spent:

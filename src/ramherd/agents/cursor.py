@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ramherd.agents import Ask, Launch
-from ramherd.agents.facts import Fact, Result, Session
+from ramherd.agents.facts import TOO_LONG, Fact, Failure, Result, Session
 from ramherd.agents.lines import table, tables, text
 from ramherd.agents.programs import Program, Source, find_program
 from ramherd.agents.trouble import clip, failures
@@ -86,8 +86,11 @@ class CursorReader:
             yield Result(clip(said))
 
     def read_long(self, found: Mapping[str, str]) -> Iterator[Fact]:
-        if found.get("type") == "tool_call" and found.get("subtype") == "completed":
-            yield from self.turns.end_tool(found.get("call_id", ""))
+        match found.get("type"), found.get("subtype"):
+            case "tool_call", "completed":
+                yield from self.turns.end_tool(found.get("call_id", ""))
+            case "result", _:
+                yield Failure(TOO_LONG) if found.get("is_error") == "true" else Result(TOO_LONG)
 
 
 AGENT = Cursor()

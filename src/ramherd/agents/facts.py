@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 TEXT_LENGTH = 16_384
+TOO_LONG = "(too long to keep)"
 
 
 @dataclass(frozen=True, slots=True)

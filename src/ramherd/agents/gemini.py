@@ -94,7 +94,8 @@ class GeminiReader:
     def read_long(self, found: Mapping[str, str]) -> Iterator[Fact]:
         match found.get("type"):
             case "tool_use":
-                yield from self.turns.start_tool(found.get("tool_id", ""), found["type"])
+                tool = found.get("tool_id", "")
+                yield from self.turns.start_tool(tool, found.get("tool_name", ""))
             case "tool_result":
                 yield from self.turns.end_tool(found.get("tool_id", ""))
 

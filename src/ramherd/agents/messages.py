@@ -4,7 +4,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ramherd.agents.facts import (
+    TOO_LONG,
     Fact,
+    Failure,
     Result,
     Session,
     Spent,
@@ -12,13 +14,12 @@ from ramherd.agents.facts import (
     ToolStarted,
     TurnEnded,
     TurnStarted,
-)  # fmt: skip
+)
 from ramherd.agents.lines import count, table, tables, text
 from ramherd.agents.trouble import clip, failures
 
 # A message comes in several events, those of subagents in between.
 MESSAGES_KEPT = 64
-TOO_LONG = "(the result was too long to keep)"
 
 
 class MessagesReader:
@@ -48,10 +49,12 @@ class MessagesReader:
         match found.get("type"):
             case "user":
                 yield from self.end_tools(iter([found.get("tool_use_id", "")]))
-            case "assistant" if found.get("name"):
-                yield from self.start_tool(found.get("id", ""), found["name"])
-            case _ if "num_turns" in found or "terminal_reason" in found:
-                yield Result(TOO_LONG)
+            case "assistant":
+                # Its first id is the message's; which tool it calls is not known.
+                if self.is_new(found.get("id", "")) and not found.get("parent_tool_use_id"):
+                    yield from self.start_turn()
+            case _ if "num_turns" in found:
+                yield Failure(TOO_LONG) if found.get("is_error") == "true" else Result(TOO_LONG)
 
     def read_system(self, event: Mapping[str, Any]) -> Iterator[Fact]:
         session = text(event, "session_id")
@@ -64,11 +67,14 @@ class MessagesReader:
         if self.is_new(text(message, "id")):
             yield from self.count_tokens(message)
             if not text(event, "parent_tool_use_id"):
-                self.in_turn = True
-                yield TurnStarted()
+                yield from self.start_turn()
         for part in tables(message, "content"):
             if text(part, "type") == "tool_use":
                 yield from self.start_tool(text(part, "id"), text(part, "name"))
+
+    def start_turn(self) -> Iterator[Fact]:
+        self.in_turn = True
+        yield TurnStarted()
 
     def is_new(self, message: str) -> bool:
         if message in self.messages:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ramherd.agents import Ask, Launch
-from ramherd.agents.facts import Fact, Result, Session, Spent, TurnEnded, TurnStarted
+from ramherd.agents.facts import TOO_LONG, Fact, Result, Session, Spent, TurnEnded, TurnStarted
 from ramherd.agents.heap import bun_environment
 from ramherd.agents.lines import count, number, table, text
 from ramherd.agents.programs import Program, Source, find_program
@@ -91,6 +91,8 @@ class OpencodeReader:
 
     def read_long(self, found: Mapping[str, str]) -> Iterator[Fact]:
         yield from self.read_session(found.get("sessionID", ""))
+        if found.get("type") == "text":
+            self.said = TOO_LONG
 
 
 AGENT = Opencode()
