@@ -1,4 +1,4 @@
-"""What each agent takes while it waits for the API's first reply: processes, memory, start time.
+"""What each agent takes while it waits for the API's first reply: processes, memory, start.
 
 The agents of `make agents`, one after another, each in a fresh home, started as ramherd starts
 them and with no setting for their heap. Anonymous memory is what one more agent costs; PSS has
@@ -44,6 +44,13 @@ def memory_of(pids: list[int]) -> tuple[float, float]:
     return sums[0], sums[1]
 
 
+def cpu_s_of(pids: list[int]) -> float:
+    """User and system time so far: what the machine does beside is not in it."""
+    stats = [Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split() for pid in pids]
+    ticks = sum(int(stat[11]) + int(stat[12]) for stat in stats)
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
 def measure(name: str) -> tuple[Home, tuple[float, ...]]:
     with tempfile.TemporaryDirectory() as place, LLM(WAITING) as llm:
         home = make_home(name, Path(place), llm.url)
@@ -55,7 +62,7 @@ def measure(name: str) -> tuple[Home, tuple[float, ...]]:
         start_s = time.monotonic() - started
         time.sleep(SETTLE_S)  # what the start took is given back
         pids = tree_of(run.process.pid)
-        figures = (len(pids), *memory_of(pids), start_s)
+        figures = (len(pids), *memory_of(pids), cpu_s_of(pids), start_s)
         llm.open("go")
         assert run.finish().result == "Done.", run.err
     return home, figures
@@ -67,10 +74,10 @@ def row_of(name: str, rounds: int) -> str:
     middle = [
         statistics.median(values) for values in zip(*(f for _h, f in all_of_them), strict=True)
     ]
-    procs, pss, anonymous, start_s = middle
+    procs, pss, anonymous, cpu_s, start_s = middle
     return (
         f"| {name} | {home.program.version} | {home.agent.runtime} | {procs:.0f} | {pss:.0f} |"
-        f" {anonymous:.0f} | {start_s:.1f} |"
+        f" {anonymous:.0f} | {cpu_s:.1f} | {start_s:.1f} |"
     )
 
 
@@ -82,8 +89,9 @@ def main() -> int:
     if not INSTALLED.is_dir():
         print("the agents are not installed: make agents", file=sys.stderr)
         return 3
-    lines = ["| agent | version | runtime | processes | PSS MiB | anonymous MiB | start s |"]
-    lines += ["|---|---|---|---|---|---|---|", *(row_of(name, args.rounds) for name in AGENTS)]
+    heads = ("agent", "version", "runtime", "processes", "PSS MiB", "anonymous MiB", "start CPU s")
+    lines = [f"| {' | '.join([*heads, 'start s'])} |", "|---" * 8 + "|"]
+    lines += [row_of(name, args.rounds) for name in AGENTS]
     load = f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
     table = "\n".join([*lines, "", f"Medians of {args.rounds}; {load}."]) + "\n"
     print(table)

@@ -7,6 +7,7 @@ import pytest
 from ramherd.agents import find_agent
 from ramherd.agents.facts import (
     TOO_LONG,
+    TOOLS_KEPT,
     Failure,
     Overload,
     Progress,
@@ -227,6 +228,24 @@ def test_a_tool_may_be_given_arguments_of_any_length(name: str) -> None:
     assert progress.tools == ()
     assert progress.turns == 2
     assert progress.is_between_turns
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("claude", '{"type":"assistant","message":{"id":"%d","content":[%s]}}'),
+        ("gemini", '{"type":"tool_use","tool_id":"%d%.0s"}'),
+        ("codex", '{"type":"item.started","item":{"id":"%d%.0s","type":"command_execution"}}'),
+    ],
+)
+def test_tools_without_end_are_not_all_kept(name: str, line: str) -> None:
+    """Nothing that an agent prints makes ramherd large."""
+    tool = '{"type":"tool_use","name":"Bash","id":"%d"}'
+    lines = [line % (at, tool % at if name == "claude" else "") for at in range(5000)]
+    facts = facts_of(name, "\n".join(lines).encode())
+    progress = next_progress(Progress(), facts)  # type: ignore[arg-type]
+
+    assert len(progress.tools) == TOOLS_KEPT
 
 
 def test_tokens_and_cost_add_up_over_runs() -> None:

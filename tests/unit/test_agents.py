@@ -89,6 +89,14 @@ def test_cursor_takes_its_prompt_as_an_argument() -> None:
         cursor.start(NATIVE, Ask("x" * 200_000))
 
 
+def test_an_older_claude_is_a_node_program() -> None:
+    """It is told its heap as such, and nothing that only Bun understands."""
+    launch = find_agent("claude").start(NODE, Ask("do it", session="S", heap_bytes=512 * MIB))
+
+    assert launch.argv[:3] == (NODE.node, "--max-old-space-size=512", NODE.file)
+    assert not any("BUN" in name for name in launch.env)
+
+
 @pytest.mark.parametrize("name", ["gemini", "qwen"])
 def test_node_is_started_by_us_and_told_its_heap(name: str) -> None:
     """Without the relaunch; the setting reaches no tool of the agent, as NODE_OPTIONS would."""

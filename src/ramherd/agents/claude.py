@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ramherd.agents import Ask, Launch
-from ramherd.agents.facts import Fact, Overload, Retry, Spent, ToolEnded, ToolStarted
-from ramherd.agents.heap import bun_environment
-from ramherd.agents.lines import number, table, tables, text
+from ramherd.agents.facts import TOOLS_KEPT, Fact, Overload, Retry, Spent, ToolEnded, ToolStarted
+from ramherd.agents.heap import bun_environment, node_options
+from ramherd.agents.lines import number, table, tables, text, word
 from ramherd.agents.messages import MessagesReader
 from ramherd.agents.programs import Program, Source, find_program
 from ramherd.agents.session_ids import new_uuid
@@ -61,12 +61,14 @@ class Claude:
 
 
 def launch(program: Program, ask: Ask, session: tuple[str, ...]) -> Launch:
-    argv = [program.file, "-p", "--output-format", "stream-json", "--verbose", *session]
+    """Older ones are Node programs."""
+    node = (program.node, *node_options(ask.heap_bytes)) if program.node else ()
+    memory = {} if program.node else bun_environment(ask.heap_bytes)
+    argv = [*node, program.file, "-p", "--output-format", "stream-json", "--verbose", *session]
     argv += ["--model", ask.model] if ask.model else []
     argv += ["--dangerously-skip-permissions"] if ask.skip_permissions else []
     # Fifty at once would all fetch the same update.
-    env = {"DISABLE_AUTOUPDATER": "1", **bun_environment(ask.heap_bytes)}
-    return Launch((*argv, *ask.args), env, ask.prompt)
+    return Launch((*argv, *ask.args), {"DISABLE_AUTOUPDATER": "1", **memory}, ask.prompt)
 
 
 def prompt_line(prompt: str) -> bytes:
@@ -99,8 +101,8 @@ class ClaudeReader(MessagesReader):
     def read_tasks(self, event: Mapping[str, Any]) -> Iterator[Fact]:
         """Subagents behind: their tool call is answered at once, and they work on."""
         agents = {
-            text(task, "task_id"): text(task, "subagent_type")
-            for task in tables(event, "tasks")
+            word(task, "task_id"): word(task, "subagent_type")
+            for task in tables(event, "tasks")[:TOOLS_KEPT]
             if text(task, "task_type") == "local_agent"
         }
         yield from (ToolStarted(task, agents[task]) for task in agents if task not in self.behind)
@@ -128,7 +130,7 @@ def usage_of(models: Mapping[str, Any]) -> Spent:
 
 
 def retry_of(event: Mapping[str, Any]) -> Overload | Retry:
-    problem = f"{number(event, 'error_status'):.0f} {text(event, 'error')}"
+    problem = f"{number(event, 'error_status'):.0f} {word(event, 'error')}"
     wait_s = number(event, "retry_delay_ms") / 1000
     return Overload(problem, wait_s) if is_overload(problem) else Retry(problem, wait_s)
 

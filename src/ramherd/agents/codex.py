@@ -8,7 +8,7 @@ from typing import Any
 
 from ramherd.agents import Ask, Launch
 from ramherd.agents.facts import TOO_LONG, Fact, Failure, Overload, Result, Retry, Session, Spent
-from ramherd.agents.lines import count, table, text
+from ramherd.agents.lines import count, table, text, word
 from ramherd.agents.programs import Program, Source, find_program, packages_beside
 from ramherd.agents.trouble import clip, failures, is_overload
 from ramherd.agents.turns import Turns
@@ -80,8 +80,8 @@ class CodexReader:
 
     def read(self, event: Mapping[str, Any]) -> Iterator[Fact]:
         match text(event, "type"):
-            case "thread.started":
-                yield Session(text(event, "thread_id"))
+            case "thread.started" if thread := word(event, "thread_id"):
+                yield Session(thread)
             case "item.started":
                 yield from self.start_item(table(event, "item"))
             case "item.completed":
@@ -95,11 +95,11 @@ class CodexReader:
                 yield trouble_of(text(event, "message"))
 
     def start_item(self, item: Mapping[str, Any]) -> Iterator[Fact]:
-        kind = text(item, "type")
+        kind = word(item, "type")
         if kind in NO_TOOLS:
             yield from self.turns.start()
         else:
-            yield from self.turns.start_tool(text(item, "id"), kind)
+            yield from self.turns.start_tool(word(item, "id"), kind)
 
     def end_item(self, item: Mapping[str, Any]) -> Iterator[Fact]:
         if text(item, "type") == "agent_message":
@@ -107,7 +107,7 @@ class CodexReader:
         if text(item, "type") in ("agent_message", "reasoning"):
             yield from self.turns.start()
         else:
-            yield from self.turns.end_tool(text(item, "id"))
+            yield from self.turns.end_tool(word(item, "id"))
 
     def read_long(self, found: Mapping[str, str]) -> Iterator[Fact]:
         if found.get("type") == "item.completed":
@@ -128,7 +128,8 @@ def spent_of(event: Mapping[str, Any]) -> Spent:
 def trouble_of(message: str) -> Overload | Retry | Failure:
     if not message.startswith("Reconnecting"):
         return Failure(clip(message))
-    return Overload(message) if is_overload(message) else Retry(message)
+    told = clip(message)
+    return Overload(told) if is_overload(message) else Retry(told)
 
 
 AGENT = Codex()

@@ -6,7 +6,7 @@ from typing import Any
 
 from ramherd.agents import Ask, Launch
 from ramherd.agents.facts import TOO_LONG, Fact, Failure, Result, Session
-from ramherd.agents.lines import table, tables, text
+from ramherd.agents.lines import WORD_LENGTH, table, tables, text, word
 from ramherd.agents.programs import Program, Source, find_program
 from ramherd.agents.trouble import clip, failures
 from ramherd.agents.turns import Turns
@@ -66,15 +66,15 @@ class CursorReader:
 
     def read(self, event: Mapping[str, Any]) -> Iterator[Fact]:
         match text(event, "type"), text(event, "subtype"):
-            case "system", "init":
-                yield Session(text(event, "session_id"))
+            case "system", "init" if session := word(event, "session_id"):
+                yield Session(session)
             case "assistant", _ if tables(event, "message", "content"):
                 yield from self.turns.start()
             case "tool_call", "started":
-                name = next(iter(table(event, "tool_call")), "tool")
-                yield from self.turns.start_tool(text(event, "call_id"), name)
+                name = next(iter(table(event, "tool_call")), "tool")[:WORD_LENGTH]
+                yield from self.turns.start_tool(word(event, "call_id"), name)
             case "tool_call", "completed":
-                yield from self.turns.end_tool(text(event, "call_id"))
+                yield from self.turns.end_tool(word(event, "call_id"))
             case "result", _:
                 yield from self.read_result(event)
 

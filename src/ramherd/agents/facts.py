@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 
 TEXT_LENGTH = 16_384
 TOO_LONG = "(too long to keep)"
+# Claude caps its subagents at 20; more open tools than this are not told apart.
+TOOLS_KEPT = 100
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import Any
 from ramherd.agents import Ask, Launch
 from ramherd.agents.facts import Fact, Result, Session, Spent
 from ramherd.agents.heap import node_options
-from ramherd.agents.lines import count, text
+from ramherd.agents.lines import count, text, word
 from ramherd.agents.programs import Program, Source, find_program
 from ramherd.agents.session_ids import new_uuid
 from ramherd.agents.trouble import clip, failures
@@ -66,18 +66,18 @@ class GeminiReader:
 
     def read(self, event: Mapping[str, Any]) -> Iterator[Fact]:
         match text(event, "type"):
-            case "init":
-                yield Session(text(event, "session_id"))
+            case "init" if session := word(event, "session_id"):
+                yield Session(session)
             case "message" if text(event, "role") == "assistant":
                 yield from self.turns.start()
                 self.said = clip(self.said + text(event, "content"))
             case "tool_use":
                 self.said = ""
-                yield from self.turns.start_tool(text(event, "tool_id"), text(event, "tool_name"))
+                yield from self.turns.start_tool(word(event, "tool_id"), word(event, "tool_name"))
             case "tool_result":
-                yield from self.turns.end_tool(text(event, "tool_id"))
+                yield from self.turns.end_tool(word(event, "tool_id"))
             case "error":
-                self.problem = text(event, "message")
+                self.problem = clip(text(event, "message"))
             case "result":
                 yield from self.read_result(event)
 

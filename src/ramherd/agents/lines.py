@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 # 50 runs in the middle of a line hold 13 MB at the worst; lines beyond it were seen for images.
 LINE_BYTES = 256 << 10
 END_BYTES = 4 << 10
+WORD_LENGTH = 200
 # A quote inside of a JSON text has a backslash before it, so this sees only the structure.
 FIELD = re.compile(rb'(?<!\\)"(\w+)":\s*(?:"([^"\\]{0,200})"|(-?[0-9.eE+-]{1,30}|true|false))')
 
@@ -116,6 +117,11 @@ def tables(event: Any, *path: str) -> list[Mapping[str, Any]]:
 def text(event: Any, *path: str) -> str:
     found = table(event, *path[:-1]).get(path[-1])
     return found if isinstance(found, str) else ""
+
+
+def word(event: Any, *path: str) -> str:
+    """An id or a name; what an agent prints there without end is cut."""
+    return text(event, *path)[:WORD_LENGTH]
 
 
 def number(event: Any, *path: str) -> float:

@@ -5,6 +5,7 @@ from typing import Any
 
 from ramherd.agents.facts import (
     TOO_LONG,
+    TOOLS_KEPT,
     Fact,
     Failure,
     Result,
@@ -15,7 +16,7 @@ from ramherd.agents.facts import (
     TurnEnded,
     TurnStarted,
 )
-from ramherd.agents.lines import count, table, tables, text
+from ramherd.agents.lines import count, table, tables, text, word
 from ramherd.agents.trouble import clip, failures
 
 # A message comes in several events, those of subagents in between.
@@ -40,7 +41,7 @@ class MessagesReader:
                 yield from self.read_assistant(event)
             case "user":
                 yield from self.end_tools(
-                    text(part, "tool_use_id") for part in tables(event, "message", "content")
+                    word(part, "tool_use_id") for part in tables(event, "message", "content")
                 )
             case "result":
                 yield from self.read_result(event)
@@ -57,20 +58,20 @@ class MessagesReader:
                 yield Failure(TOO_LONG) if found.get("is_error") == "true" else Result(TOO_LONG)
 
     def read_system(self, event: Mapping[str, Any]) -> Iterator[Fact]:
-        session = text(event, "session_id")
+        session = word(event, "session_id")
         if text(event, "subtype") == "init" and session and session != self.session:
             self.session = session
             yield Session(session)
 
     def read_assistant(self, event: Mapping[str, Any]) -> Iterator[Fact]:
         message = table(event, "message")
-        if self.is_new(text(message, "id")):
+        if self.is_new(word(message, "id")):
             yield from self.count_tokens(message)
-            if not text(event, "parent_tool_use_id"):
+            if not word(event, "parent_tool_use_id"):
                 yield from self.start_turn()
         for part in tables(message, "content"):
             if text(part, "type") == "tool_use":
-                yield from self.start_tool(text(part, "id"), text(part, "name"))
+                yield from self.start_tool(word(part, "id"), word(part, "name"))
 
     def start_turn(self) -> Iterator[Fact]:
         self.in_turn = True
@@ -91,8 +92,9 @@ class MessagesReader:
         yield spent
 
     def start_tool(self, tool: str, name: str) -> Iterator[Fact]:
-        self.open.add(tool)
-        yield ToolStarted(tool, name)
+        if len(self.open) < TOOLS_KEPT:
+            self.open.add(tool)
+            yield ToolStarted(tool, name)
 
     def end_tools(self, tools: Iterator[str]) -> Iterator[Fact]:
         for tool in tools:

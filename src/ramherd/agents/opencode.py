@@ -7,7 +7,7 @@ from typing import Any
 from ramherd.agents import Ask, Launch
 from ramherd.agents.facts import TOO_LONG, Fact, Result, Session, Spent, TurnEnded, TurnStarted
 from ramherd.agents.heap import bun_environment
-from ramherd.agents.lines import count, number, table, text
+from ramherd.agents.lines import count, number, table, text, word
 from ramherd.agents.programs import Program, Source, find_program
 from ramherd.agents.trouble import clip, failures
 from ramherd.units import MIB
@@ -62,7 +62,7 @@ class OpencodeReader:
         self.said = ""
 
     def read(self, event: Mapping[str, Any]) -> Iterator[Fact]:
-        yield from self.read_session(text(event, "sessionID"))
+        yield from self.read_session(word(event, "sessionID"))
         part = table(event, "part")
         match text(event, "type"):
             case "step_start":

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ramherd.agents.facts import Fact, ToolEnded, ToolStarted, TurnEnded, TurnStarted
+from ramherd.agents.facts import TOOLS_KEPT, Fact, ToolEnded, ToolStarted, TurnEnded, TurnStarted
 
 
 class Turns:
@@ -17,8 +17,9 @@ class Turns:
 
     def start_tool(self, tool: str, name: str) -> Iterator[Fact]:
         yield from self.start()
-        self.open.add(tool)
-        yield ToolStarted(tool, name)
+        if len(self.open) < TOOLS_KEPT:
+            self.open.add(tool)
+            yield ToolStarted(tool, name)
 
     def end_tool(self, tool: str) -> Iterator[Fact]:
         if tool in self.open:
