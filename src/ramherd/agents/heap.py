@@ -27,7 +27,7 @@ def node_options(heap_bytes: int | None) -> tuple[str, ...]:
 
 
 def bun_environment(heap_bytes: int | None) -> dict[str, str]:
-    """Bun takes no limit; told of so much RAM it collects earlier (16 % less after 20 prompts)."""
+    """Bun takes no limit; told of so much RAM, claude collects earlier (16 % less, 20 prompts)."""
     return {} if heap_bytes is None else {"BUN_JSC_forceRAMSize": str(heap_bytes)}
 
 
