@@ -31,6 +31,7 @@ FORBIDDEN = {
     "show": {"act", "queue", "measure", "decide", "supervisor", "launch", "tally"},
     "act": {"decide", "show", "supervisor", "launch", "tally", "jobfile"},
     "queue": {"act", "show", "supervisor", "launch", "tally", "jobfile"},
+    "agents": {"act", "decide", "show", "queue", "supervisor", "launch", "tally", "jobfile"},
     # The simulator runs the very decisions, on a machine of its own making.
     "sim": {"act", "show", "queue", "supervisor", "launch", "tally"},
 }
