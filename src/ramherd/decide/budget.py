@@ -1,5 +1,6 @@
 """How much all runs together may hold: what memory there is, less what others use."""
 
+from ramherd.decide.shares import budget_of
 from ramherd.model import Limit, Machine, Policy, Snapshot
 
 
@@ -9,7 +10,7 @@ def budget_bytes(machine: Machine, fleet_used_bytes: int, policy: Policy) -> int
     """
     ram = Limit(machine.total_bytes, machine.total_bytes - machine.available_bytes)
     ours = min(
-        int(policy.budget_share * limit.limit_bytes) - max(limit.used_bytes - fleet_used_bytes, 0)
+        budget_of(limit.limit_bytes, limit.used_bytes, fleet_used_bytes, policy.budget_share)
         for limit in (ram, *machine.limits)
     )
     if policy.budget_cap_bytes is not None:
