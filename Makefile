@@ -106,6 +106,7 @@ bench: setup
 	$(PY) tests/bench/look.py
 	$(PY) tests/bench/overhead.py
 	$(PY) tests/bench/exec_overhead.py
+	$(PY) tests/bench/hook_time.py
 
 # Recorded agents where there is a file of them (TRACES=FILE), else built-in ones of that shape.
 TRACES = $(wildcard ../shared/traces/agents.jsonl)

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from ramherd.act.pens.choose import KINDS
 from ramherd.errors import UsageError
+from ramherd.hook.settings import HOOK_WAIT_S, parse_text
 from ramherd.jobfile import DEFAULT_MEMORY_BYTES
 from ramherd.jobkeys import as_name
 from ramherd.model import Policy
@@ -117,6 +118,7 @@ PERCENT = Kind("N", parse_percent)
 SWITCH = Kind("", parse_switch, lambda value: str(value).lower())
 PEN = Kind("KIND", parse_pen)
 NAME = Kind("NAME", as_name)
+TEXT = Kind("COMMAND", parse_text)
 
 RUN_KEYS = (
     Key("budget", SIZE, None, "the most that all runs together may hold"),
@@ -143,7 +145,15 @@ STRAY_KEYS = (
     Key("warn_node", NUMBER, STRAYS.warn_node, "so many node processes: a warning"),
     Key("warn_memory", PERCENT, STRAYS.warn_memory_percent, "percent of memory used: a warning"),
 )
-KEYS = (*RUN_KEYS, *STRAY_KEYS)
+# What hooked sessions ask for, beside `budget` and `max_parallel`.
+HOOK_KEYS = (
+    Key("subagent_memory", SIZE, None, "what a hooked subagent needs; if not given, learned"),
+    Key("max_parallel_session", NUMBER, None, "subagents at a time in one hooked session"),
+    Key("hook_wait", TIME, HOOK_WAIT_S, "how long a hooked subagent waits for memory"),
+    Key("hook_sweep", SWITCH, True, "end what tools of hooked sessions leave behind"),
+    Key("on_subagent_stop", TEXT, None, "a command for the end of each hooked subagent"),
+)
+KEYS = (*RUN_KEYS, *STRAY_KEYS, *HOOK_KEYS)
 BY_NAME = {key.name: key for key in KEYS}
 OF_PROFILE = tuple(key.name for key in KEYS if key.of_job and key.name != "profile")
 # Names that people bring along from other tools.

@@ -91,6 +91,7 @@ def test_each_key_works_in_each_place(
 ) -> None:
     """File, variable and flag take the same text."""
     texts = {"SIZE": "3MiB", "TIME": "90s", "N": "7", "KIND": "polling", "NAME": "big", "": "true"}
+    texts["COMMAND"] = "notify-send done"
     text = texts[key.kind.metavar]
     write_user_file(project, "[profile.big]")
     (project / "ramherd.toml").write_text(f'{key.name} = "{text}"')
