@@ -22,6 +22,7 @@ DESCRIPTION = "Run as many coding agents as the memory holds, and never one more
 VERBS = {
     "run": "run jobs and wait for them",
     "exec": "run a program on this terminal, in a pen",
+    "hook": "Claude Code's own subagents wait for memory",
     "logs": "what a job printed",
     "drill": "try it with fake agents",
     "simulate": "a herd on recorded memory, in seconds",
