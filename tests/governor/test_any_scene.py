@@ -80,7 +80,6 @@ def histories(draw: st.DrawFn) -> History:
         urgent_s=draw(marks),
         level=draw(st.sampled_from(Level)),
         debt_since_s=draw(st.none() | st.floats(AT_S - 20, AT_S)),
-        started_s=draw(st.sampled_from((0.0, AT_S - 0.5))),
     )
 
 

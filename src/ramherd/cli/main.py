@@ -24,6 +24,7 @@ VERBS = {
     "exec": "run a program on this terminal, in a pen",
     "hook": "Claude Code's own subagents wait for memory",
     "logs": "what a job printed",
+    "events": "what was decided, and why",
     "drill": "try it with fake agents",
     "simulate": "a herd on recorded memory, in seconds",
     "history": "what was learned of each kind of job",

@@ -48,15 +48,29 @@ class Ask(NamedTuple):
     key: str = ""
 
 
+class OtherUse(NamedTuple):
+    """What the runs of another application use, and the process that it is."""
+
+    pid: int
+    used_bytes: int
+
+
 class Answer(NamedTuple):
     """`lease_bytes` is ours by the ledger. `target_bytes` is what to come down to: others wait
-    for the difference. `others_used_bytes` is for the next measurement of the budget.
+    for the difference. `others` is for the next measurement of the budget.
     """
 
     lease_bytes: int
     target_bytes: int
-    others_used_bytes: int
-    applications: int
+    others: tuple[OtherUse, ...]
+
+    @property
+    def others_used_bytes(self) -> int:
+        return sum(other.used_bytes for other in self.others)
+
+    @property
+    def applications(self) -> int:
+        return 1 + len(self.others)
 
 
 class Ledger:
@@ -68,6 +82,7 @@ class Ledger:
         warn: Callable[[str], None] | None = None,
     ) -> None:
         self.path, self.runtime, self.owner = os.fspath(path), os.fspath(runtime), owner
+        self.patience_s = BUSY_S
         self._warn = warn or warn_on_stderr
         self._open()
 
@@ -95,14 +110,15 @@ class Ledger:
         with self._transaction():
             self._begin_turn(dead)
             mine, rest, others = self._leases(ask)
+            pids = dict(self._db.execute(sql.PIDS).fetchall())
             granted = ask.granted_bytes + rest.bytes
             choice = choose_lease(mine, others, budget_bytes, granted_bytes=granted)
             lease, target = (max(size - rest.bytes, 0) for size in choice)
             place = (self.owner.id, ask.kind, ask.key)
             figures = (lease, ask.used_bytes, ask.wants_bytes, ask.waiting_since_s)
             self._db.execute(sql.SET_LEASE, (*place, *figures))
-        used = rest.used_bytes + sum(other.used_bytes for other in others)
-        return Answer(lease, target, used, 1 + len(others))
+        uses = tuple(OtherUse(pids[other.owner], other.used_bytes) for other in others)
+        return Answer(lease, target, uses)
 
     def _begin_turn(self, dead: list[str]) -> None:
         """Void what is nobody's any more."""
@@ -153,7 +169,7 @@ class Ledger:
         self._db.execute("COMMIT")
 
     def _begin(self) -> None:
-        deadline = time.monotonic() + BUSY_S
+        deadline = time.monotonic() + self.patience_s
         while True:
             try:
                 self._db.execute("BEGIN IMMEDIATE")

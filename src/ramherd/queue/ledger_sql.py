@@ -48,6 +48,7 @@ TABLES = ("owners", "leases", "subagents")
 IS_MADE = "SELECT count(*) FROM sqlite_master WHERE type = 'table'"
 
 OWNERS = "SELECT id, boot_id, pid, start_ticks FROM owners"
+PIDS = "SELECT id, pid FROM owners"
 ADD_OWNER = "INSERT OR IGNORE INTO owners (id, boot_id, pid, start_ticks) VALUES (?, ?, ?, ?)"
 DROP_OWNER = "DELETE FROM owners WHERE id = ?"
 DROP_LEASES = "DELETE FROM leases WHERE owner = ?"

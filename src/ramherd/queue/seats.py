@@ -175,7 +175,7 @@ class Seats(Ledger):
                 self._db.execute(sql.NOTE_MOST, ((used_bytes - base) // len(seats), owner))
 
     def _caps(self, rows: list[Row], room: Room) -> Caps:
-        pids = {id_: pid for id_, _boot, pid, _ticks in self._db.execute(sql.OWNERS)}
+        pids = dict(self._db.execute(sql.PIDS).fetchall())
         return caps_of(rows, pids, room)
 
     def _free(self, rows: list[Row], room: Room) -> int:

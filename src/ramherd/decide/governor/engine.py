@@ -4,11 +4,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ramherd.decide.governor.admit import admit
-from ramherd.decide.governor.growth import grow, next_idle, pay_debt, shrink, waiters
+from ramherd.decide.governor.growth import (
+    grow,
+    make_cache_room,
+    next_idle,
+    pay_debt,
+    shrink,
+    waiters,
+)
 from ramherd.decide.governor.levels import is_on, next_debt_since, next_level
 from ramherd.decide.governor.preempt import fail_too_big, next_urgent, preempt
 from ramherd.decide.governor.room import Room
-from ramherd.grants import Admit, GrantAction, GrantPolicy, History, Penned, Scene, SetLevel
+from ramherd.grants import GrantAction, GrantPolicy, History, Penned, Scene, SetLevel, Trim
 
 
 def govern(
@@ -23,8 +30,10 @@ def govern(
     history = look(scene, history, room, policy, waiting)
     pay_debt(scene, room, policy)
     shrink(scene, history, room, policy)
+    trims: list[Trim] = []
     if not room.debt_bytes:
         grow(waiting, room, policy)
+        trims = make_cache_room(scene, room, policy)
     stops = preempt(waiting, scene, history, room, policy)
     level, why = next_level(scene, history, room, policy)
     actions: list[GrantAction] = []
@@ -32,9 +41,7 @@ def govern(
         actions.append(SetLevel(level, why))
     history = replace(history, level=level)
     starts = [] if stops else list(admit(scene, history, room, policy, len(waiting)))
-    if any(isinstance(one, Admit) for one in starts):
-        history = replace(history, started_s=scene.at_s)
-    actions += [*room.lowered.values(), *room.raised.values()]
+    actions += [*room.lowered.values(), *room.raised.values(), *trims]
     actions += [*stops, *fail_too_big(scene, room), *starts]
     return history, actions
 
