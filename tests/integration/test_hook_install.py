@@ -66,6 +66,17 @@ def test_other_hooks_are_kept_and_the_file_comes_back(ramherd: Ramherd, settings
     assert os.listdir(settings.parent) == ["settings.json"]
 
 
+@pytest.mark.parametrize("text", ["", " \n", "{}", '{"hooks": {}}\n', '{"hooks":{"Stop":[]}}'])
+def test_next_to_nothing_comes_back_too(ramherd: Ramherd, settings: Path, text: str) -> None:
+    """And is not touched where there is no hook to take out."""
+    settings.write_text(text)
+    assert "there is no hook" in hook(ramherd, "uninstall", "claude")
+    assert settings.read_text() == text
+    hook(ramherd, "install", "claude")
+    hook(ramherd, "uninstall", "claude")
+    assert settings.read_text() == text
+
+
 def test_to_install_twice_changes_nothing(ramherd: Ramherd, settings: Path) -> None:
     """And the bytes from before the first time come back."""
     settings.write_text(OTHERS)

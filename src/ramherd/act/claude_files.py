@@ -89,9 +89,8 @@ class Settings:
         if known is not None and now is not None and known.after_sum == sum_of(now):
             backup = known._replace(after_sum=sum_of(after))
         else:
-            bare = without_hooks(text, str(self.shown)) if now is not None else None
-            is_bare = bare is None or is_same_json(bare, text)
-            before = now if is_bare else (bare or "").encode()
+            bare = without_hooks(text, str(self.shown)).encode()
+            before = None if now is None else bare
             backup = Backup(str(self.path), before, sum_of(after), made)
         data = {
             **backup._asdict(),
@@ -155,7 +154,7 @@ def replace(path: Path, data: bytes, mode: int) -> None:
 
 
 def is_same_json(one: str, two: str) -> bool:
-    return bool(json.loads(one or "{}") == json.loads(two or "{}"))
+    return bool(json.loads(one.strip() or "{}") == json.loads(two.strip() or "{}"))
 
 
 def sum_of(data: bytes) -> str:
