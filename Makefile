@@ -8,7 +8,7 @@ FIND_PYTHON = for p in python3.14 python3.13 python3.12 python3.11 python3; do \
 	echo "make: no Python >= 3.11 found: apt-get install python3 python3-venv" >&2; exit 1
 
 .PHONY: help setup demo check test test-unit test-integration test-uml test-vm \
-	test-tools test-e2e agents measure-agents bench bench-sim bench-smoke clean
+	test-tools test-e2e agents measure-agents zoo zoo-tools bench bench-sim bench-smoke clean
 
 help:
 	@echo "make setup       .venv with ramherd and its tools in it"
@@ -21,6 +21,7 @@ help:
 	@echo "make test-e2e    of these the ones with real agents"
 	@echo "make measure-agents  what each of them takes, as a table"
 	@echo "make test-tools  what the tests use beside Python (apt-get, as root)"
+	@echo "make zoo         ramherd reap among 300 and more real processes"
 	@echo "make bench       what ramherd costs, and real processes beside other tools (40 min, root)"
 	@echo "make bench-smoke of these a herd of 40, which must lose nothing (2 min, root)"
 	@echo "make bench-sim   the governor on recorded agents, beside other policies"
@@ -76,7 +77,7 @@ measure-agents: setup agents
 # A program and its package: node for a real V8 out of its heap; User-mode Linux and its disk;
 # QEMU and the image it boots. uidmap is for building that without root. GNU parallel is what
 # the benchmark measures ramherd against.
-TOOLS = node:nodejs npm:npm linux.uml:user-mode-linux mke2fs:e2fsprogs taskset:util-linux \
+TOOLS = node:nodejs npm:npm tmux:tmux linux.uml:user-mode-linux mke2fs:e2fsprogs taskset:util-linux \
 	qemu-system-x86_64:qemu-system-x86 mmdebstrap:mmdebstrap genext2fs:genext2fs \
 	newuidmap:uidmap parallel:parallel
 
@@ -89,9 +90,25 @@ test-tools:
 	apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
 	apt-get install -y -qq --no-install-recommends $$missing
 
+# Real MCP servers, for the processes that tests leave behind on purpose.
+ZOO = .tools/zoo
+zoo-tools: $(ZOO)/.made
+
+$(ZOO)/.made:
+	@mkdir -p $(ZOO)
+	npm install --prefix $(ZOO) --no-audit --no-fund --loglevel=error \
+		@modelcontextprotocol/server-everything@2026.8.31 \
+		@modelcontextprotocol/server-memory@2026.8.31
+	@touch $@
+
+zoo: setup zoo-tools
+	$(PY) tests/zoo/zoo.py
+
 bench: setup
+	$(PY) tests/bench/look.py
 	$(PY) tests/bench/overhead.py
 	$(PY) tests/bench/exec_overhead.py
+	$(PY) tests/bench/hook_time.py
 	PYTHONPATH=tests $(PY) -m bench.replay --write .
 
 bench-smoke: setup

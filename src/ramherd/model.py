@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from ramherd.procid import ProcId as ProcId  # noqa: PLC0414 - a noun too, in a file of its own
+
 Number = int | float | str
 
 
@@ -73,6 +75,11 @@ class Why(StrEnum):
     STORE = "store"
     LEDGER = "ledger"
 
+    # Of strays.
+    ABANDONED = "abandoned"
+    NAMED = "named"
+    WARNING_SIGN = "warning_sign"
+
     # The governor's.
     GROWTH = "growth"
     IDLE_GRANT = "idle_grant"
@@ -111,14 +118,6 @@ class Reason:
 
     def as_json(self) -> dict[str, Number]:
         return {"why": self.why.value, **self.numbers}
-
-
-@dataclass(frozen=True, slots=True)
-class ProcId:
-    """A process for as long as the machine is up: a pid alone may be someone else by now."""
-
-    pid: int
-    start_ticks: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """How much all runs together may hold: what memory there is, less what others use."""
 
+from ramherd.decide.shares import budget_of
 from ramherd.model import Limit, Machine, Policy
 
 
@@ -13,16 +14,17 @@ def budget_bytes(
     taken = machine.total_bytes - machine.available_bytes
     ram = Limit(machine.total_bytes, taken, machine.herds_used_bytes)
     ours = min(
-        int(policy.budget_share * limit.limit_bytes) - outside_bytes(limit, fleet_used_bytes)
+        budget_of(
+            limit.limit_bytes,
+            limit.used_bytes,
+            fleet_used_bytes + limit.herds_used_bytes,
+            policy.budget_share,
+        )
         for limit in (ram, *machine.limits)
     )
     if capped and policy.budget_cap_bytes is not None:
         ours = min(ours, policy.budget_cap_bytes)
     return max(ours, 0)
-
-
-def outside_bytes(limit: Limit, fleet_used_bytes: int) -> int:
-    return max(limit.used_bytes - fleet_used_bytes - limit.herds_used_bytes, 0)
 
 
 def largest_budget_bytes(machine: Machine, policy: Policy) -> int:
