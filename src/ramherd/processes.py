@@ -204,6 +204,8 @@ class Scene:
     memory: Mapping[int, int] = field(default_factory=dict)
     sightings: Mapping[ProcId, Sighting] = field(default_factory=dict)
     recorded: Mapping[ProcId, Recorded] = field(default_factory=dict)
+    # Where agents work: their sessions can be resumed only there.
+    cwds: Mapping[int, str] = field(default_factory=dict)
     # Whether each run that our store knows is over.
     runs: Mapping[str, bool] = field(default_factory=dict)
 

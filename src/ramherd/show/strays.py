@@ -62,7 +62,7 @@ def render_warning(sign: WarningSign) -> str:
         size=format_size(sign.number),
         limit_size=format_size(sign.limit),
         rate=format_size(sign.rate),
-        command=sign.command or "none is known",
+        command=printable(sign.command) or "none is known",
     )
 
 
