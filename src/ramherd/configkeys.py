@@ -9,14 +9,16 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ramherd.act.pens.choose import KINDS
+from ramherd.decide.governor.recycle import RecyclePolicy
 from ramherd.errors import UsageError
-from ramherd.jobfile import DEFAULT_MEMORY_BYTES
+from ramherd.grants import GrantPolicy
 from ramherd.jobkeys import as_name
 from ramherd.model import Policy
 from ramherd.straypolicy import StrayPolicy
 from ramherd.units import KIB, format_duration, format_size, parse_duration, parse_size
 
 POLICY, STRAYS = Policy(), StrayPolicy()
+GRANTS, RECYCLING = GrantPolicy(), RecyclePolicy()
 PREFIX = "RAMHERD_"
 # Each splice fills at most the rest of the ring: a small one would cost a call for every line.
 LEAST_RING_BYTES = 64 * KIB
@@ -107,6 +109,28 @@ def parse_percent(value: Any) -> int:
     return number
 
 
+def parse_share(value: Any) -> float | None:
+    """`none`: whatever it is."""
+    return None if value == "none" else parse_part(value)
+
+
+def parse_part(value: Any) -> float:
+    number = parse_factor(value)
+    if number > 1:
+        raise UsageError(f"{value!r} is above 1")
+    return number
+
+
+def parse_factor(value: Any) -> float:
+    try:
+        number = float(value) if isinstance(value, str | int | float) else 0.0
+    except ValueError:
+        number = 0.0
+    if isinstance(value, bool) or not 0 < number < float("inf"):
+        raise UsageError(f"{value!r} is not a number above zero")
+    return number
+
+
 SIZE = Kind("SIZE", parse_size, format_size)
 RING = Kind("SIZE", parse_ring, format_size)
 TIME = Kind("TIME", parse_duration, format_duration)
@@ -115,17 +139,26 @@ NUMBER = Kind("N", whole_number(1))
 PAUSE = Kind("TIME", parse_pause, format_duration)
 PERCENT = Kind("N", parse_percent)
 SWITCH = Kind("", parse_switch, lambda value: str(value).lower())
+PART = Kind("SHARE", parse_part, "{:g}".format)
+SHARE = Kind("SHARE", parse_share, "{:g}".format)
+FACTOR = Kind("N", parse_factor, "{:g}".format)
 PEN = Kind("KIND", parse_pen)
 NAME = Kind("NAME", as_name)
 
 RUN_KEYS = (
     Key("budget", SIZE, None, "the most that all runs together may hold"),
+    Key("budget_share", PART, POLICY.budget_share, "of all memory, less what others use"),
     Key("max_parallel", NUMBER, None, "runs at a time; if not given, memory decides"),
-    Key("memory", SIZE, DEFAULT_MEMORY_BYTES, "what a job needs, if it does not say", of_job=True),
+    Key("ramp", NUMBER, None, "begin with N runs, N more after each step without trouble"),
+    Key("memory", SIZE, None, "what a job is promised; else its kind decides", of_job=True),
     Key("memory_limit", SIZE, None, "what a job may never exceed, if it does not say", of_job=True),
     Key("timeout", TIME, None, "how long a run may take, if its job does not say", of_job=True),
     Key("retries", COUNT, 0, "how often a failed job is tried again", of_job=True),
     Key("profile", NAME, None, "the [profile.NAME] of jobs that name none", of_job=True),
+    Key("patience", TIME, GRANTS.patience_s, "held runs wait so long, then the youngest goes"),
+    Key("max_hold", TIME, GRANTS.max_hold_s, "a run held for so long makes room itself"),
+    Key("recycle_at", SIZE, RECYCLING.recycle_at_bytes, "a leaking run is restarted there"),
+    Key("max_cpu_pressure", SHARE, GRANTS.cpu_pressure_marks[0], "no starts above it, or none"),
     Key("grace", TIME, POLICY.grace_s, "between TERM and KILL"),
     Key("pen", PEN, "auto", f"how runs are held: auto, {', '.join(KINDS)}"),
     Key("no_wait", SWITCH, False, "fail at once when memory is short (exit 3)"),
@@ -133,6 +166,8 @@ RUN_KEYS = (
     Key("log_head", SIZE, POLICY.log_head_bytes, "the beginning of a stream that is kept"),
     Key("log_ring", RING, POLICY.log_ring_bytes, "the end of a stream that is kept"),
     Key("log_total", SIZE, POLICY.log_total_bytes, "logs of all finished runs; the oldest go"),
+    Key("time_scale", FACTOR, 1.0, "for benchmarks: agents live so many times faster"),
+    Key("size_scale", FACTOR, 1.0, "for benchmarks: agents are so many times smaller"),
 )  # fmt: skip
 # What `ps` and `reap` compare with.
 STRAY_KEYS = (

@@ -1,5 +1,7 @@
 """What holds for every scene that can be thought of."""
 
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from hypothesis import given, settings
@@ -13,12 +15,14 @@ from ramherd.grants import (
     Admit,
     Candidate,
     Grant,
+    GrantAction,
     GrantPolicy,
     History,
     Level,
     Penned,
     Scene,
     Stop,
+    Trim,
 )
 from ramherd.show.reasons import render_reason
 
@@ -32,6 +36,7 @@ def runs(draw: st.DrawFn, number: int) -> Penned:
     is_held = draw(st.booleans())
     # A run may be above its grant for a moment: usage is read after the grant was set.
     used = grant if is_held else draw(st.integers(0, grant + 50 * MB))
+    limit = draw(st.none() | st.integers(1, 2200))
     started = draw(st.floats(0, AT_S))
     return Penned(
         run=f"r{number}",
@@ -45,6 +50,9 @@ def runs(draw: st.DrawFn, number: int) -> Penned:
         priority=draw(st.integers(-1, 1)),
         leaving=draw(st.integers(0, 9)) == 0,
         promised_bytes=draw(st.sampled_from((0, 0, 100 * MB, 600 * MB))),
+        cache_bytes=draw(st.sampled_from((0, 0, MB, 300 * MB, 5000 * MB))),
+        cache_full=not is_held and draw(st.booleans()),
+        limit_bytes=None if limit is None else limit * MB,
     )
 
 
@@ -59,6 +67,7 @@ def scenes(draw: st.DrawFn) -> Scene:
             priority=priority,
             need_bytes=draw(st.sampled_from((0, 0, 300 * MB, 3000 * MB))),
             not_before_s=draw(st.sampled_from((0.0, 2 * AT_S))),
+            limit_bytes=draw(st.sampled_from((None, None, 50 * MB, 5000 * MB))),
         )
         for seq, priority in enumerate(sorted(draw(st.lists(st.integers(-1, 1), max_size=6))))
     ][::-1]
@@ -68,6 +77,11 @@ def scenes(draw: st.DrawFn) -> Scene:
         largest_bytes=lease + draw(st.sampled_from((0, 0, 1000 * MB))),
         memory_pressure=draw(st.sampled_from((0.0, 0.15, 0.5))),
         cpu_pressure=draw(st.sampled_from((0.0, 0.8, 0.95))),
+        failed_starts=draw(st.sampled_from((0, 0, 0, 1, 3))),
+        starting=draw(st.sampled_from((0, 0, 15, 16))),
+        ending=draw(st.sampled_from((0, 0, 1, 5))),
+        ending_bytes=draw(st.sampled_from((0, 0, 500 * MB))),
+        ramp=draw(st.none() | st.integers(1, 15)),
     )  # fmt: skip
 
 
@@ -80,7 +94,6 @@ def histories(draw: st.DrawFn) -> History:
         urgent_s=draw(marks),
         level=draw(st.sampled_from(Level)),
         debt_since_s=draw(st.none() | st.floats(AT_S - 20, AT_S)),
-        started_s=draw(st.sampled_from((0.0, AT_S - 0.5))),
     )
 
 
@@ -104,6 +117,60 @@ def test_a_grant_is_never_lowered_under_what_is_used(scene: Scene, history: Hist
     for action in actions:
         if isinstance(action, Grant) and action.grant_bytes < by_name[action.run].grant_bytes:
             assert action.grant_bytes >= by_name[action.run].used_bytes
+
+
+@given(scenes(), histories())
+def test_no_more_run_than_the_ramp_allows(scene: Scene, history: History) -> None:
+    """Those that are over but for their pens count as well."""
+    _, actions = govern(scene, history, POLICY)
+
+    started = sum(isinstance(action, Admit) for action in actions)
+    running = len(scene.runs) + scene.ending
+    assert not started or scene.ramp is None or running + started <= scene.ramp
+    assert not started or scene.starting + started <= POLICY.max_starting
+
+
+@given(scenes(), histories())
+def test_nobody_starts_or_grows_beyond_its_limit(scene: Scene, history: History) -> None:
+    """At its `memory_limit` it is the kernel that acts: more is no use, but for the mark, and
+    the byte by which one that is there already is served.
+    """
+    _, actions = govern(scene, history, POLICY)
+
+    runs = {run.run: run for run in scene.runs}
+    limits = {one.job: one.limit_bytes for one in scene.queue}
+    for action in actions:
+        if isinstance(action, Admit) and (limit := limits[action.job]) is not None:
+            assert action.grant_bytes <= limit
+        if isinstance(action, Grant) and (limit := runs[action.run].limit_bytes) is not None:
+            before = runs[action.run].grant_bytes
+            assert action.grant_bytes <= max(limit + POLICY.arm_below_bytes, before + 1)
+
+
+@given(scenes(), histories())
+def test_page_cache_takes_nothing_from_anybody(scene: Scene, history: History) -> None:
+    """It gets what is free or is dropped; who is at work is not lowered for it, nor stopped."""
+    _, actions = govern(scene, history, POLICY)
+    without = replace(scene, runs=[replace(run, cache_full=False) for run in scene.runs])
+    _, calm = govern(without, history, POLICY)
+
+    assert lowered(scene, actions) <= lowered(scene, calm)
+    assert stopped(actions) == stopped(calm)
+    trimmed = {action.run for action in actions if isinstance(action, Trim)}
+    assert trimmed <= {run.run for run in scene.runs if run.cache_full}
+
+
+def lowered(scene: Scene, actions: Sequence[GrantAction]) -> set[tuple[str, int]]:
+    before = {run.run: run.grant_bytes for run in scene.runs}
+    return {
+        (action.run, action.grant_bytes)
+        for action in actions
+        if isinstance(action, Grant) and action.grant_bytes < before[action.run]
+    }
+
+
+def stopped(actions: Sequence[GrantAction]) -> list[str]:
+    return [action.run for action in actions if isinstance(action, Stop)]
 
 
 @given(scenes(), histories())

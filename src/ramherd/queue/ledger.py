@@ -46,15 +46,30 @@ class Ask:
 
 
 @dataclass(frozen=True, slots=True)
+class OtherUse:
+    """What the runs of another application use, and the process that it is."""
+
+    pid: int
+    used_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class Answer:
     """`lease_bytes` is ours by the ledger. `target_bytes` is what to come down to: others wait
-    for the difference. `others_used_bytes` is for the next measurement of the budget.
+    for the difference. `others` is for the next measurement of the budget.
     """
 
     lease_bytes: int
     target_bytes: int
-    others_used_bytes: int
-    applications: int
+    others: tuple[OtherUse, ...]
+
+    @property
+    def others_used_bytes(self) -> int:
+        return sum(other.used_bytes for other in self.others)
+
+    @property
+    def applications(self) -> int:
+        return 1 + len(self.others)
 
 
 class Ledger:
@@ -62,6 +77,7 @@ class Ledger:
         self, path: Path, runtime: Path, owner: Owner, warn: Callable[[str], None] | None = None
     ) -> None:
         self.path, self.runtime, self.owner = path, runtime, owner
+        self.patience_s = BUSY_S
         self._warn = warn or warn_on_stderr
         self._open()
 
@@ -91,12 +107,15 @@ class Ledger:
                 self._forget(owner)
             self._db.execute(sql.ADD_OWNER, owner_row(self.owner))
             mine, others = self._leases(ask)
+            pids = dict(self._db.execute(sql.PIDS).fetchall())
             choice = choose_lease(mine, others, budget_bytes, granted_bytes=ask.granted_bytes)
             place = (self.owner.id, ask.kind, ask.key)
             figures = (choice.bytes, ask.used_bytes, ask.wants_bytes, ask.waiting_since_s)
             self._db.execute(sql.SET_LEASE, (*place, *figures))
-        used = sum(other.used_bytes for other in others)
-        return Answer(choice.bytes, choice.target_bytes, used, 1 + len(others))
+        uses = tuple(
+            OtherUse(pids[other.owner.split("/", 1)[0]], other.used_bytes) for other in others
+        )
+        return Answer(choice.bytes, choice.target_bytes, uses)
 
     def _leases(self, ask: Ask) -> tuple[Lease, list[Lease]]:
         """Mine with what I say now, and those of all others."""
@@ -138,7 +157,7 @@ class Ledger:
         self._db.execute("COMMIT")
 
     def _begin(self) -> None:
-        deadline = time.monotonic() + BUSY_S
+        deadline = time.monotonic() + self.patience_s
         while True:
             try:
                 self._db.execute("BEGIN IMMEDIATE")

@@ -31,6 +31,7 @@ SCHEMA = (
 )
 
 OWNERS = "SELECT id, boot_id, pid, start_ticks FROM owners"
+PIDS = "SELECT id, pid FROM owners"
 ADD_OWNER = "INSERT OR IGNORE INTO owners (id, boot_id, pid, start_ticks) VALUES (?, ?, ?, ?)"
 DROP_OWNER = "DELETE FROM owners WHERE id = ?"
 DROP_LEASES = "DELETE FROM leases WHERE owner = ?"

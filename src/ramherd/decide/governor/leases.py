@@ -77,14 +77,14 @@ def owed(mine: Lease, others: Sequence[Lease], budget_bytes: int) -> int:
 
 
 def wanted_lease(scene: Scene, policy: GrantPolicy) -> int:
-    """All there is while jobs queue; else what is granted and room for growth, so that the
-    grant path need not ask the ledger.
+    """All there is while jobs queue or somebody stands still; else what is granted and room for
+    growth, so that the grant path need not ask the ledger.
     """
-    granted = sum(run.grant_bytes for run in scene.runs)
-    if scene.queue:
+    if scene.queue or any(run.held_since_s is not None for run in scene.runs):
         return scene.largest_bytes
+    granted = sum(run.grant_bytes for run in scene.runs) + scene.ending_bytes
     growth = policy.quantum_bytes * (1 + len(scene.runs))
-    return min(granted + growth, scene.largest_bytes)
+    return min(granted + max(growth, scene.largest_bytes // 8), scene.largest_bytes)
 
 
 def waiting_since(scene: Scene) -> float | None:
