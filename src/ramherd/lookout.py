@@ -44,12 +44,15 @@ from ramherd.processes import (
 from ramherd.queue.sightings import (
     add_counts,
     find_over,
+    get_counts,
     get_sightings,
     set_sightings,
 )
 from ramherd.queue.store import Store
 from ramherd.straypolicy import StrayPolicy
 
+# A trend needs no more, and `ps --watch` looks every two seconds.
+COUNT_EVERY_S = 300.0
 # smaps_rollup of 500 MB takes 13 ms: the largest first, the rest by their anonymous memory.
 PSS_CPU_S = 0.05
 
@@ -94,11 +97,22 @@ def look(
         programs=programs,
         details=details,
         memory=memory,
+        cwds=read_cwds(pid for pid in rows if tree.kind(pid) is Kind.AGENT),
         sightings=sightings,
         recorded=recorded,
         runs={} if store is None else find_over(store, runtime, tags),
     )
     return Look(scene, tree, judge(scene, tree, rows | wrappers, policy), exact)
+
+
+def read_cwds(pids: Iterable[int]) -> dict[int, str]:
+    found = {}
+    for pid in pids:
+        try:
+            found[pid] = os.readlink(f"/proc/{pid}/cwd")
+        except OSError:
+            continue
+    return found
 
 
 def find_marked(tree: Tree, probe: Probe, recorded: Mapping[ProcId, Recorded]) -> set[int]:
@@ -178,4 +192,6 @@ def count_strays(rows: Iterable[Row], at_s: float, ended: Mapping[str, int]) -> 
 
 
 def note_counts(store: Store, rows: Iterable[Row], at_s: float, ended: Mapping[str, int]) -> None:
+    if not ended and get_counts(store, at_s - COUNT_EVERY_S):
+        return
     add_counts(store, count_strays(list(rows), at_s, ended), at_s)

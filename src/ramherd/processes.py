@@ -53,6 +53,7 @@ class Fact(StrEnum):
     STDIN_CLOSED = "stdin_closed"
     # Each of these keeps it from being ended.
     TERMINAL = "terminal"
+    DISPLAY = "display"
     CLIENTS = "clients"
     OWNER = "owner"
     RUN_LIVE = "run_live"
@@ -120,7 +121,7 @@ class Software(NamedTuple):
     marks: tuple[str, ...] = ()
     pid_in: str = ""
     session_in: str = ""
-    # Variables that its wrapper gives to the agent proper.
+    # Variables that its wrapper gives to the agent proper; `A+B` is both of them.
     wrapped: tuple[str, ...] = ()
     # Parts of the paths of files that it lets its tools print to.
     outputs: tuple[str, ...] = ()
@@ -139,6 +140,8 @@ class Details(NamedTuple):
     # It prints to a file of the agent whose mark it bears.
     prints_to_agent: bool = False
     on_terminal: bool = False
+    # It is connected to a display: somebody may look at its windows.
+    on_display: bool = False
     # It is the other side of somebody's terminal: tmux, screen, a terminal emulator.
     keeps_terminal: bool = False
     listens: bool = False
@@ -201,6 +204,8 @@ class Scene:
     memory: Mapping[int, int] = field(default_factory=dict)
     sightings: Mapping[ProcId, Sighting] = field(default_factory=dict)
     recorded: Mapping[ProcId, Recorded] = field(default_factory=dict)
+    # Where agents work: their sessions can be resumed only there.
+    cwds: Mapping[int, str] = field(default_factory=dict)
     # Whether each run that our store knows is over.
     runs: Mapping[str, bool] = field(default_factory=dict)
 

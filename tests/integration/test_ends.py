@@ -4,6 +4,7 @@ import os
 import socket
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -106,6 +107,19 @@ def test_clients_of_a_listener_are_counted(sleepers: Sleepers) -> None:
 
     with socket.create_connection(address) as client:
         assert details(process.pid).clients == (os.fstat(client.fileno()).st_ino,)
+
+
+def test_windows_are_seen(sleepers: Sleepers, tmp_path: Path) -> None:
+    """By the connection to the display's socket: an agent may open a browser for its user."""
+    (tmp_path / ".X11-unix").mkdir()
+    with socket.socket(socket.AF_UNIX) as display, socket.socket(socket.AF_UNIX) as client:
+        display.bind(str(tmp_path / ".X11-unix/X7"))
+        display.listen()
+        client.connect(str(tmp_path / ".X11-unix/X7"))
+        process = sleepers.start(pass_fds=[client.fileno()])
+        with display.accept()[0]:
+            assert details(process.pid).on_display
+    assert not details(sleepers.start().pid).on_display
 
 
 def test_marks_of_agents_and_nohup_are_seen(sleepers: Sleepers) -> None:

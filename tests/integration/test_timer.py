@@ -1,7 +1,7 @@
 """`ramherd reap --every 15m --install`: with programs that stand in for systemctl and crontab.
 
-The real systemd is met in the QEMU machine of `make test-vm` only; here it is what a service
-manager is told that counts, and that all of it is taken back.
+The real systemd is met in `make test-vm`; here it counts what a service manager is told, and that
+all of it is taken back.
 """
 
 import os

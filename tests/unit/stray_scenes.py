@@ -36,6 +36,7 @@ class Machine:
         self.recorded: dict[ProcId, Recorded] = {}
         self.runs: dict[str, bool] = {}
         self.memory: dict[int, int] = {}
+        self.cwds: dict[int, str] = {}
         self.ours: frozenset[int] = frozenset()
         self.add(1, "init", ppid=0, uid=0)
 
@@ -73,7 +74,7 @@ class Machine:
             at_s=NOW, uptime_ticks=UPTIME_TICKS, ticks_per_s=100, uid=UID, ours=self.ours,
             processes=self.processes, software=self.software(), programs=self.programs,
             details=self.details, memory=self.memory, sightings=self.sightings,
-            recorded=self.recorded, runs=self.runs,
+            recorded=self.recorded, runs=self.runs, cwds=self.cwds,
         )  # fmt: skip
 
 

@@ -56,16 +56,22 @@ def test_the_user_may_name_what_is_suspect_with_its_children() -> None:
 
 
 def test_a_large_session_is_named_with_its_resume_command() -> None:
-    """By the id that its servers were told."""
+    """By the id that its servers were told, if it is one, in the directory of the agent."""
     machine = Machine()
     machine.add(40, "claude", tty=4)
     machine.add(41, "gopls", TALKING._replace(session="abc"), ppid=40)
     machine.add(42, "opencode", tty=5)
     machine.memory = {40: 2 * GIB, 42: GIB}
+    machine.cwds = {40: "/home/me/my work"}
 
     sign = signs(machine)["large"]
 
-    assert (sign.pid, sign.command) == (40, "claude --resume abc")  # type: ignore[attr-defined]
+    assert (sign.pid, sign.command) == (  # type: ignore[attr-defined]
+        40, "cd '/home/me/my work' && claude --resume abc",
+    )  # fmt: skip
+    machine.details[41] = TALKING._replace(session="$(reboot)")
+    machine.cwds = {}
+    assert signs(machine)["large"].command == "claude --continue"  # type: ignore[attr-defined]
 
 
 def test_a_session_that_grows_is_named_with_its_rate() -> None:
@@ -165,3 +171,10 @@ def test_what_is_reaped_as_fast_as_it_comes_is_no_growth() -> None:
     assert find_growth(counts([4, 5, 6, 7, 8])) == []
     assert find_growth(counts([4, 40, 400])) == []
     assert find_growth([]) == []
+
+
+def test_a_long_history_is_thinned() -> None:
+    """A trend looks at all pairs of looks."""
+    (processes, _strays) = find_growth(counts([10 + look for look in range(3000)]))
+
+    assert round(processes.per_hour) == 4

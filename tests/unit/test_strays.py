@@ -61,6 +61,7 @@ def test_an_agent_reads_its_prompt_from_a_pipe_that_ends(machine: Machine) -> No
         ({"tty": 34816}, CUT_OFF, "terminal", Verdict.SUSPECT),
         ({}, CUT_OFF._replace(on_terminal=True), "terminal", Verdict.SUSPECT),
         ({}, CUT_OFF._replace(keeps_terminal=True), "terminal", Verdict.SUSPECT),
+        ({}, CUT_OFF._replace(on_display=True), "display", Verdict.SUSPECT),
         ({}, CUT_OFF._replace(clients=(99,), listens=True), "clients", Verdict.SUSPECT),
         ({}, CUT_OFF._replace(listens=True), "listens", Verdict.SUSPECT),
         ({"uid": UID + 1}, CUT_OFF, "other_user", Verdict.ORPHAN),
@@ -141,6 +142,21 @@ def test_what_an_orphan_started_is_one_too(machine: Machine) -> None:
 
     assert (rows[51].verdict, facts(rows[51])) == (Verdict.ORPHAN, ["child_of_orphan"])
     assert (rows[52].verdict, spared(rows[52])) == (Verdict.SUSPECT, ["clients"])
+
+
+def test_what_ignores_hangups_below_an_orphan_was_meant_to_stay(machine: Machine) -> None:
+    """Unless all of it does, because its agent did."""
+    told = UNREAD._replace(marks=("codex",))
+    machine.add(50, "bash", told)
+    machine.add(51, "server", ALONE._replace(nohup=True), ppid=50)
+    machine.add(60, "gopls", CUT_OFF._replace(nohup=True))
+    machine.add(61, "helper", ALONE._replace(nohup=True), ppid=60)
+
+    rows = machine.look()
+
+    assert [rows[pid].verdict for pid in (50, 51, 60, 61)] == [
+        Verdict.ORPHAN, Verdict.SUSPECT, Verdict.ORPHAN, Verdict.ORPHAN,
+    ]  # fmt: skip
 
 
 def test_a_subreaper_that_did_not_start_it_is_no_owner(machine: Machine) -> None:

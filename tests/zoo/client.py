@@ -52,6 +52,9 @@ def start(spec: dict[str, Any]) -> tuple["subprocess.Popen[bytes]", int, int]:
 def popen(spec: dict[str, Any], stdin: int, stdout: int) -> "subprocess.Popen[bytes]":
     if "stdout" in spec:
         stdout = os.open(spec["stdout"], os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC)
+    window = socket.socket(socket.AF_UNIX)
+    if "display" in spec:
+        window.connect(spec["display"])
     own = {key: value.replace("{pid}", str(os.getpid())) for key, value in spec["env"].items()}
     return subprocess.Popen(
         spec["argv"],
@@ -61,6 +64,7 @@ def popen(spec: dict[str, Any], stdin: int, stdout: int) -> "subprocess.Popen[by
         env={**os.environ, **own},
         start_new_session=spec.get("session", False),
         cwd=spec.get("cwd"),
+        pass_fds=[window.fileno()] if "display" in spec else (),
     )
 
 

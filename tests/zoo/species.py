@@ -9,6 +9,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.error
 import urllib.request
@@ -149,8 +150,29 @@ def tools_that_shall_stay(zoo: Zoo) -> None:
         "session": True, "env": marks,
     }  # fmt: skip
     zoo.clients("keep:own-output", [own] * 4, kill=True)
+    browser = {
+        "argv": [zoo.place.program("chrome"), SLEEP], "stdin": "null", "session": True,
+        "env": marks, "display": str(show_display(zoo)),
+    }  # fmt: skip
+    zoo.clients("keep:windows", [browser] * 3, kill=True)
     nohup = {"argv": ["nohup", "sleep", SLEEP], "stdin": "null", "session": True, "env": marks}
     zoo.clients("keep:nohup-tool", [nohup] * 4, kill=True)
+
+
+def show_display(zoo: Zoo) -> Path:
+    """A socket where an X server would have its own; it takes all that come."""
+    path = zoo.place.root / ".X11-unix/X7"
+    path.parent.mkdir()
+    display = socket.socket(socket.AF_UNIX)
+    display.bind(str(path))
+    display.listen()
+    threading.Thread(target=take_all, args=(display, zoo.held), daemon=True).start()
+    return path
+
+
+def take_all(display: socket.socket, held: list[Any]) -> None:
+    while True:
+        held.append(display.accept()[0])
 
 
 def servers_below_subreapers(zoo: Zoo) -> None:

@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from ramherd.configkeys import STRAY_KEYS
 from ramherd.decide.strays.software import Known
 from ramherd.decide.strays.trend import Growth, find_growth
 from ramherd.decide.strays.warn import find_savings, find_warnings
-from ramherd.errors import StoreError, UsageError
+from ramherd.errors import RamherdError, StoreError, UsageError
 from ramherd.lookout import Look, look, note_counts, remember
 from ramherd.measure.procfs import read_meminfo
 from ramherd.model import Event, Reason, Why
@@ -109,6 +110,8 @@ class Herdsman:
 @contextmanager
 def opened_herdsman(options: argparse.Namespace) -> Iterator[Herdsman]:
     names = (key.name for key in STRAY_KEYS)
+    if not os.path.isdir("/proc/self"):
+        raise RamherdError("ps and reap read /proc, and there is none: Linux only, so far")
     config = load_config(argparse.Namespace(**{name: getattr(options, name) for name in names}))
     for warning in config.warnings:
         print(f"ramherd: {warning}", file=sys.stderr)

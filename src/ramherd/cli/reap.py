@@ -16,10 +16,10 @@ from ramherd.decide.strays.plan import Plan, choose_named, choose_orphans
 from ramherd.errors import UsageError
 from ramherd.lookout import Look
 from ramherd.model import Reason, Why
-from ramherd.processes import Row
-from ramherd.show.pstable import row_json
+from ramherd.processes import Row, WarningSign
+from ramherd.show.pstable import render_signs, row_json
 from ramherd.show.reaping import render_ended, render_plan, render_refused
-from ramherd.show.strays import render_facts
+from ramherd.show.strays import render_facts, render_warning
 
 EPILOG = """\
 examples:
@@ -64,6 +64,10 @@ def reap(options: argparse.Namespace) -> int:
         return Reaping(options, herdsman).run()
 
 
+def as_texts(warnings: list[WarningSign]) -> list[str]:
+    return [render_warning(sign) for sign in warnings]
+
+
 class Reaping:
     def __init__(self, options: argparse.Namespace, herdsman: Herdsman) -> None:
         self.options, self.herdsman = options, herdsman
@@ -82,7 +86,7 @@ class Reaping:
         done = (Outcome.ENDED, Outcome.KILLED)
         self.herdsman.remember(seen, Counter(r.software for r, how in self.ended if how in done))
         self.herdsman.note_warnings(warnings, seen.scene.at_s)
-        self.tell(first, seen)
+        self.tell(first, seen, warnings)
         failed = any(how not in done for _row, how in self.ended)
         return 1 if failed or first.refused else 0
 
@@ -119,15 +123,16 @@ class Reaping:
             reason = Reason(Why.ABANDONED, **numbers, evidence=render_facts(row.evidence[:1]))
         self.herdsman.note("reaped", reason, time.time())
 
-    def tell(self, plan: Plan, seen: Look) -> None:
+    def tell(self, plan: Plan, seen: Look, warnings: list[WarningSign]) -> None:
         growth = self.herdsman.find_growth(seen.scene.at_s)
         if self.options.json:
-            print(json.dumps(self.as_json(plan, seen)))
+            print(json.dumps({**self.as_json(plan, seen), "warnings": as_texts(warnings)}))
             return
         named = bool(self.options.suspect)
         planned = render_plan(plan.ends, plan.later, named=named)
         lines = [*(render_ended(self.ended) if self.options.yes else planned)]
-        print("\n".join([*lines, *render_refused(plan.refused), *render_growth(growth)]))
+        lines += [*render_refused(plan.refused), *render_signs(warnings, ())]
+        print("\n".join([*lines, *render_growth(growth)]))
 
     def as_json(self, plan: Plan, seen: Look) -> dict[str, Any]:
         done = [{**row_json(row, seen.exact), "outcome": how} for row, how in self.ended]

@@ -10,8 +10,8 @@ from ramherd.errors import UsageError
 from ramherd.places import state_dir
 from ramherd.units import format_duration, parse_duration
 
-# Where files are must not depend on who calls.
-CARRIED = ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "RAMHERD_RUNTIME_DIR")
+# Where files are, and ramherd itself, must not depend on who calls.
+CARRIED = ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "RAMHERD_RUNTIME_DIR", "PYTHONPATH")
 LEAST_S = 60.0
 NOTE = "reap-timer.json"
 

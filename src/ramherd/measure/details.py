@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ramherd.measure.ends import PTY_MASTER, read_end
-from ramherd.measure.listeners import Sockets, find_clients, read_network
+from ramherd.measure.listeners import Sockets, find_clients, read_namespaces
 from ramherd.processes import Details, End, Software
 
 # An environment has at most so much of what is looked for.
@@ -30,7 +30,7 @@ class Probe:
 
     def read_one(self, pid: int) -> Details:
         environ, targets = read_environ(pid, self.proc), read_targets(pid, self.proc)
-        elsewhere = read_network(pid, self.proc) != self.sockets.network
+        elsewhere = read_namespaces(pid, self.proc) != self.sockets.namespaces
         if environ is None or targets is None or elsewhere:
             return Details(readable=False)
         stdin, stdout, stderr = (
@@ -46,13 +46,16 @@ class Probe:
             stdin_inode=stdin[1],
             prints_to_agent=prints_to(self.agents, environ, targets.get("1", "")),
             on_terminal=End.TERMINAL in (stdin[0], stdout[0], stderr[0]),
+            on_display=any(
+                self.sockets.peers.get(inode) in self.sockets.displays for inode in inodes
+            ),
             keeps_terminal=PTY_MASTER in targets.values(),
             listens=listens,
             clients=clients,
             sockets=inodes,
             nohup=ignores_hangup(pid, self.proc),
             marks=find_marks(self.agents, environ),
-            wrapped=tuple(one.name for one in self.agents if has_any(environ, one.wrapped)),
+            wrapped=find_wrapped(self.agents, environ),
             owner_pid=first_number(environ.get(one.pid_in, "") for one in self.agents),
             session=next(
                 (environ[one.session_in] for one in self.agents if one.session_in in environ), ""
@@ -72,6 +75,14 @@ def has_any(environ: Mapping[str, str], variables: Iterable[str]) -> bool:
 
 def find_marks(agents: Iterable[Software], environ: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(one.name for one in agents if has_any(environ, one.marks))
+
+
+def find_wrapped(agents: Iterable[Software], environ: Mapping[str, str]) -> tuple[str, ...]:
+    return tuple(
+        one.name
+        for one in agents
+        if any(all(map(environ.get, names.split("+"))) for names in one.wrapped)
+    )
 
 
 def prints_to(agents: Iterable[Software], environ: Mapping[str, str], target: str) -> bool:

@@ -1,7 +1,8 @@
 """Which sockets wait for clients, and which of them have some.
 
 TCP from /proc/net, unix sockets from sock_diag: both are of our own network namespace. A process
-of another one counts as unreadable, because its clients cannot be seen.
+of another one counts as unreadable, because its clients cannot be seen; so does one in a container,
+where pids are others.
 """
 
 import os
@@ -13,6 +14,7 @@ from ramherd.measure.engines import read_unix_sockets
 ESTABLISHED, LISTEN = "01", "0A"
 # /proc/net/unix: accepting connections, and the state of a connected one.
 ACCEPTS = 0x10000
+DISPLAYS = ("/.X11-unix/", "/wayland-")
 
 
 @dataclass
@@ -23,15 +25,19 @@ class Sockets:
     # Inodes of the clients of each; 0 for one on another machine.
     clients: dict[str, list[int]] = field(default_factory=dict)
     peers: dict[int, int] = field(default_factory=dict)
-    network: str = ""
+    # Ends of displays: what is connected to them has windows.
+    displays: set[int] = field(default_factory=set)
+    namespaces: tuple[str, ...] = ()
 
 
 def read_sockets(proc: str = "/proc") -> Sockets:
-    sockets = Sockets(network=read_network("self", proc))
+    sockets = Sockets(namespaces=read_namespaces("self", proc))
     parse_tcp(read_lines(f"{proc}/net/tcp") + read_lines(f"{proc}/net/tcp6"), sockets)
     parse_unix(read_lines(f"{proc}/net/unix"), sockets)
     for inode, name, peer in read_unix_sockets():
         sockets.peers[inode] = peer
+        if any(part in name for part in DISPLAYS):
+            sockets.displays.add(inode)
         if name and peer:
             sockets.clients.setdefault(f"unix:{name}", []).append(peer)
     return sockets
@@ -67,11 +73,12 @@ def parse_unix(lines: Iterable[str], sockets: Sockets) -> None:
             sockets.listening[int(words[6])] = f"unix:{words[7]}"
 
 
-def read_network(pid: int | str, proc: str = "/proc") -> str:
+def read_namespaces(pid: int | str, proc: str = "/proc") -> tuple[str, ...]:
+    """Where its sockets and pids are numbered."""
     try:
-        return os.readlink(f"{proc}/{pid}/ns/net")
+        return tuple(os.readlink(f"{proc}/{pid}/ns/{kind}") for kind in ("net", "pid"))
     except OSError:
-        return ""
+        return ()
 
 
 def find_clients(inodes: Iterable[int], sockets: Sockets) -> tuple[bool, tuple[int, ...]]:

@@ -19,6 +19,7 @@ SENTENCES = {
     Fact.IDLE: "idle for {time}",
     Fact.STDIN_CLOSED: "its stdin was closed, and it goes on",
     Fact.TERMINAL: "it has a terminal",
+    Fact.DISPLAY: "it has windows on a display",
     Fact.CLIENTS: "it has {number} live clients",
     Fact.OWNER: "child of {name} (pid {number})",
     Fact.RUN_LIVE: "it belongs to run {name}",
@@ -61,7 +62,7 @@ def render_warning(sign: WarningSign) -> str:
         size=format_size(sign.number),
         limit_size=format_size(sign.limit),
         rate=format_size(sign.rate),
-        command=sign.command or "none is known",
+        command=printable(sign.command) or "none is known",
     )
 
 

@@ -7,7 +7,7 @@ a living parent has an owner.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ramherd.decide.strays.proofs import NOTHING, find_intent, find_objections, find_proofs
+from ramherd.decide.strays.proofs import IN_USE, NOTHING, find_intent, find_objections, find_proofs
 from ramherd.decide.strays.rows import Finding, find_idle, make_row
 from ramherd.decide.strays.tree import STDIO, Tree
 from ramherd.processes import End, Evidence, Fact, Kind, Row, Scene, Verdict
@@ -50,6 +50,10 @@ class Bench:
         evidence = [Evidence(Fact.CHILD_OF_ORPHAN, parent.software, parent.process.pid)]
         family = {pid, *self.tree.above(pid), *self.tree.below(pid)}
         spared = find_objections(self.scene.processes[pid], self.scene, family)
+        # What ignores hangups below one that does not was started so on purpose.
+        nohup = self.scene.details.get(parent.process.pid, NOTHING).nohup
+        if self.scene.details.get(pid, NOTHING).nohup and not nohup:
+            spared.append(Evidence(Fact.NOHUP))
         return Finding(verdict_of_proved(spared), evidence, spared)
 
     def judge_inherited(self, pid: int) -> Finding:
@@ -62,7 +66,7 @@ class Bench:
         if proofs := find_proofs(pid, self.scene, self.tree):
             spared += find_intent(details, proofs)
             return Finding(verdict_of_proved(spared), proofs + signs, spared)
-        in_use = [one for one in spared if one.fact in (Fact.TERMINAL, Fact.CLIENTS)]
+        in_use = [one for one in spared if one.fact in IN_USE]
         if in_use:
             return Finding(self.quiet(pid), in_use, spared)
         idle_s = find_idle(process, self.scene) or 0.0

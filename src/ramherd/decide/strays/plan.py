@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ramherd.decide.strays.proofs import IN_USE
 from ramherd.processes import Evidence, Fact, Row, Verdict
 
 
@@ -48,7 +49,7 @@ def choose_named(rows: Sequence[Row], named: Sequence[int], *, all_users: bool =
             ends[pid] = row
     # Rows come parents first.
     for row in rows:
-        in_use = any(one.fact in (Fact.TERMINAL, Fact.CLIENTS) for one in row.spared)
+        in_use = any(one.fact in IN_USE for one in row.spared)
         if row.process.ppid in ends and not in_use and not is_never(row, all_users=all_users):
             ends.setdefault(row.process.pid, row)
     return Plan(tuple(ends.values()), refused=tuple(refused))

@@ -8,6 +8,7 @@ from ramherd.decide.strays.tree import STDIO, Tree
 from ramherd.processes import Details, End, Evidence, Fact, Kind, Process, Scene
 
 NOTHING = Details(readable=False)
+IN_USE = (Fact.TERMINAL, Fact.DISPLAY, Fact.CLIENTS)
 
 
 def find_proofs(pid: int, scene: Scene, tree: Tree) -> list[Evidence]:
@@ -101,6 +102,8 @@ def find_objections(process: Process, scene: Scene, tree: set[int]) -> list[Evid
         found.append(Evidence(Fact.UNREADABLE))
     if process.tty or details.on_terminal or details.keeps_terminal:
         found.append(Evidence(Fact.TERMINAL))
+    if details.on_display:
+        found.append(Evidence(Fact.DISPLAY))
     own = {inode for pid in tree for inode in scene.details.get(pid, NOTHING).sockets}
     if clients := [inode for inode in details.clients if inode not in own]:
         found.append(Evidence(Fact.CLIENTS, number=len(clients)))

@@ -59,11 +59,16 @@ def find_kind(pid: int, scene: Scene, tree: Tree) -> Kind:
     details = scene.details.get(pid, NOTHING)
     if details.stdin_inode and is_server(pid, scene, tree):
         return Kind.WRAPPER
-    if details.marks or details.run or scene.processes[pid].id in scene.recorded:
-        return Kind.TOOL
-    foreign = (None, Kind.APPLICATION, Kind.REAPER)
-    is_below = any(tree.kind(above) not in foreign for above in tree.above(pid))
-    return Kind.TOOL if is_below else Kind.WRAPPER
+    is_tool = any(is_of_agent(one, scene, tree) for one in (pid, *tree.above(pid)))
+    return Kind.TOOL if is_tool else Kind.WRAPPER
+
+
+def is_of_agent(pid: int, scene: Scene, tree: Tree) -> bool:
+    """Known software, or what bears its mark."""
+    if tree.kind(pid) not in (None, Kind.APPLICATION, Kind.REAPER):
+        return True
+    details = scene.details.get(pid, NOTHING)
+    return bool(details.marks or details.run) or scene.processes[pid].id in scene.recorded
 
 
 def find_session(pid: int, tree: Tree) -> int:

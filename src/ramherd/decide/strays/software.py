@@ -24,7 +24,7 @@ AGENTS = (
     ),
     Software(
         "gemini", Kind.AGENT, (), ("@google/gemini-cli",), marks=("GEMINI_CLI",),
-        wrapped=("NODE_CHANNEL_FD",),
+        wrapped=("NODE_CHANNEL_FD+GEMINI_CLI_NO_RELAUNCH",),
         resume="gemini --resume {session}", resume_last="gemini --resume latest",
     ),
     Software(

@@ -8,6 +8,7 @@ from ramherd.decide.governor.leaks import trend
 HOUR_S = 3600.0
 # Three looks make a line; two would call every second start a trend.
 LEAST_LOOKS = 4
+MOST_LOOKS = 100
 CERTAIN = 0.8
 LEAST_RISE = 5
 
@@ -53,12 +54,13 @@ def growth_of(points: list[tuple[float, int]]) -> float | None:
 
 
 def points_of(counts: Iterable[Count], what: str, software: str = "") -> list[tuple[float, int]]:
-    """The sum of each look."""
+    """The sum of each look, thinned to what a trend needs."""
     sums: dict[float, int] = {}
     for count in counts:
         wanted = not software or count.software == software
         sums[count.at_s] = sums.get(count.at_s, 0) + (getattr(count, what) if wanted else 0)
-    return sorted(sums.items())
+    points = sorted(sums.items())
+    return points[:: max(len(points) // MOST_LOOKS, 1)]
 
 
 def steepest(counts: Sequence[Count], what: str) -> tuple[str, ...]:

@@ -94,13 +94,21 @@ def count_inside(recorded: Mapping[ProcId, Recorded]) -> dict[ProcId, int]:
 
 def resume_command(row: Row, rows: Sequence[Row], scene: Scene) -> str:
     """By the session that its tools were told, or a recorder was; else its last one."""
-    known = scene.software[row.process.pid]
-    session = find_session_id(row, rows, scene)
-    return session_command(known, session)
+    command = session_command(scene.software[row.process.pid], find_session_id(row, rows, scene))
+    cwd = scene.cwds.get(row.process.pid)
+    return f"cd {quoted(cwd)} && {command}" if command and cwd else command
 
 
 def session_command(known: Software, session: str) -> str:
-    return known.resume.format(session=session) if session and known.resume else known.resume_last
+    """An id comes from the environment of some process: nothing else of that is for a shell."""
+    is_id = bool(session) and all(letter.isalnum() or letter in "-_" for letter in session)
+    return known.resume.format(session=session) if is_id and known.resume else known.resume_last
+
+
+def quoted(path: str) -> str:
+    if all(letter.isalnum() or letter in "/._-" for letter in path):
+        return path
+    return "'" + path.replace("'", "'\\''") + "'"
 
 
 def find_session_id(row: Row, rows: Sequence[Row], scene: Scene) -> str:
