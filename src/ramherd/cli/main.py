@@ -28,6 +28,7 @@ VERBS = {
     "history": "what was learned of each kind of job",
     "prune": "remove what finished runs printed",
     "config": "each setting and where it came from",
+    "doctor": "what is wrong with this machine, and what to do",
 }
 INTERRUPTED = 130
 BUG = 70
