@@ -17,6 +17,8 @@ from ramherd.decide.doctor import pens as of_pens
 from ramherd.decide.doctor import pressure as of_pressure
 from ramherd.decide.doctor import processes as of_processes
 from ramherd.decide.doctor import state as of_state
+from ramherd.decide.doctor import units as of_units
+from ramherd.decide.doctor import variables as of_variables
 from ramherd.decide.doctor import virtual as of_virtual
 from ramherd.decide.doctor import wrong as of_written
 from ramherd.health.facts import Cli, Line, Memory, Processes, Variable
@@ -83,7 +85,7 @@ def look(theme: str, check: "Check", patient: Patient) -> list[Finding]:
 def check_heap(patient: Patient) -> Iterator[Finding]:
     yield from of_heap.check_nodes(read_nodes(patient.host), patient.machine)
     bun = {cli.name for cli in patient.clis if cli.runtime == "bun"}
-    yield from of_heap.check_variables(patient.variables, patient.machine, bun)
+    yield from of_variables.check_variables(patient.variables, patient.machine, bun)
 
 
 def check_limits(patient: Patient) -> Iterator[Finding]:
@@ -98,7 +100,7 @@ def check_pressure(patient: Patient) -> Iterator[Finding]:
 
 def check_written(patient: Patient) -> Iterator[Finding]:
     yield from of_written.check_wrong(patient.written)
-    yield from of_written.check_units(read_agent_units(patient.written))
+    yield from of_units.check_units(read_agent_units(patient.written))
 
 
 def check_clis(patient: Patient) -> Iterator[Finding]:

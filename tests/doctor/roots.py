@@ -89,7 +89,7 @@ class Root:
     def host(self, uid: int | None = None, **env: str) -> Host:
         path = f"{self.path}/bin:{self.path}/bin2"
         uid = os.getuid() if uid is None else uid
-        return Host(self.path, self.home, {"PATH": path, **env}, uid)
+        return Host(self.path, self.home, {"PATH": path, **env}, uid, self.path / "project")
 
     def look(self, theme: str, host: Host | None = None) -> list[Finding]:
         return look(theme, THEMES[theme], Patient(host or self.host()))

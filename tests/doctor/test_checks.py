@@ -1,5 +1,7 @@
 """One file of a healthy machine is spoilt, and the check that is about it fires."""
 
+from pathlib import Path
+
 import pytest
 
 from doctor.roots import LIMITS, MEMINFO, PRESSURE, SWAPS, VMSTAT, Root
@@ -61,6 +63,10 @@ SPOILT = [
      "[Service]\nEnvironment=NODE_OPTIONS=--max-old-space-size=16000\n"),
     ("heap", "node-options", "hint", f"{HOME}/.claude/settings.json",
      '{"env": {"NODE_OPTIONS": "--max-old-space-size=8000", "TOKEN": "secret"}}'),
+    ("heap", "node-options", "hint", "project/.claude/settings.local.json",
+     '{"env": {"NODE_OPTIONS": "--max-old-space-size=8000"}}'),
+    ("heap", "node-options", "hint", "etc/claude-code/managed-settings.json",
+     '{"env": {"NODE_OPTIONS": "--max-old-space-size=8000"}}'),
     ("heap", "node-options", "hint", f"{HOME}/.gemini/.env",
      "NODE_OPTIONS=--max-old-space-size=8000\n"),
     ("heap", "node-options", "hint", f"{HOME}/.codex/config.toml",
@@ -75,6 +81,15 @@ SPOILT = [
     ("clis", "cli-twice", "hint", "bin2/claude", "#!/usr/bin/env node\n"),
     ("clis", "cli-relaunch", "hint", "bin/gemini", "#!/usr/bin/env node\n"),
     ("written", "cron-step", "warning", CRON, "*/90 * * * * me /bin/true\n"),
+    ("written", "cron-step", "warning", CRON, "0 */36 * * * me /bin/true\n"),
+    ("written", "timer-step", "warning", "etc/systemd/system/a.timer",
+     "[Timer]\nOnCalendar=*:0/90\n"),
+    ("written", "ppid-1", "hint", CRON, "0 * * * * me ps -eo pid,ppid,comm | awk '$2==1'\n"),
+    ("written", "ppid-1", "hint", CRON, "0 * * * * me pgrep -P 1 node\n"),
+    ("written", "interrupted", "hint", CRON,
+     "0 * * * * me grep -c 'Request interrupted by user' x\n"),
+    ("written", "kill-9", "hint", CRON,
+     "0 * * * * me ps -C claude -o pid= > x\n1 * * * * me kill -9 $(cat x)\n"),
     ("written", "kill-by-name", "warning", CRON, "0 * * * * me pkill -9 -f claude\n"),
     ("written", "kill-by-name", "warning", f"{HOME}/.bashrc",
      "alias reap='pgrep -f mcp-server | xargs kill -9'\n"),
@@ -126,7 +141,10 @@ def test_a_healthy_machine_is_left_alone(root: Root, theme: str) -> None:
 RIGHT = [
     (CRON, "*/45 * * * * me /bin/true\n0 */2 * * * me /bin/true\n"),
     (CRON, "0 * * * * me pkill -f my-own-job\n# pkill -9 claude\n"),
-    (CRON, "0 * * * * me ps -eo pid,ppid,%cpu | awk '$2==1'\n"),
+    (CRON, "0 * * * * me ps -eo pid,ppid,%cpu | awk '$2==100'\n0 * * * * me pgrep -P 12 x\n"),
+    (CRON, "0 * * * * me kill -9 $(cat /run/own.pid)\n0 */12 * * * me /bin/true\n"),
+    ("etc/systemd/system/a.timer", "[Timer]\nOnCalendar=*:0/15\nOnCalendar=*-*-* 00:00:00\n"),
+    (CRON, "0 * * * * me " + "pkill claude " * 1000),
     (CRON, "0 * * * * me pgrep -f 'one|two'; ps -o etimes= -p 1 | cut -d: -f1\n"),
     (CRON, "0 3 * * * me swapoff /dev/sdb1\n"),
     (f"{HOME}/.bashrc", "ulimit -v unlimited\nalias c='claude --model x'\n"),
@@ -157,6 +175,16 @@ def test_a_variable_that_does_what_it_should_is_left_alone(root: Root, text: str
     root.write(f"{HOME}/.bashrc", text)
 
     assert {finding.level.value for finding in root.look("heap")} == {"ok"}
+
+
+def test_every_check_stands_on_its_page(root: Root) -> None:
+    """By the name that --json gives it."""
+    page = (Path(__file__).parents[2] / "docs/doctor.md").read_text()
+    quiet = {finding.check for theme in THEMES for finding in root.look(theme)}
+
+    unnamed = {check for check in quiet | {case[1] for case in SPOILT} if f"`{check}`" not in page}
+
+    assert unnamed == set()
 
 
 def test_a_heap_that_fits_is_fine_without_a_bun_program(root: Root) -> None:

@@ -130,6 +130,7 @@ def test_a_manager_that_ends_with_the_session() -> None:
         "loginctl enable-linger", "loginctl disable-linger",
     )  # fmt: skip
     assert (found.level, quiet.level) == ("hint", "ok")
+    assert len(list(check_pens(replace(PENS, lingers=None)))) == 1
 
 
 def test_linger_is_a_file(root: Root) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from doctor.roots import ELF, Root
+from integration.conftest import need
 from ramherd.decide.doctor.clock import check_clock
 from ramherd.decide.doctor.folders import check_folders
 from ramherd.decide.doctor.processes import check_processes
@@ -77,6 +78,17 @@ def test_a_node_that_hangs_is_not_waited_for(root: Root, monkeypatch: pytest.Mon
     node = root.program("node", "#!/bin/sh\nexec /bin/sleep 60\n")
 
     assert ask_node(str(node), root.host()).error == "no answer within 0.1 s"
+
+
+def test_a_real_node_tells_the_heap_it_was_given(root: Root) -> None:
+    """48 MiB more than was set; options that it does not take are its own words."""
+    node = need("node", "nodejs")
+
+    given = ask_node(node, root.host(NODE_OPTIONS="--max-old-space-size=512"))
+    refused = ask_node(node, root.host(NODE_OPTIONS="--no-such-option"))
+
+    assert (given.heap_bytes, given.error) == ((512 + 48) * MIB, "")
+    assert "NODE_OPTIONS" in refused.error
 
 
 def test_a_node_is_asked_once(root: Root) -> None:

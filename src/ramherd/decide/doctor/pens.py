@@ -12,7 +12,7 @@ DELEGATE = "systemd-run --user --scope -p Delegate=yes ramherd run jobs.toml"
 
 def check_pens(pens: Pens) -> Iterator[Finding]:
     yield check_kind(pens)
-    if not pens.is_root and pens.has_systemd:
+    if not pens.is_root and pens.lingers is not None:
         yield check_linger(pens)
 
 
@@ -38,7 +38,7 @@ def better(pens: Pens) -> str:
 
 
 def check_linger(pens: Pens) -> Finding:
-    if pens.lingers is None or pens.lingers:
+    if pens.lingers:
         return Finding("linger", Level.OK, "your user manager outlives your sessions")
     return Finding(
         "linger", Level.HINT, "your user manager ends with your last session",

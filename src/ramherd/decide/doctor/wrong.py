@@ -3,12 +3,11 @@ circulates and does not do what it says. Only the part that matched is shown.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ramherd.health.facts import Line, Unit
+from ramherd.health.facts import Line
 from ramherd.health.findings import Finding, Level, quoted
-from ramherd.units import MIB, format_size
 
 
 class Wrong(NamedTuple):
@@ -20,9 +19,8 @@ class Wrong(NamedTuple):
     command: str
 
 
+SHOWN = 60
 RUN = ("cron", "script", "unit", "start")
-# 200 to 250 MB: dead within 20 heavy prompts; 300 and more lives.
-LEAST_LIMIT_BYTES = 400 * MIB
 AGENTS = r"(?:claude|codex|gemini|opencode|qwen|node|bun|mcp[\w-]*)"
 WRONG = (
     Wrong(
@@ -31,21 +29,41 @@ WRONG = (
         "${EDITOR:-vi} {path}   # two lines, or a systemd timer with OnUnitActiveSec=90min",
     ),
     Wrong(
-        "kill-by-name", Level.WARNING, RUN,
-        re.compile(rf"(?:pkill|killall)(?:\s+-\S+)*\s+['\"]?{AGENTS}\b"),
-        "it ends live sessions too: a name does not say who is abandoned",
-        "ramherd ps",
+        "cron-step", Level.WARNING, ("cron",),
+        re.compile(r"^\s*\S+\s+\*/(?:2[4-9]|[3-9]\d|\d{3,})(?=\s)"),
+        "a step above 23 hours fires once a day, at midnight",
+        "${EDITOR:-vi} {path}   # or a systemd timer with OnUnitActiveSec=36h",
+    ),
+    Wrong(
+        "timer-step", Level.WARNING, ("unit",),
+        re.compile(r"^\s*OnCalendar=.*:\d+/(?:[6-9]\d|\d{3,})(?!\d)"),
+        "a step above 59 minutes fires once an hour",
+        "${EDITOR:-vi} {path}   # OnUnitActiveSec=90min",
     ),
     Wrong(
         "kill-by-name", Level.WARNING, RUN,
-        re.compile(rf"(?:pgrep|ps\s[^|]*\|\s*grep)[^|]*{AGENTS}\b.*xargs[^|]*\bkill\b"),
+        re.compile(
+            rf"(?:pkill|killall)(?:\s+-\S+)*\s+['\"]?{AGENTS}\b"
+            rf"|(?:pgrep|ps\s[^|]*\|\s*grep)[^|]*{AGENTS}\b.*xargs[^|]*\bkill\b"
+        ),
         "it ends live sessions too: a name does not say who is abandoned",
         "ramherd ps",
     ),
     Wrong(
         "ps-column", Level.WARNING, RUN, re.compile(r"ps\s+-?aux\b.*awk.*\$3\s*==\s*1\b"),
         "column 3 of `ps aux` is %CPU, not the parent: it finds whatever uses 1 % of a processor",
-        "ps -eo pid,ppid,comm | awk '$2==1'   # but orphans go to `systemd --user` too",
+        "ramherd ps",
+    ),
+    Wrong(
+        "ppid-1", Level.HINT, RUN,
+        re.compile(r"\bps\b.*\bppid\b.*==\s*1\b|\bp(?:grep|kill)\s[^|;]*-P\s*1\b|--ppid[ =]1\b"),
+        "orphans go to `systemd --user` or a subreaper as well, and daemons have pid 1 too",
+        "ramherd ps",
+    ),
+    Wrong(
+        "interrupted", Level.HINT, RUN, re.compile(r"Request interrupted by user"),
+        "it says that a person, or a signal, stopped a turn; nothing of memory",
+        "sudo dmesg -T | grep -i -E 'out of memory|oom-kill' | tail",
     ),
     Wrong(
         "pgrep-or", Level.WARNING, RUN, re.compile(r"p(?:grep|kill)\s[^|;]*\\\|"),
@@ -91,40 +109,30 @@ WRONG = (
 )  # fmt: skip
 
 
-def check_wrong(lines: Iterable[Line]) -> Iterator[Finding]:
-    found = [finding for line in lines for finding in check_line(line)]
+# Only in files that speak of agents: other programs may well be killed so.
+KILL_9 = Wrong(
+    "kill-9", Level.HINT, ("cron", "script", "unit"),
+    re.compile(r"\bkill\s+(?:-9|-KILL|-s\s+(?:9|KILL))\b"),
+    "an agent that is killed leaves its tools and MCP servers behind; after TERM its session can "
+    "be resumed just as well",
+    "ramherd exec -- claude   # in a pen, which is cleared when it ends",
+)  # fmt: skip
+
+
+def check_wrong(lines: Sequence[Line]) -> Iterator[Finding]:
+    of_agents = {line.path for line in lines if re.search(rf"\b{AGENTS}\b", line.text)}
+    found = [finding for line in lines for finding in check_line(line, WRONG)]
+    for line in lines:
+        if line.path in of_agents:
+            found += check_line(line, (KILL_9,))
     yield from found or [
         Finding("written", Level.OK, "no line of the wrong kind in cron and units")
     ]
 
 
-def check_line(line: Line) -> Iterator[Finding]:
-    for wrong in WRONG:
+def check_line(line: Line, wrongs: Sequence[Wrong]) -> Iterator[Finding]:
+    for wrong in wrongs:
         if line.kind in wrong.kinds and (match := wrong.pattern.search(line.text)):
-            what = f"`{match[0].strip()}` in {line.path}:{line.number}"
+            what = f"`{match[0].strip()[:SHOWN]}` in {line.path}:{line.number}"
             command = wrong.command.replace("{path}", quoted(line.path))
             yield Finding(wrong.check, wrong.level, what, wrong.why, command)
-            if wrong.check == "kill-by-name":
-                return
-
-
-def check_units(units: Sequence[Unit]) -> Iterator[Finding]:
-    for unit in units:
-        limit = unit.memory_max_bytes
-        if limit is not None and limit < LEAST_LIMIT_BYTES:
-            yield Finding(
-                "unit-limit", Level.WARNING,
-                f"{unit.path} gives {unit.program} {format_size(limit)}",
-                "claude dies at its start below 140 MB, and within 20 heavy prompts below 250 MB",
-                raise_limit(unit),
-                numbers={"limit_bytes": limit, "least_bytes": LEAST_LIMIT_BYTES},
-            )  # fmt: skip
-        else:
-            size = "no limit" if limit is None else format_size(limit)
-            yield Finding("unit-limit", Level.OK, f"{unit.path} runs {unit.program}: {size}")
-
-
-def raise_limit(unit: Unit) -> str:
-    whose = "systemctl --user" if "/user/" in unit.path else "sudo systemctl"
-    name = quoted(unit.path.rsplit("/", 1)[-1])
-    return f"{whose} set-property {name} MemoryMax={LEAST_LIMIT_BYTES // MIB}M"

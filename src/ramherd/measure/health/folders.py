@@ -14,7 +14,7 @@ AT_HOME = (
     ".local/share/opencode", ".cursor/chats",
 )  # fmt: skip
 # Where Claude Code puts the output of what runs in the background.
-OUTPUT = "tmp/claude-{uid}"
+OUTPUT = "claude-{uid}"
 # All of them together: 50,000 files take about 0.1 s when their names are in memory.
 ALL_S = 0.5
 
@@ -24,7 +24,9 @@ def read_folders(host: Host, clock: Callable[[], float] = time.monotonic) -> lis
     paths = [host.home / name for name in AT_HOME]
     if own := host.env.get("CLAUDE_CONFIG_DIR"):
         paths.append(Path(own) / "projects")
-    paths.append(host.root / OUTPUT.format(uid=host.uid))
+    for temporary in (host.root / "tmp", host.env.get("TMPDIR")):
+        if temporary:
+            paths.append(Path(temporary) / OUTPUT.format(uid=host.uid))
     real = dict.fromkeys(path for path in paths if path.is_dir())
     found = [read_folder(path, host, lambda: clock() > deadline) for path in real]
     return sorted(found, key=lambda folder: -folder.size_bytes)

@@ -16,6 +16,8 @@ class Host:
     home: Path = field(default_factory=Path.home)
     env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     uid: int = field(default_factory=os.getuid)
+    # The project, whose settings count too.
+    cwd: Path = field(default_factory=Path.cwd)
 
     @property
     def proc(self) -> Path:

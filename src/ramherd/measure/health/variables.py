@@ -25,6 +25,7 @@ _ASSIGNED = re.compile(
 )
 # settings.json with an `env` object; .env files; Codex's [shell_environment_policy] set = {...}
 JSON_SETTINGS = (".claude/settings.json", ".claude/settings.local.json")
+MANAGED_SETTINGS = "etc/claude-code/managed-settings.json"
 TEXT_SETTINGS = (".gemini/.env", ".qwen/.env", ".env", ".codex/config.toml", ".codex/.env")
 _AGENTS = re.compile(r"(?:^|[/\s])(claude|codex|gemini|opencode|qwen|cursor-agent)(?=\s|$)")
 _SIZES = {"": 1, "K": KIB, "M": MIB, "G": GIB, "T": TIB}
@@ -56,9 +57,10 @@ def parse_assignments(line: Line) -> Iterator[Variable]:
 
 
 def read_json_settings(host: Host) -> Iterator[Variable]:
-    own = host.env.get("CLAUDE_CONFIG_DIR")
-    paths = [host.home / path for path in JSON_SETTINGS]
-    paths += [Path(own) / "settings.json"] if own else []
+    paths = [top / path for top in (host.home, host.cwd) for path in JSON_SETTINGS]
+    paths.append(host.root / MANAGED_SETTINGS)
+    if own := host.env.get("CLAUDE_CONFIG_DIR"):
+        paths.append(Path(own) / "settings.json")
     for path in dict.fromkeys(paths):
         for name, value in read_env_object(path).items():
             if name in NAMES or name.startswith(BUN_JSC):

@@ -30,6 +30,7 @@ CRONS = ("etc/crontab", "etc/cron.d/*", "etc/cron.hourly/*", "etc/cron.daily/*",
 SPOOLS = ("var/spool/cron/crontabs", "var/spool/cron")
 # Settings and scripts of people are short; what is longer was not written by hand.
 MOST_BYTES = 256 << 10
+MOST_LINE = 4096
 CRONTAB_S = 1.0
 _PATH = re.compile(r"(?<![\w.~$-])(~?/[\w./+@-]+)")
 # One assignment and nothing else: `export A=b`, `set -gx A b`, `A DEFAULT=b`.
@@ -127,7 +128,8 @@ def split_lines(path: str, text: str, kind: str) -> Iterator[Line]:
     """Without comments. A line that goes on from the one before cannot be taken out alone."""
     goes_on = False
     for number, line in enumerate(text.split("\n"), 1):
-        if (body := line.strip()) and not body.startswith(("#", ";")):
+        body = line.strip() if len(line) <= MOST_LINE else ""
+        if body and not body.startswith(("#", ";")):
             alone = not goes_on and not line.endswith("\\")
             plain = kind == "start" and alone and _PLAIN.fullmatch(line) is not None
             yield Line(path, number, line, kind, plain)
