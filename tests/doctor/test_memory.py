@@ -231,6 +231,8 @@ def test_a_daemon_of_other_rules_is_named(root: Root) -> None:
 def test_a_pipe_where_a_file_should_be_is_not_waited_for(root: Root) -> None:
     """A start file that never answers stops nobody."""
     os.mkfifo(root.home / ".zshrc")
+    os.mkfifo(root.path / "opt")
+    root.write("etc/crontab", "0 * * * * me /opt\n")
     reader = threading.Thread(target=root.look, args=("heap",), daemon=True)
     reader.start()
     reader.join(10)

@@ -6,6 +6,7 @@ import os
 import resource
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from doctor.roots import Root
 from ramherd.cli.main import call
 from ramherd.doctor import THEMES
 from ramherd.health.findings import Finding, Level
+from ramherd.measure.health.host import Host
 from ramherd.show.doctor import render_findings
 
 LINE = "export NODE_OPTIONS=--max-old-space-size=32768"
@@ -122,6 +124,19 @@ def test_what_makes_no_sense_is_refused(on: Root, argv: list[str]) -> None:
 def test_settings_that_do_not_parse_do_not_stop_the_doctor(on: Root) -> None:
     """`ramherd config` tells what is wrong with them."""
     on.write("ramherd.toml", "no such = thing")
+
+    assert call(["doctor"]) == 0
+
+
+def test_a_directory_that_was_removed_stops_nobody(
+    root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its shell may well be why the doctor is called."""
+    gone = root.path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    monkeypatch.setattr(ramherd.cli.doctor, "Host", lambda: replace(root.host(), cwd=Host().cwd))
 
     assert call(["doctor"]) == 0
 

@@ -56,7 +56,7 @@ def refuse_wrong(options: argparse.Namespace) -> None:
     if options.yes and not options.fix:
         raise UsageError("--yes without --fix", hint="ramherd doctor --fix --yes")
     if options.fix and not options.yes and (options.json or not sys.stdin.isatty()):
-        raise UsageError("--fix asks, and there is no terminal to answer", hint="add --yes")
+        raise UsageError("--fix asks, and nobody can answer here", hint="add --yes")
 
 
 def look() -> list[Finding]:
@@ -71,7 +71,7 @@ def logs_keep_bytes() -> int:
     """Settings that do not parse are for `ramherd config` to tell, not a reason to stop here."""
     try:
         return int(load_config(argparse.Namespace())["log_total"])
-    except RamherdError:
+    except (RamherdError, OSError):
         return Policy().log_total_bytes
 
 

@@ -8,16 +8,24 @@ from pathlib import Path
 from ramherd.measure.procfs import read_text
 
 
+def read_cwd() -> Path:
+    """A directory that was removed under us has no settings."""
+    try:
+        return Path.cwd()
+    except OSError:
+        return Path("/")
+
+
 @dataclass(frozen=True, slots=True)
 class Host:
     """Paths that readers make themselves start at `root`; those of the user at `home`."""
 
     root: Path = Path("/")
-    home: Path = field(default_factory=Path.home)
+    home: Path = field(default_factory=lambda: Path(os.path.expanduser("~")))
     env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     uid: int = field(default_factory=os.getuid)
     # The project, whose settings count too.
-    cwd: Path = field(default_factory=Path.cwd)
+    cwd: Path = field(default_factory=read_cwd)
 
     @property
     def proc(self) -> Path:

@@ -4,7 +4,6 @@ Only lines of files that are known for such things, and of scripts that cron or 
 They may hold secrets: of what is found in them, only the part that matters is ever shown.
 """
 
-import os
 import re
 import subprocess
 from collections.abc import Iterable, Iterator
@@ -63,9 +62,9 @@ def read_sysctls(host: Host) -> Iterator[Line]:
 def read_crons(host: Host) -> Iterator[Line]:
     """The user's own table is closed to the user; `crontab` may read it for them."""
     yield from read_globs(host.root, CRONS, "cron")
-    own = os.environ.get("LOGNAME", "") if host.uid else "root"
+    own = host.env.get("LOGNAME", "-") if host.uid else "root"
     for spool in SPOOLS:
-        yield from read_lines(host.root / spool / (own or "-"), "cron")
+        yield from read_lines(host.root / spool / own, "cron")
     if host.uid and host.root == Path("/"):
         yield from split_lines("crontab -l", ask_crontab(), "cron")
 
@@ -100,9 +99,12 @@ def resolve(host: Host, word: str) -> Path:
 
 
 def is_script(path: Path) -> bool:
+    """Nothing but files is opened: a pipe may never answer."""
     try:
+        if not path.is_file():
+            return False
         with path.open("rb") as file:
-            return path.is_file() and file.read(2) == b"#!"
+            return file.read(2) == b"#!"
     except OSError:
         return False
 
@@ -114,7 +116,6 @@ def read_globs(top: Path, patterns: Iterable[str], kind: str) -> Iterator[Line]:
 
 
 def read_lines(path: Path, kind: str) -> Iterator[Line]:
-    """Links to devices and pipes are not opened: they may never answer."""
     try:
         if not path.is_file() or path.stat().st_size > MOST_BYTES:
             return
