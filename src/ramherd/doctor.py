@@ -21,7 +21,7 @@ from ramherd.decide.doctor import units as of_units
 from ramherd.decide.doctor import variables as of_variables
 from ramherd.decide.doctor import virtual as of_virtual
 from ramherd.decide.doctor import wrong as of_written
-from ramherd.health.facts import Cli, Line, Memory, Processes, Variable
+from ramherd.health.facts import Cli, Line, Memory, Processes, ProcRow, Variable
 from ramherd.health.findings import Finding, Level
 from ramherd.measure.health.clis import read_clis
 from ramherd.measure.health.clock import read_clock
@@ -43,9 +43,13 @@ from ramherd.places import runtime_path, state_path
 class Patient:
     """What several themes ask for is read once."""
 
-    def __init__(self, host: Host, logs_keep_bytes: int = Policy().log_total_bytes) -> None:
+    def __init__(
+        self, host: Host, logs_keep_bytes: int = Policy().log_total_bytes,
+        rows: Callable[[Host], Iterable[ProcRow]] = read_rows,
+    ) -> None:  # fmt: skip
         self.host = host
         self.logs_keep_bytes = logs_keep_bytes
+        self.rows = rows
 
     @cached_property
     def memory(self) -> Memory:
@@ -114,7 +118,7 @@ def check_state(patient: Patient) -> Iterator[Finding]:
 
 
 def check_processes(patient: Patient) -> Iterator[Finding]:
-    rows = tuple(read_rows(patient.host))
+    rows = tuple(patient.rows(patient.host))
     yield from of_processes.check_processes(Processes(patient.machine, rows))
 
 

@@ -218,14 +218,14 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class ProcRow:
-    """An agent, an MCP server or one of their children that is running now."""
+    """An agent, an MCP server, or another program that one of them started."""
 
     pid: int
     name: str
-    # agent or mcp
+    # agent, mcp, or any other
     kind: str
     used_bytes: int
-    # The same text for copies of the same server.
+    # The same for copies of the same server; never shown.
     command: str = ""
     # Why it is an orphan for certain; nothing where it is none.
     orphan: str = ""

@@ -21,13 +21,16 @@ def check_processes(processes: Processes) -> Iterator[Finding]:
 
 
 def check_total(processes: Processes) -> Finding:
-    counts = Counter(row.kind for row in processes.rows)
-    used, most = sum(row.used_bytes for row in processes.rows), processes.machine.most_bytes
+    rows = [row for row in processes.rows if row.kind in ("agent", "mcp")]
+    agents = sum(row.kind == "agent" for row in rows)
+    used, most = sum(row.used_bytes for row in rows), processes.machine.most_bytes
     what = (
-        f"{counts['agent']} agents and {counts['mcp']} MCP servers hold {format_size(used)} "
+        f"{agents} agents and {len(rows) - agents} MCP servers hold {format_size(used)} "
         f"of {format_size(most)}"
     )
-    numbers = {"used_bytes": used, "most_bytes": most, **counts}
+    numbers = {
+        "agents": agents, "servers": len(rows) - agents, "used_bytes": used, "most_bytes": most,
+    }  # fmt: skip
     if used > MUCH_SHARE * most:
         why = "nobody counts what they will need together; ramherd does, for those it starts"
         return Finding("running", Level.WARNING, what, why, "ramherd ps", numbers=numbers)
@@ -35,13 +38,13 @@ def check_total(processes: Processes) -> Finding:
 
 
 def check_copies(servers: Sequence[ProcRow]) -> Finding:
-    counts = Counter(row.command or row.name for row in servers)
-    extra = {name: count for name, count in counts.items() if count > 1}
+    counts = Counter((row.name, row.command) for row in servers)
+    extra = {key: count for key, count in counts.items() if count > 1}
     if not extra:
         return Finding("mcp-copies", Level.OK, "no MCP server runs twice")
-    held = sum(row.used_bytes for row in servers if (row.command or row.name) in extra)
+    held = sum(row.used_bytes for row in servers if (row.name, row.command) in extra)
     most = sorted(extra.items(), key=lambda item: (-item[1], item[0]))[:SHOWN]
-    names = ", ".join(f"{count} x {name}" for name, count in most)
+    names = ", ".join(f"{count} x {name}" for (name, _command), count in most)
     return Finding(
         "mcp-copies", Level.HINT, f"{names}: {format_size(held)}",
         "each session starts its own; most servers can be shared",

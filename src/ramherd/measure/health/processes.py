@@ -20,7 +20,7 @@ def read_rows(host: Host) -> Iterator[ProcRow]:
         if argv and proc.is_alive and (told := tell(argv)) is not None:
             kind, name = told
             used = read_anonymous_bytes(proc.id.pid, host.proc)
-            yield ProcRow(proc.id.pid, name, kind, used, name)
+            yield ProcRow(proc.id.pid, name, kind, used, "\0".join(argv))
 
 
 def tell(argv: Sequence[str]) -> tuple[str, str] | None:
