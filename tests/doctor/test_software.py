@@ -91,6 +91,17 @@ def test_a_real_node_tells_the_heap_it_was_given(root: Root) -> None:
     assert "NODE_OPTIONS" in refused.error
 
 
+def test_the_heap_that_node_takes_by_itself_is_fine(root: Root) -> None:
+    """Half of the RAM on a small machine, and 48 MiB more are reported."""
+    root.write("proc/meminfo", "MemTotal: 2097152 kB\nMemAvailable: 1887436 kB\n")
+    levels = []
+    for heap in ((1024 + 48) * MIB, (1200 + 48) * MIB):
+        root.program("node", f"#!/bin/sh\necho '[\"v22.1.0\", {heap}]'\n")
+        levels.append(root.find("heap", "heap").level.value)
+
+    assert levels == ["ok", "warning"]
+
+
 def test_a_node_is_asked_once(root: Root) -> None:
     """Two names of one file are one node."""
     root.program("node", f"#!/bin/sh\necho x >> {root.path}/asked\necho '[\"v1\", 4000000000]'\n")

@@ -3,14 +3,17 @@
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-from ramherd.decide.doctor.heap import LARGE_SHARE, LEAST_HEAP_BYTES, TOO_SMALL
+from ramherd.decide.doctor.heap import (
+    LARGE_SHARE,
+    LEAST_HEAP_BYTES,
+    REPORTED_MORE_BYTES,
+    TOO_SMALL,
+)
 from ramherd.health.facts import Line, Variable
 from ramherd.health.findings import CommentOut, Finding, Fix, Level, quoted
 from ramherd.model import Machine
 from ramherd.units import MIB, format_size
 
-# V8 reports this much more than was set.
-REPORTED_MORE_BYTES = 48 * MIB
 # BUN_JSC_* that claude was started with; it does not start with a name that it does not know.
 KNOWN_JSC = {"BUN_JSC_forceRAMSize", "BUN_JSC_useJIT", "BUN_JSC_gcMaxHeapSize"}
 BACKUP = ".before-ramherd"
