@@ -13,9 +13,10 @@ from ramherd.errors import UsageError
 from ramherd.jobfile import DEFAULT_MEMORY_BYTES
 from ramherd.jobkeys import as_name
 from ramherd.model import Policy
+from ramherd.straypolicy import StrayPolicy
 from ramherd.units import KIB, format_duration, format_size, parse_duration, parse_size
 
-POLICY = Policy()
+POLICY, STRAYS = Policy(), StrayPolicy()
 PREFIX = "RAMHERD_"
 # Each splice fills at most the rest of the ring: a small one would cost a call for every line.
 LEAST_RING_BYTES = 64 * KIB
@@ -94,16 +95,30 @@ def parse_ring(value: Any) -> int:
     return size
 
 
+def parse_pause(value: Any) -> float:
+    """A duration that may be none at all."""
+    return 0.0 if str(value) in ("0", "0s") else parse_duration(value)
+
+
+def parse_percent(value: Any) -> int:
+    number = whole_number(1)(value)
+    if number > 100:
+        raise UsageError(f"{number} is above 100")
+    return number
+
+
 SIZE = Kind("SIZE", parse_size, format_size)
 RING = Kind("SIZE", parse_ring, format_size)
 TIME = Kind("TIME", parse_duration, format_duration)
 COUNT = Kind("N", whole_number(0))
 NUMBER = Kind("N", whole_number(1))
+PAUSE = Kind("TIME", parse_pause, format_duration)
+PERCENT = Kind("N", parse_percent)
 SWITCH = Kind("", parse_switch, lambda value: str(value).lower())
 PEN = Kind("KIND", parse_pen)
 NAME = Kind("NAME", as_name)
 
-KEYS = (
+RUN_KEYS = (
     Key("budget", SIZE, None, "the most that all runs together may hold"),
     Key("max_parallel", NUMBER, None, "runs at a time; if not given, memory decides"),
     Key("memory", SIZE, DEFAULT_MEMORY_BYTES, "what a job needs, if it does not say", of_job=True),
@@ -119,6 +134,16 @@ KEYS = (
     Key("log_ring", RING, POLICY.log_ring_bytes, "the end of a stream that is kept"),
     Key("log_total", SIZE, POLICY.log_total_bytes, "logs of all finished runs; the oldest go"),
 )  # fmt: skip
+# What `ps` and `reap` compare with.
+STRAY_KEYS = (
+    Key("stray_grace", PAUSE, STRAYS.grace_s, "how long an orphan was one before it is ended"),
+    Key("warn_at", SIZE, STRAYS.warn_at_bytes, "memory of an agent that ps warns of"),
+    Key("warn_subagents", COUNT, STRAYS.warn_subagents, "more in one session: a warning"),
+    Key("warn_mcp", COUNT, STRAYS.warn_mcp, "more MCP servers on the machine: a warning"),
+    Key("warn_node", NUMBER, STRAYS.warn_node, "so many node processes: a warning"),
+    Key("warn_memory", PERCENT, STRAYS.warn_memory_percent, "percent of memory used: a warning"),
+)
+KEYS = (*RUN_KEYS, *STRAY_KEYS)
 BY_NAME = {key.name: key for key in KEYS}
 OF_PROFILE = tuple(key.name for key in KEYS if key.of_job and key.name != "profile")
 # Names that people bring along from other tools.

@@ -71,6 +71,11 @@ class Why(StrEnum):
     RESIDUE = "residue"
     STORE = "store"
 
+    # Of strays.
+    ABANDONED = "abandoned"
+    NAMED = "named"
+    WARNING_SIGN = "warning_sign"
+
     # The governor's.
     GROWTH = "growth"
     IDLE_GRANT = "idle_grant"

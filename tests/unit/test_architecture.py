@@ -31,6 +31,7 @@ FORBIDDEN = {
     "show": {"act", "queue", "measure", "decide", "supervisor", "launch", "tally"},
     "act": {"decide", "show", "supervisor", "launch", "tally", "jobfile"},
     "queue": {"act", "show", "supervisor", "launch", "tally", "jobfile"},
+    "agents": {"act", "decide", "show", "queue", "supervisor", "launch", "tally", "jobfile"},
     # The simulator runs the very decisions, on a machine of its own making.
     "sim": {"act", "show", "queue", "supervisor", "launch", "tally"},
 }
@@ -99,14 +100,21 @@ def test_decisions_are_made_of_plain_data(module: str) -> None:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     }
 
-    assert layers_seen_by(module) <= {"model", "grants", "health", "units", "decide"}
+    nouns = {"model", "grants", "health", "processes", "straypolicy", "units"}
+    assert layers_seen_by(module) <= {*nouns, "decide"}
     assert outside_of(module) <= PURE
     assert not calls & IMPURE_CALLS
 
 
 @pytest.mark.parametrize(
     "module",
-    ["ramherd.model", "ramherd.grants", "ramherd.units", "ramherd.errors", *modules_of("health")],
+    [
+        *(
+            f"ramherd.{name}"
+            for name in ("model", "grants", "processes", "straypolicy", "units", "errors")
+        ),
+        *modules_of("health"),
+    ],
 )
 def test_what_decisions_are_made_of_is_pure_too(module: str) -> None:
     """The nouns, the units and the errors bring nothing else in."""

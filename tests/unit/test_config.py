@@ -219,7 +219,7 @@ def test_a_profile_of_the_user_can_be_used_by_a_project(project: Path) -> None:
     write_user_file(project, '[profile.big]\nmemory = "4GiB"\n[profile.small]\nmemory = "1GiB"')
     (project / "ramherd.toml").write_text('profile = "big"')
     lines = list(render_config(load()))
-    assert f"memory        4 GiB     {project.parent}/home/ramherd/config.toml, profile 'big'" in (
+    assert f"memory         4 GiB     {project.parent}/home/ramherd/config.toml, profile 'big'" in (
         lines
     )
     assert "[profile.big] (in use)" in lines

@@ -119,6 +119,15 @@ MADE: dict[Why, tuple[Reason, str]] = {
         Reason(Why.STORE, what="cannot use the store /x: database is locked"),
         "cannot use the store /x: database is locked: nothing starts until that is over",
     ),
+    Why.ABANDONED: (
+        Reason(Why.ABANDONED, software="codex", pid=7, memory_bytes=MIB, evidence="gone"),
+        "codex (pid 7, 1 MiB): gone",
+    ),
+    Why.NAMED: (
+        Reason(Why.NAMED, software="gopls", pid=7, memory_bytes=MIB),
+        "gopls (pid 7, 1 MiB) was named by its user",
+    ),
+    Why.WARNING_SIGN: (Reason(Why.WARNING_SIGN, what="41 nodes run"), "41 nodes run"),
     Why.RESIDUE: (Reason(Why.RESIDUE, residue_bytes=MIB), "it left 1 MiB in tmpfs"),
 }  # fmt: skip
 

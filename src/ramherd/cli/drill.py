@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from ramherd.cli.run import add_herd_options, herd_and_tell, settle_config
-from ramherd.configkeys import KEYS
+from ramherd.configkeys import RUN_KEYS
 from ramherd.errors import UsageError
 from ramherd.ids import new_id
 from ramherd.jobfile import Defaults, make_jobs
@@ -35,7 +35,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--agents", type=int, default=50, metavar="N", help="how many (50)")
     add("--seed", type=int, default=1, metavar="N", help="other numbers, other agents (1)")
-    add_herd_options(parser, (key for key in KEYS if not key.of_job))
+    add_herd_options(parser, (key for key in RUN_KEYS if not key.of_job))
     parser.set_defaults(verb=drill)
 
 

@@ -26,6 +26,8 @@ VERBS = {
     "drill": "try it with fake agents",
     "simulate": "a herd on recorded memory, in seconds",
     "history": "what was learned of each kind of job",
+    "ps": "agents, servers and tools on this machine, and whose they are",
+    "reap": "end what agents left behind; a dry run without --yes",
     "prune": "remove what finished runs printed",
     "config": "each setting and where it came from",
     "doctor": "what is wrong with this machine, and what to do",

@@ -9,7 +9,7 @@ from typing import Any
 
 from ramherd.act.rescope import rescope
 from ramherd.config import Config, add_flags, load_config
-from ramherd.configkeys import KEYS, Key
+from ramherd.configkeys import RUN_KEYS, Key
 from ramherd.errors import UsageError
 from ramherd.ids import new_id
 from ramherd.jobfile import Defaults, jobs_from_lines, read_job_file
@@ -40,7 +40,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(verb=run)
 
 
-def add_herd_options(parser: argparse.ArgumentParser, keys: Iterable[Key] = KEYS) -> None:
+def add_herd_options(parser: argparse.ArgumentParser, keys: Iterable[Key] = RUN_KEYS) -> None:
     add_flags(parser, keys)
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout at the end")
 

@@ -83,6 +83,30 @@ MIGRATIONS = (
         PRIMARY KEY (agent, project, label)
     ) STRICT;
     """,
+    """
+    CREATE TABLE sightings (
+        place TEXT NOT NULL,
+        pid INTEGER NOT NULL,
+        start_ticks INTEGER NOT NULL,
+        first_s REAL NOT NULL,
+        at_s REAL NOT NULL,
+        ppid INTEGER NOT NULL,
+        cpu_ticks INTEGER NOT NULL,
+        active_s REAL NOT NULL,
+        bytes INTEGER NOT NULL,
+        orphan_s REAL,
+        points TEXT NOT NULL,
+        PRIMARY KEY (place, pid, start_ticks)
+    ) STRICT;
+    CREATE TABLE stray_counts (
+        at_s REAL NOT NULL,
+        software TEXT NOT NULL,
+        processes INTEGER NOT NULL,
+        strays INTEGER NOT NULL,
+        ended INTEGER NOT NULL,
+        PRIMARY KEY (at_s, software)
+    ) STRICT;
+    """,
 )
 
 MIGRATIONS_TABLE = """
@@ -189,4 +213,31 @@ SET_CLASS = """
 CLASSES = """
     SELECT agent, project, label, runs, covered, recent, updated_s FROM classes
     ORDER BY updated_s DESC
+"""
+
+SIGHTINGS = """
+    SELECT pid, start_ticks, first_s, at_s, ppid, cpu_ticks, active_s, bytes, orphan_s, points
+    FROM sightings WHERE place = ?
+"""
+SET_SIGHTING = """
+    INSERT OR REPLACE INTO sightings (
+        place, pid, start_ticks, first_s, at_s, ppid, cpu_ticks, active_s, bytes, orphan_s, points
+    ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+DROP_SIGHTINGS = "DELETE FROM sightings WHERE at_s < ?"
+DROP_GONE_SIGHTINGS = "DELETE FROM sightings WHERE place = ? AND at_s < ?"
+ADD_STRAY_COUNT = """
+    INSERT OR REPLACE INTO stray_counts (at_s, software, processes, strays, ended)
+    VALUES (?, ?, ?, ?, ?)
+"""
+STRAY_COUNTS = """
+    SELECT at_s, software, processes, strays, ended FROM stray_counts
+    WHERE at_s >= ? ORDER BY at_s
+"""
+DROP_STRAY_COUNTS = "DELETE FROM stray_counts WHERE at_s < ?"
+RUN_STATE = """
+    SELECT runs.ended_s IS NOT NULL OR herds.ended_s IS NOT NULL,
+        herds.owner, herds.boot_id, herds.pid, herds.start_ticks
+    FROM runs JOIN jobs ON jobs.id = runs.job JOIN herds ON herds.id = jobs.herd
+    WHERE runs.id = ?
 """

@@ -35,6 +35,9 @@ SENTENCES = {
     Why.CONTAINERS: "it talks to {socket}: containers it starts there are outside of its pen",
     Why.RESIDUE: "it left {residue_bytes} in tmpfs",
     Why.STORE: "{what}: nothing starts until that is over",
+    Why.ABANDONED: "{software} (pid {pid}, {memory_bytes}): {evidence}",
+    Why.NAMED: "{software} (pid {pid}, {memory_bytes}) was named by its user",
+    Why.WARNING_SIGN: "{what}",
     # The governor's.
     Why.GROWTH: "held at {used_bytes}: gets more, {free_bytes} are free",
     Why.IDLE_GRANT: "uses {used_bytes}, for {idle_s} less than it may",
