@@ -59,7 +59,7 @@ def check_orphans(orphans: Sequence[ProcRow]) -> Finding:
     return Finding(
         "orphans", Level.WARNING, f"{len(orphans)} orphans hold {format_size(held)}",
         f"nobody will ever use them again; {first.name} (pid {first.pid}): {first.orphan}",
-        "ramherd ps", numbers={"orphans": len(orphans), "used_bytes": held},
+        "ramherd reap --yes", numbers={"orphans": len(orphans), "used_bytes": held},
     )  # fmt: skip
 
 
