@@ -47,7 +47,7 @@ test: check
 	$(PY) -m pytest
 
 test-unit: setup
-	$(PY) -m pytest tests/unit tests/sim_agent
+	$(PY) -m pytest tests/unit tests/doctor tests/sim_agent
 
 test-integration: setup
 	$(PY) -m pytest tests/integration

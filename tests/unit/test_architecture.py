@@ -21,7 +21,7 @@ MOST_LINES = 400
 # Modules that compute, and neither read, wait, start, print nor guess.
 PURE = {
     "__future__", "bisect", "collections", "dataclasses", "enum", "errno", "functools", "heapq",
-    "itertools", "math", "operator", "statistics", "types", "typing",
+    "itertools", "math", "operator", "re", "statistics", "types", "typing",
 }  # fmt: skip
 IMPURE_CALLS = {"open", "print", "input", "exec", "eval", "compile", "__import__", "breakpoint"}
 
@@ -100,7 +100,7 @@ def test_decisions_are_made_of_plain_data(module: str) -> None:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     }
 
-    nouns = {"model", "grants", "processes", "straypolicy", "units"}
+    nouns = {"model", "grants", "health", "processes", "straypolicy", "units"}
     assert layers_seen_by(module) <= {*nouns, "decide"}
     assert outside_of(module) <= PURE
     assert not calls & IMPURE_CALLS
@@ -109,14 +109,17 @@ def test_decisions_are_made_of_plain_data(module: str) -> None:
 @pytest.mark.parametrize(
     "module",
     [
-        f"ramherd.{name}"
-        for name in ("model", "procid", "grants", "processes", "straypolicy", "units", "errors")
+        *(
+            f"ramherd.{name}"
+            for name in ("model", "procid", "grants", "processes", "straypolicy", "units", "errors")
+        ),
+        *modules_of("health"),
     ],
 )
 def test_what_decisions_are_made_of_is_pure_too(module: str) -> None:
     """The nouns, the units and the errors bring nothing else in."""
     assert layers_seen_by(module) <= {"errors", "model", "procid", "units"}
-    assert outside_of(module) <= {*PURE, "re"}
+    assert outside_of(module) <= PURE
 
 
 @pytest.mark.parametrize("layer", FORBIDDEN)

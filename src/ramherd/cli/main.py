@@ -32,6 +32,7 @@ VERBS = {
     "reap": "end what agents left behind; a dry run without --yes",
     "prune": "remove what finished runs printed",
     "config": "each setting and where it came from",
+    "doctor": "what is wrong with this machine, and what to do",
 }
 INTERRUPTED = 130
 BUG = 70
