@@ -107,6 +107,9 @@ MIGRATIONS = (
         PRIMARY KEY (at_s, software)
     ) STRICT;
     """,
+    """
+    ALTER TABLE jobs ADD COLUMN said TEXT;
+    """,
 )
 
 MIGRATIONS_TABLE = """
@@ -135,6 +138,7 @@ ADD_JOB = """
 SET_JOB = (
     "UPDATE jobs SET state = ?, reason = ?, attempts = ?, failures = ?, updated_s = ? WHERE id = ?"
 )
+SET_SAID = "UPDATE jobs SET said = ? WHERE id = ?"
 LOSE_JOBS = """
     UPDATE jobs SET state = 'cancelled', reason = ?, updated_s = ?
     WHERE herd = ? AND state NOT IN ('done', 'failed', 'cancelled')

@@ -142,6 +142,10 @@ class Store:
         row = (status.state.value, reason_json(status.reason), status.attempts, status.failures)
         self._write(sql.SET_JOB, (*row, time.time(), status.job.id))
 
+    def set_said(self, job: str, said: dict[str, Any]) -> None:
+        """What a job's agent says of itself: session, turns, tokens, cost, result."""
+        self._write(sql.SET_SAID, (json.dumps(said), job))
+
     def add_run(self, run: str, job: str, attempt: int, available_bytes: int) -> None:
         self._write(sql.ADD_RUN, (run, job, attempt, time.time(), available_bytes))
 
