@@ -36,9 +36,14 @@ class Brief:
 class Said:
     """How a run's agent judges its own work, as far as it has said."""
 
-    through: bool = False  # its result is there, and nothing of it works on
+    result: bool = False
+    busy: bool = False  # tools of it work on, whatever it said
     needs_result: bool = True
     failure: str = ""
     overloaded: bool = False
     # It was to go on in a session, and has not found it.
     lost_session: bool = False
+
+    @property
+    def through(self) -> bool:
+        return self.result and not self.busy

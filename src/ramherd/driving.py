@@ -76,7 +76,8 @@ class Driven:
     def said(self) -> Said:
         at = self.progress
         return Said(
-            through=at.result is not None and not at.tools,
+            result=at.result is not None,
+            busy=bool(at.tools),
             needs_result=self.agent.needs_result,
             failure=at.failure or "",
             overloaded=at.failure is not None and is_overload(at.failure),

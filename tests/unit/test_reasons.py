@@ -135,7 +135,7 @@ MADE: dict[Why, tuple[Reason, str]] = {
         "gopls (pid 7, 1 MiB) was named by its user",
     ),
     Why.WARNING_SIGN: (Reason(Why.WARNING_SIGN, what="41 nodes run"), "41 nodes run"),
-    Why.SAID_DONE: (words(through=True), "its agent is through"),
+    Why.SAID_DONE: (words(result=True), "its agent is through"),
     Why.GAVE_UP: (words(failure="no credit"), "its agent gave up: no credit"),
     Why.NO_RESULT: (words(), "its agent ended without a result"),
     Why.OVERLOAD: (

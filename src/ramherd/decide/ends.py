@@ -185,9 +185,10 @@ def judge_exit(run: RunView, exit_: Exit) -> tuple[RunEnd, Reason]:
 
 def judge_words(said: Said, exit_: Exit) -> tuple[RunEnd, Reason] | None:
     """An agent's word counts for more than its exit code: some end with 0 when they gave up, and
-    one that was stopped has said nothing.
+    one that was stopped has said nothing. codex leaves a tool behind that takes too long; with 0
+    that is its own affair.
     """
-    if said.through:
+    if said.through or (said.result and exit_.code == 0):
         return RunEnd.DONE, Reason(Why.SAID_DONE)
     if said.lost_session and exit_.code:
         return RunEnd.LOST, Reason(Why.SESSION_LOST)
