@@ -41,8 +41,15 @@ class Said:
     needs_result: bool = True
     failure: str = ""
     overloaded: bool = False
+    # What its job has cost so far, and may.
+    cost_usd: float = 0.0
+    limit_usd: float | None = None
     # It was to go on in a session, and has not found it.
     lost_session: bool = False
+
+    @property
+    def is_too_costly(self) -> bool:
+        return self.limit_usd is not None and self.cost_usd >= self.limit_usd
 
     @property
     def through(self) -> bool:

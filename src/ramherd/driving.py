@@ -18,6 +18,7 @@ from ramherd.agents.lines import Events
 from ramherd.agents.own import own_pids
 from ramherd.agents.programs import Program
 from ramherd.agents.trouble import is_overload
+from ramherd.decide.ends import cost_reason
 from ramherd.decide.pace import Pace, after_overload, after_start, next_pace
 from ramherd.errors import UsageError
 from ramherd.measure.output import Follower
@@ -39,7 +40,7 @@ from ramherd.model import (
 # Of one run in one step: 10 ms of parsing at the worst.
 STEP_BYTES = 512 << 10
 # No CLI takes a limit of nothing.
-LEAST_USD = 0.01
+LEAST_USD = 1e-6
 
 
 class Found(NamedTuple):
@@ -60,6 +61,7 @@ class Driven:
     # What earlier sessions of its job have taken.
     before: Spent = field(default_factory=Spent)
     turns_before: int = 0
+    limit_usd: float | None = None
     resumed: bool = False
     through: bool = False
 
@@ -81,6 +83,8 @@ class Driven:
             needs_result=self.agent.needs_result,
             failure=at.failure or "",
             overloaded=at.failure is not None and is_overload(at.failure),
+            cost_usd=self.spent.cost_usd,
+            limit_usd=self.limit_usd,
             lost_session=self.resumed and not at.opened,
         )
 
@@ -146,7 +150,7 @@ class Driving:
         agent = self._found[job.id].agent
         run.driven = driven = Driven(
             agent, launch, model, Follower(run.dir, "out", self._kept_bytes),
-            Events(agent.reader()), resumed=bool(session),
+            Events(agent.reader()), resumed=bool(session), limit_usd=self._limit_usd(job),
         )  # fmt: skip
         if last is not None and session:
             driven.progress = last.progress.resumed()
@@ -177,12 +181,20 @@ class Driving:
             return launch
         return replace(launch, argv=argv_in(brief.tree, launch.argv))
 
+    def _limit_usd(self, job: Job) -> float | None:
+        left, last = self._left_usd(job), self._ended.get(job.id)
+        return left if left is None or last is None else left + last.spent.cost_usd
+
     def _left_usd(self, job: Job) -> float | None:
-        """For a CLI that holds to a limit itself: it counts anew in each run."""
-        most, last = brief_of(job).max_cost_usd, self._ended.get(job.id)
-        if most is None or last is None:
-            return most
-        return max(most - last.spent.cost_usd, LEAST_USD)
+        """For a CLI that holds to a limit itself: it counts anew in each run. One that says its
+        cost at the end only would go past what is left of the herd's, too.
+        """
+        spent = {job: driven.spent.cost_usd for job, driven in self._ended.items()}
+        most = brief_of(job).max_cost_usd
+        left = [] if most is None else [most - spent.get(job.id, 0.0)]
+        if self._max_cost_usd is not None:
+            left.append(self._max_cost_usd - sum(spent.values()))
+        return max(min(left), LEAST_USD) if left else None
 
     def hear(self, runs: Iterable[LiveRun], at_s: float) -> Iterator[tuple[LiveRun, Reason]]:
         """Reads on; what is worth telling of it."""
@@ -208,11 +220,10 @@ class Driving:
             stops = [Stop(run.id, RunEnd.CANCELLED, reason) for run in live]
             return [*stops, *(Settle(s.job.id, JobState.CANCELLED, reason) for s in queue)]
         return [
-            Stop(run.id, RunEnd.FAILED, cost_reason("it", cost, most))
+            Stop(run.id, RunEnd.FAILED, cost_reason("it", said.cost_usd, said.limit_usd or 0.0))
             for run in live
-            if run.driven is not None and run.driven.progress.result is None
-            if (most := brief_of(run.job).max_cost_usd) is not None
-            if (cost := run.driven.spent.cost_usd) >= most
+            if run.driven is not None and (said := run.driven.said).is_too_costly
+            if not said.result
         ]
 
     def _herd_cost(self, runs: Iterable[LiveRun]) -> Reason | None:
@@ -241,10 +252,6 @@ class Driving:
             larger = choose_heap_bytes(run.grant_bytes, run.job.memory_limit_bytes, larger=True)
             if larger <= most_bytes:
                 self._larger.add(run.job.id)
-
-
-def cost_reason(whose: str, cost_usd: float, limit_usd: float) -> Reason:
-    return Reason(Why.COST, whose=whose, cost_usd=round(cost_usd, 4), limit_usd=limit_usd)
 
 
 def brief_of(job: Job) -> Brief:

@@ -169,8 +169,35 @@ def test_a_herd_ends_when_it_has_cost_enough(claude: Home, herd: Ramherd, llm: L
     jobs = asks(claude, *["do it [script shell]"] * 3)
     summary = herd.json(jobs, "--max-cost-usd", "0.001", "--max-parallel", "1")
 
-    assert (summary["done"], summary["cancelled"], summary["exit_code"]) == (1, 2, 1)
-    assert [result["reason"]["why"] for result in summary["results"][1:]] == ["cost", "cost"]
+    assert (summary["failed"], summary["cancelled"], summary["exit_code"]) == (1, 2, 1)
+    assert [result["reason"]["why"] for result in summary["results"]] == ["cost"] * 3
+
+
+@pytest.mark.parametrize(("name", "limit"), [("claude", 0.0007), ("opencode", 0.0002)])
+def test_a_job_ends_when_it_has_cost_enough(
+    name: str, limit: float, installed: None, tmp_path: Path, llm: LLM
+) -> None:
+    """By itself where the CLI can, else stopped between two turns; no retry changes that."""
+    home = make_home(name, tmp_path, llm.url)
+    llm.add({"many": [*[{"shell": "echo on", "wait_s": 1}] * 6, {"say": "Through."}]})
+    jobs = asks(home, "do it [script many]", max_cost_usd=limit, retries=3)
+    summary = herd_of(home, tmp_path).json(jobs)
+
+    (result,) = summary["results"]
+    assert (result["state"], result["reason"]["why"], result["runs"]) == ("failed", "cost", 1)
+    assert limit <= result["cost_usd"] < 4 * limit
+
+
+def test_a_busy_api_costs_no_retry(installed: None, tmp_path: Path, llm: LLM) -> None:
+    """codex gives up at once: its job waits, and goes on in the same session."""
+    home = make_home("codex", tmp_path, llm.url)
+    llm.add({"busy": [{"shell": "echo first-part"}, {"say": "At last.", "fail": {"status": 429}}]})
+    summary = herd_of(home, tmp_path).json(asks(home, "do - it [script busy]"))
+
+    (result,) = summary["results"]
+    assert (result["state"], result["runs"]) == ("done", 2), summary["lines"]
+    assert "the API is too busy for it" in summary["lines"]
+    assert any("first-part" in text for text in llm.of("busy")[-1].texts("result"))
 
 
 def test_a_smaller_model_while_memory_is_very_short(

@@ -172,7 +172,7 @@ def test_a_run_that_costs_too_much_is_stopped(tmp_path: Path) -> None:
     say(run, result("through", 1.5))
     heard(driving, run)
 
-    assert words(run)[words(run).index("--max-budget-usd") + 1] == "1"
+    assert words(run)[words(run).index("--max-budget-usd") + 1] == "1.000000"
     assert isinstance(stop, Stop)
     assert (stop.end, stop.reason.why) == (RunEnd.FAILED, Why.COST)
     assert driving.stop_costly([run], []) == []

@@ -148,6 +148,8 @@ def test_every_end_there_is_can_be_judged() -> None:
         (exited(2), Said(), RunEnd.FAILED, Why.EXITED),
         (exited(0), Said(failure="no"), RunEnd.FAILED, Why.GAVE_UP),
         (exited(1), Said(failure="429", overloaded=True), RunEnd.FAILED, Why.OVERLOAD),
+        (exited(1), Said(failure="x", cost_usd=2.0, limit_usd=1.0), RunEnd.FAILED, Why.COST),
+        (exited(0), Said(result=True, cost_usd=2.0, limit_usd=1.0), RunEnd.DONE, Why.SAID_DONE),
         (exited(1), Said(lost_session=True), RunEnd.LOST, Why.SESSION_LOST),
         (killed_by(SIGKILL), Said(lost_session=True), RunEnd.FAILED, Why.SIGNALLED),
     ],

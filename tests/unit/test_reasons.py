@@ -12,6 +12,7 @@ from ramherd.decide import governor
 from ramherd.decide.admission import find_obstacle
 from ramherd.decide.ends import (
     clear_leftovers,
+    cost_reason,
     judge,
     kill_overdue,
     stop_interrupted,
@@ -21,7 +22,6 @@ from ramherd.decide.ends import (
 )
 from ramherd.decide.engine import refuse_waits, warn_of_containers
 from ramherd.decide.outcome import after_run, settle_dependants
-from ramherd.driving import cost_reason
 from ramherd.model import Action, JobState, Machine, PenReading, Reason, RunEnd, Said, Wait, Why
 from ramherd.show.reasons import SENTENCES, render_reason, signal_name
 from ramherd.units import GIB, MIB
