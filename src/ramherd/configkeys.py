@@ -135,6 +135,8 @@ KEYS = (
     Key("timeout", TIME, None, "how long a run may take, if its job does not say", of_job=True),
     Key("retries", COUNT, 0, "how often a failed job is tried again", of_job=True),
     Key("profile", NAME, None, "the [profile.NAME] of jobs that name none", of_job=True),
+    Key("patience", TIME, GRANTS.patience_s, "held runs wait so long, then the youngest goes"),
+    Key("max_hold", TIME, GRANTS.max_hold_s, "a run held for so long makes room itself"),
     Key("recycle_at", SIZE, RECYCLING.recycle_at_bytes, "a leaking run is restarted there"),
     Key("max_cpu_pressure", SHARE, GRANTS.cpu_pressure_marks[0], "no starts above it, or none"),
     Key("grace", TIME, POLICY.grace_s, "between TERM and KILL"),

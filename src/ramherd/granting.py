@@ -167,7 +167,7 @@ def penned(run: LiveRun) -> Penned:
         held_since_s=run.held_since_s, priority=job.priority, label=run.label,
         leaving=run.stop is not None, promised_bytes=job.memory_bytes,
         cache_bytes=run.reading.cache_bytes, cache_full=run.cache_full,
-        limit_bytes=job.memory_limit_bytes,
+        limit_bytes=job.memory_limit_bytes, name=job.name,
     )  # fmt: skip
 
 

@@ -71,6 +71,8 @@ class Penned:
     cache_full: bool = False
     # Its `memory_limit`: more is no use to it.
     limit_bytes: int | None = None
+    # How its job is called where people read it.
+    name: str = ""
 
     @property
     def age(self) -> tuple[int, float, int]:
@@ -148,6 +150,9 @@ class GrantPolicy:
     # The event comes at the grant less this. Overshoot was 3 MB at most at 3.3 GB/s, so
     # that what is held stays within the grant.
     arm_below_bytes: int = 4 * MIB
+    # So near to that mark it counts as there: charges come in batches of 64 pages a core, and on
+    # cgroup v2 the kernel brakes a little before.
+    near_bytes: int = 2 * MIB
     # A grant is shrunk to what is used and this, so long after the fall.
     headroom_bytes: int = 32 * MIB
     shrink_after_s: float = 5.0
@@ -185,15 +190,18 @@ class GrantPolicy:
     def scaled(self, time: float, size: float) -> "GrantPolicy":
         """The same policy for agents that live `time` times faster and are `size` times smaller."""
         times: dict[str, Any] = {name: getattr(self, name) / time for name in TIMES}
-        sizes: dict[str, Any] = {name: int(getattr(self, name) / size) for name in SIZES}
-        return replace(self, **times, **sizes)
+        quantum, headroom = (
+            int(value / size) for value in (self.quantum_bytes, self.headroom_bytes)
+        )
+        # What a run keeps stays above its mark, which is the kernel's to set: it would be held.
+        headroom = max(headroom, self.slim_bytes)
+        return replace(self, **times, quantum_bytes=quantum, headroom_bytes=headroom)
 
 
 TIMES = (
     "shrink_after_s", "patience_s", "max_hold_s", "urgent_for_s", "young_s", "stagger_s",
     "ageing_s", "overtake_s", "single_debt_s",
 )  # fmt: skip
-SIZES = ("quantum_bytes", "headroom_bytes", "slim_bytes")
 
 
 @dataclass(frozen=True, slots=True)

@@ -106,7 +106,7 @@ def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, show: Show) -> Outcom
                 herd, roster, journal, executor, trees, policy, granting, show, signals, tally
             )
             supervisor.run()
-            costs = measure_costs(executor)
+            costs = {**measure_costs(executor), **describe_holds(tally.holds)}
             store.set_patience(BUSY_S)
             journal.commit()
         tally.available_after = wait_for_memory(trees, tally.available_before)
@@ -207,6 +207,19 @@ def measure_costs(executor: Executor) -> dict[str, Any]:
         "cpu_s": round(times.user + times.system, 3),
         "keeper_rss_peak_bytes": read_peak_rss_bytes(executor.link.proc_id.pid),
     }
+
+
+def describe_holds(holds: Sequence[float]) -> dict[str, Any]:
+    """How many times runs stood still at their grants, and for how long."""
+    if not holds:
+        return {"holds": 0}
+    ordered = sorted(holds)
+    shares = {"p50": 0.5, "p95": 0.95}
+    times = {
+        f"hold_{name}_s": round(ordered[int(share * (len(ordered) - 1))], 5)
+        for name, share in shares.items()
+    }
+    return {"holds": len(ordered), **times}
 
 
 def wait_for_memory(trees: Trees, before_bytes: int) -> int:

@@ -4,11 +4,13 @@ from dataclasses import replace
 
 from governor.scenes import admitted, carried_out, grants, held, pen, scene, waiting_job
 from ramherd.decide.governor.engine import govern
-from ramherd.grants import MB, SIZES, TIMES, GrantAction, GrantPolicy, History, Scene, Trim
+from ramherd.grants import MB, TIMES, GrantAction, GrantPolicy, History, Scene, Trim
 from ramherd.model import Why
 
 POLICY = GrantPolicy()
 QUANTUM, ARM = POLICY.quantum_bytes, POLICY.arm_below_bytes
+# A quantum beyond the mark of one that has used up all of its grant.
+MORE = QUANTUM + ARM + POLICY.near_bytes
 
 
 def decide(at: Scene, history: History | None = None) -> list[GrantAction]:
@@ -19,7 +21,7 @@ def test_who_was_held_late_gets_what_it_went_too_far_on_top() -> None:
     """A quantum alone would hold it again at once."""
     late = held("r1", 200, 99, used_bytes=250 * MB)
 
-    assert grants(decide(scene(1000, late))) == {"r1": 250 * MB + QUANTUM}
+    assert grants(decide(scene(1000, late))) == {"r1": 250 * MB + MORE}
 
 
 def test_growth_ends_at_the_limit_of_the_run() -> None:
@@ -28,7 +30,7 @@ def test_growth_ends_at_the_limit_of_the_run() -> None:
     far = held("r1", 200, 99, limit_bytes=400 * MB)
 
     assert grants(decide(scene(1000, near))) == {"r1": 210 * MB + ARM}
-    assert grants(decide(scene(1000, far))) == {"r1": 200 * MB + QUANTUM}
+    assert grants(decide(scene(1000, far))) == {"r1": 200 * MB + MORE}
 
 
 def cached(used: float, grant: float, cache: int, **more: object) -> Scene:
@@ -68,7 +70,7 @@ def test_growth_comes_before_page_cache() -> None:
     cache = pen("r2", 100, 300, cache_bytes=200 * MB, cache_full=True)
     actions = decide(scene(550, held("r1", 200, 99), cache))
 
-    assert grants(actions) == {"r1": 200 * MB + QUANTUM}
+    assert grants(actions) == {"r1": 200 * MB + MORE}
     assert [action.run for action in actions if isinstance(action, Trim)] == ["r2"]
 
 
@@ -87,25 +89,30 @@ def test_a_waiter_takes_the_room_of_page_cache() -> None:
     cache = pen("r2", 100, 400, cache_bytes=300 * MB)
 
     assert grants(decide(scene(600, held("r1", 200, 99), cache))) == {
-        "r2": 400 * MB - QUANTUM,
-        "r1": 200 * MB + QUANTUM,
+        "r2": 400 * MB - MORE,
+        "r1": 200 * MB + MORE,
     }
 
 
 def test_a_scaled_policy_is_the_same_for_small_and_fast_agents() -> None:
     """Times and sizes alike; what the kernel needs and shares of a whole stay as they are."""
-    fast = POLICY.scaled(10.0, 4.0)
+    fast = POLICY.scaled(10.0, 2.0)
 
     for name in TIMES:
         assert getattr(fast, name) == getattr(POLICY, name) / 10.0
-    for name in SIZES:
-        assert getattr(fast, name) == getattr(POLICY, name) // 4
-    changed = {*TIMES, *SIZES}
+    assert (fast.quantum_bytes, fast.headroom_bytes) == (QUANTUM // 2, POLICY.headroom_bytes // 2)
+    changed = {*TIMES, "quantum_bytes", "headroom_bytes"}
     same = [name for name in POLICY.__slots__ if name not in changed]
     assert all(getattr(fast, name) == getattr(POLICY, name) for name in same)
     assert POLICY.scaled(1.0, 1.0) == POLICY
     assert {name for name in POLICY.__slots__ if name.endswith("_s")} == set(TIMES)
-    assert replace(fast, max_parallel=3).scaled(1.0, 1.0).max_parallel == 3
+
+
+def test_however_small_agents_are_what_one_keeps_is_above_its_mark() -> None:
+    """It would else be held by the grant that is left to it."""
+    tiny = POLICY.scaled(1.0, 1000.0)
+
+    assert min(tiny.headroom_bytes, tiny.slim_bytes) > tiny.arm_below_bytes + tiny.near_bytes
 
 
 def test_what_page_cache_got_is_not_promised_twice() -> None:

@@ -20,7 +20,8 @@ from ramherd.grants import (
 from ramherd.model import JobState, Why
 
 POLICY = GrantPolicy()
-QUANTUM = POLICY.quantum_bytes
+# A quantum beyond the mark of one that has used up all of its grant.
+MORE = POLICY.quantum_bytes + POLICY.arm_below_bytes + POLICY.near_bytes
 
 
 def decide(at: Scene, history: History | None = None) -> list[GrantAction]:
@@ -35,14 +36,14 @@ def test_the_oldest_waiter_is_served_first() -> None:
     """There is one quantum, and two wait for it."""
     actions = decide(scene(441, held("r2", 200, 99), held("r1", 200, 99.5)))
 
-    assert grants(actions) == {"r1": 200 * MB + QUANTUM}
+    assert grants(actions) == {"r1": 200 * MB + MORE}
 
 
 def test_idle_memory_of_others_comes_before_a_stop() -> None:
     """The lease is given out, but one run does not use what it has."""
     actions = decide(scene(600, held("r1", 200, 90), pen("r2", 100, 400)))
 
-    assert grants(actions) == {"r2": 400 * MB - QUANTUM, "r1": 200 * MB + QUANTUM}
+    assert grants(actions) == {"r2": 400 * MB - MORE, "r1": 200 * MB + MORE}
     assert stops(actions) == []
 
 

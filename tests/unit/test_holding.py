@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ramherd.act.holding import MUTE_S, NEAR_BYTES, Holding
+from ramherd.act.holding import MUTE_S, Holding
 from ramherd.act.live import KEEP_HOLDS, LiveRun
 from ramherd.grants import GrantPolicy
 from ramherd.model import RunEnd
@@ -20,6 +20,7 @@ from unit.fakes import FakePen
 from unit.make import exited, job, stopping
 
 POLICY = GrantPolicy()
+NEAR = POLICY.near_bytes
 MARK = 100 * MIB - POLICY.arm_below_bytes
 
 
@@ -63,7 +64,7 @@ def test_a_grant_smaller_than_the_margin_has_a_mark_all_the_same(holding: Holdin
     assert pen_of(run).mark_bytes == 1
 
 
-@pytest.mark.parametrize(("used", "held"), [(MARK - NEAR_BYTES - 1, False), (MARK, True)])
+@pytest.mark.parametrize(("used", "held"), [(MARK - NEAR - 1, False), (MARK, True)])
 def test_a_run_is_held_at_its_mark(holding: Holding, used: int, *, held: bool) -> None:
     """Charges come in batches: a little before counts as being there."""
     run = live(grant=100 * MIB)
@@ -270,4 +271,4 @@ def test_who_goes_on_is_below_its_mark(steps: list[tuple[int, int, bool]]) -> No
             holding.look(run, float(at_s))
         assert (run.frozen_s is None) == (run.held_since_s is None) == (not pen_of(run).frozen)
         if run.grant_bytes and not pen_of(run).frozen:
-            assert run.reading.used_bytes < run.mark_bytes - NEAR_BYTES
+            assert run.reading.used_bytes < run.mark_bytes - NEAR

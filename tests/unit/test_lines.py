@@ -32,7 +32,8 @@ def summary(*results: dict[str, Any], **changes: Any) -> dict[str, Any]:
         "jobs": len(results), "done": states.count("done"), "failed": states.count("failed"),
         "cancelled": states.count("cancelled"), "wall_s": 75.0, "peak_bytes": GIB,
         "budget_bytes": 2 * GIB, "pen": "cgroup1", "oom_kills": 0, "limit_kills": 2,
-        "preempted": 1, "leftovers_ended": 4, "residue_bytes": 0, "results": list(results),
+        "preempted": 1, "recycled": 3, "leftovers_ended": 4, "residue_bytes": 0,
+        "results": list(results),
         "supervisor": {"rss_peak_bytes": 20 * MIB, "keeper_rss_peak_bytes": 10 * MIB}, **changes,
     }  # fmt: skip
 
@@ -130,9 +131,22 @@ def test_the_summary_of_a_herd_that_went_well() -> None:
     """Two lines: what came of it, and what it cost."""
     assert render_summary(summary(result("a"), result("b")), missing_bytes=0) == [
         "2 of 2 jobs done in 1m15s; peak 1 GiB of 2 GiB; pen cgroup1",
-        "0 OOM kills, 2 limit kills, 1 preempted, 4 leftovers ended; "
+        "0 OOM kills, 2 limit kills, 1 preempted, 3 recycled, 4 leftovers ended; "
         "supervisor 20 MiB, keeper 10 MiB",
     ]
+
+
+def test_the_summary_tells_how_far_a_ramp_came() -> None:
+    """And what came up then, as a sentence; nothing where there was none."""
+
+    def line(clean: int, trouble: dict[str, Any] | None) -> str:
+        ramp = {"reached": clean + 5, "clean": clean, "trouble": trouble}
+        return render_summary(summary(ramp=ramp), missing_bytes=0)[2]
+
+    assert line(0, None) == "ramp: no step ended"
+    assert line(10, None) == "ramp: 10 at a time ran without trouble"
+    killed = {"why": "oom_kill", "peak_bytes": MIB}
+    assert line(10, killed).endswith("; then: killed by the kernel: out of memory (peak 1 MiB)")
 
 
 def test_the_summary_names_what_failed_and_where_to_look() -> None:

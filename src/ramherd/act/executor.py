@@ -128,6 +128,7 @@ class Executor:
         """TERM, and CONT for who has stopped itself or is held, and would not hear it."""
         if run.pen is None:
             return 0
+        self.holding.let_go(run)
         reached = run.pen.signal(signal.SIGTERM)
         run.pen.signal(signal.SIGCONT)
         run.thaw(at_s)

@@ -11,11 +11,10 @@ from ramherd.act.live import LiveRun
 from ramherd.act.pens import Pen
 from ramherd.grants import GrantPolicy
 
-# Charges come in batches of 64 pages a core, and on v2 the kernel brakes a little before.
-NEAR_BYTES = 2 << 20
 # A run that reads and writes files crosses its mark by page cache, again and again: heard of so
 # often at most. At 1 GB/s of growth meanwhile it stays below the backstop.
 MUTE_S = 0.05
+LEAVING_BYTES = 64 << 20
 
 
 class Holding:
@@ -49,10 +48,18 @@ class Holding:
 
     def _go_on(self, run: LiveRun, at_s: float) -> None:
         """Only if that is enough for a moment. It was served either way: its wait begins anew."""
-        if is_full(run):
+        if self._is_full(run):
             run.held_since_s = at_s
         else:
             run.thaw(at_s)
+
+    def let_go(self, run: LiveRun) -> None:
+        """Told to end, it may need a little more to do so: at its backstop it would sleep in the
+        kernel, and hear nothing but KILL.
+        """
+        if run.pen is not None and run.grant_bytes:
+            most = run.grant_bytes + self.policy.margin_bytes + LEAVING_BYTES
+            run.pen.set_grant(run.mark_bytes, most)
 
     def notice(self, run: LiveRun, at_s: float) -> None:
         """The kernel says that the run is at its mark, or was."""
@@ -67,11 +74,12 @@ class Holding:
         """After each measurement: hold it if it is full of its own memory."""
         if run.held_since_s is not None or run.is_ending or not run.grant_bytes:
             return
-        if is_full(run):
+        if self._is_full(run):
             run.freeze(at_s)
         else:
             filled = run.reading.used_bytes + run.reading.cache_bytes
-            run.cache_full = filled >= run.mark_bytes - NEAR_BYTES and not is_at_limit(run)
+            near = filled >= run.mark_bytes - self.policy.near_bytes
+            run.cache_full = near and not is_at_limit(run)
 
     def trim(self, run: LiveRun) -> None:
         """In a thread: dropping page cache takes the kernel a while. Half of the way from what
@@ -96,9 +104,9 @@ class Holding:
             self._thread.join()
             self._thread = None
 
-
-def is_full(run: LiveRun) -> bool:
-    return run.reading.used_bytes >= run.mark_bytes - NEAR_BYTES and not is_at_limit(run)
+    def _is_full(self, run: LiveRun) -> bool:
+        near = run.reading.used_bytes >= run.mark_bytes - self.policy.near_bytes
+        return near and not is_at_limit(run)
 
 
 def is_at_limit(run: LiveRun) -> bool:

@@ -23,6 +23,7 @@ VERBS = {
     "run": "run jobs and wait for them",
     "exec": "run a program on this terminal, in a pen",
     "logs": "what a job printed",
+    "events": "what was decided, and why",
     "drill": "try it with fake agents",
     "simulate": "a herd on recorded memory, in seconds",
     "history": "what was learned of each kind of job",

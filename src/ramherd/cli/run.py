@@ -121,7 +121,10 @@ def make_rules(config: Config) -> Rules:
     # Above 1 nothing is ever: a start waits for memory only.
     cpu = config["max_cpu_pressure"] or 2.0
     grants = GrantPolicy(
-        max_parallel=config["max_parallel"], cpu_pressure_marks=(cpu, CPU_CALM * cpu)
+        max_parallel=config["max_parallel"],
+        patience_s=config["patience"],
+        max_hold_s=config["max_hold"],
+        cpu_pressure_marks=(cpu, CPU_CALM * cpu),
     )
     return Rules(
         policy=make_policy(config),

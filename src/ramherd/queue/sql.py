@@ -140,6 +140,13 @@ LOSE_RUNS = """
 NEWEST_RUN = "SELECT id FROM runs WHERE job = ? ORDER BY attempt DESC LIMIT 1"
 
 ADD_EVENT = "INSERT INTO events (at_s, kind, herd, job, run, reason) VALUES (?, ?, ?, ?, ?, ?)"
+EVENTS = """
+    SELECT events.seq, at_s, kind, events.herd, job, run, events.reason, jobs.name
+    FROM events LEFT JOIN jobs ON jobs.id = events.job
+    WHERE events.seq > :after AND (:job IS NULL OR job = :job)
+        AND (:herd IS NULL OR events.herd = :herd) AND (:since_s IS NULL OR at_s >= :since_s)
+    ORDER BY events.seq
+"""
 TRIM_EVENTS = "DELETE FROM events WHERE seq <= (SELECT max(seq) FROM events) - ?"
 ADD_SAMPLE = "INSERT INTO samples (run, at_s, used_bytes) VALUES (?, ?, ?)"
 TRIM_SAMPLES = "DELETE FROM samples WHERE rowid <= (SELECT max(rowid) FROM samples) - ?"

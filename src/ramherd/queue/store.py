@@ -7,7 +7,7 @@ synchronous NORMAL survives the death of every process; `add_herd` also survives
 import json
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -41,6 +41,7 @@ class StoredPen:
     record: dict[str, Any]
 
 
+Values = Sequence[Any] | Mapping[str, Any]
 ChooseLogs = Callable[[Sequence[KeptLog], int], Sequence[KeptLog]]
 
 
@@ -257,7 +258,7 @@ class Store:
     def is_run(self, run: str) -> bool:
         return bool(self._read(sql.IS_RUN, (run,)))
 
-    def _read(self, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    def _read(self, statement: str, values: Values) -> list[tuple[Any, ...]]:
         with self._explained():
             return self._db.execute(statement, values).fetchall()
 
@@ -268,7 +269,7 @@ class Store:
                 self._db.execute("BEGIN IMMEDIATE")
 
     # For tables that have a module of their own (`queue/classes.py`).
-    def read(self, statement: str, values: Sequence[Any]) -> list[tuple[Any, ...]]:
+    def read(self, statement: str, values: Values) -> list[tuple[Any, ...]]:
         return self._read(statement, values)
 
     def write(self, statement: str, values: Sequence[Any]) -> None:

@@ -1,10 +1,10 @@
 """One plain line for each event: for pipes, logs and CI."""
 
 import time
-from collections.abc import Callable
-from typing import TextIO
+from collections.abc import Callable, Mapping
+from typing import Any, TextIO
 
-from ramherd.model import Event
+from ramherd.model import Event, Reason, Why
 from ramherd.show.outlet import Outlet
 from ramherd.show.reasons import render_reason
 from ramherd.show.view import View
@@ -34,6 +34,13 @@ def render_event(event: Event, name: str) -> str | None:
     if what is None:
         return None
     return printable(f"{what:<9} {name}: {render_reason(event.reason)}")
+
+
+def render_stored(kind: str, name: str, reason: Mapping[str, Any]) -> str:
+    """An event from a store, of any kind: what has no word here is called as it is stored."""
+    numbers = dict(reason)
+    told = Reason(Why(numbers.pop("why")), **numbers)
+    return printable(f"{WORDS.get(kind, kind):<9} {name}: {render_reason(told)}")
 
 
 def printable(text: str) -> str:

@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+from ramherd.decide.governor.levels import is_pressed
 from ramherd.decide.governor.room import Room
 from ramherd.grants import Admit, Candidate, Estimate, GrantPolicy, History, Level, Mode, Scene
 from ramherd.model import JobState, Reason, Settle, Wait, Why
@@ -99,7 +100,8 @@ def find_closed(scene: Scene, history: History, policy: GrantPolicy, waiting: in
         return full
     if waiting or any(run.leaving for run in scene.runs):
         return Reason(Why.SOMEBODY_WAITS, waiting=max(waiting, 1))
-    if history.level is not Level.CALM and (running or history.level is Level.TIGHT):
+    # One at a time goes on in any case, but for pressure that others make.
+    if history.level is not Level.CALM and (running or is_pressed(scene, policy)):
         return Reason(Why.LEVEL, level=history.level.value)
     # Agents mostly wait for their model: as many as there are cores go on in any case.
     if history.cpu_gate and running >= scene.cores:

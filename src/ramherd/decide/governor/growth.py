@@ -18,8 +18,9 @@ def grow(waiting: list[Penned], room: Room, policy: GrantPolicy) -> None:
     # The last crumb is worth a hold only to a run that has everything else.
     least = 1 if len(room.grants) == 1 else policy.slim_bytes
     for run in waiting:
-        # One that was held late has passed its grant already: that much comes on top.
-        wish = policy.quantum_bytes + max(run.used_bytes - run.grant_bytes, 0)
+        # To go on at all it has to get away from its mark; one that was held late is past it.
+        held_at = run.grant_bytes - policy.arm_below_bytes - policy.near_bytes
+        wish = policy.quantum_bytes + max(run.used_bytes - held_at, 0)
         free = room.make(wish)
         if free < least or (free < wish and run is not waiting[0]):
             return

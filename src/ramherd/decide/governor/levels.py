@@ -22,6 +22,14 @@ def is_on(value: float, marks: tuple[float, float], *, was_on: bool) -> bool:
     return value >= off if was_on else value >= on
 
 
+def is_pressed(scene: Scene, policy: GrantPolicy) -> bool:
+    """Not yet below the second marks."""
+    return (
+        scene.memory_pressure >= policy.memory_pressure_marks[1]
+        or scene.swap_in_bytes_per_s >= policy.swap_in_marks[1]
+    )
+
+
 def find_single(scene: Scene, history: History, policy: GrantPolicy) -> Reason | None:
     """A budget under two bases, starts that keep failing, or a debt that is not paid."""
     was = history.level is Level.SINGLE
