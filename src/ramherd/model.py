@@ -159,7 +159,7 @@ class JobStatus:
     seen_bytes: int = 0
     queued_s: float = 0.0
     first_s: float | None = None
-    # Its last run was stopped to make room: the next one goes on from there.
+    # Its last run was cut off: the next one goes on from there.
     interrupted: bool = False
 
     @property

@@ -305,7 +305,7 @@ class Supervisor:
         job, attempt = status.job, status.attempts + 1
         first_s = at_s if status.first_s is None else status.first_s
         running = replace(status, state=JobState.RUNNING, reason=reason, attempts=attempt)
-        self.change(replace(running, first_s=first_s, interrupted=False))
+        self.change(replace(running, first_s=first_s))
         run = LiveRun(new_id(), job, attempt, self.executor.runs_dir, at_s)
         run.first_s, run.label = first_s, label_of(class_of(job))
         run.available_least = self.machine.available_bytes

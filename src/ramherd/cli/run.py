@@ -21,8 +21,8 @@ from ramherd.show.lines import LineShow
 from ramherd.show.live import LiveShow
 from ramherd.show.summary import render_summary
 
-# The second mark of the CPU gate, as a share of the first.
-CPU_CALM = 0.8
+# The second mark of the CPU gate is so far below the first.
+CPU_CALM = 0.15
 
 EPILOG = """\
 examples:
@@ -124,12 +124,12 @@ def make_rules(config: Config) -> Rules:
         max_parallel=config["max_parallel"],
         patience_s=config["patience"],
         max_hold_s=config["max_hold"],
-        cpu_pressure_marks=(cpu, CPU_CALM * cpu),
+        cpu_pressure_marks=(cpu, max(cpu - CPU_CALM, cpu / 2)),
     )
     return Rules(
         policy=make_policy(config),
         grants=grants.scaled(time, size),
-        recycling=RecyclePolicy(recycle_at_bytes=config["recycle_at"]),
+        recycling=RecyclePolicy(recycle_at_bytes=config["recycle_at"]).scaled(time),
         pen=config["pen"],
         ramp=config["ramp"],
         time_scale=time,

@@ -7,6 +7,8 @@ from ramherd.model import JobState, JobStatus, Policy, Reason, RunEnd, Settle, W
 
 # Ends that are the job's own doing: they use up `retries`.
 OWN_FAILURES = (RunEnd.FAILED, RunEnd.TIMEOUT, RunEnd.LIMIT_KILL)
+# Ends that cut off a run at its work: the next one goes on from there, if it can.
+STOPPED = (RunEnd.PREEMPTED, RunEnd.RECYCLED, RunEnd.LOST)
 # Ends that no other try changes.
 HOPELESS = (Why.TOO_BIG, Why.OUTGREW_BUDGET)
 
@@ -23,7 +25,9 @@ def after_run(
     """The job's next standing. Losing a run through no fault of its own costs no retry; one that
     had to make room while it was held comes back when more than it had fits.
     """
-    status = replace(status, queued_s=at_s)
+    # Not one that was never started: it is to go on where the one before it was.
+    goes_on = end in STOPPED or (reason.why is Why.NOT_STARTED and status.interrupted)
+    status = replace(status, queued_s=at_s, interrupted=goes_on)
     if end is RunEnd.DONE:
         return replace(status, state=JobState.DONE, reason=reason)
     if end is RunEnd.CANCELLED:
@@ -34,9 +38,7 @@ def after_run(
         return after_failure(status, reason, at_s=at_s, policy=policy)
     if end in (RunEnd.PREEMPTED, RunEnd.RECYCLED):
         seen = max(status.seen_bytes, hit_bytes)
-        return replace(
-            status, state=JobState.QUEUED, reason=reason, seen_bytes=seen, interrupted=True
-        )
+        return replace(status, state=JobState.QUEUED, reason=reason, seen_bytes=seen)
     lost = status.lost + 1
     state = JobState.QUEUED if lost < policy.max_lost else JobState.FAILED
     not_before_s = at_s + back_off_s(lost, policy)

@@ -89,10 +89,13 @@ class MemoryV1:
         not (dirty pages, or the run has grown): the next look will tell. Also called in a
         thread, so the grant may have changed meanwhile: it is what counts afterwards.
         """
+        oom = f"{self._path}/memory.oom_control"
+        try_control(oom, "1")  # one that grows meanwhile sleeps, even if its own limit is near
         try_control(f"{self._path}/memory.limit_in_bytes", str(to_bytes))
         for _ in range(2):
             if (most := self._most) is not None:
                 try_control(f"{self._path}/memory.limit_in_bytes", str(most))
+        try_control(oom, "0" if self._most == self._limit else "1")
 
     def grant_fd(self) -> int | None:
         return self._event
