@@ -92,6 +92,11 @@ class Why(StrEnum):
     LEAK = "leak"
     OVER_MARK = "over_mark"
 
+    # The service's.
+    ASKED = "asked"
+    PAUSED = "paused"
+    RESUMED = "resumed"
+
 
 @dataclass(frozen=True, init=False)
 class Reason:

@@ -120,6 +120,9 @@ MADE: dict[Why, tuple[Reason, str]] = {
         "cannot use the store /x: database is locked: nothing starts until that is over",
     ),
     Why.RESIDUE: (Reason(Why.RESIDUE, residue_bytes=MIB), "it left 1 MiB in tmpfs"),
+    Why.ASKED: (Reason(Why.ASKED), "somebody asked for it"),
+    Why.PAUSED: (Reason(Why.PAUSED), "nothing starts until ramherd resume"),
+    Why.RESUMED: (Reason(Why.RESUMED), "starts go on"),
 }  # fmt: skip
 
 

@@ -55,6 +55,10 @@ SENTENCES = {
     Why.SMALL_BUDGET: "the budget of {lease_bytes} is too small for two of {base_bytes}",
     Why.LEAK: "leaks {slope_bytes} a minute, {left_s} to its limit",
     Why.OVER_MARK: "holds {own_bytes} between turns, its mark is {mark_bytes}",
+    # The service's.
+    Why.ASKED: "somebody asked for it",
+    Why.PAUSED: "nothing starts until ramherd resume",
+    Why.RESUMED: "starts go on",
 }
 
 
