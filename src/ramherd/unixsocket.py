@@ -4,6 +4,7 @@ longer, so its descriptor stands in for it.
 
 import os
 import socket
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +19,7 @@ def listen(path: Path) -> socket.socket:
         with shortened(path) as short:
             made.bind(short)
         path.chmod(0o600)
-        made.listen(16)
+        made.listen(128)
     except BaseException:
         made.close()
         raise
@@ -31,11 +32,25 @@ def connect(path: Path, timeout_s: float | None = None) -> socket.socket:
     try:
         made.settimeout(timeout_s)
         with shortened(path) as short:
-            made.connect(short)
+            connect_within(made, short, timeout_s)
     except BaseException:
         made.close()
         raise
     return made
+
+
+def connect_within(made: socket.socket, path: str, timeout_s: float | None) -> None:
+    """Who has a timeout is told at once when too many wait to be let in: it tries again."""
+    deadline = time.monotonic() + (timeout_s or 0.0)
+    while True:
+        try:
+            made.connect(path)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(0.01)
+        else:
+            return
 
 
 @contextmanager

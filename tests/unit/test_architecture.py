@@ -31,6 +31,8 @@ FORBIDDEN = {
     "show": {"act", "queue", "measure", "decide", "supervisor", "launch", "tally"},
     "act": {"decide", "show", "supervisor", "launch", "tally", "jobfile"},
     "queue": {"act", "show", "supervisor", "launch", "tally", "jobfile"},
+    # The API knows the store, and nobody who decides or acts.
+    "api": {"act", "decide", "supervisor", "launch", "tally", "session"},
     # The simulator runs the very decisions, on a machine of its own making.
     "sim": {"act", "show", "queue", "supervisor", "launch", "tally"},
 }
