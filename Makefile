@@ -8,7 +8,7 @@ FIND_PYTHON = for p in python3.14 python3.13 python3.12 python3.11 python3; do \
 	echo "make: no Python >= 3.11 found: apt-get install python3 python3-venv" >&2; exit 1
 
 .PHONY: help setup demo check test test-unit test-integration test-uml test-vm \
-	test-tools bench bench-sim clean
+	test-tools test-e2e agents measure-agents zoo zoo-tools bench bench-sim bench-smoke clean
 
 help:
 	@echo "make setup       .venv with ramherd and its tools in it"
@@ -17,8 +17,13 @@ help:
 	@echo "make test        check, then all tests"
 	@echo "make test-uml    of these the ones on cgroup v2, in User-mode Linux"
 	@echo "make test-vm     an ordinary user on a systemd machine, in QEMU"
+	@echo "make agents      the real agents that the tests run, from npm into .tools/"
+	@echo "make test-e2e    of these the ones with real agents"
+	@echo "make measure-agents  what each of them takes, as a table"
 	@echo "make test-tools  what the tests use beside Python (apt-get, as root)"
-	@echo "make bench       what ramherd costs, beside a bare subprocess"
+	@echo "make zoo         ramherd reap among 300 and more real processes"
+	@echo "make bench       what ramherd costs, and real processes beside other tools (40 min, root)"
+	@echo "make bench-smoke of these a herd of 40, which must lose nothing (2 min, root)"
 	@echo "make bench-sim   the governor on recorded agents, beside other policies"
 
 setup: .venv/.made
@@ -42,7 +47,7 @@ test: check
 	$(PY) -m pytest
 
 test-unit: setup
-	$(PY) -m pytest tests/unit tests/sim_agent
+	$(PY) -m pytest tests/unit tests/doctor tests/sim_agent
 
 test-integration: setup
 	$(PY) -m pytest tests/integration
@@ -53,11 +58,28 @@ test-uml: setup
 test-vm: setup
 	$(PY) -m pytest -m vm tests/vm -rP
 
+test-e2e: setup agents
+	$(PY) -m pytest tests/e2e --durations=5
+
+# At the versions of tests/e2e/package.json. npm only: nothing is fetched from anywhere else.
+AGENTS = .tools/agents
+agents: $(AGENTS)/.made
+
+$(AGENTS)/.made: tests/e2e/package.json
+	@command -v npm >/dev/null || { echo "make: npm is missing: apt-get install nodejs npm" >&2; exit 1; }
+	@mkdir -p $(AGENTS) && cp $< $(AGENTS)/
+	npm install --prefix $(AGENTS) --no-audit --no-fund --no-package-lock --loglevel=error
+	@touch $@
+
+measure-agents: setup agents
+	$(PY) tests/bench/measure_agents.py --write docs/agents.md
+
 # A program and its package: node for a real V8 out of its heap; User-mode Linux and its disk;
-# QEMU and the image it boots. uidmap is for building that without root.
-TOOLS = node:nodejs linux.uml:user-mode-linux mke2fs:e2fsprogs taskset:util-linux \
+# QEMU and the image it boots. uidmap is for building that without root. GNU parallel is what
+# the benchmark measures ramherd against.
+TOOLS = node:nodejs npm:npm tmux:tmux linux.uml:user-mode-linux mke2fs:e2fsprogs taskset:util-linux \
 	qemu-system-x86_64:qemu-system-x86 mmdebstrap:mmdebstrap genext2fs:genext2fs \
-	newuidmap:uidmap
+	newuidmap:uidmap parallel:parallel
 
 test-tools:
 	@missing=""; for tool in $(TOOLS); do \
@@ -68,9 +90,29 @@ test-tools:
 	apt-get update -qq && DEBIAN_FRONTEND=noninteractive \
 	apt-get install -y -qq --no-install-recommends $$missing
 
+# Real MCP servers, for the processes that tests leave behind on purpose.
+ZOO = .tools/zoo
+zoo-tools: $(ZOO)/.made
+
+$(ZOO)/.made:
+	@mkdir -p $(ZOO)
+	npm install --prefix $(ZOO) --no-audit --no-fund --loglevel=error \
+		@modelcontextprotocol/server-everything@2026.8.31 \
+		@modelcontextprotocol/server-memory@2026.8.31
+	@touch $@
+
+zoo: setup zoo-tools
+	$(PY) tests/zoo/zoo.py
+
 bench: setup
+	$(PY) tests/bench/look.py
 	$(PY) tests/bench/overhead.py
 	$(PY) tests/bench/exec_overhead.py
+	$(PY) tests/bench/hook_time.py
+	PYTHONPATH=tests $(PY) -m bench.replay --write .
+
+bench-smoke: setup
+	PYTHONPATH=tests $(PY) -m bench.replay smoke
 
 # Recorded agents where there is a file of them (TRACES=FILE), else built-in ones of that shape.
 TRACES = $(wildcard ../shared/traces/agents.jsonl)
@@ -78,4 +120,4 @@ bench-sim: setup
 	$(PY) -m ramherd.sim.bench $(if $(TRACES),--traces $(TRACES) --write docs/benchmarks.md)
 
 clean:
-	rm -rf .venv build dist .mypy_cache .ruff_cache .hypothesis src/*.egg-info
+	rm -rf .venv .tools build dist .mypy_cache .ruff_cache .hypothesis src/*.egg-info

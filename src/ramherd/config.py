@@ -7,7 +7,7 @@ those who ask for it.
 import argparse
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ramherd.configfile import read_files
@@ -49,6 +49,8 @@ class Config:
     profile: str | None = None
     files: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    # [software.NAME] tables as they stand, with the file of each.
+    software: Mapping[str, tuple[Any, str]] = field(default_factory=dict)
 
     @property
     def settings(self) -> Layer:
@@ -144,7 +146,10 @@ def load_config(
     environment, warnings = from_environment(os.environ)
     below = {**from_defaults(defaults or {}), **files.settings}
     above = {**environment, **from_flags(options)}
-    config = Config(below, above, files.profiles, files=files.paths, warnings=tuple(warnings))
+    config = Config(
+        below, above, files.profiles, files=files.paths, warnings=tuple(warnings),
+        software=files.software,
+    )  # fmt: skip
     return choose_profile(config)
 
 

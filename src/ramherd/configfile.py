@@ -23,6 +23,7 @@ from ramherd.jobkeys import nearest
 PROJECT_FILE = "ramherd.toml"
 USER_FILE = "ramherd/config.toml"
 PROFILE = "profile"
+SOFTWARE = "software"
 
 
 class Files(NamedTuple):
@@ -31,17 +32,21 @@ class Files(NamedTuple):
     paths: tuple[str, ...]
     settings: Layer
     profiles: Mapping[str, Layer]
+    # [software.NAME] of all files, for `ramherd ps`; checked there.
+    software: Mapping[str, tuple[Any, str]] = {}
 
 
 def read_files(cwd: str, environ: Mapping[str, str]) -> Files:
     paths = tuple(find_files(cwd, environ))
     settings: dict[str, Setting] = {}
     profiles: dict[str, Layer] = {}
+    software: dict[str, tuple[Any, str]] = {}
     for path in reversed(paths):
-        own, named = parse_config(decode(read_bytes(path), path), path)
+        own, named, programs = parse_config(decode(read_bytes(path), path), path)
         settings |= own
         profiles |= named
-    return Files(paths, settings, profiles)
+        software |= {name: (table, path) for name, table in programs.items()}
+    return Files(paths, settings, profiles, software)
 
 
 def find_files(cwd: str, environ: Mapping[str, str]) -> Iterator[str]:
@@ -56,7 +61,7 @@ def find_files(cwd: str, environ: Mapping[str, str]) -> Iterator[str]:
         yield path
 
 
-def parse_config(text: str, where: str) -> tuple[Layer, Mapping[str, Layer]]:
+def parse_config(text: str, where: str) -> tuple[Layer, Mapping[str, Layer], Mapping[str, Any]]:
     import tomllib  # noqa: PLC0415 - most calls find no file, and imports are a cost
 
     try:
@@ -67,8 +72,11 @@ def parse_config(text: str, where: str) -> tuple[Layer, Mapping[str, Layer]]:
     # `profile = "NAME"` is a setting, [profile.NAME] are tables: one file cannot have both.
     if isinstance(document.get(PROFILE), dict):
         profiles = parse_profiles(document.pop(PROFILE), where)
+    software = document.pop(SOFTWARE, {})
+    if not isinstance(software, dict):
+        raise UsageError(f"{where}: {SOFTWARE!r} is not a table", hint="write [software.NAME]")
     own = parse_table(document, tuple(BY_NAME), where, lines_of(text))
-    return own, profiles
+    return own, profiles, software
 
 
 def parse_profiles(tables: Mapping[str, Any], where: str) -> dict[str, Layer]:

@@ -9,13 +9,17 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ramherd.act.pens.choose import KINDS
+from ramherd.decide.governor.recycle import RecyclePolicy
 from ramherd.errors import UsageError
-from ramherd.jobfile import DEFAULT_MEMORY_BYTES
+from ramherd.grants import GrantPolicy
+from ramherd.hook.settings import HOOK_WAIT_S, parse_text
 from ramherd.jobkeys import as_name
 from ramherd.model import Policy
+from ramherd.straypolicy import StrayPolicy
 from ramherd.units import KIB, format_duration, format_size, parse_duration, parse_size
 
-POLICY = Policy()
+POLICY, GRANTS, RECYCLING = Policy(), GrantPolicy(), RecyclePolicy()
+STRAYS = StrayPolicy()
 PREFIX = "RAMHERD_"
 # Each splice fills at most the rest of the ring: a small one would cost a call for every line.
 LEAST_RING_BYTES = 64 * KIB
@@ -94,23 +98,69 @@ def parse_ring(value: Any) -> int:
     return size
 
 
+def parse_share(value: Any) -> float | None:
+    """`none`: whatever it is."""
+    return None if value == "none" else parse_part(value)
+
+
+def parse_pause(value: Any) -> float:
+    """A duration that may be none at all."""
+    return 0.0 if str(value) in ("0", "0s") else parse_duration(value)
+
+
+def parse_percent(value: Any) -> int:
+    number = whole_number(1)(value)
+    if number > 100:
+        raise UsageError(f"{number} is above 100")
+    return number
+
+
+def parse_part(value: Any) -> float:
+    number = parse_factor(value)
+    if number > 1:
+        raise UsageError(f"{value!r} is above 1")
+    return number
+
+
+def parse_factor(value: Any) -> float:
+    try:
+        number = float(value) if isinstance(value, str | int | float) else 0.0
+    except ValueError:
+        number = 0.0
+    if isinstance(value, bool) or not 0 < number < float("inf"):
+        raise UsageError(f"{value!r} is not a number above zero")
+    return number
+
+
 SIZE = Kind("SIZE", parse_size, format_size)
 RING = Kind("SIZE", parse_ring, format_size)
 TIME = Kind("TIME", parse_duration, format_duration)
 COUNT = Kind("N", whole_number(0))
 NUMBER = Kind("N", whole_number(1))
+PAUSE = Kind("TIME", parse_pause, format_duration)
+PERCENT = Kind("N", parse_percent)
 SWITCH = Kind("", parse_switch, lambda value: str(value).lower())
+PART = Kind("SHARE", parse_part, "{:g}".format)
+SHARE = Kind("SHARE", parse_share, "{:g}".format)
+FACTOR = Kind("N", parse_factor, "{:g}".format)
 PEN = Kind("KIND", parse_pen)
 NAME = Kind("NAME", as_name)
+TEXT = Kind("COMMAND", parse_text)
 
-KEYS = (
+RUN_KEYS = (
     Key("budget", SIZE, None, "the most that all runs together may hold"),
+    Key("budget_share", PART, POLICY.budget_share, "of all memory, less what others use"),
     Key("max_parallel", NUMBER, None, "runs at a time; if not given, memory decides"),
-    Key("memory", SIZE, DEFAULT_MEMORY_BYTES, "what a job needs, if it does not say", of_job=True),
+    Key("ramp", NUMBER, None, "begin with N runs, N more after each step without trouble"),
+    Key("memory", SIZE, None, "what a job is promised; else its kind decides", of_job=True),
     Key("memory_limit", SIZE, None, "what a job may never exceed, if it does not say", of_job=True),
     Key("timeout", TIME, None, "how long a run may take, if its job does not say", of_job=True),
     Key("retries", COUNT, 0, "how often a failed job is tried again", of_job=True),
     Key("profile", NAME, None, "the [profile.NAME] of jobs that name none", of_job=True),
+    Key("patience", TIME, GRANTS.patience_s, "held runs wait so long, then the youngest goes"),
+    Key("max_hold", TIME, GRANTS.max_hold_s, "a run held for so long makes room itself"),
+    Key("recycle_at", SIZE, RECYCLING.recycle_at_bytes, "a leaking run is restarted there"),
+    Key("max_cpu_pressure", SHARE, GRANTS.cpu_pressure_marks[0], "no starts above it, or none"),
     Key("grace", TIME, POLICY.grace_s, "between TERM and KILL"),
     Key("pen", PEN, "auto", f"how runs are held: auto, {', '.join(KINDS)}"),
     Key("no_wait", SWITCH, False, "fail at once when memory is short (exit 3)"),
@@ -118,7 +168,27 @@ KEYS = (
     Key("log_head", SIZE, POLICY.log_head_bytes, "the beginning of a stream that is kept"),
     Key("log_ring", RING, POLICY.log_ring_bytes, "the end of a stream that is kept"),
     Key("log_total", SIZE, POLICY.log_total_bytes, "logs of all finished runs; the oldest go"),
+    Key("time_scale", FACTOR, 1.0, "for benchmarks: agents live so many times faster"),
+    Key("size_scale", FACTOR, 1.0, "for benchmarks: agents are so many times smaller"),
 )  # fmt: skip
+# What `ps` and `reap` compare with.
+STRAY_KEYS = (
+    Key("stray_grace", PAUSE, STRAYS.grace_s, "how long an orphan was one before it is ended"),
+    Key("warn_at", SIZE, STRAYS.warn_at_bytes, "memory of an agent that ps warns of"),
+    Key("warn_subagents", COUNT, STRAYS.warn_subagents, "more in one session: a warning"),
+    Key("warn_mcp", COUNT, STRAYS.warn_mcp, "more MCP servers on the machine: a warning"),
+    Key("warn_node", NUMBER, STRAYS.warn_node, "so many node processes: a warning"),
+    Key("warn_memory", PERCENT, STRAYS.warn_memory_percent, "percent of memory used: a warning"),
+)
+# What hooked sessions ask for, beside `budget` and `max_parallel`.
+HOOK_KEYS = (
+    Key("subagent_memory", SIZE, None, "what a hooked subagent needs; if not given, learned"),
+    Key("max_parallel_session", NUMBER, None, "subagents at a time in one hooked session"),
+    Key("hook_wait", TIME, HOOK_WAIT_S, "how long a hooked subagent waits for memory"),
+    Key("hook_sweep", SWITCH, True, "end what tools of hooked sessions leave behind"),
+    Key("on_subagent_stop", TEXT, None, "a command for the end of each hooked subagent"),
+)
+KEYS = (*RUN_KEYS, *STRAY_KEYS, *HOOK_KEYS)
 BY_NAME = {key.name: key for key in KEYS}
 OF_PROFILE = tuple(key.name for key in KEYS if key.of_job and key.name != "profile")
 # Names that people bring along from other tools.

@@ -5,15 +5,16 @@ supervisor with real pens and the simulator. Bytes are without page cache, times
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any
 
 from ramherd.model import Reason, RunEnd, Settle, Stop, Wait
 from ramherd.units import MIB
 
 __all__ = ["MB", "Admit", "Candidate", "Estimate", "Grant", "GrantAction", "GrantPolicy",
            "History", "Level", "Mode", "Penned", "RunEnd", "Scene", "SetLevel", "Settle", "Stop",
-           "Wait"]  # fmt: skip
+           "Trim", "Wait"]  # fmt: skip
 
 MB = 10**6
 
@@ -65,6 +66,13 @@ class Penned:
     leaving: bool = False
     # What was asked for with `memory`: a promise, not shrunk below.
     promised_bytes: int = 0
+    # Page cache that the kernel counts for it, and whether that has brought it to its grant.
+    cache_bytes: int = 0
+    cache_full: bool = False
+    # Its `memory_limit`: more is no use to it.
+    limit_bytes: int | None = None
+    # How its job is called where people read it.
+    name: str = ""
 
     @property
     def age(self) -> tuple[int, float, int]:
@@ -86,6 +94,7 @@ class Candidate:
     # held: with less it would only be stopped again.
     need_bytes: int = 0
     not_before_s: float = 0.0
+    limit_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +115,14 @@ class Scene:
     swap_in_bytes_per_s: float = 0.0
     # Starts in the last minute that failed for memory (ENOMEM, killed at birth, no heap).
     failed_starts: int = 0
+    # Starts under way: asked for, and not yet said to be running.
+    starting: int = 0
+    # Runs that are over but for their pens, and what they were granted: not part of the lease.
+    ending: int = 0
+    ending_bytes: int = 0
+    # So many runs at a time for now (`--ramp`).
+    ramp: int | None = None
+    cores: int = 1
 
     def estimate(self, label: str) -> Estimate:
         return self.estimates.get(label, PRIOR)
@@ -122,7 +139,6 @@ class History:
     level: Level = Level.CALM
     debt_since_s: float | None = None
     cpu_gate: bool = False
-    started_s: float = float("-inf")
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,11 +150,16 @@ class GrantPolicy:
     # The event comes at the grant less this. Overshoot was 3 MB at most at 3.3 GB/s, so
     # that what is held stays within the grant.
     arm_below_bytes: int = 4 * MIB
+    # So near to that mark it counts as there: charges come in batches of 64 pages a core, and on
+    # cgroup v2 the kernel brakes a little before.
+    near_bytes: int = 2 * MIB
     # A grant is shrunk to what is used and this, so long after the fall.
     headroom_bytes: int = 32 * MIB
     shrink_after_s: float = 5.0
     # With somebody waiting, this is all the others keep above what they use.
     slim_bytes: int = 8 * MIB
+    # The kernel's own limit is so far above the grant: a backstop for a supervisor that is late.
+    margin_bytes: int = 48 * MIB
     patience_s: float = 3.0
     max_hold_s: float = 30.0
     # An urgent waiter that was not held for so long has finished growing.
@@ -148,9 +169,11 @@ class GrantPolicy:
     fill_share: float = 0.95
     z_resumes: float = 0.5
     z_starts_over: float = 1.5
-    # Equal agents started in one instant burst together: a quarter more a second at most.
+    # Equal agents started in one instant burst together: a quarter of the memory a second.
     stagger_s: float = 1.0
     stagger_share: float = 0.25
+    # Hundreds of starts under way at once make each of them, and the machine, late.
+    max_starting: int = 16
     max_parallel: int | None = None
     # A waiting job rises by one priority in this time.
     ageing_s: float = 600.0
@@ -163,6 +186,22 @@ class GrantPolicy:
     cpu_pressure_marks: tuple[float, float] = (0.90, 0.75)
     swap_in_marks: tuple[float, float] = (4.0 * MIB, 1.0 * MIB)
     single_failed_starts: int = 3
+
+    def scaled(self, time: float, size: float) -> "GrantPolicy":
+        """The same policy for agents that live `time` times faster and are `size` times smaller."""
+        times: dict[str, Any] = {name: getattr(self, name) / time for name in TIMES}
+        quantum, headroom = (
+            int(value / size) for value in (self.quantum_bytes, self.headroom_bytes)
+        )
+        # What a run keeps stays above its mark, which is the kernel's to set: it would be held.
+        headroom = max(headroom, self.slim_bytes)
+        return replace(self, **times, quantum_bytes=quantum, headroom_bytes=headroom)
+
+
+TIMES = (
+    "shrink_after_s", "patience_s", "max_hold_s", "urgent_for_s", "young_s", "stagger_s",
+    "ageing_s", "overtake_s", "single_debt_s",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,9 +225,17 @@ class Admit:
 
 
 @dataclass(frozen=True, slots=True)
+class Trim:
+    """Drop page cache of a run that has come to its grant by it."""
+
+    run: str
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
 class SetLevel:
     level: Level
     reason: Reason
 
 
-GrantAction = Grant | Admit | SetLevel | Stop | Wait | Settle
+GrantAction = Grant | Trim | Admit | SetLevel | Stop | Wait | Settle

@@ -27,9 +27,7 @@ from ramherd.jobkeys import (
     nearest,
 )
 from ramherd.model import Job
-from ramherd.units import MIB, format_size, parse_duration, parse_size, shown
-
-DEFAULT_MEMORY_BYTES = 512 * MIB
+from ramherd.units import format_size, parse_duration, parse_size, shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,10 +179,11 @@ def make_job(table: Any, where: str, number: int, herd: str, defaults: Defaults)
         priority=reader.get("priority", as_integer, 0),
         after=reader.get("after", as_names, ()),
         label=reader.get("label", as_text, ""),
-        memory_bytes=memory or min(DEFAULT_MEMORY_BYTES, limit or DEFAULT_MEMORY_BYTES),
+        memory_bytes=memory or 0,
         memory_limit_bytes=limit,
         timeout_s=reader.get("timeout", parse_duration, defaults.timeout_s),
         retries=reader.get("retries", as_count, defaults.retries),
+        resume_argv=reader.get("resume_command", lambda value: as_command(value, cwd, env), ()),
     )
 
 

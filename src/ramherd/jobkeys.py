@@ -13,10 +13,10 @@ T = TypeVar("T")
 
 KEYS = (
     "name", "command", "cwd", "env", "stdin", "priority", "after", "label",
-    "memory", "memory_limit", "timeout", "retries", "profile",
+    "memory", "memory_limit", "timeout", "retries", "profile", "resume_command",
 )  # fmt: skip
 KEYS_TO_COME = (
-    "agent", "prompt", "resume_command", "model", "mcp", "reuse", "worktree",
+    "agent", "prompt", "model", "mcp", "reuse", "worktree",
     "workspace", "max_cost_usd", "container",
 )  # fmt: skip
 SHELL = "/bin/sh"

@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +16,22 @@ from ramherd.act.pens.choose import make_fleet
 from ramherd.act.recover import recover
 from ramherd.act.signals import catching_signals
 from ramherd.decide.budget import largest_budget_bytes
+from ramherd.decide.governor.recycle import RecyclePolicy
 from ramherd.decide.pruning import PruneRule
+from ramherd.decide.ramp import Ramp, begin_ramp
+from ramherd.granting import Granting
+from ramherd.grants import GrantPolicy
+from ramherd.learning import Classes
+from ramherd.leasing import Leasing
 from ramherd.measure.cgroups import Trees, read_trees
 from ramherd.measure.machine import read_machine
+from ramherd.measure.pressure import PressureGauge
 from ramherd.measure.procfs import read_peak_rss_bytes
 from ramherd.model import Job, JobState, JobStatus, Policy, Reason, Why
 from ramherd.places import runtime_dir, state_dir
 from ramherd.prune import prune
 from ramherd.queue.journal import Journal
+from ramherd.queue.ledger import Ledger
 from ramherd.queue.owner import OwnerLock
 from ramherd.queue.roster import Roster
 from ramherd.queue.store import BUSY_S, Store
@@ -36,8 +44,10 @@ OK, FAILED, NO_ROOM, INTERRUPTED = 0, 1, 3, 130
 # and no longer than until it is within this of what was there before.
 SETTLE_S = 1.0
 SETTLE_BYTES = 16 * MIB
-# Five files of its pen in the supervisor; pipes and logs in the keeper.
-DESCRIPTORS_A_RUN = 6
+# In the loop nobody waits for the ledger: the last answer holds until the next tick.
+LEDGER_PATIENCE_S = 0.01
+# Six files of its pen and an event in the supervisor; pipes and logs in the keeper.
+DESCRIPTORS_A_RUN = 8
 OWN_DESCRIPTORS = 64
 
 
@@ -48,11 +58,26 @@ class Outcome:
     missing_bytes: int
 
 
-def run_herd(herd: str, jobs: Sequence[Job], policy: Policy, pen: str, show: Show) -> Outcome:
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """All that was set for a herd: what each layer compares with."""
+
+    policy: Policy = field(default_factory=Policy)
+    grants: GrantPolicy = field(default_factory=GrantPolicy)
+    recycling: RecyclePolicy = field(default_factory=RecyclePolicy)
+    pen: str = "auto"
+    ramp: int | None = None
+    time_scale: float = 1.0
+    size_scale: float = 1.0
+
+
+def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, show: Show) -> Outcome:
     """Runs all jobs; nothing of them is left when this returns or raises."""
-    policy, nofile = raise_file_limit(policy)
+    rules, nofile = raise_file_limit(rules)
+    policy = rules.policy
     state, runtime, trees = state_dir(), runtime_dir(), read_trees()
-    roster = Roster(first_standing(job) for job in jobs)
+    now_s = time.monotonic()
+    roster = Roster(first_standing(job, now_s) for job in jobs)
     tally = Tally({status.job.id: JobTally(status.reason) for status in roster})
     with closing(Store(state / "ramherd.db")) as store, closing(OwnerLock(runtime)) as lock:
         if cleared := recover(store, runtime, state / "runs"):
@@ -61,21 +86,24 @@ def run_herd(herd: str, jobs: Sequence[Job], policy: Policy, pen: str, show: Sho
         store.add_herd(herd, lock.owner, roster)
         with (
             catching_signals() as signals,
+            closing(Ledger(runtime / "ledger.db", runtime, lock.owner)) as ledger,
             penned(
                 herd,
                 lock.owner.id,
-                pen,
                 trees=trees,
-                policy=policy,
+                rules=rules,
                 store=store,
                 state=state,
                 tally=tally,
                 nofile=nofile,
             ) as executor,
         ):
+            granting = make_granting(
+                rules, store, roster, ledger=ledger, executor=executor, trees=trees
+            )
             journal = Journal(store)
             supervisor = Supervisor(
-                herd, roster, journal, executor, trees, policy, show, signals, tally
+                herd, roster, journal, executor, trees, policy, granting, show, signals, tally
             )
             supervisor.run()
             costs = measure_costs(executor)
@@ -87,6 +115,8 @@ def run_herd(herd: str, jobs: Sequence[Job], policy: Policy, pen: str, show: Sho
             "budget_bytes": largest_budget_bytes(supervisor.machine, policy),
             "pen": executor.fleet.kind,
             "supervisor": costs,
+            **describe_holds(tally.holds),
+            **describe_ramp(granting.ramp),
         }
         store.end_herd(herd, summary)
         store.commit()
@@ -94,22 +124,52 @@ def run_herd(herd: str, jobs: Sequence[Job], policy: Policy, pen: str, show: Sho
     return Outcome(code, summary, tally.missing_bytes)
 
 
+def make_granting(
+    rules: Rules, store: Store, roster: Roster, *,
+    ledger: Ledger, executor: Executor, trees: Trees,
+) -> Granting:  # fmt: skip
+    """What the governor needs: the lease, what is known of the jobs' classes, pressure."""
+    classes = Classes(rules.time_scale, rules.size_scale)
+    classes.read(store, (status.job for status in roster))
+    ledger.patience_s = LEDGER_PATIENCE_S
+    return Granting(
+        executor=executor,
+        roster=roster,
+        leasing=Leasing(ledger, rules.policy, rules.grants),
+        classes=classes,
+        gauge=PressureGauge(trees),
+        policy=rules.policy,
+        grants=rules.grants,
+        recycling=rules.recycling,
+        ramp=begin_ramp(rules.ramp) if rules.ramp is not None else None,
+        time_scale=rules.time_scale,
+    )
+
+
+def describe_ramp(ramp: Ramp | None) -> dict[str, Any]:
+    if ramp is None:
+        return {}
+    trouble = ramp.trouble.as_json() if ramp.trouble is not None else None
+    return {"ramp": {"reached": ramp.allowed, "clean": ramp.clean, "trouble": trouble}}
+
+
 @contextmanager
 def penned(
-    herd: str, owner: str, pen: str, *,
-    trees: Trees, policy: Policy, store: Store, state: Path, tally: Tally, nofile: int,
+    herd: str, owner: str, *,
+    trees: Trees, rules: Rules, store: Store, state: Path, tally: Tally, nofile: int,
 ) -> Iterator[Executor]:  # fmt: skip
     """Pens and a keeper, on record before they hold anything, and all gone afterwards."""
-    fleet, why_weaker = make_fleet(pen, trees, owner)
+    fleet, why_weaker = make_fleet(rules.pen, trees, owner)
     if why_weaker:
         print(f"ramherd: limits are polled, not enforced: {why_weaker}", file=sys.stderr)
     store.add_pen(owner, herd, "", fleet.record())
     store.commit()
     executor = Executor(
         fleet,
-        lambda: KeeperLink(policy.grace_s, state / "keeper.err", nofile),
+        lambda: KeeperLink(rules.policy.grace_s, state / "keeper.err", nofile),
         state / "runs",
-        policy,
+        rules.policy,
+        rules.grants,
     )
     try:
         yield executor
@@ -136,9 +196,9 @@ def keep_log_total(store: Store, runs_dir: Path, most_bytes: int) -> None:
         )
 
 
-def first_standing(job: Job) -> JobStatus:
+def first_standing(job: Job, at_s: float) -> JobStatus:
     state = JobState.WAITING if job.after else JobState.QUEUED
-    return JobStatus(job, state, Reason(Why.SUBMITTED))
+    return JobStatus(job, state, Reason(Why.SUBMITTED), queued_s=at_s)
 
 
 def measure_costs(executor: Executor) -> dict[str, Any]:
@@ -148,6 +208,16 @@ def measure_costs(executor: Executor) -> dict[str, Any]:
         "cpu_s": round(times.user + times.system, 3),
         "keeper_rss_peak_bytes": read_peak_rss_bytes(executor.link.proc_id.pid),
     }
+
+
+def describe_holds(holds: Sequence[float]) -> dict[str, Any]:
+    """How many times runs stood still at their grants, and for how long."""
+    ordered = sorted(holds)
+    times = {
+        f"{name}_s": round(ordered[int(share * (len(ordered) - 1))], 5) if ordered else 0.0
+        for name, share in (("p50", 0.5), ("p95", 0.95))
+    }
+    return {"holds": {"count": len(ordered), **times}}
 
 
 def wait_for_memory(trees: Trees, before_bytes: int) -> int:
@@ -172,13 +242,14 @@ def choose_exit_code(
     return NO_ROOM if gave_up or (tally.no_room and nothing_ran) else FAILED
 
 
-def raise_file_limit(policy: Policy) -> tuple[Policy, int]:
+def raise_file_limit(rules: Rules) -> tuple[Rules, int]:
     """As far as it goes; then no more runs than there are descriptors for. Gives the limit that
     the user had as well: runs get that one.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     most = max((hard - OWN_DESCRIPTORS) // DESCRIPTORS_A_RUN, 1)
-    if policy.max_parallel is None or policy.max_parallel > most:
-        policy = replace(policy, max_parallel=most)
-    return policy, soft
+    given = rules.grants.max_parallel
+    if given is None or given > most:
+        rules = replace(rules, grants=replace(rules.grants, max_parallel=most))
+    return rules, soft

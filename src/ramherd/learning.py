@@ -1,10 +1,15 @@
-"""What a run that was done says about the next one of its class."""
+"""What runs of each class were seen to need: read once, and learned from those that are done."""
 
 import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 
-from ramherd.act.executor import LiveRun
-from ramherd.decide.governor.classes import RunSummary
-from ramherd.queue.classes import ClassKey
+from ramherd.act.live import LiveRun
+from ramherd.decide.governor.classes import ClassRecord, RunSummary, estimate, learn
+from ramherd.grants import Estimate
+from ramherd.model import Job
+from ramherd.queue.classes import ClassKey, get_class
+from ramherd.queue.store import Store
 
 # A command is its own agent until agents are driven; what it works on is its directory.
 COMMAND = "command"
@@ -12,14 +17,54 @@ COMMAND = "command"
 SHORTEST_S = 1.0
 
 
-def class_of(run: LiveRun) -> ClassKey:
-    return ClassKey(COMMAND, run.job.cwd, run.job.label)
+@dataclass
+class Classes:
+    """`estimates` is what the governor reads, by label. With other scales than 1 the shipped
+    priors are scaled: the agents are fast and small ones.
+    """
+
+    time_scale: float = 1.0
+    size_scale: float = 1.0
+    estimates: dict[str, Estimate] = field(default_factory=dict)
+    _records: dict[str, ClassRecord] = field(default_factory=dict)
+
+    def read(self, store: Store, jobs: Iterable[Job]) -> None:
+        for key in {class_of(job) for job in jobs}:
+            record = get_class(store, key)
+            prior = scaled(record.prior, self.size_scale)
+            self._keep(label_of(key), replace(record, prior=prior))
+
+    def learn(self, run: LiveRun, at_s: float) -> tuple[ClassKey, RunSummary] | None:
+        """What is to be stored of it, if it says anything."""
+        summary = summary_of(run, at_s, SHORTEST_S / self.time_scale)
+        if summary is None:
+            return None
+        self._keep(run.label, learn(self._records.get(run.label, ClassRecord()), summary))
+        return class_of(run.job), summary
+
+    def _keep(self, label: str, record: ClassRecord) -> None:
+        self._records[label] = record
+        self.estimates[label] = estimate(record)
 
 
-def summary_of(run: LiveRun, at_s: float) -> RunSummary | None:
+def class_of(job: Job) -> ClassKey:
+    return ClassKey(COMMAND, job.cwd, job.label)
+
+
+def label_of(key: ClassKey) -> str:
+    return "\0".join(key)
+
+
+def scaled(prior: Estimate, size: float) -> Estimate:
+    sizes = (prior.base_bytes, prior.sd_bytes, prior.peak_bytes)
+    base, sd, peak = (int(value / size) for value in sizes)
+    return replace(prior, base_bytes=base, sd_bytes=sd, peak_bytes=peak)
+
+
+def summary_of(run: LiveRun, at_s: float, shortest_s: float = SHORTEST_S) -> RunSummary | None:
     """None of a run that was too short to say anything."""
     ran_s, seen = at_s - run.started_s, run.moments
-    if ran_s < SHORTEST_S or not seen.number:
+    if ran_s < shortest_s or not seen.number:
         return None
     mean = seen.sum / seen.number
     spread = math.sqrt(max(seen.squares / seen.number - mean**2, 0.0))

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from ramherd.procid import ProcId as ProcId  # noqa: PLC0414 - a noun too, in a file of its own
+
 Number = int | float | str
 
 
@@ -15,6 +17,7 @@ class JobState(StrEnum):
     WAITING = "waiting"
     QUEUED = "queued"
     RUNNING = "running"
+    HELD = "held"
     DONE = "done"
     FAILED = "failed"
     CANCELLED = "cancelled"
@@ -70,6 +73,12 @@ class Why(StrEnum):
     CONTAINERS = "containers"
     RESIDUE = "residue"
     STORE = "store"
+    LEDGER = "ledger"
+
+    # Of strays.
+    ABANDONED = "abandoned"
+    NAMED = "named"
+    WARNING_SIGN = "warning_sign"
 
     # The governor's.
     GROWTH = "growth"
@@ -82,6 +91,9 @@ class Why(StrEnum):
     SOMEBODY_WAITS = "somebody_waits"
     NO_ROOM_LEASE = "no_room_lease"
     STAGGER = "stagger"
+    RAMP = "ramp"
+    CACHE = "cache"
+    AT_GRANT = "at_grant"
     LEVEL = "level"
     CALM = "calm"
     CPU_PRESSURE = "cpu_pressure"
@@ -114,14 +126,6 @@ class Reason:
 
 
 @dataclass(frozen=True, slots=True)
-class ProcId:
-    """A process for as long as the machine is up: a pid alone may be someone else by now."""
-
-    pid: int
-    start_ticks: int
-
-
-@dataclass(frozen=True, slots=True)
 class Job:
     """What was asked for."""
 
@@ -131,7 +135,8 @@ class Job:
     seq: int
     argv: tuple[str, ...]
     cwd: str
-    memory_bytes: int
+    # What was asked for with `memory`; 0 leaves it to what runs of its kind were seen to need.
+    memory_bytes: int = 0
     env: Mapping[str, str] = field(default_factory=dict)
     stdin: str | None = None
     priority: int = 0
@@ -140,6 +145,8 @@ class Job:
     memory_limit_bytes: int | None = None
     timeout_s: float | None = None
     retries: int = 0
+    # Goes on where a run that had to make room was stopped.
+    resume_argv: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,8 +160,12 @@ class JobStatus:
     failures: int = 0
     lost: int = 0
     not_before_s: float = 0.0
-    # More than was asked for, once a run was seen to need it.
+    # More than was asked for, once a run was stopped for want of it.
     seen_bytes: int = 0
+    queued_s: float = 0.0
+    first_s: float | None = None
+    # Its last run was stopped to make room: the next one goes on from there.
+    interrupted: bool = False
 
     @property
     def need_bytes(self) -> int:
@@ -191,6 +202,7 @@ class PenReading:
     kernel_kills: int = 0
     limit_hit: bool = False
     charged_bytes: int = 0
+    cache_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,8 +214,6 @@ class RunView:
     attempt: int
     started_s: float
     pen: PenReading
-    # What admission counted it with.
-    need_bytes: int = 0
     exit: Exit | None = None
     stop: Stopping | None = None
     # The keeper could not start it: errno and what went wrong.
@@ -219,14 +229,19 @@ class RunView:
     # The socket of a container engine that it talks to, and whether that was said already.
     engine: str = ""
     warned: bool = False
+    # How long it was held so far: its timeout does not count that.
+    held_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """A memory limit that we live under, and what is used of it, without page cache."""
+    """A memory limit that we live under, what is used of it, without page cache, and how much
+    of that by the runs of other ramherds.
+    """
 
     limit_bytes: int
     used_bytes: int
+    herds_used_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +251,8 @@ class Machine:
     total_bytes: int
     available_bytes: int
     limits: tuple[Limit, ...] = ()
+    # Used by the runs of all other ramherds.
+    herds_used_bytes: int = 0
 
     @property
     def most_bytes(self) -> int:
@@ -267,16 +284,16 @@ class Policy:
     """The numbers that decisions compare with. Texts become these in `config.py`."""
 
     budget_cap_bytes: int | None = None
-    max_parallel: int | None = None
     no_wait: bool = False
-    # Starts under way at a time: hundreds at once make each of them, and the machine, late.
-    max_starting: int = 16
     # Above 80 % of memory the machine begins to swap or to drop its page cache.
     budget_share: float = 0.80
     # Agents were seen to end within 0.4 s of TERM (claude, in a tool): 10 s is for test runs
     # and builds below them, which write their files.
     grace_s: float = 10.0
     leftover_grace_s: float = 2.0
+    # Who has to make room is waited for: an agent needs half a second to put its session down.
+    # One that starts over anyway has nothing to put down.
+    preempt_grace_s: float = 2.0
     # A killed pen that is not empty by then is killed again, and in the end given up: what
     # lives on then is asleep in the kernel, or another user's by a setuid program.
     kill_again_s: float = 1.0
@@ -303,12 +320,6 @@ class KeptLog:
     run: str
     ended_s: float
     bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    job: str
-    reason: Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,7 +379,7 @@ class Settle:
     reason: Reason
 
 
-Action = Start | Wait | Stop | Kill | Clear | Finish | Settle | Warn
+Action = Wait | Stop | Kill | Clear | Finish | Settle | Warn
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,18 +9,27 @@ from ramherd.errors import StoreError
 
 def state_dir() -> Path:
     """`$XDG_STATE_HOME/ramherd`: the store, and what runs printed."""
+    return private_dir(state_path(), "XDG_STATE_HOME")
+
+
+def state_path() -> Path:
+    """Where it is or would be: looking makes nothing."""
     base = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    return private_dir(Path(base) / "ramherd", "XDG_STATE_HOME")
+    return Path(base).absolute() / "ramherd"
 
 
 def runtime_dir() -> Path:
+    return private_dir(runtime_path(), "RAMHERD_RUNTIME_DIR")
+
+
+def runtime_path() -> Path:
     """The same for cron, sudo and hooks, so XDG_RUNTIME_DIR is not asked."""
-    uid, variable = os.getuid(), "RAMHERD_RUNTIME_DIR"
-    if chosen := os.environ.get(variable):
-        return private_dir(Path(chosen), variable)
+    uid = os.getuid()
+    if chosen := os.environ.get("RAMHERD_RUNTIME_DIR"):
+        return Path(chosen).absolute()
     if os.access(f"/run/user/{uid}", os.W_OK):
-        return private_dir(Path(f"/run/user/{uid}/ramherd"), variable)
-    return private_dir(Path(f"/tmp/ramherd-{uid}"), variable)
+        return Path(f"/run/user/{uid}/ramherd")
+    return Path(f"/tmp/ramherd-{uid}")
 
 
 def private_dir(path: Path, variable: str) -> Path:

@@ -12,15 +12,19 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
-from ramherd.act.executor import Executor, LiveRun
+from ramherd.act.executor import Executor
+from ramherd.act.live import LiveRun
 from ramherd.act.signals import Signals
 from ramherd.act.sweeper import Swept
-from ramherd.decide.budget import budget_bytes, largest_budget_bytes
-from ramherd.decide.ends import next_deadline_s
-from ramherd.decide.engine import decide
+from ramherd.decide.budget import largest_budget_bytes
+from ramherd.decide.ends import is_failed_start, next_deadline_s
+from ramherd.decide.engine import decide, refuse_waits
 from ramherd.decide.outcome import after_run
+from ramherd.decide.ramp import note_trouble
+from ramherd.granting import Granting, Order
+from ramherd.grants import Admit, Grant, SetLevel
 from ramherd.ids import new_id
-from ramherd.learning import class_of, summary_of
+from ramherd.learning import class_of, label_of
 from ramherd.measure.cgroups import Trees
 from ramherd.measure.engines import find_client, read_engine_clients
 from ramherd.measure.machine import read_machine
@@ -37,7 +41,6 @@ from ramherd.model import (
     RunEnd,
     Settle,
     Snapshot,
-    Start,
     Stop,
     Stopping,
     Wait,
@@ -48,11 +51,19 @@ from ramherd.queue.classes import learn_run
 from ramherd.queue.journal import Journal
 from ramherd.queue.roster import Roster
 from ramherd.queue.store import Store
-from ramherd.show.view import RunLine, View
+from ramherd.show.view import View
 from ramherd.tally import Tally
+from ramherd.viewing import make_view
 
 TICK_S = 0.5
+# With time scaled, and where nobody tells when a run is at its grant.
+LEAST_TICK_S = 0.03
+LOOKING_TICK_S = 0.1
 SAMPLE_EVERY_S = 5.0
+# Reasons for which a start waits that are worth an event.
+SHORT_OF_MEMORY = (
+    Why.NO_ROOM_LEASE, Why.SOMEBODY_WAITS, Why.LEVEL, Why.CPU_PRESSURE, Why.RAMP,
+)  # fmt: skip
 
 
 class Show(Protocol):
@@ -68,19 +79,24 @@ class Supervisor:
     executor: Executor
     trees: Trees
     policy: Policy
+    granting: Granting
     show: Show
     signals: Signals
     tally: Tally = field(default_factory=Tally)
     clock: Callable[[], float] = time.monotonic
     given_up: bool = False
     started_s: float = 0.0
-    _fleet_used: int = 0
+    fleet_used: int = 0
+    waits_for: Reason | None = None
     _looked_s: float = float("-inf")
     _sampled_s: float = float("-inf")
-    _waits_for: Reason | None = None
+    _told_wait: tuple[str, Why] | None = None
+    _told_ledger: str = ""
 
     def __post_init__(self) -> None:
         self.machine = read_machine(self.trees)
+        looking = 1.0 if self.executor.fleet.kernel_limits else LOOKING_TICK_S / TICK_S
+        self.tick_s = max(TICK_S * looking / self.granting.time_scale, LEAST_TICK_S)
 
     def run(self) -> Tally:
         """Until every job has ended and nothing of them is left."""
@@ -101,18 +117,19 @@ class Supervisor:
         self.hear(at_s)
         snapshot = self.measure(at_s)
         # What leaves makes room for what comes: decided again at once, until all is quiet.
-        while any(not isinstance(action, Wait) for action in self.decide(snapshot)):
+        while self.decide(snapshot):
             snapshot = self.measure(at_s)
+        self.govern(at_s)
         self.executor.close_output()
         self.record()
         # While the keeper is at work with what it was asked for.
         for swept in self.executor.sweep():
             self.note_swept(swept)
-        self.show.update(lambda: self.view(at_s))
+        self.show.update(lambda: make_view(self, at_s))
         if self.roster.is_over and not self.executor.runs:
             return None
         deadline = next_deadline_s(snapshot, self.policy)
-        longest = self.executor.fleet.soon_s if self.executor.is_busy else TICK_S
+        longest = self.executor.fleet.soon_s if self.executor.is_busy else self.tick_s
         return max(min(longest, deadline - self.clock()), 0.0)
 
     def record(self) -> None:
@@ -135,38 +152,106 @@ class Supervisor:
             self.carry_out(action, snapshot.at_s)
         return actions
 
+    def govern(self, at_s: float) -> None:
+        """Who may hold how much, and so who starts and who makes room."""
+        stopping = bool(self.signals.count or self.given_up)
+        for stop in [] if stopping else self.granting.recycle(at_s):
+            self.restart(self.executor.runs[stop.run], stop, at_s)
+        for order in refuse_waits(self.granting.govern(at_s, queue=not stopping), self.policy):
+            self.carry_out(order, at_s)
+        self.tell_grants(at_s)
+
+    def tell_grants(self, at_s: float) -> None:
+        """A run that is held for longer than a tick waits, and so does its job."""
+        for grant in self.granting.given:
+            run = self.executor.runs[grant.run]
+            if run.told_held and run.held_since_s is None:
+                self.tell_granted(run, grant)
+        self.granting.given.clear()
+        for run in self.executor.runs.values():
+            if run.frozen_s is not None and not run.told_held and at_s - run.frozen_s > self.tick_s:
+                self.tell_held(run)
+
+    def tell_held(self, run: LiveRun) -> None:
+        granted = sum(other.grant_bytes for other in self.executor.runs.values())
+        free = max(self.granting.leasing.lease_bytes - granted, 0)
+        reason = Reason(Why.AT_GRANT, grant_bytes=run.grant_bytes, free_bytes=free)
+        run.told_held = True
+        self.emit("run_held", reason, run)
+        self.change(replace(self.roster[run.job.id], state=JobState.HELD, reason=reason))
+        self.note_trouble(reason)
+
+    def tell_granted(self, run: LiveRun, grant: Grant) -> None:
+        run.told_held = False
+        self.emit("run_granted", grant.reason, run)
+        status = self.roster[run.job.id]
+        if status.state is JobState.HELD:
+            self.change(replace(status, state=JobState.RUNNING, reason=grant.reason))
+
+    def note_trouble(self, reason: Reason) -> None:
+        if self.granting.ramp is not None:
+            self.granting.ramp = note_trouble(self.granting.ramp, reason)
+
+    def restart(self, run: LiveRun, stop: Stop, at_s: float) -> None:
+        """A run that cannot go on where it was is not restarted: its user should know."""
+        if run.job.resume_argv:
+            self.carry_out(stop, at_s)
+        elif not run.told_leak:
+            run.told_leak = True
+            self.emit("run_warning", stop.reason, run)
+
     def wait(self, timeout_s: float) -> None:
-        """Until the keeper or a signal has something to say."""
+        """Until the keeper, a signal, or a run at its grant has something to say."""
         link, poll = self.executor.link, select.poll()
         sending = link.has_more_to_send and not self.journal.trouble
         poll.register(link.fileno(), select.POLLIN | (select.POLLOUT * sending))
         poll.register(self.signals.fd, select.POLLIN)
-        if self.signals.fd in dict(poll.poll(timeout_s * 1000)):
+        at_s = self.clock()
+        marks = self.executor.grant_fds(at_s)
+        for fd in marks:
+            poll.register(fd, select.POLLIN)
+        ready = dict(poll.poll(min(timeout_s, self.executor.muted_for_s(at_s)) * 1000))
+        if self.signals.fd in ready:
             os.read(self.signals.fd, 4096)
+        for fd in ready.keys() & marks.keys():
+            self.executor.holding.notice(marks[fd], self.clock())
 
     def measure(self, at_s: float) -> Snapshot:
         """Everything once a tick; between ticks only what is on its way out."""
         runs = self.executor.runs.values()
         fleet = self.executor.fleet
-        if at_s - self._looked_s >= TICK_S:
-            self._looked_s = at_s
-            fleet.scan()
-            self.machine = read_machine(self.trees)
-            for run in runs:
-                run.measure()
-                run.moments.add(run.reading.used_bytes)
-                run.available_least = min(run.available_least, self.machine.available_bytes)
-            self._fleet_used = fleet.read().used_bytes
-            self.record_samples(at_s)
-            self.look_for_engines(runs)
+        if at_s - self._looked_s >= self.tick_s:
+            self.tick(at_s)
         elif any(run.is_ending for run in runs):
             fleet.scan()
             for run in runs:
                 if run.is_ending:
                     run.measure()
-        views = [run.view(kernel_limits=fleet.kernel_limits) for run in runs]
+        views = [run.view(kernel_limits=fleet.kernel_limits, at_s=at_s) for run in runs]
         interrupts = max(self.signals.count, int(self.given_up))
-        return Snapshot(at_s, self.machine, views, self.roster.queue, self._fleet_used, interrupts)
+        return Snapshot(at_s, self.machine, views, self.roster.queue, self.fleet_used, interrupts)
+
+    def tick(self, at_s: float) -> None:
+        self._looked_s = at_s
+        runs, fleet = self.executor.runs.values(), self.executor.fleet
+        fleet.scan()
+        others = [(other.pid, other.used_bytes) for other in self.granting.leasing.others]
+        self.machine = read_machine(self.trees, herds=others)
+        for run in runs:
+            run.measure()
+            run.moments.add(run.reading.used_bytes)
+            run.available_least = min(run.available_least, self.machine.available_bytes)
+        self.fleet_used = fleet.read().used_bytes
+        self.granting.tick(self.machine, self.fleet_used, at_s)
+        self.tell_ledger()
+        self.record_samples(at_s)
+        self.look_for_engines(runs)
+
+    def tell_ledger(self) -> None:
+        trouble, told = self.granting.leasing.trouble, self._told_ledger
+        self._told_ledger = trouble
+        if trouble and not told:
+            self.emit_herd("ledger_waits", Reason(Why.LEDGER, what=trouble))
 
     def look_for_engines(self, runs: Iterable[LiveRun]) -> None:
         if clients := read_engine_clients():
@@ -187,18 +272,16 @@ class Supervisor:
             for run in self.executor.runs.values():
                 self.note(Store.add_sample, run.id, time.time(), run.reading.used_bytes)
 
-    def carry_out(self, action: Action, at_s: float) -> None:
+    def carry_out(self, action: Action | Order, at_s: float) -> None:
         match action:
-            case Start(job, reason):
-                self.start(self.roster[job], reason, at_s)
+            case Admit(job, grant_bytes, reason):
+                self.start(self.roster[job], grant_bytes, reason, at_s)
             case Wait(job, reason):
                 self.note_wait(job, reason)
             case Settle():
-                self.settle(action)
+                self.settle(action, at_s)
             case Stop(run, end, reason):
-                live = self.executor.runs[run]
-                self.executor.stop(live, Stopping(end, reason, at_s))
-                self.emit("run_stopping", reason, live)
+                self.stop(self.executor.runs[run], Stopping(end, reason, at_s))
             case Clear(run, reason):
                 live = self.executor.runs[run]
                 self.executor.clear(live, at_s)
@@ -214,50 +297,70 @@ class Supervisor:
                 self.emit("run_warning", reason, live)
             case Finish(run, end, reason):
                 self.finish(self.executor.runs[run], end, reason, at_s)
+            case SetLevel(level, reason):
+                self.tally.level_changes += 1
+                self.emit_herd(f"level_{level.value}", reason)
 
-    def start(self, status: JobStatus, reason: Reason, at_s: float) -> None:
-        resumed = status.reason.why is Why.OVER_BUDGET
-        self.change(
-            replace(status, state=JobState.RUNNING, reason=reason, attempts=status.attempts + 1)
-        )
-        run_id, attempt = new_id(), status.attempts + 1
-        available = self.machine.available_bytes
-        self.note(Store.add_run, run_id, status.job.id, attempt, available)
-        live = self.executor.start(run_id, status.job, attempt, at_s, resumed=resumed)
-        live.available_least = available
-        live.need_bytes = status.need_bytes
-        if live.pen is not None:
-            self.note(Store.add_pen, run_id, self.herd, run_id, live.pen.record())
-        self.emit("run_started", reason, live)
+    def start(self, status: JobStatus, grant_bytes: int, reason: Reason, at_s: float) -> None:
+        job, attempt = status.job, status.attempts + 1
+        first_s = at_s if status.first_s is None else status.first_s
+        running = replace(status, state=JobState.RUNNING, reason=reason, attempts=attempt)
+        self.change(replace(running, first_s=first_s, interrupted=False))
+        run = LiveRun(new_id(), job, attempt, self.executor.runs_dir, at_s)
+        run.first_s, run.label = first_s, label_of(class_of(job))
+        run.available_least = self.machine.available_bytes
+        self.note(Store.add_run, run.id, job.id, attempt, run.available_least)
+        self.executor.start(run, grant_bytes, resumed=status.interrupted)
+        if run.pen is not None:
+            self.note(Store.add_pen, run.id, self.herd, run.id, run.pen.record())
+        self.emit("run_started", reason, run)
+
+    def stop(self, run: LiveRun, stopping: Stopping) -> None:
+        if run.held_since_s is not None:
+            run.hit_bytes = run.grant_bytes
+        self.executor.stop(run, stopping)
+        self.emit("run_stopping", stopping.reason, run)
+        if stopping.end is RunEnd.PREEMPTED:
+            self.note_trouble(stopping.reason)
 
     def note_wait(self, job: str, reason: Reason) -> None:
-        """Said when memory becomes the reason, not each time that numbers move."""
-        short = reason.why in (Why.NO_ROOM_BUDGET, Why.NO_ROOM_MACHINE)
-        if short and (self._waits_for is None or self._waits_for.why is not reason.why):
+        """Said when memory becomes the reason of the first in line, not each time that numbers
+        move.
+        """
+        if reason.why in SHORT_OF_MEMORY and self._told_wait != (job, reason.why):
+            self._told_wait = (job, reason.why)
             self.emit_job("start_waits", reason, self.roster[job])
-        self._waits_for = reason
+        self.waits_for = reason
 
-    def settle(self, settle: Settle) -> None:
+    def settle(self, settle: Settle, at_s: float) -> None:
+        """A job that still runs ends with its run."""
         self.tally.no_room = self.tally.no_room or settle.reason.why in (Why.NO_WAIT, Why.TOO_BIG)
         self.given_up = self.given_up or settle.reason.why is Why.NO_WAIT
+        for run in self.executor.runs.values():
+            if run.job.id == settle.job:
+                self.stop(run, Stopping(RunEnd.FAILED, settle.reason, at_s))
+                return
         for status in self.roster.settle(settle):
             self.note_job(status)
 
     def finish(self, run: LiveRun, end: RunEnd, reason: Reason, at_s: float) -> None:
+        run.thaw(at_s)
         self.executor.finish(run)
-        if end is RunEnd.PREEMPTED:
-            self._looked_s = float("-inf")  # it made room: look again before another has to
         self.note(
             Store.end_run, run.id, end, reason, run.exit, run.reading,
             least_bytes=run.available_least, after_bytes=self.machine.available_bytes,
         )  # fmt: skip
         self.tally.add_run(run, end, reason, at_s)
-        if end is RunEnd.DONE and (summary := summary_of(run, at_s)) is not None:
-            self.note(learn_run, class_of(run), summary)
+        if is_failed_start(run.view(kernel_limits=True, at_s=at_s), end, at_s):
+            self.granting.failed_starts.append(at_s)
+        if end in (RunEnd.LIMIT_KILL, RunEnd.OOM_KILL):
+            self.note_trouble(reason)
+        if end is RunEnd.DONE and (learned := self.granting.classes.learn(run, at_s)) is not None:
+            self.note(learn_run, *learned)
         self.emit("run_ended", reason, run)
         status = after_run(
             self.roster[run.job.id], end, reason,
-            at_s=at_s, policy=self.policy, peak_bytes=run.reading.peak_bytes,
+            at_s=at_s, policy=self.policy, hit_bytes=run.hit_bytes,
         )  # fmt: skip
         self.change(status)
         if run.reading.procs:
@@ -270,7 +373,7 @@ class Supervisor:
     def note_job(self, status: JobStatus) -> None:
         self.note(Store.set_job, status)
         self.tally.jobs[status.job.id].reason = status.reason
-        if status.state is not JobState.RUNNING:
+        if status.state not in (JobState.RUNNING, JobState.HELD):
             self.emit_job(f"job_{status.state.value}", status.reason, status)
 
     def note_swept(self, swept: Swept) -> None:
@@ -295,28 +398,3 @@ class Supervisor:
     def tell(self, event: Event, name: str) -> None:
         self.note(Store.add_event, event)
         self.show.event(event, name)
-
-    def view(self, at_s: float) -> View:
-        counts = self.roster.counts
-        return View(
-            herd=self.herd,
-            wall_s=at_s - self.started_s,
-            total=len(self.roster),
-            done=counts[JobState.DONE],
-            failed=counts[JobState.FAILED],
-            cancelled=counts[JobState.CANCELLED],
-            runs=tuple(
-                RunLine(
-                    name=run.job.name,
-                    attempt=run.attempt,
-                    used_bytes=run.reading.used_bytes,
-                    ran_s=at_s - run.started_s,
-                    ending=run.is_ending,
-                )
-                for run in self.executor.runs.values()
-            ),
-            used_bytes=self._fleet_used,
-            budget_bytes=budget_bytes(self.machine, self._fleet_used, self.policy),
-            available_bytes=self.machine.available_bytes,
-            waits_for=self._waits_for,
-        )

@@ -5,11 +5,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ramherd.act.executor import LiveRun
+from ramherd.act.live import LiveRun
 from ramherd.model import JobState, JobStatus, Reason, RunEnd
 
+# How long single holds took is kept of so many.
+MOST_HOLDS = 100_000
 # Ends after which the same work is done again.
-REDONE = (RunEnd.PREEMPTED, RunEnd.LOST, RunEnd.OOM_KILL)
+REDONE = (RunEnd.LOST, RunEnd.OOM_KILL)
 
 
 @dataclass
@@ -20,6 +22,7 @@ class JobTally:
     runs: int = 0
     peak_bytes: int = 0
     wall_s: float = 0.0
+    held_s: float = 0.0
     log: Path | None = None
 
 
@@ -31,6 +34,9 @@ class Tally:
     oom_kills: int = 0
     limit_kills: int = 0
     preempted: int = 0
+    recycled: int = 0
+    level_changes: int = 0
+    holds: list[float] = field(default_factory=list)
     redone_s: float = 0.0
     leftovers_ended: int = 0
     residue_bytes: int = 0
@@ -47,9 +53,14 @@ class Tally:
         job.runs += 1
         job.peak_bytes = max(job.peak_bytes, run.reading.peak_bytes)
         job.wall_s += ran_s
+        job.held_s += run.held_s
+        self.holds += run.holds[: max(MOST_HOLDS - len(self.holds), 0)]
         job.log = run.dir / "out"
         self.preempted += end is RunEnd.PREEMPTED
-        self.redone_s += ran_s if end in REDONE else 0.0
+        self.recycled += end is RunEnd.RECYCLED
+        # What a run can resume is not done again: its open tool call is, which nobody sees here.
+        redone = end in REDONE or (end is RunEnd.PREEMPTED and not run.job.resume_argv)
+        self.redone_s += ran_s if redone else 0.0
         if run.reading.limit_hit or end is RunEnd.LIMIT_KILL:
             self.limit_kills += max(run.reading.kernel_kills, end is RunEnd.LIMIT_KILL)
         else:
@@ -76,12 +87,12 @@ class Tally:
             "oom_kills": self.oom_kills,
             "limit_kills": self.limit_kills,
             "preempted": self.preempted,
-            "recycled": 0,
-            "held_s": 0.0,
+            "recycled": self.recycled,
+            "held_s": round(sum(job.held_s for job in self.jobs.values()), 3),
             "redone_s": round(self.redone_s, 3),
             "leftovers_ended": self.leftovers_ended,
             "residue_bytes": self.residue_bytes,
-            "level_changes": 0,
+            "level_changes": self.level_changes,
             "results": results,
         }
 
@@ -95,7 +106,7 @@ class Tally:
             "runs": job.runs,
             "peak_bytes": job.peak_bytes,
             "wall_s": round(job.wall_s, 3),
-            "held_s": 0.0,
+            "held_s": round(job.held_s, 3),
             "log": str(job.log) if job.log is not None else None,
             "reason": status.reason.as_json(),
             # Known once agents are driven; a plain command has none.

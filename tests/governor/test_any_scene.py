@@ -1,5 +1,6 @@
 """What holds for every scene that can be thought of."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 from hypothesis import given, settings
@@ -19,7 +20,9 @@ from ramherd.grants import (
     Penned,
     Scene,
     Stop,
+    Trim,
 )
+from ramherd.model import Why
 from ramherd.show.reasons import render_reason
 
 POLICY = GrantPolicy()
@@ -27,11 +30,12 @@ AT_S = 1000.0
 
 
 @st.composite
-def runs(draw: st.DrawFn, number: int) -> Penned:
+def runs(draw: st.DrawFn, number: int, *, calm: bool) -> Penned:
     grant = draw(st.integers(1, 2000)) * MB
-    is_held = draw(st.booleans())
+    is_held = not calm and draw(st.booleans())
     # A run may be above its grant for a moment: usage is read after the grant was set.
     used = grant if is_held else draw(st.integers(0, grant + 50 * MB))
+    limit = draw(st.none() | st.integers(1, 2200))
     started = draw(st.floats(0, AT_S))
     return Penned(
         run=f"r{number}",
@@ -43,14 +47,19 @@ def runs(draw: st.DrawFn, number: int) -> Penned:
         grant_bytes=grant,
         held_since_s=draw(st.floats(started, AT_S)) if is_held else None,
         priority=draw(st.integers(-1, 1)),
-        leaving=draw(st.integers(0, 9)) == 0,
+        leaving=not calm and draw(st.integers(0, 9)) == 0,
         promised_bytes=draw(st.sampled_from((0, 0, 100 * MB, 600 * MB))),
+        cache_bytes=draw(st.sampled_from((0, 0, MB, 300 * MB, 5000 * MB))),
+        cache_full=not is_held and draw(st.booleans()),
+        limit_bytes=None if limit is None else limit * MB,
     )
 
 
 @st.composite
 def scenes(draw: st.DrawFn) -> Scene:
-    penned = [draw(runs(number)) for number in range(draw(st.integers(0, 12)))]
+    """Half of them calm: where somebody waits, or there is debt, nobody starts."""
+    calm = draw(st.booleans())
+    penned = [draw(runs(number, calm=calm)) for number in range(draw(st.integers(0, 12)))]
     queue = [
         Candidate(
             job=f"q{seq}",
@@ -59,15 +68,23 @@ def scenes(draw: st.DrawFn) -> Scene:
             priority=priority,
             need_bytes=draw(st.sampled_from((0, 0, 300 * MB, 3000 * MB))),
             not_before_s=draw(st.sampled_from((0.0, 2 * AT_S))),
+            limit_bytes=draw(st.sampled_from((None, None, 50 * MB, 5000 * MB))),
         )
         for seq, priority in enumerate(sorted(draw(st.lists(st.integers(-1, 1), max_size=6))))
     ][::-1]
     lease = draw(st.integers(0, 20_000)) * MB
+    if calm:
+        lease = sum(run.grant_bytes for run in penned) + draw(st.integers(0, 1000)) * MB
     return Scene(
         AT_S, lease, penned, queue,
         largest_bytes=lease + draw(st.sampled_from((0, 0, 1000 * MB))),
-        memory_pressure=draw(st.sampled_from((0.0, 0.15, 0.5))),
+        memory_pressure=0.0 if calm else draw(st.sampled_from((0.0, 0.15, 0.5))),
         cpu_pressure=draw(st.sampled_from((0.0, 0.8, 0.95))),
+        failed_starts=0 if calm else draw(st.sampled_from((0, 0, 1, 3))),
+        starting=draw(st.sampled_from((0, 0, 15, 16))),
+        ending=draw(st.sampled_from((0, 0, 1, 5))),
+        ending_bytes=draw(st.sampled_from((0, 0, 500 * MB))),
+        ramp=draw(st.none() | st.integers(1, 15)),
     )  # fmt: skip
 
 
@@ -80,7 +97,6 @@ def histories(draw: st.DrawFn) -> History:
         urgent_s=draw(marks),
         level=draw(st.sampled_from(Level)),
         debt_since_s=draw(st.none() | st.floats(AT_S - 20, AT_S)),
-        started_s=draw(st.sampled_from((0.0, AT_S - 0.5))),
     )
 
 
@@ -104,6 +120,47 @@ def test_a_grant_is_never_lowered_under_what_is_used(scene: Scene, history: Hist
     for action in actions:
         if isinstance(action, Grant) and action.grant_bytes < by_name[action.run].grant_bytes:
             assert action.grant_bytes >= by_name[action.run].used_bytes
+
+
+@given(scenes(), histories())
+def test_no_more_run_than_the_ramp_allows(scene: Scene, history: History) -> None:
+    """Those that are over but for their pens count as well."""
+    _, actions = govern(scene, history, POLICY)
+
+    started = sum(isinstance(action, Admit) for action in actions)
+    running = len(scene.runs) + scene.ending
+    assert not started or scene.ramp is None or running + started <= scene.ramp
+    assert not started or scene.starting + started <= POLICY.max_starting
+
+
+@given(scenes(), histories())
+def test_nobody_starts_or_grows_beyond_its_limit(scene: Scene, history: History) -> None:
+    """At its `memory_limit` it is the kernel that acts: more is no use, but for the mark, and
+    the byte by which one that is there already is served.
+    """
+    _, actions = govern(scene, history, POLICY)
+
+    runs = {run.run: run for run in scene.runs}
+    limits = {one.job: one.limit_bytes for one in scene.queue}
+    for action in actions:
+        if isinstance(action, Admit) and (limit := limits[action.job]) is not None:
+            assert action.grant_bytes <= limit
+        if isinstance(action, Grant) and (limit := runs[action.run].limit_bytes) is not None:
+            before = runs[action.run].grant_bytes
+            assert action.grant_bytes <= max(limit + POLICY.arm_below_bytes, before + 1)
+
+
+@given(scenes(), histories())
+def test_page_cache_takes_nothing_from_anybody(scene: Scene, history: History) -> None:
+    """It gets what is free or is dropped: all else is decided as if it were not there."""
+    _, actions = govern(scene, history, POLICY)
+    without = replace(scene, runs=[replace(run, cache_full=False) for run in scene.runs])
+    _, others = govern(without, history, POLICY)
+
+    full = {run.run for run in scene.runs if run.cache_full}
+    for_cache = [action for action in actions if action.reason.why is Why.CACHE]
+    assert [action for action in actions if action not in for_cache] == others
+    assert {action.run for action in for_cache if isinstance(action, Grant | Trim)} <= full
 
 
 @given(scenes(), histories())

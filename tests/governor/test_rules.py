@@ -20,7 +20,8 @@ from ramherd.grants import (
 from ramherd.model import JobState, Why
 
 POLICY = GrantPolicy()
-QUANTUM = POLICY.quantum_bytes
+# A run that is held gets away from its mark, and a quantum.
+STEP = POLICY.quantum_bytes + POLICY.arm_below_bytes + POLICY.near_bytes
 
 
 def decide(at: Scene, history: History | None = None) -> list[GrantAction]:
@@ -33,16 +34,16 @@ def why(actions: list[GrantAction]) -> list[Why]:
 
 def test_the_oldest_waiter_is_served_first() -> None:
     """There is one quantum, and two wait for it."""
-    actions = decide(scene(441, held("r2", 200, 99), held("r1", 200, 99.5)))
+    actions = decide(scene(445, held("r2", 200, 99), held("r1", 200, 99.5)))
 
-    assert grants(actions) == {"r1": 200 * MB + QUANTUM}
+    assert grants(actions) == {"r1": 200 * MB + STEP}
 
 
 def test_idle_memory_of_others_comes_before_a_stop() -> None:
     """The lease is given out, but one run does not use what it has."""
     actions = decide(scene(600, held("r1", 200, 90), pen("r2", 100, 400)))
 
-    assert grants(actions) == {"r2": 400 * MB - QUANTUM, "r1": 200 * MB + QUANTUM}
+    assert grants(actions) == {"r2": 400 * MB - STEP, "r1": 200 * MB + STEP}
     assert stops(actions) == []
 
 
@@ -160,16 +161,32 @@ def test_agents_that_start_over_are_let_in_with_more_room() -> None:
 
 
 def test_starts_are_spread() -> None:
-    """One at first, then a quarter more a second."""
+    """Those within a second are expected to hold a quarter of the lease; the first is let in
+    however large it is.
+    """
     queue = [waiting_job(n) for n in range(20, 30)]
-    history, actions = govern(scene(40_000, queue=queue), History(), POLICY)
-    assert admitted(actions) == ["next-20"]
+    actions = decide(scene(4000, queue=queue))
+    assert admitted(actions) == ["next-20", "next-21", "next-22", "next-23"]
+    assert why(actions)[-1] is Why.STAGGER
 
-    actions = decide(scene(40_000, pen("r1", 100, 215), at_s=100.5, queue=queue), history)
-    assert why(actions) == [Why.STAGGER]
+    fresh = [pen(f"r{n}", 10, 215, started_s=99.5) for n in range(1, 5)]
+    assert why(decide(scene(4000, *fresh, queue=queue))) == [Why.STAGGER]
+    settled = [replace(run, started_s=99.0) for run in fresh]
+    assert len(admitted(decide(scene(4000, *settled, queue=queue)))) == 4
 
-    runs = [pen(f"r{n}", 200, 215) for n in range(1, 13)]
-    assert len(admitted(decide(scene(40_000, *runs, queue=queue)))) == 3
+    big = replace(scene(4000, queue=queue), estimates={"": Estimate(1500 * MB, 100 * MB)})
+    assert len(admitted(decide(big))) == 1
+
+
+def test_only_so_many_starts_are_under_way() -> None:
+    """Hundreds at once make each of them late, however much memory there is."""
+    queue = [waiting_job(n) for n in range(1, 31)]
+    at = replace(scene(400_000, pen("r1", 10, 215), queue=queue), starting=14)
+
+    actions = decide(at)
+
+    assert len(admitted(actions)) == 2
+    assert actions[-1].reason.numbers == {"starting": 16, "limit": 16}
 
 
 def test_a_learned_class_decides_what_is_expected() -> None:
@@ -200,9 +217,12 @@ def test_a_low_priority_rises_with_time() -> None:
     fresh = waiting_job(9, priority=1, queued_s=1990.0)
     patient = waiting_job(1, priority=0, queued_s=800.0)
 
-    assert admitted(decide(scene(4000, at_s=2000.0, queue=[fresh, patient]))) == ["next-1"]
+    assert admitted(decide(scene(4000, at_s=2000.0, queue=[fresh, patient]))) == [
+        "next-1",
+        "next-9",
+    ]
     recent = replace(patient, queued_s=1900.0)
-    assert admitted(decide(scene(4000, at_s=2000.0, queue=[fresh, recent]))) == ["next-9"]
+    assert admitted(decide(scene(4000, at_s=2000.0, queue=[fresh, recent]))) == ["next-9", "next-1"]
 
 
 def test_busy_cpus_keep_new_runs_out_until_they_calm_down() -> None:
@@ -259,3 +279,14 @@ def test_starts_that_fail_for_memory_step_the_level_down() -> None:
 
     assert govern(replace(at, failed_starts=1), History(), POLICY)[0].level is Level.TIGHT
     assert govern(replace(at, failed_starts=3), History(), POLICY)[0].level is Level.SINGLE
+
+
+def test_runs_on_their_way_out_make_no_level() -> None:
+    """What they hold until their pens are empty is ours again in a moment: the budget is no
+    smaller for that.
+    """
+    at = scene(300, pen("r1", 200, 232), queue=[waiting_job(2)])
+    ending = replace(at, ending=3, ending_bytes=700 * MB)
+
+    assert why(decide(at))[0] is Why.SMALL_BUDGET
+    assert not [action for action in decide(ending) if isinstance(action, SetLevel)]

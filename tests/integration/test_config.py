@@ -23,7 +23,7 @@ def test_config_shows_each_value_and_its_place(ramherd: Ramherd) -> None:
     assert done.returncode == 0, done.stderr
     settings, _blank, profile = done.stdout.partition("\n\n")
     shown = dict(line.split(maxsplit=1) for line in settings.splitlines())
-    assert profile.startswith("[profile.big]\nmemory        2 GiB")
+    assert profile.startswith("[profile.big]\nmemory         2 GiB")
     assert shown["budget"].split("  ")[0] == "1 GiB"
     assert shown["budget"].endswith(f"{path}, line 1")
     assert shown["grace"].split() == ["2.0s", "RAMHERD_GRACE"]

@@ -17,6 +17,7 @@ from ramherd.act.pens import Fleet, Pen
 from ramherd.act.pens.choose import make_fleet, pen_from_record
 from ramherd.act.pens.polling import TAG
 from ramherd.errors import NoPen
+from ramherd.grants import GrantPolicy
 from ramherd.ids import new_id
 from ramherd.measure.cgroups import Trees, read_trees
 from ramherd.measure.procfs import read_proc
@@ -194,10 +195,22 @@ def test_freeze_holds_and_thaw_lets_go(yard: Yard, tmp_path: Path, clock: Path) 
     await_(lambda: count(held) > before, "it goes on")
 
 
-def await_grant(yard: Yard) -> None:
+def set_grant(pen: Pen, size_mib: int) -> None:
+    pen.set_grant(size_mib << 20, (size_mib + 48) << 20)
+
+
+def is_at(pen: Pen, size_mib: int) -> bool:
+    """Near what it may hold, as a supervisor looks at it."""
+    pen.clear_event()
+    return pen.read().used_bytes >= (size_mib << 20) - GrantPolicy().near_bytes
+
+
+def await_grant(yard: Yard, size_mib: int) -> None:
     """As a supervisor does: woken by the event where there is one, else by looking."""
     fd = yard.pen.grant_fd()
-    while not yard.pen.is_at_grant():
+    while not is_at(yard.pen, size_mib):
+        if fd is None:
+            yard.fleet.scan()
         if fd is not None:
             assert select.select([fd], [], [], 10)[0], "no word of the grant within 10 s"
 
@@ -210,8 +223,8 @@ def test_a_run_is_held_at_its_grant_and_goes_on_with_more(
     grown.touch()
     child = yard.start(GROW, str(grown), "60")
     for grant in (24, 32, 40, 48):
-        yard.pen.set_grant(grant << 20)
-        await_grant(yard)
+        set_grant(yard.pen, grant)
+        await_grant(yard, grant)
         yard.pen.freeze()
         stands_still(grown, clock)
         # What comes between the event and the freezing; without an event, between two looks.
@@ -219,7 +232,7 @@ def test_a_run_is_held_at_its_grant_and_goes_on_with_more(
         assert yard.pen.read().used_bytes <= (grant + slack) << 20
         assert child.poll() is None
         yard.pen.thaw()
-    yard.pen.set_grant(200 << 20)
+    set_grant(yard.pen, 200)
     yard.pen.thaw()
     assert child.wait(30) == 0
     assert count(grown) == 60
@@ -228,10 +241,11 @@ def test_a_run_is_held_at_its_grant_and_goes_on_with_more(
 def test_a_grant_below_what_is_used_is_noticed_at_once(yard: Yard) -> None:
     """The kernel never announces it, so it is asked for."""
     yard.start(HOLD, "40")
-    yard.pen.set_grant(20 << 20)
-    assert yard.pen.is_at_grant()
-    yard.pen.set_grant(100 << 20)
-    assert not yard.pen.is_at_grant()
+    yard.fleet.scan()
+    set_grant(yard.pen, 20)
+    assert is_at(yard.pen, 20)
+    set_grant(yard.pen, 100)
+    assert not is_at(yard.pen, 100)
 
 
 def test_page_cache_does_not_hold_a_run(yard: Yard, tmp_path: Path) -> None:
@@ -243,10 +257,10 @@ def test_page_cache_does_not_hold_a_run(yard: Yard, tmp_path: Path) -> None:
     wait = f"import os, time\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)"
     code = f"print('ready', flush=True)\n{wait}\n{write}\nopen({str(go)!r} + '2', 'w')"
     yard.start(code + "\ntime.sleep(30)")
-    yard.pen.set_grant(40 << 20)
+    set_grant(yard.pen, 40)
     go.touch()
     await_((tmp_path / "go2").exists, "it has written")
-    assert not yard.pen.is_at_grant()
+    assert not is_at(yard.pen, 40)
 
 
 def test_kill_is_complete_on_a_frozen_tree(yard: Yard) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ramherd.queue.ledger import Ask, Ledger
+from ramherd.queue.ledger_sql import VERSION
 from ramherd.queue.owner import OwnerLock
 
 MIB = 1 << 20
@@ -136,7 +137,7 @@ def break_pages(path: Path) -> None:
         db.execute("CREATE TABLE big (text)")
         db.executemany("INSERT INTO big VALUES (?)", [("x" * 500,)] * 200)
         db.execute("PRAGMA application_id = 0x52414D48")
-        db.execute("PRAGMA user_version = 1")
+        db.execute(f"PRAGMA user_version = {VERSION}")
     data = bytearray(path.read_bytes())
     data[4096:] = os.urandom(len(data) - 4096)
     path.write_bytes(data)

@@ -38,6 +38,7 @@ def test_a_resumed_attempt_goes_on_from_the_last_checkpoint(
     second = agent(*RUN, "--state", state, env=RESUMED)
 
     assert second.end() == 0
+    assert (before.done, read_progress(str(state)).done) == (0, 1)
     redone_s = before.executed_s - before.resume_s
     assert 0 < redone_s <= 130
     assert executed_s(second) == pytest.approx(1000 + redone_s, abs=0.11)
@@ -65,12 +66,12 @@ def test_the_first_attempts_can_fail(agent: StartAgent, tmp_path: Path) -> None:
 
 def test_a_state_file_is_read_back_as_written() -> None:
     """Text that a person can read."""
-    progress = Progress(resume_s=10.0, executed_s=12.5, attempts=2)
+    progress = Progress(resume_s=10.0, executed_s=12.5, attempts=2, done=1)
 
     assert parse_progress(render_progress(progress)) == progress
 
 
-@pytest.mark.parametrize("text", ["", "{}", "resume_s x\nexecuted_s 1\nattempts 1\n"])
+@pytest.mark.parametrize("text", ["", "{}", "resume_s x\nexecuted_s 1\nattempts 1\ndone 0\n"])
 def test_a_file_that_is_no_state_is_named(tmp_path: Path, text: str) -> None:
     """Not taken for a first attempt, which would hide lost progress."""
     path = tmp_path / "state"

@@ -3,9 +3,13 @@
 import gc
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from unit.fakes import fake_machine
+from unit.herds import Run, herds_at
 
 # A test that fails only now and then is read by nobody; `deep` is for looking for bugs.
 NO_FIXTURE_CHECK = [HealthCheck.function_scoped_fixture]
@@ -34,3 +38,12 @@ def no_descriptor_left() -> Iterator[None]:
         gc.collect()
     left = {fd: os.readlink(f"/proc/self/fd/{fd}") for fd in open_descriptors() - before}
     assert not left
+
+
+@pytest.fixture
+def run_herd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+    """Runs jobs on a made-up machine."""
+    monkeypatch.setattr("ramherd.supervisor.read_machine", fake_machine)
+    monkeypatch.setattr("ramherd.supervisor.read_engine_clients", dict)
+    with herds_at(tmp_path) as run:
+        yield run

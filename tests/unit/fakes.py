@@ -5,8 +5,8 @@ Supervisor, executor, store and decisions are the real ones. Time goes on only i
 
 import errno
 import signal
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,34 +14,62 @@ from ramherd.act.executor import Executor
 from ramherd.act.link import KeeperLink
 from ramherd.act.pens import SpawnPart
 from ramherd.act.signals import Signals
-from ramherd.launch import first_standing
+from ramherd.grants import GrantPolicy
+from ramherd.launch import Rules, first_standing, make_granting
 from ramherd.measure.cgroups import Trees
 from ramherd.model import Event, Job, Machine, PenReading, Policy, ProcId
 from ramherd.queue.journal import Journal
+from ramherd.queue.ledger import Ledger
 from ramherd.queue.owner import Owner
 from ramherd.queue.roster import Roster
 from ramherd.queue.store import Store
 from ramherd.show.view import View
 from ramherd.supervisor import Supervisor
 from ramherd.tally import JobTally, Tally
-from ramherd.units import GIB
-from unit.make import HERD
+from ramherd.units import GIB, MIB
+from unit.make import HERD, policy
 
 MOST_STEPS = 2000
 CLOSE, EXIT_S = "close", 2.0
+OWNER = Owner("O", "b", ProcId(1, 1))
 
 
 @dataclass
 class FakePen:
-    """Holds `used` from its start until its end; ends by itself after a while."""
+    """Holds `used` from its start until its end, or grows on to `full` by `rate` a second, as
+    far as the backstop of its grant; ends by itself after so long at work.
+    """
 
     run: str
     used: int
     lasts_s: float
-    started_s: float | None = None
+    now: Callable[[], float] = lambda: 0.0
+    rate: float = 0.0
+    full: int = 0
+    cache: int = 0
+    worked_s: float = 0.0
     alive: bool = False
+    frozen: bool = False
     ended: tuple[int | None, int | None] | None = None
     unkillable: bool = False
+    mark_bytes: int = 0
+    most_bytes: int = 0
+    grants: list[int] = field(default_factory=list)
+    trims: list[int] = field(default_factory=list)
+    _at_s: float = 0.0
+
+    def begin(self) -> None:
+        self.alive, self._at_s = True, self.now()
+
+    def work(self) -> None:
+        """What it did since it was last looked at."""
+        past_s, self._at_s = self.now() - self._at_s, self.now()
+        if self.alive and not self.frozen:
+            self.worked_s += past_s
+            wish = max(min(self.used + int(self.rate * past_s), self.full), self.used)
+            self.used = min(wish, max(self.most_bytes, self.used))
+            if self.worked_s >= self.lasts_s:
+                self.end(0, None)
 
     def end(self, code: int | None, number: int | None) -> None:
         if self.alive and not self.unkillable:
@@ -53,20 +81,25 @@ class FakePen:
     def note_start(self, first: ProcId) -> None: ...
 
     def read(self) -> PenReading:
+        self.work()
         used = self.used if self.alive else 0
-        return PenReading(used, self.used, int(self.alive))
+        return PenReading(used, self.used, int(self.alive), cache_bytes=self.cache)
 
     def pids(self) -> list[int]:
         return []
 
-    def set_grant(self, grant_bytes: int) -> None:
-        """Nobody gives grants here."""
+    def set_grant(self, mark_bytes: int, most_bytes: int) -> None:
+        self.work()
+        self.mark_bytes, self.most_bytes = mark_bytes, most_bytes
+        self.grants.append(mark_bytes)
 
     def grant_fd(self) -> int | None:
         return None
 
-    def is_at_grant(self) -> bool:
-        return False
+    def clear_event(self) -> None: ...
+
+    def trim(self, to_bytes: int) -> None:
+        self.trims.append(to_bytes)
 
     def signal(self, number: int) -> int:
         alive = self.alive
@@ -74,9 +107,13 @@ class FakePen:
             self.end(None, signal.SIGTERM)
         return int(alive)
 
-    def freeze(self) -> None: ...
+    def freeze(self) -> None:
+        self.work()
+        self.frozen = True
 
-    def thaw(self) -> None: ...
+    def thaw(self) -> None:
+        self.work()
+        self.frozen = False
 
     def kill(self) -> None:
         self.end(None, signal.SIGKILL)
@@ -96,8 +133,11 @@ class FakeFleet:
     """`uses` says what the n-th run holds; `refuse_until_s` is how long no pen can be made."""
 
     now: Callable[[], float]
-    uses: Callable[[int], int]
+    uses: Callable[[int], int] = lambda _n: MIB
     refuse_until_s: float = 0.0
+    # The n-th run grows to `full` by `rate` a second.
+    grows: Callable[[int], tuple[float, int]] = lambda _n: (0.0, 0)
+    lasts_s: float = EXIT_S
     kind: str = "fake"
     kernel_limits: bool = True
     soon_s: float = 0.01
@@ -106,7 +146,10 @@ class FakeFleet:
     def add(self, run: str, limit_bytes: int | None) -> FakePen:  # noqa: ARG002
         if self.now() < self.refuse_until_s:
             raise OSError(errno.ENOMEM, "Cannot allocate memory", "/cgroup")
-        pen = self.pens[run] = FakePen(run, self.uses(len(self.pens) + 1), EXIT_S)
+        number = len(self.pens) + 1
+        rate, full = self.grows(number)
+        pen = FakePen(run, self.uses(number), self.lasts_s, self.now, rate, full)
+        self.pens[run] = pen
         return pen
 
     def scan(self) -> None: ...
@@ -139,15 +182,17 @@ class FakeLink:
     proc_id: ProcId = field(default_factory=lambda: ProcId(1, 1))
     asked: list[tuple[str, str]] = field(default_factory=list)
     told: list[dict[str, Any]] = field(default_factory=list)
+    spawned: list[dict[str, Any]] = field(default_factory=list)
 
     def ask(self, do: str, **values: Any) -> None:
+        if do == "spawn":
+            self.spawned.append(values)
         self.asked.append((do, values.get("run", "")))
 
     def flush(self) -> None:
         for do, run in self.asked:
             if do == "spawn":
-                pen = self.fleet.pens[run]
-                pen.alive, pen.started_s = True, self.fleet.now()
+                self.fleet.pens[run].begin()
                 self.tell("started", run, pid=1, start_ticks=1)
             elif do == CLOSE:
                 self.tell("closed", run)
@@ -158,8 +203,7 @@ class FakeLink:
 
     def hear(self) -> list[dict[str, Any]]:
         for pen in self.fleet.pens.values():
-            if pen.started_s is not None and self.fleet.now() >= pen.started_s + pen.lasts_s:
-                pen.end(0, None)
+            pen.work()
             if pen.ended is not None:
                 code, number = pen.ended
                 how = {"code": code, "signal": number, "largest_bytes": pen.used}
@@ -179,9 +223,11 @@ class FakeLink:
 @dataclass
 class FakeShow:
     events: list[tuple[str, str]] = field(default_factory=list)
+    full: list[Event] = field(default_factory=list)
 
     def event(self, event: Event, name: str) -> None:
         self.events.append((event.kind, name))
+        self.full.append(event)
 
     def update(self, view: Callable[[], View]) -> None:
         view()
@@ -207,19 +253,37 @@ class FakeHerd(Supervisor):
 
 
 def make_herd(
-    store: Store, runs_dir: Path, jobs: Sequence[Job], policy: Policy, uses: Callable[[int], int]
-) -> tuple[FakeHerd, FakeFleet, FakeShow]:
-    roster = Roster(first_standing(job) for job in jobs)
-    store.add_herd(HERD, Owner("O", "b", ProcId(1, 1)), roster)
-    fleet, show = FakeFleet(lambda: herd.at_s, uses), FakeShow()
-    executor = Executor(fleet, lambda: cast("KeeperLink", FakeLink(fleet)), runs_dir)
+    store: Store, ledger: Ledger, runs_dir: Path, jobs: Sequence[Job], rules: Rules
+) -> tuple[FakeHerd, FakeFleet, FakeShow]:  # fmt: skip
+    roster = Roster(first_standing(job, 0.0) for job in jobs)
+    store.add_herd(HERD, OWNER, roster)
+    fleet, show = FakeFleet(lambda: herd.at_s), FakeShow()
+    executor = Executor(
+        fleet, lambda: cast("KeeperLink", FakeLink(fleet)), runs_dir, rules.policy, rules.grants
+    )
     tally = Tally({one.job.id: JobTally(one.reason) for one in roster})
+    trees = Trees({}, None)
+    granting = make_granting(rules, store, roster, ledger=ledger, executor=executor, trees=trees)
+    # The load of this machine is none of the made-up one's.
+    granting.gauge.proc = runs_dir
     herd = FakeHerd(
-        HERD, roster, Journal(store), executor, Trees({}, None), policy, show, Signals(-1), tally,
-        clock=lambda: herd.at_s,
+        HERD, roster, Journal(store), executor, trees, rules.policy, granting, show, Signals(-1),
+        tally, clock=lambda: herd.at_s,
     )  # fmt: skip
     return herd, fleet, show
 
 
-def fake_machine(_trees: Trees) -> Machine:
-    return Machine(64 * GIB, 60 * GIB)
+def make_rules(**changes: Any) -> Rules:
+    """Each under its own name, whichever layer it belongs to."""
+    ours = {one.name for one in fields(Policy)} & changes.keys()
+    theirs = {one.name for one in fields(GrantPolicy)} & changes.keys()
+    rest = changes.keys() - ours - theirs
+    return Rules(
+        policy(**{name: changes[name] for name in ours}),
+        GrantPolicy(**{name: changes[name] for name in theirs}),
+        **{name: changes[name] for name in rest},
+    )
+
+
+def fake_machine(_trees: Trees, herds: Iterable[tuple[int, int]] = ()) -> Machine:
+    return Machine(64 * GIB, 60 * GIB, herds_used_bytes=sum(used for _pid, used in herds))

@@ -26,7 +26,7 @@ HERD = "HERD"
 MACHINE = Machine(total_bytes=16 * GIB, available_bytes=14 * GIB)
 POLICY = Policy(
     budget_share=0.5, grace_s=10.0, leftover_grace_s=2.0, kill_again_s=1.0, give_up_s=30.0,
-    retry_first_s=1.0, retry_max_s=60.0, max_lost=3, max_starting=16,
+    retry_first_s=1.0, retry_max_s=60.0, max_lost=3, preempt_grace_s=2.0,
     fleet_slack_bytes=256 * MIB, fleet_mark_bytes=64 * MIB,
 )  # fmt: skip
 
@@ -52,8 +52,7 @@ def run(
     started_s: float = 0.0, **changes: Any,
 ) -> RunView:  # fmt: skip
     of, pen = of or job(name), changes.pop("pen", PenReading(used, max(used, peak), procs))
-    need = changes.pop("need_bytes", of.memory_bytes)
-    return RunView(name, of, 1, started_s, pen, need, **changes)
+    return RunView(name, of, 1, started_s, pen, **changes)
 
 
 def snapshot(

@@ -20,8 +20,8 @@ MOST_LINES = 400
 
 # Modules that compute, and neither read, wait, start, print nor guess.
 PURE = {
-    "bisect", "collections", "dataclasses", "enum", "errno", "functools", "heapq", "itertools",
-    "math", "operator", "statistics", "types", "typing",
+    "__future__", "bisect", "collections", "dataclasses", "enum", "errno", "functools", "heapq",
+    "itertools", "math", "operator", "re", "statistics", "types", "typing",
 }  # fmt: skip
 IMPURE_CALLS = {"open", "print", "input", "exec", "eval", "compile", "__import__", "breakpoint"}
 
@@ -31,6 +31,7 @@ FORBIDDEN = {
     "show": {"act", "queue", "measure", "decide", "supervisor", "launch", "tally"},
     "act": {"decide", "show", "supervisor", "launch", "tally", "jobfile"},
     "queue": {"act", "show", "supervisor", "launch", "tally", "jobfile"},
+    "agents": {"act", "decide", "show", "queue", "supervisor", "launch", "tally", "jobfile"},
     # The API knows the store, and nobody who decides or acts.
     "api": {"act", "decide", "supervisor", "launch", "tally", "session"},
     # The simulator runs the very decisions, on a machine of its own making.
@@ -104,18 +105,26 @@ def test_decisions_are_made_of_plain_data(module: str) -> None:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
     }
 
-    assert layers_seen_by(module) <= {"model", "grants", "units", "decide"}
+    nouns = {"model", "grants", "health", "processes", "straypolicy", "units"}
+    assert layers_seen_by(module) <= {*nouns, "decide"}
     assert outside_of(module) <= PURE
     assert not calls & IMPURE_CALLS
 
 
 @pytest.mark.parametrize(
-    "module", ["ramherd.model", "ramherd.grants", "ramherd.units", "ramherd.errors"]
+    "module",
+    [
+        *(
+            f"ramherd.{name}"
+            for name in ("model", "procid", "grants", "processes", "straypolicy", "units", "errors")
+        ),
+        *modules_of("health"),
+    ],
 )
 def test_what_decisions_are_made_of_is_pure_too(module: str) -> None:
     """The nouns, the units and the errors bring nothing else in."""
-    assert layers_seen_by(module) <= {"errors", "model", "units"}
-    assert outside_of(module) <= {*PURE, "re"}
+    assert layers_seen_by(module) <= {"errors", "model", "procid", "units"}
+    assert outside_of(module) <= PURE
 
 
 @pytest.mark.parametrize("layer", FORBIDDEN)

@@ -3,15 +3,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ramherd.decide.budget import (
-    budget_bytes,
-    largest_budget_bytes,
-    promised_bytes,
-    reserved_bytes,
-)
+from ramherd.decide.budget import budget_bytes, largest_budget_bytes
 from ramherd.model import Limit, Machine
-from ramherd.units import GIB, MIB
-from unit.make import MACHINE, job, policy, run, snapshot
+from ramherd.units import GIB
+from unit.make import MACHINE, policy
 
 SIZES = st.integers(0, 1 << 40)
 
@@ -54,7 +49,9 @@ def test_the_tightest_of_all_limits_holds() -> None:
 
 
 @given(
-    st.builds(Machine, SIZES, SIZES, st.lists(st.builds(Limit, SIZES, SIZES)).map(tuple)),
+    st.builds(
+        Machine, SIZES, SIZES, st.lists(st.builds(Limit, SIZES, SIZES, SIZES)).map(tuple), SIZES
+    ),
     SIZES,
     st.none() | st.integers(1, 1 << 40),
 )
@@ -69,18 +66,29 @@ def test_the_budget_lies_between_nothing_and_the_largest(
         assert budget_bytes(machine, fleet, capped) <= largest_budget_bytes(machine, capped)
 
 
-def test_a_run_holds_what_it_was_promised_or_uses_if_more() -> None:
-    """Reserved counts both; promised only what is still to come."""
-    small, large = job("small", memory=100 * MIB), job("large", memory=100 * MIB)
-    now = snapshot(run("small", small, used=30 * MIB), run("large", large, used=170 * MIB))
+def test_runs_of_other_ramherds_are_not_outside() -> None:
+    """They are runs as well: who gets what of the budget is settled in the ledger."""
+    machine = Machine(16 * GIB, 9 * GIB, herds_used_bytes=5 * GIB)
 
-    assert reserved_bytes(now) == 270 * MIB
-    assert promised_bytes(now) == 70 * MIB
+    assert budget_bytes(machine, 0, policy()) == 6 * GIB
+    assert budget_bytes(machine, 2 * GIB, policy()) == 8 * GIB
+    # What they say of themselves is older than what is measured.
+    assert budget_bytes(Machine(16 * GIB, 9 * GIB, (), 99 * GIB), 0, policy()) == 8 * GIB
 
 
-def test_a_run_is_promised_what_it_was_admitted_with() -> None:
-    """A job that was seen to need more than it asked for has more."""
-    now = snapshot(run("r", job("r", memory=100 * MIB), used=30 * MIB, need_bytes=300 * MIB))
+def test_another_ramherd_counts_only_in_the_limits_it_lives_under() -> None:
+    """In our container of 4 GiB are 3 GiB used, one of them by its runs; its others are outside."""
+    inside = Machine(64 * GIB, 60 * GIB, (Limit(4 * GIB, 3 * GIB, GIB),), 2 * GIB)
+    outside = Machine(64 * GIB, 60 * GIB, (Limit(4 * GIB, 3 * GIB, 0),), 2 * GIB)
+    rules = policy(budget_share=1.0)
 
-    assert reserved_bytes(now) == 300 * MIB
-    assert promised_bytes(now) == 270 * MIB
+    assert budget_bytes(inside, 0, rules) == 2 * GIB
+    assert budget_bytes(outside, 0, rules) == GIB
+
+
+def test_the_ledger_divides_what_is_there_without_our_cap() -> None:
+    """`--budget` is our own: others may have the rest."""
+    capped = policy(budget_cap_bytes=GIB)
+
+    assert budget_bytes(MACHINE, 0, capped, capped=False) == 6 * GIB
+    assert largest_budget_bytes(MACHINE, capped) == GIB

@@ -222,7 +222,7 @@ def test_every_limit_on_the_way_up_is_found_v1(tmp_path: Path) -> None:
     write_v1(memory / "out", 2 * GIB, GIB, 100 * MIB)
     write_v1(memory / "out/in", GIB, 300 * MIB, 100 * MIB)
 
-    limits = read_limits(read_trees(proc))
+    limits = list(read_limits(read_trees(proc)))
 
     assert limits == [Limit(GIB, 200 * MIB), Limit(2 * GIB, 924 * MIB)]
 
@@ -235,7 +235,7 @@ def test_every_limit_on_the_way_up_is_found_v2(tmp_path: Path) -> None:
     write_v2(root / "a/b", "max", MIB)
     (root / "cgroup.procs").write_text("")
 
-    assert read_limits(read_trees(proc)) == [Limit(GIB, 5 * MIB)]
+    assert list(read_limits(read_trees(proc))) == [Limit(GIB, 5 * MIB)]
 
 
 def test_the_machine_is_its_memory_and_our_limits(tmp_path: Path) -> None:
@@ -248,3 +248,41 @@ def test_the_machine_is_its_memory_and_our_limits(tmp_path: Path) -> None:
 
     assert (machine.total_bytes, machine.available_bytes) == (8 * GIB, 4 * GIB)
     assert (machine.most_bytes, machine.free_bytes) == (GIB, 768 * MIB)
+
+
+def write_own(proc: Path, pid: int, text: str) -> None:
+    (proc / str(pid)).mkdir()
+    (proc / str(pid) / "cgroup").write_text(text)
+
+
+def test_other_ramherds_count_in_the_limits_that_they_live_under_v1(tmp_path: Path) -> None:
+    """One beside us in the outer cgroup, one elsewhere, one whose name only begins like ours,
+    and one that is gone.
+    """
+    proc = own_root(tmp_path, "4:memory:/out/in\n", HYBRID_MOUNTS)
+    memory = tmp_path / "sys/fs/cgroup/memory"
+    write_v1(memory / "out", 2 * GIB, GIB, 0)
+    write_v1(memory / "out/in", GIB, 300 * MIB, 0)
+    for pid, place_ in enumerate(("/out/two", "/else", "/out/inner", "/out/in/deep"), 11):
+        write_own(proc, pid, f"4:memory:{place_}\n")
+        (memory / place_[1:]).mkdir(parents=True)
+
+    herds = [(11, 1), (12, 10), (13, 100), (14, 1000), (99, 10000)]
+    limits = read_limits(read_trees(proc), herds, proc)
+
+    assert [limit.herds_used_bytes for limit in limits] == [1000, 1101]
+
+
+def test_other_ramherds_count_in_the_limits_that_they_live_under_v2(tmp_path: Path) -> None:
+    """And in that of the machine wherever they are."""
+    proc = own_root(tmp_path, "0::/a\n", V2_MOUNTS)
+    (proc / "meminfo").write_text("MemTotal: 8388608 kB\nMemAvailable: 4194304 kB\n")
+    write_v2(tmp_path / "sys/fs/cgroup/a", str(GIB), 5 * MIB)
+    for pid, place_ in ((11, "a/b"), (12, "c")):
+        write_own(proc, pid, f"0::/{place_}\n")
+        (tmp_path / "sys/fs/cgroup" / place_).mkdir()
+
+    machine = read_machine(read_trees(proc), proc, [(11, 3), (12, 5)])
+
+    assert [limit.herds_used_bytes for limit in machine.limits] == [3]
+    assert machine.herds_used_bytes == 8

@@ -3,17 +3,21 @@
 import argparse
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ramherd.act.streams import HEAD_BYTES, RING_BYTES
+from ramherd.cli.run import make_rules
 from ramherd.config import Config, add_flags, from_environment, load_config
 from ramherd.configkeys import ALIASES, BY_NAME, KEYS
 from ramherd.errors import UsageError
+from ramherd.grants import GrantPolicy
+from ramherd.launch import Rules
 from ramherd.show.settings import render_config
-from ramherd.units import GIB, MIB
+from ramherd.units import GIB
 
 ROOT = Path(__file__).parents[2]
 
@@ -49,7 +53,7 @@ def test_every_key_has_a_default() -> None:
     assert {name: setting.source for name, setting in config.settings.items()} == dict.fromkeys(
         BY_NAME, "default"
     )
-    assert (config["memory"], config["budget"], config["grace"]) == (512 * MIB, None, 10.0)
+    assert (config["memory"], config["budget"], config["grace"]) == (None, None, 10.0)
 
 
 def test_the_stronger_place_wins(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,7 +94,16 @@ def test_each_key_works_in_each_place(
     key: Any, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """File, variable and flag take the same text."""
-    texts = {"SIZE": "3MiB", "TIME": "90s", "N": "7", "KIND": "polling", "NAME": "big", "": "true"}
+    texts = {
+        "SIZE": "3MiB",
+        "TIME": "90s",
+        "N": "7",
+        "SHARE": "0.7",
+        "KIND": "polling",
+        "NAME": "big",
+        "COMMAND": "notify-send done",
+        "": "true",
+    }
     text = texts[key.kind.metavar]
     write_user_file(project, "[profile.big]")
     (project / "ramherd.toml").write_text(f'{key.name} = "{text}"')
@@ -219,7 +232,7 @@ def test_a_profile_of_the_user_can_be_used_by_a_project(project: Path) -> None:
     write_user_file(project, '[profile.big]\nmemory = "4GiB"\n[profile.small]\nmemory = "1GiB"')
     (project / "ramherd.toml").write_text('profile = "big"')
     lines = list(render_config(load()))
-    assert f"memory        4 GiB     {project.parent}/home/ramherd/config.toml, profile 'big'" in (
+    assert f"memory         4 GiB     {project.parent}/home/ramherd/config.toml, profile 'big'" in (
         lines
     )
     assert "[profile.big] (in use)" in lines
@@ -246,6 +259,66 @@ def test_loading_takes_no_time(project: Path) -> None:
         load_config(options)
         times.append(time.perf_counter() - start)
     assert min(times) < 0.005
+
+
+def test_the_gate_of_the_cpus_can_be_taken_away(project: Path) -> None:
+    """Its default is a number; where there is none, nothing is ever above it."""
+    assert load()["max_cpu_pressure"] == GrantPolicy().cpu_pressure_marks[0]
+    (project / "ramherd.toml").write_text("max_cpu_pressure = 0.5")
+    assert load()["max_cpu_pressure"] == 0.5
+    assert load("--max-cpu-pressure", "none")["max_cpu_pressure"] is None
+    assert make_rules(load("--max-cpu-pressure", "none")).grants.cpu_pressure_marks > (1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("flag", "text", "message"),
+    [
+        ("--max-cpu-pressure", "1.1", "'1.1' is above 1"),
+        ("--max-cpu-pressure", "0", "'0' is not a number above zero"),
+        ("--max-cpu-pressure", "much", "'much' is not a number above zero"),
+        ("--time-scale", "nan", "'nan' is not a number above zero"),
+        ("--time-scale", "inf", "'inf' is not a number above zero"),
+        ("--size-scale", "-2", "'-2' is not a number above zero"),
+        ("--size-scale", "none", "'none' is not a number above zero"),
+        ("--ramp", "0", "0 is below 1"),
+        ("--ramp", "2.5", "'2.5' is not a whole number"),
+        ("--recycle-at", "lots", "size 'lots' does not parse"),
+    ],
+)
+def test_a_number_that_makes_no_sense(flag: str, text: str, message: str) -> None:
+    """Named with its flag, before anything starts."""
+    with pytest.raises(UsageError, match=f"{flag}: {message}"):
+        load(f"{flag}={text}")
+
+
+@pytest.mark.parametrize("value", ["true", '["1"]', "1979-05-27"])
+def test_a_factor_in_a_file_is_a_number(project: Path, value: str) -> None:
+    """TOML has more kinds of values than a flag."""
+    (project / "ramherd.toml").write_text(f"time_scale = {value}")
+    with pytest.raises(UsageError, match="is not a number above zero"):
+        load()
+
+
+def test_what_was_set_reaches_the_rules() -> None:
+    """Each layer compares with its own part of it."""
+    flags = "--max-parallel=3 --ramp=2 --recycle-at=2GiB --max-cpu-pressure=0.5 --pen=polling"
+    rules = make_rules(load(*flags.split(), "--time-scale=10", "--size-scale=4", "--budget=1GiB"))
+
+    assert (rules.ramp, rules.pen, rules.policy.budget_cap_bytes) == (2, "polling", GIB)
+    assert (rules.time_scale, rules.size_scale) == (10.0, 4.0)
+    assert rules.recycling.recycle_at_bytes == 2 * GIB
+    grants = GrantPolicy(max_parallel=3, cpu_pressure_marks=(0.5, 0.4))
+    assert rules.grants == grants.scaled(10.0, 4.0)
+
+
+def test_without_settings_the_rules_are_the_defaults() -> None:
+    """The table has no numbers of its own."""
+    rules = make_rules(load())
+
+    assert replace(rules, grants=GrantPolicy()) == Rules()
+    on, off = rules.grants.cpu_pressure_marks
+    assert (on, off < on) == (GrantPolicy().cpu_pressure_marks[0], True)
+    assert replace(rules.grants, cpu_pressure_marks=(0.9, 0.75)) == GrantPolicy()
 
 
 def test_the_keepers_own_numbers_are_the_defaults() -> None:

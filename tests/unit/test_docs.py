@@ -10,7 +10,14 @@ import pytest
 from ramherd.cli.main import make_parser
 
 ROOT = Path(__file__).parents[2]
-PAGES = ("README.md", "docs/troubleshooting.md", "docs/config.md")
+PAGES = (
+    "README.md",
+    "docs/troubleshooting.md",
+    "docs/config.md",
+    "docs/strays.md",
+    "docs/doctor.md",
+    "docs/hook.md",
+)
 BLOCK = re.compile(r"^```\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PLACEHOLDER = re.compile(r"\[.*?\]")
 

@@ -1,10 +1,14 @@
 """When a run is stopped, killed, cleared after and over."""
 
+import errno
+from typing import Any
+
 import pytest
 
 from ramherd.decide.ends import (
     clear_leftovers,
     finish_ended,
+    is_failed_start,
     kill_overdue,
     next_deadline_s,
     stop_interrupted,
@@ -48,6 +52,17 @@ def test_a_run_is_stopped_at_its_timeout() -> None:
     assert stop_timed_out(snapshot(*runs, at_s=100.0)) == [
         Stop("late", RunEnd.TIMEOUT, Reason(Why.TIMEOUT, limit_s=30.0, ran_s=30.5)),
         Stop("just", RunEnd.TIMEOUT, Reason(Why.TIMEOUT, limit_s=30.0, ran_s=30.0)),
+    ]
+
+
+def test_a_timeout_does_not_count_what_a_run_was_held_for() -> None:
+    """It stood still for want of memory, through no fault of its own."""
+    timed = job("t", timeout_s=30.0)
+    held, late = (run("r", timed, started_s=50.0, held_s=held_s) for held_s in (20.5, 20.0))
+
+    assert stop_timed_out(snapshot(held, at_s=100.0)) == []
+    assert stop_timed_out(snapshot(late, at_s=100.0)) == [
+        Stop("r", RunEnd.TIMEOUT, Reason(Why.TIMEOUT, limit_s=30.0, ran_s=30.0))
     ]
 
 
@@ -146,6 +161,60 @@ def test_kill_comes_after_the_grace(end: RunEnd, grace_s: float) -> None:
     ]
     if grace_s:
         assert kill_overdue(snapshot(told, at_s=100.0 + grace_s - 0.1), policy()) == []
+
+
+def grace_of(end: RunEnd, why: Why, **of: Any) -> float:
+    """When KILL comes after TERM."""
+    told = run("r", job("r", **of), stop=stopping(end, since_s=100.0, why=why))
+    (kill,) = kill_overdue(snapshot(told, at_s=500.0), policy())
+    grace_s = float(kill.reason.numbers["grace_s"])
+    assert next_deadline_s(snapshot(told), policy()) == 100.0 + grace_s
+    return grace_s
+
+
+def test_who_makes_room_and_can_resume_may_put_its_session_down() -> None:
+    """Two seconds: somebody waits. Who starts over anyway has nothing to put down, and at the
+    fleet's hard limit there is no time.
+    """
+    resumes = {"resume_argv": ("agent", "--resume")}
+
+    assert grace_of(RunEnd.PREEMPTED, Why.PATIENCE_OVER, **resumes) == 2.0
+    assert grace_of(RunEnd.PREEMPTED, Why.PATIENCE_OVER) == 0.0
+    assert grace_of(RunEnd.PREEMPTED, Why.OVER_BUDGET, **resumes) == 0.0
+    assert grace_of(RunEnd.FAILED, Why.TOO_BIG, **resumes) == 0.0
+
+
+def test_who_is_restarted_for_a_leak_has_the_whole_grace() -> None:
+    """Nobody waits for it."""
+    assert grace_of(RunEnd.RECYCLED, Why.LEAK, resume_argv=("on",)) == 10.0
+
+
+AGE_S = 100.0
+
+
+@pytest.mark.parametrize(
+    ("end", "age_s", "refused", "failed"),
+    [
+        (RunEnd.LOST, 0.0, (errno.ENOMEM, "no memory"), True),
+        (RunEnd.LOST, 0.0, (errno.EAGAIN, "no processes"), True),
+        (RunEnd.LOST, 0.0, (errno.EPERM, "an odd end"), False),
+        (RunEnd.LOST, 0.0, None, False),
+        (RunEnd.FAILED, 0.0, (errno.ENOENT, "no such program"), False),
+        (RunEnd.OOM_KILL, 1.9, None, True),
+        (RunEnd.OOM_KILL, 2.0, None, False),
+        (RunEnd.HEAP_EXHAUSTED, 19.9, None, True),
+        (RunEnd.HEAP_EXHAUSTED, 20.0, None, False),
+        (RunEnd.LIMIT_KILL, 0.1, None, False),
+        (RunEnd.DONE, 0.1, None, False),
+    ],
+)
+def test_a_start_that_failed_for_memory_says_something_of_the_machine(
+    end: RunEnd, age_s: float, refused: tuple[int, str] | None, *, failed: bool
+) -> None:
+    """Refused for want of memory, killed at birth, no heap while young: nothing else."""
+    one = run("r", started_s=AGE_S - age_s, refused=refused)
+
+    assert is_failed_start(one, end, AGE_S) is failed
 
 
 def test_leftovers_have_a_shorter_grace() -> None:
@@ -271,3 +340,11 @@ def test_at_its_deadline_something_is_decided() -> None:
 
         assert kill_overdue(snapshot(told, at_s=at_kill), policy())
         assert stop_timed_out(snapshot(timed, at_s=at_timeout))
+
+
+def test_a_run_that_was_held_is_not_due_at_its_old_time() -> None:
+    """Else the loop would spin until what it was held for has passed."""
+    held = run("t", job("t", timeout_s=10.0), started_s=85.0, held_s=7.0)
+
+    assert stop_timed_out(snapshot(held, at_s=100.0)) == []
+    assert next_deadline_s(snapshot(held, at_s=100.0), policy()) == 102.0

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from ramherd.decide.engine import decide
+from ramherd.decide.engine import MEMORY, decide, refuse_waits
 from ramherd.model import (
     Action,
     Clear,
@@ -17,7 +17,6 @@ from ramherd.model import (
     RunEnd,
     RunView,
     Settle,
-    Start,
     Stop,
     Wait,
     Warn,
@@ -59,13 +58,13 @@ def test_after_a_signal_nothing_starts() -> None:
     ]
 
 
-def test_ends_are_decided_before_starts() -> None:
-    """What leaves makes room for what comes, in the next decision."""
+def test_who_starts_is_decided_elsewhere() -> None:
+    """Here a queue is only cancelled."""
     over = run("over", procs=0, exit=exited(), output_closed=True)
 
     actions = decide(snapshot(over, queue=[status("a")]), policy())
 
-    assert [type(action) for action in actions] == [Finish, Start]
+    assert [type(action) for action in actions] == [Finish]
 
 
 def test_the_youngest_goes_by_the_hard_limit_not_by_the_budget_of_the_moment() -> None:
@@ -82,11 +81,24 @@ def test_a_quiet_herd_needs_nothing() -> None:
     assert decide(snapshot(run("a"), run("b")), policy()) == []
 
 
-def test_only_one_wait_is_said() -> None:
-    """The first of the queue; the rest waits for that one."""
-    queue = [status(job(f"j{n}", seq=n, memory=7 * GIB)) for n in range(5)]
+@pytest.mark.parametrize("why", MEMORY)
+def test_with_no_wait_nobody_waits_for_memory(why: Why) -> None:
+    """The job fails with what it would have waited for, and all numbers of that."""
+    wait = Wait("id-a", Reason(why, need_bytes=5, waiting=1))
 
-    assert [type(action) for action in decide(snapshot(queue=queue), policy())] == [Wait]
+    (order,) = refuse_waits([wait], policy(no_wait=True))
+
+    reason = Reason(Why.NO_WAIT, obstacle=why.value, need_bytes=5, waiting=1)
+    assert order == Settle("id-a", JobState.FAILED, reason)
+    assert list(refuse_waits([wait], policy())) == [wait]
+
+
+@pytest.mark.parametrize("why", sorted(set(Why) - set(MEMORY)))
+def test_with_no_wait_all_else_is_waited_for(why: Why) -> None:
+    """`--max-parallel`, a ramp, starts under way and the CPUs are nobody's lack of memory."""
+    wait, stop = Wait("id-a", Reason(why)), Stop("r", RunEnd.PREEMPTED, Reason(Why.PATIENCE_OVER))
+
+    assert list(refuse_waits([stop, wait], policy(no_wait=True))) == [stop, wait]
 
 
 EXITS = (None, exited(0))

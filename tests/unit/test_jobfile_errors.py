@@ -76,6 +76,9 @@ def test_a_key_to_come_says_so(tmp_path: Path, key: str) -> None:
     ("key", "value", "what"),
     [
         ("command", [], "neither a list of words nor a line"),
+        ("resume_command", [], "neither a list of words nor a line"),
+        ("resume_command", 7, "neither a list of words nor a line"),
+        ("resume_command", ["no-such-program-anywhere"], "no-such-program-anywhere"),
         ("command", "  ", "neither a list of words nor a line"),
         ("command", [""], "neither a list of words nor a line"),
         ("command", 5, "neither a list of words nor a line"),

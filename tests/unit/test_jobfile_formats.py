@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ramherd.jobfile import (
-    DEFAULT_MEMORY_BYTES,
     Defaults,
     find_cycle,
     jobs_from_lines,
@@ -103,19 +102,32 @@ def test_a_line_of_jsonl_ends_at_a_newline_only(char: str) -> None:
 
 
 def test_a_job_that_says_nothing_gets_the_defaults() -> None:
-    """Flags first; without one, 512 MiB, no limit, no timeout, no retries, here."""
+    """Flags first; without one, what its kind needs, no limit, no timeout, no retries, here."""
     (bare,) = read('[[job]]\ncommand = "true"')
     (told,) = read('[[job]]\ncommand = "true"', Defaults(MIB, GIB, 7.0, 3))
 
-    assert (bare.memory_bytes, bare.memory_limit_bytes) == (DEFAULT_MEMORY_BYTES, None)
+    assert (bare.memory_bytes, bare.memory_limit_bytes) == (0, None)
     assert (bare.timeout_s, bare.retries, bare.cwd) == (None, 0, str(Path.cwd()))
     assert (told.memory_bytes, told.memory_limit_bytes) == (MIB, GIB)
     assert (told.timeout_s, told.retries) == (7.0, 3)
 
 
-def test_a_limit_below_the_default_memory_is_also_the_memory() -> None:
-    """A job that may never hold 512 MiB does not need them."""
-    assert read('[[job]]\ncommand = "true"\nmemory_limit = "9MiB"')[0].memory_bytes == 9 * MIB
+def test_a_limit_promises_nothing() -> None:
+    """What a job may hold at most is not what it needs."""
+    (made,) = read('[[job]]\ncommand = "true"\nmemory_limit = "9MiB"')
+
+    assert (made.memory_bytes, made.memory_limit_bytes) == (0, 9 * MIB)
+
+
+def test_a_job_says_how_it_goes_on() -> None:
+    """A list, or a string for the shell, as `command`; without one it starts over."""
+    texts = ('["true", "--resume"]', '"true --resume"')
+    told = [read(f'[[job]]\ncommand = "true"\nresume_command = {text}')[0] for text in texts]
+
+    assert told[0].resume_argv == ("true", "--resume")
+    assert told[1].resume_argv[-1] == "true --resume"
+    assert told[1].resume_argv[:-1] == told[1].argv[:-1]
+    assert read('[[job]]\ncommand = "true"')[0].resume_argv == ()
 
 
 def test_a_program_is_looked_for_where_it_will_be_started(tmp_path: Path) -> None:

@@ -32,7 +32,8 @@ def summary(*results: dict[str, Any], **changes: Any) -> dict[str, Any]:
         "jobs": len(results), "done": states.count("done"), "failed": states.count("failed"),
         "cancelled": states.count("cancelled"), "wall_s": 75.0, "peak_bytes": GIB,
         "budget_bytes": 2 * GIB, "pen": "cgroup1", "oom_kills": 0, "limit_kills": 2,
-        "preempted": 1, "leftovers_ended": 4, "residue_bytes": 0, "results": list(results),
+        "preempted": 1, "recycled": 0, "leftovers_ended": 4, "residue_bytes": 0,
+        "results": list(results),
         "supervisor": {"rss_peak_bytes": 20 * MIB, "keeper_rss_peak_bytes": 10 * MIB}, **changes,
     }  # fmt: skip
 
@@ -130,7 +131,8 @@ def test_the_summary_of_a_herd_that_went_well() -> None:
     """Two lines: what came of it, and what it cost."""
     assert render_summary(summary(result("a"), result("b")), missing_bytes=0) == [
         "2 of 2 jobs done in 1m15s; peak 1 GiB of 2 GiB; pen cgroup1",
-        "0 OOM kills, 2 limit kills, 1 preempted, 4 leftovers ended; "
+        "0 OOM kills, 2 limit kills, 1 preempted, 0 recycled, "
+        "4 leftovers ended; "
         "supervisor 20 MiB, keeper 10 MiB",
     ]
 

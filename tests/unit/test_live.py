@@ -45,8 +45,20 @@ def test_all_that_matters_is_shown() -> None:
     )
     assert memory == "[############............] 1 GiB of 2 GiB  machine has 3 GiB"
     assert rest == [
-        "      1 MiB    1.0s  build (run 2) ending",
+        "      1 MiB              1.0s  build (run 2) ending",
         "next waits: needs 1 GiB, the budget of 2 GiB has 1 MiB left",
+    ]
+
+
+def test_who_is_held_is_seen() -> None:
+    """What it holds of what it may, and for how long it stands; the level, unless it is calm."""
+    held, ending = line(grant_bytes=2 * MIB, held_s=3.0), line(held_s=3.0, ending=True)
+    _first, memory, *rest = render_live(view(held, ending, level="tight"), 120, 24)
+
+    assert memory.endswith("machine has 3 GiB  level tight  2 held")
+    assert rest[:2] == [
+        "      1 MiB/2 MiB        1.0s  build held for 3.0s",
+        "      1 MiB              1.0s  build ending",
     ]
 
 

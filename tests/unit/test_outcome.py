@@ -2,11 +2,12 @@
 
 import pytest
 
-from ramherd.decide.outcome import OWN_FAILURES, after_run, settle_dependants
+from ramherd.decide.outcome import HOPELESS, OWN_FAILURES, after_run, settle_dependants
 from ramherd.model import JobState, JobStatus, Reason, RunEnd, Settle, Why
 from unit.make import job, policy, status
 
 WHY = Reason(Why.EXITED, code=1)
+LOSSES = (RunEnd.LOST, RunEnd.OOM_KILL, RunEnd.HEAP_EXHAUSTED)
 
 
 def after(before: JobStatus, end: RunEnd) -> JobStatus:
@@ -60,7 +61,7 @@ def test_the_back_off_holds_for_any_number_of_retries() -> None:
     assert found.not_before_s == 160.0
 
 
-@pytest.mark.parametrize("end", [RunEnd.LOST, RunEnd.OOM_KILL])
+@pytest.mark.parametrize("end", LOSSES)
 def test_a_run_lost_through_no_fault_of_its_own_costs_no_retry(end: RunEnd) -> None:
     """The job goes back, after a back-off, and is counted as lost."""
     found = after(status(job(retries=0), JobState.RUNNING), end)
@@ -69,7 +70,7 @@ def test_a_run_lost_through_no_fault_of_its_own_costs_no_retry(end: RunEnd) -> N
     assert (found.failures, found.lost, found.not_before_s) == (0, 1, 101.0)
 
 
-@pytest.mark.parametrize("end", [RunEnd.LOST, RunEnd.OOM_KILL])
+@pytest.mark.parametrize("end", LOSSES)
 def test_a_job_that_keeps_being_lost_has_failed(end: RunEnd) -> None:
     """After `max_lost` of them, or it would go on for ever."""
     found = after(status(job(retries=9), JobState.RUNNING, lost=2), end)
@@ -99,14 +100,14 @@ def test_a_preempted_job_goes_back_as_if_it_had_never_run() -> None:
     assert found.not_before_s == 0.0
 
 
-@pytest.mark.parametrize(("before", "peak", "seen"), [(0, 3, 3), (5, 3, 5), (3, 5, 5)])
+@pytest.mark.parametrize(("before", "hit", "seen"), [(0, 3, 3), (5, 3, 5), (3, 5, 5), (3, 0, 3)])
 def test_a_preempted_job_comes_back_with_what_it_was_seen_to_need(
-    before: int, peak: int, seen: int
+    before: int, hit: int, seen: int
 ) -> None:
-    """The most of all its runs; it needs what it asked for at least."""
+    """The grant it was held at, the largest of all its runs; what it asked for at least."""
     found = after_run(
         status(job(memory=4), JobState.RUNNING, seen_bytes=before), RunEnd.PREEMPTED, WHY,
-        at_s=100.0, policy=policy(), peak_bytes=peak,
+        at_s=100.0, policy=policy(), hit_bytes=hit,
     )  # fmt: skip
 
     assert found.seen_bytes == seen
@@ -117,10 +118,35 @@ def test_what_a_run_held_that_failed_is_not_what_its_job_needs() -> None:
     """A leak is no need: only who had to make room for others is believed."""
     found = after_run(
         status(job(memory=4, retries=1), JobState.RUNNING), RunEnd.FAILED, WHY,
-        at_s=100.0, policy=policy(), peak_bytes=99,
+        at_s=100.0, policy=policy(), hit_bytes=99,
     )  # fmt: skip
 
     assert (found.seen_bytes, found.need_bytes) == (0, 4)
+
+
+@pytest.mark.parametrize("end", [RunEnd.PREEMPTED, RunEnd.RECYCLED])
+def test_who_was_stopped_for_memory_goes_on_from_there(end: RunEnd) -> None:
+    """It is marked until its next start; who failed or was lost begins anew."""
+    assert after(status(job(), JobState.HELD), end).interrupted
+    assert not after(status(job(retries=1), JobState.RUNNING), RunEnd.FAILED).interrupted
+    assert not after(status(job(), JobState.RUNNING), RunEnd.LOST).interrupted
+
+
+@pytest.mark.parametrize("why", HOPELESS)
+def test_who_can_never_fit_is_not_tried_again(why: Why) -> None:
+    """Whatever retries it has, and whoever stopped it."""
+    for end in (RunEnd.FAILED, RunEnd.PREEMPTED):
+        found = after_run(
+            status(job(retries=9), JobState.HELD), end, Reason(why), at_s=1.0, policy=policy()
+        )
+        assert (found.state, found.reason.why) == (JobState.FAILED, why)
+
+
+def test_a_job_that_comes_back_waits_anew() -> None:
+    """But it keeps the age of its first start: the oldest stays the oldest until it is done."""
+    found = after(status(job(), JobState.HELD, queued_s=3.0, first_s=4.0), RunEnd.PREEMPTED)
+
+    assert (found.queued_s, found.first_s) == (100.0, 4.0)
 
 
 @pytest.mark.parametrize("end", RunEnd)

@@ -2,7 +2,6 @@
 
 import os
 from contextlib import closing
-from dataclasses import replace
 from pathlib import Path
 
 from ramherd.measure.procfs import read_boot_id
@@ -16,9 +15,9 @@ NOBODY = ProcId(os.getpid(), 1)
 def test_an_owner_lives_while_it_holds_its_lock(tmp_path: Path) -> None:
     """Whatever its pid says: after a fork into another namespace that is another."""
     with closing(OwnerLock(tmp_path)) as lock:
-        assert is_alive(replace(lock.owner, proc=NOBODY), tmp_path)
+        assert is_alive(lock.owner._replace(proc=NOBODY), tmp_path)
         assert is_locked(str(lock_path(tmp_path, lock.owner.id)))
-    assert not is_alive(replace(lock.owner, proc=NOBODY), tmp_path)
+    assert not is_alive(lock.owner._replace(proc=NOBODY), tmp_path)
 
 
 def test_an_owner_lives_while_its_process_does(tmp_path: Path) -> None:
@@ -32,7 +31,7 @@ def test_an_owner_lives_while_its_process_does(tmp_path: Path) -> None:
 def test_an_owner_of_another_boot_is_dead(tmp_path: Path) -> None:
     """Pids and start times begin anew with each boot, and so do the files in /run."""
     with closing(OwnerLock(tmp_path)) as lock:
-        assert not is_alive(replace(lock.owner, boot_id="another"), tmp_path)
+        assert not is_alive(lock.owner._replace(boot_id="another"), tmp_path)
 
 
 def test_a_file_that_nobody_locks_is_of_a_dead_owner(tmp_path: Path) -> None:

@@ -49,9 +49,9 @@ def test_a_flag_is_above_the_profile_and_the_job_above_both() -> None:
     assert job(settings, profile="big", memory="2GiB").memory_bytes == 2 * GIB
 
 
-def test_a_limit_below_the_default_memory_is_also_the_memory() -> None:
-    """The default of a setting is no wish of the user's."""
-    assert job(config(), profile="small").memory_bytes == 256 * MIB
+def test_a_limit_promises_nothing() -> None:
+    """Nor may more be promised than the limit allows."""
+    assert job(config(), profile="small").memory_bytes == 0
     with pytest.raises(UsageError, match="memory 1 GiB is above memory_limit 256 MiB"):
         job(config(memory="1GiB"), profile="small")
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ramherd.decide import governor
-from ramherd.decide.admission import admit
+from ramherd.decide.admission import find_obstacle
 from ramherd.decide.ends import (
     clear_leftovers,
     judge,
@@ -18,16 +18,16 @@ from ramherd.decide.ends import (
     stop_over_limit,
     stop_timed_out,
 )
-from ramherd.decide.engine import warn_of_containers
+from ramherd.decide.engine import refuse_waits, warn_of_containers
 from ramherd.decide.outcome import after_run, settle_dependants
-from ramherd.model import Action, JobState, Machine, PenReading, Reason, RunEnd, Why
+from ramherd.model import Action, JobState, Machine, PenReading, Reason, RunEnd, Wait, Why
 from ramherd.show.reasons import SENTENCES, render_reason, signal_name
 from ramherd.units import GIB, MIB
-from unit.make import exited, job, killed_by, policy, run, snapshot, status, stopping
+from unit.make import MACHINE, exited, job, killed_by, policy, run, snapshot, status, stopping
 
 LIMITED = job("l", memory_limit_bytes=GIB, timeout_s=30.0)
 KILLED = PenReading(0, 900 * MIB, 1, kernel_kills=1, limit_hit=True)
-FULL = Machine(16 * GIB, GIB)
+FULL = Machine(16 * GIB, 512 * MIB, herds_used_bytes=15 * GIB)
 
 
 def only(actions: list[Action]) -> Reason:
@@ -35,30 +35,22 @@ def only(actions: list[Action]) -> Reason:
     return action.reason
 
 
-def waiting(memory: int, **changes: object) -> Reason:
-    """Why a job of this size does not start, beside a run of another that has begun."""
-    rules = policy(**changes)
-    return only(admit(snapshot(run("r"), queue=[status(job(memory=memory))]), rules))
+def obstacle(need_bytes: int, machine: Machine = MACHINE) -> Reason:
+    """Why a session of this size does not start."""
+    found = find_obstacle(need_bytes, machine, policy())
+    assert found is not None
+    return found
 
 
 MADE: dict[Why, tuple[Reason, str]] = {
     Why.SUBMITTED: (Reason(Why.SUBMITTED), "submitted"),
-    Why.FITS: (waiting(GIB), "1 GiB fit in 5 GiB"),
-    Why.NO_ROOM_BUDGET: (waiting(6 * GIB), "needs 6 GiB, the budget of 6 GiB has 5 GiB left"),
-    Why.NO_ROOM_MACHINE: (
-        only(admit(snapshot(queue=[status()], machine=Machine(16 * GIB, 512 * MIB), fleet=16 * GIB),
-                   policy())),
-        "needs 1 GiB, the machine has 512 MiB left",
-    ),
-    Why.MAX_PARALLEL: (waiting(GIB, max_parallel=1), "1 run already, and --max-parallel is 1"),
-    Why.STARTING: (
-        only(admit(snapshot(run("r", started=False), queue=[status()]), policy(max_starting=1))),
-        "1 are starting, 1 at a time",
-    ),
-    Why.TOO_BIG: (waiting(9 * GIB), "needs 9 GiB, more than the whole budget of 8 GiB"),
+    Why.NO_ROOM_BUDGET: (obstacle(7 * GIB), "needs 7 GiB, the budget of 8 GiB has 6 GiB left"),
+    Why.NO_ROOM_MACHINE: (obstacle(GIB, FULL), "needs 1 GiB, the machine has 512 MiB left"),
+    Why.TOO_BIG: (obstacle(9 * GIB), "needs 9 GiB, more than the whole budget of 8 GiB"),
     Why.NO_WAIT: (
-        only(admit(snapshot(queue=[status()], machine=FULL), policy(no_wait=True))),
-        "needs 1 GiB, there are 0 B, and --no-wait was given",
+        next(refuse_waits([Wait("a", Reason(Why.LEVEL, level="tight"))],
+                          policy(no_wait=True))).reason,
+        "there is no memory for it now, and --no-wait was given",
     ),
     Why.EXITED: (judge(run(exit=exited(3)))[1], "exit status 3"),
     Why.SIGNALLED: (judge(run(exit=killed_by(11)))[1], "ended by SIGSEGV"),
@@ -119,6 +111,23 @@ MADE: dict[Why, tuple[Reason, str]] = {
         Reason(Why.STORE, what="cannot use the store /x: database is locked"),
         "cannot use the store /x: database is locked: nothing starts until that is over",
     ),
+    Why.LEDGER: (
+        Reason(Why.LEDGER, what="cannot use the ledger /x: database is locked"),
+        "cannot use the ledger /x: database is locked: the last lease holds until that is over",
+    ),
+    Why.AT_GRANT: (
+        Reason(Why.AT_GRANT, grant_bytes=GIB, free_bytes=MIB),
+        "uses the 1 GiB it may, and waits for more: 1 MiB are free",
+    ),
+    Why.ABANDONED: (
+        Reason(Why.ABANDONED, software="codex", pid=7, memory_bytes=MIB, evidence="gone"),
+        "codex (pid 7, 1 MiB): gone",
+    ),
+    Why.NAMED: (
+        Reason(Why.NAMED, software="gopls", pid=7, memory_bytes=MIB),
+        "gopls (pid 7, 1 MiB) was named by its user",
+    ),
+    Why.WARNING_SIGN: (Reason(Why.WARNING_SIGN, what="41 nodes run"), "41 nodes run"),
     Why.RESIDUE: (Reason(Why.RESIDUE, residue_bytes=MIB), "it left 1 MiB in tmpfs"),
     Why.ASKED: (Reason(Why.ASKED), "somebody asked for it"),
     Why.PAUSED: (Reason(Why.PAUSED), "nothing starts until ramherd resume"),

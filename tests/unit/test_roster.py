@@ -138,3 +138,52 @@ def test_queue_and_counts_always_say_what_the_jobs_say(data: st.DataObject) -> N
     queued = [one for one in roster if one.state is JobState.QUEUED]
     assert roster.queue == sorted(queued, key=lambda one: one.job.seq)
     assert +roster.counts == Counter(states(roster).values())
+
+
+def queue_of(*priorities: int) -> Roster:
+    return Roster(
+        status(job(f"j{seq}", seq=seq, priority=priority))
+        for seq, priority in enumerate(priorities)
+    )
+
+
+def test_the_heads_are_the_first_of_each_priority() -> None:
+    """In order; who starts or comes back changes them."""
+    roster = queue_of(0, 5, 0, -2, 0, 5)
+    assert names(roster.heads(2)) == ["j1", "j5", "j0", "j2", "j3"]
+
+    end(roster, "j0", JobState.RUNNING)
+    assert names(roster.heads(2)) == ["j1", "j5", "j2", "j4", "j3"]
+    end(roster, "j0", JobState.QUEUED)
+    assert names(roster.heads(1)) == ["j1", "j0", "j3"]
+    assert queue_of().heads(3) == []
+
+
+@given(st.lists(st.integers(-3, 3), max_size=40), st.integers(1, 5))
+def test_heads_are_what_a_look_at_all_would_find(priorities: list[int], number: int) -> None:
+    """However they are spread."""
+    roster = queue_of(*priorities)
+
+    every = [
+        one
+        for priority in sorted(set(priorities), reverse=True)
+        for one in [one for one in roster.queue if one.job.priority == priority][:number]
+    ]
+    assert roster.heads(number) == every
+
+
+def test_the_heads_of_a_long_queue_cost_no_more() -> None:
+    """Ten thousand jobs are not looked at one by one: a few dozen are, by halving."""
+    asked = 0
+
+    class Counted(int):
+        def __neg__(self) -> int:
+            nonlocal asked
+            asked += 1
+            return -int(self)
+
+    roster = queue_of(*(Counted(seq % 3) for seq in range(10_000)))
+    asked = 0
+
+    assert len(roster.heads(64)) == 3 * 64
+    assert asked < 100

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from ramherd.act.executor import LiveRun
+from ramherd.act.live import LiveRun
 from ramherd.launch import FAILED, INTERRUPTED, NO_ROOM, OK, choose_exit_code
 from ramherd.model import JobState, PenReading, Reason, RunEnd, Why
-from ramherd.tally import JobTally, Tally
+from ramherd.tally import MOST_HOLDS, JobTally, Tally
 from ramherd.units import MIB
 from unit.make import HERD, exited, job, status
 
@@ -26,7 +26,7 @@ def tally_of(*ends: RunEnd, **reading: Any) -> Tally:
     """Of one job `a`, whose runs of three seconds each ended so."""
     tally = Tally({"id-a": JobTally(Reason(Why.SUBMITTED))})
     for number, end in enumerate(ends, 1):
-        run = LiveRun(f"R{number}", job("a"), number, Path(f"/runs/R{number}"), 10.0)
+        run = LiveRun(f"R{number}", job("a"), number, Path("/runs"), 10.0)
         run.exit, run.reading = exited(number), PenReading(**reading)
         tally.add_run(run, end, REASON, at_s=13.0)
     return tally
@@ -67,6 +67,28 @@ def test_work_that_is_done_again_is_counted() -> None:
     again = tally_of(RunEnd.PREEMPTED, RunEnd.LOST, RunEnd.OOM_KILL, RunEnd.FAILED, RunEnd.DONE)
 
     assert (again.redone_s, again.preempted) == (9.0, 1)
+
+
+def test_what_can_resume_is_not_done_again() -> None:
+    """It goes on where it was stopped; a restart of a leaking run is counted on its own."""
+    tally = Tally({"id-a": JobTally(REASON)})
+    for end in (RunEnd.PREEMPTED, RunEnd.RECYCLED):
+        run = LiveRun("R", job("a", resume_argv=("on",)), 1, Path("/runs"), 10.0)
+        tally.add_run(run, end, REASON, at_s=13.0)
+
+    assert (tally.preempted, tally.recycled, tally.redone_s) == (1, 1, 0.0)
+
+
+def test_held_time_is_summed_and_its_holds_are_kept_up_to_a_bound() -> None:
+    """A run that grows for days is held millions of times."""
+    tally = Tally({"id-a": JobTally(REASON)}, holds=[0.0] * (MOST_HOLDS - 1))
+    for _ in range(2):
+        run = LiveRun("R", job("a"), 1, Path("/runs"), 10.0)
+        run.held_s, run.holds = 1.5, [1.0, 0.5]
+        tally.add_run(run, RunEnd.DONE, REASON, at_s=13.0)
+
+    assert result(tally)["held_s"] == 3.0
+    assert (len(tally.holds), tally.holds[-1]) == (MOST_HOLDS, 1.0)
 
 
 def test_a_kernel_kill_counts_once_as_what_it_was() -> None:

@@ -4,12 +4,14 @@ name is none that pytest looks for.
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-from integration.conftest import ours
+from integration.conftest import await_, ours
+from ramherd.measure.procfs import Proc, read_proc, read_procs
 
 RAMHERD = (sys.executable, "-m", "ramherd")
 SCOPE = ("systemd-run", "--user", "--scope", "--quiet", "--collect", "-p", "Delegate=yes")
@@ -38,6 +40,12 @@ def scopes() -> list[str]:
     ]
     done = subprocess.run(command, text=True, capture_output=True, check=True)
     return [line.split()[0] for line in done.stdout.splitlines() if line.startswith("run-")]
+
+
+def systemctl(*args: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        ["systemctl", "--user", *args], text=True, capture_output=True, check=False
+    )
 
 
 def assert_nothing_left() -> None:
@@ -86,3 +94,48 @@ def test_polling_still_works() -> None:
     summary = summary_of("drill", "--agents", "2", "--pen", "polling")
     assert (summary["pen"], summary["done"]) == ("polling", 2)
     assert_nothing_left()
+
+
+def test_reap_on_a_timer_of_the_user_manager() -> None:
+    """It is started by it, and gone when it is taken back."""
+    made = subprocess.run([*RAMHERD, "reap", "--every", "15m", "--install"], check=False)
+    assert made.returncode == 0
+    assert systemctl("is-active", "ramherd-reap.timer").stdout == "active\n"
+    started = systemctl("start", "ramherd-reap.service")
+    assert started.returncode == 0, systemctl("status", "ramherd-reap.service").stdout
+
+    undone = subprocess.run([*RAMHERD, "reap", "--uninstall"], check=False)
+
+    assert undone.returncode == 0
+    assert systemctl("cat", "ramherd-reap.timer").returncode != 0
+
+
+def test_orphans_below_the_user_manager_are_reaped(tmp_path: Path) -> None:
+    """They are not children of process 1: a parent of that number would find none of them."""
+    program = tmp_path / "rust-analyzer"
+    shutil.copy("/bin/sleep", program)
+    spec = json.dumps([{"argv": [str(program), "1000"], "env": {}}])
+    client = [sys.executable, str(Path(__file__).parents[1] / "zoo/client.py"), spec]
+    service = ("systemd-run", "--user", "--quiet", "--collect", "--unit=client")
+    subprocess.run([*service, "-p", "KillMode=process", "--", *client], check=True)
+    server: Proc = await_(lambda: find(program.name), "the server")
+    before = server.ppid
+    systemctl("kill", "--signal=KILL", "--kill-whom=main", "client.service")
+    await_(lambda: (now := read_proc(server.id.pid)) and now.ppid != before, "its client's end")
+    manager = read_proc(read_ppid(server.id.pid))
+    assert manager is not None
+    assert (manager.name, manager.id.pid != 1) == ("systemd", True)
+
+    told = summary_of("reap", "--grace", "0", "--yes")
+
+    assert [row["pid"] for row in told["ended"]] == [server.id.pid]
+    assert find(program.name) is None
+
+
+def find(name: str) -> Proc | None:
+    return next((proc for proc in read_procs() if proc.is_alive and proc.name == name), None)
+
+
+def read_ppid(pid: int) -> int:
+    proc = read_proc(pid)
+    return 0 if proc is None else proc.ppid

@@ -4,101 +4,27 @@ It knows each live run and what the keeper said of it; it decides nothing.
 """
 
 import json
+import math
 import os
 import signal
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ramherd.act.holding import Holding
 from ramherd.act.link import KeeperLink
-from ramherd.act.pens import Fleet, Pen
+from ramherd.act.live import LiveRun
+from ramherd.act.pens import Fleet
 from ramherd.act.pens.pids import limit_pids
 from ramherd.act.sweeper import Sweeper, Swept
+from ramherd.grants import GrantPolicy
 from ramherd.measure.output import read_tail
-from ramherd.model import (
-    Exit,
-    Job,
-    PenReading,
-    Policy,
-    ProcId,
-    Reason,
-    RunEnd,
-    RunView,
-    Stopping,
-    Why,
-)
+from ramherd.model import Exit, Job, Policy, ProcId, Reason, RunEnd, Stopping, Why
 
 V8_EXIT_CODE = 134
 V8_MESSAGE = b"heap out of memory"
 TAIL_BYTES = 1 << 16
-
-
-@dataclass
-class Moments:
-    """How many looks there were at a run, and what they add up to."""
-
-    number: int = 0
-    sum: int = 0
-    squares: int = 0
-
-    def add(self, value: int) -> None:
-        self.number += 1
-        self.sum += value
-        self.squares += value * value
-
-
-@dataclass
-class LiveRun:
-    """A run from its start until its pen is empty."""
-
-    id: str
-    job: Job
-    attempt: int
-    dir: Path
-    started_s: float
-    pen: Pen | None = None
-    started: bool = False
-    reading: PenReading = field(default_factory=PenReading)
-    exit: Exit | None = None
-    refused: tuple[int, str] | None = None
-    stop: Stopping | None = None
-    clearing_s: float | None = None
-    killed_s: float | None = None
-    close_asked: bool = False
-    output_closed: bool = False
-    heap_exhausted: bool = False
-    leftovers: int = 0
-    largest_bytes: int = 0
-    need_bytes: int = 0
-    moments: Moments = field(default_factory=Moments)
-    engine: str = ""
-    warned: bool = False
-    available_least: int = 0
-
-    @property
-    def is_ending(self) -> bool:
-        return self.exit is not None or self.stop is not None or self.refused is not None
-
-    def measure(self) -> None:
-        """Peaks between two looks: the largest single process is known at the end, and the
-        kernel's own peak is never below it.
-        """
-        if self.pen is not None:
-            reading = self.pen.read()
-            floor = min(self.largest_bytes, reading.charged_bytes)
-            self.reading = replace(reading, peak_bytes=max(reading.peak_bytes, floor))
-
-    def view(self, *, kernel_limits: bool) -> RunView:
-        return RunView(
-            self.id, self.job, self.attempt, self.started_s, self.reading,
-            exit=self.exit, stop=self.stop, refused=self.refused, clearing_s=self.clearing_s,
-            killed_s=self.killed_s, output_closed=self.output_closed,
-            heap_exhausted=self.heap_exhausted, kernel_limits=kernel_limits, started=self.started,
-            engine=self.engine, need_bytes=self.need_bytes,
-            warned=self.warned,
-        )  # fmt: skip
 
 
 class Executor:
@@ -108,12 +34,14 @@ class Executor:
         start_keeper: Callable[[], KeeperLink],
         runs_dir: Path,
         policy: Policy | None = None,
+        grants: GrantPolicy | None = None,
     ) -> None:
         self.fleet = fleet
+        self.holding = Holding(grants or GrantPolicy())
         self.runs: dict[str, LiveRun] = {}
         self.started: list[LiveRun] = []
         self._start_keeper = start_keeper
-        self._runs_dir = runs_dir
+        self.runs_dir = runs_dir
         self._policy = policy or Policy()
         self._sweeper = Sweeper()
         self.link = self._new_keeper()
@@ -124,23 +52,23 @@ class Executor:
         self.fleet.note_keeper(link.proc_id)
         return link
 
-    def start(self, run_id: str, job: Job, attempt: int, at_s: float, *, resumed: bool) -> LiveRun:
-        run = LiveRun(run_id, job, attempt, self._runs_dir / run_id, at_s)
-        self.runs[run_id] = run
+    def start(self, run: LiveRun, grant_bytes: int, *, resumed: bool) -> None:
+        self.runs[run.id] = run
         try:
             run.dir.mkdir(mode=0o700, parents=True)
             stdin = write_stdin(run)
-            run.pen = self.fleet.add(run_id, job.memory_limit_bytes)
+            run.pen = self.fleet.add(run.id, run.job.memory_limit_bytes)
             limit_pids(run.pen, self._policy.pids_limit)
+            self.holding.give(run, grant_bytes, run.started_s)
         except OSError as error:
             run.refused = (error.errno or 0, f"cannot prepare {error.filename}: {error.strerror}")
-            return run
+            return
         self.link.ask(
-            "spawn", run=run_id, argv=job.argv, cwd=job.cwd, dir=str(run.dir), stdin=stdin,
+            "spawn", run=run.id, argv=argv_of(run.job, resumed=resumed), cwd=run.job.cwd,
+            dir=str(run.dir), stdin=stdin,
             env=environment(run, resumed=resumed), **run.pen.spawn_part(),
             log=(self._policy.log_head_bytes, self._policy.log_ring_bytes),
         )  # fmt: skip
-        return run
 
     def hear(self, at_s: float) -> bool:
         """Take in what the keeper said; False when it is gone."""
@@ -155,11 +83,12 @@ class Executor:
         match message["did"]:
             case "started":
                 run.started = True
+                run.first = ProcId(message["pid"], message["start_ticks"])
                 if run.pen is not None:
-                    run.pen.note_start(ProcId(message["pid"], message["start_ticks"]))
+                    run.pen.note_start(run.first)
                 self.started.append(run)
                 if run.stop is not None:  # it was told before it was there
-                    self.ask_to_end(run)
+                    self.ask_to_end(run, at_s)
             case "refused":
                 run.refused = (message["errno"], message["what"])
             case "exited":
@@ -189,18 +118,20 @@ class Executor:
 
     def stop(self, run: LiveRun, stopping: Stopping) -> None:
         run.stop = stopping
-        self.ask_to_end(run)
+        self.ask_to_end(run, stopping.since_s)
 
     def clear(self, run: LiveRun, at_s: float) -> None:
         run.clearing_s = at_s
-        run.leftovers = self.ask_to_end(run)
+        run.leftovers = self.ask_to_end(run, at_s)
 
-    def ask_to_end(self, run: LiveRun) -> int:
-        """TERM, and CONT for who has stopped itself and would not hear it."""
+    def ask_to_end(self, run: LiveRun, at_s: float) -> int:
+        """TERM, and CONT for who has stopped itself or is held, and would not hear it."""
         if run.pen is None:
             return 0
+        self.holding.let_go(run)
         reached = run.pen.signal(signal.SIGTERM)
         run.pen.signal(signal.SIGCONT)
+        run.thaw(at_s)
         return reached
 
     def kill(self, run: LiveRun, at_s: float) -> None:
@@ -220,6 +151,20 @@ class Executor:
         if run.pen is not None:
             self._sweeper.sweep(run.id, run.pen, run.dir / "tmp")
 
+    def grant_fds(self, at_s: float) -> dict[int, LiveRun]:
+        """Descriptors that tell when a run is at its grant."""
+        return {
+            fd: run
+            for run in self.runs.values()
+            if run.held_since_s is None and not run.is_ending and at_s >= run.muted_until_s
+            if run.pen is not None and (fd := run.pen.grant_fd()) is not None
+        }
+
+    def muted_for_s(self, at_s: float) -> float:
+        """Until somebody is listened to again."""
+        waits = (run.muted_until_s - at_s for run in self.runs.values())
+        return min((wait for wait in waits if wait > 0), default=math.inf)
+
     def sweep(self) -> list[Swept]:
         return self._sweeper.advance()
 
@@ -232,11 +177,13 @@ class Executor:
         """Whatever happened before, nothing is left: pens first, then the keeper, the fleet."""
         deadline = time.monotonic() + wait_s
         for run in list(self.runs.values()):
+            run.thaw(deadline)
             while run.pen is not None and run.pen.read().procs and time.monotonic() < deadline:
                 run.pen.kill()
                 time.sleep(0.01)
             self.finish(run)
         swept = self._sweeper.finish()
+        self.holding.close()
         self.link.close()
         return swept
 
@@ -253,6 +200,11 @@ def environment(run: LiveRun, *, resumed: bool) -> dict[str, str]:
         "TMPDIR": str(run.dir / "tmp"),
         **({"RAMHERD_RESUMED": "1"} if resumed else {}),
     }
+
+
+def argv_of(job: Job, *, resumed: bool) -> tuple[str, ...]:
+    """A job that cannot resume starts over."""
+    return job.resume_argv if resumed and job.resume_argv else job.argv
 
 
 def write_stdin(run: LiveRun) -> str:

@@ -6,22 +6,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from ramherd.cli.run import add_herd_options, herd_and_tell, settle_config
-from ramherd.configkeys import KEYS
+from ramherd.configkeys import RUN_KEYS
 from ramherd.errors import UsageError
 from ramherd.ids import new_id
 from ramherd.jobfile import Defaults, make_jobs
 from ramherd.sim import agent
-from ramherd.sim.profiles import Profile, scaled, synthetic
-from ramherd.units import GIB, MIB
+from ramherd.units import GIB
 
 # A quarter of a real agent's memory, and a minute of it in a second.
 SIZE = 0.25
 TIME = 1 / 60
 # Room for some of the fifty at a time, and small enough for any machine.
 BUDGET_BYTES = 2 * GIB
-# Beside its profile, a fake agent has an interpreter, a second one in its tool call, and pages
-# that the kernel charges in batches.
-OWN_BYTES = 24 * MIB
 TRICKS: tuple[tuple[str, ...], ...] = (
     (),
     ("--burst-in-child",),
@@ -35,7 +31,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--agents", type=int, default=50, metavar="N", help="how many (50)")
     add("--seed", type=int, default=1, metavar="N", help="other numbers, other agents (1)")
-    add_herd_options(parser, (key for key in KEYS if not key.of_job))
+    add_herd_options(parser, (key for key in RUN_KEYS if not key.of_job))
     parser.set_defaults(verb=drill)
 
 
@@ -44,7 +40,14 @@ def drill(options: argparse.Namespace) -> int:
         raise UsageError(f"--agents {options.agents} is below 1")
     if options.command is not None:
         raise UsageError("drill takes no command", hint="ramherd run -- CMD {}")
-    herd, config = new_id(), settle_config(options, budget=BUDGET_BYTES)
+    herd = new_id()
+    config = settle_config(
+        options,
+        budget=BUDGET_BYTES,
+        time_scale=1 / TIME,
+        size_scale=1 / SIZE,
+        max_cpu_pressure=None,
+    )
     tables = make_tables(options.seed, options.agents)
     jobs = make_jobs(tables, "drill", herd, Defaults())
     return herd_and_tell(herd, jobs, config, options)
@@ -52,11 +55,10 @@ def drill(options: argparse.Namespace) -> int:
 
 def make_tables(seed: int, number: int) -> Iterator[dict[str, Any]]:
     """Some call tools, some leave a process behind, some print much."""
-    for index, profile in enumerate(synthetic(seed, number)):
+    for index in range(number):
         yield {
             "name": f"agent-{index + 1:02}",
             "command": [*agent_command(seed, index), *TRICKS[index % len(TRICKS)]],
-            "memory": peak_bytes(scaled(profile, SIZE, TIME)) + OWN_BYTES,
         }
 
 
@@ -65,7 +67,3 @@ def agent_command(seed: int, index: int) -> list[str]:
         sys.executable, "-I", "-S", agent.__file__,
         "--synthetic", str(seed), "--index", str(index), "--size", str(SIZE), "--time", str(TIME),
     ]  # fmt: skip
-
-
-def peak_bytes(profile: Profile) -> int:
-    return max(profile.bytes)

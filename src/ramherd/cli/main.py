@@ -22,12 +22,17 @@ DESCRIPTION = "Run as many coding agents as the memory holds, and never one more
 VERBS = {
     "run": "run jobs and wait for them",
     "exec": "run a program on this terminal, in a pen",
+    "hook": "Claude Code's own subagents wait for memory",
     "logs": "what a job printed",
+    "events": "what was decided, and why",
     "drill": "try it with fake agents",
     "simulate": "a herd on recorded memory, in seconds",
     "history": "what was learned of each kind of job",
+    "ps": "agents, servers and tools on this machine, and whose they are",
+    "reap": "end what agents left behind; a dry run without --yes",
     "prune": "remove what finished runs printed",
     "config": "each setting and where it came from",
+    "doctor": "what is wrong with this machine, and what to do",
 }
 INTERRUPTED = 130
 BUG = 70

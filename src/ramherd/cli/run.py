@@ -9,24 +9,29 @@ from typing import Any
 
 from ramherd.act.rescope import rescope
 from ramherd.config import Config, add_flags, load_config
-from ramherd.configkeys import KEYS, Key
+from ramherd.configkeys import RUN_KEYS, Key
+from ramherd.decide.governor.recycle import RecyclePolicy
 from ramherd.errors import UsageError
+from ramherd.grants import GrantPolicy
 from ramherd.ids import new_id
 from ramherd.jobfile import Defaults, jobs_from_lines, read_job_file
-from ramherd.launch import run_herd
+from ramherd.launch import Rules, run_herd
 from ramherd.model import Job, Policy
 from ramherd.show.lines import LineShow
 from ramherd.show.live import LiveShow
 from ramherd.show.summary import render_summary
 
+# The second mark of the CPU gate, as a share of the first.
+CPU_CALM = 0.8
+
 EPILOG = """\
 examples:
   ls *.md | ramherd run -- ./agent.sh {}       one job for each line, {} replaced
-  ramherd run jobs.toml --max-parallel 8       [[job]] tables; also jobs.jsonl, or - for stdin
+  ramherd run jobs.toml                        [[job]] tables; also jobs.jsonl, or - for stdin
   ramherd run jobs.toml --budget 12GiB --json  one JSON object on stdout at the end
 
-keys of a job: name, command (list, or a string for the shell), cwd, env, stdin, priority,
-after, label, memory, memory_limit, timeout, retries, profile
+keys of a job: name, command (list, or a string for the shell), resume_command, cwd, env, stdin,
+priority, after, label, memory, memory_limit, timeout, retries, profile
 
 settings also stand in ramherd.toml and in RAMHERD_* variables: see `ramherd config`
 exit codes: 0 all done, 1 a job failed, 2 usage, 3 this machine cannot, 130 interrupted
@@ -40,7 +45,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.set_defaults(verb=run)
 
 
-def add_herd_options(parser: argparse.ArgumentParser, keys: Iterable[Key] = KEYS) -> None:
+def add_herd_options(parser: argparse.ArgumentParser, keys: Iterable[Key] = RUN_KEYS) -> None:
     add_flags(parser, keys)
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout at the end")
 
@@ -67,7 +72,7 @@ def herd_and_tell(herd: str, jobs: list[Job], config: Config, options: argparse.
     out = sys.stderr if options.json else sys.stdout
     show = LiveShow(out) if out.isatty() else LineShow(out)
     try:
-        outcome = run_herd(herd, jobs, make_policy(config), config["pen"], show)
+        outcome = run_herd(herd, jobs, make_rules(config), show)
     finally:
         show.close()
     if options.json:
@@ -104,18 +109,38 @@ def make_defaults(config: Config) -> Defaults:
 
 def plain_defaults(config: Config) -> Defaults:
     return Defaults(
-        # A job with a limit below the default needs no more than its limit.
-        memory_bytes=config.given("memory"),
+        memory_bytes=config["memory"],
         memory_limit_bytes=config["memory_limit"],
         timeout_s=config["timeout"],
         retries=config["retries"],
     )
 
 
+def make_rules(config: Config) -> Rules:
+    time, size = config["time_scale"], config["size_scale"]
+    # Above 1 nothing is ever: a start waits for memory only.
+    cpu = config["max_cpu_pressure"] or 2.0
+    grants = GrantPolicy(
+        max_parallel=config["max_parallel"],
+        patience_s=config["patience"],
+        max_hold_s=config["max_hold"],
+        cpu_pressure_marks=(cpu, CPU_CALM * cpu),
+    )
+    return Rules(
+        policy=make_policy(config),
+        grants=grants.scaled(time, size),
+        recycling=RecyclePolicy(recycle_at_bytes=config["recycle_at"]),
+        pen=config["pen"],
+        ramp=config["ramp"],
+        time_scale=time,
+        size_scale=size,
+    )
+
+
 def make_policy(config: Config) -> Policy:
     return Policy(
         budget_cap_bytes=config["budget"],
-        max_parallel=config["max_parallel"],
+        budget_share=config["budget_share"],
         no_wait=config["no_wait"],
         grace_s=config["grace"],
         pids_limit=config["pids_limit"],

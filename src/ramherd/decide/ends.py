@@ -14,11 +14,15 @@ from ramherd.model import (
     RunView,
     Snapshot,
     Stop,
+    Stopping,
     Why,
 )
 
 SIGKILL = 9
-URGENT = (RunEnd.LIMIT_KILL, RunEnd.PREEMPTED, RunEnd.LOST)
+URGENT = (RunEnd.LIMIT_KILL, RunEnd.LOST)
+# Killed so soon after the start, it was never at work.
+BIRTH_S = 2.0
+YOUNG_S = 20.0
 MACHINE_ERRORS = (errno.ENOMEM, errno.EAGAIN, errno.ENFILE, errno.EMFILE)
 
 
@@ -31,12 +35,12 @@ def stop_interrupted(snapshot: Snapshot) -> list[Action]:
 
 
 def stop_timed_out(snapshot: Snapshot) -> list[Action]:
-    """`timeout` ends the whole pen."""
+    """`timeout` ends the whole pen. What a run was held for does not count."""
     return [
         Stop(run.run, RunEnd.TIMEOUT, Reason(Why.TIMEOUT, limit_s=limit, ran_s=round(ran, 3)))
         for run in snapshot.runs
         if is_live(run) and (limit := run.job.timeout_s) is not None
-        if (ran := snapshot.at_s - run.started_s) >= limit
+        if (ran := snapshot.at_s - run.started_s - run.held_s) >= limit
     ]
 
 
@@ -86,12 +90,21 @@ def told_to_end(run: RunView, policy: Policy) -> tuple[float, float] | None:
     if run.killed_s is not None:
         return run.killed_s, policy.kill_again_s
     if run.stop is not None:
-        # Memory is at stake: what is over its limit grows on while it is asked politely.
-        urgent = run.stop.end in URGENT or run.stop.reason.why is Why.TOO_BIG
-        return run.stop.since_s, 0.0 if urgent else policy.grace_s
+        return run.stop.since_s, stop_grace_s(run, run.stop, policy)
     if run.clearing_s is not None:
         return run.clearing_s, policy.leftover_grace_s
     return None
+
+
+def stop_grace_s(run: RunView, stop: Stopping, policy: Policy) -> float:
+    """Memory is at stake: what is over its limit grows on while it is asked politely, and for
+    one that makes room somebody waits.
+    """
+    if stop.end in URGENT or stop.reason.why in (Why.TOO_BIG, Why.OVER_BUDGET):
+        return 0.0
+    if stop.end is RunEnd.PREEMPTED:
+        return policy.preempt_grace_s if run.job.resume_argv else 0.0
+    return policy.grace_s
 
 
 def is_hurried(run: RunView, snapshot: Snapshot) -> bool:
@@ -140,6 +153,16 @@ def judge(run: RunView) -> tuple[RunEnd, Reason]:
     if run.pen.kernel_kills and (run.exit.signal == SIGKILL or run.exit.code == 128 + SIGKILL):
         return judge_kernel_kill(run)
     return judge_exit(run, run.exit)
+
+
+def is_failed_start(run: RunView, end: RunEnd, at_s: float) -> bool:
+    """A start that failed for want of memory says something of the machine, not of the job."""
+    age_s = at_s - run.started_s
+    if end is RunEnd.LOST and run.refused is not None:
+        return run.refused[0] in MACHINE_ERRORS
+    if end is RunEnd.OOM_KILL:
+        return age_s < BIRTH_S
+    return end is RunEnd.HEAP_EXHAUSTED and age_s < YOUNG_S
 
 
 def judge_exit(run: RunView, exit_: Exit) -> tuple[RunEnd, Reason]:
@@ -193,7 +216,7 @@ def next_deadline_s(snapshot: Snapshot, policy: Policy) -> float:
         for since, grace in [told]
     ]
     times += [
-        run.started_s + run.job.timeout_s
+        run.started_s + run.held_s + run.job.timeout_s
         for run in snapshot.runs
         if is_live(run) and run.job.timeout_s is not None
     ]

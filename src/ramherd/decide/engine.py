@@ -1,6 +1,8 @@
 """One decision: everything that is to be done about one snapshot."""
 
-from ramherd.decide.admission import admit
+from collections.abc import Iterable, Iterator
+from typing import TypeVar
+
 from ramherd.decide.budget import largest_budget_bytes
 from ramherd.decide.ends import (
     clear_leftovers,
@@ -12,11 +14,26 @@ from ramherd.decide.ends import (
     stop_over_limit,
     stop_timed_out,
 )
-from ramherd.model import Action, JobState, Policy, Reason, Settle, Snapshot, Stop, Warn, Why
+from ramherd.model import (
+    Action,
+    JobState,
+    Policy,
+    Reason,
+    Settle,
+    Snapshot,
+    Stop,
+    Wait,
+    Warn,
+    Why,
+)
+
+T = TypeVar("T")
+# What a start waits for that `--no-wait` will not wait for.
+MEMORY = (Why.NO_ROOM_LEASE, Why.SOMEBODY_WAITS, Why.LEVEL)
 
 
 def decide(snapshot: Snapshot, policy: Policy) -> list[Action]:
-    """Ends before starts: what leaves makes room for what comes."""
+    """How runs end. Who starts, and who makes room for whom, is the governor's."""
     most = largest_budget_bytes(snapshot.machine, policy)
     return [
         *finish_ended(snapshot, policy),
@@ -31,8 +48,18 @@ def decide(snapshot: Snapshot, policy: Policy) -> list[Action]:
         *clear_leftovers(snapshot),
         *warn_of_containers(snapshot),
         *kill_overdue(snapshot, policy),
-        *(cancel_queue(snapshot) if snapshot.interrupts else admit(snapshot, policy)),
+        *(cancel_queue(snapshot) if snapshot.interrupts else []),
     ]
+
+
+def refuse_waits(orders: Iterable[T], policy: Policy) -> Iterator[T | Settle]:
+    """With `--no-wait` nobody waits for memory; for `--max-parallel` everybody does."""
+    for order in orders:
+        if policy.no_wait and isinstance(order, Wait) and order.reason.why in MEMORY:
+            reason = Reason(Why.NO_WAIT, obstacle=order.reason.why.value, **order.reason.numbers)
+            yield Settle(order.job, JobState.FAILED, reason)
+        else:
+            yield order
 
 
 def warn_of_containers(snapshot: Snapshot) -> list[Action]:

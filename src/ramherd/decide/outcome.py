@@ -6,7 +6,9 @@ from dataclasses import replace
 from ramherd.model import JobState, JobStatus, Policy, Reason, RunEnd, Settle, Why
 
 # Ends that are the job's own doing: they use up `retries`.
-OWN_FAILURES = (RunEnd.FAILED, RunEnd.TIMEOUT, RunEnd.LIMIT_KILL, RunEnd.HEAP_EXHAUSTED)
+OWN_FAILURES = (RunEnd.FAILED, RunEnd.TIMEOUT, RunEnd.LIMIT_KILL)
+# Ends that no other try changes.
+HOPELESS = (Why.TOO_BIG, Why.OUTGREW_BUDGET)
 
 
 def after_run(
@@ -16,20 +18,25 @@ def after_run(
     *,
     at_s: float,
     policy: Policy,
-    peak_bytes: int = 0,
+    hit_bytes: int = 0,
 ) -> JobStatus:
     """The job's next standing. Losing a run through no fault of its own costs no retry; one that
-    had to make room comes back when what it was seen to need fits.
+    had to make room while it was held comes back when more than it had fits.
     """
+    status = replace(status, queued_s=at_s)
     if end is RunEnd.DONE:
         return replace(status, state=JobState.DONE, reason=reason)
     if end is RunEnd.CANCELLED:
         return replace(status, state=JobState.CANCELLED, reason=reason)
+    if reason.why in HOPELESS:
+        return replace(status, state=JobState.FAILED, reason=reason)
     if end in OWN_FAILURES:
         return after_failure(status, reason, at_s=at_s, policy=policy)
     if end in (RunEnd.PREEMPTED, RunEnd.RECYCLED):
-        seen = max(status.seen_bytes, peak_bytes)
-        return replace(status, state=JobState.QUEUED, reason=reason, seen_bytes=seen)
+        seen = max(status.seen_bytes, hit_bytes)
+        return replace(
+            status, state=JobState.QUEUED, reason=reason, seen_bytes=seen, interrupted=True
+        )
     lost = status.lost + 1
     state = JobState.QUEUED if lost < policy.max_lost else JobState.FAILED
     not_before_s = at_s + back_off_s(lost, policy)

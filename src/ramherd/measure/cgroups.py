@@ -1,7 +1,7 @@
 """Where this process stands in the cgroup trees, and what cgroup v1 says of memory."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -64,8 +64,9 @@ def unescape(text: str) -> str:
     return re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), text)
 
 
-def read_trees(proc: Path = PROC) -> Trees:
-    own_text = read_text(proc / "self/cgroup") or ""
+def read_trees(proc: Path = PROC, pid: int | str = "self") -> Trees:
+    """Of this process, or of another one as this one sees it."""
+    own_text = read_text(proc / f"{pid}/cgroup") or ""
     mounts_text = read_text(proc / "self/mountinfo") or ""
     own_v1, own_v2 = parse_own_cgroups(own_text)
     mounts_v1, mount_v2 = parse_mounts(mounts_text)
@@ -112,20 +113,29 @@ def used_bytes_v2(stat: Mapping[str, int]) -> int:
     return stat.get("anon", 0) + stat.get("shmem", 0) + kernel
 
 
-def read_limits(trees: Trees) -> list[Limit]:
-    """Every memory limit on the way up from our own cgroups, as far as we can see."""
-    found: list[Limit] = []
+def read_limits(
+    trees: Trees, herds: Sequence[tuple[int, int]] = (), proc: Path = PROC
+) -> Iterator[Limit]:
+    """Every memory limit on the way up from our own cgroups, as far as we can see; with what
+    the other ramherds (pid, used bytes) use of it, if they live below it as well.
+    """
+    others = [(read_trees(proc, pid), used) for pid, used in herds]
     for directory in ancestors(trees.v1.get("memory"), "memory.limit_in_bytes"):
         limit = _read_number(directory / "memory.limit_in_bytes")
         usage = _read_number(directory / "memory.usage_in_bytes")
         if limit is not None and usage is not None and limit < NO_LIMIT:
             cache = parse_file_bytes_v1((directory / "memory.stat").read_bytes())
-            found.append(Limit(limit, max(usage - cache, 0)))
+            inside = sum(used for at, used in others if is_below(at.v1.get("memory"), directory))
+            yield Limit(limit, max(usage - cache, 0), inside)
     for directory in ancestors(trees.v2, "cgroup.procs"):
         if (limit := read_limit_v2(directory)) is not None:
             stat = parse_flat((directory / "memory.stat").read_text())
-            found.append(Limit(limit, used_bytes_v2(stat)))
-    return found
+            inside = sum(used for at, used in others if is_below(at.v2, directory))
+            yield Limit(limit, used_bytes_v2(stat), inside)
+
+
+def is_below(path: Path | None, directory: Path) -> bool:
+    return path is not None and path.is_relative_to(directory)
 
 
 def ancestors(own: Path | None, mark: str) -> Iterator[Path]:

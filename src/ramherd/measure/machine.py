@@ -1,5 +1,6 @@
 """The machine's memory as decisions see it."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from ramherd.measure.cgroups import Trees, read_limits
@@ -7,7 +8,11 @@ from ramherd.measure.procfs import PROC, read_meminfo
 from ramherd.model import Machine
 
 
-def read_machine(trees: Trees, proc: Path = PROC) -> Machine:
-    """Read anew each time: virtual machines grow and shrink."""
+def read_machine(trees: Trees, proc: Path = PROC, herds: Iterable[tuple[int, int]] = ()) -> Machine:
+    """Read anew each time: virtual machines grow and shrink. `herds` are the other ramherds:
+    (pid, bytes that its runs use).
+    """
     total, available = read_meminfo(proc)
-    return Machine(total, available, tuple(read_limits(trees)))
+    others = list(herds)
+    limits = tuple(read_limits(trees, others, proc))
+    return Machine(total, available, limits, sum(used for _pid, used in others))

@@ -15,6 +15,7 @@ from ramherd.units import KIB
 
 PROC = Path("/proc")
 PAGE = os.sysconf("SC_PAGE_SIZE")
+TICKS_A_S = os.sysconf("SC_CLK_TCK")
 
 
 @dataclass(frozen=True, slots=True)

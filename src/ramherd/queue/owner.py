@@ -4,19 +4,24 @@ A lock on a file says so better than a pid: the kernel lets go of it in every ki
 The process itself is asked as well, in case somebody cleaned the runtime directory.
 """
 
+from __future__ import annotations
+
 import os
-from dataclasses import dataclass
-from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 from ramherd.ids import new_id
-from ramherd.measure.procfs import is_same, read_boot_id, read_proc
-from ramherd.model import ProcId
+from ramherd.measure.identity import is_running, read_boot_id, read_own_identity
+from ramherd.procid import ProcId
 from ramherd.queue.lockfile import hold, is_locked
 
+if TYPE_CHECKING:
+    from pathlib import Path
 
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """What is stored of an owner."""
+
+class Owner(NamedTuple):
+    """What is stored of an owner. One that has no lock, because nobody of ours lives in it (a
+    hooked session), is as alive as its process.
+    """
 
     id: str
     boot_id: str
@@ -27,9 +32,7 @@ class OwnerLock:
     """Held for as long as this process lives."""
 
     def __init__(self, runtime: Path) -> None:
-        own = read_proc(os.getpid())
-        proc = own.id if own is not None else ProcId(os.getpid(), 0)
-        self.owner = Owner(new_id(), read_boot_id(), proc)
+        self.owner = Owner(new_id(), read_boot_id(), read_own_identity())
         self._path = lock_path(runtime, self.owner.id)
         self._fd = hold(str(self._path))
 
@@ -42,7 +45,12 @@ def lock_path(runtime: Path, owner: str) -> Path:
     return runtime / "owners" / owner
 
 
-def is_alive(owner: Owner, runtime: Path) -> bool:
+def session_owner(proc: ProcId) -> Owner:
+    """A session of an agent that we did not start: every hook of it comes to the same."""
+    return Owner(f"session-{proc.pid}-{proc.start_ticks}", read_boot_id(), proc)
+
+
+def is_alive(owner: Owner, runtime: Path | str) -> bool:
     if owner.boot_id != read_boot_id():
         return False
-    return is_locked(str(lock_path(runtime, owner.id))) or is_same(owner.proc)
+    return is_locked(os.path.join(runtime, "owners", owner.id)) or is_running(owner.proc)

@@ -1,6 +1,6 @@
 """The jobs of a herd while it runs: who is ready, in which order, and who waits for whom."""
 
-from bisect import bisect_left, insort
+from bisect import bisect_left, bisect_right, insort
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -26,6 +26,19 @@ class Roster:
 
     def __getitem__(self, job: str) -> JobStatus:
         return self._by_id[job]
+
+    def heads(self, number: int) -> list[JobStatus]:
+        """The first ones of each priority, in order: however long the queue, so few are enough
+        to know who is next.
+        """
+        found: list[JobStatus] = []
+        at = 0
+        while at < len(self.queue):
+            priority = self.queue[at].job.priority
+            end = bisect_right(self.queue, -priority, key=lambda one: -one.job.priority)
+            found += self.queue[at : min(end, at + number)]
+            at = end
+        return found
 
     def __iter__(self) -> Iterator[JobStatus]:
         return iter(self._by_id.values())

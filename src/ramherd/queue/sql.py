@@ -83,6 +83,30 @@ MIGRATIONS = (
         PRIMARY KEY (agent, project, label)
     ) STRICT;
     """,
+    """
+    CREATE TABLE sightings (
+        place TEXT NOT NULL,
+        pid INTEGER NOT NULL,
+        start_ticks INTEGER NOT NULL,
+        first_s REAL NOT NULL,
+        at_s REAL NOT NULL,
+        ppid INTEGER NOT NULL,
+        cpu_ticks INTEGER NOT NULL,
+        active_s REAL NOT NULL,
+        bytes INTEGER NOT NULL,
+        orphan_s REAL,
+        points TEXT NOT NULL,
+        PRIMARY KEY (place, pid, start_ticks)
+    ) STRICT;
+    CREATE TABLE stray_counts (
+        at_s REAL NOT NULL,
+        software TEXT NOT NULL,
+        processes INTEGER NOT NULL,
+        strays INTEGER NOT NULL,
+        ended INTEGER NOT NULL,
+        PRIMARY KEY (at_s, software)
+    ) STRICT;
+    """,
     # The service: herds without an owner, their jobs in one line, what is wished of them.
     """
     ALTER TABLE herds ADD COLUMN service INTEGER NOT NULL DEFAULT 0;
@@ -92,6 +116,7 @@ MIGRATIONS = (
     ALTER TABLE jobs ADD COLUMN lost INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE jobs ADD COLUMN seen_bytes INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE jobs ADD COLUMN not_before_s REAL NOT NULL DEFAULT 0;
+    ALTER TABLE jobs ADD COLUMN interrupted INTEGER NOT NULL DEFAULT 0;
     ALTER TABLE jobs ADD COLUMN wish TEXT;
     CREATE INDEX jobs_in_line ON jobs (priority DESC, place)
         WHERE state = 'queued' AND place IS NOT NULL;
@@ -110,6 +135,7 @@ MIGRATIONS = (
     UPDATE runs SET ended_s = started_s, end = 'lost' WHERE ended_s IS NULL AND EXISTS
         (SELECT 1 FROM runs AS later WHERE later.job = runs.job AND later.attempt > runs.attempt);
     CREATE UNIQUE INDEX one_live_run ON runs (job) WHERE ended_s IS NULL;
+    ALTER TABLE runs ADD COLUMN stopping TEXT;
     """,
 )
 
@@ -142,7 +168,8 @@ ADD_JOB = """
 # What has ended stays as it ended, and a run before the newest has nothing more to say.
 SET_JOB = """
     UPDATE jobs SET state = :state, reason = :reason, attempts = :attempts, failures = :failures,
-        lost = :lost, seen_bytes = :seen_bytes, not_before_s = :not_before_s, updated_s = :now,
+        lost = :lost, seen_bytes = :seen_bytes, interrupted = :interrupted,
+        not_before_s = :not_before_s, updated_s = :now,
         wish = CASE
             WHEN :final OR (wish = 'recycle' AND :state = 'queued') THEN NULL ELSE wish
         END
@@ -177,6 +204,13 @@ LOSE_RUNS = """
 NEWEST_RUN = "SELECT id FROM runs WHERE job = ? ORDER BY attempt DESC LIMIT 1"
 
 ADD_EVENT = "INSERT INTO events (at_s, kind, herd, job, run, reason) VALUES (?, ?, ?, ?, ?, ?)"
+EVENTS = """
+    SELECT events.seq, at_s, kind, events.herd, job, run, events.reason, jobs.name
+    FROM events LEFT JOIN jobs ON jobs.id = events.job
+    WHERE events.seq > :after AND (:job IS NULL OR job = :job)
+        AND (:herd IS NULL OR events.herd = :herd) AND (:since_s IS NULL OR at_s >= :since_s)
+    ORDER BY events.seq
+"""
 TRIM_EVENTS = "DELETE FROM events WHERE seq <= (SELECT max(seq) FROM events) - ?"
 ADD_SAMPLE = "INSERT INTO samples (run, at_s, used_bytes) VALUES (?, ?, ?)"
 TRIM_SAMPLES = "DELETE FROM samples WHERE rowid <= (SELECT max(rowid) FROM samples) - ?"
@@ -228,4 +262,31 @@ SET_CLASS = """
 CLASSES = """
     SELECT agent, project, label, runs, covered, recent, updated_s FROM classes
     ORDER BY updated_s DESC
+"""
+
+SIGHTINGS = """
+    SELECT pid, start_ticks, first_s, at_s, ppid, cpu_ticks, active_s, bytes, orphan_s, points
+    FROM sightings WHERE place = ?
+"""
+SET_SIGHTING = """
+    INSERT OR REPLACE INTO sightings (
+        place, pid, start_ticks, first_s, at_s, ppid, cpu_ticks, active_s, bytes, orphan_s, points
+    ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+DROP_SIGHTINGS = "DELETE FROM sightings WHERE at_s < ?"
+DROP_GONE_SIGHTINGS = "DELETE FROM sightings WHERE place = ? AND at_s < ?"
+ADD_STRAY_COUNT = """
+    INSERT OR REPLACE INTO stray_counts (at_s, software, processes, strays, ended)
+    VALUES (?, ?, ?, ?, ?)
+"""
+STRAY_COUNTS = """
+    SELECT at_s, software, processes, strays, ended FROM stray_counts
+    WHERE at_s >= ? ORDER BY at_s
+"""
+DROP_STRAY_COUNTS = "DELETE FROM stray_counts WHERE at_s < ?"
+RUN_STATE = """
+    SELECT runs.ended_s IS NOT NULL OR herds.ended_s IS NOT NULL,
+        herds.owner, herds.boot_id, herds.pid, herds.start_ticks
+    FROM runs JOIN jobs ON jobs.id = runs.job JOIN herds ON herds.id = jobs.herd
+    WHERE runs.id = ?
 """

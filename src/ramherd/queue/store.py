@@ -147,6 +147,7 @@ class Store:
             "id": status.job.id, "state": status.state.value, "final": status.state.is_final,
             "reason": reason_json(status.reason), "attempts": status.attempts,
             "failures": status.failures, "lost": status.lost, "seen_bytes": status.seen_bytes,
+            "interrupted": status.interrupted,
             "not_before_s": now + delay_s if delay_s > 0 else 0.0, "now": now,
         }  # fmt: skip
         self._write(sql.SET_JOB, values)
@@ -336,7 +337,8 @@ def spec_json(job: Job) -> str:
 def job_from_spec(text: str) -> Job:
     """Keys that this ramherd does not know are another's."""
     spec = {name: value for name, value in json.loads(text).items() if name in JOB_FIELDS}
-    return Job(**{**spec, "argv": tuple(spec["argv"]), "after": tuple(spec["after"])})
+    lists = {name: tuple(value) for name, value in spec.items() if isinstance(value, list)}
+    return Job(**{**spec, **lists})
 
 
 def reason_from_json(text: str) -> Reason:

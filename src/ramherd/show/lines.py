@@ -1,10 +1,10 @@
 """One plain line for each event: for pipes, logs and CI."""
 
 import time
-from collections.abc import Callable
-from typing import TextIO
+from collections.abc import Callable, Mapping
+from typing import Any, TextIO
 
-from ramherd.model import Event
+from ramherd.model import Event, Reason, Why
 from ramherd.show.outlet import Outlet
 from ramherd.show.reasons import render_reason
 from ramherd.show.view import View
@@ -36,6 +36,13 @@ def render_event(event: Event, name: str) -> str | None:
     return printable(f"{what:<9} {name}: {render_reason(event.reason)}")
 
 
+def render_stored(kind: str, name: str, reason: Mapping[str, Any]) -> str:
+    """An event from a store, of any kind: what has no word here is called as it is stored."""
+    numbers = dict(reason)
+    told = Reason(Why(numbers.pop("why")), **numbers)
+    return printable(f"{WORDS.get(kind, kind):<9} {name}: {render_reason(told)}")
+
+
 def printable(text: str) -> str:
     """Names and messages reach a terminal: no control sequence does."""
     return "".join(char if char.isprintable() else "?" for char in text)
@@ -44,7 +51,13 @@ def printable(text: str) -> str:
 WORDS = {
     "run_started": "start",
     "start_waits": "wait",
+    "run_held": "held",
+    "run_granted": "granted",
     "run_stopping": "stop",
+    "level_calm": "calm",
+    "level_tight": "tight",
+    "level_single": "single",
+    "ledger_waits": "ledger",
     "run_killed": "kill",
     "leftovers_ended": "clear",
     "run_warning": "warning",

@@ -23,6 +23,7 @@ CLEAR_BELOW = "\x1b[J"
 # Starts and ends of single runs are seen in the table; these are worth a line that stays.
 LASTING = (
     "job_failed", "job_cancelled", "leftovers_ended", "run_killed", "run_warning", "keeper_lost",
+    "run_stopping", "level_calm", "level_tight", "level_single", "ledger_waits",
 )  # fmt: skip
 
 
@@ -97,14 +98,23 @@ def render_progress(view: View) -> str:
 def render_memory(view: View) -> str:
     used, budget = format_size(view.used_bytes), format_size(view.budget_bytes)
     free = format_size(view.available_bytes)
-    return f"{bar(view.used_bytes, view.budget_bytes)} {used} of {budget}  machine has {free}"
+    level = "" if view.level == "calm" else f"  level {view.level}"
+    held = sum(run.held_s is not None for run in view.runs)
+    waiting = f"  {held} held" if held else ""
+    return (
+        f"{bar(view.used_bytes, view.budget_bytes)} {used} of {budget}  "
+        f"machine has {free}{level}{waiting}"
+    )
 
 
 def render_run(run: RunLine) -> str:
     again = f" (run {run.attempt})" if run.attempt > 1 else ""
-    ending = " ending" if run.ending else ""
-    ran = format_duration(run.ran_s)
-    return f"  {format_size(run.used_bytes):>9} {ran:>7}  {printable(run.name)}{again}{ending}"
+    state = " ending" if run.ending else ""
+    if run.held_s is not None and not run.ending:
+        state = f" held for {format_duration(run.held_s)}"
+    ran, used = format_duration(run.ran_s), format_size(run.used_bytes)
+    of = f"/{format_size(run.grant_bytes)}" if run.grant_bytes else ""
+    return f"  {used:>9}{of:<10} {ran:>7}  {printable(run.name)}{again}{state}"
 
 
 def bar(part: float, whole: float) -> str:

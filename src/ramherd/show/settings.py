@@ -18,4 +18,4 @@ def render_layer(layer: Layer) -> Iterator[str]:
     for key in KEYS:
         if key.name in layer:
             setting = layer[key.name]
-            yield f"{key.name:<13} {key.show(setting.value):<9} {setting.source}"
+            yield f"{key.name:<14} {key.show(setting.value):<9} {setting.source}"

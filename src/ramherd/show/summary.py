@@ -20,11 +20,22 @@ def render_summary(summary: dict[str, Any], missing_bytes: int) -> list[str]:
         f"peak {format_size(summary['peak_bytes'])} of {format_size(summary['budget_bytes'])}; "
         f"pen {summary['pen']}",
         f"{summary['oom_kills']} OOM kills, {summary['limit_kills']} limit kills, "
-        f"{summary['preempted']} preempted, {summary['leftovers_ended']} leftovers ended; "
+        f"{summary['preempted']} preempted, {summary['recycled']} recycled, "
+        f"{summary['leftovers_ended']} leftovers ended; "
         f"supervisor {format_size(summary['supervisor']['rss_peak_bytes'])}, "
         f"keeper {format_size(summary['supervisor']['keeper_rss_peak_bytes'])}",
+        *render_ramp(summary.get("ramp")),
         *render_remains(summary["residue_bytes"], missing_bytes),
     ]
+
+
+def render_ramp(ramp: dict[str, Any] | None) -> list[str]:
+    if ramp is None:
+        return []
+    clean = f"{ramp['clean']} at a time ran without trouble" if ramp["clean"] else "no step ended"
+    if ramp["trouble"] is None:
+        return [f"ramp: {clean}"]
+    return [f"ramp: {clean}; then: {reason_text(ramp['trouble'])}"]
 
 
 def render_rest(summary: dict[str, Any]) -> str:
@@ -46,7 +57,11 @@ def render_failures(results: list[dict[str, Any]]) -> list[str]:
 
 
 def result_reason(result: dict[str, Any]) -> str:
-    numbers = dict(result["reason"])
+    return reason_text(result["reason"])
+
+
+def reason_text(reason: dict[str, Any]) -> str:
+    numbers = dict(reason)
     return render_reason(Reason(Why(numbers.pop("why")), **numbers))
 
 

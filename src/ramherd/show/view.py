@@ -12,6 +12,9 @@ class RunLine:
     used_bytes: int
     ran_s: float
     ending: bool
+    grant_bytes: int = 0
+    # How long it stands still for want of memory; None while it goes on.
+    held_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,7 @@ class View:
     budget_bytes: int
     available_bytes: int
     waits_for: Reason | None
+    level: str = "calm"
 
     @property
     def ended(self) -> int:

@@ -90,6 +90,7 @@ def play(profile: Profile, journal: Journal, options: argparse.Namespace) -> int
             journal.note(at_s / options.time)
             holder.hold(at_s, int(options.leak * (at_s - start_s)))
         journal.note(max(start_s, profile.duration_s) / options.time)
+        journal.done = True
     finally:
         holder.close()
         journal.save()

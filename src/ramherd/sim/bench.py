@@ -26,7 +26,7 @@ from ramherd.sim.traces import read_courses
 GB = 10**9
 BUDGETS = (4 * GB, 128 * GB // 10)
 COPIES = 4
-BEGIN, END = "<!-- bench-sim: begin -->", "<!-- bench-sim: end -->"
+MARK = "bench-sim"
 # Below what any agent holds: no fixed number above this is without an OOM kill.
 SMALLEST = 150 * 10**6
 
@@ -43,15 +43,17 @@ def main(argv: Sequence[str] | None = None) -> None:
         print(line, flush=True)
         lines.append(line)
     if options.write:
-        write_section(Path(options.write), lines)
+        write_section(Path(options.write), MARK, lines)
 
 
-def write_section(path: Path, lines: Sequence[str]) -> None:
+def write_section(path: Path, mark: str, lines: Sequence[str]) -> None:
+    """Between the two lines with that mark."""
+    begin, end = f"<!-- {mark}: begin -->", f"<!-- {mark}: end -->"
     text = path.read_text()
-    if BEGIN not in text or END not in text:
-        sys.exit(f"{path} has no lines {BEGIN} and {END}")
-    head, tail = text.split(BEGIN)[0], text.split(END)[1]
-    path.write_text(f"{head}{BEGIN}\n" + "\n".join(lines) + f"\n{END}{tail}")
+    if begin not in text or end not in text:
+        sys.exit(f"{path} has no lines {begin} and {end}")
+    head, tail = text.split(begin)[0], text.split(end)[1]
+    path.write_text(f"{head}{begin}\n" + "\n".join(lines) + f"\n{end}{tail}")
 
 
 def report(courses: Sequence[Course], what: str) -> Iterator[str]:

@@ -24,6 +24,7 @@ class Progress(NamedTuple):
     resume_s: float = 0.0
     executed_s: float = 0.0
     attempts: int = 0
+    done: int = 0
 
 
 def render_progress(progress: Progress) -> str:
@@ -33,7 +34,8 @@ def render_progress(progress: Progress) -> str:
 
 def parse_progress(text: str) -> Progress:
     fields = dict(line.split(" ", 1) for line in text.splitlines())
-    return Progress(float(fields["resume_s"]), float(fields["executed_s"]), int(fields["attempts"]))
+    resume_s, executed_s = float(fields["resume_s"]), float(fields["executed_s"])
+    return Progress(resume_s, executed_s, int(fields["attempts"]), int(fields["done"]))
 
 
 def read_progress(path: str) -> Progress:
@@ -64,6 +66,7 @@ class Journal:
         self._executed_before_s = before.executed_s
         self._saved_at = 0.0
         self.attempt = before.attempts + 1
+        self.done = False
         self.start_s = self._at_s = before.resume_s if resumed else 0.0
         self.save()
 
@@ -71,7 +74,7 @@ class Journal:
     def progress(self) -> Progress:
         executed_s = self._executed_before_s + self._at_s - self.start_s
         resume_s = max(self.start_s, self._last_checkpoint_s())
-        return Progress(round(resume_s, 3), round(executed_s, 3), self.attempt)
+        return Progress(round(resume_s, 3), round(executed_s, 3), self.attempt, int(self.done))
 
     def note(self, at_s: float) -> None:
         """The work is done up to `at_s`."""

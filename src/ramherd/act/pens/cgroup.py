@@ -12,9 +12,6 @@ from ramherd.act.pens.holder import Holder
 from ramherd.errors import NoPen
 from ramherd.model import PenReading, ProcId
 
-# Charges come in batches of 64 pages a core, and on v2 the kernel brakes a little before.
-NEAR_GRANT_BYTES = 2 << 20
-
 
 def refuse_read_only(own: Path) -> None:
     """As most container engines mount it: to be told apart from a lack of rights."""
@@ -30,9 +27,10 @@ class Memory(Protocol):
 
     def read(self, procs: int) -> PenReading: ...
     def set_limit(self, limit_bytes: int) -> None: ...
-    def set_grant(self, grant_bytes: int) -> None: ...
+    def set_grant(self, mark_bytes: int, most_bytes: int) -> None: ...
     def grant_fd(self) -> int | None: ...
     def clear_event(self) -> None: ...
+    def trim(self, to_bytes: int) -> None: ...
     def residue_bytes(self) -> int: ...
     def close(self) -> None: ...
 
@@ -45,7 +43,6 @@ class CgroupPen:
         self._paths = dict(paths)
         self._memory = memory
         self._holder = holder
-        self._grant = 0
 
     def spawn_part(self) -> SpawnPart:
         return {
@@ -75,17 +72,17 @@ class CgroupPen:
     def set_limit(self, limit_bytes: int) -> None:
         self._memory.set_limit(limit_bytes)
 
-    def set_grant(self, grant_bytes: int) -> None:
-        self._grant = grant_bytes
-        self._memory.set_grant(grant_bytes)
+    def set_grant(self, mark_bytes: int, most_bytes: int) -> None:
+        self._memory.set_grant(mark_bytes, most_bytes)
 
     def grant_fd(self) -> int | None:
         return self._memory.grant_fd()
 
-    def is_at_grant(self) -> bool:
-        """Page cache brings a run to its mark as well: only what it holds itself counts."""
+    def clear_event(self) -> None:
         self._memory.clear_event()
-        return bool(self._grant) and self.read().used_bytes >= self._grant - NEAR_GRANT_BYTES
+
+    def trim(self, to_bytes: int) -> None:
+        self._memory.trim(to_bytes)
 
     def signal(self, number: int) -> int:
         return self._holder.signal(number)

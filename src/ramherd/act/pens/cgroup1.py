@@ -27,33 +27,72 @@ class MemoryV1:
         self._files = KeptFiles(path)
         self._peak = 0
         self._event: int | None = None
+        # What the kernel holds the run to: its limit, or the backstop of its grant below that.
+        self._most: int | None = None
 
     def read(self, procs: int) -> PenReading:
         usage = int(self._files.read("memory.usage_in_bytes"))
         most = int(self._files.read("memory.max_usage_in_bytes"))
-        used = max(usage - parse_file_bytes_v1(self._files.read("memory.stat")), 0)
+        cache = parse_file_bytes_v1(self._files.read("memory.stat"))
+        used = max(usage - cache, 0)
         self._peak = max(self._peak, used)
         kills = parse_flat(self._files.read("memory.oom_control")).get("oom_kill", 0)
         limit_hit = self._limit is not None and most >= self._limit - NEAR_LIMIT_BYTES
-        return PenReading(used, self._peak, procs, kills, limit_hit, most)
+        return PenReading(used, self._peak, procs, kills, limit_hit, most, cache)
 
     def set_limit(self, limit_bytes: int) -> None:
+        self._limit = limit_bytes
+        self._write_limit(limit_bytes)
+
+    def _write_limit(self, limit_bytes: int) -> None:
         """With swap accounting the sum with swap is limited too: a limit that pages out does
         not hold. The larger of the two has to be raised first.
         """
         own, both = (f"{self._path}/memory.{name}limit_in_bytes" for name in ("", "memsw."))
-        self._limit = limit_bytes
         if not try_control(own, str(limit_bytes)):
             try_control(both, str(limit_bytes))
             write_control(own, str(limit_bytes))
         try_control(both, str(limit_bytes))
 
-    def set_grant(self, grant_bytes: int) -> None:
-        """A threshold of its own for each grant: closing the old event takes it back."""
+    def set_grant(self, mark_bytes: int, most_bytes: int) -> None:
+        self._set_backstop(most_bytes)
+        self._arm(mark_bytes)
+
+    def _set_backstop(self, most_bytes: int) -> None:
+        """At the backstop a run sleeps in the kernel; at its own limit it is killed. Lowering
+        a limit below page cache takes the kernel as long as dropping that: left for `trim`.
+        """
+        own_limit = self._limit is not None and most_bytes >= self._limit
+        most = self._limit if own_limit and self._limit is not None else most_bytes
+        if most == self._most:
+            return
+        lower = self._most is not None and most < self._most
+        if lower and int(self._files.read("memory.usage_in_bytes")) > most:
+            return
+        self._write_limit(most)
+        if self._most is None or own_limit or self._most == self._limit:
+            write_control(f"{self._path}/memory.oom_control", "0" if own_limit else "1")
+        self._most = most
+
+    def _arm(self, mark_bytes: int) -> None:
+        """A threshold of its own for each grant: closing the old event takes it back. Being
+        stopped at the backstop is told by the same event.
+        """
         self._close_event()
         self._event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        usage = self._files.fd("memory.usage_in_bytes")
-        write_control(f"{self._path}/cgroup.event_control", f"{self._event} {usage} {grant_bytes}")
+        for name, argument in (("memory.usage_in_bytes", mark_bytes), ("memory.oom_control", "")):
+            line = f"{self._event} {self._files.fd(name)} {argument}"
+            write_control(f"{self._path}/cgroup.event_control", line)
+
+    def trim(self, to_bytes: int) -> None:
+        """A limit for a moment: the kernel drops the coldest page cache until it fits. It may
+        not (dirty pages, or the run has grown): the next look will tell. Also called in a
+        thread, so the grant may have changed meanwhile: it is what counts afterwards.
+        """
+        try_control(f"{self._path}/memory.limit_in_bytes", str(to_bytes))
+        for _ in range(2):
+            if (most := self._most) is not None:
+                try_control(f"{self._path}/memory.limit_in_bytes", str(most))
 
     def grant_fd(self) -> int | None:
         return self._event

@@ -21,6 +21,8 @@ class MemoryV2:
         self._files = KeptFiles(path)
         self._has_peak = (path / "memory.peak").exists()
         self._peak = 0
+        self._limit: int | None = None
+        self._most: int | None = None
         self._epoll: select.epoll | None = None
 
     def read(self, procs: int) -> PenReading:
@@ -29,24 +31,40 @@ class MemoryV2:
         most = int(self._files.read("memory.peak")) if self._has_peak else used  # kernel 5.19
         self._peak = max(self._peak, used)
         events = parse_flat(self._files.read("memory.events.local"))
-        return PenReading(used, self._peak, procs, events["oom_kill"], events["oom"] > 0, most)
+        cache = max(stat.get("file", 0) - stat.get("shmem", 0), 0)
+        # At the backstop of a grant it is the fleet that failed, not the job's own limit.
+        limit_hit = events["oom"] > 0 and self._most in (None, self._limit)
+        return PenReading(used, self._peak, procs, events["oom_kill"], limit_hit, most, cache)
 
     def set_limit(self, limit_bytes: int) -> None:
         """No swap beside it: a limit that pages out does not hold. Not `memory.oom.group`: a
         tool child over the limit is killed alone, and the agent goes on.
         """
+        self._limit = limit_bytes
         write_control(f"{self._path}/memory.max", str(limit_bytes))
         try_control(f"{self._path}/memory.swap.max", "0")
 
-    def set_grant(self, grant_bytes: int) -> None:
-        """Above `memory.high` the kernel slows the run down to a crawl, and says so. The file
-        that says so is always readable: only its EPOLLPRI means news, so it has an epoll of its
-        own, whose descriptor is what others wait for.
+    def set_grant(self, mark_bytes: int, most_bytes: int) -> None:
+        """Above `memory.high` the kernel drops page cache, then slows the run down to a crawl,
+        and says so. The file that says so is always readable: only its EPOLLPRI means news, so
+        it has an epoll of its own, whose descriptor is what others wait for.
         """
-        write_control(f"{self._path}/memory.high", str(grant_bytes))
+        own_limit = self._limit is not None and most_bytes >= self._limit
+        self._set_backstop(self._limit if own_limit and self._limit is not None else most_bytes)
+        write_control(f"{self._path}/memory.high", str(mark_bytes))
         if self._epoll is None:
             self._epoll = select.epoll()
             self._epoll.register(self._files.fd("memory.events"), select.EPOLLPRI)
+
+    def _set_backstop(self, most_bytes: int) -> None:
+        """Never lowered under what is charged: the kernel would kill at once."""
+        lower = self._most is not None and most_bytes < self._most
+        if lower and int(self._files.read("memory.current")) > most_bytes:
+            return
+        if most_bytes != self._most:
+            write_control(f"{self._path}/memory.max", str(most_bytes))
+            try_control(f"{self._path}/memory.swap.max", "0")
+            self._most = most_bytes
 
     def grant_fd(self) -> int | None:
         return None if self._epoll is None else self._epoll.fileno()
@@ -55,6 +73,9 @@ class MemoryV2:
         """Read, or it stays news."""
         if self._epoll is not None and self._epoll.poll(0):
             self._files.read("memory.events")
+
+    def trim(self, to_bytes: int) -> None:
+        """Nothing to do: above `memory.high` the kernel drops page cache by itself."""
 
     def residue_bytes(self) -> int:
         return parse_flat(self._files.read("memory.stat")).get("shmem", 0)

@@ -145,7 +145,6 @@ class PollingPen:
         self._run = run
         self._fleet = fleet
         self._peak = 0
-        self._grant = 0
         self.first = first
         self.members: list[Proc] = []
 
@@ -165,16 +164,18 @@ class PollingPen:
     def pids(self) -> list[int]:
         return [proc.id.pid for proc in self.members]
 
-    def set_grant(self, grant_bytes: int) -> None:
-        self._grant = grant_bytes
+    def set_grant(self, mark_bytes: int, most_bytes: int) -> None:
+        """Nobody holds it here but who looks."""
 
     def grant_fd(self) -> int | None:
         """Nobody tells: it has to be looked at."""
         return None
 
-    def is_at_grant(self) -> bool:
-        self._fleet.scan()
-        return bool(self._grant) and self.read().used_bytes >= self._grant
+    def clear_event(self) -> None:
+        """There are none."""
+
+    def trim(self, to_bytes: int) -> None:
+        """Page cache is not counted here."""
 
     def signal(self, number: int) -> int:
         self._fleet.scan()

@@ -8,6 +8,7 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+from ramherd.decide.governor.levels import is_pressed
 from ramherd.decide.governor.room import Room
 from ramherd.grants import Admit, Candidate, Estimate, GrantPolicy, History, Level, Mode, Scene
 from ramherd.model import JobState, Reason, Settle, Wait, Why
@@ -20,14 +21,18 @@ class Crowd:
     """What the runs are expected to hold, with those let in a moment ago."""
 
     def __init__(self, scene: Scene, policy: GrantPolicy) -> None:
-        self.number = len(scene.runs)
+        self.number = len(scene.runs) + scene.ending
+        self.starting = scene.starting
         self.expected_bytes = 0.0
         self.variance = 0.0
+        # What those started a moment ago are expected to hold.
+        self.fresh_bytes = 0
         for run in scene.runs:
-            known = scene.estimate(run.label)
-            young = scene.at_s - run.started_s < policy.young_s
+            known, age_s = scene.estimate(run.label), scene.at_s - run.started_s
+            young = age_s < policy.young_s
             self.expected_bytes += max(run.used_bytes, known.base_bytes if young else 0)
             self.variance += known.sd_bytes**2
+            self.fresh_bytes += known.base_bytes if age_s < policy.stagger_s else 0
 
     def with_one(self, base_bytes: int, known: Estimate, z: float) -> float:
         """Expected use and its spread if one more were let in."""
@@ -36,8 +41,10 @@ class Crowd:
 
     def add(self, base_bytes: int, known: Estimate) -> None:
         self.number += 1
+        self.starting += 1
         self.expected_bytes += base_bytes
         self.variance += known.sd_bytes**2
+        self.fresh_bytes += base_bytes
 
 
 def admit(
@@ -51,19 +58,17 @@ def admit(
         yield Wait(line[0].job, closed)
         return
     crowd = Crowd(scene, policy)
-    starts = max(1, int(crowd.number * policy.stagger_share))
     passed: Candidate | None = None
     for candidate in line:
         if (too_big := is_too_big(candidate, scene)) is not None:
             yield Settle(candidate.job, JobState.FAILED, too_big)
             continue
         obstacle = find_obstacle(candidate, crowd, scene, room, policy)
-        if obstacle is None and starts:
-            starts -= 1
-            yield let_in(candidate, crowd, scene, room)
-        elif obstacle is None:
-            yield Wait(candidate.job, Reason(Why.STAGGER, started=crowd.number, ago_s=0.0))
+        if obstacle is None and (rush := is_rushed(candidate, crowd, scene, policy)) is not None:
+            yield Wait(candidate.job, rush)
             return
+        if obstacle is None:
+            yield let_in(candidate, crowd, scene, room)
         elif passed is None:
             passed = candidate
             yield Wait(candidate.job, obstacle)
@@ -81,7 +86,7 @@ def in_line(scene: Scene, policy: GrantPolicy) -> Sequence[Candidate]:
     if queue[0].priority != queue[-1].priority:
         queue = sorted(queue, key=lambda one: (-risen(one, at_s, policy), one.seq))
     ready = (one for one in queue if one.not_before_s <= at_s)
-    return list(islice(ready, LOOK_BEHIND + int(len(scene.runs) * policy.stagger_share)))
+    return list(islice(ready, LOOK_BEHIND + policy.max_starting))
 
 
 def risen(candidate: Candidate, at_s: float, policy: GrantPolicy) -> int:
@@ -90,18 +95,38 @@ def risen(candidate: Candidate, at_s: float, policy: GrantPolicy) -> int:
 
 def find_closed(scene: Scene, history: History, policy: GrantPolicy, waiting: int) -> Reason | None:
     """What keeps everybody out, whoever is next."""
-    running = len(scene.runs)
-    if policy.max_parallel is not None and running >= policy.max_parallel:
-        return Reason(Why.MAX_PARALLEL, running=running, limit=policy.max_parallel)
+    running = len(scene.runs) + scene.ending
+    if (full := is_full(running, scene, policy)) is not None:
+        return full
     if waiting or any(run.leaving for run in scene.runs):
         return Reason(Why.SOMEBODY_WAITS, waiting=max(waiting, 1))
-    if history.level is not Level.CALM and (running or history.level is Level.TIGHT):
+    # One at a time goes on in any case, but for pressure that others make.
+    if history.level is not Level.CALM and (running or is_pressed(scene, policy)):
         return Reason(Why.LEVEL, level=history.level.value)
-    if history.cpu_gate and running:
+    # Agents mostly wait for their model: as many as there are cores go on in any case.
+    if history.cpu_gate and running >= scene.cores:
         return Reason(Why.CPU_PRESSURE, pressure=round(scene.cpu_pressure, 3))
-    if scene.at_s - history.started_s < policy.stagger_s:
-        ago = round(scene.at_s - history.started_s, 3)
-        return Reason(Why.STAGGER, started=running, ago_s=ago)
+    return None
+
+
+def is_full(running: int, scene: Scene, policy: GrantPolicy) -> Reason | None:
+    if policy.max_parallel is not None and running >= policy.max_parallel:
+        return Reason(Why.MAX_PARALLEL, running=running, limit=policy.max_parallel)
+    if scene.ramp is not None and running >= scene.ramp:
+        return Reason(Why.RAMP, running=running, limit=scene.ramp)
+    return None
+
+
+def is_rushed(
+    candidate: Candidate, crowd: Crowd, scene: Scene, policy: GrantPolicy
+) -> Reason | None:
+    """Starts are spread: by what the fresh ones will hold, and by how many are under way."""
+    if crowd.starting >= policy.max_starting:
+        return Reason(Why.STARTING, starting=crowd.starting, limit=policy.max_starting)
+    fresh = crowd.fresh_bytes
+    base = scene.estimate(candidate.label).base_bytes
+    if fresh and fresh + base > policy.stagger_share * scene.lease_bytes:
+        return Reason(Why.STAGGER, fresh_bytes=fresh, within_s=policy.stagger_s)
     return None
 
 
@@ -112,7 +137,8 @@ def is_too_big(candidate: Candidate, scene: Scene) -> Reason | None:
 
 
 def first_grant(candidate: Candidate, scene: Scene) -> int:
-    return max(candidate.need_bytes, scene.estimate(candidate.label).base_bytes)
+    first = max(candidate.need_bytes, scene.estimate(candidate.label).base_bytes)
+    return first if candidate.limit_bytes is None else min(first, candidate.limit_bytes)
 
 
 def find_obstacle(
@@ -127,9 +153,7 @@ def find_obstacle(
     expected = crowd.with_one(base, scene.estimate(candidate.label), z)
     if expected > policy.fill_share * scene.lease_bytes or room.make(base) < base:
         return no_room(base, crowd, scene)
-    if policy.max_parallel is not None and crowd.number >= policy.max_parallel:
-        return Reason(Why.MAX_PARALLEL, running=crowd.number, limit=policy.max_parallel)
-    return None
+    return is_full(crowd.number, scene, policy)
 
 
 def no_room(base: int, crowd: Crowd, scene: Scene) -> Reason:

@@ -4,11 +4,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ramherd.decide.governor.admit import admit
-from ramherd.decide.governor.growth import grow, next_idle, pay_debt, shrink, waiters
+from ramherd.decide.governor.growth import (
+    grow,
+    make_cache_room,
+    next_idle,
+    pay_debt,
+    shrink,
+    waiters,
+)
 from ramherd.decide.governor.levels import is_on, next_debt_since, next_level
 from ramherd.decide.governor.preempt import fail_too_big, next_urgent, preempt
 from ramherd.decide.governor.room import Room
-from ramherd.grants import Admit, GrantAction, GrantPolicy, History, Penned, Scene, SetLevel
+from ramherd.grants import GrantAction, GrantPolicy, History, Penned, Scene, SetLevel
 
 
 def govern(
@@ -32,9 +39,9 @@ def govern(
         actions.append(SetLevel(level, why))
     history = replace(history, level=level)
     starts = [] if stops else list(admit(scene, history, room, policy, len(waiting)))
-    if any(isinstance(one, Admit) for one in starts):
-        history = replace(history, started_s=scene.at_s)
-    actions += [*room.lowered.values(), *room.raised.values()]
+    # Last of all: what a start takes back must not have been given to page cache before.
+    trims = [] if room.debt_bytes else make_cache_room(scene, room, policy)
+    actions += [*room.lowered.values(), *room.raised.values(), *trims]
     actions += [*stops, *fail_too_big(scene, room), *starts]
     return history, actions
 

@@ -1,7 +1,7 @@
 """More for those at their grant, the oldest first; less for those that do not use theirs."""
 
 from ramherd.decide.governor.room import Room, is_at_work, oldest_first
-from ramherd.grants import GrantPolicy, History, Penned, Scene
+from ramherd.grants import GrantPolicy, History, Penned, Scene, Trim
 from ramherd.model import Reason, Why
 
 
@@ -18,17 +18,49 @@ def grow(waiting: list[Penned], room: Room, policy: GrantPolicy) -> None:
     # The last crumb is worth a hold only to a run that has everything else.
     least = 1 if len(room.grants) == 1 else policy.slim_bytes
     for run in waiting:
-        free = room.make(policy.quantum_bytes)
-        if free < least or (free < policy.quantum_bytes and run is not waiting[0]):
+        # To go on at all it has to get away from its mark; one that was held late is past it.
+        held_at = run.grant_bytes - policy.arm_below_bytes - policy.near_bytes
+        wish = policy.quantum_bytes + max(run.used_bytes - held_at, 0)
+        free = room.make(wish)
+        if free < least or (free < wish and run is not waiting[0]):
             return
-        room.grow(run, free, Reason(Why.GROWTH, used_bytes=run.used_bytes, free_bytes=free))
+        extra = useful(run, free, room, policy)
+        room.grow(run, extra, Reason(Why.GROWTH, used_bytes=run.used_bytes, free_bytes=free))
+
+
+def useful(run: Penned, extra_bytes: int, room: Room, policy: GrantPolicy) -> int:
+    """Up to its `memory_limit`, at which it is the kernel that acts."""
+    if run.limit_bytes is None:
+        return extra_bytes
+    most = run.limit_bytes + policy.arm_below_bytes
+    return min(extra_bytes, max(most - room.grants[run.run], 1))
+
+
+def make_cache_room(scene: Scene, room: Room, policy: GrantPolicy) -> list[Trim]:
+    """Page cache makes a run faster: it may have what nobody else wants, twice as much each
+    time. Else it is dropped, so that growth of the run's own shows again.
+    """
+    trims: list[Trim] = []
+    for run in scene.runs:
+        if not run.cache_full or not is_at_work(run) or run.run in room.lowered:
+            continue
+        reason = Reason(Why.CACHE, used_bytes=run.used_bytes, cache_bytes=run.cache_bytes)
+        extra = useful(run, max(policy.quantum_bytes, run.cache_bytes), room, policy)
+        if extra <= room.free_bytes - policy.quantum_bytes:
+            room.grow(run, extra, reason)
+        else:
+            trims.append(Trim(run.run, reason))
+    return trims
 
 
 def next_idle(scene: Scene, history: History, policy: GrantPolicy) -> dict[str, float]:
-    """Since when each run has been granted more than it uses and the headroom."""
+    """Since when each run has been granted more than it uses and the headroom. Page cache is
+    left alone for now: who needs the room takes it.
+    """
     marks: dict[str, float] = {}
     for run in scene.runs:
-        if run.grant_bytes - run.used_bytes > policy.headroom_bytes and is_at_work(run):
+        idle = run.grant_bytes - run.used_bytes - run.cache_bytes
+        if idle > policy.headroom_bytes and is_at_work(run):
             marks[run.run] = history.idle_since_s.get(run.run, scene.at_s)
     return marks
 
@@ -40,7 +72,8 @@ def shrink(scene: Scene, history: History, room: Room, policy: GrantPolicy) -> N
         if since is None or scene.at_s - run.started_s < policy.young_s:
             continue
         if (idle_s := scene.at_s - since) >= policy.shrink_after_s:
-            to = max(run.used_bytes + policy.headroom_bytes, run.promised_bytes)
+            keep = run.used_bytes + run.cache_bytes + policy.headroom_bytes
+            to = max(keep, run.promised_bytes)
             reason = Reason(Why.IDLE_GRANT, used_bytes=run.used_bytes, idle_s=round(idle_s, 3))
             room.lower(run, to, reason)
 

@@ -1,17 +1,21 @@
 """How applications share one machine: what each may hold of the budget.
 
 An application below its share of budget/n gets what is free first, the one that waits longest
-before the others; for it, only what others hold above their share is taken back.
+before the others; for it, only what others hold above their share is taken back. Loaded for
+each subagent of a hooked session, so it makes no dataclass.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from __future__ import annotations
 
-from ramherd.grants import GrantPolicy, Scene
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ramherd.grants import GrantPolicy, Scene
 
 
-@dataclass(frozen=True, slots=True)
-class Lease:
+class Lease(NamedTuple):
     """One application's line in the ledger. `bytes` is what it holds, `wants_bytes` what it
     would hold if it could, `waiting_since_s` since when one of its jobs waits for it.
     """
@@ -23,8 +27,7 @@ class Lease:
     waiting_since_s: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(NamedTuple):
     """`bytes` is what the ledger writes down: never more than there is. `target_bytes` is what
     the application is to come down to by itself; the difference is its debt.
     """
@@ -42,7 +45,7 @@ def choose_lease(
     free = budget_bytes - sum(lease.bytes for lease in everyone)
     before_me = sum(entitled(other, share) for other in others if goes_first(other, mine))
     more = min(mine.wants_bytes - mine.bytes, max(free - before_me, 0))
-    after = replace(mine, bytes=mine.bytes + more)
+    after = mine._replace(bytes=mine.bytes + more)
     target = max(after.bytes - owed(after, others, budget_bytes), 0)
     held = min(granted_bytes, max(mine.bytes, after.bytes))
     return Choice(max(target, held), target)
@@ -77,14 +80,14 @@ def owed(mine: Lease, others: Sequence[Lease], budget_bytes: int) -> int:
 
 
 def wanted_lease(scene: Scene, policy: GrantPolicy) -> int:
-    """All there is while jobs queue; else what is granted and room for growth, so that the
-    grant path need not ask the ledger.
+    """All there is while jobs queue or somebody stands still; else what is granted and room for
+    growth, so that the grant path need not ask the ledger.
     """
-    granted = sum(run.grant_bytes for run in scene.runs)
-    if scene.queue:
+    if scene.queue or any(run.held_since_s is not None for run in scene.runs):
         return scene.largest_bytes
+    granted = sum(run.grant_bytes for run in scene.runs) + scene.ending_bytes
     growth = policy.quantum_bytes * (1 + len(scene.runs))
-    return min(granted + growth, scene.largest_bytes)
+    return min(granted + max(growth, scene.largest_bytes // 8), scene.largest_bytes)
 
 
 def waiting_since(scene: Scene) -> float | None:

@@ -22,12 +22,23 @@ def is_on(value: float, marks: tuple[float, float], *, was_on: bool) -> bool:
     return value >= off if was_on else value >= on
 
 
+def is_pressed(scene: Scene, policy: GrantPolicy) -> bool:
+    """Not yet below the second marks."""
+    return (
+        scene.memory_pressure >= policy.memory_pressure_marks[1]
+        or scene.swap_in_bytes_per_s >= policy.swap_in_marks[1]
+    )
+
+
 def find_single(scene: Scene, history: History, policy: GrantPolicy) -> Reason | None:
     """A budget under two bases, starts that keep failing, or a debt that is not paid."""
     was = history.level is Level.SINGLE
-    base = scene.estimate(scene.queue[0].label if scene.queue else "").base_bytes
-    if scene.lease_bytes < policy.single_bases[was] * base:
-        return Reason(Why.SMALL_BUDGET, lease_bytes=scene.lease_bytes, base_bytes=base)
+    # With nobody in the queue the lease is small because no more was asked for.
+    base = scene.estimate(scene.queue[0].label).base_bytes if scene.queue else 0
+    # What runs on their way out hold is back in a moment.
+    lease = scene.lease_bytes + scene.ending_bytes
+    if lease < policy.single_bases[was] * base:
+        return Reason(Why.SMALL_BUDGET, lease_bytes=lease, base_bytes=base)
     if scene.failed_starts >= policy.single_failed_starts:
         return Reason(Why.FAILED_STARTS, starts=scene.failed_starts)
     since = history.debt_since_s

@@ -73,7 +73,7 @@ def stop_for_waiter(
     first = waiting[0]
     reason = Reason(
         Why.PATIENCE_OVER,
-        waiter=first.job,
+        waiter=first.name or first.job,
         waited_s=round(waited_s(first, scene.at_s), 3),
     )
     return [Stop(live[-1].run, RunEnd.PREEMPTED, reason)]

@@ -1,0 +1,138 @@
+"""Claude Code: a native binary (Bun). Session ids are ours; one process takes many prompts."""
+
+import json
+import signal
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ramherd.agents import Ask, Launch
+from ramherd.agents.facts import TOOLS_KEPT, Fact, Overload, Retry, Spent, ToolEnded, ToolStarted
+from ramherd.agents.heap import bun_environment, node_options
+from ramherd.agents.lines import number, table, tables, text, word
+from ramherd.agents.messages import MessagesReader
+from ramherd.agents.programs import Program, Source, find_program
+from ramherd.agents.session_ids import new_uuid
+from ramherd.agents.trouble import is_overload
+from ramherd.units import MIB
+
+NEW_SESSION = "/clear"
+SOURCE = Source(
+    agent="claude",
+    names=("claude",),
+    install="npm install -g @anthropic-ai/claude-code",
+    package="@anthropic-ai/claude-code",
+    oldest="2.0.0",
+)
+
+
+class Claude:
+    name = "claude"
+    runtime = "bun"
+    # In a cgroup: 140 MB dies at its start, 250 within 20 heavy prompts, 300 lives.
+    floor_bytes = 400 * 10**6 // MIB * MIB
+    # INT writes into the history that the user wants it to stop.
+    stop_signal = signal.SIGTERM
+    resumes = True
+    reports_cost = True
+    needs_result = True
+
+    def find(self, path: str, program: str = "") -> Program:
+        return find_program(SOURCE, path, program)
+
+    def new_session(self) -> str:
+        return new_uuid()
+
+    def start(self, program: Program, ask: Ask) -> Launch:
+        return launch(program, ask, ("--session-id", ask.session))
+
+    def resume(self, program: Program, ask: Ask) -> Launch:
+        return launch(program, ask, ("--resume", ask.session))
+
+    def start_warm(self, program: Program, ask: Ask) -> Launch:
+        """A process for many prompts, one `prompt_line` each and one result each.
+
+        `NEW_SESSION` between them, which has a result of its own, and no prompt sees what was
+        before it. The process ends when its stdin is closed.
+        """
+        return launch(program, ask, ("--input-format", "stream-json"))
+
+    def reader(self) -> "ClaudeReader":
+        return ClaudeReader()
+
+
+def launch(program: Program, ask: Ask, session: tuple[str, ...]) -> Launch:
+    """Older ones are Node programs."""
+    node = (program.node, *node_options(ask.heap_bytes)) if program.node else ()
+    memory = {} if program.node else bun_environment(ask.heap_bytes)
+    argv = [*node, program.file, "-p", "--output-format", "stream-json", "--verbose", *session]
+    argv += ["--model", ask.model] if ask.model else []
+    argv += ["--dangerously-skip-permissions"] if ask.skip_permissions else []
+    # Fifty at once would all fetch the same update.
+    return Launch((*argv, *ask.args), {"DISABLE_AUTOUPDATER": "1", **memory}, ask.prompt)
+
+
+def prompt_line(prompt: str) -> bytes:
+    """For the stdin of a warm process."""
+    message = {"type": "user", "message": {"role": "user", "content": prompt}}
+    return json.dumps(message).encode() + b"\n"
+
+
+class ClaudeReader(MessagesReader):
+    def __init__(self) -> None:
+        super().__init__()
+        self.behind: set[str] = set()
+
+    def read(self, event: Mapping[str, Any]) -> Iterator[Fact]:
+        if text(event, "type") == "rate_limit_event":
+            if text(event, "rate_limit_info", "status") == "rejected":
+                yield Overload("rate limit")
+        else:
+            yield from super().read(event)
+
+    def read_system(self, event: Mapping[str, Any]) -> Iterator[Fact]:
+        match text(event, "subtype"):
+            case "api_retry":
+                yield retry_of(event)
+            case "background_tasks_changed":
+                yield from self.read_tasks(event)
+            case _:
+                yield from super().read_system(event)
+
+    def read_tasks(self, event: Mapping[str, Any]) -> Iterator[Fact]:
+        """Subagents behind: their tool call is answered at once, and they work on."""
+        agents = {
+            word(task, "task_id"): word(task, "subagent_type")
+            for task in tables(event, "tasks")[:TOOLS_KEPT]
+            if text(task, "task_type") == "local_agent"
+        }
+        yield from (ToolStarted(task, agents[task]) for task in agents if task not in self.behind)
+        yield from (ToolEnded(task) for task in sorted(self.behind - set(agents)))
+        self.behind = set(agents)
+
+    def settle(self, event: Mapping[str, Any]) -> Iterator[Fact]:
+        """`modelUsage` has the subagents in it; both it and the cost go on over a resume."""
+        since = usage_of(table(event, "model_usage_since_last_result"))
+        if since == Spent():
+            yield from super().settle(event)
+        else:
+            yield from self.correct(since.tokens_in, since.tokens_out)
+            yield Spent(cost_usd=since.cost_usd)
+        yield Spent(cost_usd=number(event, "total_cost_usd"), whole=True)
+
+
+def usage_of(models: Mapping[str, Any]) -> Spent:
+    tokens_in = ("inputTokens", "cacheReadInputTokens", "cacheCreationInputTokens")
+    return Spent(
+        int(sum(number(models, model, name) for model in models for name in tokens_in)),
+        int(sum(number(models, model, "outputTokens") for model in models)),
+        sum(number(models, model, "costUSD") for model in models),
+    )
+
+
+def retry_of(event: Mapping[str, Any]) -> Overload | Retry:
+    problem = f"{number(event, 'error_status'):.0f} {word(event, 'error')}"
+    wait_s = number(event, "retry_delay_ms") / 1000
+    return Overload(problem, wait_s) if is_overload(problem) else Retry(problem, wait_s)
+
+
+AGENT = Claude()

@@ -1,0 +1,135 @@
+"""Codex: a native binary (Rust) behind a Node script, which is left out."""
+
+import os
+import signal
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from ramherd.agents import Ask, Launch
+from ramherd.agents.facts import TOO_LONG, Fact, Failure, Overload, Result, Retry, Session, Spent
+from ramherd.agents.lines import count, table, text, word
+from ramherd.agents.programs import Program, Source, find_program, packages_beside
+from ramherd.agents.trouble import clip, failures, is_overload
+from ramherd.agents.turns import Turns
+from ramherd.units import MIB
+
+SOURCE = Source(
+    agent="codex",
+    names=("codex",),
+    install="npm install -g @openai/codex",
+    package="@openai/codex",
+    oldest="0.50.0",
+)
+# Older packages have the binary one folder up or in a folder of its own.
+PLACES = ("vendor/*/bin/codex", "vendor/*/codex/codex")
+NO_TOOLS = ("agent_message", "reasoning", "error", "todo_list")
+
+
+class Codex:
+    name = "codex"
+    runtime = "native"
+    # 12 tools of 100 kB output each: it lives with 48; its history is in memory.
+    floor_bytes = 128 * MIB
+    stop_signal = signal.SIGTERM
+    resumes = True
+    reports_cost = False
+    needs_result = True
+
+    def find(self, path: str, program: str = "") -> Program:
+        found = find_program(SOURCE, path, program)
+        native = find_native(found.file) if found.node else ""
+        return replace(found, file=native, node="") if native else found
+
+    def new_session(self) -> str:
+        return ""
+
+    def start(self, program: Program, ask: Ask) -> Launch:
+        return launch(program, ask, ())
+
+    def resume(self, program: Program, ask: Ask) -> Launch:
+        return launch(program, ask, ("resume", ask.session))
+
+    def reader(self) -> "CodexReader":
+        return CodexReader()
+
+
+def find_native(script: str) -> str:
+    for package in packages_beside(script, "codex-*"):
+        for place in PLACES:
+            for file in sorted(package.glob(place)):
+                if os.access(file, os.X_OK):
+                    return str(file)
+    return ""
+
+
+def launch(program: Program, ask: Ask, session: tuple[str, ...]) -> Launch:
+    """`resume` takes few options itself: they stand before it."""
+    node = (program.node,) if program.node else ()
+    argv = [*node, program.file, "exec", "--json"]
+    argv += ["--model", ask.model] if ask.model else []
+    if ask.skip_permissions:
+        argv += ["--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check"]
+    return Launch((*argv, *ask.args, *session, "-"), {}, ask.prompt)
+
+
+class CodexReader:
+    def __init__(self) -> None:
+        self.turns = Turns()
+        self.said = ""
+
+    def read(self, event: Mapping[str, Any]) -> Iterator[Fact]:
+        match text(event, "type"):
+            case "thread.started" if thread := word(event, "thread_id"):
+                yield Session(thread)
+            case "item.started":
+                yield from self.start_item(table(event, "item"))
+            case "item.completed":
+                yield from self.end_item(table(event, "item"))
+            case "turn.completed":
+                yield spent_of(event)
+                yield Result(self.said)
+            case "turn.failed":
+                yield from failures(text(event, "error", "message"))
+            case "error":
+                yield trouble_of(text(event, "message"))
+
+    def start_item(self, item: Mapping[str, Any]) -> Iterator[Fact]:
+        kind = word(item, "type")
+        if kind in NO_TOOLS:
+            yield from self.turns.start()
+        else:
+            yield from self.turns.start_tool(word(item, "id"), kind)
+
+    def end_item(self, item: Mapping[str, Any]) -> Iterator[Fact]:
+        if text(item, "type") == "agent_message":
+            self.said = clip(text(item, "text"))
+        if text(item, "type") in ("agent_message", "reasoning"):
+            yield from self.turns.start()
+        else:
+            yield from self.turns.end_tool(word(item, "id"))
+
+    def read_long(self, found: Mapping[str, str]) -> Iterator[Fact]:
+        if found.get("type") == "item.completed":
+            item = found.get("id", "")
+            if item in self.turns.open:
+                yield from self.turns.end_tool(item)
+            else:
+                self.said = TOO_LONG
+                yield from self.turns.start()
+
+
+def spent_of(event: Mapping[str, Any]) -> Spent:
+    """Of the whole thread, also over a resume."""
+    usage = table(event, "usage")
+    return Spent(count(usage, "input_tokens"), count(usage, "output_tokens"), whole=True)
+
+
+def trouble_of(message: str) -> Overload | Retry | Failure:
+    if not message.startswith("Reconnecting"):
+        return Failure(clip(message))
+    told = clip(message)
+    return Overload(told) if is_overload(message) else Retry(told)
+
+
+AGENT = Codex()

@@ -1,0 +1,96 @@
+"""Cursor's agent, by its documentation: it is not on npm, and was never run against this."""
+
+import signal
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ramherd.agents import Ask, Launch
+from ramherd.agents.facts import TOO_LONG, Fact, Failure, Result, Session
+from ramherd.agents.lines import WORD_LENGTH, table, tables, text, word
+from ramherd.agents.programs import Program, Source, find_program
+from ramherd.agents.trouble import clip, failures
+from ramherd.agents.turns import Turns
+from ramherd.errors import UsageError
+from ramherd.units import MIB
+
+SOURCE = Source(
+    agent="cursor",
+    names=("cursor-agent",),
+    install="https://cursor.com/docs/cli/installation",
+)
+# The kernel takes no argument of 128 KiB or more.
+LONGEST = (128 << 10) - 1
+
+
+class Cursor:
+    name = "cursor"
+    # Its own Node, behind a script of its own.
+    runtime = "unknown"
+    floor_bytes = 400 * MIB
+    stop_signal = signal.SIGTERM
+    resumes = True
+    reports_cost = False
+    needs_result = True
+
+    def find(self, path: str, program: str = "") -> Program:
+        return find_program(SOURCE, path, program)
+
+    def new_session(self) -> str:
+        return ""
+
+    def start(self, program: Program, ask: Ask) -> Launch:
+        return launch(program, ask, ())
+
+    def resume(self, program: Program, ask: Ask) -> Launch:
+        return launch(program, ask, ("--resume", ask.session))
+
+    def reader(self) -> "CursorReader":
+        return CursorReader()
+
+
+def launch(program: Program, ask: Ask, session: tuple[str, ...]) -> Launch:
+    """The prompt is the last argument; one that begins with a dash is no option for it."""
+    size = len(ask.prompt.encode())
+    if size >= LONGEST:
+        raise UsageError(f"cursor takes no prompt of {size} bytes: {LONGEST - 1} are the most")
+    argv = [program.file, "-p", "--output-format", "stream-json", *session]
+    argv += ["--model", ask.model] if ask.model else []
+    argv += ["--force"] if ask.skip_permissions else []
+    prompt = f" {ask.prompt}" if ask.prompt.startswith("-") else ask.prompt
+    return Launch((*argv, *ask.args, prompt))
+
+
+class CursorReader:
+    def __init__(self) -> None:
+        self.turns = Turns()
+
+    def read(self, event: Mapping[str, Any]) -> Iterator[Fact]:
+        match text(event, "type"), text(event, "subtype"):
+            case "system", "init" if session := word(event, "session_id"):
+                yield Session(session)
+            case "assistant", _ if tables(event, "message", "content"):
+                yield from self.turns.start()
+            case "tool_call", "started":
+                name = next(iter(table(event, "tool_call")), "tool")[:WORD_LENGTH]
+                yield from self.turns.start_tool(word(event, "call_id"), name)
+            case "tool_call", "completed":
+                yield from self.turns.end_tool(word(event, "call_id"))
+            case "result", _:
+                yield from self.read_result(event)
+
+    def read_result(self, event: Mapping[str, Any]) -> Iterator[Fact]:
+        said = text(event, "result")
+        if event.get("is_error") is True:
+            yield from failures(said)
+        else:
+            yield Result(clip(said))
+
+    def read_long(self, found: Mapping[str, str]) -> Iterator[Fact]:
+        match found.get("type"), found.get("subtype"):
+            case "tool_call", "completed":
+                yield from self.turns.end_tool(found.get("call_id", ""))
+            case "result", _:
+                yield Failure(TOO_LONG) if found.get("is_error") == "true" else Result(TOO_LONG)
+
+
+AGENT = Cursor()

@@ -1,0 +1,170 @@
+"""What agents say of themselves, the same for all CLIs, and what it adds up to.
+
+A turn is one reply of the model with the tools that it called. Between `TurnEnded` and the next
+`TurnStarted` the agent waits on the API and no tool runs: the moment to judge its memory, and the
+one at which stopping it loses least.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+TEXT_LENGTH = 16_384
+TOO_LONG = "(too long to keep)"
+# Claude caps its subagents at 20; more open tools than this are not told apart.
+TOOLS_KEPT = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Session:
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnStarted:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class TurnEnded:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class ToolStarted:
+    id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class ToolEnded:
+    id: str
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """More tokens and cost; with `whole`, at least so much in the session since its beginning."""
+
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost_usd: float = 0.0
+    whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The agent is through with its prompt, and this is what it said last."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The agent gives up."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Overload:
+    """The API refuses for its load or the user's limits; the agent may try again by itself."""
+
+    text: str
+    wait_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """The agent tries again after some other trouble with the API."""
+
+    text: str
+    wait_s: float = 0.0
+
+
+Fact = (
+    Session | TurnStarted | TurnEnded | ToolStarted | ToolEnded | Spent | Result | Failure
+    | Overload | Retry
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where a job stands by its agent's own words. Kept over its runs: `resumed`."""
+
+    session: str = ""
+    # In this run: a resumed one that ends by itself without has not found its session.
+    opened: bool = False
+    turns: int = 0
+    in_turn: bool = False
+    tools: tuple[tuple[str, str], ...] = ()
+    tokens_in: int = 0
+    tokens_out: int = 0
+    cost_usd: float = 0.0
+    result: str | None = None
+    failure: str | None = None
+    overloads: int = 0
+    retries: int = 0
+
+    @property
+    def is_between_turns(self) -> bool:
+        """Nothing is lost by stopping it now but the reply that it waits for."""
+        return bool(self.session) and not self.in_turn and not self.tools
+
+    @property
+    def tool(self) -> str:
+        """The tool in use, the latest if there are several."""
+        return self.tools[-1][1] if self.tools else ""
+
+    def resumed(self) -> "Progress":
+        """At the start of another run of the same job."""
+        return replace(self, opened=False, in_turn=False, tools=(), result=None, failure=None)
+
+
+def next_progress(before: Progress, facts: Iterable[Fact]) -> Progress:
+    for fact in facts:
+        before = after_fact(before, fact)
+    return before
+
+
+def after_fact(at: Progress, fact: Fact) -> Progress:  # noqa: C901, PLR0911 - one line a fact
+    match fact:
+        case Session(id):
+            return replace(at, session=id, opened=True)
+        case TurnStarted():
+            return replace(at, in_turn=True, turns=at.turns + 1)
+        case TurnEnded():
+            return replace(at, in_turn=False)
+        case ToolStarted(id, name):
+            return replace(at, tools=(*without(at.tools, id), (id, name)))
+        case ToolEnded(id):
+            return replace(at, tools=without(at.tools, id))
+        case Spent():
+            return after_spending(at, fact)
+        case Result(text):
+            return replace(at, result=text, failure=None, in_turn=False)
+        case Failure(text):
+            return replace(at, failure=text, result=None, in_turn=False)
+        case Overload():
+            return replace(at, overloads=at.overloads + 1)
+        case Retry():
+            return replace(at, retries=at.retries + 1)
+
+
+def without(tools: tuple[tuple[str, str], ...], id: str) -> tuple[tuple[str, str], ...]:  # noqa: A002
+    return tuple(tool for tool in tools if tool[0] != id)
+
+
+def after_spending(at: Progress, spent: Spent) -> Progress:
+    """Some CLIs count on over a resume, others begin anew: neither is counted twice."""
+    if spent.whole:
+        return replace(
+            at,
+            tokens_in=max(at.tokens_in, spent.tokens_in),
+            tokens_out=max(at.tokens_out, spent.tokens_out),
+            cost_usd=max(at.cost_usd, spent.cost_usd),
+        )
+    return replace(
+        at,
+        tokens_in=at.tokens_in + spent.tokens_in,
+        tokens_out=at.tokens_out + spent.tokens_out,
+        cost_usd=at.cost_usd + spent.cost_usd,
+    )

@@ -1,0 +1,103 @@
+"""Gemini CLI: a Node program, started without the process that would start it again."""
+
+import signal
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ramherd.agents import Ask, Launch
+from ramherd.agents.facts import Fact, Result, Session, Spent
+from ramherd.agents.heap import node_options
+from ramherd.agents.lines import count, text, word
+from ramherd.agents.programs import Program, Source, find_program
+from ramherd.agents.session_ids import new_uuid
+from ramherd.agents.trouble import clip, failures
+from ramherd.agents.turns import Turns
+from ramherd.units import MIB
+
+SOURCE = Source(
+    agent="gemini",
+    names=("gemini",),
+    install="npm install -g @google/gemini-cli",
+    package="@google/gemini-cli",
+    oldest="0.50.0",
+)
+
+
+class Gemini:
+    name = "gemini"
+    runtime = "node"
+    # 12 tools of 100 kB output each: 192 die, 224 live.
+    floor_bytes = 320 * MIB
+    stop_signal = signal.SIGTERM
+    resumes = True
+    reports_cost = False
+    # After TERM its exit code is 0.
+    needs_result = True
+
+    def find(self, path: str, program: str = "") -> Program:
+        return find_program(SOURCE, path, program)
+
+    def new_session(self) -> str:
+        return new_uuid()
+
+    def start(self, program: Program, ask: Ask) -> Launch:
+        return launch(program, ask, ("--session-id", ask.session))
+
+    def resume(self, program: Program, ask: Ask) -> Launch:
+        return launch(program, ask, ("--resume", ask.session))
+
+    def reader(self) -> "GeminiReader":
+        return GeminiReader()
+
+
+def launch(program: Program, ask: Ask, session: tuple[str, ...]) -> Launch:
+    node = (program.node, *node_options(ask.heap_bytes)) if program.node else ()
+    argv = [*node, program.file, "--output-format", "stream-json", *session]
+    argv += ["--model", ask.model] if ask.model else []
+    argv += ["--yolo"] if ask.skip_permissions else []
+    return Launch((*argv, *ask.args), {"GEMINI_CLI_NO_RELAUNCH": "true"}, ask.prompt)
+
+
+class GeminiReader:
+    def __init__(self) -> None:
+        self.turns = Turns()
+        self.said = ""
+        self.problem = ""
+
+    def read(self, event: Mapping[str, Any]) -> Iterator[Fact]:
+        match text(event, "type"):
+            case "init" if session := word(event, "session_id"):
+                yield Session(session)
+            case "message" if text(event, "role") == "assistant":
+                yield from self.turns.start()
+                self.said = clip(self.said + text(event, "content"))
+            case "tool_use":
+                self.said = ""
+                yield from self.turns.start_tool(word(event, "tool_id"), word(event, "tool_name"))
+            case "tool_result":
+                yield from self.turns.end_tool(word(event, "tool_id"))
+            case "error":
+                self.problem = clip(text(event, "message"))
+            case "result":
+                yield from self.read_result(event)
+
+    def read_result(self, event: Mapping[str, Any]) -> Iterator[Fact]:
+        yield Spent(count(event, "stats", "input_tokens"), count(event, "stats", "output_tokens"))
+        if text(event, "status") == "error":
+            yield from failures(text(event, "error", "message") or self.problem)
+        elif self.problem and not self.said:
+            # "Loop detected, stopping execution", and then it calls it a success.
+            yield from failures(self.problem)
+        else:
+            yield Result(self.said)
+
+    def read_long(self, found: Mapping[str, str]) -> Iterator[Fact]:
+        match found.get("type"):
+            case "tool_use":
+                tool = found.get("tool_id", "")
+                yield from self.turns.start_tool(tool, found.get("tool_name", ""))
+            case "tool_result":
+                yield from self.turns.end_tool(found.get("tool_id", ""))
+
+
+AGENT = Gemini()

@@ -1,0 +1,40 @@
+"""How large a heap a runtime is told to have, where telling it has an effect."""
+
+from ramherd.agents import Agent
+from ramherd.errors import UsageError
+from ramherd.units import MIB, format_size
+
+# gemini and qwen wait with 160 MiB of anonymous memory, and live with an old space of 128: what is
+# outside of it (young objects, code, buffers) grows with the work.
+OUTSIDE_BYTES = 128 * MIB
+# At 96 both abort while they start, at 128 they do one small task.
+LEAST_BYTES = 192 * MIB
+# Enough for long sessions; the grant holds a run back long before.
+USUAL_BYTES = 1024 * MIB
+
+
+def choose_heap_bytes(grant_bytes: int, limit_bytes: int | None, *, larger: bool = False) -> int:
+    """Below the limit, else twice the grant; `larger` once after a heap was exhausted."""
+    if limit_bytes is not None:
+        return max(limit_bytes - OUTSIDE_BYTES, LEAST_BYTES)
+    usual = max(2 * grant_bytes, USUAL_BYTES)
+    return 2 * usual if larger else usual
+
+
+def node_options(heap_bytes: int | None) -> tuple[str, ...]:
+    """On the command line: through NODE_OPTIONS every tool of the agent would inherit it."""
+    return () if heap_bytes is None else (f"--max-old-space-size={heap_bytes // MIB}",)
+
+
+def bun_environment(heap_bytes: int | None) -> dict[str, str]:
+    """Bun takes no limit; told of so much RAM, claude collects earlier (16 % less, 20 prompts)."""
+    return {} if heap_bytes is None else {"BUN_JSC_forceRAMSize": str(heap_bytes)}
+
+
+def check_limit(agent: Agent, limit_bytes: int) -> None:
+    if limit_bytes < agent.floor_bytes:
+        raise UsageError(
+            f"memory_limit {format_size(limit_bytes)} is below the"
+            f" {format_size(agent.floor_bytes)} that {agent.name} needs",
+            hint=f'write memory_limit = "{-(-agent.floor_bytes // MIB)}MiB" or more',
+        )

@@ -1,0 +1,98 @@
+"""opencode: a native binary (Bun). Tools are told of when they have ended, not before."""
+
+import signal
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ramherd.agents import Ask, Launch
+from ramherd.agents.facts import TOO_LONG, Fact, Result, Session, Spent, TurnEnded, TurnStarted
+from ramherd.agents.heap import bun_environment
+from ramherd.agents.lines import count, number, table, text, word
+from ramherd.agents.programs import Program, Source, find_program
+from ramherd.agents.trouble import clip, failures
+from ramherd.units import MIB
+
+SOURCE = Source(
+    agent="opencode",
+    names=("opencode",),
+    install="npm install -g opencode-ai",
+    package="opencode",
+    oldest="1.0.0",
+)
+
+
+class Opencode:
+    name = "opencode"
+    runtime = "bun"
+    # 12 tools of 100 kB output each: 400 die, 480 live.
+    floor_bytes = 600 * MIB
+    stop_signal = signal.SIGTERM
+    resumes = True
+    reports_cost = True
+    needs_result = True
+
+    def find(self, path: str, program: str = "") -> Program:
+        return find_program(SOURCE, path, program)
+
+    def new_session(self) -> str:
+        return ""
+
+    def start(self, program: Program, ask: Ask) -> Launch:
+        return launch(program, ask, ())
+
+    def resume(self, program: Program, ask: Ask) -> Launch:
+        return launch(program, ask, ("--session", ask.session))
+
+    def reader(self) -> "OpencodeReader":
+        return OpencodeReader()
+
+
+def launch(program: Program, ask: Ask, session: tuple[str, ...]) -> Launch:
+    node = (program.node,) if program.node else ()
+    argv = [*node, program.file, "run", "--format", "json", *session]
+    argv += ["--model", ask.model] if ask.model else []
+    argv += ["--auto"] if ask.skip_permissions else []
+    env = {"OPENCODE_DISABLE_AUTOUPDATE": "1", **bun_environment(ask.heap_bytes)}
+    return Launch((*argv, *ask.args), env, ask.prompt)
+
+
+class OpencodeReader:
+    def __init__(self) -> None:
+        self.session = ""
+        self.said = ""
+
+    def read(self, event: Mapping[str, Any]) -> Iterator[Fact]:
+        yield from self.read_session(word(event, "sessionID"))
+        part = table(event, "part")
+        match text(event, "type"):
+            case "step_start":
+                yield TurnStarted()
+            case "text":
+                self.said = clip(text(part, "text"))
+            case "step_finish":
+                yield from self.end_step(part)
+            case "error":
+                error = table(event, "error")
+                yield from failures(text(error, "data", "message") or text(error, "name"))
+
+    def read_session(self, session: str) -> Iterator[Fact]:
+        if session and session != self.session:
+            self.session = session
+            yield Session(session)
+
+    def end_step(self, part: Mapping[str, Any]) -> Iterator[Fact]:
+        tokens = table(part, "tokens")
+        read = sum(count(tokens, "cache", name) for name in ("read", "write"))
+        written = count(tokens, "output") + count(tokens, "reasoning")
+        yield Spent(count(tokens, "input") + read, written, number(part, "cost"))
+        yield TurnEnded()
+        if text(part, "reason") != "tool-calls":
+            yield Result(self.said)
+
+    def read_long(self, found: Mapping[str, str]) -> Iterator[Fact]:
+        yield from self.read_session(found.get("sessionID", ""))
+        if found.get("type") == "text":
+            self.said = TOO_LONG
+
+
+AGENT = Opencode()

@@ -1,0 +1,114 @@
+"""Notes which processes an agent has below it, for the time when the agent is gone.
+
+Called by hooks on every tool call, so os only: one line for each note, in a file of the runtime
+directory that is void after a reboot. Two files of at most `LIMIT_BYTES` are kept.
+
+    record_tree(runtime, pid, agent="claude", session="...", subagents=2)
+"""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False  # `typing` costs 4 ms
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NAME = "ancestry"
+LIMIT_BYTES = 1 << 20
+# A tree without end is none of an agent's making.
+MOST = 512
+
+# (agent, session, subagents, pid and start of the agent, pid and start of each below it)
+Note = tuple[str, str, int, tuple[int, int], list[tuple[int, int]]]
+
+
+def record_tree(
+    runtime: str, pid: int, *, agent: str, session: str = "", subagents: int = 0
+) -> int:
+    """How many processes below `pid` were noted. One that is gone has nothing to note."""
+    start = read_start(pid)
+    if start is None:
+        return 0
+    below = [(child, ticks) for child in find_below(pid) if (ticks := read_start(child))]
+    append(runtime, (agent, session, subagents, (pid, start), below))
+    return len(below)
+
+
+def append(runtime: str, note: Note) -> None:
+    path = os.path.join(runtime, NAME)
+    agent, session, subagents, root, below = note
+    words = [read_place(), agent, session or "-", str(subagents)]
+    words += [f"{pid}:{start}" for pid, start in (root, *below)]
+    line = " ".join("".join(word.split()) for word in words) + "\n"
+    fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        # One write: notes of hooks that run at once do not mix.
+        os.write(fd, line.encode(errors="replace"))
+        full = os.fstat(fd).st_size > LIMIT_BYTES
+    finally:
+        os.close(fd)
+    if full:
+        os.replace(path, f"{path}.old")
+
+
+def read_notes(runtime: str) -> Iterator[Note]:
+    """Of this boot and this namespace, the oldest first."""
+    here = read_place()
+    for name in (f"{NAME}.old", NAME):
+        try:
+            with open(os.path.join(runtime, name), errors="replace") as file:
+                lines = file.read().splitlines()
+        except OSError:
+            continue
+        for line in lines:
+            note = parse_note(line.split(), here)
+            if note is not None:
+                yield note
+
+
+def parse_note(words: list[str], here: str) -> Note | None:
+    """None for another boot's, and for a line that a full disk cut short."""
+    if len(words) < 5 or words[0] != here:
+        return None
+    try:
+        pids = [tuple(map(int, word.split(":"))) for word in words[4:]]
+        root, *below = [(pid, start) for pid, start in pids]
+        return words[1], words[2].strip("-"), int(words[3]), root, below
+    except ValueError:
+        return None
+
+
+def read_place() -> str:
+    """Where a pid with its start means one process: this boot, this pid namespace."""
+    with open("/proc/sys/kernel/random/boot_id") as file:
+        return f"{file.read().strip()}/{os.readlink('/proc/self/ns/pid')}"
+
+
+def find_below(root: int) -> list[int]:
+    found: list[int] = []
+    edge = [root]
+    while edge and len(found) < MOST:
+        edge = [child for pid in edge for child in read_children(pid)]
+        found += edge
+    return found[:MOST]
+
+
+def read_children(pid: int) -> list[int]:
+    children: list[int] = []
+    try:
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/children") as file:
+                children += map(int, file.read().split())
+    except OSError:  # gone, or a kernel that does not list them
+        pass
+    return children
+
+
+def read_start(pid: int) -> int | None:
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            text = file.read()
+    except OSError:
+        return None
+    return int(text[text.rindex(b")") + 2 :].split()[19])

@@ -1,0 +1,105 @@
+"""`ramherd doctor`: what is right with this machine, what is not, and what to do about it."""
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ramherd.act.remedies import apply, can_apply
+from ramherd.config import load_config
+from ramherd.doctor import Patient, examine
+from ramherd.errors import RamherdError, UsageError
+from ramherd.health.findings import Finding, Fix, Level
+from ramherd.measure.health.host import Host
+from ramherd.model import Policy
+from ramherd.running import read_running
+from ramherd.show.doctor import findings_json, render_findings
+from ramherd.show.lines import printable
+
+EPILOG = """\
+examples:
+  ramherd doctor                what, why it matters here, and the command
+  ramherd doctor --json         the same for programs (docs/doctor.md)
+  ramherd doctor --fix          asks before each step, and says how to undo it
+
+Exit codes: 0 no problem, 1 a problem is left, 2 usage.
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    add = parser.add_argument
+    add("--json", action="store_true", help="one JSON object on stdout")
+    add("--fix", action="store_true", help="do what is safe and can be undone; asks first")
+    add("--yes", action="store_true", help="with --fix: do not ask")
+    parser.set_defaults(verb=doctor)
+
+
+def doctor(options: argparse.Namespace) -> int:
+    refuse_wrong(options)
+    found = look()
+    fixed: list[Fix] = []
+    if not options.json:
+        print("\n".join(render_findings(found)))
+    if options.fix:
+        fixed = fix_all(found, ask=not options.yes)
+        found = look() if fixed else found
+    if options.json:
+        steps = [{"step": fix.step, "undo": fix.undo} for fix in fixed]
+        print(json.dumps({**findings_json(found), "fixed": steps}))
+    return 1 if any(finding.level is Level.PROBLEM for finding in found) else 0
+
+
+def refuse_wrong(options: argparse.Namespace) -> None:
+    if options.command is not None:
+        raise UsageError("doctor takes no command", hint="ramherd doctor")
+    if options.yes and not options.fix:
+        raise UsageError("--yes without --fix", hint="ramherd doctor --fix --yes")
+    if options.fix and not options.yes and (options.json or not sys.stdin.isatty()):
+        raise UsageError("--fix asks, and nobody can answer here", hint="add --yes")
+
+
+def look() -> list[Finding]:
+    """A fix that this user may not carry out is left out."""
+    return [
+        replace(finding, fix=None) if finding.fix and not can_apply(finding.fix) else finding
+        for finding in examine(Patient(Host(), logs_keep_bytes(), read_running))
+    ]
+
+
+def logs_keep_bytes() -> int:
+    """Settings that do not parse are for `ramherd config` to tell, not a reason to stop here."""
+    try:
+        return int(load_config(argparse.Namespace())["log_total"])
+    except (RamherdError, OSError):
+        return Policy().log_total_bytes
+
+
+def fix_all(found: Sequence[Finding], *, ask: bool) -> list[Fix]:
+    """On stderr: standard output may be JSON."""
+    fixes = list(dict.fromkeys(finding.fix for finding in found if finding.fix is not None))
+    made: set[str] = set()
+    done = [fix for fix in fixes if (not ask or agrees(fix)) and fix_one(fix, made)]
+    say(f"{len(done)} of {len(fixes)} steps done" if fixes else "nothing that --fix could do")
+    return done
+
+
+def agrees(fix: Fix) -> bool:
+    say(f"{fix.step}\n  undo: {fix.undo}\n  do it? [y/N] ", end="")
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def fix_one(fix: Fix, made: set[str]) -> bool:
+    try:
+        apply(fix, made)
+    except RamherdError as error:
+        say(f"not done: {error}" + (f"\n  hint: {error.hint}" if error.hint else ""))
+        return False
+    say(f"done: {fix.step}\n  undo: {fix.undo}")
+    return True
+
+
+def say(text: str, end: str = "\n") -> None:
+    lines = "\n".join(printable(line) for line in text.split("\n"))
+    print(lines, end=end, file=sys.stderr, flush=True)

@@ -1,0 +1,119 @@
+"""`ramherd hook install|uninstall|status`: Claude Code's own subagents wait for memory."""
+
+import argparse
+import json
+import os
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+from ramherd.act.claude_files import Settings
+from ramherd.claude_settings import EVENTS, hook_command, installed_events
+from ramherd.config import add_flag, load_config
+from ramherd.configkeys import BY_NAME
+from ramherd.errors import RamherdError
+from ramherd.hook.once import CHECK
+from ramherd.ids import new_id
+from ramherd.places import runtime_dir, state_dir
+from ramherd.queue.seats import read_sessions
+from ramherd.show.hook import SessionView, render_sessions
+from ramherd.units import format_duration
+
+EPILOG = """\
+examples:
+  ramherd hook install claude             # for all projects: ~/.claude/settings.json
+  ramherd hook install claude --project   # for this one: .claude/settings.json
+  ramherd hook status
+
+Other hooks are kept. `uninstall` puts back the very file there was, unless it was changed
+meanwhile; then only ramherd's hooks are taken out.
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    verbs = parser.add_subparsers(title="what to do", required=True, metavar="WHAT")
+    whats = {"install": "put it into Claude Code's settings", "uninstall": "take it out again"}
+    for what, help_ in whats.items():
+        one = verbs.add_parser(what, help=help_)
+        one.add_argument("agent", choices=["claude"], help="whose settings")
+        one.add_argument("--project", action="store_true", help="those of this directory")
+        one.set_defaults(verb=install if what == "install" else uninstall)
+        if what == "install":
+            add_flag(one, BY_NAME["hook_wait"])
+    one = verbs.add_parser("status", help="where it is installed, and who waits for memory")
+    one.set_defaults(verb=status)
+
+
+def install(options: argparse.Namespace) -> int:
+    wait_s = load_config(options)["hook_wait"]
+    settings = open_settings(is_project=options.project)
+    check()
+    if not settings.install(wait_s):
+        print(f"the hook is in {settings.shown} already")
+        return 0
+    print(f"the hook is in {settings.shown}; sessions that start from now on have it")
+    print(f"a subagent waits up to {format_duration(wait_s)} for memory (hook_wait)")
+    return 0
+
+
+def uninstall(options: argparse.Namespace) -> int:
+    settings = open_settings(is_project=options.project)
+    if not settings.uninstall():
+        print(f"there is no hook in {settings.shown}")
+        return 0
+    print(f"the hook is out of {settings.shown}")
+    return 0
+
+
+def status(_options: argparse.Namespace) -> int:
+    for is_project in (False, True):
+        settings = open_settings(is_project=is_project)
+        print(f"{settings.shown}: {describe(settings)}")
+    found = read_sessions(str(runtime_dir() / "ledger.db"))
+    for line in render_sessions([SessionView(*one) for one in found]):
+        print(line)
+    return 0
+
+
+def describe(settings: Settings) -> str:
+    found = installed_events(settings.text(), str(settings.shown))
+    if not found:
+        return "not installed"
+    missing = [event for event in EVENTS if event not in found]
+    if missing:
+        return f"installed in part, without {', '.join(missing)}: install it again"
+    here = os.path.dirname(sys.executable)
+    if not all(command_dir(command) == here for ours in found.values() for command in ours):
+        return "installed by another ramherd: install it again to use this one"
+    return "installed"
+
+
+def command_dir(command: str) -> str:
+    """python and python3 of one place are the same."""
+    return os.path.dirname(shlex.split(command)[0])
+
+
+def open_settings(*, is_project: bool) -> Settings:
+    if is_project:
+        return Settings(Path.cwd() / ".claude/settings.json", state_dir())
+    home = os.environ.get("CLAUDE_CONFIG_DIR") or os.path.expanduser("~/.claude")
+    return Settings(Path(home) / "settings.json", state_dir())
+
+
+def check() -> None:
+    """It works when Claude calls it: from a shell, and from anywhere."""
+    env = {key: value for key, value in os.environ.items() if key != "RAMHERD_RUN"}
+    command = hook_command(60).removesuffix(" || true")
+    event = json.dumps({"hook_event_name": CHECK, "session_id": new_id()})
+    done = subprocess.run(
+        ["/bin/sh", "-c", command], input=event, text=True, capture_output=True, check=False,
+        env=env, cwd="/",
+    )  # fmt: skip
+    if done.returncode or "does not work" in done.stdout:
+        said = done.stdout or done.stderr.strip().rpartition("\n")[2]
+        raise RamherdError(
+            f"the hook does not work, so it was not installed: {said}",
+            hint=f"try it: echo '{{}}' | {sys.executable} -P -m ramherd.hook",
+        )

@@ -1,0 +1,39 @@
+"""`--ramp N`: N runs at first, and N more whenever the last step was without trouble.
+
+Trouble is a run that had to wait for memory, was stopped to make room, or was killed for it.
+"""
+
+from dataclasses import dataclass, replace
+
+from ramherd.model import Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Ramp:
+    step: int
+    allowed: int
+    # The most that ran at a time without trouble, and what came up with more.
+    clean: int = 0
+    trouble: Reason | None = None
+    # Since when as many run as are allowed, and nothing was wrong.
+    full_since_s: float | None = None
+
+
+def begin_ramp(step: int) -> Ramp:
+    return Ramp(step, step)
+
+
+def next_ramp(ramp: Ramp, running: int, at_s: float, *, settle_s: float) -> Ramp:
+    """One step more once as many as allowed have run for as long as agents take to settle."""
+    if running < ramp.allowed:
+        return ramp
+    if ramp.full_since_s is None:
+        return replace(ramp, full_since_s=at_s)
+    if at_s - ramp.full_since_s < settle_s:
+        return ramp
+    return Ramp(ramp.step, ramp.allowed + ramp.step, clean=ramp.allowed)
+
+
+def note_trouble(ramp: Ramp, reason: Reason) -> Ramp:
+    """The step begins anew. What came up first is kept, until as many ran without it."""
+    return replace(ramp, full_since_s=None, trouble=ramp.trouble or reason)

@@ -1,0 +1,19 @@
+"""The way in. Inside a pen there is a governor already, and nothing is to be done."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+
+def main() -> None:
+    if not os.environ.get("RAMHERD_RUN"):
+        from ramherd.hook.answer import answer  # noqa: PLC0415 - not for those inside a pen
+
+        answer(sys.argv[1:])
+    # Nothing is buffered, and tearing down the interpreter takes 5 ms.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,30 @@
+"""A command of the user's, at the end of a subagent."""
+
+import json
+import os
+import signal
+import subprocess
+
+# Claude waits for it.
+MOST_S = 10.0
+
+
+def run(command: str, facts: dict[str, object], cwd: str) -> str:
+    """What went wrong, if anything did. What it prints is not kept: standard output is where
+    Claude looks for our answer.
+    """
+    quiet = subprocess.DEVNULL
+    try:
+        child = subprocess.Popen(
+            ["/bin/sh", "-c", command], cwd=cwd, start_new_session=True, text=True,
+            stdin=subprocess.PIPE, stdout=quiet, stderr=quiet,
+        )  # fmt: skip
+    except OSError as error:
+        return str(error)
+    try:
+        child.communicate(json.dumps(facts), MOST_S)
+    except subprocess.TimeoutExpired:
+        os.killpg(child.pid, signal.SIGKILL)
+        child.wait()
+        return f"{command!r} took longer than {MOST_S:.0f} s and was ended"
+    return f"{command!r} ended with {child.returncode}" if child.returncode else ""

@@ -1,0 +1,65 @@
+"""Signs that memory or the CPUs are short: the kernel's pressure files, and swapping in."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ramherd.measure.cgroups import Trees, parse_flat
+from ramherd.measure.procfs import PAGE, PROC, read_text
+
+
+@dataclass(frozen=True, slots=True)
+class Pressure:
+    """Shares of the last ten seconds, from 0 to 1, and bytes a second that come back from swap."""
+
+    memory: float = 0.0
+    cpu: float = 0.0
+    swap_in_bytes_per_s: float = 0.0
+
+
+def parse_pressure(text: str) -> float:
+    """`some avg10=1.50 avg60=...`: the share of time in which somebody had to wait."""
+    for line in text.splitlines():
+        kind, *fields = line.split()
+        if kind == "some":
+            values = dict(part.split("=", 1) for part in fields)
+            return float(values["avg10"]) / 100
+    return 0.0
+
+
+def parse_swapped_in(text: str) -> int:
+    """Pages read back from swap since the machine is up, in bytes."""
+    return parse_flat(text).get("pswpin", 0) * PAGE
+
+
+@dataclass
+class PressureGauge:
+    """Swapping is a rate, so it is looked at twice. In a container that is full the machine may
+    be at ease: the worse of the two counts.
+    """
+
+    trees: Trees
+    proc: Path = PROC
+    _swapped_in: tuple[float, int] | None = field(default=None, repr=False)
+
+    def read(self, at_s: float) -> Pressure:
+        own = self.trees.v2 / "memory.pressure" if self.trees.v2 is not None else None
+        memory = read_share(own) if own is not None and own.exists() else 0.0
+        memory = max(memory, read_share(self.proc / "pressure/memory"))
+        return Pressure(memory, read_share(self.proc / "pressure/cpu"), self._swap_in(at_s))
+
+    def _swap_in(self, at_s: float) -> float:
+        now = parse_swapped_in(read_text(self.proc / "vmstat") or "")
+        before, self._swapped_in = self._swapped_in, (at_s, now)
+        if before is None or at_s <= before[0]:
+            return 0.0
+        return (now - before[1]) / (at_s - before[0])
+
+
+def read_share(path: Path) -> float:
+    """Kernels without pressure files (before 4.20, or not switched on) show none: or refuse to
+    be read though they are there.
+    """
+    try:
+        return parse_pressure(read_text(path) or "")
+    except OSError:
+        return 0.0

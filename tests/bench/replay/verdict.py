@@ -1,0 +1,16 @@
+"""What ramherd promises, held against what came of it."""
+
+from collections.abc import Iterator
+
+from bench.replay.outcome import Outcome
+
+
+def faults(outcome: Outcome) -> Iterator[str]:
+    if outcome.was_stopped:
+        yield f"not done after {outcome.makespan_s:.0f} s"
+    if outcome.oom_kills:
+        yield f"{outcome.oom_kills} OOM kills"
+    if lost := outcome.work.jobs - outcome.work.done:
+        yield f"{lost} jobs lost"
+    if outcome.left:
+        yield f"{outcome.left} processes left"

@@ -1,0 +1,1 @@
+"""The doctor: each check fires where it should, and is quiet on a healthy machine."""

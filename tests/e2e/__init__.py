@@ -1,0 +1,1 @@
+"""Real agent CLIs from npm against the language model of `tests/llm`."""

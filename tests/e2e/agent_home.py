@@ -1,0 +1,130 @@
+"""An agent CLI with a home of its own that knows no API but ours, and nothing of its user."""
+
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ramherd.agents import GO_ON, Agent, Ask, Launch, find_agent
+from ramherd.agents.facts import Fact, Progress, next_progress
+from ramherd.agents.lines import Events
+from ramherd.agents.programs import Program
+
+INSTALLED = Path(__file__).parents[2] / ".tools/agents/node_modules/.bin"
+AGENTS = ("claude", "codex", "gemini", "opencode", "qwen")
+
+
+def claude(_home: Path, url: str) -> dict[str, str]:
+    quiet = ("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "DISABLE_TELEMETRY", "IS_SANDBOX")
+    # IS_SANDBOX: as root it would not skip permissions without.
+    return {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "none", **dict.fromkeys(quiet, "1")}
+
+
+def codex(home: Path, url: str) -> dict[str, str]:
+    (home / ".codex").mkdir()
+    lines = (
+        'model = "gpt-5"', 'model_provider = "ours"', "check_for_update_on_startup = false",
+        "[analytics]", "enabled = false", "[model_providers.ours]", 'name = "ours"',
+        f'base_url = "{url}/v1"', 'env_key = "OUR_KEY"', 'wire_api = "responses"',
+    )  # fmt: skip
+    (home / ".codex/config.toml").write_text("\n".join(lines))
+    return {"CODEX_HOME": str(home / ".codex"), "OUR_KEY": "none"}
+
+
+def gemini(home: Path, url: str) -> dict[str, str]:
+    settings = {
+        "security": {"auth": {"selectedType": "gemini-api-key"}},
+        "general": {"enableAutoUpdate": False},
+        "privacy": {"usageStatisticsEnabled": False},
+    }
+    (home / ".gemini").mkdir()
+    (home / ".gemini/settings.json").write_text(json.dumps(settings))
+    trusted = {"GEMINI_API_KEY": "none", "GEMINI_CLI_TRUST_WORKSPACE": "true"}
+    return {"GOOGLE_GEMINI_BASE_URL": url, **trusted}
+
+
+def opencode(home: Path, url: str) -> dict[str, str]:
+    model = {"cost": {"input": 1, "output": 2}, "limit": {"context": 100_000, "output": 1000}}
+    options = {"baseURL": f"{url}/v1", "apiKey": "none"}
+    ours = {"npm": "@ai-sdk/openai-compatible", "options": options, "models": {"m": model}}
+    settings = {"model": "ours/m", "small_model": "ours/m", "provider": {"ours": ours}}
+    (home / ".config/opencode").mkdir(parents=True)
+    (home / ".config/opencode/opencode.json").write_text(json.dumps(settings))
+    return dict.fromkeys(("OPENCODE_DISABLE_MODELS_FETCH", "OPENCODE_DISABLE_LSP_DOWNLOAD"), "1")
+
+
+def qwen(_home: Path, url: str) -> dict[str, str]:
+    return {"OPENAI_BASE_URL": f"{url}/v1", "OPENAI_API_KEY": "none", "OPENAI_MODEL": "m"}
+
+
+SETTINGS: dict[str, Callable[[Path, str], dict[str, str]]] = {
+    "claude": claude, "codex": codex, "gemini": gemini, "opencode": opencode, "qwen": qwen,
+}  # fmt: skip
+# What a user of theirs would have in the settings, too.
+ARGS = {"qwen": ("--auth-type", "openai")}
+
+
+@dataclass
+class Home:
+    """One CLI, found by its adapter, with its own HOME and an empty directory to work in."""
+
+    agent: Agent
+    program: Program
+    env: dict[str, str]
+    cwd: Path
+
+    def ask(self, prompt: str, session: str = "") -> Ask:
+        return Ask(
+            prompt, session, args=ARGS.get(self.agent.name, ()), skip_permissions=True,
+            heap_bytes=512 << 20,
+        )  # fmt: skip
+
+    def start(self, prompt: str) -> "Running":
+        launch = self.agent.start(self.program, self.ask(prompt, self.agent.new_session()))
+        return self.run(launch, Progress())
+
+    def resume(self, progress: Progress) -> "Running":
+        launch = self.agent.resume(self.program, self.ask(GO_ON, progress.session))
+        return self.run(launch, progress.resumed())
+
+    def run(self, launch: Launch, progress: Progress) -> "Running":
+        process = subprocess.Popen(
+            launch.argv, env={**launch.env, **self.env}, cwd=self.cwd, stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        )  # fmt: skip
+        assert process.stdin
+        process.stdin.write(launch.stdin.encode())
+        process.stdin.close()
+        process.stdin = None
+        return Running(process, Events(self.agent.reader()), progress)
+
+
+@dataclass
+class Running:
+    process: "subprocess.Popen[bytes]"
+    events: Events
+    progress: Progress
+    facts: list[Fact] = field(default_factory=list)
+    out: bytes = b""
+    err: bytes = b""
+
+    def finish(self) -> Progress:
+        """What it came to, once it has ended."""
+        self.out, self.err = self.process.communicate(timeout=60)
+        self.facts = self.events.feed(self.out) + self.events.close()
+        self.progress = next_progress(self.progress, self.facts)
+        return self.progress
+
+
+def make_home(name: str, folder: Path, url: str) -> Home:
+    agent = find_agent(name)
+    home, cwd = folder / f"home-{name}", folder / f"work-{name}"
+    home.mkdir()
+    cwd.mkdir()
+    path = f"{INSTALLED}:{os.environ['PATH']}"
+    kept = {key: value for key, value in os.environ.items() if key.startswith("RAMHERD_TEST")}
+    env = {**kept, "PATH": path, "HOME": str(home), "TMPDIR": str(cwd), "LANG": "C.UTF-8"}
+    env |= SETTINGS[name](home, url)
+    return Home(agent, agent.find(path), env, cwd)

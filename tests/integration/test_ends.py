@@ -1,0 +1,182 @@
+"""Real pipes, sockets and terminals of real processes: who is at the other side, who listens."""
+
+import os
+import socket
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ramherd.act.reap import Outcome, close_processes, end_processes, open_processes
+from ramherd.decide.strays.software import Known
+from ramherd.measure.details import Probe
+from ramherd.measure.listeners import read_sockets
+from ramherd.measure.procfs import read_proc
+from ramherd.measure.table import read_pss_bytes, read_table
+from ramherd.model import ProcId
+from ramherd.processes import Details, End
+
+
+class Sleepers:
+    def __init__(self) -> None:
+        self.processes: list[subprocess.Popen[bytes]] = []
+
+    def start(self, *argv: str, **options: Any) -> "subprocess.Popen[bytes]":
+        process = subprocess.Popen(argv or ["sleep", "1000"], **options)
+        self.processes.append(process)
+        return process
+
+
+@pytest.fixture
+def sleepers() -> Iterator[Sleepers]:
+    made = Sleepers()
+    yield made
+    for process in made.processes:
+        process.kill()
+        process.wait()
+        for end in (process.stdin, process.stdout):
+            if end is not None:
+                end.close()
+
+
+def details(pid: int) -> Details:
+    return Probe(Known().agents, read_sockets()).read_one(pid)
+
+
+def test_a_pipe_has_its_other_side_or_not(sleepers: Sleepers) -> None:
+    """POLLHUP for the reader, POLLERR for the writer."""
+    process = sleepers.start(stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    found = details(process.pid)
+    assert (found.stdin, found.stdout) == (End.LIVE, End.LIVE)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.close()
+    process.stdout.close()
+
+    found = details(process.pid)
+
+    assert (found.stdin, found.stdout) == (End.GONE, End.GONE)
+    assert found.stdin_inode > 0
+
+
+def test_a_socket_has_its_other_side_or_not(sleepers: Sleepers) -> None:
+    """Also with bytes in it that nobody has read."""
+    ours, its = socket.socketpair()
+    process = sleepers.start(stdin=its, stdout=its)
+    its.close()
+    assert details(process.pid).stdin is End.LIVE
+    ours.send(b"unread")
+    ours.close()
+
+    found = details(process.pid)
+
+    assert (found.stdin, found.stdout) == (End.GONE, End.GONE)
+
+
+def test_a_file_and_a_closed_descriptor_have_no_other_side(sleepers: Sleepers) -> None:
+    """Nothing that could go away."""
+    process = sleepers.start("sh", "-c", "exec sleep 1000 <&- >/dev/null")
+    while (at := read_proc(process.pid)) is not None and at.name != "sleep":
+        pass
+
+    found = details(process.pid)
+
+    assert (found.stdin, found.stdout) == (End.NONE, End.NONE)
+
+
+def test_a_terminal_is_seen_at_both_sides(sleepers: Sleepers) -> None:
+    """Who is on it, and who keeps it."""
+    master, slave = os.openpty()
+    on = sleepers.start(stdin=slave, stdout=subprocess.DEVNULL)
+    keeper = sleepers.start(stdin=master, stdout=subprocess.DEVNULL)
+    os.close(master)
+    os.close(slave)
+
+    assert details(on.pid).on_terminal
+    assert details(keeper.pid).keeps_terminal
+
+
+def test_clients_of_a_listener_are_counted(sleepers: Sleepers) -> None:
+    """By TCP and by unix socket; the client's own socket is known where it is on this machine."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        process = sleepers.start(stdin=subprocess.DEVNULL, pass_fds=[listener.fileno()])
+        address = listener.getsockname()
+    assert (details(process.pid).listens, details(process.pid).clients) == (True, ())
+
+    with socket.create_connection(address) as client:
+        assert details(process.pid).clients == (os.fstat(client.fileno()).st_ino,)
+
+
+def test_windows_are_seen(sleepers: Sleepers, tmp_path: Path) -> None:
+    """By the connection to the display's socket: an agent may open a browser for its user."""
+    (tmp_path / ".X11-unix").mkdir()
+    with socket.socket(socket.AF_UNIX) as display, socket.socket(socket.AF_UNIX) as client:
+        display.bind(str(tmp_path / ".X11-unix/X7"))
+        display.listen()
+        client.connect(str(tmp_path / ".X11-unix/X7"))
+        process = sleepers.start(pass_fds=[client.fileno()])
+        with display.accept()[0]:
+            assert details(process.pid).on_display
+    assert not details(sleepers.start().pid).on_display
+
+
+def test_marks_of_agents_and_nohup_are_seen(sleepers: Sleepers) -> None:
+    """In the environment and in the mask of signals."""
+    env = {**os.environ, "CLAUDECODE": "1", "CLAUDE_PID": "77", "RAMHERD_RUN": "r"}
+    process = sleepers.start("nohup", "sleep", "1000", env=env, stdout=subprocess.DEVNULL)
+    while (at := read_proc(process.pid)) is not None and at.name != "sleep":
+        pass
+
+    found = details(process.pid)
+
+    assert (found.marks, found.owner_pid, found.run, found.nohup) == (("claude",), 77, "r", True)
+
+
+def test_a_process_that_has_gone_is_unreadable() -> None:
+    """It proves nothing."""
+    assert not details(1 << 22).readable
+    assert read_pss_bytes(1 << 22) is None
+
+
+def test_the_table_has_this_process_and_no_kernel_thread() -> None:
+    """With its parent, owner and memory."""
+    table = read_table()
+
+    own = table[os.getpid()]
+    assert (own.ppid, own.uid) == (os.getppid(), os.getuid())
+    assert own.resident_bytes > 1 << 20
+    assert all(process.name != "kthreadd" for process in table.values())
+
+
+def test_a_pid_that_is_another_by_now_is_not_touched(sleepers: Sleepers) -> None:
+    """The same number with another start."""
+    process = sleepers.start()
+    found = read_proc(process.pid)
+    assert found is not None
+    stale = ProcId(found.id.pid, found.id.start_ticks - 1)
+
+    opened = open_processes([stale, ProcId(1 << 22, 1)])
+
+    assert opened == {}
+    assert process.poll() is None
+
+
+def test_term_then_kill_by_pidfd(sleepers: Sleepers) -> None:
+    """One that ends, and one that does not want to."""
+    kind = sleepers.start()
+    deaf = sleepers.start("sh", "-c", "trap '' TERM; echo up; sleep 1000 & wait; wait",
+                          stdout=subprocess.PIPE, start_new_session=True)  # fmt: skip
+    assert deaf.stdout is not None
+    deaf.stdout.readline()
+    procs = [found.id for pid in (kind.pid, deaf.pid) if (found := read_proc(pid)) is not None]
+
+    opened = open_processes(procs)
+    try:
+        outcomes = end_processes(opened, 0.2)
+    finally:
+        close_processes(opened)
+        os.killpg(deaf.pid, 9)
+
+    assert [outcomes[proc] for proc in procs] == [Outcome.ENDED, Outcome.KILLED]

@@ -1,0 +1,294 @@
+"""Seats of hooked sessions, on real files and for real processes."""
+
+import os
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from ramherd.measure.identity import read_boot_id, read_identity
+from ramherd.procid import ProcId
+from ramherd.queue.ledger import Ask, Ledger
+from ramherd.queue.owner import OwnerLock, is_alive, session_owner
+from ramherd.queue.seat_rows import Room, Size, Starting
+from ramherd.queue.seats import Seats, read_sessions
+
+MIB = 1 << 20
+GIB = 1 << 30
+NEED = 128 * MIB
+# RAM of 1 GiB all of which may be used, nothing of it used by others.
+ROOM = Room([Size(GIB, 0)], 1.0, lambda _pid, _size: False)
+Opener = Callable[..., Seats]
+
+
+class Process:
+    """Stands for a claude."""
+
+    def __init__(self) -> None:
+        self.child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+        found = read_identity(self.child.pid)
+        assert found is not None
+        self.id = found[0]
+
+    def kill(self) -> None:
+        self.child.kill()
+        self.child.wait()
+
+
+@pytest.fixture
+def process() -> Iterator[Callable[[], Process]]:
+    started: list[Process] = []
+
+    def start() -> Process:
+        started.append(Process())
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.kill()
+
+
+@pytest.fixture
+def open_seats(tmp_path: Path) -> Iterator[Opener]:
+    opened: list[Seats] = []
+
+    def open_one(proc: ProcId | None = None) -> Seats:
+        found = read_identity(os.getpid())
+        assert found is not None
+        owner = session_owner(proc or found[0])
+        opened.append(Seats(tmp_path / "ledger.db", tmp_path, owner))
+        return opened[-1]
+
+    yield open_one
+    for seats in opened:
+        seats._db.close()
+
+
+def measure(_session: ProcId) -> int:
+    return 100 * MIB
+
+
+def take(seats: Seats, call: str, since_s: float = 1.0, room: Room = ROOM) -> bool:
+    return seats.take(call, NEED, since_s, room, measure).is_yes
+
+
+def test_a_session_and_its_subagents_share_the_budget(open_seats: Opener) -> None:
+    """Its own memory counts: 100 of 1024 MiB, so that seven seats of 128 are left."""
+    seats = open_seats()
+    assert [take(seats, f"call-{number}") for number in range(8)] == [True] * 7 + [False]
+    assert seats.free(ROOM) == 28 * MIB
+
+
+def test_a_seat_is_confirmed_by_the_first_start(open_seats: Opener) -> None:
+    """Which subagent a call became is not told, and need not be: one seat each."""
+    seats = open_seats()
+    for call in ("one", "two"):
+        take(seats, call)
+    seats.start(Starting("agent", "general-purpose"), NEED, ROOM, measure)
+
+    keys = {row.key: row.until_s for row in seats.rows() if row.kind == "subagent"}
+    assert keys["agent"] is None
+    assert len(keys) == 2
+    seats.start(Starting("agent", "general-purpose"), NEED, ROOM, measure)
+    assert {row.key for row in seats.rows() if row.kind == "subagent"} == set(keys)
+
+
+def test_a_seat_that_is_not_confirmed_comes_free(
+    open_seats: Opener, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After 30 s; a confirmed one stays."""
+    seats = open_seats()
+    take(seats, "one")
+    seats.start(Starting("agent"), NEED, ROOM, measure)
+    take(seats, "two")
+    later_s = time.monotonic() + 31
+    monkeypatch.setattr(time, "monotonic", lambda: later_s)
+    seats.note(measure)
+
+    assert [row.key for row in seats.rows() if row.is_seat] == ["agent"]
+
+
+def test_a_waiter_who_is_gone_is_in_nobodys_way(
+    open_seats: Opener, process: Callable[[], Process], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was killed while it waited, and its session lives on."""
+    first, second = open_seats(process().id), open_seats(process().id)
+    small = ROOM._replace(sizes=[Size(330 * MIB, 0)])
+    take(first, "running", room=small)
+    assert not take(first, "killed", 1.0, small)
+    first.start(Starting("agent"), NEED, small, measure)
+    first.stop("agent", measure)
+    assert not take(second, "alive", 2.0, small)
+    later_s = time.monotonic() + 16
+    monkeypatch.setattr(time, "monotonic", lambda: later_s)
+    assert take(second, "alive", 2.0, small)
+
+
+def test_a_woken_subagent_takes_what_is_left(open_seats: Opener) -> None:
+    """Nobody asked for it, and it cannot be kept from running."""
+    seats = open_seats()
+    for number in range(7):
+        take(seats, f"call-{number}")
+        seats.start(Starting(f"agent-{number}"), NEED, ROOM, measure)
+    seats.start(Starting("woken"), NEED, ROOM, measure)
+
+    (held,) = [row.bytes for row in seats.rows() if row.key == "woken"]
+    assert held == 28 * MIB
+
+
+def test_a_stop_frees_the_seat_and_tells_of_the_subagent(open_seats: Opener) -> None:
+    """Memory before, at most, and after; a second stop has nothing to tell."""
+    seats, used = open_seats(), [100 * MIB]
+
+    def growing(_session: ProcId) -> int:
+        return used[0]
+
+    seats.note(growing)
+    seats.take("call", NEED, 1.0, ROOM, growing)
+    seats.start(Starting("agent", "explore"), NEED, ROOM, growing)
+    used[0] = 150 * MIB
+    seats.note(growing)
+    used[0] = 120 * MIB
+    past = seats.stop("agent", growing)
+
+    assert past is not None
+    figures = (past.type, past.before_bytes, past.most_bytes, past.used_bytes)
+    assert figures == ("explore", 100 * MIB, 50 * MIB, 120 * MIB)
+    assert seats.stop("agent", growing) is None
+    assert not any(row.is_seat for row in seats.rows())
+
+
+def test_an_interrupted_subagent_frees_its_seat(
+    open_seats: Opener, process: Callable[[], Process], tmp_path: Path
+) -> None:
+    """No hook tells of it, but its transcript does, to whoever asks next."""
+    path = tmp_path / "agent.jsonl"
+    first, second = open_seats(process().id), open_seats()
+    take(first, "call")
+    first.start(Starting("agent", "", str(path)), NEED, ROOM, measure)
+    path.write_text('{"text":"[Request interrupted by user]"}\n{"text":"and woken again"}\n')
+    second.note(measure)
+    assert [row.key for row in second.rows() if row.is_seat] == ["agent"]
+    with path.open("a") as file:
+        file.write(
+            '{"content":[{"type":"text","text":"[Request interrupted by user for tool use]"}]}\n'
+        )
+    second.note(measure)
+    assert not any(row.is_seat for row in second.rows())
+    assert first.stop("agent", measure) is None
+
+
+def test_a_cancelled_call_frees_one_provisional_seat(open_seats: Opener) -> None:
+    """Also when a start took the seat of that very call for its own."""
+    seats = open_seats()
+    take(seats, "denied")
+    take(seats, "started")
+    seats.start(Starting("agent"), NEED, ROOM, measure)
+    seats.cancel("denied")
+    assert [row.key for row in seats.rows() if row.is_seat] == ["agent"]
+
+
+def test_at_the_end_of_a_turn_only_the_background_is_left(open_seats: Opener) -> None:
+    """Whatever was missed on the way."""
+    seats = open_seats()
+    for name in ("one", "two"):
+        take(seats, name)
+        seats.start(Starting(f"agent-{name}"), NEED, ROOM, measure)
+    take(seats, "lost")
+    seats.keep_only(["agent-two"], measure)
+    assert [row.key for row in seats.rows() if row.is_seat] == ["agent-two"]
+
+
+def test_a_killed_session_frees_its_seats(
+    open_seats: Opener, process: Callable[[], Process]
+) -> None:
+    """No lock of ours lives in it: its process does, or does not."""
+    claude = process()
+    first, second = open_seats(claude.id), open_seats()
+    for number in range(6):
+        take(first, f"call-{number}")
+    assert not take(second, "call")
+    claude.kill()
+    assert take(second, "call")
+    assert {row.owner for row in second.rows()} == {second.owner.id}
+
+
+def test_another_process_with_the_same_pid_is_not_the_session(tmp_path: Path) -> None:
+    """Its start differs, and so does every boot."""
+    found = read_identity(os.getpid())
+    assert found is not None
+    owner = session_owner(found[0])
+    assert is_alive(owner, tmp_path)
+    reused = ProcId(found[0].pid, found[0].start_ticks - 1)
+    assert not is_alive(session_owner(reused), tmp_path)
+    assert owner.boot_id == read_boot_id()
+    assert not is_alive(owner._replace(boot_id="before"), tmp_path)
+
+
+def test_a_session_is_one_application_beside_a_herd(open_seats: Opener, tmp_path: Path) -> None:
+    """With five seats it has one share, not five."""
+    seats = open_seats()
+    for number in range(5):
+        take(seats, f"call-{number}")
+    with closing(OwnerLock(tmp_path)) as lock:
+        herd = Ledger(tmp_path / "ledger.db", tmp_path, lock.owner)
+        answer = herd.ask(Ask(GIB, waiting_since_s=5.0), GIB)
+        herd.close()
+    assert answer.applications == 2
+    assert answer.others_used_bytes == 100 * MIB
+    assert answer.lease_bytes == GIB - 740 * MIB
+
+
+def test_a_session_that_outgrew_its_seats_leaves_less_to_others(open_seats: Opener) -> None:
+    """What is used is gone, whatever was promised."""
+    seats = open_seats()
+    take(seats, "call")
+    seats.start(Starting("agent"), NEED, ROOM, measure)
+    seats.note(lambda _session: 600 * MIB)
+    (row,) = [row for row in seats.rows() if row.kind == "session"]
+    assert (row.bytes, row.used_bytes, row.wants_bytes) == (472 * MIB, 600 * MIB, 100 * MIB)
+
+
+def test_what_others_use_elsewhere_is_no_part_of_a_limit(
+    open_seats: Opener, process: Callable[[], Process]
+) -> None:
+    """Of a limit that only our session lives under, all that is used beside it is others'."""
+    here, there = process(), process()
+    limit = Size(GIB, 300 * MIB, "memory", "/ours")
+    room = Room([Size(8 * GIB, 0), limit], 1.0, lambda pid, _size: pid == here.id.pid)
+    open_seats(there.id).note(measure)
+    seats = open_seats(here.id)
+    seats.note(measure)
+    assert seats.free(room) == GIB - 200 * MIB - 200 * MIB
+    assert seats.free(room._replace(is_below=lambda _pid, _size: True)) == GIB - 300 * MIB
+
+
+def test_waiting_writes_seldom(open_seats: Opener, process: Callable[[], Process]) -> None:
+    """Each write wakes all others who wait."""
+    seats, onlooker = open_seats(process().id), open_seats()
+    full = ROOM._replace(sizes=[Size(GIB // 8, 0)])
+    assert not take(seats, "call", room=full)
+    onlooker.has_news()
+    for _time in range(3):
+        assert not take(seats, "call", room=full)
+        assert not onlooker.has_news()
+    seats.leave("call")
+    assert onlooker.has_news()
+
+
+def test_sessions_are_shown_without_a_lease(open_seats: Opener, tmp_path: Path) -> None:
+    """Of living ones; where there is no ledger there are none."""
+    assert read_sessions(str(tmp_path / "none.db")) == []
+    seats = open_seats()
+    take(seats, "call")
+    assert not take(seats, "waits", room=ROOM._replace(sizes=[Size(GIB // 8, 0)]))
+    shown = read_sessions(str(tmp_path / "ledger.db"))
+    assert shown == [(os.getpid(), 100 * MIB, 228 * MIB, 1, 1)]
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as db, db:
+        db.execute("UPDATE owners SET start_ticks = 1")
+    assert read_sessions(str(tmp_path / "ledger.db")) == []

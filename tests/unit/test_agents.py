@@ -1,0 +1,274 @@
+"""What would be started for each agent, and how its program is found."""
+
+import json
+import os
+import re
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ramherd.agents import GO_ON, NAMES, Agent, Ask, find_agent
+from ramherd.agents.heap import check_limit, choose_heap_bytes
+from ramherd.agents.own import own_pids
+from ramherd.agents.programs import Program
+from ramherd.agents.session_ids import new_uuid
+from ramherd.errors import UsageError
+from ramherd.measure.procfs import Proc
+from ramherd.model import ProcId
+from ramherd.units import GIB, MIB
+
+SKIPS = re.compile("danger|yolo|force|auto$|skip")
+ASK = Ask("do it", session="S", model="haiku", args=("--own", "x"))
+NODE = Program("/lib/cli.js", "1.2.3", "/bin/node")
+NATIVE = Program("/bin/agent")
+REAL = [name for name in NAMES if name != "command"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_agent_fulfils_the_protocol(name: str) -> None:
+    """All that a supervisor asks for is there."""
+    agent: Agent = find_agent(name)
+
+    assert agent.name == name
+    assert agent.runtime in ("node", "bun", "native", "unknown")
+    assert agent.stop_signal == signal.SIGTERM
+    assert agent.needs_result is (name != "command")
+
+
+def test_an_unknown_agent() -> None:
+    """Named, with those that there are."""
+    with pytest.raises(UsageError, match="there is no agent 'clod'") as caught:
+        find_agent("clod")
+
+    assert "claude" in caught.value.hint
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_permissions_stay_the_users(name: str) -> None:
+    """No flag that skips them unless the config says so."""
+    agent = find_agent(name)
+    asked = Ask("do it", session="S", skip_permissions=True)
+
+    assert not any(SKIPS.search(word) for word in agent.start(NATIVE, ASK).argv)
+    assert any(SKIPS.search(word) for word in agent.start(NATIVE, asked).argv)
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_the_users_own_words_are_passed_on(name: str) -> None:
+    """Model and further arguments, at a start and at a resume; the session at a resume."""
+    agent = find_agent(name)
+    start, resume = agent.start(NATIVE, ASK).argv, agent.resume(NATIVE, ASK).argv
+
+    for argv in (start, resume):
+        assert argv[0] == NATIVE.file
+        assert argv[argv.index("--model") + 1] == "haiku"
+        assert argv[argv.index("--own") + 1] == "x"
+    assert "S" in resume
+    assert ("S" in start) is bool(agent.new_session())
+
+
+@pytest.mark.parametrize("name", ["claude", "codex", "gemini", "opencode", "qwen", "command"])
+def test_prompts_go_in_by_stdin(name: str) -> None:
+    """No limit of length, no dash that is an option, nothing in `ps`."""
+    launch = find_agent(name).start(NATIVE, Ask("-x" * 200_000, session="S", args=("a",)))
+
+    assert launch.stdin == "-x" * 200_000
+    assert not any("-x-x" in word for word in launch.argv)
+
+
+def test_cursor_takes_its_prompt_as_an_argument() -> None:
+    """Which has a longest, and may not look like an option."""
+    cursor = find_agent("cursor")
+
+    assert cursor.start(NATIVE, Ask("--help me")).argv[-1] == " --help me"
+    with pytest.raises(UsageError, match="cursor takes no prompt of 200000 bytes: 131070"):
+        cursor.start(NATIVE, Ask("x" * 200_000))
+
+
+def test_an_older_claude_is_a_node_program() -> None:
+    """It is told its heap as such, and nothing that only Bun understands."""
+    launch = find_agent("claude").start(NODE, Ask("do it", session="S", heap_bytes=512 * MIB))
+
+    assert launch.argv[:3] == (NODE.node, "--max-old-space-size=512", NODE.file)
+    assert not any("BUN" in name for name in launch.env)
+
+
+@pytest.mark.parametrize("name", ["gemini", "qwen"])
+def test_node_is_started_by_us_and_told_its_heap(name: str) -> None:
+    """Without the relaunch; the setting reaches no tool of the agent, as NODE_OPTIONS would."""
+    launch = find_agent(name).start(NODE, Ask("do it", session="S", heap_bytes=512 * MIB))
+
+    assert launch.argv[0] == NODE.node
+    assert "--max-old-space-size=512" in launch.argv[: launch.argv.index(NODE.file)]
+    assert any("NO_RELAUNCH" in name for name in launch.env)
+    assert "NODE_OPTIONS" not in launch.env
+
+
+@pytest.mark.parametrize("name", ["claude", "opencode"])
+def test_bun_is_told_of_less_memory(name: str) -> None:
+    """It takes no limit, but collects earlier."""
+    agent = find_agent(name)
+    launch = agent.start(NATIVE, Ask("do it", session="S", heap_bytes=512 * MIB))
+
+    assert launch.env["BUN_JSC_forceRAMSize"] == str(512 * MIB)
+    assert "BUN_JSC_forceRAMSize" not in agent.start(NATIVE, ASK).env
+
+
+def test_codex_has_no_setting_for_memory() -> None:
+    """None is made up."""
+    launch = find_agent("codex").start(NATIVE, Ask("do it", heap_bytes=512 * MIB))
+
+    assert launch.env == {}
+
+
+def test_the_heap_fits_below_the_limit() -> None:
+    """With room for what is not heap; without a limit by the grant, larger once."""
+    assert choose_heap_bytes(300 * MIB, GIB) == 896 * MIB
+    assert choose_heap_bytes(300 * MIB, None) == GIB
+    assert choose_heap_bytes(GIB, None) == 2 * GIB
+    assert choose_heap_bytes(GIB, None, larger=True) == 4 * GIB
+
+
+def test_a_limit_below_the_floor_is_refused() -> None:
+    """With the number that would do."""
+    claude = find_agent("claude")
+    with pytest.raises(UsageError, match="200 MiB is below the 381 MiB that claude needs") as error:
+        check_limit(claude, 200 * MIB)
+
+    assert error.value.hint == 'write memory_limit = "381MiB" or more'
+    check_limit(claude, 381 * MIB)
+
+
+def make_program(file: Path, text: str = "#!/bin/sh\n") -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text)
+    file.chmod(file.stat().st_mode | stat.S_IXUSR)
+    return file
+
+
+def make_package(folder: Path, name: str, version: str) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "package.json").write_text(json.dumps({"name": name, "version": version}))
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_an_agent_that_is_not_installed(name: str, tmp_path: Path) -> None:
+    """The error has the command that installs it."""
+    with pytest.raises(UsageError, match="is not found") as caught:
+        find_agent(name).find(str(tmp_path))
+
+    assert "install" in caught.value.hint
+
+
+def test_a_program_named_by_a_setting(tmp_path: Path) -> None:
+    """It comes before PATH, and is named when it is not there."""
+    file = make_program(tmp_path / "my-claude")
+
+    assert find_agent("claude").find("/nowhere", str(file)).file == str(file)
+    with pytest.raises(UsageError, match="'/no/claude' is not found"):
+        find_agent("claude").find("/nowhere", "/no/claude")
+
+
+def test_the_version_is_read_from_the_package(tmp_path: Path) -> None:
+    """No program is started for it; one that is too old is refused."""
+    package = tmp_path / "node_modules/@anthropic-ai/claude-code"
+    file = make_program(package / "bin/claude.exe")
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/claude").symlink_to(file)
+    make_package(package, "@anthropic-ai/claude-code", "2.1.3")
+    claude = find_agent("claude")
+
+    assert claude.find(str(tmp_path / "bin")) == Program(str(file), "2.1.3")
+    make_package(package, "@anthropic-ai/claude-code", "1.9.9")
+    with pytest.raises(UsageError, match=r"claude 1\.9\.9 is too old: 2\.0\.0 is the oldest"):
+        claude.find(str(tmp_path / "bin"))
+
+
+def test_the_version_may_stand_in_the_path(tmp_path: Path) -> None:
+    """As the native installer of claude has it; where nothing says it, it is not known."""
+    file = make_program(tmp_path / "share/claude/versions/2.1.7")
+    (tmp_path / "claude").symlink_to(file)
+
+    assert find_agent("claude").find(str(tmp_path)).version == "2.1.7"
+    assert find_agent("cursor").find("", str(make_program(tmp_path / "cursor"))).version == ""
+
+
+def test_a_script_needs_node(tmp_path: Path) -> None:
+    """By its name or its first line; the error says so."""
+    script = make_program(tmp_path / "gemini", "#!/usr/bin/env node\n")
+    with pytest.raises(UsageError, match="needs node, which is not found"):
+        find_agent("gemini").find(str(tmp_path))
+    node = make_program(tmp_path / "node")
+
+    assert find_agent("gemini").find(str(tmp_path)) == Program(str(script), "", str(node))
+
+
+@pytest.mark.parametrize("place", ["../codex-linux-x64/vendor/musl/bin", "vendor/musl/codex"])
+def test_codex_is_started_without_its_wrapper(tmp_path: Path, place: str) -> None:
+    """The binary in the package of the platform, or in the package itself."""
+    package = tmp_path / "node_modules/@openai/codex"
+    make_package(package, "@openai/codex", "0.166.0")
+    make_program(tmp_path / "node")
+    (tmp_path / "codex").symlink_to(make_program(package / "bin/codex.js"))
+    native = make_program(package / place / "codex")
+    found = find_agent("codex").find(str(tmp_path))
+
+    assert found == Program(os.path.realpath(native), "0.166.0")
+    native.unlink()
+    assert find_agent("codex").find(str(tmp_path)).node == str(tmp_path / "node")
+
+
+def test_qwen_is_started_without_its_entry(tmp_path: Path) -> None:
+    """cli-entry.js would start cli.js as a process of its own."""
+    make_program(tmp_path / "node")
+    (tmp_path / "qwen").symlink_to(make_program(tmp_path / "lib/cli-entry.js"))
+    proper = make_program(tmp_path / "lib/cli.js")
+
+    assert find_agent("qwen").find(str(tmp_path)).file == str(proper)
+
+
+def proc(pid: int, ppid: int, sid: int) -> Proc:
+    return Proc(ProcId(pid, 1), "x", "S", ppid, pid, sid)
+
+
+def test_tools_are_not_the_agents_own() -> None:
+    """A shell in a session of its own and all below it are the tool's; servers are the agent's."""
+    agent, server, shell, child = (
+        proc(10, 1, 5),
+        proc(11, 10, 5),
+        proc(12, 10, 12),
+        proc(13, 12, 12),
+    )
+    back = proc(14, 12, 5)  # below a tool, whatever its session says
+
+    assert own_pids([child, back, shell, server, agent, proc(20, 1, 5)], 10) == {10, 11}
+    assert own_pids([agent], 99) == frozenset()
+
+
+def test_session_ids_are_uuids() -> None:
+    """Random ones of version 4, as the CLIs check."""
+    ids = {new_uuid() for _each in range(100)}
+
+    assert len(ids) == 100
+    assert all(
+        re.fullmatch(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", one)
+        for one in ids
+    )
+
+
+def test_going_on_is_a_short_prompt() -> None:
+    """Every resume pays for it."""
+    assert len(GO_ON) < 100
+
+
+def test_no_adapter_is_loaded_before_it_is_asked_for() -> None:
+    """The supervisor's memory counts: seven agents are seven files that most herds never use."""
+    code = "import sys, ramherd.agents; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = {name for name in done.stdout.split() if name.startswith("ramherd.agents")}
+
+    assert loaded == {"ramherd.agents"}

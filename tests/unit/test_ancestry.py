@@ -1,0 +1,74 @@
+"""The recorder: what an agent had below it, for when it is gone."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ramherd import ancestry
+from ramherd.lookout import read_recorded
+from ramherd.model import ProcId
+
+
+@pytest.fixture
+def child() -> Iterator[int]:
+    process = subprocess.Popen(["sleep", "1000"])
+    yield process.pid
+    process.kill()
+    process.wait()
+
+
+def test_a_tree_is_noted_and_read_again(tmp_path: Path, child: int) -> None:
+    """With its session, and the subagents that are no processes."""
+    noted = ancestry.record_tree(
+        str(tmp_path), os.getpid(), agent="claude", session="s 1", subagents=2
+    )
+
+    found = read_recorded(str(tmp_path))[ProcId(child, ancestry.read_start(child) or 0)]
+
+    assert noted >= 1
+    assert (found.agent, found.owner.pid, found.session) == ("claude", os.getpid(), "s1")
+    assert found.subagents == 2
+    assert (tmp_path / "ancestry").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_process_that_is_gone_has_nothing_to_note(tmp_path: Path) -> None:
+    """A hook may be later than its agent."""
+    assert ancestry.record_tree(str(tmp_path), 1 << 22, agent="claude") == 0
+    assert read_recorded(str(tmp_path)) == {}
+
+
+def test_notes_of_another_boot_and_broken_lines_are_no_notes(tmp_path: Path) -> None:
+    """A pid means something only where it was given."""
+    here = ancestry.read_place()
+    lines = ["other/pid:[1] claude - 0 1:1 2:2", f"{here} claude - 0 1:1 2:", f"{here} cla", "\xff"]
+    (tmp_path / "ancestry").write_text("\n".join([*lines, f"{here} codex - 0 5:5 6:6"]))
+
+    assert set(read_recorded(str(tmp_path))) == {ProcId(5, 5), ProcId(6, 6)}
+
+
+def test_the_file_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two of its size at most; the newest notes are kept."""
+    monkeypatch.setattr(ancestry, "LIMIT_BYTES", 1000)
+    for number in range(100):
+        ancestry.append(str(tmp_path), ("claude", "", 0, (number + 1, 7), [(9, number)]))
+
+    sizes = [path.stat().st_size for path in tmp_path.iterdir()]
+    assert len(sizes) == 2
+    assert max(sizes) < 1200
+    assert ProcId(100, 7) in read_recorded(str(tmp_path))
+
+
+def test_the_recorder_loads_nothing(tmp_path: Path) -> None:
+    """A hook pays for it on every tool call."""
+    code = "import os, sys; before = set(sys.modules); import ramherd.ancestry; "
+    code += "print(*(set(sys.modules) - before))"
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True,
+        env={"PYTHONPATH": str(Path(ancestry.__file__).parents[1])},
+    )  # fmt: skip
+
+    assert set(done.stdout.split()) <= {"ramherd", "ramherd.ancestry", "__future__"}

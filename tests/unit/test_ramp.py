@@ -1,0 +1,75 @@
+"""`--ramp N`: more runs only after fewer went well."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ramherd.decide.ramp import Ramp, begin_ramp, next_ramp, note_trouble
+from ramherd.launch import describe_ramp
+from ramherd.model import Reason, Why
+
+HELD = Reason(Why.AT_GRANT, grant_bytes=2, free_bytes=1)
+KILLED = Reason(Why.OOM_KILL, peak_bytes=3)
+
+
+def after(ramp: Ramp, running: int, *times: float) -> Ramp:
+    for at_s in times:
+        ramp = next_ramp(ramp, running, at_s, settle_s=20.0)
+    return ramp
+
+
+def test_a_step_is_made_when_as_many_as_allowed_have_settled() -> None:
+    """Not while fewer run, and not a moment before."""
+    begun = begin_ramp(5)
+
+    assert after(begun, 4, 0.0, 100.0).allowed == 5
+    assert after(begun, 5, 0.0, 19.9).allowed == 5
+    assert after(begun, 5, 0.0, 20.0) == Ramp(5, 10, clean=5)
+
+
+def test_each_step_takes_its_own_time() -> None:
+    """A long pause between two looks is one step."""
+    assert after(begin_ramp(5), 99, 0.0, 500.0).allowed == 10
+    assert after(begin_ramp(5), 99, 0.0, 20.0, 20.5, 40.4).allowed == 10
+    assert after(begin_ramp(5), 99, 0.0, 20.0, 20.5, 40.5).allowed == 15
+
+
+def test_trouble_begins_the_step_anew() -> None:
+    """And is what the summary names, the first one of it."""
+    troubled = note_trouble(note_trouble(after(begin_ramp(5), 5, 0.0, 19.0), HELD), KILLED)
+
+    assert (troubled.allowed, troubled.clean, troubled.trouble) == (5, 0, HELD)
+    assert after(troubled, 5, 20.0, 39.9).allowed == 5
+
+
+def test_trouble_is_forgotten_when_as_many_ran_without_it() -> None:
+    """What is told is what came up with more than ran cleanly."""
+    past = after(note_trouble(begin_ramp(5), HELD), 5, 0.0, 20.0)
+    assert (past.clean, past.trouble) == (5, None)
+
+    again = note_trouble(past, KILLED)
+    assert (again.clean, again.allowed, again.trouble) == (5, 10, KILLED)
+
+
+def test_the_summary_tells_what_the_ramp_came_to() -> None:
+    """Only where one was asked for."""
+    assert describe_ramp(None) == {}
+    assert describe_ramp(Ramp(5, 15, clean=10)) == {
+        "ramp": {"reached": 15, "clean": 10, "trouble": None}
+    }
+    trouble = describe_ramp(Ramp(5, 15, clean=10, trouble=HELD))["ramp"]["trouble"]
+    assert trouble == {"why": "at_grant", "grant_bytes": 2, "free_bytes": 1}
+
+
+@given(
+    st.integers(1, 9),
+    st.lists(st.tuples(st.integers(0, 60), st.floats(0, 30), st.booleans()), max_size=40),
+)
+def test_a_ramp_only_rises_by_its_steps(step: int, looks: list[tuple[int, float, bool]]) -> None:
+    """Never by more than one at a look, and what ran cleanly is always a step behind."""
+    ramp, at_s = begin_ramp(step), 0.0
+    for running, past_s, trouble in looks:
+        at_s += past_s
+        before, ramp = ramp, next_ramp(ramp, running, at_s, settle_s=20.0)
+        assert ramp.allowed - before.allowed in (0, step)
+        assert ramp.allowed == ramp.clean + step
+        ramp = note_trouble(ramp, HELD) if trouble else ramp

@@ -1,0 +1,101 @@
+"""Who may start a subagent next."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ramherd.decide.governor.seats import Caps, Holder, Verdict, choose_seat
+from ramherd.model import Why
+
+MIB = 1 << 20
+NEED = 128 * MIB
+
+
+def holder(owner: str, seats: int = 0, since_s: float | None = None, base: int = 0) -> Holder:
+    return Holder(owner, base + seats * NEED, seats, since_s, NEED if since_s else 0)
+
+
+def ask(mine: Holder, *others: Holder, room: int = 2, older_s: float | None = None) -> Verdict:
+    return choose_seat(mine, others, Caps(room * NEED), older_s=older_s)
+
+
+def test_a_subagent_gets_its_whole_seat_or_none() -> None:
+    """One byte short is no room."""
+    mine = holder("a", 1, 1.0)
+    assert choose_seat(mine, [], Caps(2 * NEED)).is_yes
+    assert choose_seat(mine, [], Caps(2 * NEED - 1)).why == "no_room_budget"
+
+
+def test_the_oldest_of_a_session_goes_first() -> None:
+    """Subagents of one turn start in the order in which they were called."""
+    assert ask(holder("a", 0, 2.0), older_s=1.0).why == "somebody_waits"
+    assert ask(holder("a", 0, 1.0), older_s=2.0).is_yes
+
+
+def test_the_older_waiter_of_two_sessions_goes_first() -> None:
+    """Where neither has more than its share."""
+    assert ask(holder("a", 0, 2.0), holder("b", 0, 1.0)).why == "somebody_waits"
+    assert ask(holder("b", 0, 1.0), holder("a", 0, 2.0)).is_yes
+
+
+def test_a_session_below_its_share_goes_before_an_older_waiter() -> None:
+    """Otherwise the first of two large turns would have everything until its end."""
+    many, none = holder("a", 1, 1.0), holder("b", 0, 2.0)
+    assert ask(many, none).why == "somebody_waits"
+    assert ask(none, many).is_yes
+
+
+def test_who_waits_for_nothing_is_in_nobodys_way() -> None:
+    """A session that has what it wants."""
+    assert ask(holder("a", 0, 5.0), holder("b", 1)).is_yes
+
+
+def test_a_herd_below_its_share_goes_first() -> None:
+    """It takes what there is at its next look; above its share it has to wait."""
+    herd = Holder("run", NEED // 2, 0, 1.0, 0, is_hooked=False)
+    assert ask(holder("a", 0, 2.0), herd).why == "somebody_waits"
+    assert ask(holder("a", 0, 2.0), herd._replace(bytes=NEED)).is_yes
+
+
+def test_numbers_may_be_capped_too() -> None:
+    """In a session, and in all; one kept by its own session alone is in nobody's way."""
+    mine, other = holder("a", 2, 1.0), holder("b", 3)
+    own = choose_seat(mine, [other], Caps(99 * NEED, per_session=2))
+    everybody = choose_seat(mine, [other], Caps(99 * NEED, in_all=5))
+    assert (own.why, own.is_queued) == ("max_parallel", False)
+    assert (everybody.why, everybody.is_queued) == ("max_parallel", True)
+    assert choose_seat(mine, [other], Caps(99 * NEED, per_session=3, in_all=6)).is_yes
+
+
+def test_the_budget_of_hooked_sessions_does_not_count_herds() -> None:
+    """`budget` caps an application; a herd has its own."""
+    herd = Holder("run", 9 * NEED, is_hooked=False)
+    caps = Caps(20 * NEED, hooked_bytes=2 * NEED)
+    assert choose_seat(holder("a", 1, 1.0), [herd], caps).is_yes
+    assert choose_seat(holder("a", 1, 1.0), [herd, holder("b", 1)], caps).why == "no_room_budget"
+
+
+def test_each_reason_is_one_of_the_list() -> None:
+    """The words are those of `model.Why`, which takes too long to load for a hook."""
+    words = ("fits", "max_parallel", "no_room_budget", "somebody_waits")
+    assert all(Why(word) for word in words)
+
+
+WAITERS = st.lists(
+    st.builds(
+        holder, st.uuids().map(str), st.integers(0, 4), st.floats(1, 1000), st.integers(0, 3 * NEED)
+    ),
+    min_size=1, max_size=8, unique_by=lambda one: one.owner,
+)  # fmt: skip
+
+
+@given(WAITERS, st.integers(0, 40))
+def test_somebody_goes_on_whenever_there_is_room(waiting: list[Holder], room: int) -> None:
+    """Of all that wait exactly one is let in if a seat is free, and nobody if none is."""
+    caps = Caps(room * NEED)
+    free = caps.budget_bytes - sum(one.bytes for one in waiting)
+    let_in = [
+        one
+        for one in waiting
+        if choose_seat(one, [other for other in waiting if other != one], caps).is_yes
+    ]
+    assert len(let_in) == (1 if free >= NEED else 0)
