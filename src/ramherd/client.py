@@ -7,15 +7,22 @@ print(client.wait(herd)["counts"])
 
 import http.client
 import json
+import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NotRequired, TypedDict, cast
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict, cast
 from urllib.parse import quote, urlencode, urlsplit
 
 from ramherd.errors import NoService, RamherdError, UsageError
+from ramherd.ids import new_id
+from ramherd.model import Event, Job
 from ramherd.places import runtime_dir
-from ramherd.unixsocket import connect
+from ramherd.unixsocket import connect, is_listening
+
+if TYPE_CHECKING:
+    from ramherd.launch import Rules
 
 # A service that is started again is back within seconds.
 COMES_BACK_S = 30.0
@@ -106,10 +113,13 @@ class Client:
     def herd(self, herd: str) -> HerdInfo:
         return cast("HerdInfo", self._ask("GET", f"/v1/herds/{quote(herd, '')}"))
 
-    def jobs(self, herd: str | None = None, state: str | None = None) -> Iterator[JobInfo]:
-        """All of them, page by page."""
+    def jobs(
+        self, herd: str | None = None, state: str | None = None, *, runs: bool = False
+    ) -> Iterator[JobInfo]:
+        """All of them, page by page; with their runs if asked for."""
+        asked = {"herd": herd, "state": state, "runs": "true" if runs else "false"}
         after = ""
-        while page := self._ask("GET", "/v1/jobs", herd=herd, state=state, after=after)["jobs"]:
+        while page := self._ask("GET", "/v1/jobs", **asked, after=after)["jobs"]:
             yield from page
             after = page[-1]["id"]
 
@@ -185,6 +195,25 @@ class Client:
                 return found
         raise AssertionError("events go on for ever")
 
+    def summary(self, herd: str) -> dict[str, Any]:
+        """The keys of `run --json` that a herd has by itself; what all share is in the metrics."""
+        info = self.herd(herd)
+        results = [result_of(job) for job in self.jobs(herd, runs=True)]
+        states = Counter(result["state"] for result in results)
+        ends = Counter(end for result in results for end in result.pop("ends"))
+        return {
+            "herd": herd,
+            "jobs": len(results),
+            **{state: states[state] for state in ("done", "failed", "cancelled")},
+            "wall_s": round((info["ended_s"] or info["created_s"]) - info["created_s"], 3),
+            "oom_kills": ends["oom_kill"],
+            "limit_kills": ends["limit_kill"],
+            "preempted": ends["preempted"],
+            "recycled": ends["recycled"],
+            "service": True,
+            "results": results,
+        }
+
     def _ask(self, method: str, path: str, *, body: Any = None, **query: Any) -> dict[str, Any]:
         given = {name: value for name, value in query.items() if value is not None}
         target = f"{path}?{urlencode(given)}" if given else path
@@ -220,6 +249,22 @@ class Client:
         return UnixConnection(self._path, timeout_s)
 
 
+def result_of(job: JobInfo) -> dict[str, Any]:
+    runs = job.get("runs", [])
+    last = runs[-1] if runs else None
+    return {
+        "job": job["name"],
+        "state": job["state"],
+        "end": last["end"] if last is not None else None,
+        "exit_code": last["exit_code"] if last is not None else None,
+        "runs": len(runs),
+        "peak_bytes": max((run["peak_bytes"] or 0 for run in runs), default=0),
+        "wall_s": round(sum((run["ended_s"] or 0) - run["started_s"] for run in runs), 3),
+        "reason": job["reason"],
+        "ends": [run["end"] for run in runs],
+    }
+
+
 def no_service(error: Exception) -> RamherdError:
     if isinstance(error, FileNotFoundError | ConnectionRefusedError):
         return NoService("no ramherd service is running", hint="start one: ramherd up")
@@ -245,10 +290,45 @@ def explain(answer: http.client.HTTPResponse) -> RamherdError:
     return kind(message, hint=hint)
 
 
+def table_of(job: Job) -> dict[str, Any]:
+    """A job that was read here, as the service takes it."""
+    table = {
+        "name": job.name, "command": list(job.argv), "resume_command": list(job.resume_argv),
+        "cwd": job.cwd, "env": dict(job.env), "stdin": job.stdin, "priority": job.priority,
+        "after": list(job.after), "label": job.label, "memory": job.memory_bytes,
+        "memory_limit": job.memory_limit_bytes, "timeout": job.timeout_s, "retries": job.retries,
+    }  # fmt: skip
+    return {key: value for key, value in table.items() if value or (key == "stdin" and value == "")}
+
+
 def is_running(path: Path | None = None) -> bool:
     """Whether a service listens."""
-    try:
-        connect(path or runtime_dir() / "api.sock", 1.0).close()
-    except OSError:
-        return False
-    return True
+    return is_listening(path or runtime_dir() / "api.sock")
+
+
+class Silent:
+    """A script reads what its herd came to, not its events."""
+
+    def event(self, event: Event, name: str) -> None: ...
+
+    def update(self, view: Callable[[], object]) -> None: ...
+
+
+def run(
+    jobs: Sequence[Mapping[str, Any]], *, own: bool = False, rules: "Rules | None" = None
+) -> dict[str, Any]:
+    """Run jobs and wait for them: by the service if there is one, else here. Gives the object
+    of `ramherd run --json`. With `own` or `rules` it runs here in any case.
+    """
+    if not own and rules is None and is_running():
+        client = Client()
+        here = os.getcwd()
+        herd = client.submit([{"cwd": here, **job} for job in jobs], env=dict(os.environ))
+        client.wait(herd)
+        return client.summary(herd)
+    from ramherd.jobfile import Defaults, make_jobs  # noqa: PLC0415 - for who has no service
+    from ramherd.launch import Rules, run_herd  # noqa: PLC0415
+
+    herd = new_id()
+    made = make_jobs([dict(job) for job in jobs], "the jobs", herd, Defaults())
+    return run_herd(herd, made, rules or Rules(), Silent()).summary

@@ -39,6 +39,14 @@ def connect(path: Path, timeout_s: float | None = None) -> socket.socket:
     return made
 
 
+def is_listening(path: Path) -> bool:
+    try:
+        connect(path, 1.0).close()
+    except OSError:
+        return False
+    return True
+
+
 def connect_within(made: socket.socket, path: str, timeout_s: float | None) -> None:
     """Who has a timeout is told at once when too many wait to be let in: it tries again."""
     deadline = time.monotonic() + (timeout_s or 0.0)

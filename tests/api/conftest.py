@@ -14,6 +14,7 @@ import pytest
 
 from ramherd.client import Client
 from ramherd.queue.store import Store
+from ramherd.service.api_process import SERVE
 
 
 @dataclass
@@ -56,7 +57,7 @@ def start(state: Path, runtime: Path, **defaults: Any) -> Iterator[Served]:
         "state": str(state), "runtime": str(runtime), "lifeline": theirs.fileno(), "port": port,
         "defaults": defaults,
     }  # fmt: skip
-    command = [sys.executable, "-m", "ramherd.api.main", json.dumps(given)]
+    command = [sys.executable, "-I", "-S", SERVE, json.dumps(given)]
     with ours, theirs, closing(Store(state / "ramherd.db")) as store:
         with (state / "api.err").open("wb") as errors:
             process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stderr=errors)

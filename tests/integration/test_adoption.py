@@ -138,6 +138,7 @@ def test_what_ended_while_nobody_was_there_is_told_to_the_next(herd: Herd) -> No
         assert [one["code"] for one in heard if one["did"] == "exited"] == [3]
     assert json.loads((herd.here / "R2/status").read_bytes())["code"] == 3
     link = herd.adopt()
+    hear_until(link, is_end_of("R2"))
     link.ask("forget", run="R2")
     link.flush()
     link.leave()

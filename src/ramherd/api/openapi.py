@@ -83,14 +83,15 @@ EVENT = thing(
         "run": TEXT, "node": TEXT, "reason": ref("Reason"),
     }
 )  # fmt: skip
+COMMAND: Schema = {"anyOf": [TEXT, {**many(TEXT), "minItems": 1}]}
 NEW_JOB: Schema = {
     **thing(
-        {"command": {"anyOf": [TEXT, {**many(TEXT), "minItems": 1}]}},
+        {"command": COMMAND},
         {
             "name": NAME, "cwd": TEXT, "env": {"type": "object", "additionalProperties": TEXT},
             "stdin": TEXT, "priority": WHOLE, "after": many(NAME), "label": TEXT, "memory": SIZE,
             "memory_limit": SIZE, "timeout": DURATION, "retries": {**WHOLE, "minimum": 0},
-            "profile": NAME,
+            "profile": NAME, "resume_command": COMMAND,
         },
     ),
     "additionalProperties": False,
@@ -121,6 +122,7 @@ SCHEMAS = {
     "NewJob": NEW_JOB, "NewHerd": NEW_HERD, "Snapshot": SNAPSHOT,
 }  # fmt: skip
 
+SWITCH: Schema = {"type": "string", "enum": ["false", "true"], "default": "false"}
 LIMIT = {"limit": {"type": "integer", "minimum": 0, "maximum": 10_000, "default": 1000}}
 ERRORS = {
     "400": "what was asked makes no sense", "401": "no or a wrong token (127.0.0.1 only)",
@@ -174,7 +176,7 @@ def paths() -> Schema:
     paused = answers("200", "as it is now", thing({"paused": FLAG}))
     logs = query(
         stream={"type": "string", "enum": ["out", "err"], "default": "out"},
-        follow={"type": "string", "enum": ["false", "true"], "default": "false"},
+        follow=SWITCH,
     )
     start = {"name": "from", "in": "query", "schema": {"type": "integer", "minimum": 0}}
     after = {"type": "integer", "minimum": 0, "default": 0}
@@ -204,7 +206,7 @@ def paths() -> Schema:
         "/v1/jobs": {
             "get": asks(
                 "list jobs", answers("200", "oldest first", thing({"jobs": many(ref("Job"))})),
-                *query(herd=TEXT, state=STATE, after=TEXT, **LIMIT),
+                *query(herd=TEXT, state=STATE, after=TEXT, runs=SWITCH, **LIMIT),
             ),
         },
         "/v1/jobs/{job}": {

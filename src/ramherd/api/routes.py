@@ -112,6 +112,7 @@ class Api:
         jobs = list_jobs(
             self.store, herd=request.query.get("herd"), state=state,
             after=request.query.get("after", ""), most=most(request),
+            runs=one_of(request, "runs", ("false", "true")) == "true",
         )  # fmt: skip
         return json_response({"jobs": jobs})
 

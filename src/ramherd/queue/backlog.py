@@ -5,7 +5,8 @@ with ten thousand jobs holds no more of them than one with a hundred.
 """
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +17,8 @@ from ramherd.queue.store import Store, job_from_spec, reason_from_json
 
 # Starts under way are 16 at a time: a step never looks at more than the first of these.
 WINDOW = 64
+# The head of each: a job that waits long rises. So many priorities are looked at.
+PRIORITIES = 16
 # The longest delay that we give is a minute; a clock that was set back makes longer ones.
 LONGEST_DELAY_S = 120.0
 
@@ -30,6 +33,8 @@ class Backlog:
         self._known: dict[str, JobStatus] = {}
         self._fresh: dict[str, JobStatus] = {}
         self.queue: list[JobStatus] = []
+        # Those that may not start yet stay in the store.
+        self.delayed: dict[str, JobStatus] = {}
         self.next_delayed_s: float | None = None
 
     def __getitem__(self, job: str) -> JobStatus:
@@ -40,20 +45,42 @@ class Backlog:
             self._known[job] = found
         return self._known[job]
 
+    def __iter__(self) -> Iterator[JobStatus]:
+        return iter(self._known.values())
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    @property
+    def counts(self) -> Counter[JobState]:
+        """Of those that are known here; of all there are the store knows."""
+        return Counter(status.state for status in self._known.values())
+
+    def heads(self, _number: int) -> list[JobStatus]:
+        """The first ones of each priority are all that is held here."""
+        return self.queue
+
+    @property
+    def is_over(self) -> bool:
+        """A service waits for the next herd."""
+        return False
+
     def load(self, job: str) -> JobStatus | None:
         rows = self._store.read(sql.GET_STANDING, (job,))
         return standing(rows[0]) if rows else None
-
-    def adopt(self, statuses: Iterable[JobStatus]) -> None:
-        """Jobs that run already."""
-        self._known.update({status.job.id: status for status in statuses})
 
     def refill(self) -> None:
         """The head of the line as the store has it, once all that we know is there as well."""
         self._fresh.clear()
         now = time.time()
-        values = {"now": now, "longest": LONGEST_DELAY_S, "most": WINDOW}
-        self.queue = [standing(row) for row in self._store.read(sql.IN_LINE, values)]
+        self.queue = [
+            standing(row)
+            for (priority,) in self._store.read(sql.PRIORITIES, (PRIORITIES,))
+            for row in self._store.read(
+                sql.IN_LINE,
+                {"priority": priority, "now": now, "longest": LONGEST_DELAY_S, "most": WINDOW},
+            )
+        ]
         kept = {job: known for job, known in self._known.items() if is_at_work(known)}
         self._known = {**kept, **{status.job.id: status for status in self.queue}}
         ((at_s,),) = self._store.read(sql.NEXT_DELAYED, (now,))
@@ -103,9 +130,10 @@ def is_at_work(status: JobStatus) -> bool:
 
 def standing(row: Sequence[Any]) -> JobStatus:
     """The order of `service_sql.STANDING`. A delay is over by the time that it is read."""
-    spec, state, reason, attempts, failures, lost, seen_bytes, _not_before_s, place = row
-    job = replace(job_from_spec(spec), seq=place)
+    spec, state, reason, attempts, failures, lost, seen_bytes, interrupted, place, updated_s = row
+    waited_s = max(time.time() - updated_s, 0.0)
     return JobStatus(
-        job, JobState(state), reason_from_json(reason),
+        replace(job_from_spec(spec), seq=place), JobState(state), reason_from_json(reason),
         attempts=attempts, failures=failures, lost=lost, seen_bytes=seen_bytes,
+        interrupted=bool(interrupted), queued_s=time.monotonic() - waited_s,
     )  # fmt: skip

@@ -30,11 +30,16 @@ def herd_json(store: Store, row: Sequence[Any]) -> dict[str, Any]:
 
 def list_jobs(
     store: Store, *, herd: str | None = None, state: str | None = None, after: str = "",
-    most: int = 1000,
+    most: int = 1000, runs: bool = False,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """In the order in which they were asked for."""
     values = {"herd": herd, "state": state, "after": after, "most": most}
-    return [job_json(row) for row in store.read(sql.JOBS, values)]
+    jobs = [job_json(row) for row in store.read(sql.JOBS, values)]
+    return [{**job, "runs": runs_of(store, job["id"])} for job in jobs] if runs else jobs
+
+
+def runs_of(store: Store, job: str) -> list[dict[str, Any]]:
+    return [run_json(run) for run in store.read(sql.RUNS_OF_JOB, (job,))]
 
 
 def show_job(store: Store, job: str) -> dict[str, Any] | None:
@@ -44,8 +49,7 @@ def show_job(store: Store, job: str) -> dict[str, Any] | None:
         return None
     *row, spec = rows[0]
     asked = {name: value for name, value in json.loads(spec).items() if name in SHOWN}
-    runs = [run_json(run) for run in store.read(sql.RUNS_OF_JOB, (job,))]
-    return {**job_json(row), **asked, "runs": runs}
+    return {**job_json(row), **asked, "runs": runs_of(store, job)}
 
 
 SHOWN = ("argv", "cwd", "after", "memory_bytes", "memory_limit_bytes", "timeout_s", "retries")

@@ -12,13 +12,28 @@ ADD_NEED = "INSERT INTO needs (job, needs) VALUES (?, ?)"
 LAST_PLACE = "SELECT coalesce(max(place), 0) FROM jobs WHERE place IS NOT NULL"
 HERD_ENV = "SELECT env FROM herds WHERE id = ?"
 
-STANDING = "spec, state, reason, attempts, failures, lost, seen_bytes, not_before_s, place"
+STANDING = (
+    "spec, jobs.state, jobs.reason, jobs.attempts, failures, lost, seen_bytes, interrupted, place, "
+    "updated_s"
+)
 # A delay longer than any that we give is a clock that jumped back: it is over.
 IN_LINE = f"""
     SELECT {STANDING} FROM jobs
-    WHERE state = 'queued' AND place IS NOT NULL
+    WHERE state = 'queued' AND place IS NOT NULL AND priority = :priority AND wish IS NULL
         AND (not_before_s <= :now OR not_before_s > :now + :longest)
-    ORDER BY priority DESC, place LIMIT :most
+    ORDER BY place LIMIT :most
+"""
+# From one to the next in the index, however many jobs have each.
+PRIORITIES = """
+    WITH RECURSIVE found (priority) AS (
+        SELECT max(priority) FROM jobs WHERE state = 'queued' AND place IS NOT NULL
+        UNION ALL
+        SELECT (
+            SELECT max(priority) FROM jobs
+            WHERE state = 'queued' AND place IS NOT NULL AND priority < found.priority
+        ) FROM found WHERE priority IS NOT NULL
+    )
+    SELECT priority FROM found WHERE priority IS NOT NULL LIMIT ?
 """
 NEXT_DELAYED = """
     SELECT min(not_before_s) FROM jobs
@@ -33,17 +48,20 @@ STATES_NEEDED = """
     SELECT jobs.id, jobs.name, jobs.state FROM needs JOIN jobs ON jobs.id = needs.needs
     WHERE needs.job = ?
 """
-WISHED = "SELECT id, wish, state FROM jobs WHERE wish IS NOT NULL AND place IS NOT NULL"
+WISHED = """
+    SELECT id, wish, place FROM jobs WHERE wish IS NOT NULL AND place IS NOT NULL AND place > ?
+    ORDER BY place LIMIT ?
+"""
 IS_OPEN = """
     SELECT 1 FROM jobs WHERE herd = ? AND state NOT IN ('done', 'failed', 'cancelled') LIMIT 1
 """
-# By its jobs, so that a herd without any is left alone.
-OPEN_OF_SERVICE = "SELECT id FROM herds WHERE service = 1 AND ended_s IS NULL"
 LIVE_RUNS = f"""
-    SELECT runs.id, runs.attempt, runs.started_s, pens.record, {STANDING}
+    SELECT runs.id, runs.attempt, runs.started_s, runs.stopping, pens.record, {STANDING}
     FROM runs JOIN jobs ON jobs.id = runs.job LEFT JOIN pens ON pens.run = runs.id
     WHERE runs.ended_s IS NULL AND jobs.place IS NOT NULL
 """
+
+SET_STOPPING = "UPDATE runs SET stopping = ? WHERE id = ? AND ended_s IS NULL"
 
 WISH_JOB = """
     UPDATE jobs SET wish = ? WHERE id = ? AND place IS NOT NULL
