@@ -168,6 +168,7 @@ RUN_KEYS = (
     Key("log_head", SIZE, POLICY.log_head_bytes, "the beginning of a stream that is kept"),
     Key("log_ring", RING, POLICY.log_ring_bytes, "the end of a stream that is kept"),
     Key("log_total", SIZE, POLICY.log_total_bytes, "logs of all finished runs; the oldest go"),
+    Key("on_alert", TEXT, None, "the service runs it for each warning"),
     Key("time_scale", FACTOR, 1.0, "for benchmarks: agents live so many times faster"),
     Key("size_scale", FACTOR, 1.0, "for benchmarks: agents are so many times smaller"),
 )  # fmt: skip

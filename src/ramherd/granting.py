@@ -33,6 +33,7 @@ from ramherd.leasing import Leasing
 from ramherd.measure.pressure import Pressure, PressureGauge
 from ramherd.measure.tree import read_own_bytes
 from ramherd.model import JobStatus, Machine, Policy, RunEnd, Settle, Stop, Wait
+from ramherd.queue.backlog import Backlog
 from ramherd.queue.roster import Roster
 
 # Of each priority so many are shown to the governor: more it would not start in one round.
@@ -51,7 +52,7 @@ Order = Admit | Stop | Settle | Wait | SetLevel
 @dataclass
 class Granting:
     executor: Executor
-    roster: Roster
+    roster: Roster | Backlog
     leasing: Leasing
     classes: Classes
     gauge: PressureGauge

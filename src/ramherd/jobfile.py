@@ -38,6 +38,8 @@ class Defaults:
     memory_limit_bytes: int | None = None
     timeout_s: float | None = None
     retries: int = 0
+    # Where programs are looked for; if not given, where we look ourselves.
+    path: str | None = None
     profiles: "Mapping[str, Defaults]" = field(default_factory=dict)
 
     def of_profile(self, name: Any) -> "Defaults":
@@ -157,6 +159,7 @@ def make_job(table: Any, where: str, number: int, herd: str, defaults: Defaults)
     defaults = reader.get("profile", defaults.of_profile, defaults)
     cwd = reader.get("cwd", as_directory, None) or own_directory()
     env: dict[str, str] = reader.get("env", as_environment, {})
+    places = {} if defaults.path is None else {"PATH": defaults.path}
     limit = reader.get("memory_limit", parse_size, defaults.memory_limit_bytes)
     memory = reader.get("memory", parse_size, defaults.memory_bytes)
     if limit is not None and memory is not None and memory > limit:
@@ -169,7 +172,7 @@ def make_job(table: Any, where: str, number: int, herd: str, defaults: Defaults)
         herd=herd,
         name=name,
         seq=number,
-        argv=reader.need("command", lambda value: as_command(value, cwd, env)),
+        argv=reader.need("command", lambda value: as_command(value, cwd, places | env)),
         cwd=cwd,
         env=env,
         stdin=reader.get("stdin", as_text, None),

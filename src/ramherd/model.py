@@ -103,6 +103,15 @@ class Why(StrEnum):
     SMALL_BUDGET = "small_budget"
     LEAK = "leak"
     OVER_MARK = "over_mark"
+    # The service's.
+    ADOPTED = "adopted"
+    ASKED = "asked"
+    HERD_OVER = "herd_over"
+    NEAR_BUDGET = "near_budget"
+    NEAR_LIMIT = "near_limit"
+    PAUSED = "paused"
+    RESUMED = "resumed"
+    SERVICE_STOPS = "service_stops"
 
 
 @dataclass(frozen=True, init=False)
@@ -272,6 +281,7 @@ class Snapshot:
     fleet_used_bytes: int = 0
     # How often we were told to end: 1 is TERM and grace, 2 is KILL at once.
     interrupts: int = 0
+    delayed: Sequence[JobStatus] = ()
 
 
 @dataclass(frozen=True, slots=True)

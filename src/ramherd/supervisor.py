@@ -5,17 +5,17 @@ tick. What to do is decided in `decide/`, how it is done is in `act/`; here the 
 """
 
 import os
-import select
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Protocol
 
 from ramherd.act.executor import Executor
-from ramherd.act.live import LiveRun
+from ramherd.act.live import LiveRun, note_engines
 from ramherd.act.signals import Signals
 from ramherd.act.sweeper import Swept
+from ramherd.act.waiting import wait_for
 from ramherd.decide.budget import largest_budget_bytes
 from ramherd.decide.ends import is_failed_start, next_deadline_s
 from ramherd.decide.engine import decide, refuse_waits
@@ -26,7 +26,7 @@ from ramherd.grants import Admit, Grant, SetLevel
 from ramherd.ids import new_id
 from ramherd.learning import class_of, label_of
 from ramherd.measure.cgroups import Trees
-from ramherd.measure.engines import find_client, read_engine_clients
+from ramherd.measure.engines import read_engine_clients
 from ramherd.measure.machine import read_machine
 from ramherd.model import (
     Action,
@@ -47,13 +47,14 @@ from ramherd.model import (
     Warn,
     Why,
 )
+from ramherd.queue.backlog import Backlog
 from ramherd.queue.classes import learn_run
 from ramherd.queue.journal import Journal
 from ramherd.queue.roster import Roster
 from ramherd.queue.store import Store
 from ramherd.show.view import View
 from ramherd.tally import Tally
-from ramherd.viewing import make_view
+from ramherd.viewing import make_event, make_view
 
 TICK_S = 0.5
 # With time scaled, and where nobody tells when a run is at its grant.
@@ -74,7 +75,7 @@ class Show(Protocol):
 @dataclass
 class Supervisor:
     herd: str
-    roster: Roster
+    roster: Roster | Backlog
     journal: Journal
     executor: Executor
     trees: Trees
@@ -88,6 +89,7 @@ class Supervisor:
     started_s: float = 0.0
     fleet_used: int = 0
     waits_for: Reason | None = None
+    alarms: dict[int, Callable[[], None]] = field(default_factory=dict)
     _looked_s: float = float("-inf")
     _sampled_s: float = float("-inf")
     _told_wait: tuple[str, Why] | None = None
@@ -154,12 +156,15 @@ class Supervisor:
 
     def govern(self, at_s: float) -> None:
         """Who may hold how much, and so who starts and who makes room."""
-        stopping = bool(self.signals.count or self.given_up)
-        for stop in [] if stopping else self.granting.recycle(at_s):
+        for stop in self.granting.recycle(at_s) if self.may_start else []:
             self.restart(self.executor.runs[stop.run], stop, at_s)
-        for order in refuse_waits(self.granting.govern(at_s, queue=not stopping), self.policy):
+        for order in refuse_waits(self.granting.govern(at_s, queue=self.may_start), self.policy):
             self.carry_out(order, at_s)
         self.tell_grants(at_s)
+
+    @property
+    def may_start(self) -> bool:
+        return not (self.signals.count or self.given_up)
 
     def tell_grants(self, at_s: float) -> None:
         """A run that is held for longer than a tick waits, and so does its job."""
@@ -201,20 +206,18 @@ class Supervisor:
             self.emit("run_warning", stop.reason, run)
 
     def wait(self, timeout_s: float) -> None:
-        """Until the keeper, a signal, or a run at its grant has something to say."""
-        link, poll = self.executor.link, select.poll()
+        """Until the keeper, a signal, a run at its grant, or an alarm has something to say."""
+        link, at_s = self.executor.link, self.clock()
+        marks, muted_s = self.executor.grant_fds(at_s), self.executor.muted_for_s(at_s)
         sending = link.has_more_to_send and not self.journal.trouble
-        poll.register(link.fileno(), select.POLLIN | (select.POLLOUT * sending))
-        poll.register(self.signals.fd, select.POLLIN)
-        at_s = self.clock()
-        marks = self.executor.grant_fds(at_s)
-        for fd in marks:
-            poll.register(fd, select.POLLIN)
-        ready = dict(poll.poll(min(timeout_s, self.executor.muted_for_s(at_s)) * 1000))
+        fds = (self.signals.fd, *marks, *self.alarms)
+        ready = wait_for(link.fileno(), fds, min(timeout_s, muted_s), sending=sending)
         if self.signals.fd in ready:
             os.read(self.signals.fd, 4096)
-        for fd in ready.keys() & marks.keys():
+        for fd in ready & marks.keys():
             self.executor.holding.notice(marks[fd], self.clock())
+        for fd in ready & self.alarms.keys():
+            self.alarms[fd]()
 
     def measure(self, at_s: float) -> Snapshot:
         """Everything once a tick; between ticks only what is on its way out."""
@@ -229,7 +232,10 @@ class Supervisor:
                     run.measure()
         views = [run.view(kernel_limits=fleet.kernel_limits, at_s=at_s) for run in runs]
         interrupts = max(self.signals.count, int(self.given_up))
-        return Snapshot(at_s, self.machine, views, self.roster.queue, self.fleet_used, interrupts)
+        delayed = tuple(self.roster.delayed.values())
+        return Snapshot(
+            at_s, self.machine, views, self.roster.queue, self.fleet_used, interrupts, delayed
+        )
 
     def tick(self, at_s: float) -> None:
         self._looked_s = at_s
@@ -245,19 +251,13 @@ class Supervisor:
         self.granting.tick(self.machine, self.fleet_used, at_s)
         self.tell_ledger()
         self.record_samples(at_s)
-        self.look_for_engines(runs)
+        note_engines(runs, read_engine_clients())
 
     def tell_ledger(self) -> None:
         trouble, told = self.granting.leasing.trouble, self._told_ledger
         self._told_ledger = trouble
         if trouble and not told:
             self.emit_herd("ledger_waits", Reason(Why.LEDGER, what=trouble))
-
-    def look_for_engines(self, runs: Iterable[LiveRun]) -> None:
-        if clients := read_engine_clients():
-            for run in runs:
-                if not run.engine and run.pen is not None:
-                    run.engine = find_client(run.pen.pids(), clients)
 
     def record_started(self) -> None:
         """Where no cgroup knows a run's processes, the first of them is what can be told."""
@@ -387,13 +387,13 @@ class Supervisor:
         self.journal.note(partial(write, self.journal.store, *values, **named))
 
     def emit(self, kind: str, reason: Reason, run: LiveRun) -> None:
-        self.tell(Event(kind, reason, time.time(), self.herd, run.job.id, run.id), run.job.name)
+        self.tell(make_event(kind, reason, run.job, run.id), run.job.name)
 
     def emit_herd(self, kind: str, reason: Reason) -> None:
         self.tell(Event(kind, reason, time.time(), self.herd), "all runs")
 
     def emit_job(self, kind: str, reason: Reason, status: JobStatus) -> None:
-        self.tell(Event(kind, reason, time.time(), self.herd, status.job.id), status.job.name)
+        self.tell(make_event(kind, reason, status.job), status.job.name)
 
     def tell(self, event: Event, name: str) -> None:
         self.note(Store.add_event, event)

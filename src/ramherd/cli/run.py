@@ -17,9 +17,11 @@ from ramherd.ids import new_id
 from ramherd.jobfile import Defaults, jobs_from_lines, read_job_file
 from ramherd.launch import Rules, run_herd
 from ramherd.model import Job, Policy
+from ramherd.places import runtime_dir
 from ramherd.show.lines import LineShow
 from ramherd.show.live import LiveShow
 from ramherd.show.summary import render_summary
+from ramherd.unixsocket import is_listening
 
 # The second mark of the CPU gate is so far below the first.
 CPU_CALM = 0.15
@@ -41,6 +43,7 @@ exit codes: 0 all done, 1 a job failed, 2 usage, 3 this machine cannot, 130 inte
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("jobs", nargs="?", metavar="FILE", help="jobs.toml, jobs.jsonl or -")
+    parser.add_argument("--own", action="store_true", help="here, also if a service runs")
     add_herd_options(parser)
     parser.set_defaults(verb=run)
 
@@ -51,9 +54,22 @@ def add_herd_options(parser: argparse.ArgumentParser, keys: Iterable[Key] = RUN_
 
 
 def run(options: argparse.Namespace) -> int:
+    """By the service if there is one, and nothing is asked of this herd that is the service's
+    to decide.
+    """
+    if not is_apart(options) and is_listening(runtime_dir() / "api.sock"):
+        from ramherd.cli.submit import submit  # noqa: PLC0415 - 20 ms that no other run pays
+
+        options.wait = True
+        return submit(options)
     herd, config = new_id(), settle_config(options)
     jobs = read_jobs(options, herd, make_defaults(config))
     return herd_and_tell(herd, jobs, config, options)
+
+
+def is_apart(options: argparse.Namespace) -> bool:
+    given = {name for name, value in vars(options).items() if value is not None}
+    return options.own or any(key.name in given for key in RUN_KEYS if not key.of_job)
 
 
 def settle_config(options: argparse.Namespace, **defaults: Any) -> Config:
@@ -132,6 +148,7 @@ def make_rules(config: Config) -> Rules:
         recycling=RecyclePolicy(recycle_at_bytes=config["recycle_at"]).scaled(time),
         pen=config["pen"],
         ramp=config["ramp"],
+        on_alert=config["on_alert"],
         time_scale=time,
         size_scale=size,
     )
