@@ -21,7 +21,7 @@ from ramherd.decide.ends import is_failed_start, next_deadline_s
 from ramherd.decide.engine import decide, refuse_waits
 from ramherd.decide.outcome import after_run
 from ramherd.decide.ramp import note_trouble
-from ramherd.granting import Granting, Order
+from ramherd.granting import SHORT_OF_MEMORY, Granting, Order
 from ramherd.grants import Admit, Grant, SetLevel
 from ramherd.ids import new_id
 from ramherd.learning import class_of, label_of
@@ -61,10 +61,6 @@ TICK_S = 0.5
 LEAST_TICK_S = 0.03
 LOOKING_TICK_S = 0.1
 SAMPLE_EVERY_S = 5.0
-# Reasons for which a start waits that are worth an event.
-SHORT_OF_MEMORY = (
-    Why.NO_ROOM_LEASE, Why.SOMEBODY_WAITS, Why.LEVEL, Why.CPU_PRESSURE, Why.RAMP,
-)  # fmt: skip
 
 
 class Show(Protocol):
@@ -210,12 +206,15 @@ class Supervisor:
         link, at_s = self.executor.link, self.clock()
         marks, muted_s = self.executor.grant_fds(at_s), self.executor.muted_for_s(at_s)
         sending = link.has_more_to_send and not self.journal.trouble
-        fds = (self.signals.fd, *marks, *self.alarms)
+        holding = self.executor.holding
+        fds = (self.signals.fd, holding.slowly.fd, *marks, *self.alarms)
         ready = wait_for(link.fileno(), fds, min(timeout_s, muted_s), sending=sending)
         if self.signals.fd in ready:
             os.read(self.signals.fd, 4096)
         for fd in ready & marks.keys():
-            self.executor.holding.notice(marks[fd], self.clock())
+            holding.notice(marks[fd], self.clock())
+        if holding.slowly.fd in ready:
+            holding.take_armed(self.clock())
         for fd in ready & self.alarms.keys():
             self.alarms[fd]()
 

@@ -98,6 +98,13 @@ class FakePen:
 
     def clear_event(self) -> None: ...
 
+    arms_slowly = False
+
+    def arm(self) -> int | None:
+        return None
+
+    def take_event(self, event: int) -> None: ...
+
     def trim(self, to_bytes: int) -> None:
         self.trims.append(to_bytes)
 
