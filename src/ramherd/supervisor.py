@@ -207,13 +207,13 @@ class Supervisor:
         marks, muted_s = self.executor.grant_fds(at_s), self.executor.muted_for_s(at_s)
         sending = link.has_more_to_send and not self.journal.trouble
         holding = self.executor.holding
-        fds = (self.signals.fd, holding.slowly.fd, *marks, *self.alarms)
+        fds = (self.signals.fd, *holding.slowly.fds, *marks, *self.alarms)
         ready = wait_for(link.fileno(), fds, min(timeout_s, muted_s), sending=sending)
         if self.signals.fd in ready:
             os.read(self.signals.fd, 4096)
         for fd in ready & marks.keys():
             holding.notice(marks[fd], self.clock())
-        if holding.slowly.fd in ready:
+        if ready.intersection(holding.slowly.fds):
             holding.take_armed(self.clock())
         for fd in ready & self.alarms.keys():
             self.alarms[fd]()

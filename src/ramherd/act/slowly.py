@@ -8,6 +8,7 @@ mark of the same run takes its place.
 import os
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from queue import Empty, SimpleQueue
 
 from ramherd.act.live import LiveRun
@@ -18,8 +19,8 @@ ARMING_THREADS = 4
 
 class Slowly:
     def __init__(self) -> None:
-        # Becomes readable when something was armed.
-        self.fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        # Becomes readable when something was armed; there is none before the first time.
+        self.fds: list[int] = []
         self._arming: SimpleQueue[LiveRun | None] = SimpleQueue()
         self._queued: set[str] = set()
         self._armed: SimpleQueue[tuple[LiveRun, int, int]] = SimpleQueue()
@@ -30,6 +31,8 @@ class Slowly:
     def arm(self, run: LiveRun) -> None:
         if run.id in self._queued:
             return
+        if not self.fds:
+            self.fds.append(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK))
         self._queued.add(run.id)
         self._arming.put(run)
         if len(self._threads) < min(ARMING_THREADS, self._arming.qsize()):
@@ -42,19 +45,16 @@ class Slowly:
             event = run.pen.arm() if run.pen is not None else None
             if event is not None:
                 self._armed.put((run, event, mark))
-                os.eventfd_write(self.fd, 1)
+                os.eventfd_write(self.fds[0], 1)
 
     def take(self) -> Iterator[tuple[LiveRun, int, int]]:
         """The runs whose new marks are armed, with their events and marks."""
-        try:
-            os.eventfd_read(self.fd)
-        except BlockingIOError:
-            pass
-        while True:
-            try:
+        for fd in self.fds:
+            with suppress(BlockingIOError):
+                os.eventfd_read(fd)
+        with suppress(Empty):
+            while True:
                 yield self._armed.get_nowait()
-            except Empty:
-                return
 
     def trim(self, pen: Pen, to_bytes: int) -> None:
         self._trims.put((pen, to_bytes))
@@ -75,7 +75,8 @@ class Slowly:
             thread.join()
         for _run, event, _mark in self.take():
             os.close(event)
-        os.close(self.fd)
+        while self.fds:
+            os.close(self.fds.pop())
 
 
 def start(target: Callable[[], None]) -> threading.Thread:
