@@ -8,7 +8,8 @@ FIND_PYTHON = for p in python3.14 python3.13 python3.12 python3.11 python3; do \
 	echo "make: no Python >= 3.11 found: apt-get install python3 python3-venv" >&2; exit 1
 
 .PHONY: help setup demo check test test-unit test-integration test-uml test-vm \
-	test-tools test-e2e agents measure-agents zoo zoo-tools bench bench-sim bench-smoke clean
+	test-tools test-e2e agents measure-agents zoo zoo-tools bench bench-sim bench-smoke \
+	chaos soak clean
 
 help:
 	@echo "make setup       .venv with ramherd and its tools in it"
@@ -24,6 +25,8 @@ help:
 	@echo "make zoo         ramherd reap among 300 and more real processes"
 	@echo "make bench       what ramherd costs, and real processes beside other tools (40 min, root)"
 	@echo "make bench-smoke of these a herd of 40, which must lose nothing (2 min, root)"
+	@echo "make chaos       the service and its keeper killed at 200 random instants"
+	@echo "make soak        the service under load for an hour"
 	@echo "make bench-sim   the governor on recorded agents, beside other policies"
 
 setup: .venv/.made
@@ -110,9 +113,16 @@ bench: setup
 	$(PY) tests/bench/exec_overhead.py
 	$(PY) tests/bench/hook_time.py
 	PYTHONPATH=tests $(PY) -m bench.replay --write .
+	cd tests && ../$(PY) -m bench.ten_thousand
 
 bench-smoke: setup
 	PYTHONPATH=tests $(PY) -m bench.replay smoke
+
+chaos: setup
+	cd tests && ../$(PY) -m service.chaos --rounds 200
+
+soak: setup
+	cd tests && ../$(PY) -m service.soak --seconds 3600
 
 # Recorded agents where there is a file of them (TRACES=FILE), else built-in ones of that shape.
 TRACES = $(wildcard ../shared/traces/agents.jsonl)

@@ -178,6 +178,7 @@ RUN_KEYS = (
     Key("skip_permissions", SWITCH, False, "agents use tools without asking", of_job=True),
     Key("worktree", SWITCH, None, "a git worktree for each job; else if they share", of_job=True),
     Key("max_cost_usd", AMOUNT, None, "what the agents of a herd may cost together"),
+    Key("on_alert", TEXT, None, "the service runs it for each warning"),
     Key("time_scale", FACTOR, 1.0, "for benchmarks: agents live so many times faster"),
     Key("size_scale", FACTOR, 1.0, "for benchmarks: agents are so many times smaller"),
 )  # fmt: skip

@@ -29,6 +29,12 @@ class NoPen(RamherdError):
     exit_code = 3
 
 
+class NoService(RamherdError):
+    """There is no service to ask, or it does not answer."""
+
+    exit_code = 3
+
+
 class StoreError(RamherdError):
     """The store or a state directory cannot be used."""
 

@@ -33,7 +33,8 @@ from ramherd.learning import Classes, class_of, label_of
 from ramherd.leasing import Leasing
 from ramherd.measure.pressure import Pressure, PressureGauge
 from ramherd.measure.tree import read_own_bytes
-from ramherd.model import JobStatus, Machine, Policy, RunEnd, Settle, Stop, Wait
+from ramherd.model import JobStatus, Machine, Policy, RunEnd, Settle, Stop, Wait, Why
+from ramherd.queue.backlog import Backlog
 from ramherd.queue.roster import Roster
 
 if TYPE_CHECKING:
@@ -49,13 +50,18 @@ RECYCLE_EVERY_S = 1.0
 # Below this share of the mark nobody is looked at more closely.
 WORTH_WATCHING = 0.25
 
+# Reasons for which a start waits that are worth an event.
+SHORT_OF_MEMORY = (
+    Why.NO_ROOM_LEASE, Why.SOMEBODY_WAITS, Why.LEVEL, Why.CPU_PRESSURE, Why.RAMP,
+)  # fmt: skip
+
 Order = Admit | Stop | Settle | Wait | SetLevel
 
 
 @dataclass
 class Granting:
     executor: Executor
-    roster: Roster
+    roster: Roster | Backlog
     leasing: Leasing
     classes: Classes
     gauge: PressureGauge

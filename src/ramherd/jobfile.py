@@ -54,6 +54,8 @@ class Defaults:
     skip_permissions: bool = False
     agent_program: str | None = None
     worktree: bool | None = None
+    # Where programs are looked for; if not given, where we look ourselves.
+    path: str | None = None
     profiles: "Mapping[str, Defaults]" = field(default_factory=dict)
 
     def of_profile(self, name: Any) -> "Defaults":
@@ -187,6 +189,7 @@ def make_job(table: Any, where: str, number: int, herd: str, defaults: Defaults)
     defaults = reader.get("profile", defaults.of_profile, defaults)
     cwd = reader.get("cwd", as_directory, None) or defaults.cwd or own_directory()
     env: dict[str, str] = reader.get("env", as_environment, {})
+    places = {} if defaults.path is None else {"PATH": defaults.path}
     limit = reader.get("memory_limit", parse_size, defaults.memory_limit_bytes)
     memory = reader.get("memory", parse_size, defaults.memory_bytes)
     if limit is not None and memory is not None and memory > limit:
@@ -202,7 +205,7 @@ def make_job(table: Any, where: str, number: int, herd: str, defaults: Defaults)
         seq=number,
         argv=()
         if brief is not None
-        else reader.need("command", lambda value: as_command(value, cwd, env)),
+        else reader.need("command", lambda value: as_command(value, cwd, places | env)),
         cwd=cwd,
         env=env,
         stdin=reader.get("stdin", as_text, None),
@@ -243,6 +246,15 @@ def refuse_keys(reader: Reader, keys: Iterable[str], why: str) -> None:
     for key in keys:
         if key in reader.table:
             raise UsageError(f"{reader.where}: key {key!r} {why}")
+
+
+def refuse_agents(jobs: Iterable[Job]) -> None:
+    """The service runs commands."""
+    for job in jobs:
+        if job.brief is not None:
+            raise UsageError(
+                f"job {job.name}: the service does not drive agents yet", hint="ramherd run --own"
+            )
 
 
 def own_directory() -> str:

@@ -71,6 +71,7 @@ class Rules:
     recycling: RecyclePolicy = field(default_factory=RecyclePolicy)
     pen: str = "auto"
     ramp: int | None = None
+    on_alert: str | None = None
     time_scale: float = 1.0
     size_scale: float = 1.0
     # What the agents of the herd may cost together.

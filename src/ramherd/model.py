@@ -118,6 +118,15 @@ class Why(StrEnum):
     SMALL_BUDGET = "small_budget"
     LEAK = "leak"
     OVER_MARK = "over_mark"
+    # The service's.
+    ADOPTED = "adopted"
+    ASKED = "asked"
+    HERD_OVER = "herd_over"
+    NEAR_BUDGET = "near_budget"
+    NEAR_LIMIT = "near_limit"
+    PAUSED = "paused"
+    RESUMED = "resumed"
+    SERVICE_STOPS = "service_stops"
 
 
 @dataclass(frozen=True, init=False)
@@ -181,7 +190,7 @@ class JobStatus:
     seen_bytes: int = 0
     queued_s: float = 0.0
     first_s: float | None = None
-    # Its last run was stopped to make room: the next one goes on from there.
+    # Its last run was cut off: the next one goes on from there.
     interrupted: bool = False
     # How often in a row the API was too busy for it.
     overloads: int = 0
@@ -265,6 +274,7 @@ class Snapshot:
     fleet_used_bytes: int = 0
     # How often we were told to end: 1 is TERM and grace, 2 is KILL at once.
     interrupts: int = 0
+    delayed: Sequence[JobStatus] = ()
 
 
 @dataclass(frozen=True, slots=True)

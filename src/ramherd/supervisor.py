@@ -5,27 +5,27 @@ tick. What to do is decided in `decide/`, how it is done is in `act/`; here the 
 """
 
 import os
-import select
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from ramherd.act.executor import Executor
-from ramherd.act.live import LiveRun
+from ramherd.act.live import LiveRun, note_engines
 from ramherd.act.signals import Signals
 from ramherd.act.sweeper import Swept
+from ramherd.act.waiting import wait_for
 from ramherd.decide.budget import largest_budget_bytes
 from ramherd.decide.ends import is_failed_start, next_deadline_s
 from ramherd.decide.engine import decide, refuse_waits
 from ramherd.decide.outcome import after_run
 from ramherd.decide.ramp import note_trouble
-from ramherd.granting import Granting, Order
+from ramherd.granting import SHORT_OF_MEMORY, Granting, Order
 from ramherd.grants import Admit, Grant, Level, SetLevel
 from ramherd.ids import new_id
 from ramherd.learning import class_of, label_of
 from ramherd.measure.cgroups import Trees
-from ramherd.measure.engines import find_client, read_engine_clients
+from ramherd.measure.engines import read_engine_clients
 from ramherd.measure.machine import read_machine
 from ramherd.model import (
     Action,
@@ -46,6 +46,7 @@ from ramherd.model import (
     Warn,
     Why,
 )
+from ramherd.queue.backlog import Backlog
 from ramherd.queue.classes import learn_run
 from ramherd.queue.journal import Journal
 from ramherd.queue.roster import Roster
@@ -62,16 +63,12 @@ TICK_S = 0.5
 LEAST_TICK_S = 0.03
 LOOKING_TICK_S = 0.1
 SAMPLE_EVERY_S = 5.0
-# Reasons for which a start waits that are worth an event.
-SHORT_OF_MEMORY = (
-    Why.NO_ROOM_LEASE, Why.SOMEBODY_WAITS, Why.LEVEL, Why.CPU_PRESSURE, Why.RAMP,
-)  # fmt: skip
 
 
 @dataclass
 class Supervisor(Telling):
     herd: str
-    roster: Roster
+    roster: Roster | Backlog
     journal: Journal
     executor: Executor
     trees: Trees
@@ -86,6 +83,7 @@ class Supervisor(Telling):
     started_s: float = 0.0
     fleet_used: int = 0
     waits_for: Reason | None = None
+    alarms: dict[int, Callable[[], None]] = field(default_factory=dict)
     _looked_s: float = float("-inf")
     _sampled_s: float = float("-inf")
     _told_wait: tuple[str, Why] | None = None
@@ -152,12 +150,15 @@ class Supervisor(Telling):
 
     def govern(self, at_s: float) -> None:
         """Who may hold how much, and so who starts and who makes room."""
-        stopping = bool(self.signals.count or self.given_up)
-        for stop in [] if stopping else self.granting.recycle(at_s):
+        for stop in self.granting.recycle(at_s) if self.may_start else []:
             self.restart(self.executor.runs[stop.run], stop, at_s)
-        for order in refuse_waits(self.granting.govern(at_s, queue=not stopping), self.policy):
+        for order in refuse_waits(self.granting.govern(at_s, queue=self.may_start), self.policy):
             self.carry_out(order, at_s)
         self.tell_grants(at_s)
+
+    @property
+    def may_start(self) -> bool:
+        return not (self.signals.count or self.given_up)
 
     def tell_grants(self, at_s: float) -> None:
         """A run that is held for longer than a tick waits, and so does its job."""
@@ -199,20 +200,21 @@ class Supervisor(Telling):
             self.emit("run_warning", stop.reason, run)
 
     def wait(self, timeout_s: float) -> None:
-        """Until the keeper, a signal, or a run at its grant has something to say."""
-        link, poll = self.executor.link, select.poll()
+        """Until the keeper, a signal, a run at its grant, or an alarm has something to say."""
+        link, at_s = self.executor.link, self.clock()
+        marks, muted_s = self.executor.grant_fds(at_s), self.executor.muted_for_s(at_s)
         sending = link.has_more_to_send and not self.journal.trouble
-        poll.register(link.fileno(), select.POLLIN | (select.POLLOUT * sending))
-        poll.register(self.signals.fd, select.POLLIN)
-        at_s = self.clock()
-        marks = self.executor.grant_fds(at_s)
-        for fd in marks:
-            poll.register(fd, select.POLLIN)
-        ready = dict(poll.poll(min(timeout_s, self.executor.muted_for_s(at_s)) * 1000))
+        holding = self.executor.holding
+        fds = (self.signals.fd, *holding.slowly.fds, *marks, *self.alarms)
+        ready = wait_for(link.fileno(), fds, min(timeout_s, muted_s), sending=sending)
         if self.signals.fd in ready:
             os.read(self.signals.fd, 4096)
-        for fd in ready.keys() & marks.keys():
-            self.executor.holding.notice(marks[fd], self.clock())
+        for fd in ready & marks.keys():
+            holding.notice(marks[fd], self.clock())
+        if ready.intersection(holding.slowly.fds):
+            holding.take_armed(self.clock())
+        for fd in ready & self.alarms.keys():
+            self.alarms[fd]()
 
     def measure(self, at_s: float) -> Snapshot:
         """Everything once a tick; between ticks only what is on its way out."""
@@ -228,7 +230,10 @@ class Supervisor(Telling):
             self.listen(at_s)
         views = [run.view(kernel_limits=fleet.kernel_limits, at_s=at_s) for run in runs]
         interrupts = max(self.signals.count, int(self.given_up))
-        return Snapshot(at_s, self.machine, views, self.roster.queue, self.fleet_used, interrupts)
+        delayed = tuple(self.roster.delayed.values())
+        return Snapshot(
+            at_s, self.machine, views, self.roster.queue, self.fleet_used, interrupts, delayed
+        )
 
     def tick(self, at_s: float) -> None:
         self._looked_s = at_s
@@ -245,19 +250,13 @@ class Supervisor(Telling):
         self.tell_ledger()
         self.record_samples(at_s)
         self.listen(at_s)
-        self.look_for_engines(runs)
+        note_engines(runs, read_engine_clients())
 
     def tell_ledger(self) -> None:
         trouble, told = self.granting.leasing.trouble, self._told_ledger
         self._told_ledger = trouble
         if trouble and not told:
             self.emit_herd("ledger_waits", Reason(Why.LEDGER, what=trouble))
-
-    def look_for_engines(self, runs: Iterable[LiveRun]) -> None:
-        if clients := read_engine_clients():
-            for run in runs:
-                if not run.engine and run.pen is not None:
-                    run.engine = find_client(run.pen.pids(), clients)
 
     def record_started(self) -> None:
         """Where no cgroup knows a run's processes, the first of them is what can be told."""
@@ -305,7 +304,7 @@ class Supervisor(Telling):
         job, attempt = status.job, status.attempts + 1
         first_s = at_s if status.first_s is None else status.first_s
         running = replace(status, state=JobState.RUNNING, reason=reason, attempts=attempt)
-        self.change(replace(running, first_s=first_s, interrupted=False))
+        self.change(replace(running, first_s=first_s))
         run = LiveRun(new_id(), job, attempt, self.executor.runs_dir, at_s)
         run.first_s, run.label = first_s, label_of(class_of(job))
         run.available_least = self.machine.available_bytes

@@ -10,6 +10,7 @@ from ramherd.model import Event, JobStatus, Reason
 from ramherd.queue.journal import Journal
 from ramherd.queue.store import Store
 from ramherd.show.view import View
+from ramherd.viewing import make_event
 
 
 class Show(Protocol):
@@ -26,13 +27,13 @@ class Telling:
         self.journal.note(partial(write, self.journal.store, *values, **named))
 
     def emit(self, kind: str, reason: Reason, run: LiveRun) -> None:
-        self.tell(Event(kind, reason, time.time(), self.herd, run.job.id, run.id), run.job.name)
+        self.tell(make_event(kind, reason, run.job, run.id), run.job.name)
 
     def emit_herd(self, kind: str, reason: Reason) -> None:
         self.tell(Event(kind, reason, time.time(), self.herd), "all runs")
 
     def emit_job(self, kind: str, reason: Reason, status: JobStatus) -> None:
-        self.tell(Event(kind, reason, time.time(), self.herd, status.job.id), status.job.name)
+        self.tell(make_event(kind, reason, status.job), status.job.name)
 
     def tell(self, event: Event, name: str) -> None:
         self.note(Store.add_event, event)

@@ -1,12 +1,17 @@
 """What a supervisor shows of itself: values only."""
 
+import time
 from typing import TYPE_CHECKING
 
-from ramherd.model import JobState
+from ramherd.model import Event, Job, JobState, Reason
 from ramherd.show.view import RunLine, View
 
 if TYPE_CHECKING:
     from ramherd.supervisor import Supervisor
+
+
+def make_event(kind: str, reason: Reason, job: Job, run: str = "") -> Event:
+    return Event(kind, reason, time.time(), job.herd, job.id, run)
 
 
 def make_view(supervisor: "Supervisor", at_s: float) -> View:

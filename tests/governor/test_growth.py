@@ -110,7 +110,13 @@ def test_a_scaled_policy_is_the_same_for_small_and_fast_agents() -> None:
     assert all(getattr(fast, name) == getattr(POLICY, name) for name in same)
     assert POLICY.scaled(1.0, 1.0) == POLICY
     assert {name for name in POLICY.__slots__ if name.endswith("_s")} == set(TIMES)
-    assert replace(fast, max_parallel=3).scaled(1.0, 1.0).max_parallel == 3
+
+
+def test_however_small_agents_are_what_one_keeps_is_above_its_mark() -> None:
+    """It would else be held by the grant that is left to it."""
+    tiny = POLICY.scaled(1.0, 1000.0)
+
+    assert min(tiny.headroom_bytes, tiny.slim_bytes) > tiny.arm_below_bytes + tiny.near_bytes
 
 
 def test_what_page_cache_got_is_not_promised_twice() -> None:

@@ -85,15 +85,15 @@ def test_a_preempted_job_goes_on_by_its_resume_command(ramherd: Ramherd, tmp_pat
     RAMHERD_RESUMED=1; work that was done is not done again.
     """
     jobs = [
-        agent_job("old", tmp_path, "--flat", "200MiB", "--for", "3"),
-        agent_job("young", tmp_path, "--flat", "120MiB", "--for", "2"),
+        {"name": "old", "command": python(LATER.format(2, 180, 1))},
+        agent_job("young", tmp_path, "--flat", "100MiB", "--for", "4"),
     ]
     args = ("--budget", "256MiB", "--time-scale", "10", "--size-scale", "4")
     summary = ramherd.json(jobs, *args)
     young = summary["results"][1]
     assert (summary["done"], summary["preempted"] >= 1, summary["oom_kills"]) == (2, True, 0)
     last = out_of(young).splitlines()[-1]
-    assert last.startswith("done trace_s=2.0")
+    assert last.startswith("done trace_s=4.0")
     assert young["runs"] >= 2
     whys = [json.loads(line)["reason"]["why"] for line in events_of(ramherd, "young")]
     assert "patience_over" in whys

@@ -197,6 +197,8 @@ def test_freeze_holds_and_thaw_lets_go(yard: Yard, tmp_path: Path, clock: Path) 
 
 def set_grant(pen: Pen, size_mib: int) -> None:
     pen.set_grant(size_mib << 20, (size_mib + 48) << 20)
+    if (event := pen.arm()) is not None:
+        pen.take_event(event)
 
 
 def is_at(pen: Pen, size_mib: int) -> bool:

@@ -13,7 +13,7 @@ from integration.conftest import Ramherd, await_, ours
 CONTRACT = {
     "herd", "jobs", "done", "failed", "cancelled", "wall_s", "budget_bytes", "peak_bytes",
     "oom_kills", "limit_kills", "preempted", "recycled", "held_s", "redone_s", "leftovers_ended",
-    "residue_bytes", "pen", "level_changes", "supervisor", "results",
+    "residue_bytes", "pen", "level_changes", "supervisor", "results", "holds",
 }  # fmt: skip
 RESULT = {
     "job", "state", "end", "exit_code", "runs", "peak_bytes", "wall_s", "held_s", "log", "reason",

@@ -31,6 +31,7 @@ print("full", flush=True); sys.stdin.read()
 """
 JOIN = 'echo 0 > "$BOX/cgroup.procs" && exec "$@"'
 TREES = read_trees()
+AGENT = (sys.executable, "-I", "-S", agent.__file__)
 
 pytestmark = pytest.mark.skipif(
     os.getuid() != 0 or "memory" not in TREES.v1, reason="needs a limited cgroup v1 of its own"
@@ -89,7 +90,7 @@ def agents(number: int, tmp_path: Path, size: str, seconds: float) -> list[dict[
         {
             "name": f"agent-{n}",
             "command": (command := [
-                sys.executable, "-I", "-S", agent.__file__, "--flat", size, "--for", str(seconds),
+                *AGENT, "--flat", size, "--for", str(seconds),
                 "--state", str(tmp_path / new_id()), "--checkpoint", "0",
             ]),
             "resume_command": command,
@@ -111,9 +112,10 @@ def first_start_s(summary: dict[str, Any], ramherd: Ramherd) -> float:
     return min(float(event["at_s"]) for event in events if event["kind"] == "run_started")
 
 
-def test_two_herds_and_a_hog_share_the_memory(box: Box, tmp_path: Path) -> None:
-    """The second herd gets its share while the first still has work, the debt that a hog makes
-    is paid within ten seconds, nobody is starved, and the kernel kills nobody.
+def test_two_herds_a_session_and_a_hog_share_the_memory(box: Box, tmp_path: Path) -> None:
+    """The second herd and the session get their share while the first herd still has work, the
+    debt that a hog makes is paid within ten seconds, nobody is starved, and the kernel kills
+    nobody.
     """
     hog = box.start(sys.executable, "-c", HOG, "250", stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert hog.stdin is not None
@@ -123,6 +125,11 @@ def test_two_herds_and_a_hog_share_the_memory(box: Box, tmp_path: Path) -> None:
     await_(lambda: box.used_bytes > 400 * MIB, "the first herd has filled most of it")
     begun = time.time()
     second = box.run(agents(4, tmp_path, "110MiB", 2.0), "second")
+    hold = [*AGENT, "--flat", "60MiB", "--for", "1"]
+    session = box.start(
+        sys.executable, "-m", "ramherd", "exec", "--memory", "80MiB", "--", *hold,
+        stdout=subprocess.DEVNULL,
+    )  # fmt: skip
     await_(lambda: box.used_bytes > 550 * MIB, "both are at work")
     hog.stdin.write("\n")
     hog.stdin.flush()
@@ -133,6 +140,7 @@ def test_two_herds_and_a_hog_share_the_memory(box: Box, tmp_path: Path) -> None:
     hog.stdin.close()
     assert hog.wait(20) == 0
     hog.stdout.close()
+    assert session.wait(60) == 0
     summaries = [finish(first), finish(second)]
     assert [summary["done"] for summary in summaries] == [14, 4]
     assert sum(summary["oom_kills"] for summary in summaries) == 0

@@ -98,6 +98,13 @@ class FakePen:
 
     def clear_event(self) -> None: ...
 
+    arms_slowly = False
+
+    def arm(self) -> int | None:
+        return None
+
+    def take_event(self, event: int) -> None: ...
+
     def trim(self, to_bytes: int) -> None:
         self.trims.append(to_bytes)
 
@@ -178,6 +185,7 @@ class FakeLink:
 
     fleet: FakeFleet
     has_more_to_send: bool = False
+    is_adoptable: bool = False
     fd: int = -1
     proc_id: ProcId = field(default_factory=lambda: ProcId(1, 1))
     asked: list[tuple[str, str]] = field(default_factory=list)

@@ -59,7 +59,8 @@ def snapshot(
     *runs: RunView, queue: Sequence[JobStatus] = (), at_s: float = 100.0,
     machine: Machine = MACHINE, fleet: int = 0, interrupts: int = 0,
 ) -> Snapshot:  # fmt: skip
-    return Snapshot(at_s, machine, runs, queue, fleet, interrupts)
+    delayed = [status for status in queue if status.not_before_s]
+    return Snapshot(at_s, machine, runs, queue, fleet, interrupts, delayed)
 
 
 def exited(code: int = 0) -> Exit:

@@ -1,5 +1,8 @@
 """Whether one session may start: it is not held, so it has to fit from the beginning."""
 
+from contextlib import closing
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +12,7 @@ from ramherd.decide.budget import budget_bytes, largest_budget_bytes
 from ramherd.errors import NoRoom
 from ramherd.measure.cgroups import Trees
 from ramherd.model import Limit, Machine, Policy, Reason, Why
-from ramherd.session.ask import ask_admission
+from ramherd.session.ask import Asking
 from ramherd.units import GIB, MIB
 from unit.make import MACHINE, policy
 
@@ -69,19 +72,24 @@ def test_what_may_start_fits_everywhere(need: int, free: int, limit: int, used: 
 @pytest.fixture
 def machine_of_16(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ramherd.session.ask.read_trees", lambda: Trees({}, None))
-    monkeypatch.setattr("ramherd.session.ask.read_machine", lambda _trees: MACHINE)
+    monkeypatch.setattr("ramherd.session.ask.read_machine", lambda _trees, **_herds: MACHINE)
 
 
 @pytest.mark.usefixtures("machine_of_16")
-def test_a_session_waits_or_fails_as_its_user_said() -> None:
+def test_a_session_waits_or_fails_as_its_user_said(tmp_path: Path) -> None:
     """It waits with a reason; with `--no-wait`, or when no waiting helps, it fails."""
     most = largest_budget_bytes(MACHINE, Policy())
 
-    assert ask_admission("claude", MIB, no_wait=True) is None
-    answer = ask_admission("claude", most, no_wait=False)
+    def ask(need_bytes: int, *, no_wait: bool) -> tuple[str, str] | None:
+        asking = Asking("claude", need_bytes, str(tmp_path / "ledger.db"), "me", no_wait=no_wait)
+        with closing(asking):
+            return asking.ask()
+
+    assert ask(MIB, no_wait=True) is None
+    answer = ask(most, no_wait=False)
     assert answer is not None
     assert answer[0] == "no_room_budget"
     with pytest.raises(NoRoom, match=r"and --no-wait was given$"):
-        ask_admission("claude", most, no_wait=True)
+        ask(most, no_wait=True)
     with pytest.raises(NoRoom, match=r"more than the whole budget of 12\.8 GiB$"):
-        ask_admission("claude", most + 1, no_wait=False)
+        ask(most + 1, no_wait=False)

@@ -311,7 +311,7 @@ def test_what_was_set_reaches_the_rules() -> None:
     assert (rules.ramp, rules.pen, rules.policy.budget_cap_bytes) == (2, "polling", GIB)
     assert (rules.time_scale, rules.size_scale) == (10.0, 4.0)
     assert rules.recycling.recycle_at_bytes == 2 * GIB
-    grants = GrantPolicy(max_parallel=3, cpu_pressure_marks=(0.5, 0.4))
+    grants = GrantPolicy(max_parallel=3, cpu_pressure_marks=(0.5, 0.35))
     assert rules.grants == grants.scaled(10.0, 4.0)
 
 

@@ -155,13 +155,13 @@ def test_starts_under_way_and_the_ramp_are_shown(stand: Stand) -> None:
 def test_grants_are_carried_out_and_the_rest_is_handed_on(stand: Stand) -> None:
     """What one gives up comes before what another gets; starts are the supervisor's."""
     stage = stand(500 * MIB, job("next", memory=0))
-    full = stage.add("full", 99 * MIB, 100 * MIB)
+    full = stage.add("full", 94 * MIB, 100 * MIB)
     idle = stage.add("idle", 50 * MIB, 400 * MIB)
 
     orders = stage.granting.govern(1.0)
 
-    assert (full.held_since_s, full.grant_bytes) == (None, 137 * MIB)
-    assert idle.grant_bytes == 363 * MIB
+    assert (full.held_since_s, full.grant_bytes) == (None, 132 * MIB)
+    assert idle.grant_bytes == 368 * MIB
     assert [grant.run for grant in stage.granting.given] == ["idle", "full"]
     assert [type(order) for order in orders] == [Wait]
 

@@ -20,6 +20,7 @@ from unit.fakes import FakePen
 from unit.make import exited, job, stopping
 
 POLICY = GrantPolicy()
+NEAR = POLICY.near_bytes
 MARK = 100 * MIB - POLICY.arm_below_bytes
 
 

@@ -137,6 +137,19 @@ def test_the_summary_of_a_herd_that_went_well() -> None:
     ]
 
 
+def test_the_summary_tells_how_far_a_ramp_came() -> None:
+    """And what came up then, as a sentence; nothing where there was none."""
+
+    def line(clean: int, trouble: dict[str, Any] | None) -> str:
+        ramp = {"reached": clean + 5, "clean": clean, "trouble": trouble}
+        return render_summary(summary(ramp=ramp), missing_bytes=0)[2]
+
+    assert line(0, None) == "ramp: no step ended"
+    assert line(10, None) == "ramp: 10 at a time ran without trouble"
+    killed = {"why": "oom_kill", "peak_bytes": MIB}
+    assert line(10, killed).endswith("; then: killed by the kernel: out of memory (peak 1 MiB)")
+
+
 def test_the_summary_names_what_failed_and_where_to_look() -> None:
     """Each with its own reason; ten of them, the rest as a number."""
     bad = [result(f"j{n}", "failed", why="exited", code=n) for n in range(1, 13)]

@@ -1,5 +1,7 @@
 """What becomes of a job when a run of it ends."""
 
+from dataclasses import replace
+
 import pytest
 
 from ramherd.decide.outcome import HOPELESS, OWN_FAILURES, after_run, settle_dependants
@@ -124,12 +126,21 @@ def test_what_a_run_held_that_failed_is_not_what_its_job_needs() -> None:
     assert (found.seen_bytes, found.need_bytes) == (0, 4)
 
 
-@pytest.mark.parametrize("end", [RunEnd.PREEMPTED, RunEnd.RECYCLED])
-def test_who_was_stopped_for_memory_goes_on_from_there(end: RunEnd) -> None:
-    """It is marked until its next start; who failed or was lost begins anew."""
+@pytest.mark.parametrize("end", [RunEnd.PREEMPTED, RunEnd.RECYCLED, RunEnd.LOST])
+def test_who_was_cut_off_goes_on_from_there(end: RunEnd) -> None:
+    """It made room, leaked, or its keeper died; who failed begins anew."""
     assert after(status(job(), JobState.HELD), end).interrupted
     assert not after(status(job(retries=1), JobState.RUNNING), RunEnd.FAILED).interrupted
-    assert not after(status(job(), JobState.RUNNING), RunEnd.LOST).interrupted
+
+
+def test_a_start_that_failed_is_still_to_go_on() -> None:
+    """The run that was to resume never began: the next one is to."""
+    cut_off = replace(status(job(), JobState.RUNNING), interrupted=True)
+    reason = Reason(Why.NOT_STARTED, errno=12, what="no memory")
+
+    found = after_run(cut_off, RunEnd.LOST, reason, at_s=1.0, policy=policy())
+
+    assert found.interrupted
 
 
 @pytest.mark.parametrize("why", HOPELESS)
@@ -214,7 +225,6 @@ def test_overloads_are_counted_in_a_row() -> None:
 @pytest.mark.parametrize(
     ("end", "why", "resumes"),
     [
-        (RunEnd.LOST, Why.KEEPER_LOST, True),
         (RunEnd.OOM_KILL, Why.OOM_KILL, True),
         (RunEnd.HEAP_EXHAUSTED, Why.HEAP_EXHAUSTED, True),
         (RunEnd.FAILED, Why.SIGNALLED, True),

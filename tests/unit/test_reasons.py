@@ -152,6 +152,24 @@ MADE: dict[Why, tuple[Reason, str]] = {
         "memory is short: haiku instead of opus",
     ),
     Why.RESIDUE: (Reason(Why.RESIDUE, residue_bytes=MIB), "it left 1 MiB in tmpfs"),
+    Why.ADOPTED: (Reason(Why.ADOPTED), "it went on while the service was away"),
+    Why.ASKED: (Reason(Why.ASKED), "somebody asked for it"),
+    Why.NEAR_BUDGET: (
+        Reason(Why.NEAR_BUDGET, used_bytes=GIB, budget_bytes=GIB),
+        "all runs use 1 GiB of the budget of 1 GiB",
+    ),
+    Why.NEAR_LIMIT: (
+        Reason(Why.NEAR_LIMIT, used_bytes=MIB, limit_bytes=GIB),
+        "uses 1 MiB of its limit of 1 GiB",
+    ),
+    Why.HERD_OVER: (
+        Reason(Why.HERD_OVER, done=3, failed=1, cancelled=0), "3 done, 1 failed, 0 cancelled",
+    ),
+    Why.PAUSED: (Reason(Why.PAUSED), "nothing starts until ramherd resume"),
+    Why.RESUMED: (Reason(Why.RESUMED), "starts go on"),
+    Why.SERVICE_STOPS: (
+        Reason(Why.SERVICE_STOPS), "the service stops: it goes on when the service does",
+    ),
 }  # fmt: skip
 
 

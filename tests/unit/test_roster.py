@@ -187,3 +187,13 @@ def test_the_heads_of_a_long_queue_cost_no_more() -> None:
 
     assert len(roster.heads(64)) == 3 * 64
     assert asked < 100
+
+
+def test_who_may_not_start_yet_is_known_without_looking_through_the_queue() -> None:
+    """From the moment that it comes back until it starts."""
+    roster = herd(a=(), b=())
+    later = replace(roster["id-a"], not_before_s=5.0)
+    list(roster.change(later))
+    assert list(roster.delayed.values()) == [later]
+    list(roster.change(replace(later, state=JobState.RUNNING)))
+    assert roster.delayed == {}

@@ -224,12 +224,12 @@ def test_a_new_migration_is_applied_to_an_old_store(
     """Only the new one, and nothing of what was there is lost."""
     with store_with_herd(path):
         pass
-    added = "ALTER TABLE jobs ADD COLUMN lost INTEGER; CREATE TABLE extra (x)"
+    added = "ALTER TABLE jobs ADD COLUMN mood INTEGER; CREATE TABLE extra (x)"
     monkeypatch.setattr(sql, "MIGRATIONS", (*sql.MIGRATIONS, added))
 
     with closing(Store(path)) as store:
         assert store.newest_herd() == HERD
-    assert rows(path, "SELECT lost FROM jobs") == [{"lost": None}, {"lost": None}]
+    assert rows(path, "SELECT mood FROM jobs") == [{"mood": None}, {"mood": None}]
     assert rows(path, "SELECT max(number) AS newest FROM migrations") == [
         {"newest": len(sql.MIGRATIONS)}
     ]

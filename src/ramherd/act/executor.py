@@ -8,12 +8,12 @@ import math
 import os
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from ramherd.act.holding import Holding
-from ramherd.act.link import KeeperLink
+from ramherd.act.link import Link
 from ramherd.act.live import LiveRun
 from ramherd.act.pens import Fleet, Pen
 from ramherd.act.pens.pids import limit_pids
@@ -21,7 +21,7 @@ from ramherd.act.pens.polling import signal_procs
 from ramherd.act.sweeper import Sweeper, Swept
 from ramherd.grants import GrantPolicy
 from ramherd.measure.output import read_tail
-from ramherd.model import Exit, Policy, ProcId, Reason, RunEnd, Stopping, Why
+from ramherd.model import Exit, Job, Policy, ProcId, Reason, RunEnd, Stopping, Why
 
 V8_EXIT_CODE = 134
 V8_MESSAGE = b"heap out of memory"
@@ -32,7 +32,7 @@ class Executor:
     def __init__(
         self,
         fleet: Fleet,
-        start_keeper: Callable[[], KeeperLink],
+        start_keeper: Callable[[], Link],
         runs_dir: Path,
         policy: Policy | None = None,
         grants: GrantPolicy | None = None,
@@ -45,13 +45,20 @@ class Executor:
         self.runs_dir = runs_dir
         self._policy = policy or Policy()
         self._sweeper = Sweeper()
+        # What a run has in its environment beside what its job says.
+        self.inherited: Callable[[Job], Mapping[str, str]] = lambda _job: os.environ
         self.link = self._new_keeper()
 
-    def _new_keeper(self) -> KeeperLink:
+    def _new_keeper(self) -> Link:
         link = self._start_keeper()
         link.ask("fleet", dirs=self.fleet.dirs())
         self.fleet.note_keeper(link.proc_id)
         return link
+
+    def adopt(self, run: LiveRun, grant_bytes: int) -> None:
+        """One that an earlier supervisor started. The keeper will say how it stands."""
+        self.runs[run.id] = run
+        self.holding.give(run, grant_bytes, run.started_s)
 
     def start(self, run: LiveRun, grant_bytes: int, *, resumed: bool) -> None:
         self.runs[run.id] = run
@@ -67,7 +74,8 @@ class Executor:
         self.link.ask(
             "spawn", run=run.id, argv=argv_of(run, resumed=resumed), cwd=run.job.cwd,
             dir=str(run.dir), stdin=stdin,
-            env=environment(run, resumed=resumed), **run.pen.spawn_part(),
+            env=environment(run, resumed=resumed, inherited=self.inherited(run.job)),
+            **run.pen.spawn_part(),
             log=(self._policy.log_head_bytes, self._policy.log_ring_bytes),
         )  # fmt: skip
 
@@ -151,6 +159,8 @@ class Executor:
 
     def finish(self, run: LiveRun) -> None:
         del self.runs[run.id]
+        if self.link.is_adoptable:
+            self.link.ask("forget", run=run.id)
         if run.pen is not None:
             self._sweeper.sweep(run.id, run.pen, run.dir / "tmp")
 
@@ -191,10 +201,11 @@ class Executor:
         return swept
 
 
-def environment(run: LiveRun, *, resumed: bool) -> dict[str, str]:
-    inherited = {name: text for name, text in os.environ.items() if name != "RAMHERD_RESUMED"}
+def environment(
+    run: LiveRun, *, resumed: bool, inherited: Mapping[str, str] = os.environ
+) -> dict[str, str]:
     return {
-        **inherited,
+        **{name: text for name, text in inherited.items() if name != "RAMHERD_RESUMED"},
         **(run.driven.launch.env if run.driven is not None else {}),
         **run.job.env,
         "RAMHERD_RUN": run.id,

@@ -4,11 +4,8 @@ The mark is a little below the grant, so that what is held stays within it; the 
 is the kernel's own limit, is a margin above. Who gets how much is decided elsewhere.
 """
 
-import threading
-from queue import SimpleQueue
-
 from ramherd.act.live import LiveRun
-from ramherd.act.pens import Pen
+from ramherd.act.slowly import Slowly
 from ramherd.grants import GrantPolicy
 
 # A run that reads and writes files crosses its mark by page cache, again and again: heard of so
@@ -20,8 +17,7 @@ LEAVING_BYTES = 64 << 20
 class Holding:
     def __init__(self, policy: GrantPolicy) -> None:
         self.policy = policy
-        self._trims: SimpleQueue[tuple[Pen, int] | None] = SimpleQueue()
-        self._thread: threading.Thread | None = None
+        self.slowly = Slowly()
 
     def give(self, run: LiveRun, grant_bytes: int, at_s: float) -> bool:
         """A new grant. False, and nothing is changed, if the run has grown past it meanwhile."""
@@ -45,6 +41,19 @@ class Holding:
         run.mark_bytes = max(grant_bytes - self.policy.arm_below_bytes, 1)
         if run.pen is not None:
             run.pen.set_grant(run.mark_bytes, grant_bytes + self.policy.margin_bytes)
+            if run.pen.arms_slowly:
+                self.slowly.arm(run)
+
+    def take_armed(self, at_s: float) -> None:
+        """New marks are in place. What was used meanwhile nobody has seen."""
+        for run, event, mark in self.slowly.take():
+            if run.pen is None:
+                continue
+            run.pen.take_event(event)
+            run.measure()
+            self.look(run, at_s)
+            if mark != run.mark_bytes:  # of two at a time the older may come last
+                self.slowly.arm(run)
 
     def _go_on(self, run: LiveRun, at_s: float) -> None:
         """Only if that is enough for a moment. It was served either way: its wait begins anew."""
@@ -85,23 +94,11 @@ class Holding:
         is used to the mark is left to it.
         """
         run.cache_full = False
-        if run.pen is None:
-            return
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._trim_all, daemon=True)
-            self._thread.start()
-        self._trims.put((run.pen, (run.reading.used_bytes + run.mark_bytes) // 2))
-
-    def _trim_all(self) -> None:
-        while (trim := self._trims.get()) is not None:
-            pen, to_bytes = trim
-            pen.trim(to_bytes)
+        if run.pen is not None:
+            self.slowly.trim(run.pen, (run.reading.used_bytes + run.mark_bytes) // 2)
 
     def close(self) -> None:
-        if self._thread is not None:
-            self._trims.put(None)
-            self._thread.join()
-            self._thread = None
+        self.slowly.close()
 
     def _is_full(self, run: LiveRun) -> bool:
         return self._is_at_mark(run.reading.used_bytes, run)

@@ -3,34 +3,34 @@
 Stdlib only, and little of it: it lives as long as the runs do and its memory counts. It joins
 each run to its pen before exec, moves what the run prints to disk, and writes its exit status.
 It talks to its supervisor in lines of JSON over one inherited socket. When that closes, the
-supervisor is gone: the keeper ends what still runs (TERM, grace, KILL), then itself.
+supervisor is gone: the keeper ends what still runs (TERM, grace, KILL), then itself. One that was
+given a socket to listen on lets its runs go on instead, until the next supervisor comes.
 
 What a pen is, when to stop a run and what its end means is for others to know.
 """
 
 from __future__ import annotations
 
-import os
-import sys
-
-# The keeper runs without site: it makes its own path before it imports from it.
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
-
 import gc
 import json
+import os
 import resource
 import select
 import signal
+import sys
 import time
 
 from ramherd.act.become import Ends, become
+from ramherd.act.child import Run, read_start_ticks
 from ramherd.act.descendants import (
     find_descendants,
     has_children,
     kill_descendants,
     signal_all,
 )
-from ramherd.act.files import remove_dirs, try_control, write_json
+from ramherd.act.door import GONE, Door
+from ramherd.act.files import remove_dirs, try_control
+from ramherd.act.requests import MOST_BYTES, parse_request
 from ramherd.act.streams import Log
 
 TYPE_CHECKING = False  # the keeper does without the 1 MB that `typing` costs
@@ -40,43 +40,20 @@ if TYPE_CHECKING:
 PR_SET_CHILD_SUBREAPER = 36
 META_EVERY_S = 1.0
 KILL_S = 10.0
-GONE = -1
-
-
-class Run:
-    """One child: its pid, the pipes it prints into, and where they go."""
-
-    def __init__(self, request: dict[str, Any], logs: dict[str, Log]) -> None:
-        self.id: str = request["run"]
-        self.dir: str = request["dir"]
-        self.pid = GONE
-        self.report = GONE
-        self.pipes: dict[str, int] = {}
-        self.logs = logs
-        self.meta_at = 0.0
-        self.meta_due = False
-        # How to end it without a supervisor: files to write, then directories to remove.
-        self.on_loss: dict[str, list[list[str]]] = request["on_loss"]
-        self.dirs: list[str] = request["dirs"]
-
-    def meta(self) -> dict[str, Any]:
-        return {name: log.meta() for name, log in self.logs.items()}
-
-    def write(self, name: str, value: dict[str, Any]) -> None:
-        try:
-            write_json(f"{self.dir}/{name}", value)
-        except OSError as error:  # a full disk: the supervisor is told all the same
-            say(f"cannot write {self.dir}/{name}: {error.strerror}")
 
 
 class Keeper:
-    def __init__(self, control: int, grace_s: float, nofile: int) -> None:
+    def __init__(self, control: int, grace_s: float, nofile: int, door: Door | None) -> None:
         self.control = control
         self.grace_s = grace_s
+        self.door = door
         self.runs: dict[str, Run] = {}
         self.fleet_dirs: list[str] = []
         self.inbox = b""
-        self.orphaned = False
+        self.lost_s = 0.0
+        self.asked_to_end = False
+        # How runs ended, until a supervisor has it on record. Only the next one asks for it.
+        self.ends: dict[str, dict[str, Any]] = {}
         # The limit that the user has: ours was raised.
         self.nofile = (nofile, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
         self.epoll = select.epoll()
@@ -93,14 +70,57 @@ class Keeper:
         os.close(fd)
 
     def serve(self, wakeup: int) -> None:
-        """Until the supervisor is gone."""
+        """Until the supervisor is gone, and no other will come."""
         self.watch(self.control, "control")
         self.watch(wakeup, "child")
-        while not self.orphaned:
+        if self.door is not None:
+            self.watch(self.door.fd, "door")
+        while not self.is_over():
             due = any(run.meta_due for run in self.runs.values())
-            self.turn(META_EVERY_S if due else -1)
+            alone = self.control == GONE
+            self.turn(META_EVERY_S if due or alone else -1)
             for run in list(self.runs.values()) if due else ():
                 self.note_meta(run)
+            # Not within the turn: the number of a socket lost there could be the new one's.
+            if self.door is not None and self.door.knocked:
+                self.answer(self.door)
+
+    def is_over(self) -> bool:
+        """Without a supervisor: at once, or when nothing runs any more, or nobody came in time.
+        What ended by then is on disk.
+        """
+        if self.control != GONE or self.asked_to_end:
+            return self.asked_to_end
+        if self.door is None or not has_children():
+            return True
+        return time.monotonic() - self.lost_s >= self.door.alone_s
+
+    def answer(self, door: Door) -> None:
+        """The next supervisor, if there is none; a second one is sent away."""
+        fd = door.accept()
+        if fd == GONE:
+            return
+        if self.control != GONE:
+            door.send_away(fd)
+            return
+        self.control = fd
+        self.watch(fd, "control")
+        self.tell("here", "", runs=[*self.runs, *self.ends], pid=os.getpid())
+        for run in list(self.runs.values()):
+            if run.report == GONE and run.pid != GONE:
+                self.tell_started(run)
+        for run_id, end in list(self.ends.items()):
+            self.tell(run=run_id, **end)
+
+    def lose_control(self) -> None:
+        """Half a request is none. Held runs go on: nobody is there to give them more."""
+        self.unwatch(self.control)
+        self.control = GONE
+        self.inbox = b""
+        self.lost_s = time.monotonic()
+        self.on_loss("thaw")
+        if any(not run.on_loss["thaw"] for run in self.runs.values()):
+            signal_all(find_descendants(os.getpid()), signal.SIGCONT)
 
     def turn(self, timeout_s: float) -> None:
         for fd, _events in self.epoll.poll(timeout_s):
@@ -110,6 +130,8 @@ class Keeper:
             elif what == "child":
                 os.read(fd, 4096)
                 self.reap()
+            elif what == "door" and self.door is not None:
+                self.door.knocked = True
             elif run is not None and what == "report":
                 self.settle_start(run)
             elif run is not None:
@@ -120,24 +142,42 @@ class Keeper:
             data = os.read(self.control, 1 << 16)
         except ConnectionResetError:
             data = b""
-        self.orphaned = self.orphaned or not data
         *lines, self.inbox = (self.inbox + data).split(b"\n")
         for line in lines:
-            request = json.loads(line)
-            if request["do"] == "spawn":
+            try:
+                self.do(parse_request(line))
+            except ValueError as error:
+                self.tell("bad", "", what=str(error)[:200])
+        if self.control != GONE and (not data or len(self.inbox) > MOST_BYTES):
+            self.lose_control()
+
+    def do(self, request: dict[str, Any]) -> None:
+        match request["do"]:
+            case "spawn" if request["run"] in self.runs:
+                raise ValueError(f"{request['run']} runs already")
+            case "spawn":
                 self.spawn(request)
-            elif request["do"] == "close":
+            case "close":
                 self.close(request["run"])
-            elif request["do"] == "fleet":
+            case "forget":
+                self.ends.pop(request["run"], None)
+            case "fleet":
                 self.fleet_dirs = request["dirs"]
+            case "end":
+                self.asked_to_end = True
 
     def tell(self, did: str, run: str, **values: Any) -> None:
         message = json.dumps({"did": did, "run": run, **values}).encode() + b"\n"
         try:
-            while message and not self.orphaned:
+            while message and self.control != GONE:
                 message = message[os.write(self.control, message) :]
         except (BrokenPipeError, ConnectionResetError):
-            self.orphaned = True
+            self.lose_control()
+
+    def tell_end(self, did: str, run: str, **values: Any) -> None:
+        if self.door is not None:
+            self.ends[run] = {"did": did, **values}
+        self.tell(did, run, **values)
 
     def spawn(self, request: dict[str, Any]) -> None:
         """Fork, not vfork with a wrapper: 1.7 ms, and each step that fails is told apart."""
@@ -146,7 +186,7 @@ class Keeper:
         try:
             os.makedirs(f"{request['dir']}/tmp", 0o700, exist_ok=True)
             for name in ("out", "err"):
-                logs[name] = Log(f"{request['dir']}/{name}", *request.get("log", ()))
+                logs[name] = Log(f"{request['dir']}/{name}", *request["log"])
             opened.append(os.open(request["stdin"] or os.devnull, os.O_RDONLY | os.O_CLOEXEC))
             for _pipe in range(3):
                 opened += os.pipe2(os.O_CLOEXEC)
@@ -156,7 +196,8 @@ class Keeper:
                 os.close(fd)
             for log in logs.values():
                 log.close()
-            self.tell("refused", request["run"], errno=error.errno, what=f"cannot start: {error}")
+            what = f"cannot start: {error}"
+            self.tell_end("refused", request["run"], errno=error.errno, what=what)
             return
         stdin, out, out_end, err, err_end, report, report_end = opened
         ends = Ends(stdin, out_end, err_end, report_end)
@@ -180,12 +221,15 @@ class Keeper:
         self.unwatch(run.report)
         run.report = GONE
         if not text:
-            self.tell("started", run.id, pid=run.pid, start_ticks=read_start_ticks(run.pid))
+            self.tell_started(run)
             return True
         number, _, what = text.decode(errors="replace").partition(" ")
         self.forget(run)
-        self.tell("refused", run.id, errno=int(number), what=what)
+        self.tell_end("refused", run.id, errno=int(number), what=what)
         return False
+
+    def tell_started(self, run: Run) -> None:
+        self.tell("started", run.id, pid=run.pid, start_ticks=read_start_ticks(run.pid))
 
     def drain(self, run: Run, name: str) -> None:
         log = run.logs[name]
@@ -224,11 +268,11 @@ class Keeper:
         complete = self.drain_all(run)
         if complete and not run.meta_due:
             # Nothing was dropped, so nobody needs the meta file to read the rest.
-            self.tell("exited", run.id, **how, largest_bytes=largest_bytes, closed=True)
+            self.tell_end("exited", run.id, **how, largest_bytes=largest_bytes, closed=True)
             run.write("meta.json", run.meta())
             self.forget(run)
         else:
-            self.tell("exited", run.id, **how, largest_bytes=largest_bytes, closed=False)
+            self.tell_end("exited", run.id, **how, largest_bytes=largest_bytes, closed=False)
 
     def drain_all(self, run: Run) -> bool:
         """Mostly nobody else holds the pipes: then its output is complete, and nobody need ask."""
@@ -247,6 +291,8 @@ class Keeper:
             run.logs[stream].drain(pipe)
         run.write("meta.json", run.meta())
         self.forget(run)
+        if run.id in self.ends:
+            self.ends[run.id]["closed"] = True
         self.tell("closed", run.id, **run.meta())
 
     def forget(self, run: Run) -> None:
@@ -258,8 +304,10 @@ class Keeper:
 
     def end_everything(self) -> None:
         """The supervisor is gone: TERM, the grace, KILL; then nothing of it is left."""
-        self.unwatch(self.control)
-        self.on_loss("thaw")
+        if self.control != GONE:
+            self.lose_control()
+        if self.door is not None:
+            self.unwatch(self.door.fd)
         below = find_descendants(os.getpid())
         signal_all(below, signal.SIGTERM)
         signal_all(below, signal.SIGCONT)
@@ -287,23 +335,6 @@ class Keeper:
                 try_control(path, value)
 
 
-def read_start_ticks(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            text = file.read()
-    except OSError:
-        return 0
-    return int(text[text.rindex(b")") + 2 :].split()[19])
-
-
-def say(text: str) -> None:
-    """Into keeper.err, if its disk takes it."""
-    try:
-        os.write(2, f"{text}\n".encode())
-    except OSError:
-        pass
-
-
 def become_subreaper() -> None:
     """The setting survives exec; ctypes, which alone can set it, costs 1.1 MB and does not."""
     if sys.argv[-1] == "subreaper":
@@ -317,8 +348,13 @@ def become_subreaper() -> None:
 def main() -> None:
     become_subreaper()
     control, grace_s, nofile = int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
-    # No run may hold our socket: the supervisor would not see us die.
+    door_fd, alone_s = int(sys.argv[4]), float(sys.argv[5])
+    # No run may hold our sockets: the supervisor would not see us die.
     os.set_inheritable(control, False)
+    door = None
+    if door_fd != GONE:
+        os.set_inheritable(door_fd, False)
+        door = Door(door_fd, alone_s)
     os.chdir("/")
     wakeup, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     signal.set_wakeup_fd(write, warn_on_full_buffer=False)
@@ -326,11 +362,7 @@ def main() -> None:
     # At a shutdown everybody gets TERM. The supervisor ends the runs, and we end with it.
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    keeper = Keeper(control, grace_s, nofile)
+    keeper = Keeper(control, grace_s, nofile, door)
     gc.freeze()  # pages that no collection touches stay shared with every fork
     keeper.serve(wakeup)
     keeper.end_everything()
-
-
-if __name__ == "__main__":
-    main()

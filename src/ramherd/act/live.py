@@ -1,11 +1,13 @@
 """A live run: what is known of it between its start and the moment its pen is empty."""
 
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ramherd.act.pens import Pen
+from ramherd.measure.engines import find_client
 from ramherd.model import Exit, Job, PenReading, ProcId, RunView, Stopping
 
 if TYPE_CHECKING:
@@ -125,3 +127,10 @@ class LiveRun:
             engine=self.engine, warned=self.warned, held_s=self.stood_s(at_s),
             said=self.driven.said if self.driven is not None else None,
         )  # fmt: skip
+
+
+def note_engines(runs: Iterable[LiveRun], clients: dict[int, str]) -> None:
+    """Which of them talk to a container engine."""
+    for run in runs if clients else ():
+        if not run.engine and run.pen is not None:
+            run.engine = find_client(run.pen.pids(), clients)

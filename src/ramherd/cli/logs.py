@@ -11,6 +11,7 @@ from ramherd.jobkeys import nearest
 from ramherd.measure.output import is_interactive, read_layout, read_output
 from ramherd.model import JobState
 from ramherd.places import runtime_dir, state_dir
+from ramherd.queue.inheritance import SERVICE
 from ramherd.queue.owner import is_alive
 from ramherd.queue.store import Store
 from ramherd.units import format_size
@@ -77,9 +78,11 @@ class Printer:
             time.sleep(FOLLOW_EVERY_S)
 
     def _is_owned(self) -> bool:
-        """A job whose ramherd died never ends by itself."""
+        """A job whose ramherd died never ends by itself; the service is started again."""
         owner = self._store.owner_of(self._job)
-        return owner is not None and is_alive(owner, runtime_dir())
+        if owner is None:
+            return False
+        return owner.id == SERVICE or is_alive(owner, runtime_dir())
 
     def _print_new(self) -> None:
         run = self._store.newest_run(self._job)

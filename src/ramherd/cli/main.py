@@ -21,6 +21,14 @@ DESCRIPTION = "Run as many coding agents as the memory holds, and never one more
 # One file a verb, of the same name.
 VERBS = {
     "run": "run jobs and wait for them",
+    "up": "the service: runs what is submitted, whoever dies meanwhile",
+    "submit": "give jobs to the service",
+    "jobs": "the jobs there are, and why they wait",
+    "cancel": "end a job or a herd of the service",
+    "pause": "start nothing new",
+    "resume": "start again",
+    "retry": "a job that failed, once more",
+    "recycle": "restart a run, resumed",
     "exec": "run a program on this terminal, in a pen",
     "hook": "Claude Code's own subagents wait for memory",
     "logs": "what a job printed",

@@ -25,13 +25,14 @@ from ramherd.jobfile import (
 from ramherd.jobkeys import as_directory
 from ramherd.launch import Rules, run_herd
 from ramherd.model import Job, Policy
-from ramherd.places import state_dir
+from ramherd.places import runtime_dir, state_dir
 from ramherd.show.lines import LineShow
 from ramherd.show.live import LiveShow
 from ramherd.show.summary import render_summary
+from ramherd.unixsocket import is_listening
 
-# The second mark of the CPU gate, as a share of the first.
-CPU_CALM = 0.8
+# The second mark of the CPU gate is so far below the first.
+CPU_CALM = 0.15
 JOB_FILES = (".toml", ".jsonl", ".ndjson")
 
 EPILOG = """\
@@ -59,6 +60,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--dry-run", action="store_true", help="show what would be started")
     below = "also with a memory_limit below what an agent needs"
     parser.add_argument("--force", action="store_true", help=below)
+    parser.add_argument("--own", action="store_true", help="here, also if a service runs")
     add_herd_options(parser)
     parser.set_defaults(verb=run)
 
@@ -69,6 +71,14 @@ def add_herd_options(parser: argparse.ArgumentParser, keys: Iterable[Key] = RUN_
 
 
 def run(options: argparse.Namespace) -> int:
+    """By the service if there is one, and nothing is asked of this herd that is the service's
+    to decide.
+    """
+    if not is_apart(options) and is_listening(runtime_dir() / "api.sock"):
+        from ramherd.cli.submit import submit  # noqa: PLC0415 - 20 ms that no other run pays
+
+        options.wait = True
+        return submit(options)
     herd, config = new_id(), settle_config(options)
     jobs = read_jobs(options, herd, make_defaults(config, options.cwd))
     if any(job.brief is not None for job in jobs):
@@ -87,6 +97,14 @@ def show_plan(jobs: list[Job], rules: Rules) -> int:
     for line in render_plan(plan(jobs, rules)):
         print(line)
     return 0
+
+
+def is_apart(options: argparse.Namespace) -> bool:
+    """Agents are not driven by the service."""
+    given = {name for name, value in vars(options).items() if value is not None}
+    here = options.own or options.dry_run or options.force
+    elsewhere = options.cwd is not None or options.agent is not None
+    return here or elsewhere or any(key.name in given for key in RUN_KEYS if not key.of_job)
 
 
 def settle_config(options: argparse.Namespace, **defaults: Any) -> Config:
@@ -191,14 +209,15 @@ def make_rules(config: Config, *, force: bool = False) -> Rules:
         max_parallel=config["max_parallel"],
         patience_s=config["patience"],
         max_hold_s=config["max_hold"],
-        cpu_pressure_marks=(cpu, CPU_CALM * cpu),
+        cpu_pressure_marks=(cpu, max(cpu - CPU_CALM, cpu / 2)),
     )
     return Rules(
         policy=make_policy(config),
         grants=grants.scaled(time, size),
-        recycling=RecyclePolicy(recycle_at_bytes=config["recycle_at"]),
+        recycling=RecyclePolicy(recycle_at_bytes=config["recycle_at"]).scaled(time),
         pen=config["pen"],
         ramp=config["ramp"],
+        on_alert=config["on_alert"],
         time_scale=time,
         size_scale=size,
         max_cost_usd=config["max_cost_usd"],

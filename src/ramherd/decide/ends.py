@@ -253,6 +253,6 @@ def next_deadline_s(snapshot: Snapshot, policy: Policy) -> float:
         if is_live(run) and run.job.timeout_s is not None
     ]
     times += [
-        status.not_before_s for status in snapshot.queue if status.not_before_s > snapshot.at_s
+        status.not_before_s for status in snapshot.delayed if status.not_before_s > snapshot.at_s
     ]
     return min(times, default=float("inf"))

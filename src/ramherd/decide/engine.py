@@ -28,8 +28,9 @@ from ramherd.model import (
 )
 
 T = TypeVar("T")
-# What a start waits for that `--no-wait` will not wait for.
-MEMORY = (Why.NO_ROOM_LEASE, Why.SOMEBODY_WAITS, Why.LEVEL)
+# What a start waits for that `--no-wait` will not wait for. Who is held for a moment (most holds
+# take some milliseconds) is waited for.
+MEMORY = (Why.NO_ROOM_LEASE, Why.LEVEL)
 
 
 def decide(snapshot: Snapshot, policy: Policy) -> list[Action]:

@@ -8,10 +8,12 @@ from ramherd.model import JobState, JobStatus, Policy, Reason, RunEnd, Settle, W
 # Ends that are the job's own doing: they use up `retries`.
 OWN_FAILURES = (RunEnd.FAILED, RunEnd.TIMEOUT, RunEnd.LIMIT_KILL)
 FINAL = {RunEnd.DONE: JobState.DONE, RunEnd.CANCELLED: JobState.CANCELLED}
+# Ends that cut off a run at its work: the next one goes on from there, if it can.
+STOPPED = (RunEnd.PREEMPTED, RunEnd.RECYCLED, RunEnd.LOST)
 # Ends that no other try changes.
 HOPELESS = (Why.TOO_BIG, Why.OUTGREW_BUDGET, Why.COST)
 # Ends after which nothing is wrong with an agent's session: the next run goes on in it.
-SESSION_LIVES = (RunEnd.LOST, RunEnd.OOM_KILL, RunEnd.HEAP_EXHAUSTED)
+SESSION_LIVES = (RunEnd.OOM_KILL, RunEnd.HEAP_EXHAUSTED)
 
 
 def after_run(
@@ -47,11 +49,13 @@ def goes_on(status: JobStatus, end: RunEnd, reason: Reason) -> bool:
     """Whether the next run begins where this one was. An agent's session also outlives what was
     done to its process; one in which the agent gave up, or took too long, is not tried again.
     """
-    if end in (RunEnd.PREEMPTED, RunEnd.RECYCLED):
-        return True
-    if status.job.brief is None or reason.why is Why.SESSION_LOST:
+    if reason.why is Why.SESSION_LOST:
         return False
-    return end in SESSION_LIVES or reason.why in (Why.OVERLOAD, Why.SIGNALLED)
+    # Not one that was never started: it is to go on where the one before it was.
+    if end in STOPPED or (reason.why is Why.NOT_STARTED and status.interrupted):
+        return True
+    lives = end in SESSION_LIVES or reason.why in (Why.OVERLOAD, Why.SIGNALLED)
+    return status.job.brief is not None and lives
 
 
 def after_overload(status: JobStatus, reason: Reason, *, at_s: float, policy: Policy) -> JobStatus:

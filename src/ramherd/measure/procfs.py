@@ -106,6 +106,12 @@ def read_meminfo(proc: Path = PROC) -> tuple[int, int]:
         raise RamherdError(f"{path} has no {missing.args[0]}: kernel too old") from None
 
 
+def read_rss_bytes(pid: int, proc: Path = PROC) -> int:
+    """What it holds now, with what it shares; 0 when it is gone."""
+    text = read_text(proc / str(pid) / "statm")
+    return int(text.split()[1]) * PAGE if text else 0
+
+
 def read_peak_rss_bytes(pid: int, proc: Path = PROC) -> int:
     text = read_text(proc / str(pid) / "status")
     return 0 if text is None else parse_kib_fields(text).get("VmHWM", 0)

@@ -22,6 +22,11 @@ class Journal:
         self.trouble = ""
         store.set_patience(LOOP_PATIENCE_S)
 
+    @property
+    def is_clear(self) -> bool:
+        """Whether the store has all that was noted."""
+        return not self._waiting
+
     def note(self, write: Callable[[], Any]) -> None:
         self._waiting.append(write)
 

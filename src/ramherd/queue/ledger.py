@@ -97,6 +97,10 @@ class Ledger:
         self.give_back_all()
         self._db.close()
 
+    def detach(self) -> None:
+        """Closes the file; what is leased stays ours."""
+        self._db.close()
+
     def give_back_all(self) -> None:
         def drop() -> None:
             with self._transaction():

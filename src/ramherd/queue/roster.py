@@ -17,6 +17,8 @@ class Roster:
         self._id_of = {status.job.name: status.job.id for status in self._by_id.values()}
         self._dependants: dict[str, list[str]] = {}
         self.queue: list[JobStatus] = []
+        # Those of the queue that may not start yet, apart: so that nobody looks through it all.
+        self.delayed: dict[str, JobStatus] = {}
         self.counts = Counter(status.state for status in self._by_id.values())
         for status in self._by_id.values():
             for name in status.job.after:
@@ -83,6 +85,7 @@ class Roster:
         if old.state is JobState.QUEUED:
             del self.queue[bisect_left(self.queue, place_in_line(old), key=place_in_line)]
         self._by_id[new.job.id] = new
+        self.delayed.pop(new.job.id, None)
         self.counts[old.state] -= 1
         self.counts[new.state] += 1
         if new.state is JobState.QUEUED:
@@ -91,6 +94,8 @@ class Roster:
 
     def _enqueue(self, status: JobStatus) -> None:
         insort(self.queue, status, key=place_in_line)
+        if status.not_before_s:
+            self.delayed[status.job.id] = status
 
 
 def place_in_line(status: JobStatus) -> tuple[int, int]:

@@ -107,6 +107,36 @@ MIGRATIONS = (
         PRIMARY KEY (at_s, software)
     ) STRICT;
     """,
+    # The service: herds without an owner, their jobs in one line, what is wished of them.
+    """
+    ALTER TABLE herds ADD COLUMN service INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE herds ADD COLUMN env TEXT;
+    ALTER TABLE jobs ADD COLUMN place INTEGER;
+    ALTER TABLE jobs ADD COLUMN priority INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE jobs ADD COLUMN lost INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE jobs ADD COLUMN seen_bytes INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE jobs ADD COLUMN not_before_s REAL NOT NULL DEFAULT 0;
+    ALTER TABLE jobs ADD COLUMN interrupted INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE jobs ADD COLUMN wish TEXT;
+    CREATE INDEX jobs_in_line ON jobs (priority DESC, place)
+        WHERE state = 'queued' AND place IS NOT NULL;
+    CREATE INDEX jobs_placed ON jobs (place) WHERE place IS NOT NULL;
+    CREATE INDEX jobs_delayed ON jobs (not_before_s)
+        WHERE state = 'queued' AND place IS NOT NULL AND not_before_s > 0;
+    CREATE INDEX jobs_wished ON jobs (place) WHERE wish IS NOT NULL;
+    CREATE INDEX jobs_open ON jobs (herd, state)
+        WHERE state NOT IN ('done', 'failed', 'cancelled');
+    CREATE TABLE needs (
+        job TEXT NOT NULL, needs TEXT NOT NULL, PRIMARY KEY (job, needs)
+    ) STRICT, WITHOUT ROWID;
+    CREATE INDEX needs_of ON needs (needs);
+    CREATE TABLE flags (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT;
+    CREATE INDEX events_of_herd ON events (herd, seq);
+    UPDATE runs SET ended_s = started_s, end = 'lost' WHERE ended_s IS NULL AND EXISTS
+        (SELECT 1 FROM runs AS later WHERE later.job = runs.job AND later.attempt > runs.attempt);
+    CREATE UNIQUE INDEX one_live_run ON runs (job) WHERE ended_s IS NULL;
+    ALTER TABLE runs ADD COLUMN stopping TEXT;
+    """,
     """
     ALTER TABLE jobs ADD COLUMN said TEXT;
     """,
@@ -124,7 +154,10 @@ ADD_HERD = (
     "INSERT INTO herds (id, created_s, owner, boot_id, pid, start_ticks) VALUES (?, ?, ?, ?, ?, ?)"
 )
 END_HERD = "UPDATE herds SET ended_s = ?, summary = ? WHERE id = ?"
-OPEN_HERDS = "SELECT id, owner, boot_id, pid, start_ticks FROM herds WHERE ended_s IS NULL"
+# A herd of the service waits for the next service when this one dies.
+OPEN_HERDS = """
+    SELECT id, owner, boot_id, pid, start_ticks FROM herds WHERE ended_s IS NULL AND service = 0
+"""
 OWNER_OF_JOB = """
     SELECT owner, boot_id, pid, start_ticks FROM herds
     WHERE ended_s IS NULL AND id = (SELECT herd FROM jobs WHERE id = ?)
@@ -135,10 +168,17 @@ ADD_JOB = """
     INSERT INTO jobs (id, herd, name, seq, spec, state, reason, updated_s)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
-SET_JOB = (
-    "UPDATE jobs SET state = ?, reason = ?, attempts = ?, failures = ?, updated_s = ? WHERE id = ?"
-)
 SET_SAID = "UPDATE jobs SET said = ? WHERE id = ?"
+# What has ended stays as it ended, and a run before the newest has nothing more to say.
+SET_JOB = """
+    UPDATE jobs SET state = :state, reason = :reason, attempts = :attempts, failures = :failures,
+        lost = :lost, seen_bytes = :seen_bytes, interrupted = :interrupted,
+        not_before_s = :not_before_s, updated_s = :now,
+        wish = CASE
+            WHEN :final OR (wish = 'recycle' AND :state = 'queued') THEN NULL ELSE wish
+        END
+    WHERE id = :id AND state NOT IN ('done', 'failed', 'cancelled') AND attempts <= :attempts
+"""
 LOSE_JOBS = """
     UPDATE jobs SET state = 'cancelled', reason = ?, updated_s = ?
     WHERE herd = ? AND state NOT IN ('done', 'failed', 'cancelled')
@@ -158,7 +198,7 @@ ADD_RUN = (
 END_RUN = """
     UPDATE runs SET ended_s = ?, end = ?, exit_code = ?, signal = ?, reason = ?, peak_bytes = ?,
         available_least_bytes = ?, available_after_bytes = ?
-    WHERE id = ?
+    WHERE id = ? AND ended_s IS NULL
 """
 LOSE_RUNS = """
     UPDATE runs SET ended_s = ?, end = 'lost', reason = ?
@@ -208,8 +248,10 @@ DROP_SAMPLES = "DELETE FROM samples WHERE run = ?"
 DROP_EVENTS = "DELETE FROM events WHERE job = ? AND run = ?"
 # A job goes with its last run, a herd with its last job that ran.
 DROP_JOB = "DELETE FROM jobs WHERE id = ? AND NOT EXISTS (SELECT 1 FROM runs WHERE job = jobs.id)"
+DROP_NEEDS = "DELETE FROM needs WHERE job = ?"
 HAS_RUNS = "SELECT 1 FROM runs JOIN jobs ON jobs.id = runs.job WHERE jobs.herd = ? LIMIT 1"
 DROP_HERD = (
+    "DELETE FROM needs WHERE job IN (SELECT id FROM jobs WHERE herd = ?)",
     "DELETE FROM events WHERE job IN (SELECT id FROM jobs WHERE herd = ?)",
     "DELETE FROM jobs WHERE herd = ?",
     "DELETE FROM herds WHERE id = ?",

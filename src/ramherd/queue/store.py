@@ -9,7 +9,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from ramherd.model import (
     ProcId,
     Reason,
     RunEnd,
+    Why,
 )
 from ramherd.queue import sql
 from ramherd.queue.owner import Owner
@@ -41,6 +42,7 @@ class StoredPen:
     record: dict[str, Any]
 
 
+JOB_FIELDS = tuple(field.name for field in fields(Job))
 Values = Sequence[Any] | Mapping[str, Any]
 ChooseLogs = Callable[[Sequence[KeptLog], int], Sequence[KeptLog]]
 
@@ -91,7 +93,7 @@ class Store:
             self._db.execute(sql.ADD_MIGRATION, (number, time.time()))
         self._db.execute("COMMIT")
 
-    def _write(self, statement: str, values: Sequence[Any]) -> sqlite3.Cursor:
+    def _write(self, statement: str, values: Values) -> sqlite3.Cursor:
         self._begin()
         with self._explained():
             return self._db.execute(statement, values)
@@ -121,26 +123,34 @@ class Store:
     def add_herd(self, herd: str, owner: Owner, jobs: Iterable[JobStatus]) -> None:
         """On disk before it starts, whatever happens to the machine next."""
         now = time.time()
-        with self._explained():
-            self._db.execute("PRAGMA synchronous = FULL")
         values = (herd, now, owner.id, owner.boot_id, owner.proc.pid, owner.proc.start_ticks)
-        self._write(sql.ADD_HERD, values)
-        for status in jobs:
-            job = status.job
-            row = (job.id, herd, job.name, job.seq, spec_json(job), status.state.value)
-            self._write(sql.ADD_JOB, (*row, reason_json(status.reason), now))
+        with self.synced():
+            self._write(sql.ADD_HERD, values)
+            for status in jobs:
+                job = status.job
+                row = (job.id, herd, job.name, job.seq, spec_json(job), status.state.value)
+                self._write(sql.ADD_JOB, (*row, reason_json(status.reason), now))
+            self.trim()
+
+    def trim(self) -> None:
         self._write(sql.TRIM_EVENTS, (KEEP_EVENTS,))
         self._write(sql.TRIM_SAMPLES, (KEEP_SAMPLES,))
-        self.commit()
-        with self._explained():
-            self._db.execute("PRAGMA synchronous = NORMAL")
 
     def end_herd(self, herd: str, summary: dict[str, Any]) -> None:
         self._write(sql.END_HERD, (time.time(), json.dumps(summary), herd))
 
     def set_job(self, status: JobStatus) -> None:
-        row = (status.state.value, reason_json(status.reason), status.attempts, status.failures)
-        self._write(sql.SET_JOB, (*row, time.time(), status.job.id))
+        """A job that has ended stays as it is: no later word of an older run changes it."""
+        now = time.time()
+        delay_s = status.not_before_s - time.monotonic()
+        values = {
+            "id": status.job.id, "state": status.state.value, "final": status.state.is_final,
+            "reason": reason_json(status.reason), "attempts": status.attempts,
+            "failures": status.failures, "lost": status.lost, "seen_bytes": status.seen_bytes,
+            "interrupted": status.interrupted,
+            "not_before_s": now + delay_s if delay_s > 0 else 0.0, "now": now,
+        }  # fmt: skip
+        self._write(sql.SET_JOB, values)
 
     def set_said(self, job: str, said: dict[str, Any]) -> None:
         """What a job's agent says of itself: session, turns, tokens, cost, result."""
@@ -256,7 +266,8 @@ class Store:
         self._write(sql.DROP_EVENTS, (job, run))
         self._write(sql.DROP_SAMPLES, (run,))
         self._write(sql.DROP_RUN, (run,))
-        self._write(sql.DROP_JOB, (job,))
+        if self._write(sql.DROP_JOB, (job,)).rowcount:
+            self._write(sql.DROP_NEEDS, (job,))
         return str(herd)
 
     def is_run(self, run: str) -> bool:
@@ -276,8 +287,27 @@ class Store:
     def read(self, statement: str, values: Values) -> list[tuple[Any, ...]]:
         return self._read(statement, values)
 
-    def write(self, statement: str, values: Sequence[Any]) -> None:
-        self._write(statement, values)
+    def write(self, statement: str, values: Values) -> int:
+        """How many rows were changed."""
+        return self._write(statement, values).rowcount
+
+    def write_all(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+        self._begin()
+        with self._explained():
+            self._db.executemany(statement, rows)
+
+    @contextmanager
+    def synced(self) -> Iterator[None]:
+        """What is written inside is committed whole, and survives a power cut as well."""
+        with self._explained():
+            self._db.execute("PRAGMA synchronous = FULL")
+        try:
+            yield
+            self.commit()
+        finally:
+            self.rollback()
+            with self._explained():
+                self._db.execute("PRAGMA synchronous = NORMAL")
 
 
 def read_oldest_over(path: Path) -> Iterator[tuple[str, float]]:
@@ -305,4 +335,16 @@ def reason_json(reason: Reason) -> str:
 
 
 def spec_json(job: Job) -> str:
-    return json.dumps({**asdict(job), "env": dict(job.env)})
+    return json.dumps({**{name: getattr(job, name) for name in JOB_FIELDS}, "env": dict(job.env)})
+
+
+def job_from_spec(text: str) -> Job:
+    """Keys that this ramherd does not know are another's."""
+    spec = {name: value for name, value in json.loads(text).items() if name in JOB_FIELDS}
+    lists = {name: tuple(value) for name, value in spec.items() if isinstance(value, list)}
+    return Job(**{**spec, **lists})
+
+
+def reason_from_json(text: str) -> Reason:
+    numbers = json.loads(text)
+    return Reason(Why(numbers.pop("why")), **numbers)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 from ramherd.act.files import remove_dirs, try_control, write_control
-from ramherd.session.own_cgroups import V2, read
+from ramherd.session.own_cgroups import V2, read, read_field
 
 TYPE_CHECKING = False  # `typing` costs 4 ms
 if TYPE_CHECKING:
@@ -67,6 +67,19 @@ class SessionPen:
         if not self.join:
             text = read(f"/proc/{first}/stat")
             self.record["first"] = [first, int(text[text.rindex(")") + 2 :].split()[19])]
+
+    def used_bytes(self) -> int:
+        """Without page cache; 0 where nobody counts it."""
+        paths = self.record.get("paths", {})
+        if "memory" not in paths:
+            return 0
+        try:
+            usage = int(read(f"{paths['memory']}/memory.usage_in_bytes") or 0)
+            stat = read(f"{paths['memory']}/memory.stat")
+        except OSError:
+            return 0
+        cache = (read_field(stat, f"total_{kind}_file") for kind in ("active", "inactive"))
+        return max(usage - sum(cache), 0)
 
     def peak_bytes(self) -> int | None:
         """The largest single process: the kernel's own peak counts page cache."""

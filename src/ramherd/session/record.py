@@ -19,6 +19,8 @@ TYPE_CHECKING = False  # `typing` costs 4 ms
 if TYPE_CHECKING:
     from typing import Any
 
+    Step = tuple[str, tuple[Any, ...] | dict[str, Any]]
+
     from ramherd.session.nouns import End, Session
     from ramherd.session.pen import SessionPen
 
@@ -73,10 +75,10 @@ class Record:
         spec = json.dumps(session.spec())
         herd, job, run = session.herd, session.job, session.run
         row = (job, herd, session.name, 0, spec, "queued", reason, now)
-        steps: list[tuple[str, tuple[Any, ...]]] = [
+        steps: list[Step] = [
             (sql.ADD_HERD, (herd, now, session.owner, read_boot_id(), *read_own_id())),
             (sql.ADD_JOB, row),
-            (sql.SET_JOB, ("running", reason, 1, 0, now, job)),
+            (sql.SET_JOB, standing(job, "running", reason, now)),
             (sql.ADD_RUN, (run, job, 1, now, available_bytes)),
             (sql.ADD_PEN, (run, herd, run, json.dumps(pen.record))),
             (sql.ADD_EVENT, (now, "run_started", herd, job, run, reason)),
@@ -92,12 +94,12 @@ class Record:
         now, reason = time.time(), json.dumps(end.reason)
         herd, job, run = session.herd, session.job, session.run
         counts = {state: int(state == end.state) for state in ("done", "failed", "cancelled")}
-        steps: list[tuple[str, tuple[Any, ...]]] = [
+        steps: list[Step] = [
             (
                 sql.END_RUN,
                 (now, end.end, end.code, end.signal, reason, end.peak_bytes, None, None, run),
             ),
-            (sql.SET_JOB, (end.state, reason, 1, counts["failed"], now, job)),
+            (sql.SET_JOB, standing(job, end.state, reason, now, failures=counts["failed"])),
             (sql.ADD_EVENT, (now, "run_ended", herd, job, run, reason)),
             (sql.END_HERD, (now, json.dumps({"herd": herd, "jobs": 1, **counts}), herd)),
         ]
@@ -105,7 +107,7 @@ class Record:
             steps += [(sql.DROP_PEN, (run,)), (sql.DROP_PEN, (session.owner,))]
         self._write(steps)
 
-    def _write(self, steps: list[tuple[str, tuple[Any, ...]]]) -> None:
+    def _write(self, steps: list[Step]) -> None:
         try:
             self._db.execute("BEGIN IMMEDIATE")
             for statement, values in steps:
@@ -125,6 +127,15 @@ def is_current(db: sqlite3.Connection) -> bool:
     except sqlite3.OperationalError:
         return False
     return bool(number == len(sql.MIGRATIONS))
+
+
+def standing(job: str, state: str, reason: str, now: float, *, failures: int = 0) -> dict[str, Any]:
+    """A job's row as `queue/store.py` writes it: one run, and nothing before it."""
+    return {
+        "id": job, "state": state, "final": state in ("done", "failed", "cancelled"),
+        "reason": reason, "attempts": 1, "failures": failures, "lost": 0, "seen_bytes": 0,
+        "interrupted": False, "not_before_s": 0.0, "now": now,
+    }  # fmt: skip
 
 
 def read_boot_id() -> str:

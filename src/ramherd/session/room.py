@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 # Policy.budget_share; a test holds the two together.
 BUDGET_SHARE = 0.80
 NO_LIMIT = 1 << 60
-LOOK_EVERY_S = 0.5
 
 
 class Memory:
@@ -60,18 +59,3 @@ def is_plenty(need_bytes: int, memory: Memory) -> bool:
 def most_bytes(memory: Memory) -> int:
     """What a session without a limit of its own may hold, as a whole herd may."""
     return int(BUDGET_SHARE * memory.limit_bytes) + (256 << 20)
-
-
-def wait_for_room(name: str, need_bytes: int, *, no_wait: bool) -> None:
-    """Until it fits, having said why it waits; NoRoom when it never will or must not wait."""
-    import time  # noqa: PLC0415
-
-    from ramherd.session.ask import ask_admission  # noqa: PLC0415
-
-    said = ""
-    while (obstacle := ask_admission(name, need_bytes, no_wait=no_wait)) is not None:
-        why, sentence = obstacle
-        if why != said:
-            os.write(2, f"ramherd: {name} waits: {sentence} (Ctrl-C to leave)\n".encode())
-            said = why
-        time.sleep(LOOK_EVERY_S)

@@ -11,12 +11,13 @@ from ramherd.errors import StoreError
 from ramherd.ids import new_id
 from ramherd.queue.lockfile import hold
 from ramherd.session.guard import Guard
+from ramherd.session.lease import SessionLease, wait_for_lease
 from ramherd.session.nouns import End, Session
 from ramherd.session.own_cgroups import read_own_cgroups
 from ramherd.session.pen import SessionPen, become_subreaper, plan_pen
 from ramherd.session.places import Place
 from ramherd.session.program import NotStarted, Program
-from ramherd.session.room import is_plenty, most_bytes, read_memory, wait_for_room
+from ramherd.session.room import is_plenty, most_bytes, read_memory
 from ramherd.session.screen import Screen
 
 TYPE_CHECKING = False  # `typing` costs 4 ms
@@ -28,9 +29,9 @@ if TYPE_CHECKING:
     from ramherd.session.watcher import Watcher
 
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
-# How often a limit is looked at that the kernel does not hold; where it does, nothing is.
+# How often a limit is looked at that the kernel does not hold, and the ledger told of what is used.
 TICK_S = 0.5
-NEVER_S = 1e6
+SAY_EVERY_S = 5.0
 
 
 def run_session(
@@ -42,12 +43,12 @@ def run_session(
     """
     session = Session([new_id() for _ in range(4)], argv, memory_bytes, limit_bytes)
     own = read_own_cgroups()
-    memory = read_memory(own)
-    if not is_plenty(memory_bytes, memory):
-        wait_for_room(session.name, memory_bytes, no_wait=no_wait)
-    place = Place(session.run)
+    memory, place = read_memory(own), Place(session.run)
     lock = f"{place.owners}/{session.owner}"
     _fd = hold(lock)  # kept open: that is what says we live
+    lease = SessionLease(place, session.owner)
+    if not (is_plenty(memory_bytes, memory) and lease.take(memory_bytes, memory)):
+        wait_for_lease(session.name, memory_bytes, lease, no_wait=no_wait)
     pen = make_pen(session, kind, own, most_bytes(memory))
     guard = Guard(session, place, pen.dirs, grace_s)
     if not pen.join:
@@ -55,12 +56,14 @@ def run_session(
     screen, program = Screen(), Program()
     program.prepare(argv, environment(session, place), pen.join)
     record = put_on_record(session, pen, place, memory)
-    end, code = run_program(session, pen, program, record, guard.pid, grace_s=grace_s)
+    lookout = Lookout(session, pen, guard.pid, lease)
+    end, code = run_program(program, record, lookout, grace_s=grace_s)
     if end.signal is not None or end.end == "limit_kill":
         screen.restore()
     tell(session, end)
     remove_tmp(place.tmp)
     note_end(record, session, end, pen_removed=pen.remove())
+    lease.close()
     os.unlink(lock)
     guard.dismiss()
     return code
@@ -95,10 +98,10 @@ def put_on_record(session: Session, pen: SessionPen, place: Place, memory: Memor
 
 
 def run_program(
-    session: Session, pen: SessionPen, program: Program, record: Record, guard: int, *,
-    grace_s: float,
-) -> tuple[End, int]:  # fmt: skip
+    program: Program, record: Record, lookout: Lookout, *, grace_s: float
+) -> tuple[End, int]:
     """From its start until its pen is empty."""
+    session, pen = lookout.session, lookout.pen
     try:
         program.start()
     except NotStarted as error:
@@ -106,12 +109,11 @@ def run_program(
     if not pen.join:
         pen.note_start(program.pid)
         record.set_pen(session, pen)
-    return watch(session, pen, program, Lookout(session, pen, guard), grace_s)
+    return watch(program, lookout, grace_s)
 
 
-def watch(
-    session: Session, pen: SessionPen, program: Program, lookout: Lookout, grace_s: float
-) -> tuple[End, int]:
+def watch(program: Program, lookout: Lookout, grace_s: float) -> tuple[End, int]:
+    session, pen = lookout.session, lookout.pen
     told = program.wait(lookout.is_within_limit, lookout.every_s)
     status = program.status
     if told or status is None or is_kill(status) or not pen.is_empty(lookout.guard):
@@ -124,22 +126,25 @@ def watch(
 
 
 class Lookout:
-    """Looks at a limit that the kernel does not hold; has nothing to do where it does."""
+    """Says in the ledger what the session uses, and looks at a limit that the kernel does not
+    hold.
+    """
 
-    def __init__(self, session: Session, pen: SessionPen, guard: int) -> None:
-        self._session, self._pen, self.guard = session, pen, guard
+    def __init__(self, session: Session, pen: SessionPen, guard: int, lease: SessionLease) -> None:
+        self.session, self.pen, self.guard, self._lease = session, pen, guard, lease
         self._watcher: Watcher | None = None
         polled = pen.kind == "polling" and session.limit_bytes is not None
-        self.every_s = TICK_S if polled else NEVER_S
+        self.every_s = TICK_S if polled else SAY_EVERY_S
 
     def watcher(self) -> Watcher | None:
-        if self._watcher is None and self._pen.kind == "polling":
+        if self._watcher is None and self.pen.kind == "polling":
             from ramherd.session.watcher import Watcher  # noqa: PLC0415
 
-            self._watcher = Watcher(self._session, self._pen, self.guard)
+            self._watcher = Watcher(self.session, self.pen, self.guard)
         return self._watcher
 
     def is_within_limit(self) -> bool:
+        self._lease.note_used(self.pen.used_bytes())
         watcher = self.watcher()
         return watcher is None or watcher.is_within_limit()
 

@@ -70,6 +70,15 @@ SENTENCES = {
     Why.SMALL_BUDGET: "the budget of {lease_bytes} is too small for two of {base_bytes}",
     Why.LEAK: "leaks {slope_bytes} a minute, {left_s} to its limit",
     Why.OVER_MARK: "holds {own_bytes} between turns, its mark is {mark_bytes}",
+    # The service's.
+    Why.ADOPTED: "it went on while the service was away",
+    Why.ASKED: "somebody asked for it",
+    Why.NEAR_BUDGET: "all runs use {used_bytes} of the budget of {budget_bytes}",
+    Why.NEAR_LIMIT: "uses {used_bytes} of its limit of {limit_bytes}",
+    Why.HERD_OVER: "{done} done, {failed} failed, {cancelled} cancelled",
+    Why.PAUSED: "nothing starts until ramherd resume",
+    Why.RESUMED: "starts go on",
+    Why.SERVICE_STOPS: "the service stops: it goes on when the service does",
 }
 
 

@@ -31,6 +31,8 @@ class Memory(Protocol):
     def grant_fd(self) -> int | None: ...
     def clear_event(self) -> None: ...
     def trim(self, to_bytes: int) -> None: ...
+    def arm(self) -> int | None: ...
+    def take_event(self, event: int) -> None: ...
     def residue_bytes(self) -> int: ...
     def close(self) -> None: ...
 
@@ -43,6 +45,7 @@ class CgroupPen:
         self._paths = dict(paths)
         self._memory = memory
         self._holder = holder
+        self._removed = False
 
     def spawn_part(self) -> SpawnPart:
         return {
@@ -84,6 +87,20 @@ class CgroupPen:
     def trim(self, to_bytes: int) -> None:
         self._memory.trim(to_bytes)
 
+    @property
+    def arms_slowly(self) -> bool:
+        return self._kind == "cgroup1"
+
+    def arm(self) -> int | None:
+        return self._memory.arm()
+
+    def take_event(self, event: int) -> None:
+        """A pen that is gone needs none."""
+        if self._removed:
+            os.close(event)
+        else:
+            self._memory.take_event(event)
+
     def signal(self, number: int) -> int:
         return self._holder.signal(number)
 
@@ -104,6 +121,7 @@ class CgroupPen:
             return 0
 
     def remove(self, wait_s: float = 2.0) -> bool:
+        self._removed = True
         self._memory.close()
         self._holder.close()
         return remove_dirs(self.dirs(), wait_s)

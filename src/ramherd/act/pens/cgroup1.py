@@ -29,6 +29,7 @@ class MemoryV1:
         self._event: int | None = None
         # What the kernel holds the run to: its limit, or the backstop of its grant below that.
         self._most: int | None = None
+        self._mark = 0
 
     def read(self, procs: int) -> PenReading:
         usage = int(self._files.read("memory.usage_in_bytes"))
@@ -56,7 +57,7 @@ class MemoryV1:
 
     def set_grant(self, mark_bytes: int, most_bytes: int) -> None:
         self._set_backstop(most_bytes)
-        self._arm(mark_bytes)
+        self._mark = mark_bytes
 
     def _set_backstop(self, most_bytes: int) -> None:
         """At the backstop a run sleeps in the kernel; at its own limit it is killed. Lowering
@@ -74,25 +75,38 @@ class MemoryV1:
             write_control(f"{self._path}/memory.oom_control", "0" if own_limit else "1")
         self._most = most
 
-    def _arm(self, mark_bytes: int) -> None:
-        """A threshold of its own for each grant: closing the old event takes it back. Being
-        stopped at the backstop is told by the same event.
+    def arm(self) -> int | None:
+        """A threshold of its own for each grant. Being stopped at the backstop is told by the
+        same event. The kernel takes 16 ms for it (it waits until nobody reads its list).
         """
+        event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        marks = (("memory.usage_in_bytes", self._mark), ("memory.oom_control", ""))
+        try:
+            for name, argument in marks:
+                line = f"{event} {self._files.fd(name)} {argument}"
+                write_control(f"{self._path}/cgroup.event_control", line)
+        except OSError:  # the run is over
+            os.close(event)
+            return None
+        return event
+
+    def take_event(self, event: int) -> None:
+        """From now on it is this one; closing the old one takes its threshold back."""
         self._close_event()
-        self._event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        for name, argument in (("memory.usage_in_bytes", mark_bytes), ("memory.oom_control", "")):
-            line = f"{self._event} {self._files.fd(name)} {argument}"
-            write_control(f"{self._path}/cgroup.event_control", line)
+        self._event = event
 
     def trim(self, to_bytes: int) -> None:
         """A limit for a moment: the kernel drops the coldest page cache until it fits. It may
         not (dirty pages, or the run has grown): the next look will tell. Also called in a
         thread, so the grant may have changed meanwhile: it is what counts afterwards.
         """
+        oom = f"{self._path}/memory.oom_control"
+        try_control(oom, "1")  # one that grows meanwhile sleeps, even if its own limit is near
         try_control(f"{self._path}/memory.limit_in_bytes", str(to_bytes))
         for _ in range(2):
             if (most := self._most) is not None:
                 try_control(f"{self._path}/memory.limit_in_bytes", str(most))
+        try_control(oom, "0" if self._most == self._limit else "1")
 
     def grant_fd(self) -> int | None:
         return self._event

@@ -74,6 +74,13 @@ class MemoryV2:
         if self._epoll is not None and self._epoll.poll(0):
             self._files.read("memory.events")
 
+    def arm(self) -> int | None:
+        """Armed already, with the grant itself."""
+        return None
+
+    def take_event(self, event: int) -> None:
+        """There is one for all grants."""
+
     def trim(self, to_bytes: int) -> None:
         """Nothing to do: above `memory.high` the kernel drops page cache by itself."""
 

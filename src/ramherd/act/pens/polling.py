@@ -174,6 +174,14 @@ class PollingPen:
     def clear_event(self) -> None:
         """There are none."""
 
+    arms_slowly = False
+
+    def arm(self) -> int | None:
+        return None
+
+    def take_event(self, event: int) -> None:
+        """There are none."""
+
     def trim(self, to_bytes: int) -> None:
         """Page cache is not counted here."""
 

@@ -16,6 +16,12 @@ class RecyclePolicy:
     # Back at the mark so soon after a restart: the session needs it, it does not leak.
     back_within_s: float = 600.0
 
+    def scaled(self, time: float) -> "RecyclePolicy":
+        """The same for agents that live `time` times faster."""
+        return replace(
+            self, horizon_s=self.horizon_s / time, back_within_s=self.back_within_s / time
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Own:

@@ -111,7 +111,10 @@ APPLICATIONS = (
          "login", "agetty"),
     ),
     Software("cron", Kind.APPLICATION, ("cron", "crond", "anacron", "atd")),
-    Software("ramherd", Kind.APPLICATION, (), (), ("ramherd",), ("/ramherd/act/keeper.py",)),
+    Software(
+        "ramherd", Kind.APPLICATION, (), (), ("ramherd",),
+        ("/ramherd/act/keep.py", "/ramherd/api/serve.py"),
+    ),
 )  # fmt: skip
 
 # Who inherits the children of the dead, beside process 1.

@@ -1,0 +1,92 @@
+"""What the keeper is asked, checked before it is done: a wrong line must not end its runs.
+
+Used by the keeper, so os and json only.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+TYPE_CHECKING = False  # the keeper does without the 1 MB that `typing` costs
+if TYPE_CHECKING:
+    from typing import Any
+
+# The kernel gives a program 2 MiB of arguments and environment, JSON at most six times that.
+MOST_BYTES = 16 << 20
+
+
+def parse_request(line: bytes) -> dict[str, Any]:
+    """ValueError, with what is wrong."""
+    try:
+        request = json.loads(line)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+    if not isinstance(request, dict) or request.get("do") not in SHAPES:
+        raise ValueError("no such request")
+    shape = SHAPES[request["do"]]
+    for key, is_right in shape.items():
+        if key not in request or not is_right(request[key]):
+            raise ValueError(f"{request['do']}: {key} is missing or wrong")
+    return request
+
+
+def is_text(value: Any) -> bool:
+    """What a program can be given: no NUL, and nothing that has no bytes."""
+    if not isinstance(value, str) or "\0" in value:
+        return False
+    try:
+        os.fsencode(value)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def is_name(value: Any) -> bool:
+    return is_text(value) and value != ""
+
+
+def is_texts(value: Any) -> bool:
+    return isinstance(value, list) and all(map(is_text, value))
+
+
+def is_argv(value: Any) -> bool:
+    return is_texts(value) and bool(value) and value[0] != ""
+
+
+def is_environment(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return False
+    return all(is_name(name) and "=" not in name for name in value) and all(
+        map(is_text, value.values())
+    )
+
+
+def is_on_loss(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return False
+    return all(
+        isinstance(value.get(what), list)
+        and all(is_texts(write) and len(write) == 2 for write in value[what])
+        for what in ("thaw", "kill")
+    )
+
+
+def is_log(value: Any) -> bool:
+    """Head and ring: a ring of nothing has no place for the next byte."""
+    if not isinstance(value, list) or len(value) != 2:
+        return False
+    return all(type(size) is int and 0 <= size < 1 << 62 for size in value) and value[1] > 0
+
+
+SHAPES = {
+    "spawn": {
+        "run": is_name, "dir": is_name, "argv": is_argv, "cwd": is_text, "stdin": is_text,
+        "env": is_environment, "join": is_texts, "on_loss": is_on_loss, "dirs": is_texts,
+        "log": is_log,
+    },
+    "close": {"run": is_name},
+    "forget": {"run": is_name},
+    "fleet": {"dirs": is_texts},
+    "end": {},
+}  # fmt: skip

@@ -1,0 +1,47 @@
+"""Who may ask. The unix socket is the user's alone; what listens on 127.0.0.1 is open to every
+program and every web page on this machine, so there a token, the Host and the Origin are checked.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+from ramherd.api.http import HttpError
+
+NAMES = ("127.0.0.1", "localhost")
+
+
+def check_browser(headers: Mapping[str, str], port: int | None) -> None:
+    """A web page may send requests to us (Origin), or have its name point to us (Host)."""
+    hosts = set(NAMES) | {f"{name}:{port}" for name in NAMES}
+    origin = headers.get("origin")
+    if origin is not None and (port is None or origin not in {f"http://{host}" for host in hosts}):
+        raise HttpError(403, "requests of web pages are refused")
+    if port is not None and headers.get("host") not in hosts:
+        raise HttpError(403, f"the Host is not 127.0.0.1:{port}")
+
+
+def check_token(headers: Mapping[str, str], token: str) -> None:
+    scheme, _, given = headers.get("authorization", "").partition(" ")
+    if scheme.lower() != "bearer" or not is_same(given.encode(), token.encode()):
+        raise HttpError(401, "no or a wrong token", hint="Authorization: Bearer TOKEN")
+
+
+def is_same(one: bytes, other: bytes) -> bool:
+    """In a time that does not tell how much of it is right."""
+    difference = len(one) ^ len(other)
+    for left, right in zip(one.ljust(len(other), b"\0"), other, strict=False):
+        difference |= left ^ right
+    return difference == 0
+
+
+def make_token(path: Path) -> str:
+    """Kept from one start to the next, so that what was set up with it goes on."""
+    try:
+        return path.read_text(encoding="ascii").strip()
+    except FileNotFoundError:
+        token = os.urandom(24).hex()
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with open(fd, "w", encoding="ascii") as file:
+            file.write(f"{token}\n")
+        return token

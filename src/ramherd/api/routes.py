@@ -1,0 +1,296 @@
+"""What can be asked, and who answers. All of it is in the store, or in the service's status."""
+
+import json
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ramherd.api.apart import answer_apart
+from ramherd.api.http import HttpError, Request, Response, json_response
+from ramherd.api.streams import EventStream, LogStream
+from ramherd.errors import RamherdError, StoreError, UsageError
+from ramherd.ids import new_id
+from ramherd.jobfile import Defaults, make_jobs, refuse_agents
+from ramherd.jobkeys import as_environment
+from ramherd.measure.procfs import read_rss_bytes
+from ramherd.model import JobState
+from ramherd.queue.listing import (
+    LAST_ID,
+    counts,
+    event_ends,
+    events_after,
+    list_herds,
+    list_jobs,
+    oldest_queued_s,
+    show_herd,
+    show_job,
+)
+from ramherd.queue.store import Store
+from ramherd.queue.submission import (
+    Wish,
+    is_paused,
+    retry,
+    set_paused,
+    submit,
+    wish_for_herd,
+    wish_for_job,
+)
+from ramherd.show.metrics import Queue, render_metrics
+from ramherd.status import ServiceStatus, parse_status
+
+MOST_JOBS = 100_000
+MOST_ROWS = 10_000
+# Some thousand jobs.
+BIG_BODY_BYTES = 256 << 10
+EVENT_STREAM = "text/event-stream"
+
+
+@dataclass
+class Api:
+    store: Store
+    state: Path
+    runtime: Path
+    # Tells the supervisor that the store has something for it.
+    wake: Callable[[], None] = lambda: None
+    defaults: Defaults = field(default_factory=Defaults)
+
+    def answer(self, request: Request) -> Response:
+        methods, values = find_route(request.path)
+        if request.method not in methods:
+            allowed = ", ".join(sorted(methods))
+            said = {"error": f"{request.method} is not for this path", "hint": allowed}
+            return replace(json_response(said, 405), headers={"Allow": allowed})
+        with as_http_errors():
+            return methods[request.method](self, request, *values)
+
+    def describe(self, _request: Request) -> Response:
+        from ramherd.api.openapi import describe  # noqa: PLC0415 - 1 MB for who asks
+
+        return json_response(describe())
+
+    def submit(self, request: Request) -> Response:
+        if len(request.body) < BIG_BODY_BYTES:
+            answer = self._submit(self.store, request)
+        else:
+            answer = answer_apart(lambda: self._submit_apart(request))
+        if answer.status == 201:
+            self.wake()
+        return answer
+
+    def _submit_apart(self, request: Request) -> Response:
+        with closing(Store(self.store.path)) as store, as_http_errors():
+            return self._submit(store, request)
+
+    def _submit(self, store: Store, request: Request) -> Response:
+        asked = read_body(request, {"jobs", "env"})
+        tables, env = asked.get("jobs"), asked.get("env")
+        if not isinstance(tables, list) or len(tables) > MOST_JOBS:
+            raise UsageError(f"'jobs' is not a list of at most {MOST_JOBS} jobs")
+        if env is not None:
+            as_environment(env)
+        herd = new_id()
+        defaults = self.defaults if env is None else with_path(self.defaults, env.get("PATH"))
+        jobs = make_jobs(tables, "the request", herd, defaults)
+        refuse_agents(jobs)
+        submit(store, herd, jobs, env)
+        return json_response({"herd": herd, "jobs": len(jobs)}, 201)
+
+    def herds(self, request: Request) -> Response:
+        before = request.query.get("before", LAST_ID)
+        return json_response({"herds": list_herds(self.store, before=before, most=most(request))})
+
+    def herd(self, _request: Request, herd: str) -> Response:
+        return json_response(found(show_herd(self.store, herd), "herd", herd))
+
+    def jobs(self, request: Request) -> Response:
+        state = request.query.get("state")
+        if state is not None and state not in list(JobState):
+            raise UsageError(f"{state!r} is not a state", hint=", ".join(JobState))
+        jobs = list_jobs(
+            self.store, herd=request.query.get("herd"), state=state,
+            after=request.query.get("after", ""), most=most(request),
+            runs=one_of(request, "runs", ("false", "true")) == "true",
+        )  # fmt: skip
+        return json_response({"jobs": jobs})
+
+    def job(self, _request: Request, job: str) -> Response:
+        return json_response(found(show_job(self.store, job), "job", job))
+
+    def logs(self, request: Request, job: str) -> Response:
+        found(show_job(self.store, job), "job", job)
+        stream = one_of(request, "stream", ("out", "err"))
+        follow = one_of(request, "follow", ("false", "true")) == "true"
+        start = number(request, "from", 0)
+        log = LogStream(self.store, self.state / "runs", job, stream, start, follow=follow)
+        return Response(200, content_type="application/octet-stream", stream=log)
+
+    def cancel(self, _request: Request, job: str) -> Response:
+        return self._wish(job, Wish.CANCEL)
+
+    def recycle(self, _request: Request, job: str) -> Response:
+        shown = found(show_job(self.store, job), "job", job)
+        if shown["state"] in (JobState.QUEUED, JobState.WAITING):
+            raise HttpError(409, f"job {shown['name']!r} does not run: it is {shown['state']}")
+        return self._wish(job, Wish.RECYCLE)
+
+    def _wish(self, job: str, wish: Wish) -> Response:
+        shown = found(show_job(self.store, job), "job", job)
+        if not wish_for_job(self.store, job, wish):
+            raise HttpError(409, why_not(shown))
+        self.wake()
+        return json_response({"job": job, "wish": wish.value}, 202)
+
+    def cancel_herd(self, _request: Request, herd: str) -> Response:
+        found(show_herd(self.store, herd), "herd", herd)
+        number_of = wish_for_herd(self.store, herd, Wish.CANCEL)
+        self.wake()
+        return json_response({"herd": herd, "jobs": number_of}, 202)
+
+    def retry(self, _request: Request, job: str) -> Response:
+        shown = found(show_job(self.store, job), "job", job)
+        again = retry(self.store, job)
+        if not again:
+            raise HttpError(409, f"job {shown['name']!r} has not failed: it is {shown['state']}")
+        self.wake()
+        return json_response({"job": job, "jobs": again}, 202)
+
+    def pause(self, _request: Request) -> Response:
+        return self._set_paused(paused=True)
+
+    def resume(self, _request: Request) -> Response:
+        return self._set_paused(paused=False)
+
+    def _set_paused(self, *, paused: bool) -> Response:
+        set_paused(self.store, paused=paused)
+        self.wake()
+        return json_response({"paused": paused})
+
+    def events(self, request: Request) -> Response:
+        herd, job = request.query.get("herd"), request.query.get("job")
+        if EVENT_STREAM in request.headers.get("accept", ""):
+            stream = EventStream(self.store, last_event(request), herd, job)
+            return Response(200, content_type=EVENT_STREAM, stream=stream)
+        after = number(request, "after", 0)
+        rows = events_after(self.store, after, herd=herd, job=job, most=most(request))
+        first, last = event_ends(self.store)
+        return json_response({"events": rows, "first": first, "last": last})
+
+    def snapshot(self, _request: Request) -> Response:
+        status = self._status()
+        shown = {**status.as_json(), "jobs": counts(self.store), "paused": is_paused(self.store)}
+        return json_response(shown)
+
+    def metrics(self, _request: Request) -> Response:
+        queue = Queue(
+            counts(self.store), oldest_queued_s(self.store), time.time(), is_paused(self.store),
+            read_rss_bytes(os.getpid()),
+        )  # fmt: skip
+        text = render_metrics(self._status(), queue)
+        return Response(200, text.encode(), "text/plain; version=0.0.4; charset=utf-8")
+
+    def _status(self) -> ServiceStatus:
+        try:
+            return parse_status((self.runtime / "status.json").read_bytes())
+        except FileNotFoundError:
+            return ServiceStatus()
+
+
+@contextmanager
+def as_http_errors() -> Iterator[None]:
+    try:
+        yield
+    except StoreError as error:
+        raise HttpError(503, str(error), hint=error.hint) from None
+    except RamherdError as error:
+        raise HttpError(400, str(error), hint=error.hint) from None
+
+
+Handler = Callable[..., Response]
+ROUTES: dict[tuple[str, ...], dict[str, Handler]] = {
+    ("v1", "openapi.json"): {"GET": Api.describe},
+    ("v1", "herds"): {"GET": Api.herds, "POST": Api.submit},
+    ("v1", "herds", "{herd}"): {"GET": Api.herd},
+    ("v1", "herds", "{herd}", "cancel"): {"POST": Api.cancel_herd},
+    ("v1", "jobs"): {"GET": Api.jobs},
+    ("v1", "jobs", "{job}"): {"GET": Api.job},
+    ("v1", "jobs", "{job}", "logs"): {"GET": Api.logs},
+    ("v1", "jobs", "{job}", "cancel"): {"POST": Api.cancel},
+    ("v1", "jobs", "{job}", "retry"): {"POST": Api.retry},
+    ("v1", "jobs", "{job}", "recycle"): {"POST": Api.recycle},
+    ("v1", "pause"): {"POST": Api.pause},
+    ("v1", "resume"): {"POST": Api.resume},
+    ("v1", "events"): {"GET": Api.events},
+    ("v1", "snapshot"): {"GET": Api.snapshot},
+    ("metrics",): {"GET": Api.metrics},
+}
+
+
+def find_route(path: tuple[str, ...]) -> tuple[dict[str, Handler], list[str]]:
+    for pattern, methods in ROUTES.items():
+        if len(pattern) == len(path):
+            pairs = list(zip(pattern, path, strict=True))
+            if all(part == given or (part[0] == "{" and given) for part, given in pairs):
+                return methods, [given for part, given in pairs if part[0] == "{"]
+    raise HttpError(404, "no such path", hint="GET /v1/openapi.json")
+
+
+def read_body(request: Request, keys: set[str]) -> dict[str, Any]:
+    kind = request.headers.get("content-type", "application/json").partition(";")[0].strip()
+    if kind.lower() != "application/json":
+        raise HttpError(415, f"the body is {kind[:40]!r}", hint="send application/json")
+    try:
+        value = json.loads(request.body)
+    except (ValueError, RecursionError):
+        raise HttpError(400, "the body is not JSON") from None
+    if not isinstance(value, dict) or not set(value) <= keys:
+        raise HttpError(400, f"the body is not an object with {' and '.join(sorted(keys))}")
+    return value
+
+
+def with_path(defaults: Defaults, path: str | None) -> Defaults:
+    profiles = {name: replace(one, path=path) for name, one in defaults.profiles.items()}
+    return replace(defaults, path=path, profiles=profiles)
+
+
+def found(value: dict[str, Any] | None, what: str, name: str) -> dict[str, Any]:
+    if value is None:
+        raise HttpError(404, f"no {what} {name[:40]!r}")
+    return value
+
+
+def why_not(shown: Mapping[str, Any]) -> str:
+    if JobState(shown["state"]).is_final:
+        return f"job {shown['name']!r} has ended: it is {shown['state']}"
+    return f"job {shown['name']!r} is not the service's: it belongs to a `ramherd run`"
+
+
+def most(request: Request) -> int:
+    return min(number(request, "limit", 1000), MOST_ROWS)
+
+
+def number(request: Request, name: str, default: int) -> int:
+    text = request.query.get(name, str(default))
+    # SQLite keeps 64 bits.
+    if not (text.isascii() and text.isdigit()) or len(text) > 18:
+        raise HttpError(400, f"{name} is not a whole number")
+    return int(text)
+
+
+def one_of(request: Request, name: str, words: tuple[str, ...]) -> str:
+    """The first of them is what is meant without a word."""
+    word = request.query.get(name, words[0])
+    if word not in words:
+        raise HttpError(400, f"{name} is none of {', '.join(words)}")
+    return word
+
+
+def last_event(request: Request) -> int:
+    """A browser or a client that comes back says where it was."""
+    text = request.headers.get("last-event-id", "")
+    if text.isascii() and text.isdigit() and len(text) <= 18:
+        return int(text)
+    return number(request, "after", 0)

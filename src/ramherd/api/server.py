@@ -1,0 +1,250 @@
+"""Connections: bytes in, requests to the application, bytes out. One thread, no waiting.
+
+A slow client holds a connection and a bounded buffer, and nobody else up.
+"""
+
+import select
+import socket
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from ramherd.api.guard import check_browser, check_token
+from ramherd.api.http import (
+    MOST_HEAD_BYTES,
+    HttpError,
+    Request,
+    Response,
+    Stream,
+    error_response,
+    parse_head,
+    render_chunk,
+    render_head,
+)
+
+MOST_CONNECTIONS = 128
+# Streams are looked at so often; nobody is waited for longer than that.
+STREAM_EVERY_S = 0.2
+PATIENCE_S = 30.0
+MOST_UNREAD_BYTES = 256 << 10
+
+Answer = Callable[[Request], Response]
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Where is listened; with a port there is a token to be shown."""
+
+    socket: socket.socket
+    port: int | None = None
+    token: str = ""
+
+
+@dataclass
+class Connection:
+    socket: socket.socket
+    listener: Listener
+    heard_s: float
+    inbox: bytearray = field(default_factory=bytearray)
+    outbox: bytes = b""
+    request: Request | None = None
+    stream: Stream | None = None
+    chunked: bool = False
+    close_after: bool = False
+    watched: int = field(default=select.EPOLLIN)
+
+    @property
+    def is_answered(self) -> bool:
+        return not self.outbox and self.stream is None
+
+    @property
+    def has_room(self) -> bool:
+        """Who does not wait for an answer sends little meanwhile."""
+        return self.is_answered or len(self.inbox) <= MOST_HEAD_BYTES
+
+
+class Server:
+    def __init__(self, answer: Answer, listeners: list[Listener], lifeline: int) -> None:
+        self._answer = answer
+        self._lifeline = lifeline
+        self._epoll = select.epoll()
+        self._listeners = {one.socket.fileno(): one for one in listeners}
+        self._connections: dict[int, Connection] = {}
+        # A stream has more to give than it was asked for.
+        self._is_busy = False
+        for one in listeners:
+            one.socket.setblocking(False)
+            self._epoll.register(one.socket.fileno(), select.EPOLLIN)
+        self._epoll.register(lifeline, select.EPOLLIN)
+
+    def serve(self) -> None:
+        """Until the other end of the lifeline is closed."""
+        while self.turn():
+            pass
+
+    def turn(self) -> bool:
+        streams = any(one.stream is not None for one in self._connections.values())
+        timeout_s = STREAM_EVERY_S if streams else PATIENCE_S if self._connections else -1
+        timeout_s = 0 if self._is_busy else timeout_s
+        self._is_busy = False
+        for fd, events in self._epoll.poll(timeout_s):
+            if fd == self._lifeline:
+                return False
+            if fd in self._listeners:
+                self._accept(self._listeners[fd])
+            elif (connection := self._connections.get(fd)) is not None:
+                self._serve(connection, events)
+        now = time.monotonic()
+        for connection in list(self._connections.values()):
+            self._look_after(connection, now)
+        return True
+
+    def close(self) -> None:
+        for connection in list(self._connections.values()):
+            self._drop(connection)
+        for one in self._listeners.values():
+            one.socket.close()
+        self._epoll.close()
+
+    def _accept(self, listener: Listener) -> None:
+        try:
+            accepted, _address = listener.socket.accept()
+        except OSError:  # it went away again, or there are no descriptors
+            return
+        accepted.setblocking(False)
+        connection = Connection(accepted, listener, time.monotonic())
+        self._connections[accepted.fileno()] = connection
+        self._epoll.register(accepted.fileno(), select.EPOLLIN)
+        if len(self._connections) > MOST_CONNECTIONS:
+            connection.close_after = True
+            self._send(connection, error_response(HttpError(429, "too many connections")))
+            self._advance(connection)
+
+    def _serve(self, connection: Connection, events: int) -> None:
+        if events & (select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR):
+            try:
+                data = connection.socket.recv(1 << 16)
+            except BlockingIOError:
+                return
+            except OSError:
+                data = b""
+            if not data or not connection.has_room:
+                self._drop(connection)
+                return
+            connection.heard_s = time.monotonic()
+            connection.inbox += data
+        self._advance(connection)
+
+    def _advance(self, connection: Connection) -> None:
+        """As many requests as are there, each after the answer to the one before."""
+        try:
+            while connection.is_answered and self._take(connection):
+                self._flush(connection)
+            self._flush(connection)
+        except OSError:
+            self._drop(connection)
+
+    def _take(self, connection: Connection) -> bool:
+        """Answer the next request, if all of it is there."""
+        if connection.close_after:
+            return False
+        try:
+            if not self._has_request(connection):
+                return False
+            request, connection.request = connection.request, None
+            assert request is not None
+            length = request.length
+            body = bytes(connection.inbox[:length])
+            del connection.inbox[:length]
+            connection.close_after = not request.keeps_alive
+            connection.chunked = not request.is_http_1_0
+            response = self._ask(replace(request, body=body))
+        except HttpError as error:
+            # Where the next request begins is not known any more.
+            connection.close_after = True
+            response = error_response(error)
+        self._send(connection, response)
+        return True
+
+    def _has_request(self, connection: Connection) -> bool:
+        if connection.request is None:
+            end = connection.inbox.find(b"\r\n\r\n", 0, MOST_HEAD_BYTES + 4)
+            if end < 0:
+                if len(connection.inbox) > MOST_HEAD_BYTES:
+                    raise HttpError(431, f"the head has more than {MOST_HEAD_BYTES} bytes")
+                return False
+            head = bytes(connection.inbox[:end])
+            del connection.inbox[: end + 4]
+            connection.request = parse_head(head)
+            check(connection.request, connection.listener)
+            if connection.request.headers.get("expect", "").lower() == "100-continue":
+                connection.outbox += b"HTTP/1.1 100 Continue\r\n\r\n"
+        return len(connection.inbox) >= connection.request.length
+
+    def _ask(self, request: Request) -> Response:
+        """A bug in one answer must not end the streams of others."""
+        try:
+            return self._answer(request)
+        except HttpError as error:
+            return error_response(error)
+        except Exception as error:
+            print(f"ramherd: a bug in the API: {type(error).__name__}: {error}", file=sys.stderr)
+            return error_response(HttpError(500, "a bug: see what the service prints"))
+
+    def _send(self, connection: Connection, response: Response) -> None:
+        chunked = connection.chunked and response.stream is not None
+        connection.close_after = connection.close_after or (
+            response.stream is not None and not chunked
+        )
+        connection.stream, connection.chunked = response.stream, chunked
+        head = render_head(response, close=connection.close_after, chunked=chunked)
+        connection.outbox += head + response.body
+
+    def _look_after(self, connection: Connection, now: float) -> None:
+        """Go on with a stream; let go of who neither speaks nor reads."""
+        if connection.socket.fileno() < 0:
+            return
+        waits = bool(connection.outbox) or connection.stream is None
+        if waits and now - connection.heard_s >= PATIENCE_S:
+            self._drop(connection)
+        elif connection.stream is not None and len(connection.outbox) < MOST_UNREAD_BYTES:
+            self._go_on(connection, connection.stream)
+            self._advance(connection)
+
+    def _go_on(self, connection: Connection, stream: Stream) -> None:
+        data = stream.advance()
+        self._is_busy = self._is_busy or bool(data)
+        if data is None:
+            connection.stream = None
+            connection.outbox += b"0\r\n\r\n" if connection.chunked else b""
+        elif data:
+            connection.outbox += render_chunk(data) if connection.chunked else data
+
+    def _flush(self, connection: Connection) -> None:
+        try:
+            while connection.outbox:
+                sent = connection.socket.send(connection.outbox[: 1 << 18])
+                connection.outbox = connection.outbox[sent:]
+                connection.heard_s = time.monotonic()
+        except BlockingIOError:
+            pass
+        if connection.is_answered and connection.close_after:
+            self._drop(connection)
+            return
+        wanted = select.EPOLLIN | (select.EPOLLOUT if connection.outbox else 0)
+        if wanted != connection.watched:
+            connection.watched = wanted
+            self._epoll.modify(connection.socket.fileno(), wanted)
+
+    def _drop(self, connection: Connection) -> None:
+        fd = connection.socket.fileno()
+        if self._connections.pop(fd, None) is not None:
+            self._epoll.unregister(fd)
+            connection.socket.close()
+
+
+def check(request: Request, listener: Listener) -> None:
+    check_browser(request.headers, listener.port)
+    if listener.port is not None:
+        check_token(request.headers, listener.token)

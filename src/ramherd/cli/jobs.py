@@ -1,0 +1,78 @@
+"""`ramherd jobs`: what there is, how it stands, and why."""
+
+import argparse
+import json
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import closing
+from typing import Any
+
+from ramherd.client import Client, is_running
+from ramherd.model import Reason, Why
+from ramherd.places import state_dir
+from ramherd.queue.listing import list_herds, list_jobs
+from ramherd.queue.store import Store
+from ramherd.show.lines import printable
+from ramherd.show.reasons import render_reason
+
+WATCH_EVERY_S = 1.0
+PAGE = 1000
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--herd", metavar="ID", help="of this herd (all that have not ended)")
+    parser.add_argument("--all", action="store_true", help="also of herds that have ended")
+    parser.add_argument("--json", action="store_true", help="one JSON object for each line")
+    parser.add_argument("--watch", action="store_true", help="again and again, until Ctrl-C")
+    parser.set_defaults(verb=jobs)
+
+
+def jobs(options: argparse.Namespace) -> int:
+    while True:
+        if options.watch and sys.stdout.isatty():
+            print("\x1b[H\x1b[2J", end="")
+        found = read_jobs(options)
+        for line in map(json.dumps, found) if options.json else render(list(found)):
+            print(line)
+        sys.stdout.flush()
+        if not options.watch:
+            return 0
+        time.sleep(WATCH_EVERY_S)
+
+
+def read_jobs(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Of the service; without one the store has them too."""
+    if is_running():
+        client = Client()
+        herds = [dict(herd) for herd in client.herds(1000)]
+        for herd in chosen(herds, options):
+            yield from map(dict, client.jobs(herd))
+        return
+    with closing(Store(state_dir() / "ramherd.db")) as store:
+        for herd in chosen(list_herds(store, most=1000), options):
+            after = ""
+            while page := list_jobs(store, herd=herd, after=after, most=PAGE):
+                yield from page
+                after = page[-1]["id"]
+
+
+def chosen(herds: Iterable[dict[str, Any]], options: argparse.Namespace) -> list[str]:
+    """The oldest first."""
+    if options.herd is not None:
+        return [options.herd]
+    return [herd["herd"] for herd in herds if options.all or herd["ended_s"] is None][::-1]
+
+
+def render(found: list[dict[str, Any]]) -> Iterator[str]:
+    widest = min(max((len(job["name"]) for job in found), default=0), 40)
+    for job in found:
+        numbers = dict(job["reason"])
+        why = render_reason(Reason(Why(numbers.pop("why")), **numbers))
+        wish = f" ({job['wish']} wanted)" if job["wish"] else ""
+        again = f" (run {job['attempts']})" if job["attempts"] > 1 else ""
+        name = printable(job["name"])
+        yield printable(f"{job['id']}  {job['state']:<9} {name:<{widest}}  {why}{again}{wish}")
+    counts = Counter(job["state"] for job in found)
+    yield ", ".join(f"{number} {state}" for state, number in counts.items()) or "no jobs"

@@ -1,0 +1,123 @@
+"""The SQL of the service: its one line of jobs, and what others ask of it."""
+
+ADD_HERD = """
+    INSERT INTO herds (id, created_s, owner, boot_id, pid, start_ticks, service, env)
+    VALUES (?, ?, 'service', '', 0, 0, 1, ?)
+"""
+ADD_JOB = """
+    INSERT INTO jobs (id, herd, name, seq, spec, state, reason, updated_s, priority, place)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+ADD_NEED = "INSERT INTO needs (job, needs) VALUES (?, ?)"
+LAST_PLACE = "SELECT coalesce(max(place), 0) FROM jobs WHERE place IS NOT NULL"
+HERD_ENV = "SELECT env FROM herds WHERE id = ?"
+
+STANDING = (
+    "spec, jobs.state, jobs.reason, jobs.attempts, failures, lost, seen_bytes, interrupted, place, "
+    "updated_s"
+)
+# A delay longer than any that we give is a clock that jumped back: it is over.
+IN_LINE = f"""
+    SELECT {STANDING} FROM jobs
+    WHERE state = 'queued' AND place IS NOT NULL AND priority = :priority AND wish IS NULL
+        AND (not_before_s <= :now OR not_before_s > :now + :longest)
+    ORDER BY place LIMIT :most
+"""
+# From one to the next in the index, however many jobs have each.
+PRIORITIES = """
+    WITH RECURSIVE found (priority) AS (
+        SELECT max(priority) FROM jobs WHERE state = 'queued' AND place IS NOT NULL
+        UNION ALL
+        SELECT (
+            SELECT max(priority) FROM jobs
+            WHERE state = 'queued' AND place IS NOT NULL AND priority < found.priority
+        ) FROM found WHERE priority IS NOT NULL
+    )
+    SELECT priority FROM found WHERE priority IS NOT NULL LIMIT ?
+"""
+NEXT_DELAYED = """
+    SELECT min(not_before_s) FROM jobs
+    WHERE state = 'queued' AND place IS NOT NULL AND not_before_s > 0 AND not_before_s > ?
+"""
+GET_STANDING = f"SELECT {STANDING} FROM jobs WHERE id = ?"
+WHO_NEEDS = f"""
+    SELECT {STANDING} FROM needs JOIN jobs ON jobs.id = needs.job
+    WHERE needs.needs = ? AND jobs.state = 'waiting'
+"""
+STATES_NEEDED = """
+    SELECT jobs.id, jobs.name, jobs.state FROM needs JOIN jobs ON jobs.id = needs.needs
+    WHERE needs.job = ?
+"""
+WISHED = """
+    SELECT id, wish, place FROM jobs WHERE wish IS NOT NULL AND place IS NOT NULL AND place > ?
+    ORDER BY place LIMIT ?
+"""
+IS_OPEN = """
+    SELECT 1 FROM jobs WHERE herd = ? AND state NOT IN ('done', 'failed', 'cancelled') LIMIT 1
+"""
+LIVE_RUNS = f"""
+    SELECT runs.id, runs.attempt, runs.started_s, runs.stopping, pens.record, {STANDING}
+    FROM runs JOIN jobs ON jobs.id = runs.job LEFT JOIN pens ON pens.run = runs.id
+    WHERE runs.ended_s IS NULL AND jobs.place IS NOT NULL
+"""
+
+SET_STOPPING = "UPDATE runs SET stopping = ? WHERE id = ? AND ended_s IS NULL"
+
+WISH_JOB = """
+    UPDATE jobs SET wish = ? WHERE id = ? AND place IS NOT NULL
+        AND state NOT IN ('done', 'failed', 'cancelled')
+"""
+WISH_HERD = """
+    UPDATE jobs SET wish = ? WHERE herd = ? AND place IS NOT NULL
+        AND state NOT IN ('done', 'failed', 'cancelled')
+"""
+RETRY_JOB = """
+    UPDATE jobs SET state = ?, reason = ?, failures = 0, lost = 0, not_before_s = 0, wish = NULL,
+        updated_s = ?
+    WHERE id = ? AND place IS NOT NULL AND state IN ('failed', 'cancelled')
+"""
+OPEN_HERD_AGAIN = "UPDATE herds SET ended_s = NULL, summary = NULL WHERE id = ?"
+FORGET_LOG_BYTES = """
+    UPDATE runs SET log_bytes = NULL WHERE job IN (SELECT id FROM jobs WHERE herd = ?)
+"""
+CANCELLED_FOR = """
+    SELECT jobs.id FROM needs JOIN jobs ON jobs.id = needs.job
+    WHERE needs.needs = ? AND jobs.state = 'cancelled'
+        AND json_extract(jobs.reason, '$.why') = 'dependency_failed'
+"""
+NEEDS_UNDONE = """
+    SELECT 1 FROM needs JOIN jobs ON jobs.id = needs.needs
+    WHERE needs.job = ? AND jobs.state <> 'done' LIMIT 1
+"""
+
+SET_FLAG = """
+    INSERT INTO flags (name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value
+"""
+GET_FLAG = "SELECT value FROM flags WHERE name = ?"
+
+HERD_COLUMNS = "herds.id, created_s, ended_s, service, summary"
+HERDS = f"SELECT {HERD_COLUMNS} FROM herds WHERE id < ? ORDER BY id DESC LIMIT ?"
+HERD = f"SELECT {HERD_COLUMNS} FROM herds WHERE id = ?"
+HERD_COUNTS = "SELECT state, count(*) FROM jobs WHERE herd = ? GROUP BY state"
+COUNTS = "SELECT state, count(*) FROM jobs WHERE place IS NOT NULL GROUP BY state"
+OLDEST_QUEUED = "SELECT min(updated_s) FROM jobs WHERE state = 'queued' AND place IS NOT NULL"
+JOB_COLUMNS = """
+    jobs.id, herd, name, state, jobs.reason, attempts, failures, priority, updated_s, wish,
+    json_extract(spec, '$.label')
+"""
+JOBS = f"""
+    SELECT {JOB_COLUMNS} FROM jobs
+    WHERE (:herd IS NULL OR herd = :herd) AND (:state IS NULL OR state = :state) AND id > :after
+    ORDER BY id LIMIT :most
+"""
+JOB = f"SELECT {JOB_COLUMNS}, spec FROM jobs WHERE id = ?"
+RUNS_OF_JOB = """
+    SELECT id, attempt, started_s, ended_s, end, exit_code, signal, reason, peak_bytes FROM runs
+    WHERE job = ? ORDER BY attempt
+"""
+EVENTS_AFTER = """
+    SELECT seq, at_s, kind, herd, job, run, node, reason FROM events
+    WHERE seq > :after AND (:herd IS NULL OR herd = :herd) AND (:job IS NULL OR job = :job)
+    ORDER BY seq LIMIT :most
+"""
+EVENT_ENDS = "SELECT coalesce(min(seq), 0), coalesce(max(seq), 0) FROM events"

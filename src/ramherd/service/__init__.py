@@ -1,0 +1,1 @@
+"""`ramherd up`: one supervisor for all herds that are submitted, whoever dies meanwhile."""

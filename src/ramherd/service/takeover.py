@@ -1,0 +1,184 @@
+"""What an earlier service left: its keeper is adopted with the runs that it has, what ended
+meanwhile is judged, what cannot be adopted is ended, and its job put back to be resumed.
+"""
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from ramherd.act.executor import is_heap_exhausted, read_exit
+from ramherd.act.link import Link, adopt_keeper
+from ramherd.act.live import LiveRun
+from ramherd.act.pens import Fleet
+from ramherd.act.pens.choose import adopt_pen, fleet_from_record, pen_from_record
+from ramherd.act.recover import clear
+from ramherd.act.sweeper import remove_tree
+from ramherd.decide.ends import judge
+from ramherd.decide.outcome import after_run
+from ramherd.errors import NoPen
+from ramherd.learning import class_of, label_of
+from ramherd.measure.cgroups import Trees
+from ramherd.measure.procfs import read_boot_id
+from ramherd.model import Event, JobState, JobStatus, Policy, Reason, RunEnd, Stopping, Why
+from ramherd.queue.backlog import Backlog
+from ramherd.queue.inheritance import SERVICE, OpenRun, end_if_over, fleets, open_runs
+from ramherd.queue.store import Store, StoredPen
+
+
+@dataclass
+class Inherited:
+    """`runs` go on under `link` in `fleet`; `stuck` are those that could not be ended."""
+
+    fleet_id: str = ""
+    fleet: Fleet | None = None
+    link: Link | None = None
+    runs: list[LiveRun] = field(default_factory=list)
+    ended: int = 0
+    lost: int = 0
+    stuck: int = 0
+
+
+@dataclass
+class Takeover:
+    store: Store
+    backlog: Backlog
+    runtime: Path
+    runs_dir: Path
+    trees: Trees
+    policy: Policy
+    # What a reboot ended has no pens: their names and pids may be somebody else's by now.
+    _has_pens: bool = True
+
+    def take(self) -> Inherited:
+        heir = Inherited()
+        self._has_pens = any(map(is_of_this_boot, fleets(self.store)))
+        for stored in fleets(self.store):
+            if heir.link is None and is_of_this_boot(stored):
+                self._adopt(stored, heir)
+        adopted = set(heir.link.known) if heir.link is not None else set()
+        for run in open_runs(self.store):
+            if run.run in adopted and heir.fleet is not None:
+                heir.runs.append(self._go_on(run, heir.fleet))
+            else:
+                self._end(run, heir)
+        self._clear_pens(heir)
+        return heir
+
+    def _adopt(self, stored: StoredPen, heir: Inherited) -> None:
+        link = adopt_keeper(door_path(self.runtime, stored.id))
+        if link is None:
+            return
+        try:
+            heir.fleet = fleet_from_record(stored.record, self.trees)
+        except NoPen:
+            link.kill()
+            return
+        heir.fleet_id, heir.link = stored.id, link
+
+    def _go_on(self, run: OpenRun, fleet: Fleet) -> LiveRun:
+        ran_s = max(time.time() - run.started_s, 0.0)
+        job = run.status.job
+        live = LiveRun(run.run, job, run.attempt, self.runs_dir, time.monotonic() - ran_s)
+        live.first_s, live.label = live.started_s, label_of(class_of(job))
+        live.stop = stopping_of(run)
+        if run.pen is not None:
+            live.pen = adopt_pen(fleet, run.run, run.pen, job.memory_limit_bytes)
+        if run.status.state is not JobState.RUNNING:
+            self._change(replace(run.status, state=JobState.RUNNING, reason=Reason(Why.ADOPTED)))
+        self._event("run_adopted", Reason(Why.ADOPTED), run)
+        self.store.commit()
+        return live
+
+    def _end(self, run: OpenRun, heir: Inherited) -> None:
+        """First the pen, then the record: a job is not started again while a run of it lives."""
+        exit_ = read_exit(self.runs_dir / run.run, time.monotonic())
+        live = LiveRun(run.run, run.status.job, run.attempt, self.runs_dir, time.monotonic())
+        live.exit, live.output_closed, live.stop = exit_, True, stopping_of(run)
+        if run.pen is not None and self._has_pens:
+            live.pen = pen_from_record(run.pen)
+            live.measure()
+            if not clear(StoredPen(run.run, run.run, run.pen)):
+                heir.stuck += 1
+                return
+        remove_tree(live.dir / "tmp")
+        if exit_ is None and live.stop is None:
+            heir.lost += 1
+            self._settle(run, live, RunEnd.LOST, Reason(Why.SUPERVISOR_LOST))
+        else:
+            heir.ended += 1
+            live.heap_exhausted = is_heap_exhausted(live)
+            self._settle(run, live, *judge(live.view(kernel_limits=True, at_s=time.monotonic())))
+
+    def _settle(self, run: OpenRun, live: LiveRun, end: RunEnd, reason: Reason) -> None:
+        status = after_run(
+            run.status, end, reason, at_s=time.monotonic(), policy=self.policy, hit_bytes=0
+        )
+        if end is RunEnd.LOST:  # through no fault of its own, however often
+            status = replace(run.status, state=JobState.QUEUED, reason=reason, interrupted=True)
+        self.store.end_run(
+            run.run, end, reason, live.exit, live.reading, least_bytes=0, after_bytes=0
+        )
+        self.store.drop_pen(run.run)
+        self._event("run_ended", reason, run)
+        self._change(status)
+        self.store.commit()
+
+    def _change(self, new: JobStatus) -> None:
+        now = time.time()
+        for status in self.backlog.change(new):
+            self.store.set_job(status)
+            job = status.job
+            kind = f"job_{status.state.value}"
+            if status.state is not JobState.RUNNING:
+                self.store.add_event(Event(kind, status.reason, now, job.herd, job.id))
+            if status.state.is_final:
+                end_if_over(self.store, job.herd, now)
+
+    def _event(self, kind: str, reason: Reason, run: OpenRun) -> None:
+        job = run.status.job
+        self.store.add_event(Event(kind, reason, time.time(), job.herd, job.id, run.run))
+
+    def _clear_pens(self, heir: Inherited) -> None:
+        """Of runs that had ended already, then the fleets that nobody is in any more."""
+        kept = {heir.fleet_id, *(run.id for run in heir.runs)}
+        stuck = {run.run for run in open_runs(self.store)} - kept
+        pens = sorted(self.store.pens_of(SERVICE), key=lambda pen: not pen.run)
+        for stored in pens:
+            if stored.id in kept | stuck or (stuck and not stored.run):
+                continue
+            if not self._has_pens or clear(stored):
+                self.store.drop_pen(stored.id)
+                if stored.run:
+                    remove_tree(self.runs_dir / stored.run / "tmp")
+        self.store.commit()
+
+
+def stopping_of(run: OpenRun) -> Stopping | None:
+    """Told anew: since when is a time of the process that told it."""
+    return Stopping(*run.stopping, time.monotonic()) if run.stopping is not None else None
+
+
+def is_of_this_boot(stored: StoredPen) -> bool:
+    return bool(stored.record.get("boot_id") == read_boot_id())
+
+
+def door_path(runtime: Path, fleet: str) -> Path:
+    return runtime / "keepers" / fleet
+
+
+def first_grant(live: LiveRun, quantum_bytes: int) -> int:
+    """What it has, and a little to go on with until the governor has looked."""
+    live.measure()
+    return live.reading.used_bytes + 2 * quantum_bytes
+
+
+def describe(heir: Inherited) -> Iterable[str]:
+    if heir.runs:
+        yield f"{len(heir.runs)} runs went on and are adopted"
+    if heir.ended:
+        yield f"{heir.ended} runs ended meanwhile"
+    if heir.lost:
+        yield f"{heir.lost} runs were lost: their jobs are queued again"
+    if heir.stuck:
+        yield f"{heir.stuck} runs cannot be ended: their jobs wait for that"

@@ -1,0 +1,1 @@
+"""The API: the real process on a real store, without a supervisor."""

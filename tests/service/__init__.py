@@ -1,0 +1,1 @@
+"""The service: real processes, killed and started again."""
