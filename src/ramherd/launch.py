@@ -84,6 +84,7 @@ def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, show: Show) -> Outcom
     """Runs all jobs; nothing of them is left when this returns or raises."""
     rules, nofile = raise_file_limit(rules)
     policy = rules.policy
+    jobs = with_worktrees(jobs)
     driving = prepare_agents(jobs, rules)
     state, runtime, trees = state_dir(), runtime_dir(), read_trees()
     now_s = time.monotonic()
@@ -147,6 +148,15 @@ def prepare_agents(jobs: Sequence[Job], rules: Rules) -> "Driving | None":
     return make_driving(
         jobs, rules.policy, max_cost_usd=rules.max_cost_usd, force=rules.force
     )  # fmt: skip
+
+
+def with_worktrees(jobs: Sequence[Job]) -> Sequence[Job]:
+    """What agents work in, where they would be in each other's way."""
+    if all(job.brief is None for job in jobs):
+        return jobs
+    from ramherd.act.worktrees import isolate  # noqa: PLC0415 - subprocess is 1 MB
+
+    return isolate(jobs, state_dir() / "worktrees")
 
 
 def settle_worktrees(jobs: Sequence[Job], tally: Tally) -> None:

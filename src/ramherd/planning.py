@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ramherd.decide.governor.priors import prior_of
-from ramherd.launch import Rules, prepare_agents
+from ramherd.launch import Rules, prepare_agents, with_worktrees
 from ramherd.model import Job
 from ramherd.show.plan import Planned
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 
 def plan(jobs: Sequence[Job], rules: Rules) -> list[Planned]:
+    jobs = with_worktrees(jobs)
     driving = prepare_agents(jobs, rules)
     return [plan_job(job, driving) for job in jobs]
 

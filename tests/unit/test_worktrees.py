@@ -118,3 +118,18 @@ def test_a_job_that_never_ran_leaves_nothing(repository: Path, tmp_path: Path) -
 
     assert settle(jobs) == {}
     assert "ramherd/" not in branches(repository)
+
+
+def test_many_are_made_at_once(repository: Path, tmp_path: Path) -> None:
+    """git's own commands disturb each other: all get theirs in the end."""
+    asked_for = [asked(f"job{number}", repository) for number in range(24)]
+    jobs = isolate(asked_for, tmp_path / "trees")
+    found = [tree for job in jobs if (tree := tree_of(job)) is not None]
+    started = [
+        subprocess.Popen(argv_in(tree, ("cat", "part/file")), stdout=subprocess.PIPE, text=True)
+        for tree in found
+    ]
+
+    assert [process.communicate()[0] for process in started] == ["old\n"] * 24
+    assert settle(jobs) == {}
+    assert "ramherd/" not in branches(repository)

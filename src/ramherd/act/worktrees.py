@@ -5,7 +5,6 @@ not changed is removed when its herd is over.
 """
 
 import os
-import shutil
 import subprocess
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -17,12 +16,20 @@ from ramherd.model import Job, Tree
 
 GIT_S = 60.0
 # $1 repository, $2 commit, $3 branch, $4 path, $5 where in it, then what to start there. A run that
-# was stopped in the middle of it leaves no `.made`, and the next begins anew.
+# was stopped in the middle of it leaves no `.made`, and the next begins anew. Two at a time get in
+# each other's way (8 of 120 failed with git 2.39, 40 at once), so it is tried again; never
+# `worktree prune`, which takes away what another is just making.
 MAKE = """\
-[ -e "$4.made" ] || {
-    rm -rf "$4" && git -C "$1" worktree prune &&
-    git -C "$1" worktree add -q -f -B "$3" "$4" "$2" >&2 && : >"$4.made"
-} || exit 125
+if [ ! -e "$4.made" ]; then
+    [ ! -e "$4" ] || git -C "$1" worktree remove -f -f "$4" || rm -rf "$4"
+    tries=1
+    until git -C "$1" worktree add -q -f -B "$3" "$4" "$2" >&2; do
+        [ "$tries" -lt 9 ] || exit 125
+        sleep "0.$tries"
+        tries=$((tries + 1))
+    done
+    : >"$4.made" || exit 125
+fi
 mkdir -p "$4/$5" && cd "$4/$5" || exit 125
 shift 5
 exec "$@"
@@ -33,19 +40,23 @@ def isolate(jobs: Sequence[Job], folder: Path) -> list[Job]:
     """Jobs with an agent that asked for a worktree, or that share a repository, get one."""
     tops = {cwd: find_top(cwd) for cwd in {job.cwd for job in jobs if job.brief is not None}}
     sharing = Counter(tops[job.cwd] for job in jobs if job.brief is not None)
-    return [with_tree(job, tops.get(job.cwd, ""), sharing, folder) for job in jobs]
+    commits = {top: git(top, "rev-parse", "--verify", "-q", "HEAD") for top in sharing if top}
+    return [
+        with_tree(job, top, commits.get(top, ""), folder, shared=sharing[top] > 1)
+        for job in jobs
+        for top in [tops.get(job.cwd, "")]
+    ]
 
 
-def with_tree(job: Job, top: str, sharing: Counter[str], folder: Path) -> Job:
+def with_tree(job: Job, top: str, commit: str, folder: Path, *, shared: bool) -> Job:
     if job.brief is None or job.brief.worktree is False:
         return job
-    commit = git(top, "rev-parse", "--verify", "-q", "HEAD") if top else ""
     if not commit:
         if job.brief.worktree:
             what = f"{top} has no commit" if top else f"{job.cwd} is in no git repository"
             raise UsageError(f"job {job.name}: no worktree: {what}")
         return job
-    if not job.brief.worktree and sharing[top] < 2:
+    if not job.brief.worktree and not shared:
         return job
     inside = os.path.relpath(os.path.realpath(job.cwd), top)
     tree = Tree(top, commit, str(folder / job.id), branch_of(job), inside)
@@ -89,13 +100,11 @@ def settle(jobs: Iterable[Job]) -> dict[str, Tree]:
 def is_kept(tree: Tree) -> bool:
     path = Path(tree.path)
     path.with_name(path.name + ".made").unlink(missing_ok=True)
-    if not path.exists():
-        return False
-    if is_changed(tree):
+    if path.exists() and is_changed(tree):
         return True
-    shutil.rmtree(path, ignore_errors=True)
-    git(tree.repository, "worktree", "prune")
-    git(tree.repository, "branch", "-D", tree.branch)
+    git(tree.repository, "worktree", "remove", "--force", tree.path)
+    if git(tree.repository, "rev-parse", "--verify", "-q", tree.branch) == tree.commit:
+        git(tree.repository, "branch", "-D", tree.branch)
     return False
 
 

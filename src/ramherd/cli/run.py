@@ -25,7 +25,7 @@ from ramherd.jobfile import (
 from ramherd.jobkeys import as_directory
 from ramherd.launch import Rules, run_herd
 from ramherd.model import Job, Policy
-from ramherd.places import runtime_dir, state_dir
+from ramherd.places import runtime_dir
 from ramherd.show.lines import LineShow
 from ramherd.show.live import LiveShow
 from ramherd.show.summary import render_summary
@@ -81,10 +81,6 @@ def run(options: argparse.Namespace) -> int:
         return submit(options)
     herd, config = new_id(), settle_config(options)
     jobs = read_jobs(options, herd, make_defaults(config, options.cwd))
-    if any(job.brief is not None for job in jobs):
-        from ramherd.act.worktrees import isolate  # noqa: PLC0415 - only agents have them
-
-        jobs = isolate(jobs, state_dir() / "worktrees")
     if options.dry_run:
         return show_plan(jobs, make_rules(config, force=options.force))
     return herd_and_tell(herd, jobs, config, options)
