@@ -1,6 +1,7 @@
 """Grants on real processes: runs are held at them, are given more, make room and come back."""
 
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,8 @@ from typing import Any
 from integration.conftest import Ramherd, need
 from ramherd.sim import agent
 
+# Less where memory is slow to touch (tests/uml).
+GROWTH_MIB = int(os.environ.get("RAMHERD_TEST_GROWTH", "500"))
 AGENT = (sys.executable, "-I", "-S", agent.__file__)
 # All that a program asks of the kernel while it grows; each call that fails is printed.
 BUSY = """
@@ -37,7 +40,7 @@ def sockets():
     with one, other:
         one.sendall(bytes(1 << 16)); assert other.recv(1 << 16)
 held = []
-for step in range(500):
+for step in range(int(sys.argv[2])):
     block = bytearray(1 << 20); block[::4096] = b"x" * 256; held.append(block)
     for call in (map_, files, sockets) + ((spawn, fork) if step % 8 == 0 else ()):
         attempt(call.__name__, call)
@@ -59,12 +62,13 @@ def test_a_held_run_is_only_late(each_ramherd: Ramherd, tmp_path: Path) -> None:
     """Held and granted hundreds of times while it spawns, forks, maps, reads, writes and talks:
     no system call of it fails.
     """
-    job = {"command": python(BUSY, str(tmp_path / "file"))}
+    job = {"command": python(BUSY, str(tmp_path / "file"), str(GROWTH_MIB))}
     summary = each_ramherd.json([job], "--size-scale", "128")
     assert out_of(summary["results"][0]).strip() == "no call failed"
     assert (summary["done"], summary["oom_kills"], summary["preempted"]) == (1, 0, 0)
+    print(each_ramherd.pen, summary["holds"])
     if each_ramherd.pen != "polling":
-        assert summary["holds"]["count"] >= 150
+        assert summary["holds"]["count"] >= 0.3 * GROWTH_MIB
     assert summary["held_s"] > 0
 
 

@@ -25,8 +25,14 @@ RUNS = (
     "-k", "not polling and (test_container or test_deaths or test_a_signal_ends_everything "
     "or test_a_limit_kill or test_a_tool_child or test_leftovers)",
 )  # fmt: skip
+GRANTS = ("tests/integration/test_grants.py", "-rP", "-k", "cgroup2 and only_late")
 SERVICE = ("tests/service/test_service.py", "-k", "cgroup2")
-SMALL = {"RAMHERD_TEST_STORMS": "3", "RAMHERD_TEST_RUNS": "3", "XDG_STATE_HOME": "/tmp/state"}
+SMALL = {
+    "RAMHERD_TEST_STORMS": "3",
+    "RAMHERD_TEST_RUNS": "3",
+    "RAMHERD_TEST_GROWTH": "60",
+    "XDG_STATE_HOME": "/tmp/state",
+}
 # The seed whose two agents are short and small: 4.8 s and 78 MiB (of 60 looked at).
 DRILL = (sys.executable, "-m", "ramherd", "drill", "--agents", "2", "--seed", "42", "--json")
 USERS = (None, "nobody")
@@ -41,6 +47,7 @@ def boots() -> Iterator[Boots]:
     with ThreadPoolExecutor(2) as pool:
         yield {
             ("runs", None): pool.submit(boot, [*PYTEST, *RUNS]),
+            ("grants", None): pool.submit(boot, [*PYTEST, *GRANTS]),
             ("service", None): pool.submit(boot, [*PYTEST, *SERVICE]),
             **{("pens", user): pool.submit(boot, [*PYTEST, *PENS], user=user) for user in USERS},
             **{("drill", user): pool.submit(boot, DRILL, user=user) for user in USERS},
@@ -56,6 +63,11 @@ def assert_passed(ended: Ended) -> None:
 def test_runs_deaths_and_containers(boots: Boots) -> None:
     """Limit kills, signals, leftovers, kill -9 of each part, and a container with a limit."""
     assert_passed(boots["runs", None].result())
+
+
+def test_grants(boots: Boots) -> None:
+    """Held by `memory.high` and freezing: no system call of the run fails."""
+    assert_passed(boots["grants", None].result())
 
 
 def test_a_service_that_dies_and_is_started_again(boots: Boots) -> None:

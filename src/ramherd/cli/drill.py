@@ -15,7 +15,7 @@ from ramherd.units import GIB
 
 # A quarter of a real agent's memory, and a minute of it in a second.
 SIZE = 0.25
-TIME = 1 / 60
+PACE = 60
 # Room for some of the fifty at a time, and small enough for any machine.
 BUDGET_BYTES = 2 * GIB
 TRICKS: tuple[tuple[str, ...], ...] = (
@@ -24,6 +24,8 @@ TRICKS: tuple[tuple[str, ...], ...] = (
     ("--helper", "60"),
     ("--flood", "1MiB"),
     ("--burst-in-child", "--helper", "60"),
+    ("--leak", "4MiB"),
+    ("--ignore-term",),
 )
 
 
@@ -31,39 +33,38 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--agents", type=int, default=50, metavar="N", help="how many (50)")
     add("--seed", type=int, default=1, metavar="N", help="other numbers, other agents (1)")
+    add("--pace", type=int, default=PACE, metavar="N", help="times faster than real ones (60)")
     add_herd_options(parser, (key for key in RUN_KEYS if not key.of_job))
     parser.set_defaults(verb=drill)
 
 
 def drill(options: argparse.Namespace) -> int:
-    if options.agents < 1:
-        raise UsageError(f"--agents {options.agents} is below 1")
+    for name, value in (("agents", options.agents), ("pace", options.pace)):
+        if value < 1:
+            raise UsageError(f"--{name} {value} is below 1")
     if options.command is not None:
         raise UsageError("drill takes no command", hint="ramherd run -- CMD {}")
     herd = new_id()
     config = settle_config(
         options,
         budget=BUDGET_BYTES,
-        time_scale=1 / TIME,
+        time_scale=float(options.pace),
         size_scale=1 / SIZE,
         max_cpu_pressure=None,
     )
-    tables = make_tables(options.seed, options.agents)
+    tables = make_tables(options.seed, options.agents, options.pace)
     jobs = make_jobs(tables, "drill", herd, Defaults())
     return herd_and_tell(herd, jobs, config, options)
 
 
-def make_tables(seed: int, number: int) -> Iterator[dict[str, Any]]:
-    """Some call tools, some leave a process behind, some print much."""
+def make_tables(seed: int, number: int, pace: int) -> Iterator[dict[str, Any]]:
+    """Some call tools, leave a process behind, print much, leak, or do not listen."""
     for index in range(number):
+        command = [
+            sys.executable, "-I", "-S", agent.__file__, "--synthetic", str(seed),
+            "--index", str(index), "--size", str(SIZE), "--time", str(1 / pace),
+        ]  # fmt: skip
         yield {
             "name": f"agent-{index + 1:02}",
-            "command": [*agent_command(seed, index), *TRICKS[index % len(TRICKS)]],
+            "command": [*command, *TRICKS[index % len(TRICKS)]],
         }
-
-
-def agent_command(seed: int, index: int) -> list[str]:
-    return [
-        sys.executable, "-I", "-S", agent.__file__,
-        "--synthetic", str(seed), "--index", str(index), "--size", str(SIZE), "--time", str(TIME),
-    ]  # fmt: skip

@@ -1,0 +1,19 @@
+"""The drill: fifty agents that leak, burst, fork, flood and do not listen, in 2 GiB."""
+
+import json
+
+import pytest
+
+from integration.conftest import Ramherd
+
+
+@pytest.mark.parametrize("seed", range(1, 11))
+def test_every_agent_of_a_drill_is_done(ramherd: Ramherd, seed: int) -> None:
+    """Whoever they are: all are done, the kernel kills nobody, and nothing is left."""
+    done = ramherd.run(
+        "drill", "--agents", "50", "--budget", "2GiB", "--seed", str(seed), "--pace", "180",
+        "--json", "--pen", ramherd.pen,
+    )  # fmt: skip
+    summary = json.loads(done.stdout)
+    assert (summary["done"], summary["oom_kills"]) == (50, 0), done.stderr[-2000:]
+    assert summary["leftovers_ended"] >= 10
