@@ -41,6 +41,7 @@ from ramherd.model import (
 STEP_BYTES = 512 << 10
 # No CLI takes a limit of nothing.
 LEAST_USD = 1e-6
+TOLD_LENGTH = 300
 
 
 class Found(NamedTuple):
@@ -81,7 +82,7 @@ class Driven:
             result=at.result is not None,
             busy=bool(at.tools),
             needs_result=self.agent.needs_result,
-            failure=at.failure or "",
+            failure=one_line(at.failure or ""),
             overloaded=at.failure is not None and is_overload(at.failure),
             cost_usd=self.spent.cost_usd,
             limit_usd=self.limit_usd,
@@ -202,7 +203,7 @@ class Driving:
             if run.driven is not None and not run.driven.through:
                 for fact in run.driven.read(closed=run.output_closed):
                     if isinstance(fact, Overload) and self._slow_down(run.label, at_s):
-                        yield run, Reason(Why.OVERLOAD, what=fact.text)
+                        yield run, Reason(Why.OVERLOAD, what=one_line(fact.text))
 
     def _slow_down(self, label: str, at_s: float) -> bool:
         before = self._paces.get(label, Pace())
@@ -252,6 +253,12 @@ class Driving:
             larger = choose_heap_bytes(run.grant_bytes, run.job.memory_limit_bytes, larger=True)
             if larger <= most_bytes:
                 self._larger.add(run.job.id)
+
+
+def one_line(text: str) -> str:
+    """What an agent says of a failure may be pages."""
+    words = " ".join(text.split())
+    return words if len(words) <= TOLD_LENGTH else words[: TOLD_LENGTH - 3] + "..."
 
 
 def brief_of(job: Job) -> Brief:

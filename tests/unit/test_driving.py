@@ -144,6 +144,20 @@ def test_a_resumed_agent_that_opens_nothing_has_lost_its_session(tmp_path: Path)
     assert not second.driven.said.lost_session
 
 
+def test_a_long_failure_is_told_in_one_line(tmp_path: Path) -> None:
+    """It stands in events and on the screen; whether it speaks of load is told by all of it."""
+    of = asked()
+    driving = driving_of(of)
+    run = begun(driving, of, tmp_path)
+    say(run, {**result("no\n" * 200 + "529 overloaded"), "is_error": True})
+    heard(driving, run, closed=True)
+
+    assert run.driven is not None
+    assert len(run.driven.said.failure) == 300
+    assert "\n" not in run.driven.said.failure
+    assert run.driven.said.overloaded
+
+
 def test_the_smaller_model_is_only_for_short_memory(tmp_path: Path) -> None:
     """And it is said."""
     of = asked()
