@@ -86,9 +86,11 @@ def test_an_agent_that_makes_room_goes_on_in_its_session(
     """Stopped in the middle of a tool, resumed when there is room: one session, one history."""
     home = make_home(name, tmp_path, llm.url)
     llm.add({"parts": PARTS})
-    summary = run_beside_elder(home, herd_of(home, tmp_path), ELDER)
+    herd = herd_of(home, tmp_path)
+    summary = run_beside_elder(home, herd, ELDER)
 
     agent = summary["results"][1]
+    assert runs_that_name(agent["session"], herd) == 2
     assert summary["done"] == 2, summary["lines"]
     assert (summary["preempted"], summary["oom_kills"], agent["runs"]) == (1, 0, 2)
     assert agent["result"] == "Both parts are done."
@@ -96,6 +98,12 @@ def test_an_agent_that_makes_room_goes_on_in_its_session(
     assert any("first-part" in text for text in history.texts("result"))
     assert any("[script parts]" in text for text in history.texts("user"))
     assert any(GO_ON in text for text in history.texts("user"))
+
+
+def runs_that_name(session: str, herd: Ramherd) -> int:
+    """How many runs have said that this is their session."""
+    printed = (herd.state / "ramherd/runs").glob("*/out")
+    return sum(session in out.read_text() for out in printed)
 
 
 def run_beside_elder(home: Home, herd: Ramherd, elder: str) -> dict[str, Any]:
@@ -128,9 +136,11 @@ def test_an_agent_over_its_mark_is_restarted_between_turns(
     home = make_home(name, tmp_path, llm.url)
     llm.add({"turns": [{"shell": "echo first-part"}, {"say": "Through.", "wait_s": 6}]})
     jobs = asks(home, "do - it [script turns]")
-    summary = herd_of(home, tmp_path).json(jobs, "--recycle-at", "16MiB")
+    herd = herd_of(home, tmp_path)
+    summary = herd.json(jobs, "--recycle-at", "16MiB")
 
     agent = summary["results"][0]
+    assert runs_that_name(agent["session"], herd) == 2
     assert (summary["done"], summary["recycled"], agent["runs"]) == (1, 1, 2), summary["lines"]
     assert agent["result"] == "Through."
     history = llm.of("turns")[-1]
