@@ -8,7 +8,7 @@ import pytest
 from ramherd.decide.strays.trend import Count
 from ramherd.model import ProcId
 from ramherd.processes import Sighting
-from ramherd.queue.owner import OwnerLock
+from ramherd.queue.owner import Owner, OwnerLock
 from ramherd.queue.sightings import (
     add_counts,
     find_over,
@@ -76,3 +76,14 @@ def test_a_run_is_over_with_its_owner_or_its_end(store: Store, tmp_path: Path) -
     store.commit()
     assert find_over(store, tmp_path, ["r"]) == {"r": True}
     lock.close()
+
+
+def test_a_run_of_a_dead_service_is_the_next_ones(store: Store, tmp_path: Path) -> None:
+    """It goes on without its supervisor, to be adopted."""
+    gone = Owner("o", "another boot", ProcId(1, 1))
+    store.add_herd("h", gone, [status(job("a"))])
+    store.add_run("r", job("a").id, 1, 0)
+    store.commit()
+    assert find_over(store, tmp_path, ["r"]) == {"r": True}
+    store.write("UPDATE herds SET service = 1", ())
+    assert find_over(store, tmp_path, ["r"]) == {"r": False}

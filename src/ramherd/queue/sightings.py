@@ -50,10 +50,12 @@ def get_counts(store: Store, since_s: float) -> list[Count]:
 
 
 def find_over(store: Store, runtime: Path, runs: Iterable[str]) -> dict[str, bool]:
-    """Whether each run is over, or its owner dead. A run of another store is not in the answer."""
+    """Whether each run is over, or its owner dead. A run of another store is not in the answer;
+    one of a service that died is the next service's: it goes on, and its keeper ends it in time.
+    """
     found = {}
     for run in runs:
-        for ended, owner, boot_id, pid, ticks in store.read(sql.RUN_STATE, (run,)):
-            alive = is_alive(Owner(owner, boot_id, ProcId(pid, ticks)), runtime)
+        for ended, service, owner, boot_id, pid, ticks in store.read(sql.RUN_STATE, (run,)):
+            alive = service or is_alive(Owner(owner, boot_id, ProcId(pid, ticks)), runtime)
             found[run] = bool(ended) or not alive
     return found

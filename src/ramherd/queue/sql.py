@@ -290,7 +290,7 @@ STRAY_COUNTS = """
 DROP_STRAY_COUNTS = "DELETE FROM stray_counts WHERE at_s < ?"
 RUN_STATE = """
     SELECT runs.ended_s IS NOT NULL OR herds.ended_s IS NOT NULL,
-        herds.owner, herds.boot_id, herds.pid, herds.start_ticks
+        herds.service, herds.owner, herds.boot_id, herds.pid, herds.start_ticks
     FROM runs JOIN jobs ON jobs.id = runs.job JOIN herds ON herds.id = jobs.herd
     WHERE runs.id = ?
 """
