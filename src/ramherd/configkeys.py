@@ -13,7 +13,7 @@ from ramherd.decide.governor.recycle import RecyclePolicy
 from ramherd.errors import UsageError
 from ramherd.grants import GrantPolicy
 from ramherd.hook.settings import HOOK_WAIT_S, parse_text
-from ramherd.jobkeys import as_name
+from ramherd.jobkeys import as_agent, as_name
 from ramherd.model import Policy
 from ramherd.straypolicy import StrayPolicy
 from ramherd.units import KIB, format_duration, format_size, parse_duration, parse_size
@@ -146,6 +146,9 @@ FACTOR = Kind("N", parse_factor, "{:g}".format)
 PEN = Kind("KIND", parse_pen)
 NAME = Kind("NAME", as_name)
 TEXT = Kind("COMMAND", parse_text)
+AGENT = Kind("AGENT", as_agent)
+PROGRAM = Kind("PATH", parse_text)
+AMOUNT = Kind("USD", parse_factor, "{:g}".format)
 
 RUN_KEYS = (
     Key("budget", SIZE, None, "the most that all runs together may hold"),
@@ -168,6 +171,13 @@ RUN_KEYS = (
     Key("log_head", SIZE, POLICY.log_head_bytes, "the beginning of a stream that is kept"),
     Key("log_ring", RING, POLICY.log_ring_bytes, "the end of a stream that is kept"),
     Key("log_total", SIZE, POLICY.log_total_bytes, "logs of all finished runs; the oldest go"),
+    Key("agent", AGENT, None, "who does jobs that have a prompt: claude, codex, ...", of_job=True),
+    Key("agent_program", PROGRAM, None, "its program, if not the one in PATH", of_job=True),
+    Key("model", NAME, None, "the agent's model; else it decides", of_job=True),
+    Key("fallback_model", NAME, None, "for starts while memory is very short", of_job=True),
+    Key("skip_permissions", SWITCH, False, "agents use tools without asking", of_job=True),
+    Key("worktree", SWITCH, None, "a git worktree for each job; else if they share", of_job=True),
+    Key("max_cost_usd", AMOUNT, None, "what the agents of a herd may cost together"),
     Key("on_alert", TEXT, None, "the service runs it for each warning"),
     Key("time_scale", FACTOR, 1.0, "for benchmarks: agents live so many times faster"),
     Key("size_scale", FACTOR, 1.0, "for benchmarks: agents are so many times smaller"),
@@ -201,7 +211,7 @@ ALIASES = {
     "preferentialModel": "fallback_model",
     "mcpServerSharing": "mcp.share",
 }
-TO_COME = ("fallback_model", "mcp", "mcp.share", "agent", "model")
+TO_COME = ("mcp", "mcp.share")
 
 
 class Setting(NamedTuple):

@@ -7,7 +7,8 @@ supervisor.
 import os
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from ramherd.act.executor import Executor
 from ramherd.act.live import LiveRun
@@ -35,6 +36,9 @@ from ramherd.measure.tree import read_own_bytes
 from ramherd.model import JobStatus, Machine, Policy, RunEnd, Settle, Stop, Wait, Why
 from ramherd.queue.backlog import Backlog
 from ramherd.queue.roster import Roster
+
+if TYPE_CHECKING:
+    from ramherd.driving import Driving
 
 # Of each priority so many are shown to the governor: more it would not start in one round.
 HEADS = 64
@@ -72,6 +76,7 @@ class Granting:
     failed_starts: deque[float] = field(default_factory=deque)
     # Grants that were carried out since they were last asked for: (run, grant).
     given: list[Grant] = field(default_factory=list)
+    driving: "Driving | None" = None
     _machine: Machine = field(default_factory=lambda: Machine(0, 0))
     _fleet_used: int = 0
     _recycled_s: float = float("-inf")
@@ -124,7 +129,7 @@ class Granting:
             at_s=at_s,
             lease_bytes=max(self.leasing.lease_bytes - ending_bytes, 0),
             runs=[penned(run) for run in live],
-            queue=[candidate(status) for status in self.roster.heads(HEADS)] if queue else [],
+            queue=self.candidates(at_s) if queue else [],
             largest_bytes=largest_budget_bytes(self._machine, self.policy),
             estimates=self.classes.estimates,
             memory_pressure=self.pressure.memory,
@@ -137,6 +142,16 @@ class Granting:
             ending_bytes=ending_bytes,
             ramp=self.ramp.allowed if self.ramp is not None else None,
         )
+
+    def candidates(self, at_s: float) -> list[Candidate]:
+        """Of agents whose API is too busy, some later than they could."""
+        found = [candidate(status) for status in self.roster.heads(HEADS)]
+        if self.driving is None:
+            return found
+        if self.driving.closed:
+            return []
+        later = {one.label: self.driving.not_before_s(one.label, at_s) for one in found}
+        return [replace(one, not_before_s=max(one.not_before_s, later[one.label])) for one in found]
 
     def recycle(self, at_s: float) -> list[Stop]:
         """Planned restarts of runs that leak, once a second."""
@@ -181,7 +196,7 @@ def candidate(status: JobStatus) -> Candidate:
     job = status.job
     return Candidate(
         job.id, job.seq, status.queued_s, job.priority,
-        mode=Mode.RESUMES if job.resume_argv else Mode.STARTS_OVER,
+        mode=Mode.RESUMES if job.resumes else Mode.STARTS_OVER,
         label=label_of(class_of(job)), need_bytes=status.need_bytes,
         not_before_s=status.not_before_s, limit_bytes=job.memory_limit_bytes,
     )  # fmt: skip
@@ -189,5 +204,8 @@ def candidate(status: JobStatus) -> Candidate:
 
 def own_of(run: LiveRun) -> Own:
     """None while a tool call is open: what it holds is not the agent's own."""
+    if run.driven is not None:
+        between = run.driven.progress.is_between_turns
+        return Own(run.id, run.job.id, run.driven.own_bytes(run), turn_over=between)
     pids = run.pen.pids() if run.pen is not None else []
     return Own(run.id, run.job.id, read_own_bytes(run.first, pids))

@@ -15,7 +15,11 @@ from typing import Any
 from ramherd.errors import UsageError
 from ramherd.ids import new_id
 from ramherd.jobkeys import (
+    OF_AGENTS,
+    OF_COMMANDS,
     Reader,
+    as_agent,
+    as_amount,
     as_command,
     as_count,
     as_directory,
@@ -23,11 +27,16 @@ from ramherd.jobkeys import (
     as_integer,
     as_name,
     as_names,
+    as_prompt,
+    as_switch,
     as_text,
     nearest,
 )
-from ramherd.model import Job
+from ramherd.model import Brief, Job
 from ramherd.units import format_size, parse_duration, parse_size, shown
+
+# The agent that is none.
+COMMAND = "command"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +47,13 @@ class Defaults:
     memory_limit_bytes: int | None = None
     timeout_s: float | None = None
     retries: int = 0
+    cwd: str | None = None
+    agent: str | None = None
+    model: str | None = None
+    fallback_model: str | None = None
+    skip_permissions: bool = False
+    agent_program: str | None = None
+    worktree: bool | None = None
     # Where programs are looked for; if not given, where we look ourselves.
     path: str | None = None
     profiles: "Mapping[str, Defaults]" = field(default_factory=dict)
@@ -72,6 +88,20 @@ def jobs_from_lines(argv: Sequence[str], data: bytes, herd: str, defaults: Defau
         for number, line in enumerate(lines, 1)
     ]
     return make_jobs(tables, "standard input", herd, defaults)
+
+
+def jobs_from_prompts(prompts: Iterable[str], herd: str, defaults: Defaults) -> list[Job]:
+    """One job for each prompt that is not blank."""
+    tables = [
+        {"name": line_name(number, prompt), "prompt": prompt}
+        for number, prompt in enumerate((text for text in prompts if text.strip()), 1)
+    ]
+    return make_jobs(tables, "prompts", herd, defaults)
+
+
+def read_prompts(path: str) -> list[str]:
+    """One a line."""
+    return split_lines(decode(read_bytes(path), path))
 
 
 def line_name(number: int, line: str) -> str:
@@ -157,7 +187,7 @@ def make_job(table: Any, where: str, number: int, herd: str, defaults: Defaults)
     reader.where = f"{where} ({name})"
     reader.check_keys()
     defaults = reader.get("profile", defaults.of_profile, defaults)
-    cwd = reader.get("cwd", as_directory, None) or own_directory()
+    cwd = reader.get("cwd", as_directory, None) or defaults.cwd or own_directory()
     env: dict[str, str] = reader.get("env", as_environment, {})
     places = {} if defaults.path is None else {"PATH": defaults.path}
     limit = reader.get("memory_limit", parse_size, defaults.memory_limit_bytes)
@@ -167,12 +197,15 @@ def make_job(table: Any, where: str, number: int, herd: str, defaults: Defaults)
             f"{reader.where}: memory {format_size(memory)} is above "
             f"memory_limit {format_size(limit)}"
         )
+    brief = make_brief(reader, defaults)
     return Job(
         id=new_id(),
         herd=herd,
         name=name,
         seq=number,
-        argv=reader.need("command", lambda value: as_command(value, cwd, places | env)),
+        argv=()
+        if brief is not None
+        else reader.need("command", lambda value: as_command(value, cwd, places | env)),
         cwd=cwd,
         env=env,
         stdin=reader.get("stdin", as_text, None),
@@ -184,7 +217,44 @@ def make_job(table: Any, where: str, number: int, herd: str, defaults: Defaults)
         timeout_s=reader.get("timeout", parse_duration, defaults.timeout_s),
         retries=reader.get("retries", as_count, defaults.retries),
         resume_argv=reader.get("resume_command", lambda value: as_command(value, cwd, env), ()),
+        brief=brief,
     )
+
+
+def make_brief(reader: Reader, defaults: Defaults) -> Brief | None:
+    """None for a command. A setting of an agent does not make one of a job with a command."""
+    table = reader.table
+    agent = reader.get("agent", as_agent, defaults.agent)
+    named = table.get("agent", COMMAND) != COMMAND
+    if agent == COMMAND or ("command" in table and not named) or not (named or "prompt" in table):
+        refuse_keys(reader, OF_AGENTS, "needs an agent")
+        return None
+    refuse_keys(reader, ("command", *OF_COMMANDS), "does not go with an agent")
+    return Brief(
+        agent=agent if agent is not None else reader.need("agent", as_agent),
+        prompt=reader.need("prompt", as_prompt),
+        model=reader.get("model", as_name, defaults.model or ""),
+        fallback_model=defaults.fallback_model or "",
+        max_cost_usd=reader.get("max_cost_usd", as_amount, None),
+        skip_permissions=defaults.skip_permissions,
+        program=defaults.agent_program or "",
+        worktree=reader.get("worktree", as_switch, defaults.worktree),
+    )
+
+
+def refuse_keys(reader: Reader, keys: Iterable[str], why: str) -> None:
+    for key in keys:
+        if key in reader.table:
+            raise UsageError(f"{reader.where}: key {key!r} {why}")
+
+
+def refuse_agents(jobs: Iterable[Job]) -> None:
+    """The service runs commands."""
+    for job in jobs:
+        if job.brief is not None:
+            raise UsageError(
+                f"job {job.name}: the service does not drive agents yet", hint="ramherd run --own"
+            )
 
 
 def own_directory() -> str:

@@ -14,11 +14,17 @@ T = TypeVar("T")
 KEYS = (
     "name", "command", "cwd", "env", "stdin", "priority", "after", "label",
     "memory", "memory_limit", "timeout", "retries", "profile", "resume_command",
+    "agent", "prompt", "model", "worktree", "max_cost_usd",
 )  # fmt: skip
-KEYS_TO_COME = (
-    "agent", "prompt", "model", "mcp", "reuse", "worktree",
-    "workspace", "max_cost_usd", "container",
-)  # fmt: skip
+KEYS_TO_COME = ("mcp", "reuse", "workspace", "container")
+# Of commands only, and of agents only.
+OF_COMMANDS = ("resume_command", "stdin")
+OF_AGENTS = ("prompt", "model", "worktree", "max_cost_usd")
+MISSING = {
+    "command": 'add command = ["program", "argument"], or agent and prompt',
+    "prompt": 'add prompt = "what the agent is to do"',
+    "agent": 'add agent = "claude", or use --agent',
+}
 SHELL = "/bin/sh"
 NAME_LENGTH = 100
 
@@ -35,8 +41,7 @@ class Reader:
 
     def need(self, key: str, parse: Callable[[Any], T]) -> T:
         if key not in self.table:
-            hint = f'add {key} = ["program", "argument"]'
-            raise UsageError(f"{self.where} has no {key!r}", hint=hint)
+            raise UsageError(f"{self.where} has no {key!r}", hint=MISSING[key])
         try:
             return parse(self.table[key])
         except RamherdError as error:
@@ -108,6 +113,33 @@ def as_environment(value: Any) -> dict[str, str]:
             raise UsageError(f"{shown(name)} is not a text", hint="put its value in quotes")
         as_text(text)
     return value
+
+
+def as_agent(value: Any) -> str:
+    from ramherd.agents import NAMES  # noqa: PLC0415 - most herds have none
+
+    if value not in NAMES:
+        hint = nearest(str(value), NAMES)
+        raise UsageError(f"{shown(value)} is not an agent that ramherd knows", hint=hint)
+    return str(value)
+
+
+def as_prompt(value: Any) -> str:
+    if not as_text(value).strip():
+        raise UsageError("is empty")
+    return str(value)
+
+
+def as_switch(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise UsageError(f"{shown(value)} is neither true nor false")
+    return value
+
+
+def as_amount(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e9:
+        raise UsageError(f"{shown(value)} is not an amount above zero")
+    return float(value)
 
 
 def as_directory(value: Any) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ramherd.act.executor import Executor
 from ramherd.act.link import KeeperLink
@@ -35,9 +35,13 @@ from ramherd.queue.ledger import Ledger
 from ramherd.queue.owner import OwnerLock
 from ramherd.queue.roster import Roster
 from ramherd.queue.store import BUSY_S, Store
-from ramherd.supervisor import Show, Supervisor
+from ramherd.supervisor import Supervisor
 from ramherd.tally import JobTally, Tally
+from ramherd.telling import Show
 from ramherd.units import MIB, format_size
+
+if TYPE_CHECKING:
+    from ramherd.driving import Driving
 
 OK, FAILED, NO_ROOM, INTERRUPTED = 0, 1, 3, 130
 # The kernel takes a moment to give back what the last runs held: waited for so long at most,
@@ -70,12 +74,18 @@ class Rules:
     on_alert: str | None = None
     time_scale: float = 1.0
     size_scale: float = 1.0
+    # What the agents of the herd may cost together.
+    max_cost_usd: float | None = None
+    # Agents also run in less memory than they are known to need.
+    force: bool = False
 
 
 def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, show: Show) -> Outcome:
     """Runs all jobs; nothing of them is left when this returns or raises."""
     rules, nofile = raise_file_limit(rules)
     policy = rules.policy
+    jobs = with_worktrees(jobs)
+    driving = prepare_agents(jobs, rules)
     state, runtime, trees = state_dir(), runtime_dir(), read_trees()
     now_s = time.monotonic()
     roster = Roster(first_standing(job, now_s) for job in jobs)
@@ -104,12 +114,16 @@ def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, show: Show) -> Outcom
             )
             journal = Journal(store)
             supervisor = Supervisor(
-                herd, roster, journal, executor, trees, policy, granting, show, signals, tally
-            )
+                herd, roster, journal, executor, trees, policy, granting, show, signals, tally,
+                driving=driving,
+            )  # fmt: skip
+            granting.driving = driving
             supervisor.run()
             costs = measure_costs(executor)
             store.set_patience(BUSY_S)
             journal.commit()
+        if driving is not None:
+            settle_worktrees(jobs, tally)
         tally.available_after = wait_for_memory(trees, tally.available_before)
         summary = {
             **tally.as_json(herd, roster),
@@ -123,6 +137,33 @@ def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, show: Show) -> Outcom
         store.commit()
     code = choose_exit_code(signals.count, tally, summary, gave_up=supervisor.given_up)
     return Outcome(code, summary, tally.missing_bytes)
+
+
+def prepare_agents(jobs: Sequence[Job], rules: Rules) -> "Driving | None":
+    """Their modules are loaded only where a job has one."""
+    if all(job.brief is None for job in jobs):
+        return None
+    from ramherd.driving import make_driving  # noqa: PLC0415
+
+    return make_driving(
+        jobs, rules.policy, max_cost_usd=rules.max_cost_usd, force=rules.force
+    )  # fmt: skip
+
+
+def with_worktrees(jobs: Sequence[Job]) -> Sequence[Job]:
+    """What agents work in, where they would be in each other's way."""
+    if all(job.brief is None for job in jobs):
+        return jobs
+    from ramherd.act.worktrees import isolate  # noqa: PLC0415 - subprocess is 1 MB
+
+    return isolate(jobs, state_dir() / "worktrees")
+
+
+def settle_worktrees(jobs: Sequence[Job], tally: Tally) -> None:
+    from ramherd.act.worktrees import settle  # noqa: PLC0415 - subprocess is 1 MB
+
+    for job, tree in settle(jobs).items():
+        tally.jobs[job].said = {**tally.jobs[job].said, "worktree": tree.path}
 
 
 def make_granting(

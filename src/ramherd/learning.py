@@ -11,7 +11,7 @@ from ramherd.model import Job
 from ramherd.queue.classes import ClassKey, get_class
 from ramherd.queue.store import Store
 
-# A command is its own agent until agents are driven; what it works on is its directory.
+# A command is its own agent; what it works on is its directory.
 COMMAND = "command"
 # Shorter runs were hardly looked at.
 SHORTEST_S = 1.0
@@ -48,7 +48,8 @@ class Classes:
 
 
 def class_of(job: Job) -> ClassKey:
-    return ClassKey(COMMAND, job.cwd, job.label)
+    agent = job.brief.agent if job.brief is not None else COMMAND
+    return ClassKey(agent, job.cwd, job.label)
 
 
 def label_of(key: ClassKey) -> str:

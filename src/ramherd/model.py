@@ -8,7 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from ramherd.procid import ProcId as ProcId  # noqa: PLC0414 - a noun too, in a file of its own
+# Nouns too, in files of their own.
+from ramherd.briefs import Brief as Brief  # noqa: PLC0414
+from ramherd.briefs import Said as Said  # noqa: PLC0414
+from ramherd.briefs import Tree as Tree  # noqa: PLC0414
+from ramherd.machine import Limit as Limit  # noqa: PLC0414
+from ramherd.machine import Machine as Machine  # noqa: PLC0414
+from ramherd.procid import ProcId as ProcId  # noqa: PLC0414
 
 Number = int | float | str
 
@@ -74,6 +80,15 @@ class Why(StrEnum):
     RESIDUE = "residue"
     STORE = "store"
     LEDGER = "ledger"
+
+    # Of agents.
+    SAID_DONE = "said_done"
+    GAVE_UP = "gave_up"
+    NO_RESULT = "no_result"
+    OVERLOAD = "overload"
+    SESSION_LOST = "session_lost"
+    COST = "cost"
+    STEP_DOWN = "step_down"
 
     # Of strays.
     ABANDONED = "abandoned"
@@ -151,6 +166,13 @@ class Job:
     retries: int = 0
     # Goes on where a run that had to make room was stopped.
     resume_argv: tuple[str, ...] = ()
+    # Instead of `argv`: what an agent is asked.
+    brief: Brief | None = None
+
+    @property
+    def resumes(self) -> bool:
+        """All agents that we drive can go on in their session."""
+        return bool(self.resume_argv) or self.brief is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +192,8 @@ class JobStatus:
     first_s: float | None = None
     # Its last run was cut off: the next one goes on from there.
     interrupted: bool = False
+    # How often in a row the API was too busy for it.
+    overloads: int = 0
 
     @property
     def need_bytes(self) -> int:
@@ -235,39 +259,8 @@ class RunView:
     warned: bool = False
     # How long it was held so far: its timeout does not count that.
     held_s: float = 0.0
-
-
-@dataclass(frozen=True, slots=True)
-class Limit:
-    """A memory limit that we live under, what is used of it, without page cache, and how much
-    of that by the runs of other ramherds.
-    """
-
-    limit_bytes: int
-    used_bytes: int
-    herds_used_bytes: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class Machine:
-    """The machine's memory, and the limits of the cgroups that we are in."""
-
-    total_bytes: int
-    available_bytes: int
-    limits: tuple[Limit, ...] = ()
-    # Used by the runs of all other ramherds.
-    herds_used_bytes: int = 0
-
-    @property
-    def most_bytes(self) -> int:
-        """RAM, or the smallest limit."""
-        return min([self.total_bytes, *(limit.limit_bytes for limit in self.limits)])
-
-    @property
-    def free_bytes(self) -> int:
-        """Available on the machine, and below each limit."""
-        free = [limit.limit_bytes - limit.used_bytes for limit in self.limits]
-        return max(min([self.available_bytes, *free]), 0)
+    # What its agent says, if it has one.
+    said: Said | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,6 +300,11 @@ class Policy:
     retry_max_s: float = 60.0
     # A job whose runs keep being lost through no fault of its own ends after so many.
     max_lost: int = 3
+    # A busy API costs no retries. Limits of a subscription last for hours: 50 tries with up to 10
+    # minutes between them are 8 hours.
+    overload_first_s: float = 5.0
+    overload_max_s: float = 600.0
+    max_overloads: int = 50
     # The fleet's hard limit, and the mark below it at which the youngest run is put back.
     fleet_slack_bytes: int = 256 << 20
     fleet_mark_bytes: int = 64 << 20

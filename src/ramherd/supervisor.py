@@ -8,8 +8,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
-from typing import Any, Protocol
+from typing import TYPE_CHECKING
 
 from ramherd.act.executor import Executor
 from ramherd.act.live import LiveRun, note_engines
@@ -22,7 +21,7 @@ from ramherd.decide.engine import decide, refuse_waits
 from ramherd.decide.outcome import after_run
 from ramherd.decide.ramp import note_trouble
 from ramherd.granting import SHORT_OF_MEMORY, Granting, Order
-from ramherd.grants import Admit, Grant, SetLevel
+from ramherd.grants import Admit, Grant, Level, SetLevel
 from ramherd.ids import new_id
 from ramherd.learning import class_of, label_of
 from ramherd.measure.cgroups import Trees
@@ -52,9 +51,12 @@ from ramherd.queue.classes import learn_run
 from ramherd.queue.journal import Journal
 from ramherd.queue.roster import Roster
 from ramherd.queue.store import Store
-from ramherd.show.view import View
 from ramherd.tally import Tally
-from ramherd.viewing import make_event, make_view
+from ramherd.telling import Show, Telling
+from ramherd.viewing import make_view
+
+if TYPE_CHECKING:
+    from ramherd.driving import Driving
 
 TICK_S = 0.5
 # With time scaled, and where nobody tells when a run is at its grant.
@@ -63,13 +65,8 @@ LOOKING_TICK_S = 0.1
 SAMPLE_EVERY_S = 5.0
 
 
-class Show(Protocol):
-    def event(self, event: Event, name: str) -> None: ...
-    def update(self, view: Callable[[], View]) -> None: ...
-
-
 @dataclass
-class Supervisor:
+class Supervisor(Telling):
     herd: str
     roster: Roster | Backlog
     journal: Journal
@@ -81,6 +78,7 @@ class Supervisor:
     signals: Signals
     tally: Tally = field(default_factory=Tally)
     clock: Callable[[], float] = time.monotonic
+    driving: "Driving | None" = None
     given_up: bool = False
     started_s: float = 0.0
     fleet_used: int = 0
@@ -195,7 +193,7 @@ class Supervisor:
 
     def restart(self, run: LiveRun, stop: Stop, at_s: float) -> None:
         """A run that cannot go on where it was is not restarted: its user should know."""
-        if run.job.resume_argv:
+        if run.job.resumes:
             self.carry_out(stop, at_s)
         elif not run.told_leak:
             run.told_leak = True
@@ -229,6 +227,7 @@ class Supervisor:
             for run in runs:
                 if run.is_ending:
                     run.measure()
+            self.listen(at_s)
         views = [run.view(kernel_limits=fleet.kernel_limits, at_s=at_s) for run in runs]
         interrupts = max(self.signals.count, int(self.given_up))
         delayed = tuple(self.roster.delayed.values())
@@ -250,6 +249,7 @@ class Supervisor:
         self.granting.tick(self.machine, self.fleet_used, at_s)
         self.tell_ledger()
         self.record_samples(at_s)
+        self.listen(at_s)
         note_engines(runs, read_engine_clients())
 
     def tell_ledger(self) -> None:
@@ -309,10 +309,23 @@ class Supervisor:
         run.first_s, run.label = first_s, label_of(class_of(job))
         run.available_least = self.machine.available_bytes
         self.note(Store.add_run, run.id, job.id, attempt, run.available_least)
+        if self.driving is not None and job.brief is not None:
+            again, short = status.interrupted, self.granting.history.level is Level.SINGLE
+            if why := self.driving.begin(run, grant_bytes, resumed=again, short=short):
+                self.emit("run_warning", why, run)
         self.executor.start(run, grant_bytes, resumed=status.interrupted)
         if run.pen is not None:
             self.note(Store.add_pen, run.id, self.herd, run.id, run.pen.record())
         self.emit("run_started", reason, run)
+
+    def listen(self, at_s: float) -> None:
+        """What agents said since; some end for what they cost."""
+        if self.driving is not None:
+            runs = self.executor.runs.values()
+            for run, reason in self.driving.hear(runs, at_s):
+                self.emit("run_warning", reason, run)
+            for action in self.driving.stop_costly(runs, self.roster.queue):
+                self.carry_out(action, at_s)
 
     def stop(self, run: LiveRun, stopping: Stopping) -> None:
         if run.held_since_s is not None:
@@ -350,6 +363,9 @@ class Supervisor:
             least_bytes=run.available_least, after_bytes=self.machine.available_bytes,
         )  # fmt: skip
         self.tally.add_run(run, end, reason, at_s)
+        if self.driving is not None and run.driven is not None:
+            self.driving.end(run, end, most_bytes=largest_budget_bytes(self.machine, self.policy))
+            self.note(Store.set_said, run.job.id, run.driven.as_json())
         if is_failed_start(run.view(kernel_limits=True, at_s=at_s), end, at_s):
             self.granting.failed_starts.append(at_s)
         if end in (RunEnd.LIMIT_KILL, RunEnd.OOM_KILL):
@@ -381,19 +397,3 @@ class Supervisor:
         if swept.residue_bytes:
             reason = Reason(Why.RESIDUE, residue_bytes=swept.residue_bytes)
             self.tell(Event("residue", reason, time.time(), self.herd, run=swept.run), "a run")
-
-    def note(self, write: Callable[..., Any], *values: Any, **named: Any) -> None:
-        self.journal.note(partial(write, self.journal.store, *values, **named))
-
-    def emit(self, kind: str, reason: Reason, run: LiveRun) -> None:
-        self.tell(make_event(kind, reason, run.job, run.id), run.job.name)
-
-    def emit_herd(self, kind: str, reason: Reason) -> None:
-        self.tell(Event(kind, reason, time.time(), self.herd), "all runs")
-
-    def emit_job(self, kind: str, reason: Reason, status: JobStatus) -> None:
-        self.tell(make_event(kind, reason, status.job), status.job.name)
-
-    def tell(self, event: Event, name: str) -> None:
-        self.note(Store.add_event, event)
-        self.show.event(event, name)

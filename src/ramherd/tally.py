@@ -1,6 +1,6 @@
 """What a herd came to, counted while it runs: the summary and `run --json` read this."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,10 @@ from ramherd.model import JobState, JobStatus, Reason, RunEnd
 MOST_HOLDS = 100_000
 # Ends after which the same work is done again.
 REDONE = (RunEnd.LOST, RunEnd.OOM_KILL)
+# What agents say of themselves, and a plain command does not.
+SILENT: Mapping[str, Any] = dict.fromkeys(
+    ("session", "turns", "tokens_in", "tokens_out", "cost_usd", "result", "model", "worktree")
+)
 
 
 @dataclass
@@ -24,6 +28,7 @@ class JobTally:
     wall_s: float = 0.0
     held_s: float = 0.0
     log: Path | None = None
+    said: Mapping[str, Any] = field(default_factory=lambda: SILENT)
 
 
 @dataclass
@@ -56,10 +61,12 @@ class Tally:
         job.held_s += run.held_s
         self.holds += run.holds[: max(MOST_HOLDS - len(self.holds), 0)]
         job.log = run.dir / "out"
+        if run.driven is not None:
+            job.said = {**SILENT, **run.driven.as_json()}
         self.preempted += end is RunEnd.PREEMPTED
         self.recycled += end is RunEnd.RECYCLED
         # What a run can resume is not done again: its open tool call is, which nobody sees here.
-        redone = end in REDONE or (end is RunEnd.PREEMPTED and not run.job.resume_argv)
+        redone = end in REDONE or (end is RunEnd.PREEMPTED and not run.job.resumes)
         self.redone_s += ran_s if redone else 0.0
         if run.reading.limit_hit or end is RunEnd.LIMIT_KILL:
             self.limit_kills += max(run.reading.kernel_kills, end is RunEnd.LIMIT_KILL)
@@ -109,6 +116,5 @@ class Tally:
             "held_s": round(job.held_s, 3),
             "log": str(job.log) if job.log is not None else None,
             "reason": status.reason.as_json(),
-            # Known once agents are driven; a plain command has none.
-            **dict.fromkeys(("session", "turns", "tokens_in", "tokens_out", "cost_usd", "result")),
+            **job.said,
         }

@@ -31,6 +31,7 @@ def make_view(supervisor: "Supervisor", at_s: float) -> View:
                 ran_s=at_s - run.started_s,
                 ending=run.is_ending,
                 grant_bytes=run.grant_bytes,
+                doing=run.driven.doing if run.driven is not None else "",
                 held_s=at_s - run.frozen_s if run.frozen_s is not None else None,
             )
             for run in supervisor.executor.runs.values()

@@ -17,7 +17,7 @@ CONTRACT = {
 }  # fmt: skip
 RESULT = {
     "job", "state", "end", "exit_code", "runs", "peak_bytes", "wall_s", "held_s", "log", "reason",
-    "session", "turns", "tokens_in", "tokens_out", "cost_usd", "result",
+    "session", "turns", "tokens_in", "tokens_out", "cost_usd", "result", "model", "worktree",
 }  # fmt: skip
 
 

@@ -116,14 +116,24 @@ def test_decisions_are_made_of_plain_data(module: str) -> None:
     [
         *(
             f"ramherd.{name}"
-            for name in ("model", "procid", "grants", "processes", "straypolicy", "units", "errors")
+            for name in (
+                "model",
+                "briefs",
+                "machine",
+                "procid",
+                "grants",
+                "processes",
+                "straypolicy",
+                "units",
+                "errors",
+            )
         ),
         *modules_of("health"),
     ],
 )
 def test_what_decisions_are_made_of_is_pure_too(module: str) -> None:
     """The nouns, the units and the errors bring nothing else in."""
-    assert layers_seen_by(module) <= {"errors", "model", "procid", "units"}
+    assert layers_seen_by(module) <= {"briefs", "errors", "machine", "model", "procid", "units"}
     assert outside_of(module) <= PURE
 
 

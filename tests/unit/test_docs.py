@@ -17,6 +17,7 @@ PAGES = (
     "docs/strays.md",
     "docs/doctor.md",
     "docs/hook.md",
+    "docs/agents.md",
     "docs/service.md",
 )
 BLOCK = re.compile(r"^```\n(.*?)^```", re.MULTILINE | re.DOTALL)

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from ramherd.decide.ends import judge
-from ramherd.model import Exit, PenReading, Reason, RunEnd, RunView, Why
+from ramherd.model import Exit, PenReading, Reason, RunEnd, RunView, Said, Why
 from ramherd.units import MIB
 from unit.make import exited, job, killed_by, run, stopping
 
@@ -134,3 +134,38 @@ def test_every_end_there_is_can_be_judged() -> None:
     ]
 
     assert {judge(one)[0] for one in runs} == set(RunEnd)
+
+
+@pytest.mark.parametrize(
+    ("exit_", "said", "end", "why"),
+    [
+        (exited(0), Said(result=True), RunEnd.DONE, Why.SAID_DONE),
+        (exited(1), Said(result=True), RunEnd.DONE, Why.SAID_DONE),
+        (exited(0), Said(result=True, busy=True), RunEnd.DONE, Why.SAID_DONE),
+        (killed_by(SIGKILL), Said(result=True, busy=True), RunEnd.FAILED, Why.SIGNALLED),
+        (exited(0), Said(), RunEnd.FAILED, Why.NO_RESULT),
+        (exited(0), Said(needs_result=False), RunEnd.DONE, Why.EXITED),
+        (exited(2), Said(), RunEnd.FAILED, Why.EXITED),
+        (exited(0), Said(failure="no"), RunEnd.FAILED, Why.GAVE_UP),
+        (exited(1), Said(failure="429", overloaded=True), RunEnd.FAILED, Why.OVERLOAD),
+        (exited(1), Said(failure="x", cost_usd=2.0, limit_usd=1.0), RunEnd.FAILED, Why.COST),
+        (exited(0), Said(result=True, cost_usd=2.0, limit_usd=1.0), RunEnd.DONE, Why.SAID_DONE),
+        (exited(1), Said(lost_session=True), RunEnd.LOST, Why.SESSION_LOST),
+        (killed_by(SIGKILL), Said(lost_session=True), RunEnd.FAILED, Why.SIGNALLED),
+    ],
+)
+def test_an_agents_word_counts(exit_: Exit, said: Said, end: RunEnd, why: Why) -> None:
+    """More than its exit status, in both directions."""
+    found, reason = judged(exit_, said=said)
+
+    assert (found, reason.why) == (end, why)
+
+
+@pytest.mark.parametrize("end", [RunEnd.PREEMPTED, RunEnd.RECYCLED, RunEnd.TIMEOUT])
+def test_an_agent_that_was_through_when_it_was_stopped_is_done(end: RunEnd) -> None:
+    """It would go on later for nothing; a timeout stays one."""
+    found, _reason = judged(exited(143), said=Said(result=True), stop=stopping(end))
+    cut, _reason = judged(exited(143), said=Said(), stop=stopping(end))
+
+    assert found is (RunEnd.TIMEOUT if end is RunEnd.TIMEOUT else RunEnd.DONE)
+    assert cut is end

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from ramherd.decide.outcome import HOPELESS, OWN_FAILURES, after_run, settle_dependants
-from ramherd.model import JobState, JobStatus, Reason, RunEnd, Settle, Why
+from ramherd.model import Brief, JobState, JobStatus, Reason, RunEnd, Settle, Why
 from unit.make import job, policy, status
 
 WHY = Reason(Why.EXITED, code=1)
@@ -196,3 +196,46 @@ def test_a_failed_dependency_cancels_its_dependants_and_says_so(ended: JobState)
 def test_only_who_waits_is_settled(state: JobState) -> None:
     """Another dependency may have cancelled it already."""
     assert settled(JobState.DONE, {}, state) == settled(JobState.FAILED, {}, state) == []
+
+
+BRIEFED = job(retries=1, brief=Brief("claude", "do it"))
+BUSY = Reason(Why.OVERLOAD, what="529")
+
+
+def test_a_busy_api_costs_no_retry() -> None:
+    """The job waits longer each time, goes on in its session, and one day gives up."""
+    rules = policy(max_overloads=3)
+    at, delays = status(BRIEFED, JobState.RUNNING), []
+    while at.state is not JobState.FAILED:
+        at = after_run(at, RunEnd.FAILED, BUSY, at_s=100.0, policy=rules)
+        delays.append(at.not_before_s - 100.0)
+
+    assert delays[:3] == [5, 10, 20]
+    assert len(delays) == 4
+    assert (at.failures, at.interrupted, at.reason) == (0, True, BUSY)
+
+
+def test_overloads_are_counted_in_a_row() -> None:
+    """A run that ended otherwise has found the API at work."""
+    before = status(BRIEFED, JobState.RUNNING, overloads=2)
+
+    assert after(before, RunEnd.PREEMPTED).overloads == 0
+
+
+@pytest.mark.parametrize(
+    ("end", "why", "resumes"),
+    [
+        (RunEnd.OOM_KILL, Why.OOM_KILL, True),
+        (RunEnd.HEAP_EXHAUSTED, Why.HEAP_EXHAUSTED, True),
+        (RunEnd.FAILED, Why.SIGNALLED, True),
+        (RunEnd.LOST, Why.SESSION_LOST, False),
+        (RunEnd.FAILED, Why.GAVE_UP, False),
+        (RunEnd.TIMEOUT, Why.TIMEOUT, False),
+    ],
+)
+def test_an_agents_session_outlives_its_process(end: RunEnd, why: Why, resumes: bool) -> None:
+    """Unless it was the session that went wrong; a command starts over in each case."""
+    for of, goes_on in ((BRIEFED, resumes), (job(retries=1), False)):
+        found = after_run(status(of), end, Reason(why), at_s=1.0, policy=policy())
+
+        assert (found.state, found.interrupted) == (JobState.QUEUED, goes_on)

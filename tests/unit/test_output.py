@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ramherd.measure.output import Layout, read_layout, read_output, read_tail
+from ramherd.measure.output import Follower, Layout, read_layout, read_output, read_tail
 
 HEAD, RING = 5, 7
 SIZES = st.integers(0, 40)
@@ -168,3 +168,40 @@ def test_a_meta_that_cannot_be_read_is_none(tmp_path: Path, meta: bytes) -> None
     (tmp_path / "meta.json").write_bytes(meta)
 
     assert read_layout(tmp_path, "out") == Layout(total=4)
+
+
+@given(st.lists(SIZES, min_size=1, max_size=6))
+def test_a_follower_reads_each_byte_once(
+    tmp_path_factory: pytest.TempPathFactory, sizes: list[int]
+) -> None:
+    """Whatever comes between two looks; what was dropped meanwhile is an end of line."""
+    run_dir = tmp_path_factory.mktemp("run")
+    follower, data, at, found, gaps = Follower(run_dir, "out", HEAD + RING), b"", 0, b"", 0
+    for size in sizes:
+        data += bytes(48 + (len(data) + n) % 60 for n in range(size))
+        write_run(run_dir, data, HEAD, RING)
+        lost = max(len(data) - RING - max(at, HEAD), 0) if len(data) > HEAD + RING else 0
+        found += b"".join(follower.read(1 << 20))
+        gaps += lost > 0
+        at = len(data)
+
+    assert found.count(b"\n") == gaps
+    assert found.endswith(data[-RING:].lstrip(b"\n")) or len(data) <= HEAD
+    assert gaps or found == data
+
+
+def test_a_follower_reads_no_more_than_it_may(tmp_path: Path) -> None:
+    """The rest comes with the next look."""
+    write_run(tmp_path, b"x" * 200_000, 1 << 20, 1 << 20)
+    follower = Follower(tmp_path, "out", 2 << 20)
+    first = b"".join(follower.read(100_000))
+
+    assert follower.is_behind
+    assert 100_000 <= len(first) < 200_000
+    assert len(b"".join(follower.read(1 << 20))) == 200_000 - len(first)
+    assert not follower.is_behind
+
+
+def test_a_follower_of_nothing_waits(tmp_path: Path) -> None:
+    """The keeper has not made the file yet."""
+    assert list(Follower(tmp_path, "out", 10).read(10)) == []

@@ -4,6 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from ramherd.decide import governor
 from ramherd.decide.admission import find_obstacle
 from ramherd.decide.ends import (
     clear_leftovers,
+    cost_reason,
     judge,
     kill_overdue,
     stop_interrupted,
@@ -20,7 +22,7 @@ from ramherd.decide.ends import (
 )
 from ramherd.decide.engine import refuse_waits, warn_of_containers
 from ramherd.decide.outcome import after_run, settle_dependants
-from ramherd.model import Action, JobState, Machine, PenReading, Reason, RunEnd, Wait, Why
+from ramherd.model import Action, JobState, Machine, PenReading, Reason, RunEnd, Said, Wait, Why
 from ramherd.show.reasons import SENTENCES, render_reason, signal_name
 from ramherd.units import GIB, MIB
 from unit.make import MACHINE, exited, job, killed_by, policy, run, snapshot, status, stopping
@@ -40,6 +42,11 @@ def obstacle(need_bytes: int, machine: Machine = MACHINE) -> Reason:
     found = find_obstacle(need_bytes, machine, policy())
     assert found is not None
     return found
+
+
+def words(code: int = 0, **said: Any) -> Reason:
+    """Why a run ended whose agent said so."""
+    return judge(run(exit=exited(code), said=Said(**said)))[1]
 
 
 MADE: dict[Why, tuple[Reason, str]] = {
@@ -128,6 +135,22 @@ MADE: dict[Why, tuple[Reason, str]] = {
         "gopls (pid 7, 1 MiB) was named by its user",
     ),
     Why.WARNING_SIGN: (Reason(Why.WARNING_SIGN, what="41 nodes run"), "41 nodes run"),
+    Why.SAID_DONE: (words(result=True), "its agent is through"),
+    Why.GAVE_UP: (words(failure="no credit"), "its agent gave up: no credit"),
+    Why.NO_RESULT: (words(), "its agent ended without a result"),
+    Why.OVERLOAD: (
+        words(failure="529", overloaded=True), "the API is too busy for it: 529",
+    ),
+    Why.SESSION_LOST: (
+        words(code=1, lost_session=True), "its session is gone: it starts over in a new one",
+    ),
+    Why.COST: (
+        cost_reason("it", 1.25, 1.0), "it has cost $1.25, and max_cost_usd is 1.0",
+    ),
+    Why.STEP_DOWN: (
+        Reason(Why.STEP_DOWN, model="haiku", usual="opus"),
+        "memory is short: haiku instead of opus",
+    ),
     Why.RESIDUE: (Reason(Why.RESIDUE, residue_bytes=MIB), "it left 1 MiB in tmpfs"),
     Why.ADOPTED: (Reason(Why.ADOPTED), "it went on while the service was away"),
     Why.ASKED: (Reason(Why.ASKED), "somebody asked for it"),

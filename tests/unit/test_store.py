@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from ramherd.errors import StoreError
-from ramherd.model import Event, JobState, PenReading, ProcId, Reason, RunEnd, Why
+from ramherd.model import Brief, Event, JobState, PenReading, ProcId, Reason, RunEnd, Tree, Why
 from ramherd.queue import sql
 from ramherd.queue.owner import Owner
-from ramherd.queue.store import Store, StoredPen, spec_json
+from ramherd.queue.store import Store, StoredPen, job_from_spec, spec_json
 from unit.make import HERD, exited, job, killed_by, status
 
 OWNER = Owner("OWNER", "boot", ProcId(7, 99))
@@ -337,3 +337,22 @@ def test_a_lock_is_waited_for_as_long_as_was_said(path: Path) -> None:
             store.set_job(JOBS[0])
         other.rollback()
         assert "another program holds it" in caught.value.hint
+
+
+def test_a_job_is_read_back_as_it_was_stored() -> None:
+    """Also what its agent is asked, and where."""
+    tree = Tree("/repo", "c0ffee", "/tree", "ramherd/a", "part")
+    for brief in (None, Brief("claude", "do it"), Brief("codex", "do it", tree=tree)):
+        asked = job("a", brief=brief, after=("b",), env={"X": "1"})
+
+        assert job_from_spec(spec_json(asked)) == asked
+
+
+def test_what_an_agent_said_is_kept_with_its_job(path: Path) -> None:
+    """As it stands in `run --json`."""
+    with store_with_herd(path) as store:
+        store.set_said(JOBS[0].job.id, {"session": "s", "turns": 2})
+    first, second = rows(path, "SELECT said FROM jobs ORDER BY seq")
+
+    assert json.loads(first["said"]) == {"session": "s", "turns": 2}
+    assert second["said"] is None

@@ -14,7 +14,7 @@ from unit.make import HERD, exited, job, status
 CONTRACT = """herd, jobs, done, failed, cancelled, wall_s, peak_bytes, oom_kills, limit_kills,
 preempted, recycled, held_s, redone_s, leftovers_ended, residue_bytes, level_changes, results"""
 RESULT = """job, state, end, exit_code, runs, peak_bytes, wall_s, held_s, log, reason, session,
-turns, tokens_in, tokens_out, cost_usd, result"""
+turns, tokens_in, tokens_out, cost_usd, result, model, worktree"""
 REASON = Reason(Why.EXITED, code=0)
 
 

@@ -15,8 +15,9 @@ from typing import Any
 from ramherd.act.holding import Holding
 from ramherd.act.link import Link
 from ramherd.act.live import LiveRun
-from ramherd.act.pens import Fleet
+from ramherd.act.pens import Fleet, Pen
 from ramherd.act.pens.pids import limit_pids
+from ramherd.act.pens.polling import signal_procs
 from ramherd.act.sweeper import Sweeper, Swept
 from ramherd.grants import GrantPolicy
 from ramherd.measure.output import read_tail
@@ -71,7 +72,7 @@ class Executor:
             run.refused = (error.errno or 0, f"cannot prepare {error.filename}: {error.strerror}")
             return
         self.link.ask(
-            "spawn", run=run.id, argv=argv_of(run.job, resumed=resumed), cwd=run.job.cwd,
+            "spawn", run=run.id, argv=argv_of(run, resumed=resumed), cwd=run.job.cwd,
             dir=str(run.dir), stdin=stdin,
             env=environment(run, resumed=resumed, inherited=self.inherited(run.job)),
             **run.pen.spawn_part(),
@@ -104,6 +105,8 @@ class Executor:
                 run.largest_bytes = message["largest_bytes"]
                 if message["closed"]:
                     self._note_closed(run)
+                if run.driven is not None and run.stop is not None:
+                    self.ask_to_end(run, at_s)  # the tools that its agent has left
             case "closed":
                 self._note_closed(run)
 
@@ -137,7 +140,7 @@ class Executor:
         if run.pen is None:
             return 0
         self.holding.let_go(run)
-        reached = run.pen.signal(signal.SIGTERM)
+        reached = send_end(run, run.pen)
         run.pen.signal(signal.SIGCONT)
         run.thaw(at_s)
         return reached
@@ -203,6 +206,7 @@ def environment(
 ) -> dict[str, str]:
     return {
         **{name: text for name, text in inherited.items() if name != "RAMHERD_RESUMED"},
+        **(run.driven.launch.env if run.driven is not None else {}),
         **run.job.env,
         "RAMHERD_RUN": run.id,
         "RAMHERD_JOB": run.job.id,
@@ -213,18 +217,30 @@ def environment(
     }
 
 
-def argv_of(job: Job, *, resumed: bool) -> tuple[str, ...]:
+def send_end(run: LiveRun, pen: Pen) -> int:
+    """An agent alone at first: its tools, ended with it, would tell it of their own end, and that
+    would be in its history.
+    """
+    if run.driven is not None and run.exit is None and run.first is not None:
+        return signal_procs([run.first], run.driven.agent.stop_signal)
+    return pen.signal(signal.SIGTERM)
+
+
+def argv_of(run: LiveRun, *, resumed: bool) -> tuple[str, ...]:
     """A job that cannot resume starts over."""
-    return job.resume_argv if resumed and job.resume_argv else job.argv
+    if run.driven is not None:
+        return run.driven.launch.argv
+    return run.job.resume_argv if resumed and run.job.resume_argv else run.job.argv
 
 
 def write_stdin(run: LiveRun) -> str:
     """A file, not a pipe: of any size, and nobody has to feed it."""
-    if run.job.stdin is None:
+    text = run.driven.launch.stdin if run.driven is not None else run.job.stdin
+    if text is None:
         return ""
     path = run.dir / "in"
     path.touch(mode=0o600)
-    path.write_text(run.job.stdin, encoding="utf-8", newline="")
+    path.write_text(text, encoding="utf-8", newline="")
     return str(path)
 
 

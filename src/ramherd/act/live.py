@@ -4,10 +4,14 @@ import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ramherd.act.pens import Pen
 from ramherd.measure.engines import find_client
 from ramherd.model import Exit, Job, PenReading, ProcId, RunView, Stopping
+
+if TYPE_CHECKING:
+    from ramherd.driving import Driven
 
 # How long single holds took is kept of the first so many.
 KEEP_HOLDS = 1000
@@ -73,6 +77,8 @@ class LiveRun:
     told_leak: bool = False
     # The grant at which it stood when it was told to make room.
     hit_bytes: int = 0
+    # What is known of its agent, if it has one.
+    driven: "Driven | None" = None
 
     @property
     def dir(self) -> Path:
@@ -111,12 +117,15 @@ class LiveRun:
         return self.held_s + (at_s - self.frozen_s if self.frozen_s is not None else 0.0)
 
     def view(self, *, kernel_limits: bool, at_s: float) -> RunView:
+        """What an agent printed counts as written when it was read as well."""
+        heard = self.driven is None or self.driven.through
         return RunView(
             self.id, self.job, self.attempt, self.started_s, self.reading,
             exit=self.exit, stop=self.stop, refused=self.refused, clearing_s=self.clearing_s,
-            killed_s=self.killed_s, output_closed=self.output_closed,
+            killed_s=self.killed_s, output_closed=self.output_closed and heard,
             heap_exhausted=self.heap_exhausted, kernel_limits=kernel_limits, started=self.started,
             engine=self.engine, warned=self.warned, held_s=self.stood_s(at_s),
+            said=self.driven.said if self.driven is not None else None,
         )  # fmt: skip
 
 

@@ -36,6 +36,8 @@ class Ask:
     args: tuple[str, ...] = ()
     skip_permissions: bool = False
     heap_bytes: int | None = None
+    # For a CLI that ends by itself when a run has cost so much.
+    max_cost_usd: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

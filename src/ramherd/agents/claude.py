@@ -67,6 +67,7 @@ def launch(program: Program, ask: Ask, session: tuple[str, ...]) -> Launch:
     argv = [*node, program.file, "-p", "--output-format", "stream-json", "--verbose", *session]
     argv += ["--model", ask.model] if ask.model else []
     argv += ["--dangerously-skip-permissions"] if ask.skip_permissions else []
+    argv += [] if ask.max_cost_usd is None else ["--max-budget-usd", f"{ask.max_cost_usd:.6f}"]
     # Fifty at once would all fetch the same update.
     return Launch((*argv, *ask.args), {"DISABLE_AUTOUPDATER": "1", **memory}, ask.prompt)
 

@@ -14,7 +14,7 @@ from ramherd.api.http import HttpError, Request, Response, json_response
 from ramherd.api.streams import EventStream, LogStream
 from ramherd.errors import RamherdError, StoreError, UsageError
 from ramherd.ids import new_id
-from ramherd.jobfile import Defaults, make_jobs
+from ramherd.jobfile import Defaults, make_jobs, refuse_agents
 from ramherd.jobkeys import as_environment
 from ramherd.measure.procfs import read_rss_bytes
 from ramherd.model import JobState
@@ -95,6 +95,7 @@ class Api:
         herd = new_id()
         defaults = self.defaults if env is None else with_path(self.defaults, env.get("PATH"))
         jobs = make_jobs(tables, "the request", herd, defaults)
+        refuse_agents(jobs)
         submit(store, herd, jobs, env)
         return json_response({"herd": herd, "jobs": len(jobs)}, 201)
 

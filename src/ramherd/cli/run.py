@@ -1,7 +1,8 @@
-"""`ramherd run`: jobs from a file, or one for each line of standard input."""
+"""`ramherd run`: jobs from a file, prompts for an agent, or a command for each line of stdin."""
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Iterable
 from dataclasses import replace
@@ -14,7 +15,14 @@ from ramherd.decide.governor.recycle import RecyclePolicy
 from ramherd.errors import UsageError
 from ramherd.grants import GrantPolicy
 from ramherd.ids import new_id
-from ramherd.jobfile import Defaults, jobs_from_lines, read_job_file
+from ramherd.jobfile import (
+    Defaults,
+    jobs_from_lines,
+    jobs_from_prompts,
+    read_job_file,
+    read_prompts,
+)
+from ramherd.jobkeys import as_directory
 from ramherd.launch import Rules, run_herd
 from ramherd.model import Job, Policy
 from ramherd.places import runtime_dir
@@ -25,15 +33,19 @@ from ramherd.unixsocket import is_listening
 
 # The second mark of the CPU gate is so far below the first.
 CPU_CALM = 0.15
+JOB_FILES = (".toml", ".jsonl", ".ndjson")
 
 EPILOG = """\
 examples:
+  ramherd run --agent claude "fix the lint errors" "write the missing tests"
+  ramherd run --agent codex prompts.txt --cwd repo       one prompt a line
   ls *.md | ramherd run -- ./agent.sh {}       one job for each line, {} replaced
   ramherd run jobs.toml                        [[job]] tables; also jobs.jsonl, or - for stdin
   ramherd run jobs.toml --budget 12GiB --json  one JSON object on stdout at the end
 
 keys of a job: name, command (list, or a string for the shell), resume_command, cwd, env, stdin,
-priority, after, label, memory, memory_limit, timeout, retries, profile
+priority, after, label, memory, memory_limit, timeout, retries, profile; with an agent instead of
+a command: agent, prompt, model, worktree, max_cost_usd
 
 settings also stand in ramherd.toml and in RAMHERD_* variables: see `ramherd config`
 exit codes: 0 all done, 1 a job failed, 2 usage, 3 this machine cannot, 130 interrupted
@@ -42,7 +54,12 @@ exit codes: 0 all done, 1 a job failed, 2 usage, 3 this machine cannot, 130 inte
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
-    parser.add_argument("jobs", nargs="?", metavar="FILE", help="jobs.toml, jobs.jsonl or -")
+    what = "jobs.toml, jobs.jsonl, - for stdin; with an agent: prompts, or prompts.txt"
+    parser.add_argument("jobs", nargs="*", metavar="FILE", help=what)
+    parser.add_argument("--cwd", metavar="DIR", help="where jobs work that do not say")
+    parser.add_argument("--dry-run", action="store_true", help="show what would be started")
+    below = "also with a memory_limit below what an agent needs"
+    parser.add_argument("--force", action="store_true", help=below)
     parser.add_argument("--own", action="store_true", help="here, also if a service runs")
     add_herd_options(parser)
     parser.set_defaults(verb=run)
@@ -63,13 +80,27 @@ def run(options: argparse.Namespace) -> int:
         options.wait = True
         return submit(options)
     herd, config = new_id(), settle_config(options)
-    jobs = read_jobs(options, herd, make_defaults(config))
+    jobs = read_jobs(options, herd, make_defaults(config, options.cwd))
+    if options.dry_run:
+        return show_plan(jobs, make_rules(config, force=options.force))
     return herd_and_tell(herd, jobs, config, options)
 
 
+def show_plan(jobs: list[Job], rules: Rules) -> int:
+    from ramherd.planning import plan  # noqa: PLC0415 - only here
+    from ramherd.show.plan import render_plan  # noqa: PLC0415
+
+    for line in render_plan(plan(jobs, rules)):
+        print(line)
+    return 0
+
+
 def is_apart(options: argparse.Namespace) -> bool:
+    """Agents are not driven by the service."""
     given = {name for name, value in vars(options).items() if value is not None}
-    return options.own or any(key.name in given for key in RUN_KEYS if not key.of_job)
+    here = options.own or options.dry_run or options.force
+    elsewhere = options.cwd is not None or options.agent is not None
+    return here or elsewhere or any(key.name in given for key in RUN_KEYS if not key.of_job)
 
 
 def settle_config(options: argparse.Namespace, **defaults: Any) -> Config:
@@ -85,10 +116,11 @@ def settle_config(options: argparse.Namespace, **defaults: Any) -> Config:
 
 def herd_and_tell(herd: str, jobs: list[Job], config: Config, options: argparse.Namespace) -> int:
     """The jobs' progress on the way, their summary at the end."""
+    rules = make_rules(config, force=getattr(options, "force", False))
     out = sys.stderr if options.json else sys.stdout
     show = LiveShow(out) if out.isatty() else LineShow(out)
     try:
-        outcome = run_herd(herd, jobs, make_rules(config), show)
+        outcome = run_herd(herd, jobs, rules, show)
     finally:
         show.close()
     if options.json:
@@ -102,14 +134,9 @@ def herd_and_tell(herd: str, jobs: list[Job], config: Config, options: argparse.
 
 def read_jobs(options: argparse.Namespace, herd: str, defaults: Defaults) -> list[Job]:
     if options.command is None:
-        if options.jobs is None:
-            raise UsageError(
-                "no jobs", hint="ramherd run jobs.toml, or: ... | ramherd run -- CMD {}"
-            )
-        stdin = sys.stdin.buffer.read() if options.jobs == "-" else None
-        return read_job_file(options.jobs, herd, defaults, stdin)
-    if options.jobs is not None:
-        raise UsageError(f"both a file ({options.jobs}) and a command after -- were given")
+        return read_given(options.jobs, herd, defaults)
+    if options.jobs:
+        raise UsageError(f"both a file ({options.jobs[0]}) and a command after -- were given")
     if not options.command:
         raise UsageError("no command after --", hint="... | ramherd run -- CMD {}")
     if sys.stdin.isatty():
@@ -117,10 +144,42 @@ def read_jobs(options: argparse.Namespace, herd: str, defaults: Defaults) -> lis
     return jobs_from_lines(options.command, sys.stdin.buffer.read(), herd, defaults)
 
 
-def make_defaults(config: Config) -> Defaults:
+def read_given(given: list[str], herd: str, defaults: Defaults) -> list[Job]:
+    """One file of jobs; or prompts, as they stand here and in text files."""
+    if not given:
+        raise UsageError("no jobs", hint="ramherd run jobs.toml, or: ... | ramherd run -- CMD {}")
+    if len(given) == 1 and (given[0] == "-" or given[0].endswith(JOB_FILES)):
+        stdin = sys.stdin.buffer.read() if given[0] == "-" else None
+        return read_job_file(given[0], herd, defaults, stdin)
+    if defaults.agent is None:
+        if len(given) == 1:
+            return read_job_file(given[0], herd, defaults, None)
+        raise UsageError(f"{len(given)} files of jobs were given", hint="prompts need --agent")
+    prompts = [prompt for word in given for prompt in prompts_of(word)]
+    return jobs_from_prompts(prompts, herd, defaults)
+
+
+def prompts_of(word: str) -> list[str]:
+    """A misspelt file is no prompt."""
+    is_name = word.endswith((".txt", *JOB_FILES)) and not any(map(str.isspace, word))
+    if word.endswith(".txt") and (is_name or os.path.isfile(word)):
+        return read_prompts(word)
+    if is_name or os.path.isfile(word):
+        raise UsageError(
+            f"{word!r} among prompts is a file that holds none",
+            hint="prompts are in .txt files, one a line; a file of jobs stands alone",
+        )
+    return [word]
+
+
+def make_defaults(config: Config, cwd: str | None = None) -> Defaults:
     """For jobs that name no profile, and for each profile that they may name."""
-    profiles = {name: plain_defaults(config.with_profile(name)) for name in config.profiles}
-    return replace(plain_defaults(config), profiles=profiles)
+    where = as_directory(cwd) if cwd is not None else None
+    profiles = {
+        name: replace(plain_defaults(config.with_profile(name)), cwd=where)
+        for name in config.profiles
+    }
+    return replace(plain_defaults(config), cwd=where, profiles=profiles)
 
 
 def plain_defaults(config: Config) -> Defaults:
@@ -129,10 +188,16 @@ def plain_defaults(config: Config) -> Defaults:
         memory_limit_bytes=config["memory_limit"],
         timeout_s=config["timeout"],
         retries=config["retries"],
+        agent=config["agent"],
+        model=config["model"],
+        fallback_model=config["fallback_model"],
+        skip_permissions=config["skip_permissions"],
+        agent_program=config["agent_program"],
+        worktree=config["worktree"],
     )
 
 
-def make_rules(config: Config) -> Rules:
+def make_rules(config: Config, *, force: bool = False) -> Rules:
     time, size = config["time_scale"], config["size_scale"]
     # Above 1 nothing is ever: a start waits for memory only.
     cpu = config["max_cpu_pressure"] or 2.0
@@ -151,6 +216,8 @@ def make_rules(config: Config) -> Rules:
         on_alert=config["on_alert"],
         time_scale=time,
         size_scale=size,
+        max_cost_usd=config["max_cost_usd"],
+        force=force,
     )
 
 

@@ -11,6 +11,7 @@ from ramherd.config import add_flags, load_config
 from ramherd.configkeys import RUN_KEYS
 from ramherd.errors import NoService
 from ramherd.ids import new_id
+from ramherd.jobfile import refuse_agents
 
 EPILOG = """\
 examples:
@@ -24,7 +25,7 @@ Runs have the environment that stands here, not the service's.
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
-    parser.add_argument("jobs", nargs="?", metavar="FILE", help="jobs.toml, jobs.jsonl or -")
+    parser.add_argument("jobs", nargs="*", metavar="FILE", help="jobs.toml, jobs.jsonl or -")
     parser.add_argument("--wait", action="store_true", help="follow the herd to its end")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout at the end")
     add_flags(parser, [key for key in RUN_KEYS if key.of_job])
@@ -38,6 +39,7 @@ def submit(options: argparse.Namespace) -> int:
     for warning in config.warnings:
         print(f"ramherd: {warning}", file=sys.stderr)
     jobs = read_jobs(options, new_id(), make_defaults(config))
+    refuse_agents(jobs)
     client = Client()
     herd = client.submit([table_of(job) for job in jobs], env=dict(os.environ))
     if options.wait:

@@ -12,6 +12,7 @@ from ramherd.model import (
     Reason,
     RunEnd,
     RunView,
+    Said,
     Snapshot,
     Stop,
     Stopping,
@@ -103,7 +104,7 @@ def stop_grace_s(run: RunView, stop: Stopping, policy: Policy) -> float:
     if stop.end in URGENT or stop.reason.why in (Why.TOO_BIG, Why.OVER_BUDGET):
         return 0.0
     if stop.end is RunEnd.PREEMPTED:
-        return policy.preempt_grace_s if run.job.resume_argv else 0.0
+        return policy.preempt_grace_s if run.job.resumes else 0.0
     return policy.grace_s
 
 
@@ -143,7 +144,7 @@ def is_given_up(run: RunView, snapshot: Snapshot, policy: Policy) -> bool:
 
 def judge(run: RunView) -> tuple[RunEnd, Reason]:
     """What the run counts as. What we did to it comes first, then what the kernel did."""
-    if run.stop is not None:
+    if run.stop is not None and not has_come_through(run, run.stop):
         return run.stop.end, run.stop.reason
     if run.refused is not None:
         return judge_refusal(*run.refused)
@@ -153,6 +154,12 @@ def judge(run: RunView) -> tuple[RunEnd, Reason]:
     if run.pen.kernel_kills and (run.exit.signal == SIGKILL or run.exit.code == 128 + SIGKILL):
         return judge_kernel_kill(run)
     return judge_exit(run, run.exit)
+
+
+def has_come_through(run: RunView, stop: Stopping) -> bool:
+    """It was to go on later, and has said its result meanwhile."""
+    later = stop.end in (RunEnd.PREEMPTED, RunEnd.RECYCLED)
+    return later and run.exit is not None and run.said is not None and run.said.through
 
 
 def is_failed_start(run: RunView, end: RunEnd, at_s: float) -> bool:
@@ -168,10 +175,35 @@ def is_failed_start(run: RunView, end: RunEnd, at_s: float) -> bool:
 def judge_exit(run: RunView, exit_: Exit) -> tuple[RunEnd, Reason]:
     if run.heap_exhausted:
         return RunEnd.HEAP_EXHAUSTED, Reason(Why.HEAP_EXHAUSTED, peak_bytes=run.pen.peak_bytes)
+    if run.said is not None and (told := judge_words(run.said, exit_)) is not None:
+        return told
     if exit_.signal is not None:
         return RunEnd.FAILED, Reason(Why.SIGNALLED, signal=exit_.signal)
     code = exit_.code or 0
     return RunEnd.FAILED if code else RunEnd.DONE, Reason(Why.EXITED, code=code)
+
+
+def judge_words(said: Said, exit_: Exit) -> tuple[RunEnd, Reason] | None:
+    """An agent's word counts for more than its exit code: some end with 0 when they gave up, and
+    one that was stopped has said nothing. codex leaves a tool behind that takes too long; with 0
+    that is its own affair.
+    """
+    if said.through or (said.result and exit_.code == 0):
+        return RunEnd.DONE, Reason(Why.SAID_DONE)
+    if said.lost_session and exit_.code:
+        return RunEnd.LOST, Reason(Why.SESSION_LOST)
+    if said.failure and said.is_too_costly:
+        return RunEnd.FAILED, cost_reason("it", said.cost_usd, said.limit_usd or 0.0)
+    if said.failure:
+        why = Why.OVERLOAD if said.overloaded else Why.GAVE_UP
+        return RunEnd.FAILED, Reason(why, what=said.failure)
+    if exit_.code == 0 and said.needs_result:
+        return RunEnd.FAILED, Reason(Why.NO_RESULT)
+    return None
+
+
+def cost_reason(whose: str, cost_usd: float, limit_usd: float) -> Reason:
+    return Reason(Why.COST, whose=whose, cost_usd=round(cost_usd, 6), limit_usd=limit_usd)
 
 
 def judge_refusal(number: int, what: str) -> tuple[RunEnd, Reason]:

@@ -7,10 +7,13 @@ from ramherd.model import JobState, JobStatus, Policy, Reason, RunEnd, Settle, W
 
 # Ends that are the job's own doing: they use up `retries`.
 OWN_FAILURES = (RunEnd.FAILED, RunEnd.TIMEOUT, RunEnd.LIMIT_KILL)
+FINAL = {RunEnd.DONE: JobState.DONE, RunEnd.CANCELLED: JobState.CANCELLED}
 # Ends that cut off a run at its work: the next one goes on from there, if it can.
 STOPPED = (RunEnd.PREEMPTED, RunEnd.RECYCLED, RunEnd.LOST)
 # Ends that no other try changes.
-HOPELESS = (Why.TOO_BIG, Why.OUTGREW_BUDGET)
+HOPELESS = (Why.TOO_BIG, Why.OUTGREW_BUDGET, Why.COST)
+# Ends after which nothing is wrong with an agent's session: the next run goes on in it.
+SESSION_LIVES = (RunEnd.OOM_KILL, RunEnd.HEAP_EXHAUSTED)
 
 
 def after_run(
@@ -25,15 +28,12 @@ def after_run(
     """The job's next standing. Losing a run through no fault of its own costs no retry; one that
     had to make room while it was held comes back when more than it had fits.
     """
-    # Not one that was never started: it is to go on where the one before it was.
-    goes_on = end in STOPPED or (reason.why is Why.NOT_STARTED and status.interrupted)
-    status = replace(status, queued_s=at_s, interrupted=goes_on)
-    if end is RunEnd.DONE:
-        return replace(status, state=JobState.DONE, reason=reason)
-    if end is RunEnd.CANCELLED:
-        return replace(status, state=JobState.CANCELLED, reason=reason)
-    if reason.why in HOPELESS:
-        return replace(status, state=JobState.FAILED, reason=reason)
+    status = replace(status, queued_s=at_s, interrupted=goes_on(status, end, reason))
+    if reason.why is Why.OVERLOAD:
+        return after_overload(status, reason, at_s=at_s, policy=policy)
+    status = replace(status, overloads=0)
+    if end in FINAL or reason.why in HOPELESS:
+        return replace(status, state=FINAL.get(end, JobState.FAILED), reason=reason)
     if end in OWN_FAILURES:
         return after_failure(status, reason, at_s=at_s, policy=policy)
     if end in (RunEnd.PREEMPTED, RunEnd.RECYCLED):
@@ -43,6 +43,31 @@ def after_run(
     state = JobState.QUEUED if lost < policy.max_lost else JobState.FAILED
     not_before_s = at_s + back_off_s(lost, policy)
     return replace(status, state=state, reason=reason, lost=lost, not_before_s=not_before_s)
+
+
+def goes_on(status: JobStatus, end: RunEnd, reason: Reason) -> bool:
+    """Whether the next run begins where this one was. An agent's session also outlives what was
+    done to its process; one in which the agent gave up, or took too long, is not tried again.
+    """
+    if reason.why is Why.SESSION_LOST:
+        return False
+    # Not one that was never started: it is to go on where the one before it was.
+    if end in STOPPED or (reason.why is Why.NOT_STARTED and status.interrupted):
+        return True
+    lives = end in SESSION_LIVES or reason.why in (Why.OVERLOAD, Why.SIGNALLED)
+    return status.job.brief is not None and lives
+
+
+def after_overload(status: JobStatus, reason: Reason, *, at_s: float, policy: Policy) -> JobStatus:
+    """A busy API is no failure of the job: it waits, longer each time, and goes on."""
+    times = status.overloads + 1
+    if times > policy.max_overloads:
+        return replace(status, state=JobState.FAILED, reason=reason, overloads=times)
+    delay = policy.overload_first_s * float(2 ** min(times - 1, 32))
+    return replace(
+        status, state=JobState.QUEUED, reason=reason, overloads=times,
+        not_before_s=at_s + min(delay, policy.overload_max_s),
+    )  # fmt: skip
 
 
 def after_failure(status: JobStatus, reason: Reason, *, at_s: float, policy: Policy) -> JobStatus:

@@ -94,6 +94,38 @@ def read_tail(run_dir: Path, stream: str, most: int) -> bytes:
     return b"".join(piece for piece in found if isinstance(piece, bytes))
 
 
+class Follower:
+    """One stream of a run while it grows: what is new, once, in pieces of bounded size.
+
+    `kept_bytes` is what the file can hold: until then its size says how much was printed.
+    """
+
+    def __init__(self, run_dir: Path, stream: str, kept_bytes: int) -> None:
+        self._run_dir = run_dir
+        self._stream = stream
+        self._kept = kept_bytes
+        self._at = 0
+        # Whether there was more than it was let read.
+        self.is_behind = False
+
+    def read(self, most: int) -> Iterator[bytes]:
+        """What was dropped before it could be read ends the line that it was in."""
+        self.is_behind = False
+        size = _size(self._run_dir / self._stream)
+        if size < self._kept and size <= self._at:
+            return
+        layout = Layout(size) if size < self._kept else read_layout(self._run_dir, self._stream)
+        if layout.total <= self._at:
+            return
+        until = self._at + most
+        for piece in read_output(self._run_dir, self._stream, layout, self._at):
+            self._at += piece if isinstance(piece, int) else len(piece)
+            yield b"\n" if isinstance(piece, int) else piece
+            if self._at >= until:
+                self.is_behind = self._at < layout.total
+                return
+
+
 def _read_piece(fd: int, offset: int, length: int) -> Iterator[bytes]:
     end = offset + length
     while offset < end and (chunk := os.pread(fd, min(CHUNK_BYTES, end - offset), offset)):

@@ -137,6 +137,9 @@ MIGRATIONS = (
     CREATE UNIQUE INDEX one_live_run ON runs (job) WHERE ended_s IS NULL;
     ALTER TABLE runs ADD COLUMN stopping TEXT;
     """,
+    """
+    ALTER TABLE jobs ADD COLUMN said TEXT;
+    """,
 )
 
 MIGRATIONS_TABLE = """
@@ -165,6 +168,7 @@ ADD_JOB = """
     INSERT INTO jobs (id, herd, name, seq, spec, state, reason, updated_s)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 """
+SET_SAID = "UPDATE jobs SET said = ? WHERE id = ?"
 # What has ended stays as it ended, and a run before the newest has nothing more to say.
 SET_JOB = """
     UPDATE jobs SET state = :state, reason = :reason, attempts = :attempts, failures = :failures,

@@ -9,12 +9,13 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
 from ramherd.errors import StoreError
 from ramherd.model import (
+    Brief,
     Event,
     Exit,
     Job,
@@ -24,6 +25,7 @@ from ramherd.model import (
     ProcId,
     Reason,
     RunEnd,
+    Tree,
     Why,
 )
 from ramherd.queue import sql
@@ -151,6 +153,10 @@ class Store:
             "not_before_s": now + delay_s if delay_s > 0 else 0.0, "now": now,
         }  # fmt: skip
         self._write(sql.SET_JOB, values)
+
+    def set_said(self, job: str, said: dict[str, Any]) -> None:
+        """What a job's agent says of itself: session, turns, tokens, cost, result."""
+        self._write(sql.SET_SAID, (json.dumps(said), job))
 
     def add_run(self, run: str, job: str, attempt: int, available_bytes: int) -> None:
         self._write(sql.ADD_RUN, (run, job, attempt, time.time(), available_bytes))
@@ -331,14 +337,23 @@ def reason_json(reason: Reason) -> str:
 
 
 def spec_json(job: Job) -> str:
-    return json.dumps({**{name: getattr(job, name) for name in JOB_FIELDS}, "env": dict(job.env)})
+    brief = asdict(job.brief) if job.brief is not None else None
+    known = {name: getattr(job, name) for name in JOB_FIELDS}
+    return json.dumps({**known, "env": dict(job.env), "brief": brief})
 
 
 def job_from_spec(text: str) -> Job:
     """Keys that this ramherd does not know are another's."""
     spec = {name: value for name, value in json.loads(text).items() if name in JOB_FIELDS}
     lists = {name: tuple(value) for name, value in spec.items() if isinstance(value, list)}
-    return Job(**{**spec, **lists})
+    return Job(**{**spec, **lists, "brief": brief_from_spec(spec.get("brief"))})
+
+
+def brief_from_spec(spec: dict[str, Any] | None) -> Brief | None:
+    if spec is None:
+        return None
+    tree = spec["tree"]
+    return Brief(**{**spec, "tree": Tree(**tree) if tree is not None else None})
 
 
 def reason_from_json(text: str) -> Reason:

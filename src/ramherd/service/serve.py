@@ -40,7 +40,7 @@ from ramherd.service.publish import Publisher
 from ramherd.service.signals import catching_service_signals
 from ramherd.service.supervisor import Halt, ServiceSupervisor
 from ramherd.service.takeover import Inherited, Takeover, describe, door_path, first_grant
-from ramherd.supervisor import Show
+from ramherd.telling import Show
 
 KEPT_ENVIRONMENTS = 8
 

@@ -114,7 +114,8 @@ def render_run(run: RunLine) -> str:
         state = f" held for {format_duration(run.held_s)}"
     ran, used = format_duration(run.ran_s), format_size(run.used_bytes)
     of = f"/{format_size(run.grant_bytes)}" if run.grant_bytes else ""
-    return f"  {used:>9}{of:<10} {ran:>7}  {printable(run.name)}{again}{state}"
+    doing = f"  {printable(run.doing)}" if run.doing and not state else ""
+    return f"  {used:>9}{of:<10} {ran:>7}  {printable(run.name)}{again}{state}{doing}"
 
 
 def bar(part: float, whole: float) -> str:

@@ -39,6 +39,14 @@ SENTENCES = {
     Why.NAMED: "{software} (pid {pid}, {memory_bytes}) was named by its user",
     Why.WARNING_SIGN: "{what}",
     Why.LEDGER: "{what}: the last lease holds until that is over",
+    # Of agents.
+    Why.SAID_DONE: "its agent is through",
+    Why.GAVE_UP: "its agent gave up: {what}",
+    Why.NO_RESULT: "its agent ended without a result",
+    Why.OVERLOAD: "the API is too busy for it: {what}",
+    Why.SESSION_LOST: "its session is gone: it starts over in a new one",
+    Why.COST: "{whose} has cost ${cost_usd}, and max_cost_usd is {limit_usd}",
+    Why.STEP_DOWN: "memory is short: {model} instead of {usual}",
     # The governor's.
     Why.GROWTH: "held at {used_bytes}: gets more, {free_bytes} are free",
     Why.IDLE_GRANT: "uses {used_bytes}, for {idle_s} less than it may",

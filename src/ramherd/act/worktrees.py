@@ -1,0 +1,117 @@
+"""A git worktree and a branch of its own for each job, so that agents do not write over each other.
+
+A run makes its worktree itself, in its pen: a checkout takes seconds and memory. What a job has
+not changed is removed when its herd is over.
+"""
+
+import os
+import subprocess
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ramherd.errors import UsageError
+from ramherd.model import Job, Tree
+
+GIT_S = 60.0
+# $1 repository, $2 commit, $3 branch, $4 path, $5 where in it, then what to start there. A run that
+# was stopped in the middle of it leaves no `.made`, and the next begins anew. Two at a time get in
+# each other's way (8 of 120 failed with git 2.39, 40 at once), so it is tried again; never
+# `worktree prune`, which takes away what another is just making.
+MAKE = """\
+if [ ! -e "$4.made" ]; then
+    [ ! -e "$4" ] || git -C "$1" worktree remove -f -f "$4" || rm -rf "$4"
+    tries=1
+    until git -C "$1" worktree add -q -f -B "$3" "$4" "$2" >&2; do
+        [ "$tries" -lt 9 ] || exit 125
+        sleep "0.$tries"
+        tries=$((tries + 1))
+    done
+    : >"$4.made" || exit 125
+fi
+mkdir -p "$4/$5" && cd "$4/$5" || exit 125
+shift 5
+exec "$@"
+"""
+
+
+def isolate(jobs: Sequence[Job], folder: Path) -> list[Job]:
+    """Jobs with an agent that asked for a worktree, or that share a repository, get one."""
+    tops = {cwd: find_top(cwd) for cwd in {job.cwd for job in jobs if job.brief is not None}}
+    sharing = Counter(tops[job.cwd] for job in jobs if job.brief is not None)
+    commits = {top: git(top, "rev-parse", "--verify", "-q", "HEAD") for top in sharing if top}
+    return [
+        with_tree(job, top, commits.get(top, ""), folder, shared=sharing[top] > 1)
+        for job in jobs
+        for top in [tops.get(job.cwd, "")]
+    ]
+
+
+def with_tree(job: Job, top: str, commit: str, folder: Path, *, shared: bool) -> Job:
+    if job.brief is None or job.brief.worktree is False:
+        return job
+    if not commit:
+        if job.brief.worktree:
+            what = f"{top} has no commit" if top else f"{job.cwd} is in no git repository"
+            raise UsageError(f"job {job.name}: no worktree: {what}")
+        return job
+    if not job.brief.worktree and not shared:
+        return job
+    inside = os.path.relpath(os.path.realpath(job.cwd), top)
+    tree = Tree(top, commit, str(folder / job.id), branch_of(job), inside)
+    return replace(job, brief=replace(job.brief, tree=tree))
+
+
+def branch_of(job: Job) -> str:
+    """Telling, allowed in a ref, and never that of another job."""
+    words = "".join(c if c.isascii() and c.isalnum() else " " for c in job.name).split()
+    return f"ramherd/{'-'.join(words)[:40]}-{job.id[-8:].lower()}"
+
+
+def find_top(cwd: str) -> str:
+    """The repository that a directory is in, or ""."""
+    return git(cwd, "rev-parse", "--show-toplevel")
+
+
+def git(where: str, *args: str) -> str:
+    """What it prints; "" where it fails, or is not there."""
+    try:
+        done = subprocess.run(
+            ["git", "-C", where, *args], capture_output=True, text=True, timeout=GIT_S,
+            check=False, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def argv_in(tree: Tree, argv: Sequence[str]) -> tuple[str, ...]:
+    named = (tree.repository, tree.commit, tree.branch, tree.path, tree.inside)
+    return ("/bin/sh", "-c", MAKE, "worktree", *named, *argv)
+
+
+def settle(jobs: Iterable[Job]) -> dict[str, Tree]:
+    """By job, the worktrees that stay; those in which nothing was changed are removed."""
+    trees = {job.id: job.brief.tree for job in jobs if job.brief is not None}
+    return {job: tree for job, tree in trees.items() if tree is not None and is_kept(tree)}
+
+
+def is_kept(tree: Tree) -> bool:
+    path = Path(tree.path)
+    path.with_name(path.name + ".made").unlink(missing_ok=True)
+    if path.exists() and is_changed(tree):
+        return True
+    git(tree.repository, "worktree", "remove", "--force", tree.path)
+    if git(tree.repository, "rev-parse", "--verify", "-q", tree.branch) == tree.commit:
+        git(tree.repository, "branch", "-D", tree.branch)
+    return False
+
+
+def is_changed(tree: Tree) -> bool:
+    """What git cannot tell counts as changed."""
+    if git(tree.path, "rev-parse", "HEAD", tree.branch).split() != [tree.commit] * 2:
+        return True
+    marker = ["git", "-C", tree.path, "status", "--porcelain"]
+    done = subprocess.run(marker, capture_output=True, check=False, stdin=subprocess.DEVNULL)
+    return done.returncode != 0 or bool(done.stdout.strip())

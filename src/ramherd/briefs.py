@@ -1,0 +1,56 @@
+"""What an agent is asked to do, and what it said of its work: nouns without an agent in them."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A worktree of its own for one job: of which repository, from which commit, on which
+    branch. `inside` is where in the repository the job works.
+    """
+
+    repository: str
+    commit: str
+    path: str
+    branch: str
+    inside: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """A prompt for an agent. `program` is what a setting names instead of the one in PATH."""
+
+    agent: str
+    prompt: str
+    model: str = ""
+    fallback_model: str = ""
+    max_cost_usd: float | None = None
+    skip_permissions: bool = False
+    program: str = ""
+    # None: if others of its herd work in the same repository.
+    worktree: bool | None = None
+    tree: Tree | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """How a run's agent judges its own work, as far as it has said."""
+
+    result: bool = False
+    busy: bool = False  # tools of it work on, whatever it said
+    needs_result: bool = True
+    failure: str = ""
+    overloaded: bool = False
+    # What its job has cost so far, and may.
+    cost_usd: float = 0.0
+    limit_usd: float | None = None
+    # It was to go on in a session, and has not found it.
+    lost_session: bool = False
+
+    @property
+    def is_too_costly(self) -> bool:
+        return self.limit_usd is not None and self.cost_usd >= self.limit_usd
+
+    @property
+    def through(self) -> bool:
+        return self.result and not self.busy

@@ -1,0 +1,27 @@
+"""What a herd would start, without starting it: `ramherd run --dry-run`."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ramherd.decide.governor.priors import prior_of
+from ramherd.launch import Rules, prepare_agents, with_worktrees
+from ramherd.model import Job
+from ramherd.show.plan import Planned
+
+if TYPE_CHECKING:
+    from ramherd.driving import Driving
+
+
+def plan(jobs: Sequence[Job], rules: Rules) -> list[Planned]:
+    jobs = with_worktrees(jobs)
+    driving = prepare_agents(jobs, rules)
+    return [plan_job(job, driving) for job in jobs]
+
+
+def plan_job(job: Job, driving: "Driving | None") -> Planned:
+    """With the grant that a job of its kind gets before anything is known of it."""
+    if driving is None or job.brief is None:
+        return Planned(job.name, job.cwd, job.argv, job.env, job.stdin)
+    grant = max(prior_of(job.brief.agent).base_bytes, job.memory_bytes)
+    launch = driving.launch(job, grant, session="", model=job.brief.model)
+    return Planned(job.name, job.cwd, launch.argv, {**launch.env, **job.env}, launch.stdin)

@@ -1,0 +1,256 @@
+"""`ramherd run` with real agents: many at a time, stopped and resumed, killed, limited."""
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e.agent_home import ARGS, Home, make_home
+from integration.conftest import Ramherd, await_, make_ramherd, ours, pens
+from llm import LLM
+from ramherd.agents import GO_ON
+from ramherd.measure.procfs import read_environment_tag
+from ramherd.units import MIB
+
+BIG = "python3 -c 'import time; held = bytearray(1536 << 20); time.sleep(1)'"
+# The second part waits to be stopped, the first time.
+PARTS = [
+    {"shell": "echo first-part"},
+    {"shell": "test -e waiting || { touch waiting; sleep 300; }; echo second-part"},
+    {"say": "Both parts are done."},
+]
+# Needs nearly all of the budget once the agent is in its tool.
+ELDER = """
+import os, sys, time
+while not os.path.exists("waiting"):
+    time.sleep(0.05)
+held = bytearray(1170 << 20)
+"""
+RESUMABLE = ("claude", "codex", "gemini")
+
+
+def herd_of(home: Home, folder: Path) -> Ramherd:
+    """ramherd as the agent's user would call it."""
+    made = make_ramherd(folder, pens()[0])
+    own = {name: made.env[name] for name in ("XDG_STATE_HOME", "RAMHERD_RUNTIME_DIR")}
+    user = {name: text for name, text in home.env.items() if name != "TMPDIR"}
+    made.env = {
+        **user, **own, "RAMHERD_AGENT": home.agent.name, "RAMHERD_SKIP_PERMISSIONS": "true",
+        "RAMHERD_MAX_CPU_PRESSURE": "none",
+    }  # fmt: skip
+    return made
+
+
+@pytest.fixture
+def herd(claude: Home, tmp_path: Path) -> Iterator[Ramherd]:
+    made = herd_of(claude, tmp_path)
+    yield made
+    assert made.keeper_errors == ""
+
+
+def asks(home: Home, *prompts: str, **keys: Any) -> list[dict[str, Any]]:
+    return [
+        {"name": f"job-{number}", "prompt": prompt, "cwd": str(home.cwd), **keys}
+        for number, prompt in enumerate(prompts, 1)
+    ]
+
+
+@pytest.mark.parametrize("big", [0, 2])
+def test_twenty_agents_in_three_gibibytes(
+    claude: Home, herd: Ramherd, llm: LLM, big: int
+) -> None:  # fmt: skip
+    """All are done, nobody is killed, and a large tool is no reason to restart an agent."""
+    llm.add({"big": [{"shell": BIG}, {"say": "Held it."}]})
+    scripts = [*["big"] * big, *["shell"] * (20 - big)]
+    jobs = asks(claude, *(f"do it [script {script}]" for script in scripts))
+    summary = herd.json(jobs, "--budget", "3GiB")
+
+    assert summary["exit_code"] == 0, summary["lines"]
+    assert (summary["done"], summary["oom_kills"], summary["recycled"]) == (20, 0, 0)
+    assert len({result["session"] for result in summary["results"]}) == 20
+    assert [result["result"] for result in summary["results"][big:]] == (
+        ["The shell said it."] * (20 - big)
+    )
+    assert summary["supervisor"]["rss_peak_bytes"] <= 32 * MIB
+
+
+@pytest.mark.parametrize("name", RESUMABLE)
+def test_an_agent_that_makes_room_goes_on_in_its_session(
+    name: str, installed: None, tmp_path: Path, llm: LLM
+) -> None:
+    """Stopped in the middle of a tool, resumed when there is room: one session, one history."""
+    home = make_home(name, tmp_path, llm.url)
+    llm.add({"parts": PARTS})
+    herd = herd_of(home, tmp_path)
+    summary = run_beside_elder(home, herd, ELDER)
+
+    agent = summary["results"][1]
+    assert runs_that_name(agent["session"], herd) == 2
+    assert summary["done"] == 2, summary["lines"]
+    assert (summary["preempted"], summary["oom_kills"], agent["runs"]) == (1, 0, 2)
+    assert agent["result"] == "Both parts are done."
+    history = llm.of("parts")[-1]
+    assert any("first-part" in text for text in history.texts("result"))
+    assert any("[script parts]" in text for text in history.texts("user"))
+    assert any(GO_ON in text for text in history.texts("user"))
+
+
+def runs_that_name(session: str, herd: Ramherd) -> int:
+    """How many runs have said that this is their session."""
+    printed = (herd.state / "ramherd/runs").glob("*/out")
+    return sum(session in out.read_text() for out in printed)
+
+
+def run_beside_elder(home: Home, herd: Ramherd, elder: str) -> dict[str, Any]:
+    """The agent is younger than a program that wants its memory."""
+    jobs = [
+        {"name": "elder", "command": ["python3", "-c", elder], "cwd": str(home.cwd), "label": "e"},
+        *asks(home, "do - it [script parts]"),
+    ]
+    return herd.json(jobs, "--budget", "1200MiB", "--patience", "1s")
+
+
+def test_a_session_that_is_gone_is_begun_anew(claude: Home, herd: Ramherd, llm: LLM) -> None:
+    """Said as a warning of its own, and it costs no retry."""
+    llm.add({"parts": PARTS})
+    gone = f"{ELDER}\nimport shutil; shutil.rmtree({claude.env['HOME']!r} + '/.claude/projects')"
+    summary = run_beside_elder(claude, herd, gone)
+
+    agent = summary["results"][1]
+    assert summary["done"] == 2, summary["lines"]
+    assert agent["runs"] == 3
+    assert "its session is gone: it starts over in a new one" in summary["lines"]
+    assert not any(GO_ON in text for text in llm.of("parts")[-1].texts("user"))
+
+
+@pytest.mark.parametrize("name", RESUMABLE)
+def test_an_agent_over_its_mark_is_restarted_between_turns(
+    name: str, installed: None, tmp_path: Path, llm: LLM
+) -> None:
+    """Recycled once, resumed in its session, and not again for what it needs."""
+    home = make_home(name, tmp_path, llm.url)
+    llm.add({"turns": [{"shell": "echo first-part"}, {"say": "Through.", "wait_s": 6}]})
+    jobs = asks(home, "do - it [script turns]")
+    herd = herd_of(home, tmp_path)
+    summary = herd.json(jobs, "--recycle-at", "16MiB")
+
+    agent = summary["results"][0]
+    assert runs_that_name(agent["session"], herd) == 2
+    assert (summary["done"], summary["recycled"], agent["runs"]) == (1, 1, 2), summary["lines"]
+    assert agent["result"] == "Through."
+    history = llm.of("turns")[-1]
+    assert any("first-part" in text for text in history.texts("result"))
+    assert any(GO_ON in text for text in history.texts("user"))
+
+
+def test_an_agent_that_is_killed_from_outside(claude: Home, herd: Ramherd, llm: LLM) -> None:
+    """Tried again, in its session, where it has retries; else failed; others do not notice."""
+    llm.add({"wait": [{"shell": "echo first-part"}, {"say": "Through.", "gate": "go"}]})
+    jobs = asks(claude, *["do - it [script wait]"] * 3)
+    for job, (which, retries) in zip(jobs, (("a", 1), ("b", 0), ("c", 0)), strict=True):
+        job.update(env={"WHICH": which}, retries=retries)
+    text = "".join(json.dumps(job) + "\n" for job in jobs)
+    started = herd.start("run", "-", "--json", "--pen", herd.pen, stdin=text)
+    await_(lambda: len(llm.found("wait", 1)) == 3, "all three at the gate", 60.0)
+    for which in "ab":
+        os.kill(first_of(which), signal.SIGKILL)
+    await_(lambda: len(llm.found("wait", 1)) == 4, "the second run of the first", 60.0)
+    llm.open("go")
+    assert started.wait() == 1
+    again, failed, other = json.loads(started.out.read_text())["results"]
+
+    assert (again["state"], again["runs"], other["state"], other["runs"]) == ("done", 2, "done", 1)
+    assert (failed["state"], failed["reason"]) == ("failed", {"why": "signalled", "signal": 9})
+    assert any(GO_ON in text for text in llm.found("wait", 1)[-1].texts("user"))
+
+
+def first_of(which: str) -> int:
+    """The agent's own process: the first of its run."""
+    return min(pid for pid in ours() if read_environment_tag(pid, "WHICH") == which)
+
+
+def test_a_herd_ends_when_it_has_cost_enough(claude: Home, herd: Ramherd, llm: LLM) -> None:
+    """What runs is stopped, what waits is not started, and all of it says why."""
+    jobs = asks(claude, *["do it [script shell]"] * 3)
+    summary = herd.json(jobs, "--max-cost-usd", "0.001", "--max-parallel", "1")
+
+    assert (summary["failed"], summary["cancelled"], summary["exit_code"]) == (1, 2, 1)
+    assert [result["reason"]["why"] for result in summary["results"]] == ["cost"] * 3
+
+
+@pytest.mark.parametrize(("name", "limit"), [("claude", 0.0007), ("opencode", 0.0002)])
+def test_a_job_ends_when_it_has_cost_enough(
+    name: str, limit: float, installed: None, tmp_path: Path, llm: LLM
+) -> None:
+    """By itself where the CLI can, else stopped between two turns; no retry changes that."""
+    home = make_home(name, tmp_path, llm.url)
+    llm.add({"many": [*[{"shell": "echo on", "wait_s": 1}] * 6, {"say": "Through."}]})
+    jobs = asks(home, "do it [script many]", max_cost_usd=limit, retries=3)
+    summary = herd_of(home, tmp_path).json(jobs)
+
+    (result,) = summary["results"]
+    assert (result["state"], result["reason"]["why"], result["runs"]) == ("failed", "cost", 1)
+    assert limit <= result["cost_usd"] < 4 * limit
+
+
+def test_a_busy_api_costs_no_retry(installed: None, tmp_path: Path, llm: LLM) -> None:
+    """codex gives up at once: its job waits, and goes on in the same session."""
+    home = make_home("codex", tmp_path, llm.url)
+    llm.add({"busy": [{"shell": "echo first-part"}, {"say": "At last.", "fail": {"status": 429}}]})
+    summary = herd_of(home, tmp_path).json(asks(home, "do - it [script busy]"))
+
+    (result,) = summary["results"]
+    assert (result["state"], result["runs"]) == ("done", 2), summary["lines"]
+    assert "the API is too busy for it" in summary["lines"]
+    assert any("first-part" in text for text in llm.of("busy")[-1].texts("result"))
+
+
+def test_a_smaller_model_while_memory_is_very_short(
+    claude: Home, herd: Ramherd, llm: LLM
+) -> None:  # fmt: skip
+    """In a budget for one the fallback is asked, and the result says so."""
+    flags = ("--model", "opus", "--fallback-model", "haiku", "--budget", "380MiB")
+    summary = herd.json(asks(claude, "do it [script shell]"), *flags)
+
+    assert (summary["done"], summary["results"][0]["model"]) == (1, "haiku"), summary["lines"]
+    assert all("haiku" in talk.asked.model for talk in llm.of("shell"))
+
+
+def test_jobs_in_one_repository_get_worktrees(claude: Home, herd: Ramherd, llm: LLM) -> None:
+    """What one has changed is kept on its branch, the other's is removed."""
+    llm.add({"write": [{"shell": "echo new > written"}, {"say": "Wrote it."}]})
+    for args in (("init", "-q"), ("commit", "-q", "--allow-empty", "-m", "first")):
+        subprocess.run(["git", *IDENTITY, *args], cwd=claude.cwd, check=True)
+    summary = herd.json(asks(claude, "do it [script write]", "do it [script shell]"))
+
+    written, other = summary["results"]
+    assert summary["done"] == 2, summary["lines"]
+    assert Path(written["worktree"], "written").read_text() == "new\n"
+    assert other["worktree"] is None
+    listed = subprocess.check_output(["git", "branch"], cwd=claude.cwd, text=True)
+    assert listed.count("ramherd/") == 1
+    assert not (claude.cwd / "written").exists()
+
+
+IDENTITY = ("-c", "user.name=test", "-c", "user.email=test@example.org")
+
+
+@pytest.mark.parametrize("name", ["opencode", "qwen"])
+def test_the_others_run_as_well(name: str, installed: None, tmp_path: Path, llm: LLM) -> None:
+    """From prompts on the command line."""
+    home = make_home(name, tmp_path, llm.url)
+    if name in ARGS:
+        settings = {"security": {"auth": {"selectedType": "openai"}}}
+        (Path(home.env["HOME"]) / ".qwen").mkdir()
+        (Path(home.env["HOME"]) / ".qwen/settings.json").write_text(json.dumps(settings))
+    done = herd_of(home, tmp_path).run(
+        "run", "--json", "--cwd", str(home.cwd), "do it [script shell]"
+    )
+    (result,) = json.loads(done.stdout)["results"]
+
+    assert (result["state"], result["result"]) == ("done", "The shell said it."), done.stderr

@@ -1,0 +1,36 @@
+"""How fast agents are started while their API is too busy."""
+
+from ramherd.decide.pace import MOST_S, Pace, after_overload, after_start, next_pace
+
+
+def test_the_pause_doubles_with_each_overload_up_to_a_minute() -> None:
+    """What is said within one pause is of one moment."""
+    pace = Pace()
+    pauses: list[float] = []
+    for _time in range(7):
+        at_s = pace.changed_s + pace.pause_s if pauses else 100.0
+        pace = after_overload(pace, at_s)
+        assert after_overload(pace, at_s + pace.pause_s / 2) is pace
+        pauses.append(pace.pause_s)
+
+    assert pauses == [2, 4, 8, 16, 32, 60, MOST_S]
+
+
+def test_starts_are_a_pause_apart() -> None:
+    """From the overload, then from each start."""
+    pace = after_overload(Pace(), 100.0)
+    assert pace.next_s == 102.0
+    assert after_start(pace, 103.0).next_s == 105.0
+
+
+def test_it_recovers_step_by_step() -> None:
+    """Half the pause after two quiet ones, in the end none at all."""
+    pace, at_s, pauses = Pace(8.0, 108.0, 100.0), 100.0, []
+    while pace.pause_s:
+        assert next_pace(pace, at_s + pace.pause_s) is pace
+        at_s += 2 * pace.pause_s
+        pace = next_pace(pace, at_s)
+        pauses.append(pace.pause_s)
+
+    assert pauses == [4, 2, 0]
+    assert pace.next_s <= at_s
