@@ -106,7 +106,9 @@ def test_a_killed_session_frees_its_leases(world: World) -> None:
 
 def test_an_interrupted_turn_frees_its_seats(world: World) -> None:
     """Escape: the session stays, and Claude calls no hook; the next one who asks finds out."""
-    world.llm.add({"long": many(2, "stuck"), "stuck": [{"shell": "sleep 300"}, {"say": ""}]})
+    # claude 2.1.325 refuses to run a bare `sleep 300`.
+    forever = [{"shell": "tail -f /dev/null"}, {"say": ""}]
+    world.llm.add({"long": many(2, "stuck"), "stuck": forever})
     world.llm.add({"modest": many(1), "part": [{"say": "Done."}]})
     world.limit(seats=2)
     flags = ("--dangerously-skip-permissions", "--input-format", "stream-json")
@@ -136,7 +138,7 @@ def test_a_subagent_denied_by_permission_frees_its_seat(world: World) -> None:
 
 
 def test_a_subagent_that_failed_frees_its_seat(world: World) -> None:
-    """Of one that the API refused Claude tells no end, only the result."""
+    """Of one that the API refused Claude tells no SubagentStop, only how the call went."""
     world.llm.add(
         {"failed": [{"agents": ["part [script broken]"]}, {"gate": "go", "say": "Well."}]}
     )
@@ -146,6 +148,21 @@ def test_a_subagent_that_failed_frees_its_seat(world: World) -> None:
     world.await_seats(0)
     world.llm.open("go")
     assert session.result()["result"] == "Well."
+
+
+def test_one_in_the_background_that_failed_frees_its_seat(world: World) -> None:
+    """While its session is still at work: the next one who asks finds out."""
+    behind = {"prompt": "part [script broken]", "run_in_background": True}
+    world.llm.add({"behind": [{"agents": [behind]}, {"gate": "go", "say": "Well."}, {"say": "."}]})
+    world.llm.add({"modest": many(1), "part": [{"say": "Done."}]})
+    world.limit(seats=1)
+    busy = world.start("behind")
+    world.llm.await_step("behind", 1)
+
+    assert world.start("modest").result()["result"] == "All are back."
+    assert busy.process.poll() is None
+    world.llm.open("go")
+    busy.result()
 
 
 def test_subagents_in_the_background_keep_their_seats(world: World) -> None:

@@ -161,6 +161,29 @@ def test_on_subagent_stop_is_told_what_is_known(
     assert told["after_bytes"] > MIB
 
 
+def test_a_call_that_failed_frees_the_seat_of_its_own_subagent(
+    session: Callable[..., Session], tmp_path: Path
+) -> None:
+    """Not that of another call, whose subagent is about to start."""
+    one = session(on_subagent_stop="cat > told.json")
+    folder = tmp_path / "talk/subagents"
+    folder.mkdir(parents=True)
+    (folder / "agent-other.meta.json").write_text("not JSON")
+    (folder / "agent-agent.meta.json").write_text('{"toolUseId": "refused"}')
+    for name in ("refused", "next"):
+        one.call(name)
+        one.await_end(name)
+    one.ask("SubagentStart", agent_id="agent", agent_type="explore")
+    about = {"tool_name": "Agent", "transcript_path": str(tmp_path / "talk.jsonl")}
+
+    one.ask("PostToolUseFailure", tool_use_id="refused", **about)
+    assert one.seats() == ["next"]
+    assert json.loads((tmp_path / "project/told.json").read_text())["agent"] == "agent"
+
+    one.ask("PostToolUseFailure", tool_use_id="next", **about)
+    assert one.seats() == []
+
+
 def test_a_command_that_fails_is_said_once(session: Callable[..., Session]) -> None:
     """And changes nothing else."""
     one = session(on_subagent_stop="exit 3")

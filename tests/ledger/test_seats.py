@@ -24,6 +24,12 @@ NEED = 128 * MIB
 # RAM of 1 GiB all of which may be used, nothing of it used by others.
 ROOM = Room([Size(GIB, 0)], 1.0, lambda _pid, _size: False)
 Opener = Callable[..., Seats]
+# The last line of a transcript: Escape while the model or a tool was at work, an error of the API.
+ENDS = (
+    '{"content":[{"type":"text","text":"[Request interrupted by user]"}]}',
+    '{"content":[{"type":"text","text":"[Request interrupted by user for tool use]"}]}',
+    '{"content":[{"type":"text","text":"API Error: 400"}],"isApiErrorMessage":true}',
+)
 
 
 class Process:
@@ -163,24 +169,40 @@ def test_a_stop_frees_the_seat_and_tells_of_the_subagent(open_seats: Opener) -> 
     assert not any(row.is_seat for row in seats.rows())
 
 
-def test_an_interrupted_subagent_frees_its_seat(
-    open_seats: Opener, process: Callable[[], Process], tmp_path: Path
+@pytest.mark.parametrize("end", ENDS)
+def test_a_subagent_that_was_cut_short_frees_its_seat(
+    open_seats: Opener, process: Callable[[], Process], tmp_path: Path, end: str
 ) -> None:
     """No hook tells of it, but its transcript does, to whoever asks next."""
     path = tmp_path / "agent.jsonl"
     first, second = open_seats(process().id), open_seats()
     take(first, "call")
     first.start(Starting("agent", "", str(path)), NEED, ROOM, measure)
-    path.write_text('{"text":"[Request interrupted by user]"}\n{"text":"and woken again"}\n')
+    path.write_text(f'{end}\n{{"text":"and woken again"}}\n')
     second.note(measure)
     assert [row.key for row in second.rows() if row.is_seat] == ["agent"]
     with path.open("a") as file:
-        file.write(
-            '{"content":[{"type":"text","text":"[Request interrupted by user for tool use]"}]}\n'
-        )
+        file.write(f"{end}\n")
     second.note(measure)
     assert not any(row.is_seat for row in second.rows())
     assert first.stop("agent", measure) is None
+
+
+def test_the_hook_that_tells_the_end_comes_before_the_transcript(
+    open_seats: Opener, tmp_path: Path
+) -> None:
+    """What is known of the subagent is not lost to the look at its transcript."""
+    path = tmp_path / "agent.jsonl"
+    seats = open_seats()
+    take(seats, "call")
+    seats.start(Starting("agent", "explore", str(path)), NEED, ROOM, measure)
+    path.write_text(f"{ENDS[-1]}\n")
+
+    past = seats.stop("agent", measure)
+
+    assert past is not None
+    assert past.type == "explore"
+    assert not any(row.is_seat for row in seats.rows())
 
 
 def test_a_cancelled_call_frees_one_provisional_seat(open_seats: Opener) -> None:

@@ -7,7 +7,7 @@ import time
 from ramherd.ancestry import record_tree
 from ramherd.hook.tree import read_anonymous_bytes
 from ramherd.hook.waiting import take_seat
-from ramherd.measure.transcripts import transcript_of
+from ramherd.measure.transcripts import find_agent_of, transcript_of
 from ramherd.queue.seat_rows import Starting
 from ramherd.units import format_size
 
@@ -30,7 +30,7 @@ def handle(call: Call, timeout_s: float) -> None:
         case "PostToolUse" if call.text("tool_name") in TOOLS:
             note_result(call)
         case "PostToolUseFailure" if call.text("tool_name") in TOOLS:
-            call.seats.cancel(call.text("tool_use_id"))
+            note_failure(call)
         case "SubagentStart":
             start_subagent(call)
         case "SubagentStop":
@@ -95,6 +95,15 @@ def note_result(call: Call) -> None:
     response = call.event.get("tool_response")
     if isinstance(response, dict) and response.get("status") != "async_launched":
         stop_subagent(call, str(response.get("agentId") or ""))
+
+
+def note_failure(call: Call) -> None:
+    """Of a call that came to nothing, or, with claude 2.1.325, whose subagent the API refused."""
+    tool_use = call.text("tool_use_id")
+    if agent := find_agent_of(call.text("transcript_path"), tool_use):
+        stop_subagent(call, agent)
+    else:
+        call.seats.cancel(tool_use)
 
 
 def stop_subagent(call: Call, agent: str) -> None:

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import os
 
-# The last line of a subagent that its user stopped with Escape; claude 2.1.197 calls no hook then.
-INTERRUPTED = b'"text":"[Request interrupted by user'
+# In the last line of a subagent that its user stopped with Escape, or that ended by an error of
+# the API. Of the first no hook tells (claude 2.1.197, 2.1.325); of the second, when it is in the
+# background, only StopFailure, for which a claude before 2.1.78 is said to skip the settings.
+ENDS = (b'"text":"[Request interrupted by user', b'"isApiErrorMessage":true')
 TAIL_BYTES = 4096
+META = ".meta.json"
 
 
 def transcript_of(session_transcript: str, agent: str) -> str:
     """Beside that of its session."""
+    return f"{folder_of(session_transcript)}/agent-{os.path.basename(agent)}.jsonl"
+
+
+def folder_of(session_transcript: str) -> str:
     base, _ = os.path.splitext(session_transcript)
-    return f"{base}/subagents/agent-{os.path.basename(agent)}.jsonl"
+    return f"{base}/subagents"
 
 
-def was_interrupted(path: str) -> bool:
+def was_cut_short(path: str) -> bool:
     """One that is not there, or not understood, says nothing."""
     try:
         with open(path, "rb") as file:
@@ -24,4 +32,26 @@ def was_interrupted(path: str) -> bool:
             lines = file.read().splitlines()
     except OSError:
         return False
-    return bool(lines) and INTERRUPTED in lines[-1]
+    return bool(lines) and any(end in lines[-1] for end in ENDS)
+
+
+def find_agent_of(session_transcript: str, call: str) -> str:
+    """The subagent that this call of the tool started, if it did."""
+    folder = folder_of(session_transcript)
+    try:
+        names = [name for name in os.listdir(folder) if name.endswith(META)]
+    except OSError:
+        return ""
+    for name in names:
+        if call and read_call(f"{folder}/{name}") == call:
+            return name.removeprefix("agent-").removesuffix(META)
+    return ""
+
+
+def read_call(path: str) -> str:
+    try:
+        with open(path, "rb") as file:
+            meta = json.load(file)
+    except (OSError, ValueError):
+        return ""
+    return str(meta.get("toolUseId") or "") if isinstance(meta, dict) else ""

@@ -4,7 +4,7 @@ A session is one application: a lease of kind `session` for its own memory, and 
 `subagent` for each seat. A seat is provisional (it has an `until`) from the call of the tool
 to the start of the subagent, and so is a waiter, who renews it: whoever is killed in between
 is in nobody's way for long. Between hooks no session says anything, so whoever asks measures
-all of them, and looks for subagents that were interrupted.
+all of them, and looks for subagents that were cut short.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ramherd.decide.governor.seats import Caps, Verdict, choose_seat, free_bytes
 from ramherd.measure.identity import is_running
-from ramherd.measure.transcripts import was_interrupted
+from ramherd.measure.transcripts import was_cut_short
 from ramherd.procid import ProcId
 from ramherd.queue import ledger_sql as sql
 from ramherd.queue.ledger import Ledger
@@ -78,7 +78,7 @@ class Seats(Ledger):
             used = used_by(self.owner.id, rows)
             return Past._make((*found, used)) if found else None
 
-        return self._turn(measure, free)
+        return self._turn(measure, free, ends=agent)
 
     def cancel(self, call: str) -> None:
         """The call came to nothing: its provisional seat, or as many as there would be."""
@@ -130,24 +130,27 @@ class Seats(Ledger):
     def rows(self) -> list[Row]:
         return [Row(*row) for row in self._db.execute(sql.ROWS)]
 
-    def _turn(self, measure: Measure, act: Callable[[list[Row]], T]) -> T:
+    def _turn(self, measure: Measure, act: Callable[[list[Row]], T], ends: str = "") -> T:
+        """`ends` is a subagent whose end `act` sees to."""
+
         def turn() -> T:
             # Before the lock is taken: reading /proc takes longer than all the rest.
             dead = self._find_dead()
             used = {id_: measure(proc) for id_, proc in self._sessions() if id_ not in dead}
-            over = self._find_interrupted()
+            over = self._find_cut_short()
             with self._transaction():
                 self._begin_turn(dead)
-                for subagent in over:
-                    self._drop_subagent(*subagent)
+                for owner, agent in over:
+                    if agent != ends:
+                        self._drop_subagent(owner, agent)
                 self._note_memory(used)
                 return act(self.rows())
 
         return self._again_if_broken(turn)
 
-    def _find_interrupted(self) -> list[tuple[str, str]]:
+    def _find_cut_short(self) -> list[tuple[str, str]]:
         rows = self._db.execute(sql.TRANSCRIPTS).fetchall()
-        return [(owner, agent) for owner, agent, path in rows if was_interrupted(path)]
+        return [(owner, agent) for owner, agent, path in rows if was_cut_short(path)]
 
     def _drop_subagent(self, owner: str, agent: str) -> None:
         for statement in (sql.DROP_SEAT, sql.DROP_SUBAGENT):
