@@ -2,7 +2,7 @@
 
 import errno
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -62,8 +62,15 @@ class CgroupPen:
 
     def read(self) -> PenReading:
         """A pen that somebody removed is empty."""
+        return self._read(lambda: self._memory.read(len(self._holder.pids())))
+
+    def read_memory(self) -> PenReading:
+        """Without looking who is in it: of a whole fleet that takes a file for each pen."""
+        return self._read(lambda: self._memory.read(0))
+
+    def _read(self, read: Callable[[], PenReading]) -> PenReading:
         try:
-            return self._memory.read(len(self._holder.pids()))
+            return read()
         except OSError as error:
             if error.errno not in (errno.ENODEV, errno.ENOENT):
                 raise
@@ -143,7 +150,8 @@ class CgroupFleet:
         """Nothing to look for: each pen knows its own."""
 
     def read(self) -> PenReading:
-        return self._whole.read()
+        """Its memory; who is in it is for each pen to say."""
+        return self._whole.read_memory()
 
     def set_limit(self, limit_bytes: int) -> None:
         self._whole.set_limit(limit_bytes)
