@@ -41,6 +41,7 @@ def sockets():
         one.sendall(bytes(1 << 16)); assert other.recv(1 << 16)
 held = []
 for step in range(int(sys.argv[2])):
+    time.sleep(0.01)
     block = bytearray(1 << 20); block[::4096] = b"x" * 256; held.append(block)
     for call in (map_, files, sockets) + ((spawn, fork) if step % 8 == 0 else ()):
         attempt(call.__name__, call)
@@ -68,7 +69,7 @@ def test_a_held_run_is_only_late(each_ramherd: Ramherd, tmp_path: Path) -> None:
     assert (summary["done"], summary["oom_kills"], summary["preempted"]) == (1, 0, 0)
     print(each_ramherd.pen, summary["holds"])
     if each_ramherd.pen != "polling":
-        assert summary["holds"]["count"] >= 0.3 * GROWTH_MIB
+        assert summary["holds"]["count"] >= 0.2 * GROWTH_MIB
     assert summary["held_s"] > 0
 
 
@@ -79,8 +80,9 @@ def test_growth_beyond_the_memory_goes_to_the_oldest(each_ramherd: Ramherd) -> N
     summary = each_ramherd.json(jobs, *args)
     assert (summary["done"], summary["oom_kills"]) == (3, 0)
     assert summary["results"][0]["runs"] == 1, "the oldest is never preempted"
-    # Between two looks a polled run may grow by what it takes in a tenth of a second.
-    slack = 64 if each_ramherd.pen != "polling" else 400
+    # While its new mark is armed a run may come to its backstop; between two looks a polled one
+    # may grow by what it takes in a tenth of a second.
+    slack = 3 * 48 + 16 if each_ramherd.pen != "polling" else 400
     assert summary["peak_bytes"] <= (256 + slack) << 20
 
 

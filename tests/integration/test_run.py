@@ -204,7 +204,8 @@ def test_no_wait_fails_at_once_with_the_numbers(ramherd: Ramherd) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_ends_everything(each_ramherd: Ramherd, number: int) -> None:
     """Nothing starts any more, everything is ended, exit 130, nothing is left."""
-    options = ("--memory", "16MiB", "--pen", each_ramherd.pen)
+    # Small ones: five of them fit into any machine at once.
+    options = ("--size-scale", "16", "--pen", each_ramherd.pen)
     herd = each_ramherd.start("run", *options, "--", "sleep", stdin="300\n" * 5)
     await_(lambda: len(ours("RAMHERD_RUN")) == 5, "five runs")
     herd.signal(number)
