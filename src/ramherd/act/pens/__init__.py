@@ -1,7 +1,7 @@
 """Pens: what holds one run's whole process tree. A fleet is the pens of one supervisor.
 
-The kinds, strongest first: `cgroup1` (the kernel limits, freezes and kills) and `polling`
-(this process looks, and signals). `choose.py` finds the strongest that works by doing.
+The kinds, strongest first: `cgroup2` and `cgroup1` (the kernel limits, freezes and kills), and
+`polling` (this process looks, and signals). `choose.py` finds the strongest that works by doing.
 """
 
 from typing import Any, Protocol, TypedDict
