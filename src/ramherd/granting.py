@@ -40,8 +40,8 @@ from ramherd.queue.roster import Roster
 if TYPE_CHECKING:
     from ramherd.driving import Driving
 
-# Of each priority so many are shown to the governor: more it would not start in one round.
-HEADS = 64
+# Of each priority so many are shown to the governor: more it does not look at in one round.
+HEADS = 36
 # A grant that cannot be taken back is decided about anew, with what is known then.
 ROUNDS = 4
 MAKING_ROOM = (RunEnd.PREEMPTED, RunEnd.RECYCLED)
@@ -80,6 +80,7 @@ class Granting:
     _machine: Machine = field(default_factory=lambda: Machine(0, 0))
     _fleet_used: int = 0
     _recycled_s: float = float("-inf")
+    _known: dict[str, tuple[JobStatus, Candidate]] = field(default_factory=dict)
 
     def tick(self, machine: Machine, fleet_used_bytes: int, at_s: float) -> None:
         """After all runs were measured."""
@@ -143,9 +144,16 @@ class Granting:
             ramp=self.ramp.allowed if self.ramp is not None else None,
         )
 
+    def _candidate(self, status: JobStatus) -> tuple[JobStatus, Candidate]:
+        known = self._known.get(status.job.id)
+        return known if known is not None and known[0] is status else (status, candidate(status))
+
     def candidates(self, at_s: float) -> list[Candidate]:
         """Of agents whose API is too busy, some later than they could."""
-        found = [candidate(status) for status in self.roster.heads(HEADS)]
+        heads = self.roster.heads(HEADS)
+        # A step is short, and most of them stand where they stood in the one before.
+        self._known = {status.job.id: self._candidate(status) for status in heads}
+        found = [known for _status, known in self._known.values()]
         if self.driving is None:
             return found
         if self.driving.closed:

@@ -7,6 +7,7 @@ mark of the same run takes its place.
 
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from queue import Empty, SimpleQueue
@@ -15,6 +16,8 @@ from ramherd.act.live import LiveRun
 from ramherd.act.pens import Pen
 
 ARMING_THREADS = 4
+# Many a run is over by then, and no run has grown to its first grant (60 ms at 3.3 GB/s).
+SETTLED_S = 0.02
 
 
 class Slowly:
@@ -40,7 +43,10 @@ class Slowly:
 
     def _arm_all(self) -> None:
         while (run := self._arming.get()) is not None:
+            time.sleep(min(max(run.started_s + SETTLED_S - time.monotonic(), 0.0), SETTLED_S))
             self._queued.discard(run.id)
+            if run.is_ending:
+                continue
             mark = run.mark_bytes
             event = run.pen.arm() if run.pen is not None else None
             if event is not None:
