@@ -19,14 +19,14 @@ from ramherd.decide.budget import largest_budget_bytes
 from ramherd.decide.ends import is_failed_start, next_deadline_s
 from ramherd.decide.engine import decide, refuse_waits
 from ramherd.decide.outcome import after_run
-from ramherd.decide.ramp import note_trouble
-from ramherd.granting import SHORT_OF_MEMORY, Granting, Order
-from ramherd.grants import Admit, Grant, Level, SetLevel
+from ramherd.granting import Granting, Order
+from ramherd.grants import Admit, Level, SetLevel
 from ramherd.ids import new_id
 from ramherd.learning import class_of, label_of
 from ramherd.measure.cgroups import Trees
 from ramherd.measure.engines import read_engine_clients
 from ramherd.measure.machine import read_machine
+from ramherd.memorynews import MemoryNews
 from ramherd.model import (
     Action,
     Clear,
@@ -52,7 +52,7 @@ from ramherd.queue.journal import Journal
 from ramherd.queue.roster import Roster
 from ramherd.queue.store import Store
 from ramherd.tally import Tally
-from ramherd.telling import Show, Telling
+from ramherd.telling import Show
 from ramherd.viewing import make_view
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ SAMPLE_EVERY_S = 5.0
 
 
 @dataclass
-class Supervisor(Telling):
+class Supervisor(MemoryNews):
     herd: str
     roster: Roster | Backlog
     journal: Journal
@@ -86,8 +86,6 @@ class Supervisor(Telling):
     alarms: dict[int, Callable[[], None]] = field(default_factory=dict)
     _looked_s: float = float("-inf")
     _sampled_s: float = float("-inf")
-    _told_wait: tuple[str, Why] | None = None
-    _told_ledger: str = ""
 
     def __post_init__(self) -> None:
         self.machine = read_machine(self.trees)
@@ -160,37 +158,6 @@ class Supervisor(Telling):
     def may_start(self) -> bool:
         return not (self.signals.count or self.given_up)
 
-    def tell_grants(self, at_s: float) -> None:
-        """A run that is held for longer than a tick waits, and so does its job."""
-        for grant in self.granting.given:
-            run = self.executor.runs[grant.run]
-            if run.told_held and run.held_since_s is None:
-                self.tell_granted(run, grant)
-        self.granting.given.clear()
-        for run in self.executor.runs.values():
-            if run.frozen_s is not None and not run.told_held and at_s - run.frozen_s > self.tick_s:
-                self.tell_held(run)
-
-    def tell_held(self, run: LiveRun) -> None:
-        granted = sum(other.grant_bytes for other in self.executor.runs.values())
-        free = max(self.granting.leasing.lease_bytes - granted, 0)
-        reason = Reason(Why.AT_GRANT, grant_bytes=run.grant_bytes, free_bytes=free)
-        run.told_held = True
-        self.emit("run_held", reason, run)
-        self.change(replace(self.roster[run.job.id], state=JobState.HELD, reason=reason))
-        self.note_trouble(reason)
-
-    def tell_granted(self, run: LiveRun, grant: Grant) -> None:
-        run.told_held = False
-        self.emit("run_granted", grant.reason, run)
-        status = self.roster[run.job.id]
-        if status.state is JobState.HELD:
-            self.change(replace(status, state=JobState.RUNNING, reason=grant.reason))
-
-    def note_trouble(self, reason: Reason) -> None:
-        if self.granting.ramp is not None:
-            self.granting.ramp = note_trouble(self.granting.ramp, reason)
-
     def restart(self, run: LiveRun, stop: Stop, at_s: float) -> None:
         """A run that cannot go on where it was is not restarted: its user should know."""
         if run.job.resumes:
@@ -251,12 +218,6 @@ class Supervisor(Telling):
         self.record_samples(at_s)
         self.listen(at_s)
         note_engines(runs, read_engine_clients())
-
-    def tell_ledger(self) -> None:
-        trouble, told = self.granting.leasing.trouble, self._told_ledger
-        self._told_ledger = trouble
-        if trouble and not told:
-            self.emit_herd("ledger_waits", Reason(Why.LEDGER, what=trouble))
 
     def record_started(self) -> None:
         """Where no cgroup knows a run's processes, the first of them is what can be told."""
@@ -334,15 +295,6 @@ class Supervisor(Telling):
         self.emit("run_stopping", stopping.reason, run)
         if stopping.end is RunEnd.PREEMPTED:
             self.note_trouble(stopping.reason)
-
-    def note_wait(self, job: str, reason: Reason) -> None:
-        """Said when memory becomes the reason of the first in line, not each time that numbers
-        move.
-        """
-        if reason.why in SHORT_OF_MEMORY and self._told_wait != (job, reason.why):
-            self._told_wait = (job, reason.why)
-            self.emit_job("start_waits", reason, self.roster[job])
-        self.waits_for = reason
 
     def settle(self, settle: Settle, at_s: float) -> None:
         """A job that still runs ends with its run."""

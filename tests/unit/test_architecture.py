@@ -121,6 +121,7 @@ def test_decisions_are_made_of_plain_data(module: str) -> None:
                 "briefs",
                 "machine",
                 "procid",
+                "reasons",
                 "grants",
                 "processes",
                 "straypolicy",
@@ -133,7 +134,8 @@ def test_decisions_are_made_of_plain_data(module: str) -> None:
 )
 def test_what_decisions_are_made_of_is_pure_too(module: str) -> None:
     """The nouns, the units and the errors bring nothing else in."""
-    assert layers_seen_by(module) <= {"briefs", "errors", "machine", "model", "procid", "units"}
+    nouns = {"briefs", "machine", "model", "procid", "reasons"}
+    assert layers_seen_by(module) <= {*nouns, "errors", "units"}
     assert outside_of(module) <= PURE
 
 

@@ -1,0 +1,132 @@
+"""The closed lists: the states of a job, how a run ends, and why anything is as it is."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+Number = int | float | str
+
+
+class JobState(StrEnum):
+    WAITING = "waiting"
+    QUEUED = "queued"
+    RUNNING = "running"
+    HELD = "held"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def is_final(self) -> bool:
+        return self in (JobState.DONE, JobState.FAILED, JobState.CANCELLED)
+
+
+class RunEnd(StrEnum):
+    DONE = "done"
+    FAILED = "failed"
+    TIMEOUT = "timeout"
+    PREEMPTED = "preempted"
+    LIMIT_KILL = "limit_kill"
+    OOM_KILL = "oom_kill"
+    HEAP_EXHAUSTED = "heap_exhausted"
+    LOST = "lost"
+    CANCELLED = "cancelled"
+
+    # The governor's.
+    RECYCLED = "recycled"
+
+
+class Why(StrEnum):
+    """The closed list of reasons. Each has its sentence in `show/reasons.py`."""
+
+    SUBMITTED = "submitted"
+    FITS = "fits"
+    NO_ROOM_BUDGET = "no_room_budget"
+    NO_ROOM_MACHINE = "no_room_machine"
+    MAX_PARALLEL = "max_parallel"
+    STARTING = "starting"
+    TOO_BIG = "too_big"
+    NO_WAIT = "no_wait"
+    EXITED = "exited"
+    SIGNALLED = "signalled"
+    TIMEOUT = "timeout"
+    LIMIT_KILL = "limit_kill"
+    OOM_KILL = "oom_kill"
+    HEAP_EXHAUSTED = "heap_exhausted"
+    NOT_STARTED = "not_started"
+    RETRY = "retry"
+    OVER_BUDGET = "over_budget"
+    KEEPER_LOST = "keeper_lost"
+    SUPERVISOR_LOST = "supervisor_lost"
+    DEPENDENCY_DONE = "dependency_done"
+    DEPENDENCY_FAILED = "dependency_failed"
+    INTERRUPTED = "interrupted"
+    GRACE_OVER = "grace_over"
+    LEFTOVERS = "leftovers"
+    UNKILLABLE = "unkillable"
+    CONTAINERS = "containers"
+    RESIDUE = "residue"
+    STORE = "store"
+    LEDGER = "ledger"
+
+    # Of agents.
+    SAID_DONE = "said_done"
+    GAVE_UP = "gave_up"
+    NO_RESULT = "no_result"
+    OVERLOAD = "overload"
+    SESSION_LOST = "session_lost"
+    COST = "cost"
+    STEP_DOWN = "step_down"
+
+    # Of strays.
+    ABANDONED = "abandoned"
+    NAMED = "named"
+    WARNING_SIGN = "warning_sign"
+
+    # The governor's.
+    GROWTH = "growth"
+    IDLE_GRANT = "idle_grant"
+    GIVES_ROOM = "gives_room"
+    PATIENCE_OVER = "patience_over"
+    HELD_TOO_LONG = "held_too_long"
+    DEBT = "debt"
+    OUTGREW_BUDGET = "outgrew_budget"
+    SOMEBODY_WAITS = "somebody_waits"
+    NO_ROOM_LEASE = "no_room_lease"
+    STAGGER = "stagger"
+    RAMP = "ramp"
+    CACHE = "cache"
+    AT_GRANT = "at_grant"
+    LEVEL = "level"
+    CALM = "calm"
+    CPU_PRESSURE = "cpu_pressure"
+    MEMORY_PRESSURE = "memory_pressure"
+    SWAP_IN = "swap_in"
+    FAILED_STARTS = "failed_starts"
+    SMALL_BUDGET = "small_budget"
+    LEAK = "leak"
+    OVER_MARK = "over_mark"
+    # The service's.
+    ADOPTED = "adopted"
+    ASKED = "asked"
+    HERD_OVER = "herd_over"
+    NEAR_BUDGET = "near_budget"
+    NEAR_LIMIT = "near_limit"
+    PAUSED = "paused"
+    RESUMED = "resumed"
+    SERVICE_STOPS = "service_stops"
+
+
+@dataclass(frozen=True, init=False)
+class Reason:
+    """Why something was decided, with the numbers that were compared."""
+
+    why: Why
+    numbers: Mapping[str, Number]
+
+    def __init__(self, why: Why, /, **numbers: Number) -> None:
+        object.__setattr__(self, "why", why)
+        object.__setattr__(self, "numbers", numbers)
+
+    def as_json(self) -> dict[str, Number]:
+        return {"why": self.why.value, **self.numbers}
