@@ -3,6 +3,7 @@
 import json
 import signal
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ramherd.agents import Ask, Launch
@@ -15,7 +16,6 @@ from ramherd.agents.session_ids import new_uuid
 from ramherd.agents.trouble import is_overload
 from ramherd.units import MIB
 
-NEW_SESSION = "/clear"
 SOURCE = Source(
     agent="claude",
     names=("claude",),
@@ -23,6 +23,21 @@ SOURCE = Source(
     package="@anthropic-ai/claude-code",
     oldest="2.0.0",
 )
+
+
+class WarmClaude:
+    """Prompts as lines of JSON, one result each, without one of them seeing another."""
+
+    def __init__(self) -> None:
+        self.fresh = self.prompt("/clear")
+
+    def start(self, program: Program, ask: Ask) -> Launch:
+        warm = launch(program, ask, ("--input-format", "stream-json"))
+        return replace(warm, stdin=self.prompt(ask.prompt), warm=True)
+
+    def prompt(self, text: str) -> str:
+        message = {"type": "user", "message": {"role": "user", "content": text}}
+        return json.dumps(message) + "\n"
 
 
 class Claude:
@@ -35,6 +50,7 @@ class Claude:
     resumes = True
     reports_cost = True
     needs_result = True
+    warm = WarmClaude()
 
     def find(self, path: str, program: str = "") -> Program:
         return find_program(SOURCE, path, program)
@@ -47,14 +63,6 @@ class Claude:
 
     def resume(self, program: Program, ask: Ask) -> Launch:
         return launch(program, ask, ("--resume", ask.session))
-
-    def start_warm(self, program: Program, ask: Ask) -> Launch:
-        """A process for many prompts, one `prompt_line` each and one result each.
-
-        `NEW_SESSION` between them, which has a result of its own, and no prompt sees what was
-        before it. The process ends when its stdin is closed.
-        """
-        return launch(program, ask, ("--input-format", "stream-json"))
 
     def reader(self) -> "ClaudeReader":
         return ClaudeReader()
@@ -70,12 +78,6 @@ def launch(program: Program, ask: Ask, session: tuple[str, ...]) -> Launch:
     argv += [] if ask.max_cost_usd is None else ["--max-budget-usd", f"{ask.max_cost_usd:.6f}"]
     # Fifty at once would all fetch the same update.
     return Launch((*argv, *ask.args), {"DISABLE_AUTOUPDATER": "1", **memory}, ask.prompt)
-
-
-def prompt_line(prompt: str) -> bytes:
-    """For the stdin of a warm process."""
-    message = {"type": "user", "message": {"role": "user", "content": prompt}}
-    return json.dumps(message).encode() + b"\n"
 
 
 class ClaudeReader(MessagesReader):

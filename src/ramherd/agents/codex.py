@@ -35,6 +35,7 @@ class Codex:
     resumes = True
     reports_cost = False
     needs_result = True
+    warm = None
 
     def find(self, path: str, program: str = "") -> Program:
         found = find_program(SOURCE, path, program)

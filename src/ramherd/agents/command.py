@@ -18,6 +18,7 @@ class Command:
     resumes = False
     reports_cost = False
     needs_result = False
+    warm = None
 
     def find(self, path: str, program: str = "") -> Program:  # noqa: ARG002 - PATH is exec's affair
         return Program(program)

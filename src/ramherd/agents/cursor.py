@@ -31,6 +31,7 @@ class Cursor:
     resumes = True
     reports_cost = False
     needs_result = True
+    warm = None
 
     def find(self, path: str, program: str = "") -> Program:
         return find_program(SOURCE, path, program)

@@ -33,6 +33,7 @@ class Gemini:
     reports_cost = False
     # After TERM its exit code is 0.
     needs_result = True
+    warm = None
 
     def find(self, path: str, program: str = "") -> Program:
         return find_program(SOURCE, path, program)

@@ -30,6 +30,7 @@ class Opencode:
     resumes = True
     reports_cost = True
     needs_result = True
+    warm = None
 
     def find(self, path: str, program: str = "") -> Program:
         return find_program(SOURCE, path, program)

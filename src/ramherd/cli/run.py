@@ -12,6 +12,7 @@ from ramherd.act.rescope import rescope
 from ramherd.config import Config, add_flags, load_config
 from ramherd.configkeys import RUN_KEYS, Key
 from ramherd.decide.governor.recycle import RecyclePolicy
+from ramherd.decide.warm import ReusePolicy
 from ramherd.errors import UsageError
 from ramherd.grants import GrantPolicy
 from ramherd.ids import new_id
@@ -194,6 +195,7 @@ def plain_defaults(config: Config) -> Defaults:
         skip_permissions=config["skip_permissions"],
         agent_program=config["agent_program"],
         worktree=config["worktree"],
+        reuse=config["reuse"],
     )
 
 
@@ -211,6 +213,7 @@ def make_rules(config: Config, *, force: bool = False) -> Rules:
         policy=make_policy(config),
         grants=grants.scaled(time, size),
         recycling=RecyclePolicy(recycle_at_bytes=config["recycle_at"]).scaled(time),
+        reuse=ReusePolicy(config["reuse_size"], config["reuse_age"], config["reuse_idle"]),
         pen=config["pen"],
         ramp=config["ramp"],
         on_alert=config["on_alert"],
