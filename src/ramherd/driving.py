@@ -63,6 +63,7 @@ class Driven:
     before: Spent = field(default_factory=Spent)
     turns_before: int = 0
     limit_usd: float | None = None
+    heap_bytes: int = 0
     resumed: bool = False
     through: bool = False
 
@@ -134,7 +135,8 @@ class Driving:
         self._ended: dict[str, Driven] = {}
         # The herd has cost as much as it may: nothing starts any more.
         self.closed = False
-        self._larger: set[str] = set()
+        # Of jobs whose first heap was too small.
+        self._larger: dict[str, int] = {}
         self._paces: dict[str, Pace] = {}
 
     def begin(
@@ -152,6 +154,7 @@ class Driving:
         run.driven = driven = Driven(
             agent, launch, model, Follower(run.dir, "out", self._kept_bytes),
             Events(agent.reader()), resumed=bool(session), limit_usd=self._limit_usd(job),
+            heap_bytes=self._heap_bytes(job, grant_bytes),
         )  # fmt: skip
         if last is not None and session:
             driven.progress = last.progress.resumed()
@@ -168,19 +171,22 @@ class Driving:
     def launch(self, job: Job, grant_bytes: int, *, session: str, model: str) -> Launch:
         """`session` is the one to go on in, if any."""
         (agent, program), brief = self._found[job.id], brief_of(job)
-        larger = job.id in self._larger
         ask = Ask(
             GO_ON if session else brief.prompt,
             session or agent.new_session(),
             model=model,
             skip_permissions=brief.skip_permissions,
-            heap_bytes=choose_heap_bytes(grant_bytes, job.memory_limit_bytes, larger=larger),
+            heap_bytes=self._heap_bytes(job, grant_bytes),
             max_cost_usd=self._left_usd(job),
         )
         launch = agent.resume(program, ask) if session else agent.start(program, ask)
         if brief.tree is None:
             return launch
         return replace(launch, argv=argv_in(brief.tree, launch.argv))
+
+    def _heap_bytes(self, job: Job, grant_bytes: int) -> int:
+        usual = choose_heap_bytes(grant_bytes, job.memory_limit_bytes)
+        return max(usual, self._larger.get(job.id, 0))
 
     def _limit_usd(self, job: Job) -> float | None:
         left, last = self._left_usd(job), self._ended.get(job.id)
@@ -244,15 +250,17 @@ class Driving:
         return self._paces[label].next_s
 
     def end(self, run: LiveRun, end: RunEnd, *, most_bytes: int) -> None:
-        """`most_bytes` is the whole budget: a larger heap than that is none."""
+        """`most_bytes` is the whole budget, and no heap is larger; nor than a `memory_limit`, where
+        the kernel would kill instead.
+        """
         if run.driven is None:
             return
         run.driven.events = Events(run.driven.agent.reader())
         self._ended[run.job.id] = run.driven
-        if end is RunEnd.HEAP_EXHAUSTED:
-            larger = choose_heap_bytes(run.grant_bytes, run.job.memory_limit_bytes, larger=True)
-            if larger <= most_bytes:
-                self._larger.add(run.job.id)
+        if end is RunEnd.HEAP_EXHAUSTED and run.job.memory_limit_bytes is None:
+            twice = 2 * run.driven.heap_bytes
+            if twice <= most_bytes:
+                self._larger.setdefault(run.job.id, twice)
 
 
 def one_line(text: str) -> str:

@@ -126,11 +126,10 @@ def test_codex_has_no_setting_for_memory() -> None:
 
 
 def test_the_heap_fits_below_the_limit() -> None:
-    """With room for what is not heap; without a limit by the grant, larger once."""
+    """With room for what is not heap; without a limit by the grant."""
     assert choose_heap_bytes(300 * MIB, GIB) == 896 * MIB
     assert choose_heap_bytes(300 * MIB, None) == GIB
     assert choose_heap_bytes(GIB, None) == 2 * GIB
-    assert choose_heap_bytes(GIB, None, larger=True) == 4 * GIB
 
 
 def test_a_limit_below_the_floor_is_refused() -> None:

@@ -226,11 +226,14 @@ def test_an_overload_is_told_once_and_slows_the_class(tmp_path: Path) -> None:
 
 
 def test_a_heap_that_was_too_small_is_larger_once(tmp_path: Path) -> None:
-    """If the budget has room for it."""
-    of = asked()
-    for most, factor in ((GIB, 1), (8 * GIB, 2)):
+    """If the budget has room for it, and no `memory_limit` is in its way; however much it was
+    granted meanwhile.
+    """
+    for limit, most, factor in ((None, GIB, 1), (None, 2 * GIB, 2), (GIB, 8 * GIB, 1)):
+        of = asked(memory_limit=limit)
         driving = driving_of(of)
         first = begun(driving, of, tmp_path)
+        first.grant_bytes = 900 * MIB
         driving.end(first, RunEnd.HEAP_EXHAUSTED, most_bytes=most)
         second = begun(driving, of, tmp_path)
 
