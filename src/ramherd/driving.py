@@ -19,7 +19,6 @@ from ramherd.agents.own import own_pids
 from ramherd.agents.programs import Program
 from ramherd.agents.trouble import is_overload
 from ramherd.decide.ends import cost_reason
-from ramherd.decide.pace import Pace, after_overload, after_start, next_pace
 from ramherd.errors import UsageError
 from ramherd.measure.output import Follower
 from ramherd.measure.procfs import read_anonymous_bytes, read_proc
@@ -36,6 +35,7 @@ from ramherd.model import (
     Stop,
     Why,
 )
+from ramherd.pacing import Pacing
 
 # Of one run in one step: 10 ms of parsing at the worst.
 STEP_BYTES = 512 << 10
@@ -137,7 +137,7 @@ class Driving:
         self.closed = False
         # Of jobs whose first heap was too small.
         self._larger: dict[str, int] = {}
-        self._paces: dict[str, Pace] = {}
+        self.pacing = Pacing()
 
     def begin(
         self, run: LiveRun, grant_bytes: int, *, resumed: bool, short: bool
@@ -162,8 +162,7 @@ class Driving:
         elif last is not None:
             driven.before = last.spent
             driven.turns_before = last.turns_before + last.progress.turns
-        if run.label in self._paces:
-            self._paces[run.label] = after_start(self._paces[run.label], run.started_s)
+        self.pacing.note_start(run.label, run.started_s)
         if model == brief.model:
             return None
         return Reason(Why.STEP_DOWN, model=model, usual=brief.model or "its usual one")
@@ -208,13 +207,15 @@ class Driving:
         for run in runs:
             if run.driven is not None and not run.driven.through:
                 for fact in run.driven.read(closed=run.output_closed):
-                    if isinstance(fact, Overload) and self._slow_down(run.label, at_s):
-                        yield run, Reason(Why.OVERLOAD, what=one_line(fact.text))
+                    if isinstance(fact, Overload):
+                        yield from self._slow_down(run, fact, at_s)
 
-    def _slow_down(self, label: str, at_s: float) -> bool:
-        before = self._paces.get(label, Pace())
-        self._paces[label] = after_overload(before, at_s)
-        return self._paces[label] is not before
+    def _slow_down(
+        self, run: LiveRun, fact: Overload, at_s: float
+    ) -> Iterator[tuple[LiveRun, Reason]]:
+        pause_s = self.pacing.slow_down(run.label, at_s)
+        if pause_s is not None:
+            yield run, Reason(Why.OVERLOAD, what=one_line(fact.text), pause_s=pause_s)
 
     def stop_costly(
         self, runs: Iterable[LiveRun], queue: Iterable[JobStatus]
@@ -241,13 +242,6 @@ class Driving:
         if cost < self._max_cost_usd:
             return None
         return cost_reason("the herd", cost, self._max_cost_usd)
-
-    def not_before_s(self, label: str, at_s: float) -> float:
-        pace = self._paces.get(label)
-        if pace is None:
-            return 0.0
-        self._paces[label] = next_pace(pace, at_s)
-        return self._paces[label].next_s
 
     def end(self, run: LiveRun, end: RunEnd, *, most_bytes: int) -> None:
         """`most_bytes` is the whole budget, and no heap is larger; nor than a `memory_limit`, where

@@ -158,8 +158,11 @@ class Granting:
             return found
         if self.driving.closed:
             return []
-        later = {one.label: self.driving.not_before_s(one.label, at_s) for one in found}
-        return [replace(one, not_before_s=max(one.not_before_s, later[one.label])) for one in found]
+        times = self.driving.pacing.times((one.label for one in found), at_s)
+        return [
+            replace(one, not_before_s=paced_s) if paced_s > one.not_before_s else one
+            for one, paced_s in zip(found, times, strict=True)
+        ]
 
     def recycle(self, at_s: float) -> list[Stop]:
         """Planned restarts of runs that leak, once a second."""

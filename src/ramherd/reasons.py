@@ -74,6 +74,7 @@ class Why(StrEnum):
     GAVE_UP = "gave_up"
     NO_RESULT = "no_result"
     OVERLOAD = "overload"
+    API_CALM = "api_calm"
     SESSION_LOST = "session_lost"
     COST = "cost"
     STEP_DOWN = "step_down"

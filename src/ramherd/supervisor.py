@@ -22,7 +22,7 @@ from ramherd.decide.outcome import after_run
 from ramherd.granting import Granting, Order
 from ramherd.grants import Admit, Level, SetLevel
 from ramherd.ids import new_id
-from ramherd.learning import class_of, label_of
+from ramherd.learning import class_of, key_of, label_of
 from ramherd.measure.cgroups import Trees
 from ramherd.measure.engines import read_engine_clients
 from ramherd.measure.machine import read_machine
@@ -285,6 +285,8 @@ class Supervisor(MemoryNews):
             runs = self.executor.runs.values()
             for run, reason in self.driving.hear(runs, at_s):
                 self.emit("run_warning", reason, run)
+            for label in self.driving.pacing.take_calmed():
+                self.emit_herd("api_calm", Reason(Why.API_CALM, agent=key_of(label).agent))
             for action in self.driving.stop_costly(runs, self.roster.queue):
                 self.carry_out(action, at_s)
 

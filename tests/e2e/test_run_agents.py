@@ -31,6 +31,7 @@ while not os.path.exists("waiting"):
     time.sleep(0.05)
 held = bytearray(1170 << 20)
 """
+AgentHerd = tuple[Home, Ramherd]
 RESUMABLE = ("claude", "codex", "gemini")
 
 
@@ -50,6 +51,15 @@ def herd_of(home: Home, folder: Path) -> Ramherd:
 def herd(claude: Home, tmp_path: Path) -> Iterator[Ramherd]:
     made = herd_of(claude, tmp_path)
     yield made
+    assert made.keeper_errors == ""
+
+
+@pytest.fixture
+def agent_herd(name: str, installed: None, tmp_path: Path, llm: LLM) -> Iterator[AgentHerd]:
+    """Of the agent that a test names."""
+    home = make_home(name, tmp_path, llm.url)
+    made = herd_of(home, tmp_path)
+    yield home, made
     assert made.keeper_errors == ""
 
 
@@ -198,16 +208,37 @@ def test_a_job_ends_when_it_has_cost_enough(
     assert limit <= result["cost_usd"] < 4 * limit
 
 
-def test_a_busy_api_costs_no_retry(installed: None, tmp_path: Path, llm: LLM) -> None:
-    """codex gives up at once: its job waits, and goes on in the same session."""
-    home = make_home("codex", tmp_path, llm.url)
-    llm.add({"busy": [{"shell": "echo first-part"}, {"say": "At last.", "fail": {"status": 429}}]})
-    summary = herd_of(home, tmp_path).json(asks(home, "do - it [script busy]"))
+@pytest.mark.parametrize(("name", "status", "runs"), [("claude", 529, 1), ("codex", 429, 2)])
+def test_a_busy_api_makes_starts_slower_for_a_while(
+    agent_herd: AgentHerd, llm: LLM, status: int, runs: int
+) -> None:
+    """claude tries again by itself, codex gives up at once and its job waits: both go on in their
+    session, none is failed for it, and starts are one by one until the API keeps up.
+    """
+    home, herd = agent_herd
+    fail = {"status": status, "shared": True}
+    llm.add({"busy": [{"shell": "echo first-part"}, {"say": "At last.", "fail": fail}]})
+    jobs = asks(home, *["do - it [script busy]"] * 6)
+    for job in jobs[1:]:
+        job["after"] = ["job-1"]
+    summary = herd.json(jobs)
 
-    (result,) = summary["results"]
-    assert (result["state"], result["runs"]) == ("done", 2), summary["lines"]
-    assert "the API is too busy for it" in summary["lines"]
-    assert any("first-part" in text for text in llm.of("busy")[-1].texts("result"))
+    assert summary["done"] == 6, summary["lines"]
+    assert [result["runs"] for result in summary["results"]] == [runs, 1, 1, 1, 1, 1]
+    assert [talk.status for talk in llm.of("busy")].count(status) == 1
+    gone_on = [talk for talk in llm.of("busy") if GO_ON in "".join(talk.texts("user"))]
+    assert len(gone_on) == runs - 1
+    assert all("first-part" in "".join(talk.texts("result")) for talk in gone_on)
+    said = [(event["kind"], event["reason"]["why"]) for event in events_of(herd)]
+    assert said.count(("run_warning", "overload")) == 1
+    assert said.count(("api_calm", "api_calm")) == 1
+    slowly = said[said.index(("run_warning", "overload")) : said.index(("api_calm", "api_calm"))]
+    # Two quiet pauses, a start at the end of each at most; without them five would start at once.
+    assert [kind for kind, _why in slowly].count("run_started") <= 2
+
+
+def events_of(herd: Ramherd) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in herd.run("events", "--json").stdout.splitlines()]
 
 
 def test_a_smaller_model_while_memory_is_very_short(

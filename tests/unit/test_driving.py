@@ -219,10 +219,10 @@ def test_an_overload_is_told_once_and_slows_the_class(tmp_path: Path) -> None:
     retry = {"type": "system", "subtype": "api_retry", "error_status": 529, "error": "overloaded"}
     say(run, retry, retry)
 
-    assert driving.not_before_s("claude", 10.0) == 0.0
+    line = ["claude", "codex"]
+    assert list(driving.pacing.times(line, 10.0)) == [0.0, 0.0]
     assert heard(driving, run) == [Why.OVERLOAD]
-    assert driving.not_before_s("claude", 10.0) == 12.0
-    assert driving.not_before_s("codex", 10.0) == 0.0
+    assert list(driving.pacing.times(line, 10.0)) == [12.0, 0.0]
 
 
 def test_a_heap_that_was_too_small_is_larger_once(tmp_path: Path) -> None:

@@ -138,6 +138,10 @@ MADE: dict[Why, tuple[Reason, str]] = {
     Why.SAID_DONE: (words(result=True), "its agent is through"),
     Why.GAVE_UP: (words(failure="no credit"), "its agent gave up: no credit"),
     Why.NO_RESULT: (words(), "its agent ended without a result"),
+    Why.API_CALM: (
+        Reason(Why.API_CALM, agent="claude"),
+        "the API keeps up with claude again: starts as before",
+    ),
     Why.OVERLOAD: (
         words(failure="529", overloaded=True), "the API is too busy for it: 529",
     ),
