@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from ramherd.act.live import LiveRun
 from ramherd.act.worktrees import argv_in
 from ramherd.agents import GO_ON, Agent, Ask, Launch, find_agent
+from ramherd.agents.args import check_args
 from ramherd.agents.facts import Fact, Overload, Progress, Spent, after_spending, next_progress
 from ramherd.agents.heap import check_limit, choose_heap_bytes
 from ramherd.agents.lines import Events
@@ -174,6 +175,7 @@ class Driving:
             GO_ON if session else brief.prompt,
             session or agent.new_session(),
             model=model,
+            args=brief.args,
             skip_permissions=brief.skip_permissions,
             heap_bytes=self._heap_bytes(job, grant_bytes),
             max_cost_usd=self._left_usd(job),
@@ -288,11 +290,12 @@ def find_programs(jobs: Iterable[Job], *, force: bool = False) -> dict[str, Foun
 
 
 def check_job(job: Job, brief: Brief, agent: Agent, *, force: bool) -> None:
-    if job.memory_limit_bytes is not None and not force:
-        try:
+    try:
+        check_args(agent, brief.args)
+        if job.memory_limit_bytes is not None and not force:
             check_limit(agent, job.memory_limit_bytes)
-        except UsageError as error:
-            raise UsageError(f"job {job.name}: {error}", hint=f"{error.hint}, or --force") from None
+    except UsageError as error:
+        raise UsageError(f"job {job.name}: {error}", hint=error.hint) from None
     if brief.max_cost_usd is not None:
         check_cost(agent, job.name)
 

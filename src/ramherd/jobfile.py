@@ -53,6 +53,7 @@ class Defaults:
     fallback_model: str | None = None
     skip_permissions: bool = False
     agent_program: str | None = None
+    agent_args: Sequence[str] | None = None
     worktree: bool | None = None
     # Where programs are looked for; if not given, where we look ourselves.
     path: str | None = None
@@ -238,6 +239,7 @@ def make_brief(reader: Reader, defaults: Defaults) -> Brief | None:
         max_cost_usd=reader.get("max_cost_usd", as_amount, None),
         skip_permissions=defaults.skip_permissions,
         program=defaults.agent_program or "",
+        args=tuple(defaults.agent_args or ()),
         worktree=reader.get("worktree", as_switch, defaults.worktree),
     )
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -273,14 +274,11 @@ IDENTITY = ("-c", "user.name=test", "-c", "user.email=test@example.org")
 
 @pytest.mark.parametrize("name", ["opencode", "qwen"])
 def test_the_others_run_as_well(name: str, installed: None, tmp_path: Path, llm: LLM) -> None:
-    """From prompts on the command line."""
+    """From prompts on the command line, with arguments of the user's own."""
     home = make_home(name, tmp_path, llm.url)
-    if name in ARGS:
-        settings = {"security": {"auth": {"selectedType": "openai"}}}
-        (Path(home.env["HOME"]) / ".qwen").mkdir()
-        (Path(home.env["HOME"]) / ".qwen/settings.json").write_text(json.dumps(settings))
+    args = shlex.join(ARGS.get(name, ("--pure",)))
     done = herd_of(home, tmp_path).run(
-        "run", "--json", "--cwd", str(home.cwd), "do it [script shell]"
+        "run", "--json", "--cwd", str(home.cwd), f"--agent-args={args}", "do it [script shell]"
     )
     (result,) = json.loads(done.stdout)["results"]
 

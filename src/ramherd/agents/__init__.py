@@ -2,8 +2,8 @@
 
 One file an agent, loaded when it is asked for. An adapter says what to start (`Launch`) and makes
 a reader for what the CLI prints; it starts nothing itself. What all agents share is in `lines.py`
-(bytes to lines), `facts.py` (what a line can mean), `programs.py` (where a program is), `heap.py`
-and `own.py` (memory settings, and whose memory is the agent's own).
+(bytes to lines), `facts.py` (what a line can mean), `programs.py` (where a program is), `args.py`
+(what a user may add), `heap.py` and `own.py` (memory settings, and whose memory is its own).
 """
 
 from collections.abc import Iterator, Mapping
@@ -68,6 +68,7 @@ class Agent(Protocol):
     stop_signal: int  # after which the history can be resumed; then clear the pen
     resumes: bool
     reports_cost: bool
+    ours: tuple[str, ...]  # its options that are not the user's: ramherd sets or relies on them
     needs_result: bool  # an exit code of 0 without a result is not a success
 
     def find(self, path: str, program: str = "") -> "Program":

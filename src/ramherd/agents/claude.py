@@ -34,6 +34,12 @@ class Claude:
     stop_signal = signal.SIGTERM
     resumes = True
     reports_cost = True
+    ours = (
+        "-p", "--print", "--output-format", "--input-format", "--session-id", "-r", "--resume",
+        "-c", "--continue", "--fork-session", "--from-pr", "--teleport", "--no-session-persistence",
+        "--bg", "--background", "--cloud", "--desktop", "--remote-control", "--tmux", "-w",
+        "--worktree", "--model", "--max-budget-usd",
+    )  # fmt: skip
     needs_result = True
 
     def find(self, path: str, program: str = "") -> Program:

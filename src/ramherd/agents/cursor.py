@@ -30,6 +30,10 @@ class Cursor:
     stop_signal = signal.SIGTERM
     resumes = True
     reports_cost = False
+    ours = (
+        "-p", "--print", "--output-format", "--stream-partial-output", "--resume", "--continue",
+        "-m", "--model", "-w", "--worktree", "--workspace",
+    )  # fmt: skip
     needs_result = True
 
     def find(self, path: str, program: str = "") -> Program:

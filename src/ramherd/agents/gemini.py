@@ -31,6 +31,11 @@ class Gemini:
     stop_signal = signal.SIGTERM
     resumes = True
     reports_cost = False
+    ours = (
+        "-p", "--prompt", "-i", "--prompt-interactive", "-o", "--output-format", "-r", "--resume",
+        "--session-id", "--session-file", "--acp", "--experimental-acp", "-w", "--worktree", "-m",
+        "--model",
+    )  # fmt: skip
     # After TERM its exit code is 0.
     needs_result = True
 

@@ -35,5 +35,5 @@ def check_limit(agent: Agent, limit_bytes: int) -> None:
         raise UsageError(
             f"memory_limit {format_size(limit_bytes)} is below the"
             f" {format_size(agent.floor_bytes)} that {agent.name} needs",
-            hint=f'write memory_limit = "{-(-agent.floor_bytes // MIB)}MiB" or more',
+            hint=f'write memory_limit = "{-(-agent.floor_bytes // MIB)}MiB" or more, or --force',
         )

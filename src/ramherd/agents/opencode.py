@@ -29,6 +29,10 @@ class Opencode:
     stop_signal = signal.SIGTERM
     resumes = True
     reports_cost = True
+    ours = (
+        "--format", "-s", "--session", "-c", "--continue", "--fork", "--attach", "--dir", "-i",
+        "--interactive", "-m", "--model",
+    )  # fmt: skip
     needs_result = True
 
     def find(self, path: str, program: str = "") -> Program:

@@ -34,6 +34,11 @@ class Qwen:
     stop_signal = signal.SIGTERM
     resumes = True
     reports_cost = False
+    ours = (
+        "-p", "--prompt", "-i", "--prompt-interactive", "-o", "--output-format", "--input-format",
+        "--input-file", "-r", "--resume", "-c", "--continue", "--session-id", "--fork-session",
+        "--chat-recording", "--acp", "--experimental-acp", "--worktree", "-m", "--model",
+    )  # fmt: skip
     needs_result = True
 
     def find(self, path: str, program: str = "") -> Program:
