@@ -176,7 +176,10 @@ def test_an_agent_that_is_killed_from_outside(claude: Home, herd: Ramherd, llm: 
     again, failed, other = json.loads(started.out.read_text())["results"]
 
     assert (again["state"], again["runs"], other["state"], other["runs"]) == ("done", 2, "done", 1)
-    assert (failed["state"], failed["reason"]) == ("failed", {"why": "signalled", "signal": 9})
+    assert (again["result"], other["result"]) == ("Through.", "Through.")
+    assert runs_that_name(again["session"], herd) == 2
+    assert (failed["state"], failed["runs"]) == ("failed", 1)
+    assert failed["reason"] == {"why": "signalled", "signal": 9}
     assert any(GO_ON in text for text in llm.found("wait", 1)[-1].texts("user"))
 
 
