@@ -14,6 +14,7 @@ from ramherd.act.worktrees import argv_in
 from ramherd.agents import GO_ON, Agent, Ask, Launch, find_agent
 from ramherd.agents.args import check_args
 from ramherd.agents.facts import Fact, Overload, Progress, Spent, after_spending, next_progress
+from ramherd.agents.gemini_history import read_last_run
 from ramherd.agents.heap import check_limit, choose_heap_bytes
 from ramherd.agents.lines import Events
 from ramherd.agents.own import own_pids
@@ -76,6 +77,12 @@ class Driven:
             facts += self.events.close()
         self.progress = next_progress(self.progress, facts)
         return facts
+
+    def count_unsaid(self, env: Mapping[str, str]) -> None:
+        """gemini says its tokens with its result: of a run that was stopped, its history does."""
+        at = self.progress
+        if self.agent.name == "gemini" and at.opened and at.result is None and at.failure is None:
+            self.progress = after_spending(at, read_last_run(at.session, env))
 
     @property
     def said(self) -> Said:
@@ -251,6 +258,7 @@ class Driving:
         """
         if run.driven is None:
             return
+        run.driven.count_unsaid({**os.environ, **run.job.env})
         run.driven.events = Events(run.driven.agent.reader())
         self._ended[run.job.id] = run.driven
         if end is RunEnd.HEAP_EXHAUSTED and run.job.memory_limit_bytes is None:

@@ -316,10 +316,10 @@ class Supervisor(MemoryNews):
             Store.end_run, run.id, end, reason, run.exit, run.reading,
             least_bytes=run.available_least, after_bytes=self.machine.available_bytes,
         )  # fmt: skip
-        self.tally.add_run(run, end, reason, at_s)
         if self.driving is not None and run.driven is not None:
             self.driving.end(run, end, most_bytes=largest_budget_bytes(self.machine, self.policy))
             self.note(Store.set_said, run.job.id, run.driven.as_json())
+        self.tally.add_run(run, end, reason, at_s)
         if is_failed_start(run.view(kernel_limits=True, at_s=at_s), end, at_s):
             self.granting.failed_starts.append(at_s)
         if end in (RunEnd.LIMIT_KILL, RunEnd.OOM_KILL):

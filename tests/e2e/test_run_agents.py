@@ -105,6 +105,10 @@ def test_an_agent_that_makes_room_goes_on_in_its_session(
     assert summary["done"] == 2, summary["lines"]
     assert (summary["preempted"], summary["oom_kills"], agent["runs"]) == (1, 0, 2)
     assert agent["result"] == "Both parts are done."
+    # Of both runs, and nothing twice: each reply takes 100, a question beside the work 1. codex
+    # itself does not count the one whose tool was cut off.
+    replies = [talk for talk in llm.of("parts") if talk.kind == "main"]
+    assert agent["tokens_in"] // 100 == len(replies) - (name == "codex")
     history = llm.of("parts")[-1]
     assert any("first-part" in text for text in history.texts("result"))
     assert any("[script parts]" in text for text in history.texts("user"))
