@@ -38,11 +38,10 @@ from ramherd.model import (
     Why,
 )
 from ramherd.pacing import Pacing
+from ramherd.purse import LEAST_USD, Purse
 
 # Of one run in one step: 10 ms of parsing at the worst.
 STEP_BYTES = 512 << 10
-# No CLI takes a limit of nothing.
-LEAST_USD = 1e-6
 TOLD_LENGTH = 300
 
 
@@ -65,6 +64,7 @@ class Driven:
     before: Spent = field(default_factory=Spent)
     turns_before: int = 0
     limit_usd: float | None = None
+    share_usd: float | None = None
     heap_bytes: int = 0
     resumed: bool = False
     through: bool = False
@@ -95,6 +95,7 @@ class Driven:
             overloaded=at.failure is not None and is_overload(at.failure),
             cost_usd=self.spent.cost_usd,
             limit_usd=self.limit_usd,
+            share_usd=self.share_usd,
             lost_session=self.resumed and not at.opened,
         )
 
@@ -146,6 +147,7 @@ class Driving:
         # Of jobs whose first heap was too small.
         self._larger: dict[str, int] = {}
         self.pacing = Pacing()
+        self._purse = make_purse(found, max_cost_usd)
 
     def begin(
         self, run: LiveRun, grant_bytes: int, *, resumed: bool, short: bool
@@ -161,7 +163,7 @@ class Driving:
         agent = self._found[job.id].agent
         run.driven = driven = Driven(
             agent, launch, model, Follower(run.dir, "out", self._kept_bytes),
-            Events(agent.reader()), resumed=bool(session), limit_usd=self._limit_usd(job),
+            Events(agent.reader()), resumed=bool(session), limit_usd=brief.max_cost_usd,
             heap_bytes=self._heap_bytes(job, grant_bytes),
         )  # fmt: skip
         if last is not None and session:
@@ -170,6 +172,10 @@ class Driving:
         elif last is not None:
             driven.before = last.spent
             driven.turns_before = last.turns_before + last.progress.turns
+        if self._purse is not None and agent.holds_to_cost:
+            told = self._told_usd(job) or 0.0
+            driven.share_usd = driven.spent.cost_usd + told
+            self._purse.tell(job.id, told)
         self.pacing.note_start(run.label, run.started_s)
         if model == brief.model:
             return None
@@ -185,7 +191,7 @@ class Driving:
             args=brief.args,
             skip_permissions=brief.skip_permissions,
             heap_bytes=self._heap_bytes(job, grant_bytes),
-            max_cost_usd=self._left_usd(job),
+            max_cost_usd=self._told_usd(job),
         )
         launch = agent.resume(program, ask) if session else agent.start(program, ask)
         if brief.tree is None:
@@ -196,20 +202,17 @@ class Driving:
         usual = choose_heap_bytes(grant_bytes, job.memory_limit_bytes)
         return max(usual, self._larger.get(job.id, 0))
 
-    def _limit_usd(self, job: Job) -> float | None:
-        left, last = self._left_usd(job), self._ended.get(job.id)
-        return left if left is None or last is None else left + last.spent.cost_usd
-
-    def _left_usd(self, job: Job) -> float | None:
-        """For a CLI that holds to a limit itself: it counts anew in each run. One that says its
-        cost at the end only would go past what is left of the herd's, too.
-        """
-        spent = {job: driven.spent.cost_usd for job, driven in self._ended.items()}
-        most = brief_of(job).max_cost_usd
-        left = [] if most is None else [most - spent.get(job.id, 0.0)]
-        if self._max_cost_usd is not None:
-            left.append(self._max_cost_usd - sum(spent.values()))
+    def _told_usd(self, job: Job) -> float | None:
+        """For a CLI that holds to a limit itself: it counts anew in each run."""
+        most, last = brief_of(job).max_cost_usd, self._ended.get(job.id)
+        left = [] if most is None else [most - (last.spent.cost_usd if last is not None else 0.0)]
+        if self._purse is not None:
+            left.append(self._purse.share_usd())
         return max(min(left), LEAST_USD) if left else None
+
+    def may_start(self, job: str) -> bool:
+        """Whether there is money for it now."""
+        return not self.closed and (self._purse is None or self._purse.may_start(job))
 
     def hear(self, runs: Iterable[LiveRun], at_s: float) -> Iterator[tuple[LiveRun, Reason]]:
         """Reads on; what is worth telling of it."""
@@ -260,11 +263,31 @@ class Driving:
             return
         run.driven.count_unsaid({**os.environ, **run.job.env})
         run.driven.events = Events(run.driven.agent.reader())
+        if self._purse is not None:
+            self._pay(self._purse, run.job.id, run.driven)
         self._ended[run.job.id] = run.driven
         if end is RunEnd.HEAP_EXHAUSTED and run.job.memory_limit_bytes is None:
             twice = 2 * run.driven.heap_bytes
             if twice <= most_bytes:
                 self._larger.setdefault(run.job.id, twice)
+
+    def _pay(self, purse: Purse, job: str, driven: Driven) -> None:
+        last, at = self._ended.get(job), driven.progress
+        purse.spent_usd += driven.spent.cost_usd - (
+            last.spent.cost_usd if last is not None else 0.0
+        )
+        purse.end_run(job, said=at.result is not None or at.failure is not None)
+
+    def end_job(self, job: str) -> None:
+        """What it has not cost is for the others."""
+        if self._purse is not None:
+            self._purse.end_job(job)
+
+
+def make_purse(found: Mapping[str, Found], max_cost_usd: float | None) -> Purse | None:
+    if max_cost_usd is None:
+        return None
+    return Purse(max_cost_usd, (job for job in found if found[job].agent.holds_to_cost))
 
 
 def one_line(text: str) -> str:

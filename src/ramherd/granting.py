@@ -149,15 +149,16 @@ class Granting:
         return known if known is not None and known[0] is status else (status, candidate(status))
 
     def candidates(self, at_s: float) -> list[Candidate]:
-        """Of agents whose API is too busy, some later than they could."""
+        """Of agents whose API is too busy, some later than they could; of those that wait for money
+        none.
+        """
         heads = self.roster.heads(HEADS)
         # A step is short, and most of them stand where they stood in the one before.
         self._known = {status.job.id: self._candidate(status) for status in heads}
         found = [known for _status, known in self._known.values()]
         if self.driving is None:
             return found
-        if self.driving.closed:
-            return []
+        found = [one for one in found if self.driving.may_start(one.job)]
         times = self.driving.pacing.times((one.label for one in found), at_s)
         return [
             replace(one, not_before_s=paced_s) if paced_s > one.not_before_s else one

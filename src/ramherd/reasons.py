@@ -77,6 +77,7 @@ class Why(StrEnum):
     API_CALM = "api_calm"
     SESSION_LOST = "session_lost"
     COST = "cost"
+    COST_SHARE = "cost_share"
     STEP_DOWN = "step_down"
 
     # Of strays.

@@ -342,6 +342,8 @@ class Supervisor(MemoryNews):
     def note_job(self, status: JobStatus) -> None:
         self.note(Store.set_job, status)
         self.tally.jobs[status.job.id].reason = status.reason
+        if self.driving is not None and status.state.is_final:
+            self.driving.end_job(status.job.id)
         if status.state not in (JobState.RUNNING, JobState.HELD):
             self.emit_job(f"job_{status.state.value}", status.reason, status)
 

@@ -33,6 +33,8 @@ while not os.path.exists("waiting"):
 held = bytearray(1170 << 20)
 """
 AgentHerd = tuple[Home, Ramherd]
+# What claude reckons for one reply of our model.
+REPLY_USD = 0.0006
 RESUMABLE = ("claude", "codex", "gemini")
 
 
@@ -193,12 +195,34 @@ def first_of(which: str) -> int:
 
 
 def test_a_herd_ends_when_it_has_cost_enough(claude: Home, herd: Ramherd, llm: LLM) -> None:
-    """What runs is stopped, what waits is not started, and all of it says why."""
-    jobs = asks(claude, *["do it [script shell]"] * 3)
-    summary = herd.json(jobs, "--max-cost-usd", "0.001", "--max-parallel", "1")
+    """Four at once are told a part each: they pass the limit by a reply of each at the most, what
+    waits is not started, and all of it says why.
+    """
+    llm.add({"many": [*[{"shell": "echo on"}] * 6, {"say": "Through."}]})
+    jobs = asks(claude, *["do it [script many]"] * 4)
+    summary = herd.json(jobs, "--max-cost-usd", str(10 * REPLY_USD))
 
-    assert (summary["failed"], summary["cancelled"], summary["exit_code"]) == (1, 2, 1)
-    assert [result["reason"]["why"] for result in summary["results"]] == ["cost"] * 3
+    assert (summary["cancelled"], summary["exit_code"]) == (4, 1), summary["lines"]
+    assert [result["reason"]["why"] for result in summary["results"]] == ["cost"] * 4
+    cost_usd = sum(result["cost_usd"] for result in summary["results"])
+    assert 10 * REPLY_USD <= cost_usd + 1e-6 < 14 * REPLY_USD
+
+
+def test_what_a_herd_may_cost_goes_to_those_that_need_it(
+    claude: Home, herd: Ramherd, llm: LLM
+) -> None:  # fmt: skip
+    """One that has spent its share goes on in its session with what the others left."""
+    llm.add({"many": [*[{"shell": "echo on"}] * 6, {"say": "Through."}]})
+    scripts = ("many", "hello", "hello")
+    jobs = asks(claude, *(f"do it [script {script}]" for script in scripts))
+    summary = herd.json(jobs, "--max-cost-usd", str(10.5 * REPLY_USD))
+
+    assert summary["done"] == 3, summary["lines"]
+    first = summary["results"][0]
+    assert first["runs"] >= 2
+    assert runs_that_name(first["session"], herd) == first["runs"]
+    assert "its share of the herd's: goes on with what is left" in summary["lines"]
+    assert first["cost_usd"] == pytest.approx(7 * REPLY_USD)
 
 
 @pytest.mark.parametrize(("name", "limit"), [("claude", 0.0007), ("opencode", 0.0002)])

@@ -151,6 +151,10 @@ MADE: dict[Why, tuple[Reason, str]] = {
     Why.COST: (
         cost_reason("it", 1.25, 1.0), "it has cost $1.25, and max_cost_usd is 1.0",
     ),
+    Why.COST_SHARE: (
+        words(code=1, failure="no budget", cost_usd=0.5, share_usd=0.5),
+        "it has cost $0.5, its share of the herd's: goes on with what is left",
+    ),
     Why.STEP_DOWN: (
         Reason(Why.STEP_DOWN, model="haiku", usual="opus"),
         "memory is short: haiku instead of opus",

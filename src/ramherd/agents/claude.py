@@ -34,6 +34,7 @@ class Claude:
     stop_signal = signal.SIGTERM
     resumes = True
     reports_cost = True
+    holds_to_cost = True
     ours = (
         "-p", "--print", "--output-format", "--input-format", "--session-id", "-r", "--resume",
         "-c", "--continue", "--fork-session", "--from-pr", "--teleport", "--no-session-persistence",

@@ -34,6 +34,7 @@ class Codex:
     stop_signal = signal.SIGTERM
     resumes = True
     reports_cost = False
+    holds_to_cost = False
     ours = ("--json", "-m", "--model", "-C", "--cd", "--worktree", "--ephemeral")
     needs_result = True
 

@@ -30,6 +30,7 @@ class Cursor:
     stop_signal = signal.SIGTERM
     resumes = True
     reports_cost = False
+    holds_to_cost = False
     ours = (
         "-p", "--print", "--output-format", "--stream-partial-output", "--resume", "--continue",
         "-m", "--model", "-w", "--worktree", "--workspace",

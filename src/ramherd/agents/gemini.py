@@ -31,6 +31,7 @@ class Gemini:
     stop_signal = signal.SIGTERM
     resumes = True
     reports_cost = False
+    holds_to_cost = False
     ours = (
         "-p", "--prompt", "-i", "--prompt-interactive", "-o", "--output-format", "-r", "--resume",
         "--session-id", "--session-file", "--acp", "--experimental-acp", "-w", "--worktree", "-m",

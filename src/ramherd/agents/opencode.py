@@ -29,6 +29,7 @@ class Opencode:
     stop_signal = signal.SIGTERM
     resumes = True
     reports_cost = True
+    holds_to_cost = False
     ours = (
         "--format", "-s", "--session", "-c", "--continue", "--fork", "--attach", "--dir", "-i",
         "--interactive", "-m", "--model",

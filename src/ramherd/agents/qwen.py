@@ -34,6 +34,7 @@ class Qwen:
     stop_signal = signal.SIGTERM
     resumes = True
     reports_cost = False
+    holds_to_cost = False
     ours = (
         "-p", "--prompt", "-i", "--prompt-interactive", "-o", "--output-format", "--input-format",
         "--input-file", "-r", "--resume", "-c", "--continue", "--session-id", "--fork-session",
