@@ -1,9 +1,10 @@
 """The CLIs that ramherd can drive: how each is started, resumed, understood and stopped.
 
 One file an agent, loaded when it is asked for. An adapter says what to start (`Launch`) and makes
-a reader for what the CLI prints; it starts nothing itself. What all agents share is in `lines.py`
-(bytes to lines), `facts.py` (what a line can mean), `programs.py` (where a program is), `args.py`
-(what a user may add), `heap.py` and `own.py` (memory settings, and whose memory is its own).
+a reader for what the CLI prints; it starts nothing itself. What they share: `cli.py` (what holds
+for most), `lines.py` (bytes to lines), `facts.py` (what a line can mean), `programs.py` (where a
+program is), `args.py` (what a user may add), `heap.py` and `own.py` (memory settings, and whose
+memory is the agent's own).
 """
 
 from collections.abc import Iterator, Mapping
