@@ -12,14 +12,15 @@ from typing import Any, NamedTuple
 from ramherd.act.live import LiveRun
 from ramherd.act.worktrees import argv_in
 from ramherd.agents import GO_ON, Agent, Ask, Launch, find_agent
+from ramherd.agents.args import check_args
 from ramherd.agents.facts import Fact, Overload, Progress, Spent, after_spending, next_progress
+from ramherd.agents.gemini_history import read_last_run
 from ramherd.agents.heap import check_limit, choose_heap_bytes
 from ramherd.agents.lines import Events
 from ramherd.agents.own import own_pids
 from ramherd.agents.programs import Program
 from ramherd.agents.trouble import is_overload
 from ramherd.decide.ends import cost_reason
-from ramherd.decide.pace import Pace, after_overload, after_start, next_pace
 from ramherd.errors import UsageError
 from ramherd.measure.output import Follower
 from ramherd.measure.procfs import read_anonymous_bytes, read_proc
@@ -36,11 +37,11 @@ from ramherd.model import (
     Stop,
     Why,
 )
+from ramherd.pacing import Pacing
+from ramherd.purse import LEAST_USD, Purse
 
 # Of one run in one step: 10 ms of parsing at the worst.
 STEP_BYTES = 512 << 10
-# No CLI takes a limit of nothing.
-LEAST_USD = 1e-6
 TOLD_LENGTH = 300
 # A process for one job is not shared.
 LEAST_REUSE = 2
@@ -82,6 +83,8 @@ class Driven:
     before: Spent = field(default_factory=Spent)
     turns_before: int = 0
     limit_usd: float | None = None
+    share_usd: float | None = None
+    heap_bytes: int = 0
     resumed: bool = False
     through: bool = False
     renewal: Renewal | None = None
@@ -104,6 +107,12 @@ class Driven:
         self.renewal = Renewal(at_s)
         return self.agent.warm.fresh
 
+    def count_unsaid(self, env: Mapping[str, str]) -> None:
+        """gemini says its tokens with its result: of a run that was stopped, its history does."""
+        at = self.progress
+        if self.agent.name == "gemini" and at.opened and at.result is None and at.failure is None:
+            self.progress = after_spending(at, read_last_run(at.session, env))
+
     @property
     def said(self) -> Said:
         at = self.progress
@@ -115,6 +124,7 @@ class Driven:
             overloaded=at.failure is not None and is_overload(at.failure),
             cost_usd=self.spent.cost_usd,
             limit_usd=self.limit_usd,
+            share_usd=self.share_usd,
             lost_session=self.resumed and not at.opened,
         )
 
@@ -163,8 +173,10 @@ class Driving:
         self._ended: dict[str, Driven] = {}
         # The herd has cost as much as it may: nothing starts any more.
         self.closed = False
-        self._larger: set[str] = set()
-        self._paces: dict[str, Pace] = {}
+        # Of jobs whose first heap was too small.
+        self._larger: dict[str, int] = {}
+        self.pacing = Pacing()
+        self._purse = make_purse(found, max_cost_usd)
 
     def begin(
         self, run: LiveRun, grant_bytes: int, *, resumed: bool, short: bool
@@ -181,7 +193,8 @@ class Driving:
         agent = self._found[job.id].agent
         run.driven = driven = Driven(
             agent, launch, model, Follower(run.dir, "out", self._kept_bytes),
-            Events(agent.reader()), resumed=bool(session), limit_usd=self._limit_usd(job),
+            Events(agent.reader()), resumed=bool(session), limit_usd=brief.max_cost_usd,
+            heap_bytes=self._heap_bytes(job, grant_bytes),
         )  # fmt: skip
         if last is not None and session:
             driven.progress = last.progress.resumed()
@@ -189,8 +202,11 @@ class Driving:
         elif last is not None:
             driven.before = last.spent
             driven.turns_before = last.turns_before + last.progress.turns
-        if run.label in self._paces:
-            self._paces[run.label] = after_start(self._paces[run.label], run.started_s)
+        if self._purse is not None and agent.holds_to_cost:
+            told = self._told_usd(job) or 0.0
+            driven.share_usd = driven.spent.cost_usd + told
+            self._purse.tell(job.id, told)
+        self.pacing.note_start(run.label, run.started_s)
         if model == brief.model:
             return None
         return Reason(Why.STEP_DOWN, model=model, usual=brief.model or "its usual one")
@@ -198,14 +214,14 @@ class Driving:
     def launch(self, job: Job, grant_bytes: int, *, session: str, model: str) -> Launch:
         """`session` is the one to go on in, if any."""
         (agent, program), brief = self._found[job.id], brief_of(job)
-        larger = job.id in self._larger
         ask = Ask(
             GO_ON if session else brief.prompt,
             session or agent.new_session(),
             model=model,
+            args=brief.args,
             skip_permissions=brief.skip_permissions,
-            heap_bytes=choose_heap_bytes(grant_bytes, job.memory_limit_bytes, larger=larger),
-            max_cost_usd=self._left_usd(job),
+            heap_bytes=self._heap_bytes(job, grant_bytes),
+            max_cost_usd=self._told_usd(job),
         )
         launch = agent.resume(program, ask) if session else agent.start(program, ask)
         if brief.tree is None:
@@ -217,42 +233,47 @@ class Driving:
         its own. What a job costs is limited by its process.
         """
         (agent, program), brief = self._found[job.id], brief_of(job)
-        if brief.reuse < LEAST_REUSE or agent.warm is None or self._left_usd(job) is not None:
+        if brief.reuse < LEAST_REUSE or agent.warm is None or self._told_usd(job) is not None:
             return None
-        heap_bytes = choose_heap_bytes(0, job.memory_limit_bytes)
-        permissions = brief.skip_permissions
         ask = Ask(
-            brief.prompt, model=model, skip_permissions=permissions, heap_bytes=heap_bytes
-        )  # fmt: skip
+            brief.prompt,
+            model=model,
+            args=brief.args,
+            skip_permissions=brief.skip_permissions,
+            heap_bytes=choose_heap_bytes(0, job.memory_limit_bytes),
+        )
         return agent.warm.start(program, ask)
 
-    def _limit_usd(self, job: Job) -> float | None:
-        left, last = self._left_usd(job), self._ended.get(job.id)
-        return left if left is None or last is None else left + last.spent.cost_usd
+    def _heap_bytes(self, job: Job, grant_bytes: int) -> int:
+        usual = choose_heap_bytes(grant_bytes, job.memory_limit_bytes)
+        return max(usual, self._larger.get(job.id, 0))
 
-    def _left_usd(self, job: Job) -> float | None:
-        """For a CLI that holds to a limit itself: it counts anew in each run. One that says its
-        cost at the end only would go past what is left of the herd's, too.
-        """
-        spent = {job: driven.spent.cost_usd for job, driven in self._ended.items()}
-        most = brief_of(job).max_cost_usd
-        left = [] if most is None else [most - spent.get(job.id, 0.0)]
-        if self._max_cost_usd is not None:
-            left.append(self._max_cost_usd - sum(spent.values()))
+    def _told_usd(self, job: Job) -> float | None:
+        """For a CLI that holds to a limit itself: it counts anew in each run."""
+        most, last = brief_of(job).max_cost_usd, self._ended.get(job.id)
+        left = [] if most is None else [most - (last.spent.cost_usd if last is not None else 0.0)]
+        if self._purse is not None:
+            left.append(self._purse.share_usd())
         return max(min(left), LEAST_USD) if left else None
+
+    def may_start(self, job: str) -> bool:
+        """Whether there is money for it now."""
+        return not self.closed and (self._purse is None or self._purse.may_start(job))
 
     def hear(self, runs: Iterable[LiveRun], at_s: float) -> Iterator[tuple[LiveRun, Reason]]:
         """Reads on; what is worth telling of it."""
         for run in runs:
             if run.driven is not None and not run.driven.through:
                 for fact in run.driven.read(closed=run.output_closed):
-                    if isinstance(fact, Overload) and self._slow_down(run.label, at_s):
-                        yield run, Reason(Why.OVERLOAD, what=one_line(fact.text))
+                    if isinstance(fact, Overload):
+                        yield from self._slow_down(run, fact, at_s)
 
-    def _slow_down(self, label: str, at_s: float) -> bool:
-        before = self._paces.get(label, Pace())
-        self._paces[label] = after_overload(before, at_s)
-        return self._paces[label] is not before
+    def _slow_down(
+        self, run: LiveRun, fact: Overload, at_s: float
+    ) -> Iterator[tuple[LiveRun, Reason]]:
+        pause_s = self.pacing.slow_down(run.label, at_s)
+        if pause_s is not None:
+            yield run, Reason(Why.OVERLOAD, what=one_line(fact.text), pause_s=pause_s)
 
     def stop_costly(
         self, runs: Iterable[LiveRun], queue: Iterable[JobStatus]
@@ -280,23 +301,39 @@ class Driving:
             return None
         return cost_reason("the herd", cost, self._max_cost_usd)
 
-    def not_before_s(self, label: str, at_s: float) -> float:
-        pace = self._paces.get(label)
-        if pace is None:
-            return 0.0
-        self._paces[label] = next_pace(pace, at_s)
-        return self._paces[label].next_s
-
     def end(self, run: LiveRun, end: RunEnd, *, most_bytes: int) -> None:
-        """`most_bytes` is the whole budget: a larger heap than that is none."""
+        """`most_bytes` is the whole budget, and no heap is larger; nor than a `memory_limit`, where
+        the kernel would kill instead.
+        """
         if run.driven is None:
             return
+        run.driven.count_unsaid({**os.environ, **run.job.env})
         run.driven.events = Events(run.driven.agent.reader())
+        if self._purse is not None:
+            self._pay(self._purse, run.job.id, run.driven)
         self._ended[run.job.id] = run.driven
-        if end is RunEnd.HEAP_EXHAUSTED:
-            larger = choose_heap_bytes(run.grant_bytes, run.job.memory_limit_bytes, larger=True)
-            if larger <= most_bytes:
-                self._larger.add(run.job.id)
+        if end is RunEnd.HEAP_EXHAUSTED and run.job.memory_limit_bytes is None:
+            twice = 2 * run.driven.heap_bytes
+            if twice <= most_bytes:
+                self._larger.setdefault(run.job.id, twice)
+
+    def _pay(self, purse: Purse, job: str, driven: Driven) -> None:
+        last, at = self._ended.get(job), driven.progress
+        purse.spent_usd += driven.spent.cost_usd - (
+            last.spent.cost_usd if last is not None else 0.0
+        )
+        purse.end_run(job, said=at.result is not None or at.failure is not None)
+
+    def end_job(self, job: str) -> None:
+        """What it has not cost is for the others."""
+        if self._purse is not None:
+            self._purse.end_job(job)
+
+
+def make_purse(found: Mapping[str, Found], max_cost_usd: float | None) -> Purse | None:
+    if max_cost_usd is None:
+        return None
+    return Purse(max_cost_usd, (job for job in found if found[job].agent.holds_to_cost))
 
 
 def one_line(text: str) -> str:
@@ -330,11 +367,12 @@ def find_programs(jobs: Iterable[Job], *, force: bool = False) -> dict[str, Foun
 
 
 def check_job(job: Job, brief: Brief, agent: Agent, *, force: bool) -> None:
-    if job.memory_limit_bytes is not None and not force:
-        try:
+    try:
+        check_args(agent, brief.args)
+        if job.memory_limit_bytes is not None and not force:
             check_limit(agent, job.memory_limit_bytes)
-        except UsageError as error:
-            raise UsageError(f"job {job.name}: {error}", hint=f"{error.hint}, or --force") from None
+    except UsageError as error:
+        raise UsageError(f"job {job.name}: {error}", hint=error.hint) from None
     if brief.max_cost_usd is not None:
         check_cost(agent, job.name)
 

@@ -152,17 +152,21 @@ class Granting:
         return known if known is not None and known[0] is status else (status, candidate(status))
 
     def candidates(self, at_s: float) -> list[Candidate]:
-        """Of agents whose API is too busy, some later than they could."""
+        """Of agents whose API is too busy, some later than they could; of those that wait for money
+        none.
+        """
         heads = self.roster.heads(HEADS)
         # A step is short, and most of them stand where they stood in the one before.
         self._known = {status.job.id: self._candidate(status) for status in heads}
         found = [known for _status, known in self._known.values()]
         if self.driving is None:
             return found
-        if self.driving.closed:
-            return []
-        later = {one.label: self.driving.not_before_s(one.label, at_s) for one in found}
-        return [replace(one, not_before_s=max(one.not_before_s, later[one.label])) for one in found]
+        found = [one for one in found if self.driving.may_start(one.job)]
+        times = self.driving.pacing.times((one.label for one in found), at_s)
+        return [
+            replace(one, not_before_s=paced_s) if paced_s > one.not_before_s else one
+            for one, paced_s in zip(found, times, strict=True)
+        ]
 
     def recycle(self, at_s: float) -> list[Stop]:
         """Planned restarts of runs that leak, once a second."""

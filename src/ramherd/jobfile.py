@@ -54,6 +54,7 @@ class Defaults:
     fallback_model: str | None = None
     skip_permissions: bool = False
     agent_program: str | None = None
+    agent_args: Sequence[str] | None = None
     worktree: bool | None = None
     reuse: int = 0
     # Where programs are looked for; if not given, where we look ourselves.
@@ -242,6 +243,7 @@ def make_brief(reader: Reader, defaults: Defaults) -> Brief | None:
         max_cost_usd=reader.get("max_cost_usd", as_amount, None),
         skip_permissions=defaults.skip_permissions,
         program=defaults.agent_program or "",
+        args=tuple(defaults.agent_args or ()),
         worktree=reader.get("worktree", as_switch, defaults.worktree),
         reuse=reader.get(
             "reuse", lambda value: as_reuse(value, agent), usual_reuse(defaults, agent)

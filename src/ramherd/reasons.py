@@ -74,8 +74,10 @@ class Why(StrEnum):
     GAVE_UP = "gave_up"
     NO_RESULT = "no_result"
     OVERLOAD = "overload"
+    API_CALM = "api_calm"
     SESSION_LOST = "session_lost"
     COST = "cost"
+    COST_SHARE = "cost_share"
     STEP_DOWN = "step_down"
 
     # Of strays.

@@ -23,7 +23,7 @@ from ramherd.decide.outcome import after_run
 from ramherd.granting import Granting, Order
 from ramherd.grants import Admit, Level, SetLevel
 from ramherd.ids import new_id
-from ramherd.learning import class_of, label_of
+from ramherd.learning import class_of, key_of, label_of
 from ramherd.measure.cgroups import Trees
 from ramherd.measure.engines import read_engine_clients
 from ramherd.measure.machine import read_machine
@@ -302,6 +302,8 @@ class Supervisor(MemoryNews):
             runs = self.executor.runs.values()
             for run, reason in self.driving.hear(runs, at_s):
                 self.emit("run_warning", reason, run)
+            for label in self.driving.pacing.take_calmed():
+                self.emit_herd("api_calm", Reason(Why.API_CALM, agent=key_of(label).agent))
             for action in self.driving.stop_costly(runs, self.roster.queue):
                 self.carry_out(action, at_s)
         if self.warming is not None:
@@ -340,10 +342,10 @@ class Supervisor(MemoryNews):
             Store.end_run, run.id, end, reason, run.exit, run.reading,
             least_bytes=run.available_least, after_bytes=self.machine.available_bytes,
         )  # fmt: skip
-        self.tally.add_run(run, end, reason, at_s)
         if self.driving is not None and run.driven is not None:
             self.driving.end(run, end, most_bytes=largest_budget_bytes(self.machine, self.policy))
             self.note(Store.set_said, run.job.id, run.driven.as_json())
+        self.tally.add_run(run, end, reason, at_s)
         if is_failed_start(run.view(kernel_limits=True, at_s=at_s), end, at_s):
             self.granting.failed_starts.append(at_s)
         if end in (RunEnd.LIMIT_KILL, RunEnd.OOM_KILL):
@@ -376,6 +378,8 @@ class Supervisor(MemoryNews):
     def note_job(self, status: JobStatus) -> None:
         self.note(Store.set_job, status)
         self.tally.jobs[status.job.id].reason = status.reason
+        if self.driving is not None and status.state.is_final:
+            self.driving.end_job(status.job.id)
         if status.state not in (JobState.RUNNING, JobState.HELD):
             self.emit_job(f"job_{status.state.value}", status.reason, status)
 

@@ -139,6 +139,10 @@ MADE: dict[Why, tuple[Reason, str]] = {
     Why.SAID_DONE: (words(result=True), "its agent is through"),
     Why.GAVE_UP: (words(failure="no credit"), "its agent gave up: no credit"),
     Why.NO_RESULT: (words(), "its agent ended without a result"),
+    Why.API_CALM: (
+        Reason(Why.API_CALM, agent="claude"),
+        "the API keeps up with claude again: starts as before",
+    ),
     Why.OVERLOAD: (
         words(failure="529", overloaded=True), "the API is too busy for it: 529",
     ),
@@ -147,6 +151,10 @@ MADE: dict[Why, tuple[Reason, str]] = {
     ),
     Why.COST: (
         cost_reason("it", 1.25, 1.0), "it has cost $1.25, and max_cost_usd is 1.0",
+    ),
+    Why.COST_SHARE: (
+        words(code=1, failure="no budget", cost_usd=0.5, share_usd=0.5),
+        "it has cost $0.5, its share of the herd's: goes on with what is left",
     ),
     Why.STEP_DOWN: (
         Reason(Why.STEP_DOWN, model="haiku", usual="opus"),

@@ -1,9 +1,10 @@
 """The CLIs that ramherd can drive: how each is started, resumed, understood and stopped.
 
 One file an agent, loaded when it is asked for. An adapter says what to start (`Launch`) and makes
-a reader for what the CLI prints; it starts nothing itself. What all agents share is in `lines.py`
-(bytes to lines), `facts.py` (what a line can mean), `programs.py` (where a program is), `heap.py`
-and `own.py` (memory settings, and whose memory is the agent's own).
+a reader for what the CLI prints; it starts nothing itself. What they share: `cli.py` (what holds
+for most), `lines.py` (bytes to lines), `facts.py` (what a line can mean), `programs.py` (where a
+program is), `args.py` (what a user may add), `heap.py` and `own.py` (memory settings, and whose
+memory is the agent's own).
 """
 
 from collections.abc import Iterator, Mapping
@@ -85,6 +86,8 @@ class Agent(Protocol):
     stop_signal: int  # after which the history can be resumed; then clear the pen
     resumes: bool
     reports_cost: bool
+    holds_to_cost: bool  # reports it at its end only, and ends when it has cost what it was told
+    ours: tuple[str, ...]  # its options that are not the user's: ramherd sets or relies on them
     needs_result: bool  # an exit code of 0 without a result is not a success
     warm: Warm | None  # None: one process, one prompt
 

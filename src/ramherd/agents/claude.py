@@ -1,18 +1,17 @@
 """Claude Code: a native binary (Bun). Session ids are ours; one process takes many prompts."""
 
 import json
-import signal
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from ramherd.agents import Ask, Launch
+from ramherd.agents.cli import Cli
 from ramherd.agents.facts import TOOLS_KEPT, Fact, Overload, Retry, Spent, ToolEnded, ToolStarted
 from ramherd.agents.heap import bun_environment, node_options
 from ramherd.agents.lines import number, table, tables, text, word
 from ramherd.agents.messages import MessagesReader
-from ramherd.agents.programs import Program, Source, find_program
-from ramherd.agents.session_ids import new_uuid
+from ramherd.agents.programs import Program, Source
 from ramherd.agents.trouble import is_overload
 from ramherd.units import MIB
 
@@ -40,23 +39,22 @@ class WarmClaude:
         return json.dumps(message) + "\n"
 
 
-class Claude:
+class Claude(Cli):
+    source = SOURCE
     name = "claude"
     runtime = "bun"
     # In a cgroup: 140 MB dies at its start, 250 within 20 heavy prompts, 300 lives.
     floor_bytes = 400 * 10**6 // MIB * MIB
-    # INT writes into the history that the user wants it to stop.
-    stop_signal = signal.SIGTERM
-    resumes = True
+    names_sessions = True
     reports_cost = True
-    needs_result = True
+    holds_to_cost = True
+    ours = (
+        "-p", "--print", "--output-format", "--input-format", "--session-id", "-r", "--resume",
+        "-c", "--continue", "--fork-session", "--from-pr", "--teleport", "--no-session-persistence",
+        "--bg", "--background", "--cloud", "--desktop", "--remote-control", "--tmux", "-w",
+        "--worktree", "--model", "--max-budget-usd",
+    )  # fmt: skip
     warm = WarmClaude()
-
-    def find(self, path: str, program: str = "") -> Program:
-        return find_program(SOURCE, path, program)
-
-    def new_session(self) -> str:
-        return new_uuid()
 
     def start(self, program: Program, ask: Ask) -> Launch:
         return launch(program, ask, ("--session-id", ask.session))

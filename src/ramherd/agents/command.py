@@ -17,6 +17,8 @@ class Command:
     # What a job's `resume_command` does is the user's: with one, pass it as `args`.
     resumes = False
     reports_cost = False
+    holds_to_cost = False
+    ours = ()
     needs_result = False
     warm = None
 

@@ -194,6 +194,7 @@ def plain_defaults(config: Config) -> Defaults:
         fallback_model=config["fallback_model"],
         skip_permissions=config["skip_permissions"],
         agent_program=config["agent_program"],
+        agent_args=config["agent_args"],
         worktree=config["worktree"],
         reuse=config["reuse"],
     )

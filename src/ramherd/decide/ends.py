@@ -198,14 +198,19 @@ def judge_words(said: Said, exit_: Exit) -> tuple[RunEnd, Reason] | None:
         return RunEnd.DONE, Reason(Why.SAID_DONE)
     if said.lost_session and exit_.code:
         return RunEnd.LOST, Reason(Why.SESSION_LOST)
-    if said.failure and said.is_too_costly:
-        return RunEnd.FAILED, cost_reason("it", said.cost_usd, said.limit_usd or 0.0)
     if said.failure:
-        why = Why.OVERLOAD if said.overloaded else Why.GAVE_UP
-        return RunEnd.FAILED, Reason(why, what=said.failure)
+        return RunEnd.FAILED, judge_failure(said)
     if exit_.code == 0 and said.needs_result:
         return RunEnd.FAILED, Reason(Why.NO_RESULT)
     return None
+
+
+def judge_failure(said: Said) -> Reason:
+    if said.is_too_costly:
+        return cost_reason("it", said.cost_usd, said.limit_usd or 0.0)
+    if said.has_spent_share:
+        return Reason(Why.COST_SHARE, cost_usd=round(said.cost_usd, 6))
+    return Reason(Why.OVERLOAD if said.overloaded else Why.GAVE_UP, what=said.failure)
 
 
 def cost_reason(whose: str, cost_usd: float, limit_usd: float) -> Reason:
