@@ -150,14 +150,13 @@ class Granting:
 
     def candidates(self, at_s: float) -> list[Candidate]:
         """Of agents whose API is too busy, some later than they could."""
-        heads = self.roster.heads(HEADS)
+        closed = self.driving.costs.closed if self.driving is not None else ()
+        heads = [one for one in self.roster.heads(HEADS) if one.job.herd not in closed]
         # A step is short, and most of them stand where they stood in the one before.
         self._known = {status.job.id: self._candidate(status) for status in heads}
         found = [known for _status, known in self._known.values()]
         if self.driving is None:
             return found
-        if self.driving.closed:
-            return []
         later = {one.label: self.driving.not_before_s(one.label, at_s) for one in found}
         return [replace(one, not_before_s=max(one.not_before_s, later[one.label])) for one in found]
 

@@ -274,6 +274,7 @@ class Supervisor(MemoryNews):
             again, short = status.interrupted, self.granting.history.level is Level.SINGLE
             if why := self.driving.begin(run, grant_bytes, resumed=again, short=short):
                 self.emit("run_warning", why, run)
+            self.note_said(run)
         self.executor.start(run, grant_bytes, resumed=status.interrupted)
         if run.pen is not None:
             self.note(Store.add_pen, run.id, self.herd, run.id, run.pen.record())
@@ -287,6 +288,10 @@ class Supervisor(MemoryNews):
                 self.emit("run_warning", reason, run)
             for action in self.driving.stop_costly(runs, self.roster.queue):
                 self.carry_out(action, at_s)
+
+    def note_said(self, run: LiveRun) -> None:
+        if run.driven is not None:
+            self.note(Store.set_said, run.job.id, run.driven.record())
 
     def stop(self, run: LiveRun, stopping: Stopping) -> None:
         if run.held_since_s is not None:
@@ -317,7 +322,7 @@ class Supervisor(MemoryNews):
         self.tally.add_run(run, end, reason, at_s)
         if self.driving is not None and run.driven is not None:
             self.driving.end(run, end, most_bytes=largest_budget_bytes(self.machine, self.policy))
-            self.note(Store.set_said, run.job.id, run.driven.as_json())
+            self.note_said(run)
         if is_failed_start(run.view(kernel_limits=True, at_s=at_s), end, at_s):
             self.granting.failed_starts.append(at_s)
         if end in (RunEnd.LIMIT_KILL, RunEnd.OOM_KILL):

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from ramherd.act.live import LiveRun
-from ramherd.driving import Driving, find_programs, make_driving
+from ramherd.agentjobs import find_programs
+from ramherd.driving import Driving, make_driving
 from ramherd.errors import UsageError
 from ramherd.model import Brief, Exit, Job, JobState, Policy, RunEnd, Settle, Stop, Why
 from ramherd.units import GIB, MIB
@@ -205,7 +206,7 @@ def test_a_herd_that_costs_too_much_is_over(tmp_path: Path) -> None:
     heard(driving, runs)
     stop, settle = driving.stop_costly([runs], [status(third)])
 
-    assert driving.closed
+    assert driving.costs.closed == {third.herd}
     assert isinstance(stop, Stop)
     assert isinstance(settle, Settle)
     assert (stop.end, settle.state) == (RunEnd.CANCELLED, JobState.CANCELLED)

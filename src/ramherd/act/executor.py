@@ -61,7 +61,10 @@ class Executor:
         self.holding.give(run, grant_bytes, run.started_s)
 
     def start(self, run: LiveRun, grant_bytes: int, *, resumed: bool) -> None:
+        """One that is refused already never begins."""
         self.runs[run.id] = run
+        if run.refused is not None:
+            return
         try:
             run.dir.mkdir(mode=0o700, parents=True)
             stdin = write_stdin(run)
