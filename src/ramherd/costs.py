@@ -32,6 +32,10 @@ class Costs:
         account = self[herd]
         return None if account.limit_usd is None else account.limit_usd - account.spent_usd
 
+    def is_closed(self, herd: str) -> bool:
+        left = self.left_usd(herd)
+        return herd in self.closed or (left is not None and left <= 0)
+
     def close(self, herd: str, live_usd: float) -> Reason | None:
         """The reason to end a herd, if there is one. `live_usd` is what its runs have cost."""
         account = self[herd]

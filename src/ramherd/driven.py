@@ -78,6 +78,8 @@ class Driven:
     limit_usd: float | None = None
     resumed: bool = False
     through: bool = False
+    # What was put on record last.
+    recorded: Progress | None = None
 
     def go_on(self, session: str) -> None:
         """Where its job stands: in a session that is there, or in a new one."""
@@ -151,8 +153,13 @@ class Driven:
             "model": self.model or None,
         }
 
-    def record(self) -> dict[str, Any]:
+    @property
+    def has_news(self) -> bool:
+        return self.progress is not self.recorded
+
+    def take_record(self) -> dict[str, Any]:
         """The same for the store, with what another supervisor needs to go on."""
+        self.recorded = self.progress
         return {**self.as_json(), "past": self.past.as_json()}
 
 

@@ -150,8 +150,9 @@ class Granting:
 
     def candidates(self, at_s: float) -> list[Candidate]:
         """Of agents whose API is too busy, some later than they could."""
-        closed = self.driving.costs.closed if self.driving is not None else ()
-        heads = [one for one in self.roster.heads(HEADS) if one.job.herd not in closed]
+        heads = self.roster.heads(HEADS)
+        if self.driving is not None:
+            heads = [one for one in heads if not self.driving.costs.is_closed(one.job.herd)]
         # A step is short, and most of them stand where they stood in the one before.
         self._known = {status.job.id: self._candidate(status) for status in heads}
         found = [known for _status, known in self._known.values()]

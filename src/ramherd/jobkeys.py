@@ -14,12 +14,16 @@ T = TypeVar("T")
 KEYS = (
     "name", "command", "cwd", "env", "stdin", "priority", "after", "label",
     "memory", "memory_limit", "timeout", "retries", "profile", "resume_command",
-    "agent", "prompt", "model", "worktree", "max_cost_usd",
+    "agent", "prompt", "model", "worktree", "max_cost_usd", "fallback_model", "skip_permissions",
+    "agent_program",
 )  # fmt: skip
 KEYS_TO_COME = ("mcp", "reuse", "workspace", "container")
 # Of commands only, and of agents only.
 OF_COMMANDS = ("resume_command", "stdin")
-OF_AGENTS = ("prompt", "model", "worktree", "max_cost_usd")
+OF_AGENTS = (
+    "prompt", "model", "worktree", "max_cost_usd", "fallback_model", "skip_permissions",
+    "agent_program",
+)  # fmt: skip
 MISSING = {
     "command": 'add command = ["program", "argument"], or agent and prompt',
     "prompt": 'add prompt = "what the agent is to do"',

@@ -69,6 +69,8 @@ class RunStatus:
     grant_bytes: int = 0
     held: bool = False
     leak_bytes_per_s: float = 0.0
+    # The turn of its agent, and the tool in use.
+    doing: str = ""
 
 
 @dataclass(frozen=True, slots=True)

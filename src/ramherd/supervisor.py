@@ -231,6 +231,8 @@ class Supervisor(MemoryNews):
             self._sampled_s = at_s
             for run in self.executor.runs.values():
                 self.note(Store.add_sample, run.id, time.time(), run.reading.used_bytes)
+                if run.driven is not None and run.driven.has_news:
+                    self.note_said(run)
 
     def carry_out(self, action: Action | Order, at_s: float) -> None:
         match action:
@@ -291,7 +293,7 @@ class Supervisor(MemoryNews):
 
     def note_said(self, run: LiveRun) -> None:
         if run.driven is not None:
-            self.note(Store.set_said, run.job.id, run.driven.record())
+            self.note(Store.set_said, run.job.id, run.driven.take_record())
 
     def stop(self, run: LiveRun, stopping: Stopping) -> None:
         if run.held_since_s is not None:

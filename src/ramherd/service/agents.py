@@ -1,0 +1,37 @@
+"""The agents of a service, whose jobs come at any time: loaded with the first of them."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ramherd.model import Job, Policy
+from ramherd.queue.agent_rows import herd_costs, said_of
+from ramherd.queue.store import Store
+
+if TYPE_CHECKING:
+    from ramherd.driving import Driving
+
+
+@dataclass
+class Agents:
+    """`inherited` is the environment that a job's runs will have."""
+
+    store: Store
+    policy: Policy
+    inherited: Callable[[Job], Mapping[str, str]]
+    driving: "Driving | None" = None
+
+    def drive(self) -> "Driving":
+        """Programs are looked for at each start: what is installed changes in months."""
+        if self.driving is None:
+            from ramherd.agentjobs import find_program_of  # noqa: PLC0415 - 3 MB
+            from ramherd.costs import Account  # noqa: PLC0415
+            from ramherd.driving import Driving, Records  # noqa: PLC0415
+
+            records = Records(
+                find=lambda job: find_program_of(job, self.inherited(job).get("PATH")),
+                account=lambda herd: Account(*herd_costs(self.store, herd)),
+                said=lambda job: said_of(self.store, job),
+            )
+            self.driving = Driving(records, self.policy)
+        return self.driving
