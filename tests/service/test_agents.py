@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from integration.conftest import await_, ours
+from integration.terminals import Terminal
+from integration.test_terminal import start_on_terminal
 from ramherd.agents import GO_ON
 from ramherd.errors import UsageError
 from service.conftest import Service
@@ -70,6 +72,19 @@ def test_a_job_says_how_far_it_is(service: Service, talker: Talker) -> None:
     assert (job["session"], job["result"]) == (talker.asked[0][1], "Through.")
     listed = json.loads(service.ramherd.run("jobs", "--all", "--json").stdout)
     assert (listed["session"], listed["tokens_in"]) == (job["session"], 10)
+
+
+def test_a_terminal_shows_the_turn_and_the_tool(service: Service, talker: Talker) -> None:
+    """As it does without a service; at the end the display makes way for what came of it."""
+    flags = ("--agent", "claude", "--agent-program", str(talker.program), "do it")
+    process, terminal = start_on_terminal(service.ramherd, "run", *flags)
+    window = Terminal(process, terminal)
+    window.expect("1-do-it  turn 1 Bash")
+    talker.go()
+    window.expect("1 of 1 jobs done, by the service")
+
+    assert window.wait() == 0
+    window.close()
 
 
 def test_what_cannot_be_driven_is_refused_when_it_is_submitted(

@@ -61,6 +61,7 @@ def test_a_herd_is_over_when_its_worktrees_are_settled(store: Store) -> None:
         ended = replace(backlog[job_id], state=JobState.DONE, reason=DONE, attempts=attempts)
         for status in backlog.change(ended):
             store.set_job(status)
+    store.set_said("H-a", {"turns": 1})
     end_if_over(store, "H", 1.0)
     assert [one.id for one in unsettled_jobs(store)] == ["H-a"]
     before = show_herd(store, "H")

@@ -46,7 +46,7 @@ MOST_JOBS = 100_000
 MOST_ROWS = 10_000
 # Some thousand jobs.
 BIG_BODY_BYTES = 256 << 10
-# What looks after agents is 3 MB, and is gone with the child.
+# What looks after agents is a megabyte, and is gone with the child.
 PROMPT = b'"prompt"'
 EVENT_STREAM = "text/event-stream"
 

@@ -133,9 +133,9 @@ SET_WORKTREE = """
 """
 # Worktrees of jobs that ran and have ended, as long as nobody has said what became of them.
 UNSETTLED = """
-    state IN ('done', 'failed', 'cancelled') AND attempts > 0
+    state IN ('done', 'failed', 'cancelled') AND attempts > 0 AND said IS NOT NULL
+        AND json_type(said, '$.worktree') IS NULL
         AND json_extract(spec, '$.brief.tree') IS NOT NULL
-        AND json_type(coalesce(said, '{}'), '$.worktree') IS NULL
 """
 UNSETTLED_OF_HERD = f"SELECT 1 FROM jobs WHERE herd = ? AND {UNSETTLED} LIMIT 1"
 ALL_UNSETTLED = f"""

@@ -24,7 +24,7 @@ class Agents:
     def drive(self) -> "Driving":
         """Programs are looked for at each start: what is installed changes in months."""
         if self.driving is None:
-            from ramherd.agentjobs import find_program_of  # noqa: PLC0415 - 3 MB
+            from ramherd.agentjobs import find_program_of  # noqa: PLC0415 - 1 MB
             from ramherd.costs import Account  # noqa: PLC0415
             from ramherd.driving import Driving, Records  # noqa: PLC0415
 
