@@ -64,7 +64,8 @@ def check_job(job: Job, brief: Brief, agent: Agent, *, force: bool) -> None:
         try:
             check_limit(agent, job.memory_limit_bytes)
         except UsageError as error:
-            raise UsageError(f"job {job.name}: {error}", hint=f"{error.hint}, or --force") from None
+            hint = f"{error.hint}, or ramherd run --force"
+            raise UsageError(f"job {job.name}: {error}", hint=hint) from None
     if brief.max_cost_usd is not None:
         check_cost(agent, job.name)
 

@@ -3,12 +3,13 @@
 import os
 import signal
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from e2e.agent_home import Home
-from e2e.test_run_agents import PARTS, asks, herd_of, runs_that_name
+from e2e.agent_home import Home, make_home
+from e2e.test_run_agents import PARTS, RESUMABLE, asks, herd_of, runs_that_name
 from integration.conftest import await_, ours
 from llm import LLM
 from ramherd.agents import GO_ON
@@ -23,12 +24,18 @@ GATED = [
 ]
 
 
-@pytest.fixture
-def service(claude: Home, tmp_path: Path) -> Iterator[Service]:
-    made = Service(herd_of(claude, tmp_path))
+@contextmanager
+def running(home: Home, folder: Path, *flags: str) -> Iterator[Service]:
+    made = Service(herd_of(home, folder), flags)
     made.start()
     yield made
     finish(made)
+
+
+@pytest.fixture
+def service(claude: Home, tmp_path: Path) -> Iterator[Service]:
+    with running(claude, tmp_path) as made:
+        yield made
 
 
 def agents() -> set[int]:
@@ -68,13 +75,20 @@ def test_agents_go_on_while_the_service_is_killed(
 
 
 @pytest.mark.parametrize("keeper_dies", [False, True])
+@pytest.mark.parametrize("name", RESUMABLE)
 def test_an_agent_that_was_cut_off_resumes_over_a_restart(
-    claude: Home, service: Service, llm: LLM, keeper_dies: bool
+    name: str, installed: None, tmp_path: Path, llm: LLM, keeper_dies: bool
 ) -> None:
     """The service is told to end, or dies with its keeper: one session, one history."""
+    home = make_home(name, tmp_path, llm.url)
     llm.add({"parts": PARTS})
-    herd = service.submit(*asks(claude, "do - it [script parts]"))
-    await_((claude.cwd / "waiting").exists, "it is in its tool", 60.0)
+    with running(home, tmp_path) as service:
+        cut_off_and_resume(home, service, llm, keeper_dies=keeper_dies)
+
+
+def cut_off_and_resume(home: Home, service: Service, llm: LLM, *, keeper_dies: bool) -> None:
+    herd = service.submit(*asks(home, "do - it [script parts]"))
+    await_((home.cwd / "waiting").exists, "it is in its tool", 60.0)
     if keeper_dies:
         keepers = service.keepers()
         service.kill()
@@ -94,3 +108,28 @@ def test_an_agent_that_was_cut_off_resumes_over_a_restart(
     assert any("first-part" in text for text in history.texts("result"))
     assert any("[script parts]" in text for text in history.texts("user"))
     assert any(GO_ON in text for text in history.texts("user"))
+
+
+def test_a_busy_api_costs_no_retry_here_either(installed: None, tmp_path: Path, llm: LLM) -> None:
+    """codex gives up at once: its job waits, and goes on in the same session."""
+    home = make_home("codex", tmp_path, llm.url)
+    llm.add({"busy": [{"shell": "echo first-part"}, {"say": "At last.", "fail": {"status": 429}}]})
+    with running(home, tmp_path) as service:
+        herd = service.submit(*asks(home, "do - it [script busy]"))
+        service.client.wait(herd)
+        (result,) = service.client.summary(herd)["results"]
+
+    assert (result["state"], result["runs"], result["result"]) == ("done", 2, "At last.")
+    assert any("first-part" in text for text in llm.of("busy")[-1].texts("result"))
+
+
+def test_the_smaller_model_here_too(claude: Home, tmp_path: Path, llm: LLM) -> None:
+    """In a budget for one the fallback of the job is asked."""
+    models = {"model": "opus", "fallback_model": "haiku"}
+    with running(claude, tmp_path, "--budget", "380MiB") as service:
+        herd = service.submit(*asks(claude, "do it [script shell]", **models))
+        service.client.wait(herd)
+        (result,) = service.client.summary(herd)["results"]
+
+    assert (result["state"], result["model"]) == ("done", "haiku")
+    assert all("haiku" in talk.asked.model for talk in llm.of("shell"))

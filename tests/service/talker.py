@@ -11,12 +11,17 @@ for word; do
     before=$word
 done
 echo "$how $session $(cat)" >> HERE/asked
+echo "$BUN_JSC_forceRAMSize" >> HERE/heaps
 say() { printf '%s\\n' "$1"; }
 say '{"type": "system", "subtype": "init", "session_id": "'$session'"}'
 usage='"usage": {"input_tokens": 10, "output_tokens": 2}'
 tool='{"type": "tool_use", "id": "t1", "name": "Bash"}'
 say '{"type": "assistant", "message": {"id": "m1", '"$usage"', "content": ['"$tool"']}}'
 while ! [ -e HERE/go ]; do sleep 0.02; done
+if [ -n "$FULL" ] && [ "$RAMHERD_ATTEMPT" = 1 ]; then
+    echo "FATAL ERROR: JavaScript heap out of memory" >&2
+    exit 134
+fi
 say '{"type": "user", "message": {"content": [{"type": "tool_result", "tool_use_id": "t1"}]}}'
 [ -z "$WRITE" ] || echo new > "$WRITE"
 [ -n "$SILENT" ] ||
@@ -33,6 +38,11 @@ class Talker:
 
     def go(self) -> None:
         (self.here / "go").touch()
+
+    @property
+    def heaps(self) -> list[int]:
+        """What each start was told that it may hold."""
+        return [int(line) for line in (self.here / "heaps").read_text().split()]
 
     @property
     def asked(self) -> list[list[str]]:

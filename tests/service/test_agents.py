@@ -180,6 +180,24 @@ def test_a_job_that_was_cut_off_resumes_over_a_restart(
     assert (result["turns"], result["tokens_in"], result["cost_usd"]) == (2, 20, 0.25)
 
 
+def test_a_heap_that_was_full_is_larger_after_a_restart(service: Service, talker: Talker) -> None:
+    """In the same session; the next service knows it from the store."""
+    herd = service.submit(ask(talker, env={"FULL": "1"}))
+    await_(lambda: in_tool(service), "the agent is in a tool")
+    service.client.pause()
+    talker.go()
+    service.await_state("a", "queued")
+    service.stop()
+    service.start()
+    service.client.resume()
+    service.client.wait(herd)
+
+    small, large = talker.heaps
+    assert large > small
+    assert [how for how, _session, _prompt in talker.asked] == ["--session-id", "--resume"]
+    assert [run["end"] for run in service.job("a")["runs"]] == ["heap_exhausted", "done"]
+
+
 @pytest.mark.parametrize(("silent", "state"), [("", "done"), ("1", "failed")])
 def test_what_an_agent_said_while_no_service_was_there(
     service: Service, talker: Talker, silent: str, state: str

@@ -210,7 +210,7 @@ def test_too_little_memory_for_an_agent_is_refused() -> None:
     ) as told:
         find_programs([asked(memory_limit=100 * MIB)])
 
-    assert told.value.hint.endswith("or --force")
+    assert told.value.hint.endswith("or ramherd run --force")
     assert find_programs([asked(memory_limit=100 * MIB)], force=True)
 
 

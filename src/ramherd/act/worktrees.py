@@ -113,5 +113,10 @@ def is_changed(tree: Tree) -> bool:
     if git(tree.path, "rev-parse", "HEAD", tree.branch).split() != [tree.commit] * 2:
         return True
     marker = ["git", "-C", tree.path, "status", "--porcelain"]
-    done = subprocess.run(marker, capture_output=True, check=False, stdin=subprocess.DEVNULL)
+    try:
+        done = subprocess.run(
+            marker, capture_output=True, timeout=GIT_S, check=False, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return True
     return done.returncode != 0 or bool(done.stdout.strip())

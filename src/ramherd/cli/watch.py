@@ -41,11 +41,12 @@ class Watch:
         """A service that is away for a moment is asked again."""
         while not self._over.wait(EVERY_S):
             with suppress(RamherdError):
-                view = make_view(
-                    self._client.herd(self._herd), self._client.snapshot(), self._names
-                )
-                with self._drawing:
-                    self._show.update(lambda view=view: view)  # type: ignore[misc]
+                self._draw_once()
+
+    def _draw_once(self) -> None:
+        view = make_view(self._client.herd(self._herd), self._client.snapshot(), self._names)
+        with self._drawing:
+            self._show.update(lambda: view)
 
 
 def as_event(event: EventInfo) -> Event:
