@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+# What agents say of themselves, in results and lists; a plain command says none of it.
+SAID = ("session", "turns", "tokens_in", "tokens_out", "cost_usd", "result", "model", "worktree")
+
 
 @dataclass(frozen=True, slots=True)
 class Tree:

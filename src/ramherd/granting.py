@@ -156,12 +156,13 @@ class Granting:
         none.
         """
         heads = self.roster.heads(HEADS)
+        if self.driving is not None:
+            heads = [one for one in heads if self.driving.may_start(one.job)]
         # A step is short, and most of them stand where they stood in the one before.
         self._known = {status.job.id: self._candidate(status) for status in heads}
         found = [known for _status, known in self._known.values()]
         if self.driving is None:
             return found
-        found = [one for one in found if self.driving.may_start(one.job)]
         times = self.driving.pacing.times((one.label for one in found), at_s)
         return [
             replace(one, not_before_s=paced_s) if paced_s > one.not_before_s else one

@@ -31,6 +31,7 @@ from ramherd.jobkeys import (
     as_reuse,
     as_switch,
     as_text,
+    as_texts,
     nearest,
 )
 from ramherd.model import Brief, Job
@@ -57,6 +58,8 @@ class Defaults:
     agent_args: Sequence[str] | None = None
     worktree: bool | None = None
     reuse: int = 0
+    # What the agents of a herd may cost together, where it does not say.
+    max_cost_usd: float | None = None
     # Where programs are looked for; if not given, where we look ourselves.
     path: str | None = None
     profiles: "Mapping[str, Defaults]" = field(default_factory=dict)
@@ -239,11 +242,11 @@ def make_brief(reader: Reader, defaults: Defaults) -> Brief | None:
         agent=agent,
         prompt=reader.need("prompt", as_prompt),
         model=reader.get("model", as_name, defaults.model or ""),
-        fallback_model=defaults.fallback_model or "",
+        fallback_model=reader.get("fallback_model", as_name, defaults.fallback_model or ""),
         max_cost_usd=reader.get("max_cost_usd", as_amount, None),
-        skip_permissions=defaults.skip_permissions,
-        program=defaults.agent_program or "",
-        args=tuple(defaults.agent_args or ()),
+        skip_permissions=reader.get("skip_permissions", as_switch, defaults.skip_permissions),
+        program=reader.get("agent_program", as_text, defaults.agent_program or ""),
+        args=tuple(reader.get("agent_args", as_texts, defaults.agent_args or ())),
         worktree=reader.get("worktree", as_switch, defaults.worktree),
         reuse=reader.get(
             "reuse", lambda value: as_reuse(value, agent), usual_reuse(defaults, agent)
@@ -262,15 +265,6 @@ def refuse_keys(reader: Reader, keys: Iterable[str], why: str) -> None:
     for key in keys:
         if key in reader.table:
             raise UsageError(f"{reader.where}: key {key!r} {why}")
-
-
-def refuse_agents(jobs: Iterable[Job]) -> None:
-    """The service runs commands."""
-    for job in jobs:
-        if job.brief is not None:
-            raise UsageError(
-                f"job {job.name}: the service does not drive agents yet", hint="ramherd run --own"
-            )
 
 
 def own_directory() -> str:

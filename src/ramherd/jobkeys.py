@@ -14,12 +14,16 @@ T = TypeVar("T")
 KEYS = (
     "name", "command", "cwd", "env", "stdin", "priority", "after", "label",
     "memory", "memory_limit", "timeout", "retries", "profile", "resume_command",
-    "agent", "prompt", "model", "worktree", "max_cost_usd", "reuse",
+    "agent", "prompt", "model", "worktree", "max_cost_usd", "reuse", "fallback_model",
+    "skip_permissions", "agent_program", "agent_args",
 )  # fmt: skip
 KEYS_TO_COME = ("mcp", "workspace", "container")
 # Of commands only, and of agents only.
 OF_COMMANDS = ("resume_command", "stdin")
-OF_AGENTS = ("prompt", "model", "worktree", "max_cost_usd", "reuse")
+OF_AGENTS = (
+    "prompt", "model", "worktree", "max_cost_usd", "reuse", "fallback_model", "skip_permissions",
+    "agent_program", "agent_args",
+)  # fmt: skip
 MISSING = {
     "command": 'add command = ["program", "argument"], or agent and prompt',
     "prompt": 'add prompt = "what the agent is to do"',
@@ -94,6 +98,12 @@ def as_count(value: Any) -> int:
     if as_integer(value) < 0:
         raise UsageError(f"{shown(value)} is below zero")
     return int(value)
+
+
+def as_texts(value: Any) -> list[str]:
+    if not isinstance(value, list):
+        raise UsageError("is not a list of texts")
+    return [as_text(text) for text in value]
 
 
 def as_names(value: Any) -> tuple[str, ...]:

@@ -126,7 +126,7 @@ def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, show: Show) -> Outcom
             store.set_patience(BUSY_S)
             journal.commit()
         if driving is not None:
-            settle_worktrees(jobs, tally)
+            settle_worktrees(jobs, tally, store)
         tally.available_after = wait_for_memory(trees, tally.available_before)
         summary = {
             **tally.as_json(herd, roster),
@@ -172,11 +172,13 @@ def with_worktrees(jobs: Sequence[Job]) -> Sequence[Job]:
     return isolate(jobs, state_dir() / "worktrees")
 
 
-def settle_worktrees(jobs: Sequence[Job], tally: Tally) -> None:
+def settle_worktrees(jobs: Sequence[Job], tally: Tally, store: Store) -> None:
     from ramherd.act.worktrees import settle  # noqa: PLC0415 - subprocess is 1 MB
+    from ramherd.queue.agent_rows import set_worktree  # noqa: PLC0415
 
     for job, tree in settle(jobs).items():
         tally.jobs[job].said = {**tally.jobs[job].said, "worktree": tree.path}
+        set_worktree(store, job, tree.path)
 
 
 def make_granting(

@@ -245,6 +245,8 @@ class Supervisor(MemoryNews):
             self._sampled_s = at_s
             for run in self.executor.runs.values():
                 self.note(Store.add_sample, run.id, time.time(), run.reading.used_bytes)
+                if run.driven is not None and run.driven.has_news:
+                    self.note_said(run)
 
     def carry_out(self, action: Action | Order, at_s: float) -> None:
         match action:
@@ -288,6 +290,7 @@ class Supervisor(MemoryNews):
             again, short = status.interrupted, self.granting.history.level is Level.SINGLE
             if why := self.driving.begin(run, grant_bytes, resumed=again, short=short):
                 self.emit("run_warning", why, run)
+            self.note_said(run)
         spare = self.executor.start(run, grant_bytes, resumed=status.interrupted)
         if spare is not None:
             self.note(Store.drop_pen, spare.run)
@@ -307,12 +310,16 @@ class Supervisor(MemoryNews):
             for action in self.driving.stop_costly(runs, self.roster.queue):
                 self.carry_out(action, at_s)
         if self.warming is not None:
-            for run, reason in self.warming.attend(want_of(self, at_s), at_s):
+            for run, reason in self.warming.attend(lambda: want_of(self, at_s), at_s):
                 self.emit("agent_retired", reason, run)
 
     @property
     def has_warm(self) -> bool:
         return self.warming is not None and self.warming.is_used
+
+    def note_said(self, run: LiveRun) -> None:
+        if run.driven is not None:
+            self.note(Store.set_said, run.job.id, run.driven.take_record())
 
     def stop(self, run: LiveRun, stopping: Stopping) -> None:
         if run.held_since_s is not None:
@@ -344,7 +351,7 @@ class Supervisor(MemoryNews):
         )  # fmt: skip
         if self.driving is not None and run.driven is not None:
             self.driving.end(run, end, most_bytes=largest_budget_bytes(self.machine, self.policy))
-            self.note(Store.set_said, run.job.id, run.driven.as_json())
+            self.note_said(run)
         self.tally.add_run(run, end, reason, at_s)
         if is_failed_start(run.view(kernel_limits=True, at_s=at_s), end, at_s):
             self.granting.failed_starts.append(at_s)
@@ -379,7 +386,7 @@ class Supervisor(MemoryNews):
         self.note(Store.set_job, status)
         self.tally.jobs[status.job.id].reason = status.reason
         if self.driving is not None and status.state.is_final:
-            self.driving.end_job(status.job.id)
+            self.driving.end_job(status.job)
         if status.state not in (JobState.RUNNING, JobState.HELD):
             self.emit_job(f"job_{status.state.value}", status.reason, status)
 

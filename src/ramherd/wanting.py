@@ -4,6 +4,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ramherd.errors import UsageError
 from ramherd.grants import Level
 from ramherd.model import JobState, JobStatus
 
@@ -53,5 +54,8 @@ def key_for(supervisor: "Supervisor", status: JobStatus) -> Hashable:
     job, driving = status.job, supervisor.driving
     if driving is None or job.brief is None or status.interrupted:
         return None
-    launch = driving.launch_warm(job, job.brief.model)
+    try:
+        launch = driving.launch_warm(job, job.brief.model)
+    except UsageError:  # its program is gone: that is said when it starts
+        return None
     return supervisor.executor.key_of(job, launch) if launch is not None else None

@@ -5,7 +5,7 @@ and is free when it has one. Whatever goes wrong, its stdin is closed, and it en
 that had one prompt.
 """
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field, replace
 
 from ramherd.act.executor import Executor
@@ -13,7 +13,6 @@ from ramherd.act.live import LiveRun
 from ramherd.act.spares import Worker
 from ramherd.agents.own import own_pids
 from ramherd.decide.warm import ReusePolicy, Worn, retired, why_retired
-from ramherd.driving import Driven
 from ramherd.measure.procfs import read_proc
 from ramherd.model import Reason
 from ramherd.wanting import Want
@@ -33,27 +32,31 @@ class Warming:
         runs = self.executor.runs.values()
         return bool(self.executor.spares.all) or any(run.worker is not None for run in runs)
 
-    def attend(self, want: Want, at_s: float) -> Iterator[tuple[LiveRun, Reason]]:
+    def attend(
+        self, find_want: Callable[[], Want], at_s: float
+    ) -> Iterator[tuple[LiveRun, Reason]]:
         """Runs that are through, then processes that wait. Tells whose process serves no more."""
-        for run in list(self.executor.runs.values()):
-            if run.worker is None or run.driven is None or run.is_ending or run.hung_up:
-                continue
-            if reason := self._go_on(run, run.driven, run.worker, want, at_s):
+        through = [run for run in self.executor.runs.values() if is_through(run)]
+        spares = list(self.executor.spares)
+        if not through and not spares:
+            return
+        want = find_want()
+        for run in through:
+            if reason := self._go_on(run, want, at_s):
                 self.executor.hang_up(run)
                 yield run, reason
-        for spare in self.executor.spares:
+        for spare in spares:
             worn = worn_by(spare.worker, spare.used_bytes, at_s)
             worn = replace(worn, idle_s=at_s - spare.since_s)
             if self._why_retired(worn, spare.worker.key, want):
                 self.executor.retire(spare, at_s)
 
-    def _go_on(
-        self, run: LiveRun, driven: Driven, worker: Worker, want: Want, at_s: float
-    ) -> Reason | None:  # fmt: skip
+    def _go_on(self, run: LiveRun, want: Want, at_s: float) -> Reason | None:
         """One step from the result to the next job, or why there is none."""
+        worker, driven = run.worker, run.driven
+        assert worker is not None
+        assert driven is not None
         said, renewal = driven.said, driven.renewal
-        if not (said.result or said.failure):
-            return None
         worn = worn_by(worker, run.reading.used_bytes, at_s)
         if said.failure:
             return retired(worn, "failure")
@@ -71,6 +74,13 @@ class Warming:
 
     def _why_retired(self, worn: Worn, key: Hashable, want: Want) -> Reason | None:
         return why_retired(worn, self.policy, wanted=want.is_memory(key), needed=want.needed)
+
+
+def is_through(run: LiveRun) -> bool:
+    """Its warm process has answered, and waits to be told what is next."""
+    if run.worker is None or run.driven is None or run.is_ending or run.hung_up:
+        return False
+    return run.driven.has_answered
 
 
 def worn_by(worker: Worker, used_bytes: int, at_s: float) -> Worn:

@@ -169,7 +169,7 @@ def test_a_limit_below_the_floor_is_refused() -> None:
     with pytest.raises(UsageError, match="200 MiB is below the 381 MiB that claude needs") as error:
         check_limit(claude, 200 * MIB)
 
-    assert error.value.hint == 'write memory_limit = "381MiB" or more, or --force'
+    assert error.value.hint == 'write memory_limit = "381MiB" or more, or ramherd run --force'
     check_limit(claude, 381 * MIB)
 
 

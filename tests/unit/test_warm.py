@@ -15,9 +15,10 @@ from ramherd.decide.warm import ReusePolicy, Worn, why_retired
 from ramherd.model import Finish, ProcId, Reason, RunEnd, Why
 from ramherd.units import MIB
 from ramherd.wanting import Want
+from unit.driven_runs import asked, begun, heard, result, say, session
 from unit.fakes import FakePen
 from unit.make import exited, policy, run, snapshot, stopping
-from unit.test_driving import asked, begun, driving_of, heard, result, say, session
+from unit.test_driving import driving_of
 
 POLICY = ReusePolicy(most_bytes=100 * MIB, most_age_s=60.0, most_idle_s=10.0)
 FRESH = Worn(jobs=1, most_jobs=5, used_bytes=50 * MIB, age_s=5.0)

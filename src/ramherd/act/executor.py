@@ -66,8 +66,12 @@ class Executor:
         self.holding.give(run, grant_bytes, run.started_s)
 
     def start(self, run: LiveRun, grant_bytes: int, *, resumed: bool) -> Spare | None:
-        """The warm process that it takes over, if there is one."""
+        """The warm process that it takes over, if there is one. A run that is refused already
+        never begins.
+        """
         self.runs[run.id] = run
+        if run.refused is not None:
+            return None
         launch = run.driven.launch if run.driven is not None else None
         key = self.key_of(run.job, launch) if launch is not None and launch.warm else None
         spare = self.spares.take(key) if key is not None else None

@@ -12,7 +12,7 @@ from ramherd.measure.engines import find_client
 from ramherd.model import Exit, Job, PenReading, ProcId, RunView, Stopping
 
 if TYPE_CHECKING:
-    from ramherd.driving import Driven
+    from ramherd.driven import Driven
 
 # How long single holds took is kept of the first so many.
 KEEP_HOLDS = 1000

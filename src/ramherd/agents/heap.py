@@ -32,8 +32,9 @@ def bun_environment(heap_bytes: int | None) -> dict[str, str]:
 
 def check_limit(agent: Agent, limit_bytes: int) -> None:
     if limit_bytes < agent.floor_bytes:
+        least = f'memory_limit = "{-(-agent.floor_bytes // MIB)}MiB"'
         raise UsageError(
             f"memory_limit {format_size(limit_bytes)} is below the"
             f" {format_size(agent.floor_bytes)} that {agent.name} needs",
-            hint=f'write memory_limit = "{-(-agent.floor_bytes // MIB)}MiB" or more, or --force',
+            hint=f"write {least} or more, or ramherd run --force",
         )
