@@ -30,6 +30,8 @@ class Brief:
     # None: if others of its herd work in the same repository.
     worktree: bool | None = None
     tree: Tree | None = None
+    # So many jobs share a process, one after another.
+    reuse: int = 0
     # The user's own, for the agent.
     args: tuple[str, ...] = ()
 

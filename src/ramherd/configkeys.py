@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from ramherd.act.pens.choose import KINDS
 from ramherd.decide.governor.recycle import RecyclePolicy
+from ramherd.decide.warm import ReusePolicy
 from ramherd.errors import UsageError
 from ramherd.grants import GrantPolicy
 from ramherd.hook.settings import HOOK_WAIT_S, parse_text
@@ -19,7 +20,7 @@ from ramherd.model import Policy
 from ramherd.straypolicy import StrayPolicy
 from ramherd.units import KIB, format_duration, format_size, parse_duration, parse_size
 
-POLICY, GRANTS, RECYCLING = Policy(), GrantPolicy(), RecyclePolicy()
+POLICY, GRANTS, RECYCLING, REUSE = Policy(), GrantPolicy(), RecyclePolicy(), ReusePolicy()
 STRAYS = StrayPolicy()
 PREFIX = "RAMHERD_"
 # Each splice fills at most the rest of the ring: a small one would cost a call for every line.
@@ -191,6 +192,10 @@ RUN_KEYS = (
     Key("fallback_model", NAME, None, "for starts while memory is very short", of_job=True),
     Key("skip_permissions", SWITCH, False, "agents use tools without asking", of_job=True),
     Key("worktree", SWITCH, None, "a git worktree for each job; else if they share", of_job=True),
+    Key("reuse", COUNT, 0, "so many jobs share a warm process, one by one", of_job=True),
+    Key("reuse_size", SIZE, REUSE.most_bytes, "a larger process is not used again"),
+    Key("reuse_age", TIME, REUSE.most_age_s, "an older process is not used again"),
+    Key("reuse_idle", TIME, REUSE.most_idle_s, "a warm process waits so long for a job"),
     Key("max_cost_usd", AMOUNT, None, "what the agents of a herd may cost together"),
     Key("on_alert", TEXT, None, "the service runs it for each warning"),
     Key("time_scale", FACTOR, 1.0, "for benchmarks: agents live so many times faster"),

@@ -43,6 +43,25 @@ from ramherd.purse import LEAST_USD, Purse
 # Of one run in one step: 10 ms of parsing at the worst.
 STEP_BYTES = 512 << 10
 TOLD_LENGTH = 300
+# A process for one job is not shared.
+LEAST_REUSE = 2
+
+
+@dataclass
+class Renewal:
+    """A new session, asked of a warm process after its job."""
+
+    since_s: float
+    progress: Progress = field(default_factory=Progress)
+
+    @property
+    def is_answered(self) -> bool:
+        return self.progress.result is not None or self.progress.failure is not None
+
+    @property
+    def is_new(self) -> bool:
+        """It has said another session than the one before."""
+        return self.progress.result is not None and self.progress.opened
 
 
 class Found(NamedTuple):
@@ -68,6 +87,7 @@ class Driven:
     heap_bytes: int = 0
     resumed: bool = False
     through: bool = False
+    renewal: Renewal | None = None
 
     def read(self, *, closed: bool) -> list[Fact]:
         """What is new. `closed`: nothing more will be printed."""
@@ -75,8 +95,17 @@ class Driven:
         if closed and not self.through and not self.follower.is_behind:
             self.through = True
             facts += self.events.close()
-        self.progress = next_progress(self.progress, facts)
+        if self.renewal is not None:
+            self.renewal.progress = next_progress(self.renewal.progress, facts)
+        else:
+            self.progress = next_progress(self.progress, facts)
         return facts
+
+    def renew(self, at_s: float) -> str:
+        """What to ask for a new session: from now on the process no longer speaks of this job."""
+        assert self.agent.warm is not None
+        self.renewal = Renewal(at_s)
+        return self.agent.warm.fresh
 
     def count_unsaid(self, env: Mapping[str, str]) -> None:
         """gemini says its tokens with its result: of a run that was stopped, its history does."""
@@ -159,7 +188,8 @@ class Driving:
         last = self._ended.get(job.id)
         session = last.progress.session if last is not None and resumed else ""
         model = brief.fallback_model if short and brief.fallback_model else brief.model
-        launch = self.launch(job, grant_bytes, session=session, model=model)
+        launch = None if session else self.launch_warm(job, model)
+        launch = launch or self.launch(job, grant_bytes, session=session, model=model)
         agent = self._found[job.id].agent
         run.driven = driven = Driven(
             agent, launch, model, Follower(run.dir, "out", self._kept_bytes),
@@ -197,6 +227,22 @@ class Driving:
         if brief.tree is None:
             return launch
         return replace(launch, argv=argv_in(brief.tree, launch.argv))
+
+    def launch_warm(self, job: Job, model: str) -> Launch | None:
+        """The same for all that can share a process, but for the prompt. None: the job has one of
+        its own. What a job costs is limited by its process.
+        """
+        (agent, program), brief = self._found[job.id], brief_of(job)
+        if brief.reuse < LEAST_REUSE or agent.warm is None or self._told_usd(job) is not None:
+            return None
+        ask = Ask(
+            brief.prompt,
+            model=model,
+            args=brief.args,
+            skip_permissions=brief.skip_permissions,
+            heap_bytes=choose_heap_bytes(0, job.memory_limit_bytes),
+        )
+        return agent.warm.start(program, ask)
 
     def _heap_bytes(self, job: Job, grant_bytes: int) -> int:
         usual = choose_heap_bytes(grant_bytes, job.memory_limit_bytes)

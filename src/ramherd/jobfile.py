@@ -28,6 +28,7 @@ from ramherd.jobkeys import (
     as_name,
     as_names,
     as_prompt,
+    as_reuse,
     as_switch,
     as_text,
     nearest,
@@ -55,6 +56,7 @@ class Defaults:
     agent_program: str | None = None
     agent_args: Sequence[str] | None = None
     worktree: bool | None = None
+    reuse: int = 0
     # Where programs are looked for; if not given, where we look ourselves.
     path: str | None = None
     profiles: "Mapping[str, Defaults]" = field(default_factory=dict)
@@ -231,8 +233,10 @@ def make_brief(reader: Reader, defaults: Defaults) -> Brief | None:
         refuse_keys(reader, OF_AGENTS, "needs an agent")
         return None
     refuse_keys(reader, ("command", *OF_COMMANDS), "does not go with an agent")
+    if agent is None:
+        agent = reader.need("agent", as_agent)
     return Brief(
-        agent=agent if agent is not None else reader.need("agent", as_agent),
+        agent=agent,
         prompt=reader.need("prompt", as_prompt),
         model=reader.get("model", as_name, defaults.model or ""),
         fallback_model=defaults.fallback_model or "",
@@ -241,7 +245,17 @@ def make_brief(reader: Reader, defaults: Defaults) -> Brief | None:
         program=defaults.agent_program or "",
         args=tuple(defaults.agent_args or ()),
         worktree=reader.get("worktree", as_switch, defaults.worktree),
+        reuse=reader.get(
+            "reuse", lambda value: as_reuse(value, agent), usual_reuse(defaults, agent)
+        ),
     )
+
+
+def usual_reuse(defaults: Defaults, agent: str) -> int:
+    """A setting is for all agents, and has its effect where it can."""
+    from ramherd.agents import WARM_NAMES  # noqa: PLC0415 - most herds have none
+
+    return defaults.reuse if agent in WARM_NAMES else 0
 
 
 def refuse_keys(reader: Reader, keys: Iterable[str], why: str) -> None:

@@ -117,6 +117,8 @@ class Why(StrEnum):
     PAUSED = "paused"
     RESUMED = "resumed"
     SERVICE_STOPS = "service_stops"
+    WARM = "warm"
+    RETIRED = "retired"
 
 
 @dataclass(frozen=True, init=False)

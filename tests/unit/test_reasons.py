@@ -22,6 +22,7 @@ from ramherd.decide.ends import (
 )
 from ramherd.decide.engine import refuse_waits, warn_of_containers
 from ramherd.decide.outcome import after_run, settle_dependants
+from ramherd.decide.warm import Worn, retired
 from ramherd.model import Action, JobState, Machine, PenReading, Reason, RunEnd, Said, Wait, Why
 from ramherd.show.reasons import SENTENCES, render_reason, signal_name
 from ramherd.units import GIB, MIB
@@ -175,6 +176,13 @@ MADE: dict[Why, tuple[Reason, str]] = {
     ),
     Why.PAUSED: (Reason(Why.PAUSED), "nothing starts until ramherd resume"),
     Why.RESUMED: (Reason(Why.RESUMED), "starts go on"),
+    Why.WARM: (
+        Reason(Why.WARM, jobs=2, most_jobs=5), "goes on in a warm process: job 2 of 5 in it",
+    ),
+    Why.RETIRED: (
+        retired(Worn(5, 5, MIB, 0.0), "job_limit"),
+        "its process serves no other job after 5, at 1 MiB: job_limit",
+    ),
     Why.SERVICE_STOPS: (
         Reason(Why.SERVICE_STOPS), "the service stops: it goes on when the service does",
     ),

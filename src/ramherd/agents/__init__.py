@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from ramherd.agents.programs import Program
 
 NAMES = ("claude", "codex", "gemini", "opencode", "qwen", "cursor", "command")
+# Those of which one process takes many prompts (`Agent.warm`).
+WARM_NAMES = ("claude",)
 # After TERM the history ends in the tool call that was cut short, or just before it.
 GO_ON = "You were stopped and started again. Go on where you were; check what is already done."
 
@@ -43,11 +45,26 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What to start. `env` goes under the job's own variables, `stdin` is all of its input."""
+    """What to start. `env` goes under the job's own variables, `stdin` is all of its input; of a
+    `warm` process it is the first.
+    """
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
     stdin: str = ""
+    warm: bool = False
+
+
+class Warm(Protocol):
+    """How one process is asked one thing after another, each in a session of its own."""
+
+    fresh: str  # asks for a new session; it is answered like a prompt
+
+    def start(self, program: "Program", ask: Ask) -> Launch:
+        """Its stdin stays open: the process ends when that is closed."""
+        ...
+
+    def prompt(self, text: str) -> str: ...
 
 
 class Reader(Protocol):
@@ -72,6 +89,7 @@ class Agent(Protocol):
     holds_to_cost: bool  # reports it at its end only, and ends when it has cost what it was told
     ours: tuple[str, ...]  # its options that are not the user's: ramherd sets or relies on them
     needs_result: bool  # an exit code of 0 without a result is not a success
+    warm: Warm | None  # None: one process, one prompt
 
     def find(self, path: str, program: str = "") -> "Program":
         """The executable on a PATH, or the one that a setting names."""

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ramherd.agents import Ask, Launch
@@ -14,7 +15,6 @@ from ramherd.agents.programs import Program, Source
 from ramherd.agents.trouble import is_overload
 from ramherd.units import MIB
 
-NEW_SESSION = "/clear"
 SOURCE = Source(
     agent="claude",
     names=("claude",),
@@ -22,6 +22,21 @@ SOURCE = Source(
     package="@anthropic-ai/claude-code",
     oldest="2.0.0",
 )
+
+
+class WarmClaude:
+    """Prompts as lines of JSON, one result each, without one of them seeing another."""
+
+    def __init__(self) -> None:
+        self.fresh = self.prompt("/clear")
+
+    def start(self, program: Program, ask: Ask) -> Launch:
+        warm = launch(program, ask, ("--input-format", "stream-json"))
+        return replace(warm, stdin=self.prompt(ask.prompt), warm=True)
+
+    def prompt(self, text: str) -> str:
+        message = {"type": "user", "message": {"role": "user", "content": text}}
+        return json.dumps(message) + "\n"
 
 
 class Claude(Cli):
@@ -39,20 +54,13 @@ class Claude(Cli):
         "--bg", "--background", "--cloud", "--desktop", "--remote-control", "--tmux", "-w",
         "--worktree", "--model", "--max-budget-usd",
     )  # fmt: skip
+    warm = WarmClaude()
 
     def start(self, program: Program, ask: Ask) -> Launch:
         return launch(program, ask, ("--session-id", ask.session))
 
     def resume(self, program: Program, ask: Ask) -> Launch:
         return launch(program, ask, ("--resume", ask.session))
-
-    def start_warm(self, program: Program, ask: Ask) -> Launch:
-        """A process for many prompts, one `prompt_line` each and one result each.
-
-        `NEW_SESSION` between them, which has a result of its own, and no prompt sees what was
-        before it. The process ends when its stdin is closed.
-        """
-        return launch(program, ask, ("--input-format", "stream-json"))
 
     def reader(self) -> "ClaudeReader":
         return ClaudeReader()
@@ -68,12 +76,6 @@ def launch(program: Program, ask: Ask, session: tuple[str, ...]) -> Launch:
     argv += [] if ask.max_cost_usd is None else ["--max-budget-usd", f"{ask.max_cost_usd:.6f}"]
     # Fifty at once would all fetch the same update.
     return Launch((*argv, *ask.args), {"DISABLE_AUTOUPDATER": "1", **memory}, ask.prompt)
-
-
-def prompt_line(prompt: str) -> bytes:
-    """For the stdin of a warm process."""
-    message = {"type": "user", "message": {"role": "user", "content": prompt}}
-    return json.dumps(message).encode() + b"\n"
 
 
 class ClaudeReader(MessagesReader):

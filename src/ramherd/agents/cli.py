@@ -2,6 +2,7 @@
 
 import signal
 
+from ramherd.agents import Warm
 from ramherd.agents.programs import Program, Source, find_program
 from ramherd.agents.session_ids import new_uuid
 
@@ -17,6 +18,7 @@ class Cli:
     needs_result = True
     # Else the CLI does, and says so in an event.
     names_sessions = False
+    warm: Warm | None = None
 
     def find(self, path: str, program: str = "") -> Program:
         return find_program(self.source, path, program)

@@ -20,6 +20,7 @@ class Command:
     holds_to_cost = False
     ours = ()
     needs_result = False
+    warm = None
 
     def find(self, path: str, program: str = "") -> Program:  # noqa: ARG002 - PATH is exec's affair
         return Program(program)

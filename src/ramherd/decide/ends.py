@@ -124,12 +124,14 @@ def clear_leftovers(snapshot: Snapshot) -> list[Action]:
 
 def finish_ended(snapshot: Snapshot, policy: Policy) -> list[Action]:
     """A run is over when its first process has ended, nothing lives in its pen, and all it
-    printed is on disk; when it never began; or when what lives on cannot be ended.
+    printed is on disk; when it never began; when its process is free for the next; or when what
+    lives on cannot be ended.
     """
     return [
         Finish(run.run, *judge(run))
         for run in snapshot.runs
         if run.refused is not None
+        or (run.ready and is_live(run))
         or (run.exit is not None and run.pen.procs == 0 and run.output_closed)
         or is_given_up(run, snapshot, policy)
     ]
@@ -149,7 +151,11 @@ def judge(run: RunView) -> tuple[RunEnd, Reason]:
     if run.refused is not None:
         return judge_refusal(*run.refused)
     if run.exit is None:
-        return RunEnd.LOST, Reason(Why.KEEPER_LOST)
+        return (
+            (RunEnd.DONE, Reason(Why.SAID_DONE))
+            if run.ready
+            else (RunEnd.LOST, Reason(Why.KEEPER_LOST))
+        )
     # A shell passes the kill of its child on as 128 + 9.
     if run.pen.kernel_kills and (run.exit.signal == SIGKILL or run.exit.code == 128 + SIGKILL):
         return judge_kernel_kill(run)

@@ -80,6 +80,9 @@ SENTENCES = {
     Why.HERD_OVER: "{done} done, {failed} failed, {cancelled} cancelled",
     Why.PAUSED: "nothing starts until ramherd resume",
     Why.RESUMED: "starts go on",
+    # Warm reuse.
+    Why.WARM: "goes on in a warm process: job {jobs} of {most_jobs} in it",
+    Why.RETIRED: "its process serves no other job after {jobs}, at {used_bytes}: {cause}",
     Why.SERVICE_STOPS: "the service stops: it goes on when the service does",
 }
 
