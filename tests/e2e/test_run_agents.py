@@ -13,7 +13,7 @@ import pytest
 
 from e2e.agent_home import ARGS, Home, make_home
 from integration.conftest import Ramherd, await_, make_ramherd, ours, pens
-from llm import LLM
+from llm import LLM, Talk
 from ramherd.agents import GO_ON
 from ramherd.measure.procfs import read_environment_tag
 from ramherd.units import MIB
@@ -109,12 +109,16 @@ def test_an_agent_that_makes_room_goes_on_in_its_session(
     assert agent["result"] == "Both parts are done."
     # Of both runs, and nothing twice: each reply takes 100, a question beside the work 1. codex
     # itself does not count the one whose tool was cut off.
-    replies = [talk for talk in llm.of("parts") if talk.kind == "main"]
-    assert agent["tokens_in"] // 100 == len(replies) - (name == "codex")
-    history = llm.of("parts")[-1]
+    assert agent["tokens_in"] // 100 == len(replies(llm, "parts")) - (name == "codex")
+    history = replies(llm, "parts")[-1]
     assert any("first-part" in text for text in history.texts("result"))
     assert any("[script parts]" in text for text in history.texts("user"))
     assert any(GO_ON in text for text in history.texts("user"))
+
+
+def replies(llm: LLM, script: str) -> list[Talk]:
+    """What the agent itself asked for: a CLI may want a title as well, at any time."""
+    return [talk for talk in llm.of(script) if talk.kind == "main"]
 
 
 def runs_that_name(session: str, herd: Ramherd) -> int:
@@ -142,7 +146,7 @@ def test_a_session_that_is_gone_is_begun_anew(claude: Home, herd: Ramherd, llm: 
     assert summary["done"] == 2, summary["lines"]
     assert agent["runs"] == 3
     assert "its session is gone: it starts over in a new one" in summary["lines"]
-    assert not any(GO_ON in text for text in llm.of("parts")[-1].texts("user"))
+    assert not any(GO_ON in text for text in replies(llm, "parts")[-1].texts("user"))
 
 
 @pytest.mark.parametrize("name", RESUMABLE)
@@ -160,7 +164,7 @@ def test_an_agent_over_its_mark_is_restarted_between_turns(
     assert runs_that_name(agent["session"], herd) == 2
     assert (summary["done"], summary["recycled"], agent["runs"]) == (1, 1, 2), summary["lines"]
     assert agent["result"] == "Through."
-    history = llm.of("turns")[-1]
+    history = replies(llm, "turns")[-1]
     assert any("first-part" in text for text in history.texts("result"))
     assert any(GO_ON in text for text in history.texts("user"))
 
