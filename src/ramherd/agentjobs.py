@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from ramherd.act.worktrees import isolate
 from ramherd.agents import Agent, find_agent
+from ramherd.agents.args import check_args
 from ramherd.agents.heap import check_limit
 from ramherd.agents.programs import Program
 from ramherd.errors import UsageError
@@ -60,12 +61,12 @@ def path_of(job: Job, inherited: str | None) -> str:
 
 
 def check_job(job: Job, brief: Brief, agent: Agent, *, force: bool) -> None:
-    if job.memory_limit_bytes is not None and not force:
-        try:
+    try:
+        check_args(agent, brief.args)
+        if job.memory_limit_bytes is not None and not force:
             check_limit(agent, job.memory_limit_bytes)
-        except UsageError as error:
-            hint = f"{error.hint}, or ramherd run --force"
-            raise UsageError(f"job {job.name}: {error}", hint=hint) from None
+    except UsageError as error:
+        raise UsageError(f"job {job.name}: {error}", hint=error.hint) from None
     if brief.max_cost_usd is not None:
         check_cost(agent, job.name)
 

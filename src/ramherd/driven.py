@@ -10,6 +10,7 @@ from typing import Any
 from ramherd.act.live import LiveRun
 from ramherd.agents import Agent, Launch
 from ramherd.agents.facts import Fact, Progress, Spent, after_spending, next_progress
+from ramherd.agents.gemini_history import read_last_run
 from ramherd.agents.lines import Events
 from ramherd.agents.own import own_pids
 from ramherd.agents.trouble import is_overload
@@ -31,8 +32,8 @@ class Past:
     progress: Progress = field(default_factory=Progress)
     before: Spent = field(default_factory=Spent)
     turns_before: int = 0
-    # Its heap was too small once.
-    larger: bool = False
+    # Its heap was too small once: what it gets since.
+    heap_bytes: int = 0
 
     @property
     def spent(self) -> Spent:
@@ -45,7 +46,7 @@ class Past:
             **{name: getattr(self.progress, name) for name in KEPT},
             "before": [before.tokens_in, before.tokens_out, before.cost_usd],
             "turns_before": self.turns_before,
-            "larger": self.larger,
+            "heap_bytes": self.heap_bytes,
             # The sum, for whoever adds up a herd.
             "spent_usd": self.spent.cost_usd,
         }
@@ -56,8 +57,25 @@ def past_from_json(kept: Mapping[str, Any]) -> Past:
         Progress(**{name: kept[name] for name in KEPT}),
         Spent(*kept["before"]),
         kept["turns_before"],
-        kept["larger"],
+        kept["heap_bytes"],
     )
+
+
+@dataclass
+class Renewal:
+    """A new session, asked of a warm process after its job."""
+
+    since_s: float
+    progress: Progress = field(default_factory=Progress)
+
+    @property
+    def is_answered(self) -> bool:
+        return self.progress.result is not None or self.progress.failure is not None
+
+    @property
+    def is_new(self) -> bool:
+        """It has said another session than the one before."""
+        return self.progress.result is not None and self.progress.opened
 
 
 @dataclass
@@ -76,8 +94,11 @@ class Driven:
     before: Spent = field(default_factory=Spent)
     turns_before: int = 0
     limit_usd: float | None = None
+    share_usd: float | None = None
+    heap_bytes: int = 0
     resumed: bool = False
     through: bool = False
+    renewal: Renewal | None = None
     # What was put on record last.
     recorded: Progress | None = None
 
@@ -97,8 +118,23 @@ class Driven:
         if closed and not self.through and not self.follower.is_behind:
             self.through = True
             facts += self.events.close()
-        self.progress = next_progress(self.progress, facts)
+        if self.renewal is not None:
+            self.renewal.progress = next_progress(self.renewal.progress, facts)
+        else:
+            self.progress = next_progress(self.progress, facts)
         return facts
+
+    def renew(self, at_s: float) -> str:
+        """What to ask for a new session: from now on the process no longer speaks of this job."""
+        assert self.agent.warm is not None
+        self.renewal = Renewal(at_s)
+        return self.agent.warm.fresh
+
+    def count_unsaid(self, env: Mapping[str, str]) -> None:
+        """gemini says its tokens with its result: of a run that was stopped, its history does."""
+        at = self.progress
+        if self.agent.name == "gemini" and at.opened and at.result is None and at.failure is None:
+            self.progress = after_spending(at, read_last_run(at.session, env))
 
     @property
     def said(self) -> Said:
@@ -111,6 +147,7 @@ class Driven:
             overloaded=at.failure is not None and is_overload(at.failure),
             cost_usd=self.spent.cost_usd,
             limit_usd=self.limit_usd,
+            share_usd=self.share_usd,
             lost_session=self.resumed and not at.opened,
         )
 
@@ -132,7 +169,7 @@ class Driven:
     @property
     def leaves(self) -> Past:
         """What the next run of its job would begin with, were this one over."""
-        return Past(self.progress, self.before, self.turns_before, self.past.larger)
+        return Past(self.progress, self.before, self.turns_before, self.past.heap_bytes)
 
     def own_bytes(self, run: LiveRun) -> int | None:
         """What the agent's own processes hold; None while a tool is in use."""
@@ -160,7 +197,8 @@ class Driven:
     def take_record(self) -> dict[str, Any]:
         """The same for the store, with what another supervisor needs to go on."""
         self.recorded = self.progress
-        return {**self.as_json(), "past": self.past.as_json()}
+        run = {"share_usd": self.share_usd, "heap_bytes": self.heap_bytes}
+        return {**self.as_json(), "past": self.past.as_json(), "run": run}
 
 
 def one_line(text: str) -> str:

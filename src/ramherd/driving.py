@@ -5,6 +5,7 @@ it is read in each step. What is known of one run is in `driven.py`.
 """
 
 import errno
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,9 +17,8 @@ from ramherd.agents import GO_ON, Agent, Ask, Launch, find_agent
 from ramherd.agents.facts import Overload
 from ramherd.agents.heap import choose_heap_bytes
 from ramherd.agents.lines import Events
-from ramherd.costs import Account, Costs
+from ramherd.costs import Costs
 from ramherd.decide.ends import cost_reason
-from ramherd.decide.pace import Pace, after_overload, after_start, next_pace
 from ramherd.driven import Driven, Past, one_line, past_from_json
 from ramherd.errors import UsageError
 from ramherd.measure.output import Follower
@@ -34,9 +34,11 @@ from ramherd.model import (
     Stop,
     Why,
 )
+from ramherd.pacing import Pacing
+from ramherd.purse import LEAST_USD, Purse
 
-# No CLI takes a limit of nothing.
-LEAST_USD = 1e-6
+# A process for one job is not shared.
+LEAST_REUSE = 2
 # What an adopted run has printed is read at once, up to here: steps of 512 KiB.
 CATCH_UP_STEPS = 16
 
@@ -44,12 +46,13 @@ CATCH_UP_STEPS = 16
 @dataclass(frozen=True, slots=True)
 class Records:
     """Where a supervisor that does not know a job from before finds it: its program, what was
-    said of it (`jobs.said`), what its herd may cost and has cost.
+    said of it (`jobs.said`), what its herd may cost and has cost, what its runs inherit.
     """
 
     find: Callable[[Job], Found]
-    account: Callable[[str], Account]
+    purse: Callable[[str], Purse | None]
     said: Callable[[str], Mapping[str, Any] | None] = lambda _job: None
+    env: Callable[[Job], Mapping[str, str]] = lambda _job: os.environ
 
 
 class Driving:
@@ -58,10 +61,10 @@ class Driving:
     def __init__(self, records: Records, policy: Policy) -> None:
         self._records = records
         self._kept_bytes = policy.log_head_bytes + policy.log_ring_bytes
-        self.costs = Costs(records.account)
+        self.costs = Costs(records.purse)
         # What the last run of each job has left to the next.
         self._pasts: dict[str, Past] = {}
-        self._paces: dict[str, Pace] = {}
+        self.pacing = Pacing()
 
     def begin(
         self, run: LiveRun, grant_bytes: int, *, resumed: bool, short: bool
@@ -73,13 +76,19 @@ class Driving:
         session = self._past(job).progress.session if resumed else ""
         model = brief.fallback_model if short and brief.fallback_model else brief.model
         try:
-            launch = self.launch(job, grant_bytes, session=session, model=model)
+            launch = None if session else self.launch_warm(job, model)
+            launch = launch or self.launch(job, grant_bytes, session=session, model=model)
         except UsageError as error:
             run.refused = (errno.ENOENT, f"{error} ({error.hint})" if error.hint else str(error))
             return None
-        self._drive(run, find_agent(brief.agent), launch, model, session)
-        if run.label in self._paces:
-            self._paces[run.label] = after_start(self._paces[run.label], run.started_s)
+        driven = self._drive(run, find_agent(brief.agent), launch, model, session)
+        driven.heap_bytes = self._heap_bytes(job, grant_bytes)
+        purse = self.costs[job.herd]
+        if purse is not None and driven.agent.holds_to_cost:
+            told = self._told_usd(job) or 0.0
+            driven.share_usd = driven.spent.cost_usd + told
+            purse.tell(job.id, told)
+        self.pacing.note_start(run.label, run.started_s)
         if model == brief.model:
             return None
         return Reason(Why.STEP_DOWN, model=model, usual=brief.model or "its usual one")
@@ -88,18 +97,26 @@ class Driving:
         """A run that another supervisor has started: all that it printed is read again."""
         job = run.job
         session = self._past(job).progress.session if resumed else ""
-        model = (self._records.said(job.id) or {}).get("model") or ""
-        self._drive(run, find_agent(brief_of(job).agent), Launch(()), model, session)
+        said = self._records.said(job.id) or {}
+        agent, noted = find_agent(brief_of(job).agent), said.get("run", {})
+        driven = self._drive(run, agent, Launch(()), said.get("model") or "", session)
+        driven.heap_bytes = noted.get("heap_bytes", 0)
+        driven.share_usd = noted.get("share_usd")
+        purse = self.costs[job.herd]
+        if purse is not None and driven.share_usd is not None:
+            purse.tell(job.id, max(driven.share_usd - driven.past.spent.cost_usd, 0.0))
         self._catch_up(run)
 
     def _drive(
         self, run: LiveRun, agent: Agent, launch: Launch, model: str, session: str
-    ) -> None:  # fmt: skip
-        run.driven = Driven(
+    ) -> Driven:  # fmt: skip
+        run.driven = driven = Driven(
             agent, launch, model, Follower(run.dir, "out", self._kept_bytes),
-            Events(agent.reader()), past=self._past(run.job), limit_usd=self._limit_usd(run.job),
+            Events(agent.reader()), past=self._past(run.job),
+            limit_usd=brief_of(run.job).max_cost_usd,
         )  # fmt: skip
-        run.driven.go_on(session)
+        driven.go_on(session)
+        return driven
 
     def _catch_up(self, run: LiveRun) -> None:
         """One that is over is heard out."""
@@ -120,53 +137,78 @@ class Driving:
     def launch(self, job: Job, grant_bytes: int, *, session: str, model: str) -> Launch:
         """`session` is the one to go on in, if any."""
         (agent, program), brief = self._records.find(job), brief_of(job)
-        larger = self._past(job).larger
         ask = Ask(
             GO_ON if session else brief.prompt,
             session or agent.new_session(),
             model=model,
+            args=brief.args,
             skip_permissions=brief.skip_permissions,
-            heap_bytes=choose_heap_bytes(grant_bytes, job.memory_limit_bytes, larger=larger),
-            max_cost_usd=self._left_usd(job),
+            heap_bytes=self._heap_bytes(job, grant_bytes),
+            max_cost_usd=self._told_usd(job),
         )
         launch = agent.resume(program, ask) if session else agent.start(program, ask)
         if brief.tree is None:
             return launch
         return replace(launch, argv=argv_in(brief.tree, launch.argv))
 
-    def _limit_usd(self, job: Job) -> float | None:
-        left = self._left_usd(job)
-        return None if left is None else left + self._past(job).spent.cost_usd
-
-    def _left_usd(self, job: Job) -> float | None:
-        """For a CLI that holds to a limit itself: it counts anew in each run. One that says its
-        cost at the end only would go past what is left of the herd's, too.
+    def launch_warm(self, job: Job, model: str) -> Launch | None:
+        """The same for all that can share a process, but for the prompt. None: the job has one of
+        its own. What a job costs is limited by its process.
         """
-        most = brief_of(job).max_cost_usd
+        brief = brief_of(job)
+        if brief.reuse < LEAST_REUSE or self._told_usd(job) is not None:
+            return None
+        agent, program = self._records.find(job)
+        if agent.warm is None:
+            return None
+        ask = Ask(
+            brief.prompt,
+            model=model,
+            args=brief.args,
+            skip_permissions=brief.skip_permissions,
+            heap_bytes=choose_heap_bytes(0, job.memory_limit_bytes),
+        )
+        return agent.warm.start(program, ask)
+
+    def _heap_bytes(self, job: Job, grant_bytes: int) -> int:
+        usual = choose_heap_bytes(grant_bytes, job.memory_limit_bytes)
+        return max(usual, self._past(job).heap_bytes)
+
+    def _told_usd(self, job: Job) -> float | None:
+        """For a CLI that holds to a limit itself: it counts anew in each run."""
+        most, purse = brief_of(job).max_cost_usd, self.costs[job.herd]
         left = [] if most is None else [most - self._past(job).spent.cost_usd]
-        if (of_herd := self.costs.left_usd(job.herd)) is not None:
-            left.append(of_herd)
+        if purse is not None:
+            left.append(purse.share_usd())
         return max(min(left), LEAST_USD) if left else None
+
+    def may_start(self, job: Job) -> bool:
+        """Whether there is money for it now."""
+        purse = self.costs[job.herd]
+        return not self.costs.is_closed(job.herd) and (purse is None or purse.may_start(job.id))
 
     def hear(self, runs: Iterable[LiveRun], at_s: float) -> Iterator[tuple[LiveRun, Reason]]:
         """Reads on; what is worth telling of it."""
         for run in runs:
             if run.driven is not None and not run.driven.through:
                 for fact in run.driven.read(closed=run.output_closed):
-                    if isinstance(fact, Overload) and self._slow_down(run.label, at_s):
-                        yield run, Reason(Why.OVERLOAD, what=one_line(fact.text))
+                    if isinstance(fact, Overload):
+                        yield from self._slow_down(run, fact, at_s)
 
-    def _slow_down(self, label: str, at_s: float) -> bool:
-        before = self._paces.get(label, Pace())
-        self._paces[label] = after_overload(before, at_s)
-        return self._paces[label] is not before
+    def _slow_down(
+        self, run: LiveRun, fact: Overload, at_s: float
+    ) -> Iterator[tuple[LiveRun, Reason]]:
+        pause_s = self.pacing.slow_down(run.label, at_s)
+        if pause_s is not None:
+            yield run, Reason(Why.OVERLOAD, what=one_line(fact.text), pause_s=pause_s)
 
     def stop_costly(
         self, runs: Iterable[LiveRun], queue: Iterable[JobStatus]
     ) -> list[Stop | Settle]:  # fmt: skip
         """What ends because it has cost as much as it may: a run, or all of a herd."""
         over = self._costly_herds(runs, queue)
-        live = [run for run in runs if not run.is_ending]
+        # One that is through is done, whatever it has cost.
+        live = [run for run in runs if not run.is_ending and not is_through(run)]
         return [
             *(Stop(r.id, RunEnd.CANCELLED, over[r.job.herd]) for r in live if r.job.herd in over),
             *(
@@ -193,34 +235,39 @@ class Driving:
         found = {herd: self.costs.close(herd, cost) for herd, cost in live.items()}
         return {herd: reason for herd, reason in found.items() if reason is not None}
 
-    def not_before_s(self, label: str, at_s: float) -> float:
-        pace = self._paces.get(label)
-        if pace is None:
-            return 0.0
-        self._paces[label] = next_pace(pace, at_s)
-        return self._paces[label].next_s
-
     def end(self, run: LiveRun, end: RunEnd, *, most_bytes: int) -> None:
-        """`most_bytes` is the whole budget: a larger heap than that is none."""
+        """`most_bytes` is the whole budget, and no heap is larger; nor than a `memory_limit`, where
+        the kernel would kill instead.
+        """
         if run.driven is None:
             return
-        self.costs[run.job.herd].spent_usd += run.driven.cost_here_usd
-        left = run.driven.leaves
-        if end is RunEnd.HEAP_EXHAUSTED:
-            larger = choose_heap_bytes(run.grant_bytes, run.job.memory_limit_bytes, larger=True)
-            left = replace(left, larger=left.larger or larger <= most_bytes)
-        run.driven.past = self._pasts[run.job.id] = left
+        job, driven = run.job, run.driven
+        driven.count_unsaid({**self._records.env(job), **job.env})
+        if (purse := self.costs[job.herd]) is not None:
+            purse.spent_usd += driven.cost_here_usd
+            at = driven.progress
+            purse.end_run(job.id, said=at.result is not None or at.failure is not None)
+        left, twice = driven.leaves, 2 * driven.heap_bytes
+        if end is RunEnd.HEAP_EXHAUSTED and job.memory_limit_bytes is None and twice <= most_bytes:
+            left = replace(left, heap_bytes=left.heap_bytes or twice)
+        driven.past = self._pasts[job.id] = left
 
-    def forget(self, job: str) -> None:
-        """One that has ended."""
-        self._pasts.pop(job, None)
+    def end_job(self, job: Job) -> None:
+        """What it has not cost is for the others."""
+        self._pasts.pop(job.id, None)
+        if (purse := self.costs[job.herd]) is not None:
+            purse.end_job(job.id)
 
     def keep(self, jobs: Iterable[Job], labels: Iterable[str]) -> None:
         """What is at work or about to be; the records have the rest."""
-        kept, named = {job.id: job.herd for job in jobs}, set(labels)
+        kept = {job.id: job.herd for job in jobs}
         self._pasts = {job: past for job, past in self._pasts.items() if job in kept}
-        self._paces = {label: pace for label, pace in self._paces.items() if label in named}
+        self.pacing.keep(labels)
         self.costs.keep(kept.values())
+
+
+def is_through(run: LiveRun) -> bool:
+    return run.driven is not None and run.driven.said.through
 
 
 def brief_of(job: Job) -> Brief:
@@ -236,5 +283,6 @@ def make_driving(
     check_herd_cost(jobs, found, max_cost_usd)
     if not found:
         return None
-    records = Records(lambda job: found[job.id], lambda _herd: Account(max_cost_usd))
-    return Driving(records, policy)
+    holding = [job for job in found if found[job].agent.holds_to_cost]
+    purse = None if max_cost_usd is None else Purse(max_cost_usd, holding)
+    return Driving(Records(lambda job: found[job.id], lambda _herd: purse), policy)

@@ -15,14 +15,14 @@ KEYS = (
     "name", "command", "cwd", "env", "stdin", "priority", "after", "label",
     "memory", "memory_limit", "timeout", "retries", "profile", "resume_command",
     "agent", "prompt", "model", "worktree", "max_cost_usd", "fallback_model", "skip_permissions",
-    "agent_program",
+    "agent_program", "agent_args", "reuse",
 )  # fmt: skip
-KEYS_TO_COME = ("mcp", "reuse", "workspace", "container")
+KEYS_TO_COME = ("mcp", "workspace", "container")
 # Of commands only, and of agents only.
 OF_COMMANDS = ("resume_command", "stdin")
 OF_AGENTS = (
     "prompt", "model", "worktree", "max_cost_usd", "fallback_model", "skip_permissions",
-    "agent_program",
+    "agent_program", "agent_args", "reuse",
 )  # fmt: skip
 MISSING = {
     "command": 'add command = ["program", "argument"], or agent and prompt',
@@ -126,6 +126,27 @@ def as_agent(value: Any) -> str:
         hint = nearest(str(value), NAMES)
         raise UsageError(f"{shown(value)} is not an agent that ramherd knows", hint=hint)
     return str(value)
+
+
+def as_reuse(value: Any, agent: str) -> int:
+    """How many jobs share a process."""
+    from ramherd.agents import WARM_NAMES  # noqa: PLC0415 - most herds have none
+
+    if as_count(value) and agent not in WARM_NAMES:
+        hint = f"reuse works with {', '.join(WARM_NAMES)}"
+        raise UsageError(f"{agent} takes one prompt and ends", hint=hint)
+    return int(value)
+
+
+def as_words(value: Any) -> tuple[str, ...]:
+    """A list, or a line as a shell would split it."""
+    try:
+        words = shlex.split(value) if isinstance(value, str) else value
+    except ValueError as error:
+        raise UsageError(f"{value!r} has {str(error).lower()}") from None
+    if not isinstance(words, list):
+        raise UsageError(f"{value!r} is neither a list of texts nor a line of words")
+    return tuple(as_text(word) for word in words)
 
 
 def as_prompt(value: Any) -> str:

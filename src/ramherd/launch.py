@@ -19,6 +19,7 @@ from ramherd.decide.budget import largest_budget_bytes
 from ramherd.decide.governor.recycle import RecyclePolicy
 from ramherd.decide.pruning import PruneRule
 from ramherd.decide.ramp import Ramp, begin_ramp
+from ramherd.decide.warm import ReusePolicy
 from ramherd.granting import Granting
 from ramherd.grants import GrantPolicy
 from ramherd.learning import Classes
@@ -42,6 +43,7 @@ from ramherd.units import MIB, format_size
 
 if TYPE_CHECKING:
     from ramherd.driving import Driving
+    from ramherd.warming import Warming
 
 OK, FAILED, NO_ROOM, INTERRUPTED = 0, 1, 3, 130
 # The kernel takes a moment to give back what the last runs held: waited for so long at most,
@@ -69,6 +71,7 @@ class Rules:
     policy: Policy = field(default_factory=Policy)
     grants: GrantPolicy = field(default_factory=GrantPolicy)
     recycling: RecyclePolicy = field(default_factory=RecyclePolicy)
+    reuse: ReusePolicy = field(default_factory=ReusePolicy)
     pen: str = "auto"
     ramp: int | None = None
     on_alert: str | None = None
@@ -115,7 +118,7 @@ def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, show: Show) -> Outcom
             journal = Journal(store)
             supervisor = Supervisor(
                 herd, roster, journal, executor, trees, policy, granting, show, signals, tally,
-                driving=driving,
+                driving=driving, warming=make_warming(driving, executor, rules),
             )  # fmt: skip
             granting.driving = driving
             supervisor.run()
@@ -148,6 +151,16 @@ def prepare_agents(jobs: Sequence[Job], rules: Rules) -> "Driving | None":
     return make_driving(
         jobs, rules.policy, max_cost_usd=rules.max_cost_usd, force=rules.force
     )  # fmt: skip
+
+
+def make_warming(
+    driving: "Driving | None", executor: Executor, rules: Rules
+) -> "Warming | None":  # fmt: skip
+    if driving is None:
+        return None
+    from ramherd.warming import Warming  # noqa: PLC0415
+
+    return Warming(executor, rules.reuse)
 
 
 def with_worktrees(jobs: Sequence[Job]) -> Sequence[Job]:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from ramherd.act.live import LiveRun
 from ramherd.agentjobs import find_programs
 from ramherd.driving import Driving, make_driving
 from ramherd.errors import UsageError
@@ -160,7 +161,7 @@ def test_a_herd_that_costs_too_much_is_over(tmp_path: Path) -> None:
     heard(driving, ended, closed=True)
     driving.end(ended, RunEnd.DONE, most_bytes=GIB)
     assert driving.stop_costly([runs], []) == []
-    say(runs, result("yes", 0.6))
+    say(runs, {**result("no", 0.6), "is_error": True})
     heard(driving, runs)
     stop, settle = driving.stop_costly([runs], [status(third)])
 
@@ -168,6 +169,32 @@ def test_a_herd_that_costs_too_much_is_over(tmp_path: Path) -> None:
     assert isinstance(stop, Stop)
     assert isinstance(settle, Settle)
     assert (stop.end, settle.state) == (RunEnd.CANCELLED, JobState.CANCELLED)
+
+
+def test_runs_of_a_herd_share_what_is_left(tmp_path: Path) -> None:
+    """Told to each; one that has spent its share goes on with what others left."""
+    jobs = [asked("a"), asked("b")]
+    driving = driving_of(*jobs, max_cost_usd=1.0)
+    first, second = (begun(driving, of, tmp_path) for of in jobs)
+    assert [told_usd(run) for run in (first, second)] == ["0.500000", "0.500000"]
+    say(first, session("s"), {**result("", 0.55), "is_error": True})
+    heard(driving, first, closed=True)
+    assert first.driven is not None
+    assert first.driven.said.has_spent_share
+    assert not first.driven.said.is_too_costly
+    driving.end(first, RunEnd.FAILED, most_bytes=GIB)
+    assert not driving.may_start(jobs[0])
+
+    say(second, session("t"), result("yes", 0.15))
+    heard(driving, second, closed=True)
+    driving.end(second, RunEnd.DONE, most_bytes=GIB)
+    driving.end_job(jobs[1])
+    assert driving.may_start(jobs[0])
+    assert told_usd(begun(driving, jobs[0], tmp_path, resumed=True)) == "0.300000"
+
+
+def told_usd(run: LiveRun) -> str:
+    return words(run)[words(run).index("--max-budget-usd") + 1]
 
 
 def test_an_overload_is_told_once_and_slows_the_class(tmp_path: Path) -> None:
@@ -178,18 +205,21 @@ def test_an_overload_is_told_once_and_slows_the_class(tmp_path: Path) -> None:
     retry = {"type": "system", "subtype": "api_retry", "error_status": 529, "error": "overloaded"}
     say(run, retry, retry)
 
-    assert driving.not_before_s("claude", 10.0) == 0.0
+    line = ["claude", "codex"]
+    assert list(driving.pacing.times(line, 10.0)) == [0.0, 0.0]
     assert heard(driving, run) == [Why.OVERLOAD]
-    assert driving.not_before_s("claude", 10.0) == 12.0
-    assert driving.not_before_s("codex", 10.0) == 0.0
+    assert list(driving.pacing.times(line, 10.0)) == [12.0, 0.0]
 
 
 def test_a_heap_that_was_too_small_is_larger_once(tmp_path: Path) -> None:
-    """If the budget has room for it."""
-    of = asked()
-    for most, factor in ((GIB, 1), (8 * GIB, 2)):
+    """If the budget has room for it, and no `memory_limit` is in its way; however much it was
+    granted meanwhile.
+    """
+    for limit, most, factor in ((None, GIB, 1), (None, 2 * GIB, 2), (GIB, 8 * GIB, 1)):
+        of = asked(memory_limit=limit)
         driving = driving_of(of)
         first = begun(driving, of, tmp_path)
+        first.grant_bytes = 900 * MIB
         driving.end(first, RunEnd.HEAP_EXHAUSTED, most_bytes=most)
         second = begun(driving, of, tmp_path)
 

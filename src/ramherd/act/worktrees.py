@@ -59,6 +59,12 @@ def with_tree(job: Job, top: str, commit: str, folder: Path, *, shared: bool) ->
         return job
     if not job.brief.worktree and not shared:
         return job
+    if job.brief.reuse:
+        raise UsageError(
+            f"job {job.name}: reuse is for jobs in one directory, and in a git repository each"
+            " gets a worktree of its own",
+            hint="--no-worktree, or worktree = false",
+        )
     inside = os.path.relpath(os.path.realpath(job.cwd), top)
     tree = Tree(top, commit, str(folder / job.id), branch_of(job), inside)
     return replace(job, brief=replace(job.brief, tree=tree))

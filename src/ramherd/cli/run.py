@@ -12,6 +12,7 @@ from ramherd.act.rescope import rescope
 from ramherd.config import Config, add_flags, load_config
 from ramherd.configkeys import RUN_KEYS, Key
 from ramherd.decide.governor.recycle import RecyclePolicy
+from ramherd.decide.warm import ReusePolicy
 from ramherd.errors import UsageError
 from ramherd.grants import GrantPolicy
 from ramherd.ids import new_id
@@ -194,8 +195,10 @@ def plain_defaults(config: Config) -> Defaults:
         fallback_model=config["fallback_model"],
         skip_permissions=config["skip_permissions"],
         agent_program=config["agent_program"],
+        agent_args=config["agent_args"],
         worktree=config["worktree"],
         max_cost_usd=config["max_cost_usd"],
+        reuse=config["reuse"],
     )
 
 
@@ -213,6 +216,7 @@ def make_rules(config: Config, *, force: bool = False) -> Rules:
         policy=make_policy(config),
         grants=grants.scaled(time, size),
         recycling=RecyclePolicy(recycle_at_bytes=config["recycle_at"]).scaled(time),
+        reuse=ReusePolicy(config["reuse_size"], config["reuse_age"], config["reuse_idle"]),
         pen=config["pen"],
         ramp=config["ramp"],
         on_alert=config["on_alert"],

@@ -23,6 +23,11 @@ def herd_costs(store: Store, herd: str) -> tuple[float | None, float]:
     return rows[0][0], spent
 
 
+def open_agents(store: Store, herd: str) -> list[tuple[str, str]]:
+    """Its jobs that have not ended, and the agent of each that has one."""
+    return [(job, agent) for job, agent in store.read(sql.OPEN_AGENTS, (herd,))]
+
+
 def set_worktree(store: Store, job: str, path: str | None) -> None:
     """What became of it: where it stays, or that it is removed."""
     store.write(sql.SET_WORKTREE, (path, job))

@@ -352,8 +352,8 @@ def job_from_spec(text: str) -> Job:
 def brief_from_spec(spec: dict[str, Any] | None) -> Brief | None:
     if spec is None:
         return None
-    tree = spec["tree"]
-    return Brief(**{**spec, "tree": Tree(**tree) if tree is not None else None})
+    tree, args = spec["tree"], tuple(spec.get("args", ()))
+    return Brief(**{**spec, "tree": Tree(**tree) if tree is not None else None, "args": args})
 
 
 def reason_from_json(text: str) -> Reason:

@@ -61,6 +61,7 @@ class ServiceSupervisor(Supervisor):
     tidy: Callable[[], None] = field(kw_only=True)
     commands: AlertCommands = field(kw_only=True)
     agents: Agents = field(kw_only=True)
+    is_lasting: bool = True
     worktrees: Worktrees = field(default_factory=Worktrees)
     told: Told = field(default_factory=Told)
     paused: bool = False
@@ -161,7 +162,10 @@ class ServiceSupervisor(Supervisor):
             self.agents.driving is not None
             or any(status.job.brief is not None for status in self.backlog.queue)
         ):
+            from ramherd.warming import Warming  # noqa: PLC0415 - with the first agent
+
             self.driving = self.granting.driving = self.agents.drive()
+            self.warming = Warming(self.executor, self.agents.reuse)
 
     def note_worktrees(self) -> None:
         for job, path in self.worktrees.take():
@@ -266,8 +270,6 @@ class ServiceSupervisor(Supervisor):
         if not status.state.is_final:
             return
         self.note(end_if_over, status.job.herd, time.time())
-        if self.driving is not None:
-            self.driving.forget(status.job.id)
         if status.attempts and has_tree(status.job):
             self.worktrees.settle(status.job)
             self.alarms[self.worktrees.fd] = self.note_worktrees

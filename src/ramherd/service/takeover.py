@@ -87,7 +87,7 @@ class Takeover:
         live.first_s, live.label = live.started_s, label_of(class_of(job))
         live.stop = stopping_of(run)
         if run.pen is not None:
-            live.pen = adopt_pen(fleet, run.run, run.pen, job.memory_limit_bytes)
+            live.pen = adopt_pen(fleet, run.pen, job.memory_limit_bytes)
         self._hear(run, live)
         if run.status.state is not JobState.RUNNING:
             self._change(replace(run.status, state=JobState.RUNNING, reason=Reason(Why.ADOPTED)))
