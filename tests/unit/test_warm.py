@@ -196,7 +196,7 @@ def test_a_reader_that_is_gone_costs_nothing(tmp_path: Path) -> None:
 
 
 def test_who_comes_later_hears_no_other_session(tmp_path: Path) -> None:
-    """A supervisor that goes on with the run reads what was printed for the next job's sake, too."""
+    """A supervisor that goes on with the run also reads what was printed for the next job."""
     job = asked("a", reuse=5)
     driving = driving_of(job)
     live = begun(driving, job, tmp_path)
