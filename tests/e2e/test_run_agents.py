@@ -30,7 +30,8 @@ ELDER = """
 import os, sys, time
 while not os.path.exists("waiting"):
     time.sleep(0.05)
-held = bytearray(1170 << 20)
+held = bytearray(1175 << 20)
+time.sleep(1)
 """
 AgentHerd = tuple[Home, Ramherd]
 # What claude reckons for one reply of our model.
