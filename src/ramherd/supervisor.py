@@ -189,11 +189,11 @@ class Supervisor(MemoryNews):
         fleet = self.executor.fleet
         if at_s - self._looked_s >= self.tick_s:
             self.tick(at_s)
-        elif any(run.is_ending for run in runs):
-            fleet.scan()
-            for run in runs:
-                if run.is_ending:
-                    run.measure()
+        elif ending := [run for run in runs if run.is_ending]:
+            if any(run.left for run in ending):
+                fleet.scan()
+            for run in ending:
+                run.measure()
             self.listen(at_s)
         views = [run.view(kernel_limits=fleet.kernel_limits, at_s=at_s) for run in runs]
         interrupts = max(self.signals.count, int(self.given_up))

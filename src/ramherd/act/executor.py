@@ -46,7 +46,8 @@ class Executor:
         self._policy = policy or Policy()
         self._sweeper = Sweeper()
         # What a run has in its environment beside what its job says.
-        self.inherited: Callable[[Job], Mapping[str, str]] = lambda _job: os.environ
+        ours = dict(os.environ)
+        self.inherited: Callable[[Job], Mapping[str, str]] = lambda _job: ours
         self.link = self._new_keeper()
 
     def _new_keeper(self) -> Link:
@@ -67,7 +68,7 @@ class Executor:
             stdin = write_stdin(run)
             run.pen = self.fleet.add(run.id, run.job.memory_limit_bytes)
             limit_pids(run.pen, self._policy.pids_limit)
-            self.holding.give(run, grant_bytes, run.started_s)
+            self.holding.begin(run, grant_bytes)
         except OSError as error:
             run.refused = (error.errno or 0, f"cannot prepare {error.filename}: {error.strerror}")
             return
@@ -103,6 +104,9 @@ class Executor:
             case "exited":
                 run.exit = Exit(message["code"], message["signal"], at_s)
                 run.largest_bytes = message["largest_bytes"]
+                run.left = message.get("left", True)
+                if run.pen is not None and not run.left:
+                    run.pen.note_empty()
                 if message["closed"]:
                     self._note_closed(run)
                 if run.driven is not None and run.stop is not None:

@@ -25,6 +25,7 @@ from ramherd.act.child import Run, read_start_ticks
 from ramherd.act.descendants import (
     find_descendants,
     has_children,
+    has_orphans,
     kill_descendants,
     signal_all,
 )
@@ -265,14 +266,16 @@ class Keeper:
         run.pid = GONE
         how = {"code": code if code >= 0 else None, "signal": -code if code < 0 else None}
         run.write("status", {**how, "at_s": time.time()})
-        complete = self.drain_all(run)
-        if complete and not run.meta_due:
-            # Nothing was dropped, so nobody needs the meta file to read the rest.
-            self.tell_end("exited", run.id, **how, largest_bytes=largest_bytes, closed=True)
+        # Nothing was dropped, so nobody needs the meta file to read the rest.
+        closed = self.drain_all(run) and not run.meta_due
+        if closed:
+            # Before it is told: whoever hears it tidies that directory up, and we would wait.
             run.write("meta.json", run.meta())
             self.forget(run)
-        else:
-            self.tell_end("exited", run.id, **how, largest_bytes=largest_bytes, closed=False)
+        left = has_orphans({other.pid for other in self.runs.values()})
+        self.tell_end(
+            "exited", run.id, **how, largest_bytes=largest_bytes, closed=closed, left=left
+        )
 
     def drain_all(self, run: Run) -> bool:
         """Mostly nobody else holds the pipes: then its output is complete, and nobody need ask."""
