@@ -13,7 +13,6 @@ from ramherd.errors import RamherdError, UsageError
 from ramherd.health.findings import Finding, Fix, Level
 from ramherd.measure.health.host import Host
 from ramherd.model import Policy
-from ramherd.running import read_running
 from ramherd.show.doctor import findings_json, render_findings
 from ramherd.show.lines import printable
 
@@ -64,7 +63,7 @@ def look() -> list[Finding]:
     """A fix that this user may not carry out is left out."""
     return [
         replace(finding, fix=None) if finding.fix and not can_apply(finding.fix) else finding
-        for finding in examine(Patient(Host(), logs_keep_bytes(), read_running))
+        for finding in examine(Patient(Host(), logs_keep_bytes()))
     ]
 
 
