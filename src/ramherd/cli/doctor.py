@@ -51,8 +51,6 @@ def doctor(options: argparse.Namespace) -> int:
 
 
 def refuse_wrong(options: argparse.Namespace) -> None:
-    if options.command is not None:
-        raise UsageError("doctor takes no command", hint="ramherd doctor")
     if options.yes and not options.fix:
         raise UsageError("--yes without --fix", hint="ramherd doctor --fix --yes")
     if options.fix and not options.yes and (options.json or not sys.stdin.isatty()):
