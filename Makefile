@@ -76,6 +76,7 @@ $(AGENTS)/.made: tests/e2e/package.json
 
 measure-agents: setup agents
 	$(PY) tests/bench/measure_agents.py --write docs/agents.md
+	$(PY) tests/bench/measure_warm.py --write docs/agents.md
 
 # A program and its package: node for a real V8 out of its heap; User-mode Linux and its disk;
 # QEMU and the image it boots. uidmap is for building that without root. GNU parallel is what

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+# What agents say of themselves, in results and lists; a plain command says none of it.
+SAID = ("session", "turns", "tokens_in", "tokens_out", "cost_usd", "result", "model", "worktree")
+
 
 @dataclass(frozen=True, slots=True)
 class Tree:
@@ -30,6 +33,10 @@ class Brief:
     # None: if others of its herd work in the same repository.
     worktree: bool | None = None
     tree: Tree | None = None
+    # So many jobs share a process, one after another.
+    reuse: int = 0
+    # The user's own, for the agent.
+    args: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +51,19 @@ class Said:
     # What its job has cost so far, and may.
     cost_usd: float = 0.0
     limit_usd: float | None = None
+    # With what its run was told of the herd's.
+    share_usd: float | None = None
     # It was to go on in a session, and has not found it.
     lost_session: bool = False
 
     @property
     def is_too_costly(self) -> bool:
         return self.limit_usd is not None and self.cost_usd >= self.limit_usd
+
+    @property
+    def has_spent_share(self) -> bool:
+        """The sum of two amounts is not always what it is on paper."""
+        return self.share_usd is not None and self.cost_usd >= self.share_usd - 1e-9
 
     @property
     def through(self) -> bool:

@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict, cast
 from urllib.parse import quote, urlencode, urlsplit
 
+from ramherd.briefs import SAID
 from ramherd.errors import NoService, RamherdError, UsageError
 from ramherd.ids import new_id
-from ramherd.model import Event, Job
-from ramherd.places import runtime_dir
+from ramherd.model import Brief, Event, Job
+from ramherd.places import runtime_dir, state_path
 from ramherd.unixsocket import connect, is_listening
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 
 # A service that is started again is back within seconds.
 COMES_BACK_S = 30.0
+# What an agent says at its end may be 16 kB: some MB in one answer.
+PAGE = 250
 
 
 class RunInfo(TypedDict):
@@ -52,6 +55,14 @@ class JobInfo(TypedDict):
     updated_s: float
     wish: str | None
     label: str
+    session: str | None
+    turns: int | None
+    tokens_in: int | None
+    tokens_out: int | None
+    cost_usd: float | None
+    result: str | None
+    model: str | None
+    worktree: str | None
     runs: NotRequired[list[RunInfo]]
 
 
@@ -99,12 +110,15 @@ class Client:
         self._timeout_s = timeout_s
 
     def submit(
-        self, jobs: Sequence[Mapping[str, Any]], env: Mapping[str, str] | None = None
-    ) -> str:
+        self, jobs: Sequence[Mapping[str, Any]], env: Mapping[str, str] | None = None, *,
+        max_cost_usd: float | None = None,
+    ) -> str:  # fmt: skip
         """The herd's id; when this returns it is on disk. Keys of a job are those of a file."""
         body: dict[str, Any] = {"jobs": [dict(job) for job in jobs]}
         if env is not None:
             body["env"] = dict(env)
+        if max_cost_usd is not None:
+            body["max_cost_usd"] = max_cost_usd
         return str(self._ask("POST", "/v1/herds", body=body)["herd"])
 
     def herds(self, limit: int = 100) -> list[HerdInfo]:
@@ -117,7 +131,7 @@ class Client:
         self, herd: str | None = None, state: str | None = None, *, runs: bool = False
     ) -> Iterator[JobInfo]:
         """All of them, page by page; with their runs if asked for."""
-        asked = {"herd": herd, "state": state, "runs": "true" if runs else "false"}
+        asked = {"herd": herd, "state": state, "runs": "true" if runs else "false", "limit": PAGE}
         after = ""
         while page := self._ask("GET", "/v1/jobs", **asked, after=after)["jobs"]:
             yield from page
@@ -260,7 +274,9 @@ def result_of(job: JobInfo) -> dict[str, Any]:
         "runs": len(runs),
         "peak_bytes": max((run["peak_bytes"] or 0 for run in runs), default=0),
         "wall_s": round(sum((run["ended_s"] or 0) - run["started_s"] for run in runs), 3),
+        "log": str(state_path() / "runs" / last["run"] / "out") if last is not None else None,
         "reason": job["reason"],
+        **{name: job.get(name) for name in SAID},
         "ends": [run["end"] for run in runs],
     }
 
@@ -298,7 +314,21 @@ def table_of(job: Job) -> dict[str, Any]:
         "after": list(job.after), "label": job.label, "memory": job.memory_bytes,
         "memory_limit": job.memory_limit_bytes, "timeout": job.timeout_s, "retries": job.retries,
     }  # fmt: skip
-    return {key: value for key, value in table.items() if value or (key == "stdin" and value == "")}
+    given = {key: value for key, value in table.items() if value or (key, value) == ("stdin", "")}
+    return given if job.brief is None else {**given, **table_of_brief(job.brief)}
+
+
+def table_of_brief(brief: Brief) -> dict[str, Any]:
+    """What may be done without asking is said in any case: the service's own word is another."""
+    program = os.path.expanduser(brief.program)
+    table = {
+        "agent": brief.agent, "prompt": brief.prompt, "model": brief.model or None,
+        "fallback_model": brief.fallback_model or None, "max_cost_usd": brief.max_cost_usd,
+        "skip_permissions": brief.skip_permissions, "worktree": brief.worktree,
+        "agent_program": (os.path.abspath(program) if "/" in program else program) or None,
+        "agent_args": list(brief.args) or None, "reuse": brief.reuse or None,
+    }  # fmt: skip
+    return {key: value for key, value in table.items() if value is not None}
 
 
 def is_running(path: Path | None = None) -> bool:

@@ -5,20 +5,22 @@ docs/config.md are made from it, so a new key is one line. Named tuples, because
 a herd pays for them: a dataclass takes 1 ms to make, one of these 0.2 ms.
 """
 
+import shlex
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ramherd.act.pens.choose import KINDS
 from ramherd.decide.governor.recycle import RecyclePolicy
+from ramherd.decide.warm import ReusePolicy
 from ramherd.errors import UsageError
 from ramherd.grants import GrantPolicy
 from ramherd.hook.settings import HOOK_WAIT_S, parse_text
-from ramherd.jobkeys import as_agent, as_name
+from ramherd.jobkeys import as_agent, as_name, as_text
 from ramherd.model import Policy
 from ramherd.straypolicy import StrayPolicy
 from ramherd.units import KIB, format_duration, format_size, parse_duration, parse_size
 
-POLICY, GRANTS, RECYCLING = Policy(), GrantPolicy(), RecyclePolicy()
+POLICY, GRANTS, RECYCLING, REUSE = Policy(), GrantPolicy(), RecyclePolicy(), ReusePolicy()
 STRAYS = StrayPolicy()
 PREFIX = "RAMHERD_"
 # Each splice fills at most the rest of the ring: a small one would cost a call for every line.
@@ -132,6 +134,17 @@ def parse_factor(value: Any) -> float:
     return number
 
 
+def parse_words(value: Any) -> tuple[str, ...]:
+    """A list, or a line as a shell would split it."""
+    try:
+        words = shlex.split(value) if isinstance(value, str) else value
+    except ValueError as error:
+        raise UsageError(f"{value!r} has {str(error).lower()}") from None
+    if not isinstance(words, list):
+        raise UsageError(f"{value!r} is neither a list of texts nor a line of words")
+    return tuple(as_text(word) for word in words)
+
+
 SIZE = Kind("SIZE", parse_size, format_size)
 RING = Kind("SIZE", parse_ring, format_size)
 TIME = Kind("TIME", parse_duration, format_duration)
@@ -148,6 +161,7 @@ NAME = Kind("NAME", as_name)
 TEXT = Kind("COMMAND", parse_text)
 AGENT = Kind("AGENT", as_agent)
 PROGRAM = Kind("PATH", parse_text)
+WORDS = Kind("WORDS", parse_words, shlex.join)
 AMOUNT = Kind("USD", parse_factor, "{:g}".format)
 
 RUN_KEYS = (
@@ -173,10 +187,15 @@ RUN_KEYS = (
     Key("log_total", SIZE, POLICY.log_total_bytes, "logs of all finished runs; the oldest go"),
     Key("agent", AGENT, None, "who does jobs that have a prompt: claude, codex, ...", of_job=True),
     Key("agent_program", PROGRAM, None, "its program, if not the one in PATH", of_job=True),
+    Key("agent_args", WORDS, None, "arguments of your own for the agent", of_job=True),
     Key("model", NAME, None, "the agent's model; else it decides", of_job=True),
     Key("fallback_model", NAME, None, "for starts while memory is very short", of_job=True),
     Key("skip_permissions", SWITCH, False, "agents use tools without asking", of_job=True),
     Key("worktree", SWITCH, None, "a git worktree for each job; else if they share", of_job=True),
+    Key("reuse", COUNT, 0, "so many jobs share a warm process, one by one", of_job=True),
+    Key("reuse_size", SIZE, REUSE.most_bytes, "a larger process is not used again"),
+    Key("reuse_age", TIME, REUSE.most_age_s, "an older process is not used again"),
+    Key("reuse_idle", TIME, REUSE.most_idle_s, "a warm process waits so long for a job"),
     Key("max_cost_usd", AMOUNT, None, "what the agents of a herd may cost together"),
     Key("on_alert", TEXT, None, "the service runs it for each warning"),
     Key("time_scale", FACTOR, 1.0, "for benchmarks: agents live so many times faster"),

@@ -1,28 +1,27 @@
 """The agents' side of the loop: what to start, what they said, and what that means.
 
-Programs are found and limits checked before a herd starts. An agent is understood by what it
-prints on stdout, which the keeper has put on disk: a little of it is read in each step.
+An agent is understood by what it prints on stdout, which the keeper has put on disk: a little of
+it is read in each step. What is known of one run is in `driven.py`.
 """
 
+import errno
 import os
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 from ramherd.act.live import LiveRun
 from ramherd.act.worktrees import argv_in
+from ramherd.agentjobs import Found, check_herd_cost, find_programs
 from ramherd.agents import GO_ON, Agent, Ask, Launch, find_agent
-from ramherd.agents.facts import Fact, Overload, Progress, Spent, after_spending, next_progress
-from ramherd.agents.heap import check_limit, choose_heap_bytes
+from ramherd.agents.facts import Overload
+from ramherd.agents.heap import choose_heap_bytes
 from ramherd.agents.lines import Events
-from ramherd.agents.own import own_pids
-from ramherd.agents.programs import Program
-from ramherd.agents.trouble import is_overload
+from ramherd.costs import Account, Costs
 from ramherd.decide.ends import cost_reason
-from ramherd.decide.pace import Pace, after_overload, after_start, next_pace
+from ramherd.driven import Driven, Past, one_line, past_from_json
 from ramherd.errors import UsageError
 from ramherd.measure.output import Follower
-from ramherd.measure.procfs import read_anonymous_bytes, read_proc
 from ramherd.model import (
     Brief,
     Job,
@@ -31,234 +30,242 @@ from ramherd.model import (
     Policy,
     Reason,
     RunEnd,
-    Said,
     Settle,
     Stop,
     Why,
 )
+from ramherd.pacing import Pacing
+from ramherd.purse import LEAST_USD
 
-# Of one run in one step: 10 ms of parsing at the worst.
-STEP_BYTES = 512 << 10
-# No CLI takes a limit of nothing.
-LEAST_USD = 1e-6
-TOLD_LENGTH = 300
-
-
-class Found(NamedTuple):
-    agent: Agent
-    program: Program
+# A process for one job is not shared.
+LEAST_REUSE = 2
+# What an adopted run has printed is read at once, up to here: steps of 512 KiB.
+CATCH_UP_STEPS = 16
 
 
-@dataclass
-class Driven:
-    """One run of an agent: what was started, and what it said so far."""
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Where a supervisor that does not know a job from before finds it: its program, what was
+    said of it (`jobs.said`), what its herd may cost and has cost, what its runs inherit.
+    """
 
-    agent: Agent
-    launch: Launch
-    model: str
-    follower: Follower
-    events: Events
-    progress: Progress = field(default_factory=Progress)
-    # What earlier sessions of its job have taken.
-    before: Spent = field(default_factory=Spent)
-    turns_before: int = 0
-    limit_usd: float | None = None
-    resumed: bool = False
-    through: bool = False
-
-    def read(self, *, closed: bool) -> list[Fact]:
-        """What is new. `closed`: nothing more will be printed."""
-        facts = [f for piece in self.follower.read(STEP_BYTES) for f in self.events.feed(piece)]
-        if closed and not self.through and not self.follower.is_behind:
-            self.through = True
-            facts += self.events.close()
-        self.progress = next_progress(self.progress, facts)
-        return facts
-
-    @property
-    def said(self) -> Said:
-        at = self.progress
-        return Said(
-            result=at.result is not None,
-            busy=bool(at.tools),
-            needs_result=self.agent.needs_result,
-            failure=one_line(at.failure or ""),
-            overloaded=at.failure is not None and is_overload(at.failure),
-            cost_usd=self.spent.cost_usd,
-            limit_usd=self.limit_usd,
-            lost_session=self.resumed and not at.opened,
-        )
-
-    @property
-    def doing(self) -> str:
-        """For people who watch."""
-        turns = self.turns_before + self.progress.turns
-        return f"turn {turns} {self.progress.tool}".rstrip() if turns else ""
-
-    @property
-    def spent(self) -> Spent:
-        at = self.progress
-        whole = after_spending(at, replace(self.before, whole=False))
-        return Spent(whole.tokens_in, whole.tokens_out, whole.cost_usd)
-
-    def own_bytes(self, run: LiveRun) -> int | None:
-        """What the agent's own processes hold; None while a tool is in use."""
-        if run.pen is None or run.first is None or self.progress.tools:
-            return None
-        procs = [proc for pid in run.pen.pids() if (proc := read_proc(pid)) is not None]
-        return sum(read_anonymous_bytes(pid) for pid in own_pids(procs, run.first.pid))
-
-    def as_json(self) -> dict[str, Any]:
-        spent, at = self.spent, self.progress
-        return {
-            "session": at.session or None,
-            "turns": self.turns_before + at.turns,
-            "tokens_in": spent.tokens_in,
-            "tokens_out": spent.tokens_out,
-            "cost_usd": round(spent.cost_usd, 6) if self.agent.reports_cost else None,
-            "result": at.result,
-            "model": self.model or None,
-        }
+    find: Callable[[Job], Found]
+    account: Callable[[str], Account]
+    said: Callable[[str], Mapping[str, Any] | None] = lambda _job: None
+    env: Callable[[Job], Mapping[str, str]] = lambda _job: os.environ
 
 
 class Driving:
-    """The agents of one herd."""
+    """All agents of a supervisor."""
 
-    def __init__(
-        self, found: Mapping[str, Found], policy: Policy, max_cost_usd: float | None
-    ) -> None:
-        self._found = found
+    def __init__(self, records: Records, policy: Policy) -> None:
+        self._records = records
         self._kept_bytes = policy.log_head_bytes + policy.log_ring_bytes
-        self._max_cost_usd = max_cost_usd
-        # The last run of each job that has ended.
-        self._ended: dict[str, Driven] = {}
-        # The herd has cost as much as it may: nothing starts any more.
-        self.closed = False
-        self._larger: set[str] = set()
-        self._paces: dict[str, Pace] = {}
+        self.costs = Costs(records.account)
+        # What the last run of each job has left to the next.
+        self._pasts: dict[str, Past] = {}
+        self.pacing = Pacing()
 
     def begin(
         self, run: LiveRun, grant_bytes: int, *, resumed: bool, short: bool
     ) -> Reason | None:  # fmt: skip
         """What the run is to start. `short`: memory is, and the job may have a smaller model for
-        that; the reason is given if so.
+        that; the reason is given if so. A program that is gone refuses the run.
         """
         job, brief = run.job, brief_of(run.job)
-        last = self._ended.get(job.id)
-        session = last.progress.session if last is not None and resumed else ""
+        session = self._past(job).progress.session if resumed else ""
         model = brief.fallback_model if short and brief.fallback_model else brief.model
-        launch = self.launch(job, grant_bytes, session=session, model=model)
-        agent = self._found[job.id].agent
-        run.driven = driven = Driven(
-            agent, launch, model, Follower(run.dir, "out", self._kept_bytes),
-            Events(agent.reader()), resumed=bool(session), limit_usd=self._limit_usd(job),
-        )  # fmt: skip
-        if last is not None and session:
-            driven.progress = last.progress.resumed()
-            driven.before, driven.turns_before = last.before, last.turns_before
-        elif last is not None:
-            driven.before = last.spent
-            driven.turns_before = last.turns_before + last.progress.turns
-        if run.label in self._paces:
-            self._paces[run.label] = after_start(self._paces[run.label], run.started_s)
+        try:
+            warm = None if session else self.launch_warm(job, model)
+            launch = warm or self.launch(job, grant_bytes, session=session, model=model)
+        except UsageError as error:
+            run.refused = (errno.ENOENT, f"{error} ({error.hint})" if error.hint else str(error))
+            return None
+        driven = self._drive(run, find_agent(brief.agent), launch, model, session)
+        driven.heap_bytes = self._heap_bytes(job, grant_bytes)
+        if (told := self._told_usd(job)) is not None:
+            self._share(run, driven, told)
+        self.pacing.note_start(run.label, run.started_s)
         if model == brief.model:
             return None
         return Reason(Why.STEP_DOWN, model=model, usual=brief.model or "its usual one")
 
+    def adopt(self, run: LiveRun, *, resumed: bool) -> None:
+        """A run that another supervisor has started: all that it printed is read again."""
+        job = run.job
+        session = self._past(job).progress.session if resumed else ""
+        said = self._records.said(job.id) or {}
+        model = said.get("model") or ""
+        driven = self._drive(run, find_agent(brief_of(job).agent), Launch(()), model, session)
+        if (told := said.get("told_usd")) is not None:
+            self._share(run, driven, told)
+        self._catch_up(run)
+
+    def _drive(
+        self, run: LiveRun, agent: Agent, launch: Launch, model: str, session: str
+    ) -> Driven:  # fmt: skip
+        run.driven = Driven(
+            agent, launch, model, Follower(run.dir, "out", self._kept_bytes),
+            Events(agent.reader()), past=self._past(run.job),
+            limit_usd=brief_of(run.job).max_cost_usd,
+        )  # fmt: skip
+        run.driven.go_on(session)
+        return run.driven
+
+    def _share(self, run: LiveRun, driven: Driven, told_usd: float) -> None:
+        """What it was told to spend at most nobody else is."""
+        purse = self.costs[run.job.herd].purse
+        if purse is not None and driven.agent.holds_to_cost:
+            driven.told_usd = told_usd
+            purse.tell(run.job.id, told_usd)
+
+    def _catch_up(self, run: LiveRun) -> None:
+        """One that is over is heard out."""
+        driven, steps = run.driven, 0
+        while driven is not None and not driven.through:
+            driven.read(closed=run.output_closed)
+            steps += 1
+            if not run.output_closed and (steps >= CATCH_UP_STEPS or not driven.follower.is_behind):
+                return
+
+    def _past(self, job: Job) -> Past:
+        if job.id not in self._pasts:
+            said = self._records.said(job.id)
+            known = said is not None and "past" in said
+            self._pasts[job.id] = past_from_json(said["past"]) if said and known else Past()
+        return self._pasts[job.id]
+
     def launch(self, job: Job, grant_bytes: int, *, session: str, model: str) -> Launch:
         """`session` is the one to go on in, if any."""
-        (agent, program), brief = self._found[job.id], brief_of(job)
-        larger = job.id in self._larger
+        (agent, program), brief = self._records.find(job), brief_of(job)
         ask = Ask(
             GO_ON if session else brief.prompt,
             session or agent.new_session(),
             model=model,
+            args=brief.args,
             skip_permissions=brief.skip_permissions,
-            heap_bytes=choose_heap_bytes(grant_bytes, job.memory_limit_bytes, larger=larger),
-            max_cost_usd=self._left_usd(job),
+            heap_bytes=self._heap_bytes(job, grant_bytes),
+            max_cost_usd=self._told_usd(job),
         )
         launch = agent.resume(program, ask) if session else agent.start(program, ask)
         if brief.tree is None:
             return launch
         return replace(launch, argv=argv_in(brief.tree, launch.argv))
 
-    def _limit_usd(self, job: Job) -> float | None:
-        left, last = self._left_usd(job), self._ended.get(job.id)
-        return left if left is None or last is None else left + last.spent.cost_usd
-
-    def _left_usd(self, job: Job) -> float | None:
-        """For a CLI that holds to a limit itself: it counts anew in each run. One that says its
-        cost at the end only would go past what is left of the herd's, too.
+    def launch_warm(self, job: Job, model: str) -> Launch | None:
+        """The same for all that can share a process, but for the prompt. None: the job has one of
+        its own. What a job costs is limited by its process.
         """
-        spent = {job: driven.spent.cost_usd for job, driven in self._ended.items()}
-        most = brief_of(job).max_cost_usd
-        left = [] if most is None else [most - spent.get(job.id, 0.0)]
-        if self._max_cost_usd is not None:
-            left.append(self._max_cost_usd - sum(spent.values()))
+        (agent, program), brief = self._records.find(job), brief_of(job)
+        if brief.reuse < LEAST_REUSE or agent.warm is None or self._told_usd(job) is not None:
+            return None
+        ask = Ask(
+            brief.prompt,
+            model=model,
+            args=brief.args,
+            skip_permissions=brief.skip_permissions,
+            heap_bytes=choose_heap_bytes(0, job.memory_limit_bytes),
+        )
+        return agent.warm.start(program, ask)
+
+    def _heap_bytes(self, job: Job, grant_bytes: int) -> int:
+        usual = choose_heap_bytes(grant_bytes, job.memory_limit_bytes)
+        return max(usual, self._past(job).heap_bytes)
+
+    def _told_usd(self, job: Job) -> float | None:
+        """For a CLI that holds to a limit itself: it counts anew in each run."""
+        most, purse = brief_of(job).max_cost_usd, self.costs[job.herd].purse
+        left = [] if most is None else [most - self._past(job).spent.cost_usd]
+        if purse is not None:
+            left.append(purse.share_usd())
         return max(min(left), LEAST_USD) if left else None
+
+    def may_start(self, job: Job) -> bool:
+        """Whether there is money for it now."""
+        if job.brief is None:
+            return True
+        purse = self.costs[job.herd].purse
+        return not self.costs.is_closed(job.herd) and (purse is None or purse.may_start(job.id))
 
     def hear(self, runs: Iterable[LiveRun], at_s: float) -> Iterator[tuple[LiveRun, Reason]]:
         """Reads on; what is worth telling of it."""
         for run in runs:
             if run.driven is not None and not run.driven.through:
                 for fact in run.driven.read(closed=run.output_closed):
-                    if isinstance(fact, Overload) and self._slow_down(run.label, at_s):
-                        yield run, Reason(Why.OVERLOAD, what=one_line(fact.text))
+                    if isinstance(fact, Overload):
+                        yield from self._slow_down(run, fact, at_s)
 
-    def _slow_down(self, label: str, at_s: float) -> bool:
-        before = self._paces.get(label, Pace())
-        self._paces[label] = after_overload(before, at_s)
-        return self._paces[label] is not before
+    def _slow_down(
+        self, run: LiveRun, fact: Overload, at_s: float
+    ) -> Iterator[tuple[LiveRun, Reason]]:
+        pause_s = self.pacing.slow_down(run.label, at_s)
+        if pause_s is not None:
+            yield run, Reason(Why.OVERLOAD, what=one_line(fact.text), pause_s=pause_s)
 
     def stop_costly(
         self, runs: Iterable[LiveRun], queue: Iterable[JobStatus]
     ) -> list[Stop | Settle]:  # fmt: skip
-        """What ends because it has cost as much as it may: a run, or all of the herd."""
+        """What ends because it has cost as much as it may: a run, or all of a herd."""
+        over = self._costly_herds(runs, queue)
         live = [run for run in runs if not run.is_ending]
-        reason = self._herd_cost(runs)
-        if reason is not None:
-            self.closed = True
-            stops = [Stop(run.id, RunEnd.CANCELLED, reason) for run in live]
-            return [*stops, *(Settle(s.job.id, JobState.CANCELLED, reason) for s in queue)]
         return [
-            Stop(run.id, RunEnd.FAILED, cost_reason("it", said.cost_usd, said.limit_usd or 0.0))
-            for run in live
-            if run.driven is not None and (said := run.driven.said).is_too_costly
-            if not said.result
+            *(Stop(r.id, RunEnd.CANCELLED, over[r.job.herd]) for r in live if r.job.herd in over),
+            *(
+                Settle(status.job.id, JobState.CANCELLED, over[status.job.herd])
+                for status in queue
+                if status.job.herd in over
+            ),
+            *(
+                Stop(run.id, RunEnd.FAILED, cost_reason("it", said.cost_usd, said.limit_usd or 0.0))
+                for run in live
+                if run.job.herd not in over
+                if run.driven is not None and (said := run.driven.said).is_too_costly
+                if not said.result
+            ),
         ]
 
-    def _herd_cost(self, runs: Iterable[LiveRun]) -> Reason | None:
-        if self._max_cost_usd is None:
-            return None
-        now = {run.job.id: run.driven for run in runs if run.driven is not None}
-        cost = sum(driven.spent.cost_usd for driven in {**self._ended, **now}.values())
-        if cost < self._max_cost_usd:
-            return None
-        return cost_reason("the herd", cost, self._max_cost_usd)
-
-    def not_before_s(self, label: str, at_s: float) -> float:
-        pace = self._paces.get(label)
-        if pace is None:
-            return 0.0
-        self._paces[label] = next_pace(pace, at_s)
-        return self._paces[label].next_s
+    def _costly_herds(
+        self, runs: Iterable[LiveRun], queue: Iterable[JobStatus]
+    ) -> dict[str, Reason]:  # fmt: skip
+        live = dict.fromkeys((status.job.herd for status in queue), 0.0)
+        for run in runs:
+            cost = run.driven.cost_here_usd if run.driven is not None else 0.0
+            live[run.job.herd] = live.get(run.job.herd, 0.0) + cost
+        found = {herd: self.costs.close(herd, cost) for herd, cost in live.items()}
+        return {herd: reason for herd, reason in found.items() if reason is not None}
 
     def end(self, run: LiveRun, end: RunEnd, *, most_bytes: int) -> None:
-        """`most_bytes` is the whole budget: a larger heap than that is none."""
-        if run.driven is None:
+        """`most_bytes` is the whole budget, and no heap is larger; nor than a `memory_limit`, where
+        the kernel would kill instead.
+        """
+        driven = run.driven
+        if driven is None:
             return
-        run.driven.events = Events(run.driven.agent.reader())
-        self._ended[run.job.id] = run.driven
-        if end is RunEnd.HEAP_EXHAUSTED:
-            larger = choose_heap_bytes(run.grant_bytes, run.job.memory_limit_bytes, larger=True)
-            if larger <= most_bytes:
-                self._larger.add(run.job.id)
+        driven.count_unsaid({**self._records.env(run.job), **run.job.env})
+        self.costs[run.job.herd].pay(run.job.id, driven.cost_here_usd, said=driven.has_answered)
+        left = driven.leaves
+        if end is RunEnd.HEAP_EXHAUSTED and run.job.memory_limit_bytes is None:
+            twice = 2 * driven.heap_bytes
+            if twice <= most_bytes and not left.heap_bytes:
+                left = replace(left, heap_bytes=twice)
+        driven.past = self._pasts[run.job.id] = left
 
+    def end_job(self, job: Job) -> None:
+        """What it has not cost is for the others."""
+        purse = self.costs[job.herd].purse if job.brief is not None else None
+        if purse is not None:
+            purse.end_job(job.id)
 
-def one_line(text: str) -> str:
-    """What an agent says of a failure may be pages."""
-    words = " ".join(text.split())
-    return words if len(words) <= TOLD_LENGTH else words[: TOLD_LENGTH - 3] + "..."
+    def forget(self, job: str) -> None:
+        """One that has ended."""
+        self._pasts.pop(job, None)
+
+    def keep(self, jobs: Iterable[Job], labels: Iterable[str]) -> None:
+        """What is at work or about to be; the records have the rest."""
+        kept, named = {job.id: job.herd for job in jobs}, set(labels)
+        self._pasts = {job: past for job, past in self._pasts.items() if job in kept}
+        self.pacing.keep(named)
+        self.costs.keep(kept.values())
 
 
 def brief_of(job: Job) -> Brief:
@@ -266,47 +273,14 @@ def brief_of(job: Job) -> Brief:
     return job.brief
 
 
-def find_programs(jobs: Iterable[Job], *, force: bool = False) -> dict[str, Found]:
-    """The program of each job with an agent; what cannot work is refused before anything starts.
-    `force`: also below the memory that an agent is known to need.
-    """
-    known: dict[tuple[str, str, str], Found] = {}
-    found = {}
-    for job in jobs:
-        if job.brief is None:
-            continue
-        path = job.env.get("PATH", os.environ.get("PATH", os.defpath))
-        key = job.brief.agent, path, job.brief.program
-        if key not in known:
-            agent = find_agent(job.brief.agent)
-            known[key] = Found(agent, agent.find(path, job.brief.program))
-        found[job.id] = known[key]
-        check_job(job, job.brief, known[key].agent, force=force)
-    return found
-
-
-def check_job(job: Job, brief: Brief, agent: Agent, *, force: bool) -> None:
-    if job.memory_limit_bytes is not None and not force:
-        try:
-            check_limit(agent, job.memory_limit_bytes)
-        except UsageError as error:
-            raise UsageError(f"job {job.name}: {error}", hint=f"{error.hint}, or --force") from None
-    if brief.max_cost_usd is not None:
-        check_cost(agent, job.name)
-
-
-def check_cost(agent: Agent, name: str) -> None:
-    if not agent.reports_cost:
-        raise UsageError(f"job {name}: {agent.name} does not say what it costs: no max_cost_usd")
-
-
 def make_driving(
     jobs: Iterable[Job], policy: Policy, *, max_cost_usd: float | None = None, force: bool = False
 ) -> Driving | None:
-    """None where no job has an agent."""
+    """Of one herd, with all programs found first. None where no job has an agent."""
     found = find_programs(jobs, force=force)
-    if max_cost_usd is not None:
-        for job in jobs:
-            if job.id in found:
-                check_cost(found[job.id].agent, job.name)
-    return Driving(found, policy, max_cost_usd) if found else None
+    check_herd_cost(jobs, found, max_cost_usd)
+    if not found:
+        return None
+    told = [job for job in found if found[job].agent.holds_to_cost]
+    records = Records(lambda job: found[job.id], lambda _herd: Account(max_cost_usd, jobs=told))
+    return Driving(records, policy)

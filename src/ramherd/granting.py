@@ -78,6 +78,8 @@ class Granting:
     # Grants that were carried out since they were last asked for: (run, grant).
     given: list[Grant] = field(default_factory=list)
     driving: "Driving | None" = None
+    # The first in line waits for memory.
+    is_short: bool = False
     _machine: Machine = field(default_factory=lambda: Machine(0, 0))
     _fleet_used: int = 0
     _recycled_s: float = float("-inf")
@@ -106,6 +108,7 @@ class Granting:
             history, actions = govern(scene, self.history, self.grants)
             if self._carry_out(actions, at_s):
                 self.history = history
+                self.is_short = any(map(is_for_memory, actions))
                 return [action for action in actions if not isinstance(action, Grant | Trim)]
             scene = self.scene(at_s, queue=queue)
         return []
@@ -126,7 +129,7 @@ class Granting:
         runs = self.executor.runs.values()
         live = [run for run in runs if not is_over(run)]
         ending = [run for run in runs if is_over(run)]
-        ending_bytes = sum(run.grant_bytes for run in ending)
+        ending_bytes = sum(run.grant_bytes for run in ending) + self.executor.spares.used_bytes
         return Scene(
             at_s=at_s,
             lease_bytes=max(self.leasing.lease_bytes - ending_bytes, 0),
@@ -150,17 +153,22 @@ class Granting:
         return known if known is not None and known[0] is status else (status, candidate(status))
 
     def candidates(self, at_s: float) -> list[Candidate]:
-        """Of agents whose API is too busy, some later than they could."""
+        """Of agents whose API is too busy, some later than they could; of those that wait for money
+        none.
+        """
         heads = self.roster.heads(HEADS)
+        if self.driving is not None:
+            heads = [one for one in heads if self.driving.may_start(one.job)]
         # A step is short, and most of them stand where they stood in the one before.
         self._known = {status.job.id: self._candidate(status) for status in heads}
         found = [known for _status, known in self._known.values()]
         if self.driving is None:
             return found
-        if self.driving.closed:
-            return []
-        later = {one.label: self.driving.not_before_s(one.label, at_s) for one in found}
-        return [replace(one, not_before_s=max(one.not_before_s, later[one.label])) for one in found]
+        times = self.driving.pacing.times((one.label for one in found), at_s)
+        return [
+            replace(one, not_before_s=paced_s) if paced_s > one.not_before_s else one
+            for one, paced_s in zip(found, times, strict=True)
+        ]
 
     def recycle(self, at_s: float) -> list[Stop]:
         """Planned restarts of runs that leak, once a second."""
@@ -180,6 +188,10 @@ class Granting:
 
     def _scaled(self, time_s: float) -> float:
         return time_s / self.time_scale
+
+
+def is_for_memory(action: GrantAction) -> bool:
+    return isinstance(action, Wait) and action.reason.why in SHORT_OF_MEMORY
 
 
 def is_over(run: LiveRun) -> bool:

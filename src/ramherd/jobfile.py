@@ -28,8 +28,10 @@ from ramherd.jobkeys import (
     as_name,
     as_names,
     as_prompt,
+    as_reuse,
     as_switch,
     as_text,
+    as_texts,
     nearest,
 )
 from ramherd.model import Brief, Job
@@ -53,7 +55,11 @@ class Defaults:
     fallback_model: str | None = None
     skip_permissions: bool = False
     agent_program: str | None = None
+    agent_args: Sequence[str] | None = None
     worktree: bool | None = None
+    reuse: int = 0
+    # What the agents of a herd may cost together, where it does not say.
+    max_cost_usd: float | None = None
     # Where programs are looked for; if not given, where we look ourselves.
     path: str | None = None
     profiles: "Mapping[str, Defaults]" = field(default_factory=dict)
@@ -230,31 +236,35 @@ def make_brief(reader: Reader, defaults: Defaults) -> Brief | None:
         refuse_keys(reader, OF_AGENTS, "needs an agent")
         return None
     refuse_keys(reader, ("command", *OF_COMMANDS), "does not go with an agent")
+    if agent is None:
+        agent = reader.need("agent", as_agent)
     return Brief(
-        agent=agent if agent is not None else reader.need("agent", as_agent),
+        agent=agent,
         prompt=reader.need("prompt", as_prompt),
         model=reader.get("model", as_name, defaults.model or ""),
-        fallback_model=defaults.fallback_model or "",
+        fallback_model=reader.get("fallback_model", as_name, defaults.fallback_model or ""),
         max_cost_usd=reader.get("max_cost_usd", as_amount, None),
-        skip_permissions=defaults.skip_permissions,
-        program=defaults.agent_program or "",
+        skip_permissions=reader.get("skip_permissions", as_switch, defaults.skip_permissions),
+        program=reader.get("agent_program", as_text, defaults.agent_program or ""),
+        args=tuple(reader.get("agent_args", as_texts, defaults.agent_args or ())),
         worktree=reader.get("worktree", as_switch, defaults.worktree),
+        reuse=reader.get(
+            "reuse", lambda value: as_reuse(value, agent), usual_reuse(defaults, agent)
+        ),
     )
+
+
+def usual_reuse(defaults: Defaults, agent: str) -> int:
+    """A setting is for all agents, and has its effect where it can."""
+    from ramherd.agents import WARM_NAMES  # noqa: PLC0415 - most herds have none
+
+    return defaults.reuse if agent in WARM_NAMES else 0
 
 
 def refuse_keys(reader: Reader, keys: Iterable[str], why: str) -> None:
     for key in keys:
         if key in reader.table:
             raise UsageError(f"{reader.where}: key {key!r} {why}")
-
-
-def refuse_agents(jobs: Iterable[Job]) -> None:
-    """The service runs commands."""
-    for job in jobs:
-        if job.brief is not None:
-            raise UsageError(
-                f"job {job.name}: the service does not drive agents yet", hint="ramherd run --own"
-            )
 
 
 def own_directory() -> str:

@@ -14,12 +14,16 @@ T = TypeVar("T")
 KEYS = (
     "name", "command", "cwd", "env", "stdin", "priority", "after", "label",
     "memory", "memory_limit", "timeout", "retries", "profile", "resume_command",
-    "agent", "prompt", "model", "worktree", "max_cost_usd",
+    "agent", "prompt", "model", "worktree", "max_cost_usd", "reuse", "fallback_model",
+    "skip_permissions", "agent_program", "agent_args",
 )  # fmt: skip
-KEYS_TO_COME = ("mcp", "reuse", "workspace", "container")
+KEYS_TO_COME = ("mcp", "workspace", "container")
 # Of commands only, and of agents only.
 OF_COMMANDS = ("resume_command", "stdin")
-OF_AGENTS = ("prompt", "model", "worktree", "max_cost_usd")
+OF_AGENTS = (
+    "prompt", "model", "worktree", "max_cost_usd", "reuse", "fallback_model", "skip_permissions",
+    "agent_program", "agent_args",
+)  # fmt: skip
 MISSING = {
     "command": 'add command = ["program", "argument"], or agent and prompt',
     "prompt": 'add prompt = "what the agent is to do"',
@@ -96,6 +100,12 @@ def as_count(value: Any) -> int:
     return int(value)
 
 
+def as_texts(value: Any) -> list[str]:
+    if not isinstance(value, list):
+        raise UsageError("is not a list of texts")
+    return [as_text(text) for text in value]
+
+
 def as_names(value: Any) -> tuple[str, ...]:
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, list):
@@ -122,6 +132,16 @@ def as_agent(value: Any) -> str:
         hint = nearest(str(value), NAMES)
         raise UsageError(f"{shown(value)} is not an agent that ramherd knows", hint=hint)
     return str(value)
+
+
+def as_reuse(value: Any, agent: str) -> int:
+    """How many jobs share a process."""
+    from ramherd.agents import WARM_NAMES  # noqa: PLC0415 - most herds have none
+
+    if as_count(value) and agent not in WARM_NAMES:
+        hint = f"reuse works with {', '.join(WARM_NAMES)}"
+        raise UsageError(f"{agent} takes one prompt and ends", hint=hint)
+    return int(value)
 
 
 def as_prompt(value: Any) -> str:

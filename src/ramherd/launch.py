@@ -19,6 +19,7 @@ from ramherd.decide.budget import largest_budget_bytes
 from ramherd.decide.governor.recycle import RecyclePolicy
 from ramherd.decide.pruning import PruneRule
 from ramherd.decide.ramp import Ramp, begin_ramp
+from ramherd.decide.warm import ReusePolicy
 from ramherd.granting import Granting
 from ramherd.grants import GrantPolicy
 from ramherd.learning import Classes
@@ -42,6 +43,7 @@ from ramherd.units import MIB, format_size
 
 if TYPE_CHECKING:
     from ramherd.driving import Driving
+    from ramherd.warming import Warming
 
 OK, FAILED, NO_ROOM, INTERRUPTED = 0, 1, 3, 130
 # The kernel takes a moment to give back what the last runs held: waited for so long at most,
@@ -69,6 +71,7 @@ class Rules:
     policy: Policy = field(default_factory=Policy)
     grants: GrantPolicy = field(default_factory=GrantPolicy)
     recycling: RecyclePolicy = field(default_factory=RecyclePolicy)
+    reuse: ReusePolicy = field(default_factory=ReusePolicy)
     pen: str = "auto"
     ramp: int | None = None
     on_alert: str | None = None
@@ -115,7 +118,7 @@ def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, show: Show) -> Outcom
             journal = Journal(store)
             supervisor = Supervisor(
                 herd, roster, journal, executor, trees, policy, granting, show, signals, tally,
-                driving=driving,
+                driving=driving, warming=make_warming(driving, executor, rules),
             )  # fmt: skip
             granting.driving = driving
             supervisor.run()
@@ -123,7 +126,7 @@ def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, show: Show) -> Outcom
             store.set_patience(BUSY_S)
             journal.commit()
         if driving is not None:
-            settle_worktrees(jobs, tally)
+            settle_worktrees(jobs, tally, store)
         tally.available_after = wait_for_memory(trees, tally.available_before)
         summary = {
             **tally.as_json(herd, roster),
@@ -150,6 +153,16 @@ def prepare_agents(jobs: Sequence[Job], rules: Rules) -> "Driving | None":
     )  # fmt: skip
 
 
+def make_warming(
+    driving: "Driving | None", executor: Executor, rules: Rules
+) -> "Warming | None":  # fmt: skip
+    if driving is None:
+        return None
+    from ramherd.warming import Warming  # noqa: PLC0415
+
+    return Warming(executor, rules.reuse)
+
+
 def with_worktrees(jobs: Sequence[Job]) -> Sequence[Job]:
     """What agents work in, where they would be in each other's way."""
     if all(job.brief is None for job in jobs):
@@ -159,11 +172,13 @@ def with_worktrees(jobs: Sequence[Job]) -> Sequence[Job]:
     return isolate(jobs, state_dir() / "worktrees")
 
 
-def settle_worktrees(jobs: Sequence[Job], tally: Tally) -> None:
+def settle_worktrees(jobs: Sequence[Job], tally: Tally, store: Store) -> None:
     from ramherd.act.worktrees import settle  # noqa: PLC0415 - subprocess is 1 MB
+    from ramherd.queue.agent_rows import set_worktree  # noqa: PLC0415
 
     for job, tree in settle(jobs).items():
         tally.jobs[job].said = {**tally.jobs[job].said, "worktree": tree.path}
+        set_worktree(store, job, tree.path)
 
 
 def make_granting(

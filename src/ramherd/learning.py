@@ -56,6 +56,10 @@ def label_of(key: ClassKey) -> str:
     return "\0".join(key)
 
 
+def key_of(label: str) -> ClassKey:
+    return ClassKey(*label.split("\0"))
+
+
 def scaled(prior: Estimate, size: float) -> Estimate:
     sizes = (prior.base_bytes, prior.sd_bytes, prior.peak_bytes)
     base, sd, peak = (int(value / size) for value in sizes)

@@ -138,6 +138,8 @@ class RunView:
     held_s: float = 0.0
     # What its agent says, if it has one.
     said: Said | None = None
+    # It has said its result, and its process is ready for another job.
+    ready: bool = False
 
 
 @dataclass(frozen=True, slots=True)

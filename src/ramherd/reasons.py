@@ -74,8 +74,10 @@ class Why(StrEnum):
     GAVE_UP = "gave_up"
     NO_RESULT = "no_result"
     OVERLOAD = "overload"
+    API_CALM = "api_calm"
     SESSION_LOST = "session_lost"
     COST = "cost"
+    COST_SHARE = "cost_share"
     STEP_DOWN = "step_down"
 
     # Of strays.
@@ -115,6 +117,8 @@ class Why(StrEnum):
     PAUSED = "paused"
     RESUMED = "resumed"
     SERVICE_STOPS = "service_stops"
+    WARM = "warm"
+    RETIRED = "retired"
 
 
 @dataclass(frozen=True, init=False)

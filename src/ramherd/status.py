@@ -69,6 +69,11 @@ class RunStatus:
     grant_bytes: int = 0
     held: bool = False
     leak_bytes_per_s: float = 0.0
+    # For how long it is held now, if it is.
+    held_s: float | None = None
+    ending: bool = False
+    # The turn of its agent, and the tool in use.
+    doing: str = ""
 
 
 @dataclass(frozen=True, slots=True)

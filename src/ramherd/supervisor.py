@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ramherd.act.executor import Executor
 from ramherd.act.live import LiveRun, note_engines
 from ramherd.act.signals import Signals
+from ramherd.act.spares import Spare
 from ramherd.act.sweeper import Swept
 from ramherd.act.waiting import wait_for
 from ramherd.decide.budget import largest_budget_bytes
@@ -22,7 +23,7 @@ from ramherd.decide.outcome import after_run
 from ramherd.granting import Granting, Order
 from ramherd.grants import Admit, Level, SetLevel
 from ramherd.ids import new_id
-from ramherd.learning import class_of, label_of
+from ramherd.learning import class_of, key_of, label_of
 from ramherd.measure.cgroups import Trees
 from ramherd.measure.engines import read_engine_clients
 from ramherd.measure.machine import read_machine
@@ -54,15 +55,19 @@ from ramherd.queue.store import Store
 from ramherd.tally import Tally
 from ramherd.telling import Show
 from ramherd.viewing import make_view
+from ramherd.wanting import want_of
 
 if TYPE_CHECKING:
     from ramherd.driving import Driving
+    from ramherd.warming import Warming
 
 TICK_S = 0.5
 # With time scaled, and where nobody tells when a run is at its grant.
 LEAST_TICK_S = 0.03
 LOOKING_TICK_S = 0.1
 SAMPLE_EVERY_S = 5.0
+# A warm process does not end after its result: somebody has to hear it.
+LISTEN_EVERY_S = 0.1
 
 
 @dataclass
@@ -79,13 +84,17 @@ class Supervisor(MemoryNews):
     tally: Tally = field(default_factory=Tally)
     clock: Callable[[], float] = time.monotonic
     driving: "Driving | None" = None
+    warming: "Warming | None" = None
     given_up: bool = False
+    # More jobs may come when all that are known have ended.
+    is_lasting: bool = False
     started_s: float = 0.0
     fleet_used: int = 0
     waits_for: Reason | None = None
     alarms: dict[int, Callable[[], None]] = field(default_factory=dict)
     _looked_s: float = float("-inf")
     _sampled_s: float = float("-inf")
+    _listened_s: float = float("-inf")
 
     def __post_init__(self) -> None:
         self.machine = read_machine(self.trees)
@@ -115,15 +124,18 @@ class Supervisor(MemoryNews):
             snapshot = self.measure(at_s)
         self.govern(at_s)
         self.executor.close_output()
+        self.executor.clear_spares(at_s)
         self.record()
         # While the keeper is at work with what it was asked for.
         for swept in self.executor.sweep():
             self.note_swept(swept)
         self.show.update(lambda: make_view(self, at_s))
-        if self.roster.is_over and not self.executor.runs:
+        if self.roster.is_over and not self.executor.is_occupied:
             return None
         deadline = next_deadline_s(snapshot, self.policy)
         longest = self.executor.fleet.soon_s if self.executor.is_busy else self.tick_s
+        if self.has_warm:
+            longest = min(longest, LISTEN_EVERY_S)
         return max(min(longest, deadline - self.clock()), 0.0)
 
     def record(self) -> None:
@@ -195,6 +207,8 @@ class Supervisor(MemoryNews):
             for run in ending:
                 run.measure()
             self.listen(at_s)
+        elif self.executor.is_busy or at_s - self._listened_s >= LISTEN_EVERY_S:
+            self.listen(at_s)
         views = [run.view(kernel_limits=fleet.kernel_limits, at_s=at_s) for run in runs]
         interrupts = max(self.signals.count, int(self.given_up))
         delayed = tuple(self.roster.delayed.values())
@@ -231,6 +245,8 @@ class Supervisor(MemoryNews):
             self._sampled_s = at_s
             for run in self.executor.runs.values():
                 self.note(Store.add_sample, run.id, time.time(), run.reading.used_bytes)
+                if run.driven is not None and run.driven.has_news:
+                    self.note_said(run)
 
     def carry_out(self, action: Action | Order, at_s: float) -> None:
         match action:
@@ -274,19 +290,36 @@ class Supervisor(MemoryNews):
             again, short = status.interrupted, self.granting.history.level is Level.SINGLE
             if why := self.driving.begin(run, grant_bytes, resumed=again, short=short):
                 self.emit("run_warning", why, run)
-        self.executor.start(run, grant_bytes, resumed=status.interrupted)
+            self.note_said(run)
+        spare = self.executor.start(run, grant_bytes, resumed=status.interrupted)
+        if spare is not None:
+            self.note(Store.drop_pen, spare.run)
         if run.pen is not None:
             self.note(Store.add_pen, run.id, self.herd, run.id, run.pen.record())
         self.emit("run_started", reason, run)
 
     def listen(self, at_s: float) -> None:
         """What agents said since; some end for what they cost."""
+        self._listened_s = at_s
         if self.driving is not None:
             runs = self.executor.runs.values()
             for run, reason in self.driving.hear(runs, at_s):
                 self.emit("run_warning", reason, run)
+            for label in self.driving.pacing.take_calmed():
+                self.emit_herd("api_calm", Reason(Why.API_CALM, agent=key_of(label).agent))
             for action in self.driving.stop_costly(runs, self.roster.queue):
                 self.carry_out(action, at_s)
+        if self.warming is not None:
+            for run, reason in self.warming.attend(lambda: want_of(self, at_s), at_s):
+                self.emit("agent_retired", reason, run)
+
+    @property
+    def has_warm(self) -> bool:
+        return self.warming is not None and self.warming.is_used
+
+    def note_said(self, run: LiveRun) -> None:
+        if run.driven is not None:
+            self.note(Store.set_said, run.job.id, run.driven.take_record())
 
     def stop(self, run: LiveRun, stopping: Stopping) -> None:
         if run.held_since_s is not None:
@@ -309,15 +342,17 @@ class Supervisor(MemoryNews):
 
     def finish(self, run: LiveRun, end: RunEnd, reason: Reason, at_s: float) -> None:
         run.thaw(at_s)
-        self.executor.finish(run)
+        spare = self.executor.shelve(run, at_s) if run.is_free else None
+        if spare is None:
+            self.executor.finish(run)
         self.note(
             Store.end_run, run.id, end, reason, run.exit, run.reading,
             least_bytes=run.available_least, after_bytes=self.machine.available_bytes,
         )  # fmt: skip
-        self.tally.add_run(run, end, reason, at_s)
         if self.driving is not None and run.driven is not None:
             self.driving.end(run, end, most_bytes=largest_budget_bytes(self.machine, self.policy))
-            self.note(Store.set_said, run.job.id, run.driven.as_json())
+            self.note_said(run)
+        self.tally.add_run(run, end, reason, at_s)
         if is_failed_start(run.view(kernel_limits=True, at_s=at_s), end, at_s):
             self.granting.failed_starts.append(at_s)
         if end in (RunEnd.LIMIT_KILL, RunEnd.OOM_KILL):
@@ -330,8 +365,18 @@ class Supervisor(MemoryNews):
             at_s=at_s, policy=self.policy, hit_bytes=run.hit_bytes,
         )  # fmt: skip
         self.change(status)
-        if run.reading.procs:
+        if spare is not None:
+            self.hand_on(spare, at_s)
+        elif run.reading.procs:
             self.emit("run_warning", Reason(Why.UNKILLABLE, processes=run.reading.procs), run)
+
+    def hand_on(self, spare: Spare, at_s: float) -> None:
+        """To the first in line at once, if it wants the very same: then no memory changes hands."""
+        want = want_of(self, at_s)
+        if want.job is not None and want.key == spare.worker.key and not want.held:
+            jobs, most = spare.worker.jobs + 1, spare.worker.most_jobs
+            reason = Reason(Why.WARM, jobs=jobs, most_jobs=most)
+            self.start(want.job, spare.grant_bytes, reason, at_s)
 
     def change(self, new: JobStatus) -> None:
         for status in self.roster.change(new):
@@ -340,6 +385,8 @@ class Supervisor(MemoryNews):
     def note_job(self, status: JobStatus) -> None:
         self.note(Store.set_job, status)
         self.tally.jobs[status.job.id].reason = status.reason
+        if self.driving is not None and status.state.is_final:
+            self.driving.end_job(status.job)
         if status.state not in (JobState.RUNNING, JobState.HELD):
             self.emit_job(f"job_{status.state.value}", status.reason, status)
 

@@ -6,16 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from ramherd.act.live import LiveRun
+from ramherd.briefs import SAID
 from ramherd.model import JobState, JobStatus, Reason, RunEnd
 
 # How long single holds took is kept of so many.
 MOST_HOLDS = 100_000
 # Ends after which the same work is done again.
 REDONE = (RunEnd.LOST, RunEnd.OOM_KILL)
-# What agents say of themselves, and a plain command does not.
-SILENT: Mapping[str, Any] = dict.fromkeys(
-    ("session", "turns", "tokens_in", "tokens_out", "cost_usd", "result", "model", "worktree")
-)
+SILENT: Mapping[str, Any] = dict.fromkeys(SAID)
 
 
 @dataclass

@@ -10,7 +10,6 @@ from e2e.agent_home import Home, Running
 from integration.conftest import await_, ours
 from llm import LLM
 from ramherd.agents import GO_ON
-from ramherd.agents.claude import NEW_SESSION, Claude, prompt_line
 from ramherd.agents.facts import Overload, Progress, Session, ToolStarted
 from ramherd.agents.own import own_pids
 from ramherd.agents.session_ids import new_uuid
@@ -104,10 +103,11 @@ def test_an_agent_that_gives_up_says_why(home: Home, llm: LLM) -> None:
 
 def test_one_process_of_claude_serves_many_sessions(claude: Home, llm: LLM) -> None:
     """Two prompts with a new session between them: the second knows nothing of the first."""
-    assert isinstance(claude.agent, Claude)
-    launch = claude.agent.start_warm(claude.program, claude.ask(""))
-    prompts = ("zebra [script hello]", NEW_SESSION, "do it [script shell]")
-    run = claude.run(replace(launch, stdin="".join(map(decoded_line, prompts))), Progress())
+    warm = claude.agent.warm
+    assert warm is not None
+    launch = warm.start(claude.program, claude.ask("zebra [script hello]"))
+    stdin = launch.stdin + warm.fresh + warm.prompt("do it [script shell]")
+    run = claude.run(replace(launch, stdin=stdin), Progress())
     progress = run.finish()
     sessions = [fact.id for fact in run.facts if isinstance(fact, Session)]
 
@@ -115,10 +115,6 @@ def test_one_process_of_claude_serves_many_sessions(claude: Home, llm: LLM) -> N
     assert progress.result == "The shell said it."
     assert len(set(sessions)) == 2
     assert not any("zebra" in str(talk.body) for talk in llm.of("shell"))
-
-
-def decoded_line(prompt: str) -> str:
-    return prompt_line(prompt).decode()
 
 
 def test_overload_is_told_apart(claude: Home, llm: LLM) -> None:

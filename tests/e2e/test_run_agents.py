@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ import pytest
 
 from e2e.agent_home import ARGS, Home, make_home
 from integration.conftest import Ramherd, await_, make_ramherd, ours, pens
-from llm import LLM
+from llm import LLM, Talk
 from ramherd.agents import GO_ON
 from ramherd.measure.procfs import read_environment_tag
 from ramherd.units import MIB
@@ -31,6 +32,9 @@ while not os.path.exists("waiting"):
     time.sleep(0.05)
 held = bytearray(1170 << 20)
 """
+AgentHerd = tuple[Home, Ramherd]
+# What claude reckons for one reply of our model.
+REPLY_USD = 0.0006
 RESUMABLE = ("claude", "codex", "gemini")
 
 
@@ -50,6 +54,15 @@ def herd_of(home: Home, folder: Path) -> Ramherd:
 def herd(claude: Home, tmp_path: Path) -> Iterator[Ramherd]:
     made = herd_of(claude, tmp_path)
     yield made
+    assert made.keeper_errors == ""
+
+
+@pytest.fixture
+def agent_herd(name: str, installed: None, tmp_path: Path, llm: LLM) -> Iterator[AgentHerd]:
+    """Of the agent that a test names."""
+    home = make_home(name, tmp_path, llm.url)
+    made = herd_of(home, tmp_path)
+    yield home, made
     assert made.keeper_errors == ""
 
 
@@ -94,10 +107,18 @@ def test_an_agent_that_makes_room_goes_on_in_its_session(
     assert summary["done"] == 2, summary["lines"]
     assert (summary["preempted"], summary["oom_kills"], agent["runs"]) == (1, 0, 2)
     assert agent["result"] == "Both parts are done."
-    history = llm.of("parts")[-1]
+    # Of both runs, and nothing twice: each reply takes 100, a question beside the work 1. codex
+    # itself does not count the one whose tool was cut off.
+    assert agent["tokens_in"] // 100 == len(replies(llm, "parts")) - (name == "codex")
+    history = replies(llm, "parts")[-1]
     assert any("first-part" in text for text in history.texts("result"))
     assert any("[script parts]" in text for text in history.texts("user"))
     assert any(GO_ON in text for text in history.texts("user"))
+
+
+def replies(llm: LLM, script: str) -> list[Talk]:
+    """What the agent itself asked for: a CLI may want a title as well, at any time."""
+    return [talk for talk in llm.of(script) if talk.kind == "main"]
 
 
 def runs_that_name(session: str, herd: Ramherd) -> int:
@@ -125,7 +146,7 @@ def test_a_session_that_is_gone_is_begun_anew(claude: Home, herd: Ramherd, llm: 
     assert summary["done"] == 2, summary["lines"]
     assert agent["runs"] == 3
     assert "its session is gone: it starts over in a new one" in summary["lines"]
-    assert not any(GO_ON in text for text in llm.of("parts")[-1].texts("user"))
+    assert not any(GO_ON in text for text in replies(llm, "parts")[-1].texts("user"))
 
 
 @pytest.mark.parametrize("name", RESUMABLE)
@@ -143,7 +164,7 @@ def test_an_agent_over_its_mark_is_restarted_between_turns(
     assert runs_that_name(agent["session"], herd) == 2
     assert (summary["done"], summary["recycled"], agent["runs"]) == (1, 1, 2), summary["lines"]
     assert agent["result"] == "Through."
-    history = llm.of("turns")[-1]
+    history = replies(llm, "turns")[-1]
     assert any("first-part" in text for text in history.texts("result"))
     assert any(GO_ON in text for text in history.texts("user"))
 
@@ -165,7 +186,10 @@ def test_an_agent_that_is_killed_from_outside(claude: Home, herd: Ramherd, llm: 
     again, failed, other = json.loads(started.out.read_text())["results"]
 
     assert (again["state"], again["runs"], other["state"], other["runs"]) == ("done", 2, "done", 1)
-    assert (failed["state"], failed["reason"]) == ("failed", {"why": "signalled", "signal": 9})
+    assert (again["result"], other["result"]) == ("Through.", "Through.")
+    assert runs_that_name(again["session"], herd) == 2
+    assert (failed["state"], failed["runs"]) == ("failed", 1)
+    assert failed["reason"] == {"why": "signalled", "signal": 9}
     assert any(GO_ON in text for text in llm.found("wait", 1)[-1].texts("user"))
 
 
@@ -175,12 +199,34 @@ def first_of(which: str) -> int:
 
 
 def test_a_herd_ends_when_it_has_cost_enough(claude: Home, herd: Ramherd, llm: LLM) -> None:
-    """What runs is stopped, what waits is not started, and all of it says why."""
-    jobs = asks(claude, *["do it [script shell]"] * 3)
-    summary = herd.json(jobs, "--max-cost-usd", "0.001", "--max-parallel", "1")
+    """Four at once are told a part each: they pass the limit by a reply of each at the most, what
+    waits is not started, and all of it says why.
+    """
+    llm.add({"many": [*[{"shell": "echo on"}] * 6, {"say": "Through."}]})
+    jobs = asks(claude, *["do it [script many]"] * 4)
+    summary = herd.json(jobs, "--max-cost-usd", str(10 * REPLY_USD))
 
-    assert (summary["failed"], summary["cancelled"], summary["exit_code"]) == (1, 2, 1)
-    assert [result["reason"]["why"] for result in summary["results"]] == ["cost"] * 3
+    assert (summary["cancelled"], summary["exit_code"]) == (4, 1), summary["lines"]
+    assert [result["reason"]["why"] for result in summary["results"]] == ["cost"] * 4
+    cost_usd = sum(result["cost_usd"] for result in summary["results"])
+    assert 10 * REPLY_USD <= cost_usd + 1e-6 < 14 * REPLY_USD
+
+
+def test_what_a_herd_may_cost_goes_to_those_that_need_it(
+    claude: Home, herd: Ramherd, llm: LLM
+) -> None:  # fmt: skip
+    """One that has spent its share goes on in its session with what the others left."""
+    llm.add({"many": [*[{"shell": "echo on"}] * 6, {"say": "Through."}]})
+    scripts = ("many", "hello", "hello")
+    jobs = asks(claude, *(f"do it [script {script}]" for script in scripts))
+    summary = herd.json(jobs, "--max-cost-usd", str(10.5 * REPLY_USD))
+
+    assert summary["done"] == 3, summary["lines"]
+    first = summary["results"][0]
+    assert first["runs"] >= 2
+    assert runs_that_name(first["session"], herd) == first["runs"]
+    assert "its share of the herd's: goes on with what is left" in summary["lines"]
+    assert first["cost_usd"] == pytest.approx(7 * REPLY_USD)
 
 
 @pytest.mark.parametrize(("name", "limit"), [("claude", 0.0007), ("opencode", 0.0002)])
@@ -198,16 +244,37 @@ def test_a_job_ends_when_it_has_cost_enough(
     assert limit <= result["cost_usd"] < 4 * limit
 
 
-def test_a_busy_api_costs_no_retry(installed: None, tmp_path: Path, llm: LLM) -> None:
-    """codex gives up at once: its job waits, and goes on in the same session."""
-    home = make_home("codex", tmp_path, llm.url)
-    llm.add({"busy": [{"shell": "echo first-part"}, {"say": "At last.", "fail": {"status": 429}}]})
-    summary = herd_of(home, tmp_path).json(asks(home, "do - it [script busy]"))
+@pytest.mark.parametrize(("name", "status", "runs"), [("claude", 529, 1), ("codex", 429, 2)])
+def test_a_busy_api_makes_starts_slower_for_a_while(
+    agent_herd: AgentHerd, llm: LLM, status: int, runs: int
+) -> None:
+    """claude tries again by itself, codex gives up at once and its job waits: both go on in their
+    session, none is failed for it, and starts are one by one until the API keeps up.
+    """
+    home, herd = agent_herd
+    fail = {"status": status, "shared": True}
+    llm.add({"busy": [{"shell": "echo first-part"}, {"say": "At last.", "fail": fail}]})
+    jobs = asks(home, *["do - it [script busy]"] * 6)
+    for job in jobs[1:]:
+        job["after"] = ["job-1"]
+    summary = herd.json(jobs)
 
-    (result,) = summary["results"]
-    assert (result["state"], result["runs"]) == ("done", 2), summary["lines"]
-    assert "the API is too busy for it" in summary["lines"]
-    assert any("first-part" in text for text in llm.of("busy")[-1].texts("result"))
+    assert summary["done"] == 6, summary["lines"]
+    assert [result["runs"] for result in summary["results"]] == [runs, 1, 1, 1, 1, 1]
+    assert [talk.status for talk in llm.of("busy")].count(status) == 1
+    gone_on = [talk for talk in llm.of("busy") if GO_ON in "".join(talk.texts("user"))]
+    assert len(gone_on) == runs - 1
+    assert all("first-part" in "".join(talk.texts("result")) for talk in gone_on)
+    said = [(event["kind"], event["reason"]["why"]) for event in events_of(herd)]
+    assert said.count(("run_warning", "overload")) == 1
+    assert said.count(("api_calm", "api_calm")) == 1
+    slowly = said[said.index(("run_warning", "overload")) : said.index(("api_calm", "api_calm"))]
+    # Two quiet pauses, a start at the end of each at most; without them five would start at once.
+    assert [kind for kind, _why in slowly].count("run_started") <= 2
+
+
+def events_of(herd: Ramherd) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in herd.run("events", "--json").stdout.splitlines()]
 
 
 def test_a_smaller_model_while_memory_is_very_short(
@@ -242,14 +309,11 @@ IDENTITY = ("-c", "user.name=test", "-c", "user.email=test@example.org")
 
 @pytest.mark.parametrize("name", ["opencode", "qwen"])
 def test_the_others_run_as_well(name: str, installed: None, tmp_path: Path, llm: LLM) -> None:
-    """From prompts on the command line."""
+    """From prompts on the command line, with arguments of the user's own."""
     home = make_home(name, tmp_path, llm.url)
-    if name in ARGS:
-        settings = {"security": {"auth": {"selectedType": "openai"}}}
-        (Path(home.env["HOME"]) / ".qwen").mkdir()
-        (Path(home.env["HOME"]) / ".qwen/settings.json").write_text(json.dumps(settings))
+    args = shlex.join(ARGS.get(name, ("--pure",)))
     done = herd_of(home, tmp_path).run(
-        "run", "--json", "--cwd", str(home.cwd), "do it [script shell]"
+        "run", "--json", "--cwd", str(home.cwd), f"--agent-args={args}", "do it [script shell]"
     )
     (result,) = json.loads(done.stdout)["results"]
 

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from integration.conftest import await_, ours
 from ramherd.act.link import AdoptedLink, Adoption, KeeperLink, adopt_keeper
+from ramherd.act.requests import SHAPES
 from ramherd.errors import StoreError
 from ramherd.measure.procfs import read_peak_rss_bytes, read_proc
 from ramherd.unixsocket import connect
@@ -45,6 +46,7 @@ def spawn(here: Path, run: str, script: str) -> bytes:
         "do": "spawn", "run": run, "argv": ["sh", "-c", script], "cwd": "/",
         "dir": str(here / run), "stdin": "", "env": dict(os.environ), "join": [],
         "on_loss": {"thaw": [], "kill": []}, "dirs": [], "log": [1 << 20, 1 << 20],
+        "fed": False,
     }  # fmt: skip
     return json.dumps(request).encode() + b"\n"
 
@@ -232,10 +234,10 @@ LINES = st.one_of(
         max_leaves=6,
     ).map(lambda value: json.dumps(value).encode()),
     st.fixed_dictionaries(
-        {"do": st.sampled_from(["spawn", "close", "forget", "fleet", "adopt"])},
+        {"do": st.sampled_from(["adopt", *sorted(SHAPES.keys() - {"end"})])},
         optional={
             key: TEXT | st.lists(TEXT, max_size=2) | st.integers() | st.none()
-            for key in ("run", "argv", "cwd", "stdin", "env", "join", "on_loss", "dirs", "log")
+            for key in sorted({key for shape in SHAPES.values() for key in shape})
         },
     ).map(lambda value: json.dumps(value).encode()),
 )

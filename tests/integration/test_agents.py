@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from integration.conftest import Ramherd
+from integration.conftest import Ramherd, need
 from ramherd.units import MIB
 
 TALK = """\
@@ -17,6 +17,18 @@ for turn in 1 2 3 4; do
     sleep 0.5
 done
 echo '{"type": "result", "result": "Through.", "total_cost_usd": 0.5}'
+"""
+# Talks like gemini, and fills more of V8's heap than it is given first.
+FILLER = """\
+import { getHeapStatistics } from "node:v8";
+const say = (event) => console.log(JSON.stringify(event));
+say({ type: "init", session_id: "s-1" });
+const held = [];
+for (let mib = 0; mib < 1280; mib += 8) held.push(new Array(1 << 20).fill(mib));
+const mib = Math.round(getHeapStatistics().heap_size_limit / 2 ** 20);
+const how = process.argv.includes("--resume") ? "resumed" : "started";
+say({ type: "message", role: "assistant", content: `${how} with ${mib >= 2048 ? 2 : 1} GiB` });
+say({ type: "result", status: "success", stats: {} });
 """
 
 
@@ -67,3 +79,26 @@ def test_an_agent_with_too_little_memory(ramherd: Ramherd, talker: Path) -> None
     assert refused.returncode == 2
     assert "is below the 381 MiB that claude needs" in refused.stderr
     assert forced.returncode == 0, forced.stdout
+
+
+@pytest.mark.parametrize(
+    ("budget", "ended"),
+    [("3GiB", ("done", 2, "resumed with 2 GiB")), ("1600MiB", ("failed", 3, None))],
+)
+def test_a_heap_that_was_full_is_twice_as_large(
+    ramherd: Ramherd, tmp_path: Path, budget: str, ended: tuple[str, int, str | None]
+) -> None:
+    """A real V8 aborts, and its next run has room in the same session; where the budget has not so
+    much, the heap stays as it was, and the job is given up.
+    """
+    need("node", "nodejs")
+    program = tmp_path / "filler.mjs"
+    program.write_text(FILLER)
+    program.chmod(0o755)
+    job = {"agent": "gemini", "prompt": "do it", "cwd": str(tmp_path)}
+    summary = ramherd.json([job], "--agent-program", str(program), "--budget", budget)
+
+    (result,) = summary["results"]
+    assert (result["state"], result["runs"], result["result"]) == ended, summary["lines"]
+    assert "V8 ran out of heap" in summary["lines"]
+    assert summary["oom_kills"] == 0

@@ -9,7 +9,8 @@ A script is a list of steps, each one reply of the model:
     call     [{"name": ..., "args": {...}}]: any tools, as they are
     wait_s   seconds before the reply begins      pause_s  seconds in the middle of it
     gate     a name: the reply waits until that gate is opened
-    fail     {"status": 529, "times": 2, "message": ...}: so often an error instead
+    fail     {"status": 529, "times": 2, "message": ...}: so often an error instead, for each that
+             asks; with "shared": true so often in all
     tokens   [in, out]
 """
 

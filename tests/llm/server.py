@@ -108,6 +108,8 @@ class LLM:
     def next_failure(self, key: tuple[str, int, str], step: Mapping[str, Any]) -> int:
         """The status to fail with this time, or 0."""
         fail = step.get("fail")
+        if fail and fail.get("shared"):
+            key = (*key[:2], "")
         if not fail or self.failed[key] >= fail.get("times", 1):
             return 0
         self.failed[key] += 1

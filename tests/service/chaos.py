@@ -2,8 +2,9 @@
 
     python -m service.chaos --rounds 200 --seed 7
 
-A round is one kill, of the service or also of its keeper, and one start. Each agent takes a lock
-that only one process can have: a second run of the same job at the same time would say so.
+A round is one kill, of the service or also of its keeper, and one start. Each job takes a lock
+that only one process can have: a second run of the same job at the same time would say so. Every
+third is an agent, which has to go on in the session that it was in.
 """
 
 import argparse
@@ -24,18 +25,39 @@ AGENT = (
     "exec 9>>{here}/$RAMHERD_JOB.lock; flock -n 9 || echo $RAMHERD_JOB >> {here}/twice; "
     "sleep {sleep}; echo $RAMHERD_ATTEMPT; echo $RAMHERD_JOB >> {here}/ended; exit 0"
 )
+TALKER = """\
+#!/bin/sh
+for word; do
+    case "$before" in --session-id | --resume) how=$before session=$word ;; esac
+    before=$word
+done
+cat > /dev/null
+exec 9>>HERE/$RAMHERD_JOB.lock
+flock -n 9 || echo $RAMHERD_JOB >> HERE/twice
+echo "$RAMHERD_JOB $how $session" >> HERE/sessions
+echo '{"type": "system", "subtype": "init", "session_id": "'$session'"}'
+sleep $NAP
+echo '{"type": "result", "result": "Through.", "total_cost_usd": 0.01}'
+"""
 
 
 def herd_of(here: Path, chance: random.Random) -> list[dict[str, object]]:
+    program = here / "talker"
+    program.write_text(TALKER.replace("HERE", str(here)))
+    program.chmod(0o755)
     return [
-        {
-            "name": f"job-{number}",
-            "command": AGENT.format(here=here, sleep=round(chance.uniform(0.05, 1.5), 2)),
-            "memory": "16MiB",
-            "cwd": "/",
-        }
+        {"name": f"job-{number}", "memory": "16MiB", "cwd": "/", **work_of(number, here, chance)}
         for number in range(JOBS)
     ]
+
+
+def work_of(number: int, here: Path, chance: random.Random) -> dict[str, object]:
+    sleep = round(chance.uniform(0.05, 1.5), 2)
+    if number % 3:
+        return {"command": AGENT.format(here=here, sleep=sleep)}
+    program = str(here / "talker")
+    asked = {"agent": "claude", "prompt": "do it", "agent_program": program}
+    return {**asked, "env": {"NAP": str(sleep)}}
 
 
 def run_chaos(here: Path, rounds: int, seed: int, pen: str) -> dict[str, int]:
@@ -92,6 +114,20 @@ def check(service: Service, herd: str, here: Path) -> None:
     )
     assert sorted(number for _job, number in done) == [1] * JOBS
     assert service.rows("SELECT count(*) FROM runs WHERE ended_s IS NULL") == [(0,)]
+    check_sessions(service, herd, here)
+
+
+def check_sessions(service: Service, herd: str, here: Path) -> None:
+    """One that is resumed is the one before it, and what the agent said came through."""
+    last: dict[str, str] = {}
+    for line in (here / "sessions").read_text().splitlines():
+        job, how, session = line.split()
+        assert how == "--session-id" or session == last[job], (line, last[job])
+        last[job] = session
+    for found in service.client.jobs(herd):
+        if found["turns"] is not None:
+            said = (found["result"], found["session"], found["cost_usd"])
+            assert said == ("Through.", last[found["id"]], 0.01), found
 
 
 def main() -> None:

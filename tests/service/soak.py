@@ -16,6 +16,7 @@ from pathlib import Path
 
 from integration.conftest import make_ramherd, ours, pens
 from service.conftest import Service, finish, rss
+from service.talker import Talker
 
 # A third of the time to get warm; what comes after may not be more than this above it.
 SLACK_BYTES = 3 << 20
@@ -70,10 +71,13 @@ def run_soak(here: Path, seconds: float, seed: int, pen: str) -> dict[str, objec
     chance = random.Random(seed)
     service = Service(make_ramherd(here, pen))
     service.start()
+    talker = Talker(here)
+    talker.go()
+    asks = {"agent": "claude", "prompt": "do it", "agent_program": str(talker.program)}
     samples, herds, deaths = Samples(), 0, 0
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        herd = service.submit(*JOBS)
+        herd = service.submit(*JOBS, {"name": "asks", **asks})
         herds += 1
         service.await_in(herd, "never", "running")
         if chance.random() < 0.1:
@@ -82,7 +86,7 @@ def run_soak(here: Path, seconds: float, seed: int, pen: str) -> dict[str, objec
                 os.kill(pid, signal.SIGKILL)
         service.client.cancel(service.id_of(herd, "never"))
         found = service.client.wait(herd)
-        assert found["counts"] == {"done": 5, "failed": 1, "cancelled": 1}, service.said
+        assert found["counts"] == {"done": 6, "failed": 1, "cancelled": 1}, service.said
         samples.take()
     finish(service)
     return {"herds": herds, "keepers_killed": deaths, **samples.check()}

@@ -38,7 +38,8 @@ FORBIDDEN = {
     "sim": {"act", "show", "queue", "supervisor", "launch", "tally"},
 }
 KEEPER_PARTS = (
-    "keep", "keeper", "become", "child", "descendants", "door", "files", "requests", "streams",
+    "keep", "keeper", "become", "child", "descendants", "door", "feed", "files", "requests",
+    "streams", "tending",
 )  # fmt: skip
 KEEPER = {f"ramherd.act.{name}" for name in KEEPER_PARTS}
 KEEPER_STDLIB = {

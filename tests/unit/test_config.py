@@ -105,6 +105,7 @@ def test_each_key_works_in_each_place(
         "AGENT": "codex",
         "PATH": "/opt/claude",
         "USD": "2.5",
+        "WORDS": "--effort high",
         "": "true",
     }
     text = texts[key.kind.metavar]
@@ -293,6 +294,21 @@ def test_a_number_that_makes_no_sense(flag: str, text: str, message: str) -> Non
     """Named with its flag, before anything starts."""
     with pytest.raises(UsageError, match=f"{flag}: {message}"):
         load(f"{flag}={text}")
+
+
+def test_arguments_are_a_list_or_a_line(project: Path) -> None:
+    """A line is split as a shell would."""
+    (project / "ramherd.toml").write_text('agent_args = ["--say", "it is"]')
+    assert load()["agent_args"] == ("--say", "it is")
+    assert load("--agent-args=--say 'it is'")["agent_args"] == ("--say", "it is")
+    assert BY_NAME["agent_args"].show(("--say", "it is")) == "--say 'it is'"
+    assert load("--agent-args", "none")["agent_args"] is None
+    with pytest.raises(UsageError, match=r"--agent-args: .* has no closing quotation"):
+        load("--agent-args=--say 'it")
+    for value in ("7", "[7]"):
+        (project / "ramherd.toml").write_text(f"agent_args = {value}")
+        with pytest.raises(UsageError, match=r"key 'agent_args'.* is n"):
+            load()
 
 
 @pytest.mark.parametrize("value", ["true", '["1"]', "1979-05-27"])

@@ -1,64 +1,24 @@
 """The agents' side of the loop: what is started, what is understood, what ends for its cost."""
 
 import json
-import sys
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from ramherd.act.live import LiveRun
-from ramherd.driving import Driving, find_programs, make_driving
+from ramherd.agentjobs import find_programs
+from ramherd.driving import Driving, make_driving
 from ramherd.errors import UsageError
-from ramherd.model import Brief, Exit, Job, JobState, Policy, RunEnd, Settle, Stop, Why
+from ramherd.model import Exit, Job, JobState, Policy, RunEnd, Settle, Stop, Why
 from ramherd.units import GIB, MIB
+from unit.driven_runs import asked, begun, heard, result, say, session, words
 from unit.make import job, status
-
-PROGRAM = sys.executable
-BRIEF = Brief("claude", "do it", model="opus", fallback_model="haiku", program=PROGRAM)
-
-
-def asked(name: str = "a", *, memory_limit: int | None = None, **changes: Any) -> Job:
-    return job(name, brief=replace(BRIEF, **changes), memory_limit_bytes=memory_limit)
 
 
 def driving_of(*jobs: Job, max_cost_usd: float | None = None) -> Driving:
     made = make_driving(jobs, Policy(), max_cost_usd=max_cost_usd)
     assert made is not None
     return made
-
-
-def begun(
-    driving: Driving, of: Job, folder: Path, *, resumed: bool = False, short: bool = False
-) -> LiveRun:  # fmt: skip
-    run = LiveRun(f"R{len(list(folder.iterdir()))}", of, 1, folder, 0.0, label="claude")
-    run.dir.mkdir()
-    driving.begin(run, 200 * MIB, resumed=resumed, short=short)
-    return run
-
-
-def say(run: LiveRun, *events: dict[str, Any]) -> None:
-    with (run.dir / "out").open("a") as out:
-        out.writelines(json.dumps(event) + "\n" for event in events)
-
-
-def heard(driving: Driving, run: LiveRun, *, closed: bool = False) -> list[Why]:
-    run.output_closed = closed
-    return [reason.why for _run, reason in driving.hear([run], 10.0)]
-
-
-def session(name: str) -> dict[str, Any]:
-    return {"type": "system", "subtype": "init", "session_id": name}
-
-
-def result(text: str, cost_usd: float = 0.0) -> dict[str, Any]:
-    return {"type": "result", "result": text, "total_cost_usd": cost_usd}
-
-
-def words(run: LiveRun) -> tuple[str, ...]:
-    assert run.driven is not None
-    return run.driven.launch.argv
 
 
 def test_a_job_goes_on_in_the_session_that_its_agent_has_opened(tmp_path: Path) -> None:
@@ -205,10 +165,36 @@ def test_a_herd_that_costs_too_much_is_over(tmp_path: Path) -> None:
     heard(driving, runs)
     stop, settle = driving.stop_costly([runs], [status(third)])
 
-    assert driving.closed
+    assert driving.costs.closed == {third.herd}
     assert isinstance(stop, Stop)
     assert isinstance(settle, Settle)
     assert (stop.end, settle.state) == (RunEnd.CANCELLED, JobState.CANCELLED)
+
+
+def test_runs_of_a_herd_share_what_is_left(tmp_path: Path) -> None:
+    """Told to each; one that has spent its share goes on with what others left."""
+    jobs = [asked("a"), asked("b")]
+    driving = driving_of(*jobs, max_cost_usd=1.0)
+    first, second = (begun(driving, of, tmp_path) for of in jobs)
+    assert [told_usd(run) for run in (first, second)] == ["0.500000", "0.500000"]
+    say(first, session("s"), {**result("", 0.55), "is_error": True})
+    heard(driving, first, closed=True)
+    assert first.driven is not None
+    assert first.driven.said.has_spent_share
+    assert not first.driven.said.is_too_costly
+    driving.end(first, RunEnd.FAILED, most_bytes=GIB)
+    assert not driving.may_start(jobs[0])
+
+    say(second, session("t"), result("yes", 0.15))
+    heard(driving, second, closed=True)
+    driving.end(second, RunEnd.DONE, most_bytes=GIB)
+    driving.end_job(jobs[1])
+    assert driving.may_start(jobs[0])
+    assert told_usd(begun(driving, jobs[0], tmp_path, resumed=True)) == "0.300000"
+
+
+def told_usd(run: LiveRun) -> str:
+    return words(run)[words(run).index("--max-budget-usd") + 1]
 
 
 def test_an_overload_is_told_once_and_slows_the_class(tmp_path: Path) -> None:
@@ -219,18 +205,21 @@ def test_an_overload_is_told_once_and_slows_the_class(tmp_path: Path) -> None:
     retry = {"type": "system", "subtype": "api_retry", "error_status": 529, "error": "overloaded"}
     say(run, retry, retry)
 
-    assert driving.not_before_s("claude", 10.0) == 0.0
+    line = ["claude", "codex"]
+    assert list(driving.pacing.times(line, 10.0)) == [0.0, 0.0]
     assert heard(driving, run) == [Why.OVERLOAD]
-    assert driving.not_before_s("claude", 10.0) == 12.0
-    assert driving.not_before_s("codex", 10.0) == 0.0
+    assert list(driving.pacing.times(line, 10.0)) == [12.0, 0.0]
 
 
 def test_a_heap_that_was_too_small_is_larger_once(tmp_path: Path) -> None:
-    """If the budget has room for it."""
-    of = asked()
-    for most, factor in ((GIB, 1), (8 * GIB, 2)):
+    """If the budget has room for it, and no `memory_limit` is in its way; however much it was
+    granted meanwhile.
+    """
+    for limit, most, factor in ((None, GIB, 1), (None, 2 * GIB, 2), (GIB, 8 * GIB, 1)):
+        of = asked(memory_limit=limit)
         driving = driving_of(of)
         first = begun(driving, of, tmp_path)
+        first.grant_bytes = 900 * MIB
         driving.end(first, RunEnd.HEAP_EXHAUSTED, most_bytes=most)
         second = begun(driving, of, tmp_path)
 
@@ -251,7 +240,7 @@ def test_too_little_memory_for_an_agent_is_refused() -> None:
     ) as told:
         find_programs([asked(memory_limit=100 * MIB)])
 
-    assert told.value.hint.endswith("or --force")
+    assert told.value.hint.endswith("or ramherd run --force")
     assert find_programs([asked(memory_limit=100 * MIB)], force=True)
 
 

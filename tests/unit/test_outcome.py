@@ -215,6 +215,15 @@ def test_a_busy_api_costs_no_retry() -> None:
     assert (at.failures, at.interrupted, at.reason) == (0, True, BUSY)
 
 
+def test_a_share_that_is_spent_costs_no_retry() -> None:
+    """The herd may still have something for it."""
+    before = status(job(brief=Brief("claude", "do it")), JobState.RUNNING)
+    spent = Reason(Why.COST_SHARE, cost_usd=0.5)
+    found = after_run(before, RunEnd.FAILED, spent, at_s=1.0, policy=policy())
+
+    assert (found.state, found.failures, found.lost) == (JobState.QUEUED, 0, 0)
+
+
 def test_overloads_are_counted_in_a_row() -> None:
     """A run that ended otherwise has found the API at work."""
     before = status(BRIEFED, JobState.RUNNING, overloads=2)
@@ -228,6 +237,7 @@ def test_overloads_are_counted_in_a_row() -> None:
         (RunEnd.OOM_KILL, Why.OOM_KILL, True),
         (RunEnd.HEAP_EXHAUSTED, Why.HEAP_EXHAUSTED, True),
         (RunEnd.FAILED, Why.SIGNALLED, True),
+        (RunEnd.FAILED, Why.COST_SHARE, True),
         (RunEnd.LOST, Why.SESSION_LOST, False),
         (RunEnd.FAILED, Why.GAVE_UP, False),
         (RunEnd.TIMEOUT, Why.TIMEOUT, False),

@@ -37,6 +37,10 @@ def test_a_job_with_a_prompt_is_an_agents() -> None:
     )
     assert job.argv == ()
     assert job.resumes
+    args = ("--effort", "high")
+    told = made(Defaults(agent="claude", agent_args=args), prompt="do it").brief
+    assert told is not None
+    assert told.args == args
     named = made(CLAUDE, prompt="do it", agent="codex").brief
     assert named is not None
     assert named.agent == "codex"
@@ -114,7 +118,8 @@ def test_a_dry_run_shows_what_would_be_started(
         "env": {"MY_API_KEY": "sk-1", "X": "a b"},
     }  # fmt: skip
     (tmp_path / "jobs.jsonl").write_text(json.dumps(job))
-    code = call(["run", "jobs.jsonl", "--dry-run", "--agent-program", sys.executable])
+    program = ("--agent-program", sys.executable)
+    code = call(["run", "jobs.jsonl", "--dry-run", *program, "--agent-args", "--effort 'x y'"])
     name, line = capsys.readouterr().out.splitlines()
 
     assert code == 0
@@ -124,5 +129,5 @@ def test_a_dry_run_shows_what_would_be_started(
     assert "X='a b'" in line
     assert "DISABLE_AUTOUPDATER=1" in line
     assert f"{os.path.realpath(sys.executable)} -p --output-format stream-json" in line
-    assert line.endswith("--model m <<< 'it'\"'\"'s'")
+    assert line.endswith("--model m --effort 'x y' <<< 'it'\"'\"'s'")
     assert not (tmp_path / "state/ramherd/ramherd.db").exists()

@@ -22,6 +22,7 @@ from ramherd.decide.ends import (
 )
 from ramherd.decide.engine import refuse_waits, warn_of_containers
 from ramherd.decide.outcome import after_run, settle_dependants
+from ramherd.decide.warm import Worn, retired
 from ramherd.model import Action, JobState, Machine, PenReading, Reason, RunEnd, Said, Wait, Why
 from ramherd.show.reasons import SENTENCES, render_reason, signal_name
 from ramherd.units import GIB, MIB
@@ -138,6 +139,10 @@ MADE: dict[Why, tuple[Reason, str]] = {
     Why.SAID_DONE: (words(result=True), "its agent is through"),
     Why.GAVE_UP: (words(failure="no credit"), "its agent gave up: no credit"),
     Why.NO_RESULT: (words(), "its agent ended without a result"),
+    Why.API_CALM: (
+        Reason(Why.API_CALM, agent="claude"),
+        "the API keeps up with claude again: starts as before",
+    ),
     Why.OVERLOAD: (
         words(failure="529", overloaded=True), "the API is too busy for it: 529",
     ),
@@ -146,6 +151,10 @@ MADE: dict[Why, tuple[Reason, str]] = {
     ),
     Why.COST: (
         cost_reason("it", 1.25, 1.0), "it has cost $1.25, and max_cost_usd is 1.0",
+    ),
+    Why.COST_SHARE: (
+        words(code=1, failure="no budget", cost_usd=0.5, share_usd=0.5),
+        "it has cost $0.5, its share of the herd's: goes on with what is left",
     ),
     Why.STEP_DOWN: (
         Reason(Why.STEP_DOWN, model="haiku", usual="opus"),
@@ -167,6 +176,13 @@ MADE: dict[Why, tuple[Reason, str]] = {
     ),
     Why.PAUSED: (Reason(Why.PAUSED), "nothing starts until ramherd resume"),
     Why.RESUMED: (Reason(Why.RESUMED), "starts go on"),
+    Why.WARM: (
+        Reason(Why.WARM, jobs=2, most_jobs=5), "goes on in a warm process: job 2 of 5 in it",
+    ),
+    Why.RETIRED: (
+        retired(Worn(5, 5, MIB, 0.0), "job_limit"),
+        "its process serves no other job after 5, at 1 MiB: job_limit",
+    ),
     Why.SERVICE_STOPS: (
         Reason(Why.SERVICE_STOPS), "the service stops: it goes on when the service does",
     ),

@@ -342,7 +342,7 @@ def test_a_lock_is_waited_for_as_long_as_was_said(path: Path) -> None:
 def test_a_job_is_read_back_as_it_was_stored() -> None:
     """Also what its agent is asked, and where."""
     tree = Tree("/repo", "c0ffee", "/tree", "ramherd/a", "part")
-    for brief in (None, Brief("claude", "do it"), Brief("codex", "do it", tree=tree)):
+    for brief in (None, Brief("claude", "do it"), Brief("codex", "do it", tree=tree, args=("-x",))):
         asked = job("a", brief=brief, after=("b",), env={"X": "1"})
 
         assert job_from_spec(spec_json(asked)) == asked

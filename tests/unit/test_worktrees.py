@@ -83,7 +83,7 @@ def test_one_that_was_half_made_is_made_anew(repository: Path, tmp_path: Path) -
     """A run that was stopped in its checkout."""
     (job,) = isolate([asked("one", repository, worktree=True)], tmp_path / "trees")
     start(job, "rm", "-r", "part")
-    made = tmp_path / "trees" / f"{job.id}.made"
+    (made,) = repository.glob(".git/worktrees/*/ramherd-made")
     made.unlink()
 
     assert start(job, "cat", "part/file").stdout == "old\n"
@@ -109,7 +109,16 @@ def test_what_was_changed_is_kept(
     assert bool(found) is kept
     assert ("ramherd/one-" in branches(repository)) is kept
     assert (tmp_path / "trees" / job.id).exists() is kept
-    assert not list((tmp_path / "trees").glob("*.made"))
+    assert len(list((tmp_path / "trees").iterdir())) == kept
+
+
+def test_one_that_was_kept_is_there_for_another_try(repository: Path, tmp_path: Path) -> None:
+    """A job that failed is retried where it was."""
+    (job,) = jobs = isolate([asked("one", repository, worktree=True)], tmp_path / "trees")
+    start(job, "sh", "-c", "echo new > fresh")
+    settle(jobs)
+
+    assert start(job, "cat", "fresh").stdout == "new\n"
 
 
 def test_a_job_that_never_ran_leaves_nothing(repository: Path, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ TYPE_CHECKING = False  # the keeper does without the 1 MB that `typing` costs
 if TYPE_CHECKING:
     from typing import Any
 
+    from ramherd.act.feed import Feed
     from ramherd.act.streams import Log
 
 
@@ -23,6 +24,8 @@ class Run:
         self.pid = GONE
         self.report = GONE
         self.pipes: dict[str, int] = {}
+        # Of one that is asked more than once.
+        self.feed: Feed | None = None
         self.logs = logs
         self.meta_at = 0.0
         self.meta_due = False

@@ -8,9 +8,9 @@ import math
 import os
 import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ramherd.act.holding import Holding
 from ramherd.act.link import Link
@@ -18,10 +18,14 @@ from ramherd.act.live import LiveRun
 from ramherd.act.pens import Fleet, Pen
 from ramherd.act.pens.pids import limit_pids
 from ramherd.act.pens.polling import signal_procs
+from ramherd.act.spares import Spare, Spares, Worker
 from ramherd.act.sweeper import Sweeper, Swept
 from ramherd.grants import GrantPolicy
 from ramherd.measure.output import read_tail
 from ramherd.model import Exit, Job, Policy, ProcId, Reason, RunEnd, Stopping, Why
+
+if TYPE_CHECKING:
+    from ramherd.agents import Launch
 
 V8_EXIT_CODE = 134
 V8_MESSAGE = b"heap out of memory"
@@ -45,6 +49,7 @@ class Executor:
         self.runs_dir = runs_dir
         self._policy = policy or Policy()
         self._sweeper = Sweeper()
+        self.spares = Spares()
         # What a run has in its environment beside what its job says.
         ours = dict(os.environ)
         self.inherited: Callable[[Job], Mapping[str, str]] = lambda _job: ours
@@ -61,24 +66,97 @@ class Executor:
         self.runs[run.id] = run
         self.holding.give(run, grant_bytes, run.started_s)
 
-    def start(self, run: LiveRun, grant_bytes: int, *, resumed: bool) -> None:
+    def start(self, run: LiveRun, grant_bytes: int, *, resumed: bool) -> Spare | None:
+        """The warm process that it takes over, if there is one. A run that is refused already
+        never begins.
+        """
         self.runs[run.id] = run
+        if run.refused is not None:
+            return None
+        launch = run.driven.launch if run.driven is not None else None
+        key = self.key_of(run.job, launch) if launch is not None and launch.warm else None
+        spare = self.spares.take(key) if key is not None else None
         try:
             run.dir.mkdir(mode=0o700, parents=True)
             stdin = write_stdin(run)
+            if spare is not None:
+                self._take_over(run, spare, grant_bytes, stdin)
+                return spare
             run.pen = self.fleet.add(run.id, run.job.memory_limit_bytes)
             limit_pids(run.pen, self._policy.pids_limit)
             self.holding.begin(run, grant_bytes)
         except OSError as error:
             run.refused = (error.errno or 0, f"cannot prepare {error.filename}: {error.strerror}")
-            return
+            if spare is not None:
+                self.spares.put(spare)
+            return None
+        if key is not None:
+            most = run.job.brief.reuse if run.job.brief is not None else 0
+            run.worker = Worker(key, most, run.started_s, run.dir)
         self.link.ask(
             "spawn", run=run.id, argv=argv_of(run, resumed=resumed), cwd=run.job.cwd,
-            dir=str(run.dir), stdin=stdin,
+            dir=str(run.dir), stdin=stdin, fed=key is not None,
             env=environment(run, resumed=resumed, inherited=self.inherited(run.job)),
-            **run.pen.spawn_part(),
-            log=(self._policy.log_head_bytes, self._policy.log_ring_bytes),
+            **run.pen.spawn_part(), log=self._log,
         )  # fmt: skip
+        return None
+
+    @property
+    def _log(self) -> tuple[int, int]:
+        return self._policy.log_head_bytes, self._policy.log_ring_bytes
+
+    def key_of(self, job: Job, launch: "Launch") -> Hashable:
+        """What two jobs have to agree in to share a process."""
+        env = {**self.inherited(job), **launch.env, **job.env}
+        return launch.argv, job.cwd, job.memory_limit_bytes, frozenset(env.items())
+
+    def _take_over(self, run: LiveRun, spare: Spare, grant_bytes: int, stdin: str) -> None:
+        """Another job's process, in its pen."""
+        run.pen, run.first, run.worker = spare.pen, spare.first, spare.worker
+        run.peak_before = spare.peak_bytes
+        run.worker.jobs += 1
+        self.holding.give(run, max(grant_bytes, spare.grant_bytes), run.started_s)
+        self.link.ask(
+            "pass", run=spare.run, to=run.id, dir=str(run.dir), stdin=stdin, log=self._log
+        )
+
+    def feed(self, run: LiveRun, text: str) -> None:
+        """More to ask of a warm process."""
+        try:
+            path = write_file(run.dir / "in.new", text)
+        except OSError:
+            self.hang_up(run)
+        else:
+            self.link.ask("feed", run=run.id, stdin=path)
+
+    def hang_up(self, run: LiveRun) -> None:
+        """It is asked no more, and ends by itself when it is through."""
+        run.hung_up = True
+        self.link.ask("hang_up", run=run.id)
+
+    def shelve(self, run: LiveRun, at_s: float) -> Spare:
+        """The run is over, its process waits for another."""
+        assert run.worker is not None
+        assert run.pen is not None
+        assert run.first is not None
+        del self.runs[run.id]
+        run.passed_on = True
+        spare = Spare(
+            run.id, run.worker, run.pen, run.first, at_s, run.grant_bytes,
+            run.reading.used_bytes, max(run.peak_before, run.reading.peak_bytes),
+        )  # fmt: skip
+        self.spares.put(spare)
+        return spare
+
+    def retire(self, spare: Spare, at_s: float) -> None:
+        spare.leaving_s = at_s
+        self.link.ask("hang_up", run=spare.run)
+
+    def clear_spares(self, at_s: float) -> None:
+        """What has left is swept like any run."""
+        for spare in self.spares.gone(at_s):
+            self.link.ask("close", run=spare.run)
+            self._let_go(spare.run, spare.pen, spare.worker.home)
 
     def hear(self, at_s: float) -> bool:
         """Take in what the keeper said; False when it is gone."""
@@ -87,6 +165,8 @@ class Executor:
             run = self.runs.get(message["run"])
             if run is not None:
                 self._take(run, message, at_s)
+            elif message["did"] == "exited":
+                self.spares.note_exit(message["run"])
         return messages is not None
 
     def _take(self, run: LiveRun, message: dict[str, Any], at_s: float) -> None:
@@ -101,18 +181,23 @@ class Executor:
                     self.ask_to_end(run, at_s)
             case "refused":
                 run.refused = (message["errno"], message["what"])
+                if run.peak_before and run.pen is not None:  # of a warm process that is gone
+                    run.pen.kill()
             case "exited":
-                run.exit = Exit(message["code"], message["signal"], at_s)
-                run.largest_bytes = message["largest_bytes"]
-                run.left = message.get("left", True)
-                if run.pen is not None and not run.left:
-                    run.pen.note_empty()
-                if message["closed"]:
-                    self._note_closed(run)
-                if run.driven is not None and run.stop is not None:
-                    self.ask_to_end(run, at_s)  # the tools that its agent has left
+                self._note_exit(run, message, at_s)
             case "closed":
                 self._note_closed(run)
+
+    def _note_exit(self, run: LiveRun, message: dict[str, Any], at_s: float) -> None:
+        run.exit = Exit(message["code"], message["signal"], at_s)
+        run.largest_bytes = message["largest_bytes"]
+        run.left = message.get("left", True)  # a keeper of an earlier version does not say
+        if run.pen is not None and not run.left:
+            run.pen.note_empty()
+        if message["closed"]:
+            self._note_closed(run)
+        if run.driven is not None and run.stop is not None:
+            self.ask_to_end(run, at_s)  # the tools that its agent has left
 
     def _note_closed(self, run: LiveRun) -> None:
         run.heap_exhausted = is_heap_exhausted(run)
@@ -129,6 +214,7 @@ class Executor:
                 run.exit = Exit(None, signal.SIGKILL, at_s)
             run.output_closed = True
             self.kill(run, at_s)
+        self.spares.note_loss()
         self.link = self._new_keeper()
 
     def stop(self, run: LiveRun, stopping: Stopping) -> None:
@@ -163,10 +249,13 @@ class Executor:
 
     def finish(self, run: LiveRun) -> None:
         del self.runs[run.id]
+        self._let_go(run.id, run.pen, run.worker.home if run.worker is not None else run.dir)
+
+    def _let_go(self, run: str, pen: Pen | None, home: Path) -> None:
         if self.link.is_adoptable:
-            self.link.ask("forget", run=run.id)
-        if run.pen is not None:
-            self._sweeper.sweep(run.id, run.pen, run.dir / "tmp")
+            self.link.ask("forget", run=run)
+        if pen is not None:
+            self._sweeper.sweep(run, pen, home / "tmp")
 
     def grant_fds(self, at_s: float) -> dict[int, LiveRun]:
         """Descriptors that tell when a run is at its grant."""
@@ -186,19 +275,25 @@ class Executor:
         return self._sweeper.advance()
 
     @property
+    def is_occupied(self) -> bool:
+        return bool(self.runs or self.spares.all)
+
+    @property
     def is_busy(self) -> bool:
         """Something is on its way out: look again soon."""
-        return self._sweeper.is_busy or any(run.is_ending for run in self.runs.values())
+        busy = self._sweeper.is_busy or self.spares.is_busy
+        return busy or any(run.is_ending or run.is_renewing for run in self.runs.values())
 
     def shut_down(self, wait_s: float = 10.0) -> list[Swept]:
         """Whatever happened before, nothing is left: pens first, then the keeper, the fleet."""
         deadline = time.monotonic() + wait_s
         for run in list(self.runs.values()):
             run.thaw(deadline)
-            while run.pen is not None and run.pen.read().procs and time.monotonic() < deadline:
-                run.pen.kill()
-                time.sleep(0.01)
+            kill_all(run.pen, deadline)
             self.finish(run)
+        for spare in self.spares.take_all():
+            kill_all(spare.pen, deadline)
+            self._let_go(spare.run, spare.pen, spare.worker.home)
         swept = self._sweeper.finish()
         self.holding.close()
         self.link.close()
@@ -242,10 +337,19 @@ def write_stdin(run: LiveRun) -> str:
     text = run.driven.launch.stdin if run.driven is not None else run.job.stdin
     if text is None:
         return ""
-    path = run.dir / "in"
+    return write_file(run.dir / "in", text)
+
+
+def write_file(path: Path, text: str) -> str:
     path.touch(mode=0o600)
     path.write_text(text, encoding="utf-8", newline="")
     return str(path)
+
+
+def kill_all(pen: Pen | None, deadline: float) -> None:
+    while pen is not None and pen.read().procs and time.monotonic() < deadline:
+        pen.kill()
+        time.sleep(0.01)
 
 
 def read_exit(run_dir: Path, at_s: float) -> Exit | None:

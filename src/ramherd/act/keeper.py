@@ -15,60 +15,40 @@ import gc
 import json
 import os
 import resource
-import select
 import signal
 import sys
 import time
 
-from ramherd.act.become import Ends, become
-from ramherd.act.child import Run, read_start_ticks
 from ramherd.act.descendants import (
     find_descendants,
     has_children,
-    has_orphans,
     kill_descendants,
     signal_all,
 )
 from ramherd.act.door import GONE, Door
 from ramherd.act.files import remove_dirs, try_control
 from ramherd.act.requests import MOST_BYTES, parse_request
-from ramherd.act.streams import Log
+from ramherd.act.tending import META_EVERY_S, Tending
 
 TYPE_CHECKING = False  # the keeper does without the 1 MB that `typing` costs
 if TYPE_CHECKING:
     from typing import Any
 
 PR_SET_CHILD_SUBREAPER = 36
-META_EVERY_S = 1.0
 KILL_S = 10.0
 
 
-class Keeper:
+class Keeper(Tending):
     def __init__(self, control: int, grace_s: float, nofile: int, door: Door | None) -> None:
         self.control = control
         self.grace_s = grace_s
         self.door = door
-        self.runs: dict[str, Run] = {}
         self.fleet_dirs: list[str] = []
         self.inbox = b""
         self.lost_s = 0.0
         self.asked_to_end = False
-        # How runs ended, until a supervisor has it on record. Only the next one asks for it.
-        self.ends: dict[str, dict[str, Any]] = {}
         # The limit that the user has: ours was raised.
-        self.nofile = (nofile, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
-        self.epoll = select.epoll()
-        self.watched: dict[int, tuple[str, Run | None]] = {}
-
-    def watch(self, fd: int, what: str, run: Run | None = None) -> None:
-        self.watched[fd] = (what, run)
-        self.epoll.register(fd, select.EPOLLIN)
-
-    def unwatch(self, fd: int) -> None:
-        """And close it: from now on the number may be another run's."""
-        del self.watched[fd]
-        self.epoll.unregister(fd)
-        os.close(fd)
+        super().__init__((nofile, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 
     def serve(self, wakeup: int) -> None:
         """Until the supervisor is gone, and no other will come."""
@@ -120,6 +100,8 @@ class Keeper:
         self.inbox = b""
         self.lost_s = time.monotonic()
         self.on_loss("thaw")
+        for run in list(self.runs.values()):
+            self.hang_up(run)
         if any(not run.on_loss["thaw"] for run in self.runs.values()):
             signal_all(find_descendants(os.getpid()), signal.SIGCONT)
 
@@ -135,6 +117,8 @@ class Keeper:
                 self.door.knocked = True
             elif run is not None and what == "report":
                 self.settle_start(run)
+            elif run is not None and what == "feed":
+                self.feed(run)
             elif run is not None:
                 self.drain(run, what)
 
@@ -158,6 +142,12 @@ class Keeper:
                 raise ValueError(f"{request['run']} runs already")
             case "spawn":
                 self.spawn(request)
+            case "feed":
+                self.feed_more(request)
+            case "hang_up":
+                self.hang_up(self.runs.get(request["run"]))
+            case "pass":
+                self.pass_on(request)
             case "close":
                 self.close(request["run"])
             case "forget":
@@ -179,131 +169,6 @@ class Keeper:
         if self.door is not None:
             self.ends[run] = {"did": did, **values}
         self.tell(did, run, **values)
-
-    def spawn(self, request: dict[str, Any]) -> None:
-        """Fork, not vfork with a wrapper: 1.7 ms, and each step that fails is told apart."""
-        opened: list[int] = []
-        logs: dict[str, Log] = {}
-        try:
-            os.makedirs(f"{request['dir']}/tmp", 0o700, exist_ok=True)
-            for name in ("out", "err"):
-                logs[name] = Log(f"{request['dir']}/{name}", *request["log"])
-            opened.append(os.open(request["stdin"] or os.devnull, os.O_RDONLY | os.O_CLOEXEC))
-            for _pipe in range(3):
-                opened += os.pipe2(os.O_CLOEXEC)
-            pid = os.fork()
-        except OSError as error:
-            for fd in opened:
-                os.close(fd)
-            for log in logs.values():
-                log.close()
-            what = f"cannot start: {error}"
-            self.tell_end("refused", request["run"], errno=error.errno, what=what)
-            return
-        stdin, out, out_end, err, err_end, report, report_end = opened
-        ends = Ends(stdin, out_end, err_end, report_end)
-        if pid == 0:
-            become(request, ends, self.nofile)
-        ends.close()
-        run = Run(request, logs)
-        run.pid, run.report, run.pipes = pid, report, {"out": out, "err": err}
-        self.take(run)
-
-    def take(self, run: Run) -> None:
-        self.runs[run.id] = run
-        self.watch(run.report, "report", run)
-        for name, pipe in run.pipes.items():
-            os.set_blocking(pipe, False)
-            self.watch(pipe, name, run)
-
-    def settle_start(self, run: Run) -> bool:
-        """The report pipe closes at exec; what stands in it before is an error."""
-        text = os.read(run.report, 4096)
-        self.unwatch(run.report)
-        run.report = GONE
-        if not text:
-            self.tell_started(run)
-            return True
-        number, _, what = text.decode(errors="replace").partition(" ")
-        self.forget(run)
-        self.tell_end("refused", run.id, errno=int(number), what=what)
-        return False
-
-    def tell_started(self, run: Run) -> None:
-        self.tell("started", run.id, pid=run.pid, start_ticks=read_start_ticks(run.pid))
-
-    def drain(self, run: Run, name: str) -> None:
-        log = run.logs[name]
-        if not log.drain(run.pipes[name]):
-            self.unwatch(run.pipes.pop(name))
-        run.meta_due = run.meta_due or log.wrapped
-        self.note_meta(run)
-
-    def note_meta(self, run: Run) -> None:
-        """Where the ring stands, for those who read while it is written: once a second."""
-        now = time.monotonic()
-        if run.meta_due and now - run.meta_at >= META_EVERY_S:
-            run.meta_at = now
-            run.meta_due = False
-            run.write("meta.json", run.meta())
-
-    def reap(self) -> None:
-        """All children are ours to reap: known ones are told of, adopted ones just go."""
-        while True:
-            try:
-                pid, status, usage = os.wait4(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if pid == 0:
-                return
-            run = next((run for run in self.runs.values() if run.pid == pid), None)
-            if run is not None:
-                self.note_exit(run, os.waitstatus_to_exitcode(status), usage.ru_maxrss << 10)
-
-    def note_exit(self, run: Run, code: int, largest_bytes: int) -> None:
-        if run.report != GONE and not self.settle_start(run):
-            return
-        run.pid = GONE
-        how = {"code": code if code >= 0 else None, "signal": -code if code < 0 else None}
-        run.write("status", {**how, "at_s": time.time()})
-        # Nothing was dropped, so nobody needs the meta file to read the rest.
-        closed = self.drain_all(run) and not run.meta_due
-        if closed:
-            # Before it is told: whoever hears it tidies that directory up, and we would wait.
-            run.write("meta.json", run.meta())
-            self.forget(run)
-        left = has_orphans({other.pid for other in self.runs.values()})
-        self.tell_end(
-            "exited", run.id, **how, largest_bytes=largest_bytes, closed=closed, left=left
-        )
-
-    def drain_all(self, run: Run) -> bool:
-        """Mostly nobody else holds the pipes: then its output is complete, and nobody need ask."""
-        for name, pipe in list(run.pipes.items()):
-            if not run.logs[name].drain(pipe):
-                self.unwatch(run.pipes.pop(name))
-            run.meta_due = run.meta_due or run.logs[name].wrapped or run.logs[name].lost > 0
-        return not run.pipes
-
-    def close(self, name: str) -> None:
-        """The run is over and its pen empty: keep the last of its output and let it go."""
-        run = self.runs.get(name)
-        if run is None:
-            return
-        for stream, pipe in run.pipes.items():
-            run.logs[stream].drain(pipe)
-        run.write("meta.json", run.meta())
-        self.forget(run)
-        if run.id in self.ends:
-            self.ends[run.id]["closed"] = True
-        self.tell("closed", run.id, **run.meta())
-
-    def forget(self, run: Run) -> None:
-        for fd in run.pipes.values():
-            self.unwatch(fd)
-        for log in run.logs.values():
-            log.close()
-        self.runs.pop(run.id, None)
 
     def end_everything(self) -> None:
         """The supervisor is gone: TERM, the grace, KILL; then nothing of it is left."""

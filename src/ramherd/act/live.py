@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ramherd.act.pens import Pen
+from ramherd.act.spares import Worker
 from ramherd.measure.engines import find_client
 from ramherd.model import Exit, Job, PenReading, ProcId, RunView, Stopping
 
 if TYPE_CHECKING:
-    from ramherd.driving import Driven
+    from ramherd.driven import Driven
 
 # How long single holds took is kept of the first so many.
 KEEP_HOLDS = 1000
@@ -81,6 +82,13 @@ class LiveRun:
     hit_bytes: int = 0
     # What is known of its agent, if it has one.
     driven: "Driven | None" = None
+    # The process is to serve other jobs as well: what it has held in earlier ones; whether it
+    # was told that nothing more comes; whether it is ready for the next, or was given to it.
+    worker: Worker | None = None
+    peak_before: int = 0
+    hung_up: bool = False
+    ready: bool = False
+    passed_on: bool = False
 
     @property
     def dir(self) -> Path:
@@ -88,7 +96,18 @@ class LiveRun:
 
     @property
     def is_ending(self) -> bool:
-        return self.exit is not None or self.stop is not None or self.refused is not None
+        over = self.exit is not None or self.refused is not None or self.passed_on
+        return over or self.stop is not None
+
+    @property
+    def is_free(self) -> bool:
+        """Its job is done, and its process can have another."""
+        return self.ready and not self.is_ending
+
+    @property
+    def is_renewing(self) -> bool:
+        """Its process gets a new session: that takes some milliseconds."""
+        return self.driven is not None and self.driven.renewal is not None
 
     def measure(self) -> None:
         """Peaks between two looks: the largest single process is known at the end, and the
@@ -96,8 +115,10 @@ class LiveRun:
         """
         if self.pen is not None:
             reading = self.pen.read()
-            floor = min(self.largest_bytes, reading.charged_bytes)
-            self.reading = replace(reading, peak_bytes=max(reading.peak_bytes, floor))
+            peak = max(reading.peak_bytes, min(self.largest_bytes, reading.charged_bytes))
+            if reading.peak_bytes <= self.peak_before:  # of an earlier job of the same process
+                peak = max(self.reading.peak_bytes, reading.used_bytes)
+            self.reading = replace(reading, peak_bytes=peak)
 
     def freeze(self, at_s: float) -> None:
         if self.pen is not None:
@@ -127,7 +148,7 @@ class LiveRun:
             killed_s=self.killed_s, output_closed=self.output_closed and heard,
             heap_exhausted=self.heap_exhausted, kernel_limits=kernel_limits, started=self.started,
             engine=self.engine, warned=self.warned, held_s=self.stood_s(at_s),
-            said=self.driven.said if self.driven is not None else None,
+            said=self.driven.said if self.driven is not None else None, ready=self.ready,
         )  # fmt: skip
 
 

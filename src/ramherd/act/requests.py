@@ -50,6 +50,10 @@ def is_texts(value: Any) -> bool:
     return isinstance(value, list) and all(map(is_text, value))
 
 
+def is_switch(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
 def is_argv(value: Any) -> bool:
     return is_texts(value) and bool(value) and value[0] != ""
 
@@ -83,8 +87,11 @@ SHAPES = {
     "spawn": {
         "run": is_name, "dir": is_name, "argv": is_argv, "cwd": is_text, "stdin": is_text,
         "env": is_environment, "join": is_texts, "on_loss": is_on_loss, "dirs": is_texts,
-        "log": is_log,
+        "log": is_log, "fed": is_switch,
     },
+    "feed": {"run": is_name, "stdin": is_name},
+    "hang_up": {"run": is_name},
+    "pass": {"run": is_name, "to": is_name, "dir": is_name, "stdin": is_name, "log": is_log},
     "close": {"run": is_name},
     "forget": {"run": is_name},
     "fleet": {"dirs": is_texts},

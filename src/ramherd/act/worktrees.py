@@ -16,11 +16,12 @@ from ramherd.model import Job, Tree
 
 GIT_S = 60.0
 # $1 repository, $2 commit, $3 branch, $4 path, $5 where in it, then what to start there. A run that
-# was stopped in the middle of it leaves no `.made`, and the next begins anew. Two at a time get in
-# each other's way (8 of 120 failed with git 2.39, 40 at once), so it is tried again; never
-# `worktree prune`, which takes away what another is just making.
+# was stopped in the middle of it leaves no mark in git's own folder of the worktree, and the next
+# begins anew. Two at a time get in each other's way (8 of 120 failed with git 2.39, 40 at once), so
+# it is tried again; never `worktree prune`, which takes away what another is just making.
 MAKE = """\
-if [ ! -e "$4.made" ]; then
+is_made() { [ -e "$(git -C "$1" rev-parse --absolute-git-dir 2>/dev/null)/ramherd-made" ]; }
+if ! is_made "$4"; then
     [ ! -e "$4" ] || git -C "$1" worktree remove -f -f "$4" || rm -rf "$4"
     tries=1
     until git -C "$1" worktree add -q -f -B "$3" "$4" "$2" >&2; do
@@ -28,7 +29,7 @@ if [ ! -e "$4.made" ]; then
         sleep "0.$tries"
         tries=$((tries + 1))
     done
-    : >"$4.made" || exit 125
+    : >"$(git -C "$4" rev-parse --absolute-git-dir)/ramherd-made" || exit 125
 fi
 mkdir -p "$4/$5" && cd "$4/$5" || exit 125
 shift 5
@@ -58,6 +59,12 @@ def with_tree(job: Job, top: str, commit: str, folder: Path, *, shared: bool) ->
         return job
     if not job.brief.worktree and not shared:
         return job
+    if job.brief.reuse:
+        raise UsageError(
+            f"job {job.name}: reuse is for jobs in one directory, and in a git repository each"
+            " gets a worktree of its own",
+            hint="--no-worktree, or worktree = false",
+        )
     inside = os.path.relpath(os.path.realpath(job.cwd), top)
     tree = Tree(top, commit, str(folder / job.id), branch_of(job), inside)
     return replace(job, brief=replace(job.brief, tree=tree))
@@ -98,9 +105,8 @@ def settle(jobs: Iterable[Job]) -> dict[str, Tree]:
 
 
 def is_kept(tree: Tree) -> bool:
-    path = Path(tree.path)
-    path.with_name(path.name + ".made").unlink(missing_ok=True)
-    if path.exists() and is_changed(tree):
+    """One that stays is also there for the job's next try."""
+    if Path(tree.path).exists() and is_changed(tree):
         return True
     git(tree.repository, "worktree", "remove", "--force", tree.path)
     if git(tree.repository, "rev-parse", "--verify", "-q", tree.branch) == tree.commit:
@@ -113,5 +119,10 @@ def is_changed(tree: Tree) -> bool:
     if git(tree.path, "rev-parse", "HEAD", tree.branch).split() != [tree.commit] * 2:
         return True
     marker = ["git", "-C", tree.path, "status", "--porcelain"]
-    done = subprocess.run(marker, capture_output=True, check=False, stdin=subprocess.DEVNULL)
+    try:
+        done = subprocess.run(
+            marker, capture_output=True, timeout=GIT_S, check=False, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return True
     return done.returncode != 0 or bool(done.stdout.strip())

@@ -1,9 +1,10 @@
 """The CLIs that ramherd can drive: how each is started, resumed, understood and stopped.
 
 One file an agent, loaded when it is asked for. An adapter says what to start (`Launch`) and makes
-a reader for what the CLI prints; it starts nothing itself. What all agents share is in `lines.py`
-(bytes to lines), `facts.py` (what a line can mean), `programs.py` (where a program is), `heap.py`
-and `own.py` (memory settings, and whose memory is the agent's own).
+a reader for what the CLI prints; it starts nothing itself. What they share: `cli.py` (what holds
+for most), `lines.py` (bytes to lines), `facts.py` (what a line can mean), `programs.py` (where a
+program is), `args.py` (what a user may add), `heap.py` and `own.py` (memory settings, and whose
+memory is the agent's own).
 """
 
 from collections.abc import Iterator, Mapping
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from ramherd.agents.programs import Program
 
 NAMES = ("claude", "codex", "gemini", "opencode", "qwen", "cursor", "command")
+# Those of which one process takes many prompts (`Agent.warm`).
+WARM_NAMES = ("claude",)
 # After TERM the history ends in the tool call that was cut short, or just before it.
 GO_ON = "You were stopped and started again. Go on where you were; check what is already done."
 
@@ -42,11 +45,26 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What to start. `env` goes under the job's own variables, `stdin` is all of its input."""
+    """What to start. `env` goes under the job's own variables, `stdin` is all of its input; of a
+    `warm` process it is the first.
+    """
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
     stdin: str = ""
+    warm: bool = False
+
+
+class Warm(Protocol):
+    """How one process is asked one thing after another, each in a session of its own."""
+
+    fresh: str  # asks for a new session; it is answered like a prompt
+
+    def start(self, program: "Program", ask: Ask) -> Launch:
+        """Its stdin stays open: the process ends when that is closed."""
+        ...
+
+    def prompt(self, text: str) -> str: ...
 
 
 class Reader(Protocol):
@@ -68,7 +86,10 @@ class Agent(Protocol):
     stop_signal: int  # after which the history can be resumed; then clear the pen
     resumes: bool
     reports_cost: bool
+    holds_to_cost: bool  # reports it at its end only, and ends when it has cost what it was told
+    ours: tuple[str, ...]  # its options that are not the user's: ramherd sets or relies on them
     needs_result: bool  # an exit code of 0 without a result is not a success
+    warm: Warm | None  # None: one process, one prompt
 
     def find(self, path: str, program: str = "") -> "Program":
         """The executable on a PATH, or the one that a setting names."""

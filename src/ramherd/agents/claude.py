@@ -1,21 +1,20 @@
 """Claude Code: a native binary (Bun). Session ids are ours; one process takes many prompts."""
 
 import json
-import signal
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ramherd.agents import Ask, Launch
+from ramherd.agents.cli import Cli
 from ramherd.agents.facts import TOOLS_KEPT, Fact, Overload, Retry, Spent, ToolEnded, ToolStarted
 from ramherd.agents.heap import bun_environment, node_options
 from ramherd.agents.lines import number, table, tables, text, word
 from ramherd.agents.messages import MessagesReader
-from ramherd.agents.programs import Program, Source, find_program
-from ramherd.agents.session_ids import new_uuid
+from ramherd.agents.programs import Program, Source
 from ramherd.agents.trouble import is_overload
 from ramherd.units import MIB
 
-NEW_SESSION = "/clear"
 SOURCE = Source(
     agent="claude",
     names=("claude",),
@@ -25,36 +24,43 @@ SOURCE = Source(
 )
 
 
-class Claude:
+class WarmClaude:
+    """Prompts as lines of JSON, one result each, without one of them seeing another."""
+
+    def __init__(self) -> None:
+        self.fresh = self.prompt("/clear")
+
+    def start(self, program: Program, ask: Ask) -> Launch:
+        warm = launch(program, ask, ("--input-format", "stream-json"))
+        return replace(warm, stdin=self.prompt(ask.prompt), warm=True)
+
+    def prompt(self, text: str) -> str:
+        message = {"type": "user", "message": {"role": "user", "content": text}}
+        return json.dumps(message) + "\n"
+
+
+class Claude(Cli):
+    source = SOURCE
     name = "claude"
     runtime = "bun"
     # In a cgroup: 140 MB dies at its start, 250 within 20 heavy prompts, 300 lives.
     floor_bytes = 400 * 10**6 // MIB * MIB
-    # INT writes into the history that the user wants it to stop.
-    stop_signal = signal.SIGTERM
-    resumes = True
+    names_sessions = True
     reports_cost = True
-    needs_result = True
-
-    def find(self, path: str, program: str = "") -> Program:
-        return find_program(SOURCE, path, program)
-
-    def new_session(self) -> str:
-        return new_uuid()
+    holds_to_cost = True
+    ours = (
+        "-p", "--print", "--output-format", "--input-format", "--session-id", "-r", "--resume",
+        "-c", "--continue", "--fork-session", "--from-pr", "--teleport", "--no-session-persistence",
+        "--bg", "--background", "--cloud", "--desktop", "--remote-control", "--tmux", "-w",
+        "--worktree", "--model", "--max-budget-usd",
+    )  # fmt: skip
+    warm = WarmClaude()
 
     def start(self, program: Program, ask: Ask) -> Launch:
         return launch(program, ask, ("--session-id", ask.session))
 
     def resume(self, program: Program, ask: Ask) -> Launch:
         return launch(program, ask, ("--resume", ask.session))
-
-    def start_warm(self, program: Program, ask: Ask) -> Launch:
-        """A process for many prompts, one `prompt_line` each and one result each.
-
-        `NEW_SESSION` between them, which has a result of its own, and no prompt sees what was
-        before it. The process ends when its stdin is closed.
-        """
-        return launch(program, ask, ("--input-format", "stream-json"))
 
     def reader(self) -> "ClaudeReader":
         return ClaudeReader()
@@ -70,12 +76,6 @@ def launch(program: Program, ask: Ask, session: tuple[str, ...]) -> Launch:
     argv += [] if ask.max_cost_usd is None else ["--max-budget-usd", f"{ask.max_cost_usd:.6f}"]
     # Fifty at once would all fetch the same update.
     return Launch((*argv, *ask.args), {"DISABLE_AUTOUPDATER": "1", **memory}, ask.prompt)
-
-
-def prompt_line(prompt: str) -> bytes:
-    """For the stdin of a warm process."""
-    message = {"type": "user", "message": {"role": "user", "content": prompt}}
-    return json.dumps(message).encode() + b"\n"
 
 
 class ClaudeReader(MessagesReader):

@@ -1,15 +1,15 @@
 """Codex: a native binary (Rust) behind a Node script, which is left out."""
 
 import os
-import signal
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from ramherd.agents import Ask, Launch
+from ramherd.agents.cli import Cli
 from ramherd.agents.facts import TOO_LONG, Fact, Failure, Overload, Result, Retry, Session, Spent
 from ramherd.agents.lines import count, table, text, word
-from ramherd.agents.programs import Program, Source, find_program, packages_beside
+from ramherd.agents.programs import Program, Source, packages_beside
 from ramherd.agents.trouble import clip, failures, is_overload
 from ramherd.agents.turns import Turns
 from ramherd.units import MIB
@@ -26,23 +26,18 @@ PLACES = ("vendor/*/bin/codex", "vendor/*/codex/codex")
 NO_TOOLS = ("agent_message", "reasoning", "error", "todo_list")
 
 
-class Codex:
+class Codex(Cli):
+    source = SOURCE
     name = "codex"
     runtime = "native"
     # 12 tools of 100 kB output each: it lives with 48; its history is in memory.
     floor_bytes = 128 * MIB
-    stop_signal = signal.SIGTERM
-    resumes = True
-    reports_cost = False
-    needs_result = True
+    ours = ("--json", "-m", "--model", "-C", "--cd", "--worktree", "--ephemeral")
 
     def find(self, path: str, program: str = "") -> Program:
-        found = find_program(SOURCE, path, program)
+        found = super().find(path, program)
         native = find_native(found.file) if found.node else ""
         return replace(found, file=native, node="") if native else found
-
-    def new_session(self) -> str:
-        return ""
 
     def start(self, program: Program, ask: Ask) -> Launch:
         return launch(program, ask, ())

@@ -17,7 +17,10 @@ class Command:
     # What a job's `resume_command` does is the user's: with one, pass it as `args`.
     resumes = False
     reports_cost = False
+    holds_to_cost = False
+    ours = ()
     needs_result = False
+    warm = None
 
     def find(self, path: str, program: str = "") -> Program:  # noqa: ARG002 - PATH is exec's affair
         return Program(program)

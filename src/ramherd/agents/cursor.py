@@ -1,13 +1,13 @@
 """Cursor's agent, by its documentation: it is not on npm, and was never run against this."""
 
-import signal
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ramherd.agents import Ask, Launch
+from ramherd.agents.cli import Cli
 from ramherd.agents.facts import TOO_LONG, Fact, Failure, Result, Session
 from ramherd.agents.lines import WORD_LENGTH, table, tables, text, word
-from ramherd.agents.programs import Program, Source, find_program
+from ramherd.agents.programs import Program, Source
 from ramherd.agents.trouble import clip, failures
 from ramherd.agents.turns import Turns
 from ramherd.errors import UsageError
@@ -22,21 +22,16 @@ SOURCE = Source(
 LONGEST = (128 << 10) - 1
 
 
-class Cursor:
+class Cursor(Cli):
+    source = SOURCE
     name = "cursor"
     # Its own Node, behind a script of its own.
     runtime = "unknown"
     floor_bytes = 400 * MIB
-    stop_signal = signal.SIGTERM
-    resumes = True
-    reports_cost = False
-    needs_result = True
-
-    def find(self, path: str, program: str = "") -> Program:
-        return find_program(SOURCE, path, program)
-
-    def new_session(self) -> str:
-        return ""
+    ours = (
+        "-p", "--print", "--output-format", "--stream-partial-output", "--resume", "--continue",
+        "-m", "--model", "-w", "--worktree", "--workspace",
+    )  # fmt: skip
 
     def start(self, program: Program, ask: Ask) -> Launch:
         return launch(program, ask, ())

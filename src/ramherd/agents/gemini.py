@@ -1,15 +1,14 @@
 """Gemini CLI: a Node program, started without the process that would start it again."""
 
-import signal
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ramherd.agents import Ask, Launch
+from ramherd.agents.cli import Cli
 from ramherd.agents.facts import Fact, Result, Session, Spent
 from ramherd.agents.heap import node_options
 from ramherd.agents.lines import count, text, word
-from ramherd.agents.programs import Program, Source, find_program
-from ramherd.agents.session_ids import new_uuid
+from ramherd.agents.programs import Program, Source
 from ramherd.agents.trouble import clip, failures
 from ramherd.agents.turns import Turns
 from ramherd.units import MIB
@@ -23,22 +22,18 @@ SOURCE = Source(
 )
 
 
-class Gemini:
+class Gemini(Cli):
+    source = SOURCE
     name = "gemini"
     runtime = "node"
     # 12 tools of 100 kB output each: 192 die, 224 live.
     floor_bytes = 320 * MIB
-    stop_signal = signal.SIGTERM
-    resumes = True
-    reports_cost = False
-    # After TERM its exit code is 0.
-    needs_result = True
-
-    def find(self, path: str, program: str = "") -> Program:
-        return find_program(SOURCE, path, program)
-
-    def new_session(self) -> str:
-        return new_uuid()
+    names_sessions = True
+    ours = (
+        "-p", "--prompt", "-i", "--prompt-interactive", "-o", "--output-format", "-r", "--resume",
+        "--session-id", "--session-file", "--acp", "--experimental-acp", "-w", "--worktree", "-m",
+        "--model",
+    )  # fmt: skip
 
     def start(self, program: Program, ask: Ask) -> Launch:
         return launch(program, ask, ("--session-id", ask.session))

@@ -13,12 +13,11 @@ LEAST_BYTES = 192 * MIB
 USUAL_BYTES = 1024 * MIB
 
 
-def choose_heap_bytes(grant_bytes: int, limit_bytes: int | None, *, larger: bool = False) -> int:
-    """Below the limit, else twice the grant; `larger` once after a heap was exhausted."""
+def choose_heap_bytes(grant_bytes: int, limit_bytes: int | None) -> int:
+    """Below the limit, else twice the grant."""
     if limit_bytes is not None:
         return max(limit_bytes - OUTSIDE_BYTES, LEAST_BYTES)
-    usual = max(2 * grant_bytes, USUAL_BYTES)
-    return 2 * usual if larger else usual
+    return max(2 * grant_bytes, USUAL_BYTES)
 
 
 def node_options(heap_bytes: int | None) -> tuple[str, ...]:
@@ -33,8 +32,9 @@ def bun_environment(heap_bytes: int | None) -> dict[str, str]:
 
 def check_limit(agent: Agent, limit_bytes: int) -> None:
     if limit_bytes < agent.floor_bytes:
+        least = f'memory_limit = "{-(-agent.floor_bytes // MIB)}MiB"'
         raise UsageError(
             f"memory_limit {format_size(limit_bytes)} is below the"
             f" {format_size(agent.floor_bytes)} that {agent.name} needs",
-            hint=f'write memory_limit = "{-(-agent.floor_bytes // MIB)}MiB" or more',
+            hint=f"write {least} or more, or ramherd run --force",
         )

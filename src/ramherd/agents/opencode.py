@@ -1,14 +1,14 @@
 """opencode: a native binary (Bun). Tools are told of when they have ended, not before."""
 
-import signal
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ramherd.agents import Ask, Launch
+from ramherd.agents.cli import Cli
 from ramherd.agents.facts import TOO_LONG, Fact, Result, Session, Spent, TurnEnded, TurnStarted
 from ramherd.agents.heap import bun_environment
 from ramherd.agents.lines import count, number, table, text, word
-from ramherd.agents.programs import Program, Source, find_program
+from ramherd.agents.programs import Program, Source
 from ramherd.agents.trouble import clip, failures
 from ramherd.units import MIB
 
@@ -21,21 +21,17 @@ SOURCE = Source(
 )
 
 
-class Opencode:
+class Opencode(Cli):
+    source = SOURCE
     name = "opencode"
     runtime = "bun"
     # 12 tools of 100 kB output each: 400 die, 480 live.
     floor_bytes = 600 * MIB
-    stop_signal = signal.SIGTERM
-    resumes = True
     reports_cost = True
-    needs_result = True
-
-    def find(self, path: str, program: str = "") -> Program:
-        return find_program(SOURCE, path, program)
-
-    def new_session(self) -> str:
-        return ""
+    ours = (
+        "--format", "-s", "--session", "-c", "--continue", "--fork", "--attach", "--dir", "-i",
+        "--interactive", "-m", "--model",
+    )  # fmt: skip
 
     def start(self, program: Program, ask: Ask) -> Launch:
         return launch(program, ask, ())

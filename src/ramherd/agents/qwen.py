@@ -1,18 +1,17 @@
 """Qwen Code: a Node program, started without the process that would start it again."""
 
 import os
-import signal
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from ramherd.agents import Ask, Launch
+from ramherd.agents.cli import Cli
 from ramherd.agents.facts import Fact, Spent
 from ramherd.agents.heap import node_options
 from ramherd.agents.lines import count, table
 from ramherd.agents.messages import MessagesReader, tokens_read
-from ramherd.agents.programs import Program, Source, find_program
-from ramherd.agents.session_ids import new_uuid
+from ramherd.agents.programs import Program, Source
 from ramherd.units import MIB
 
 SOURCE = Source(
@@ -26,24 +25,24 @@ SOURCE = Source(
 ENTRY, PROPER = "cli-entry.js", "cli.js"
 
 
-class Qwen:
+class Qwen(Cli):
+    source = SOURCE
     name = "qwen"
     runtime = "node"
     # 12 tools of 100 kB output each: 192 die, 256 live.
     floor_bytes = 320 * MIB
-    stop_signal = signal.SIGTERM
-    resumes = True
-    reports_cost = False
-    needs_result = True
+    names_sessions = True
+    ours = (
+        "-p", "--prompt", "-i", "--prompt-interactive", "-o", "--output-format", "--input-format",
+        "--input-file", "-r", "--resume", "-c", "--continue", "--session-id", "--fork-session",
+        "--chat-recording", "--acp", "--experimental-acp", "--worktree", "-m", "--model",
+    )  # fmt: skip
 
     def find(self, path: str, program: str = "") -> Program:
-        found = find_program(SOURCE, path, program)
+        found = super().find(path, program)
         folder, name = os.path.split(found.file)
         proper = os.path.join(folder, PROPER)
         return replace(found, file=proper) if name == ENTRY and os.path.exists(proper) else found
-
-    def new_session(self) -> str:
-        return new_uuid()
 
     def start(self, program: Program, ask: Ask) -> Launch:
         return launch(program, ask, ("--session-id", ask.session))

@@ -63,8 +63,12 @@ JOB = thing(
         "state": {"type": "string", "enum": list(JobState)}, "reason": ref("Reason"),
         "attempts": WHOLE, "failures": WHOLE, "priority": WHOLE, "updated_s": NUMBER,
         "wish": nullable({"type": "string", "enum": ["cancel", "recycle"]}), "label": TEXT,
+        "session": nullable(TEXT), "turns": nullable(WHOLE), "tokens_in": nullable(WHOLE),
+        "tokens_out": nullable(WHOLE), "cost_usd": nullable(NUMBER), "result": nullable(TEXT),
+        "model": nullable(TEXT), "worktree": nullable(TEXT),
     },
     {
+        "agent": nullable(TEXT), "prompt": nullable(TEXT),
         "argv": many(TEXT), "cwd": TEXT, "after": many(TEXT), "memory_bytes": WHOLE,
         "memory_limit_bytes": nullable(WHOLE), "timeout_s": nullable(NUMBER), "retries": WHOLE,
         "runs": many(ref("Run")),
@@ -84,16 +88,22 @@ EVENT = thing(
     }
 )  # fmt: skip
 COMMAND: Schema = {"anyOf": [TEXT, {**many(TEXT), "minItems": 1}]}
+USD: Schema = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1e9}
 NEW_JOB: Schema = {
     **thing(
-        {"command": COMMAND},
+        {},
         {
+            "command": COMMAND,
             "name": NAME, "cwd": TEXT, "env": {"type": "object", "additionalProperties": TEXT},
             "stdin": TEXT, "priority": WHOLE, "after": many(NAME), "label": TEXT, "memory": SIZE,
             "memory_limit": SIZE, "timeout": DURATION, "retries": {**WHOLE, "minimum": 0},
-            "profile": NAME, "resume_command": COMMAND,
+            "profile": NAME, "resume_command": COMMAND, "agent": NAME, "prompt": TEXT,
+            "model": NAME, "fallback_model": NAME, "worktree": FLAG, "max_cost_usd": USD,
+            "skip_permissions": FLAG, "agent_program": TEXT, "agent_args": many(TEXT),
+            "reuse": {**WHOLE, "minimum": 0},
         },
     ),
+    "anyOf": [{"required": ["command"]}, {"required": ["prompt"]}],
     "additionalProperties": False,
 }  # fmt: skip
 NEW_HERD: Schema = {
@@ -103,7 +113,8 @@ NEW_HERD: Schema = {
             "env": {
                 "type": "object", "additionalProperties": TEXT,
                 "description": "what runs inherit, instead of the service's own environment",
-            }
+            },
+            "max_cost_usd": {**USD, "description": "what its agents may cost together"},
         },
     ),
     "additionalProperties": False,

@@ -14,8 +14,8 @@ from ramherd.api.http import HttpError, Request, Response, json_response
 from ramherd.api.streams import EventStream, LogStream
 from ramherd.errors import RamherdError, StoreError, UsageError
 from ramherd.ids import new_id
-from ramherd.jobfile import Defaults, make_jobs, refuse_agents
-from ramherd.jobkeys import as_environment
+from ramherd.jobfile import Defaults, make_jobs
+from ramherd.jobkeys import as_amount, as_environment
 from ramherd.measure.procfs import read_rss_bytes
 from ramherd.model import JobState
 from ramherd.queue.listing import (
@@ -46,6 +46,8 @@ MOST_JOBS = 100_000
 MOST_ROWS = 10_000
 # Some thousand jobs.
 BIG_BODY_BYTES = 256 << 10
+# What looks after agents is a megabyte, and is gone with the child.
+PROMPT = b'"prompt"'
 EVENT_STREAM = "text/event-stream"
 
 
@@ -73,7 +75,7 @@ class Api:
         return json_response(describe())
 
     def submit(self, request: Request) -> Response:
-        if len(request.body) < BIG_BODY_BYTES:
+        if len(request.body) < BIG_BODY_BYTES and PROMPT not in request.body:
             answer = self._submit(self.store, request)
         else:
             answer = answer_apart(lambda: self._submit_apart(request))
@@ -86,17 +88,22 @@ class Api:
             return self._submit(store, request)
 
     def _submit(self, store: Store, request: Request) -> Response:
-        asked = read_body(request, {"jobs", "env"})
-        tables, env = asked.get("jobs"), asked.get("env")
+        asked = read_body(request, {"jobs", "env", "max_cost_usd"})
+        tables, env, limit = asked.get("jobs"), asked.get("env"), asked.get("max_cost_usd")
         if not isinstance(tables, list) or len(tables) > MOST_JOBS:
             raise UsageError(f"'jobs' is not a list of at most {MOST_JOBS} jobs")
         if env is not None:
             as_environment(env)
+        limit = self.defaults.max_cost_usd if limit is None else as_amount(limit)
         herd = new_id()
         defaults = self.defaults if env is None else with_path(self.defaults, env.get("PATH"))
         jobs = make_jobs(tables, "the request", herd, defaults)
-        refuse_agents(jobs)
-        submit(store, herd, jobs, env)
+        if any(job.brief is not None for job in jobs):
+            from ramherd.agentjobs import prepare  # noqa: PLC0415 - for these only
+
+            folder = self.state / "worktrees"
+            jobs = prepare(jobs, folder, path=defaults.path, max_cost_usd=limit)
+        submit(store, herd, jobs, env, limit)
         return json_response({"herd": herd, "jobs": len(jobs)}, 201)
 
     def herds(self, request: Request) -> Response:

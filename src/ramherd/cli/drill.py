@@ -18,6 +18,8 @@ SIZE = 0.25
 PACE = 60
 # Room for some of the fifty at a time, and small enough for any machine.
 BUDGET_BYTES = 2 * GIB
+# Fake agents cost nothing, and there is no service that would run a command.
+NO_USE = ("max_cost_usd", "on_alert")
 TRICKS: tuple[tuple[str, ...], ...] = (
     (),
     ("--burst-in-child",),
@@ -34,7 +36,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--agents", type=int, default=50, metavar="N", help="how many (50)")
     add("--seed", type=int, default=1, metavar="N", help="other numbers, other agents (1)")
     add("--pace", type=int, default=PACE, metavar="N", help="times faster than real ones (60)")
-    add_herd_options(parser, (key for key in RUN_KEYS if not key.of_job))
+    add_herd_options(parser, (key for key in RUN_KEYS if not key.of_job and key.name not in NO_USE))
     parser.set_defaults(verb=drill)
 
 

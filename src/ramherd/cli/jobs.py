@@ -47,8 +47,10 @@ def read_jobs(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
     if is_running():
         client = Client()
         herds = [dict(herd) for herd in client.herds(1000)]
+        doing = {run["job"]: run["doing"] for run in client.snapshot()["runs"]}
         for herd in chosen(herds, options):
-            yield from map(dict, client.jobs(herd))
+            for job in client.jobs(herd):
+                yield {**job, "doing": doing.get(job["id"], "")}
         return
     with closing(Store(state_dir() / "ramherd.db")) as store:
         for herd in chosen(list_herds(store, most=1000), options):
@@ -72,7 +74,15 @@ def render(found: list[dict[str, Any]]) -> Iterator[str]:
         why = render_reason(Reason(Why(numbers.pop("why")), **numbers))
         wish = f" ({job['wish']} wanted)" if job["wish"] else ""
         again = f" (run {job['attempts']})" if job["attempts"] > 1 else ""
-        name = printable(job["name"])
-        yield printable(f"{job['id']}  {job['state']:<9} {name:<{widest}}  {why}{again}{wish}")
+        name, words = printable(job["name"]), f"{why}{again}{render_agent(job)}{wish}"
+        yield printable(f"{job['id']}  {job['state']:<9} {name:<{widest}}  {words}")
     counts = Counter(job["state"] for job in found)
     yield ", ".join(f"{number} {state}" for state, number in counts.items()) or "no jobs"
+
+
+def render_agent(job: dict[str, Any]) -> str:
+    """What it is doing, or how many turns it took; and what it has cost, where it says so."""
+    turns = {None: "", 0: "", 1: "1 turn"}.get(job["turns"], f"{job['turns']} turns")
+    words = [job.get("doing") or turns, f"${job['cost_usd']:.2f}" if job["cost_usd"] else ""]
+    said = ", ".join(filter(None, words))
+    return f" ({said})" if said else ""

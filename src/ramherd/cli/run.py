@@ -12,6 +12,7 @@ from ramherd.act.rescope import rescope
 from ramherd.config import Config, add_flags, load_config
 from ramherd.configkeys import RUN_KEYS, Key
 from ramherd.decide.governor.recycle import RecyclePolicy
+from ramherd.decide.warm import ReusePolicy
 from ramherd.errors import UsageError
 from ramherd.grants import GrantPolicy
 from ramherd.ids import new_id
@@ -45,7 +46,8 @@ examples:
 
 keys of a job: name, command (list, or a string for the shell), resume_command, cwd, env, stdin,
 priority, after, label, memory, memory_limit, timeout, retries, profile; with an agent instead of
-a command: agent, prompt, model, worktree, max_cost_usd
+a command: agent, prompt, model, fallback_model, worktree, max_cost_usd, skip_permissions,
+agent_program
 
 settings also stand in ramherd.toml and in RAMHERD_* variables: see `ramherd config`
 exit codes: 0 all done, 1 a job failed, 2 usage, 3 this machine cannot, 130 interrupted
@@ -96,11 +98,11 @@ def show_plan(jobs: list[Job], rules: Rules) -> int:
 
 
 def is_apart(options: argparse.Namespace) -> bool:
-    """Agents are not driven by the service."""
+    """What a herd may cost is its own affair."""
     given = {name for name, value in vars(options).items() if value is not None}
     here = options.own or options.dry_run or options.force
-    elsewhere = options.cwd is not None or options.agent is not None
-    return here or elsewhere or any(key.name in given for key in RUN_KEYS if not key.of_job)
+    shared = (key.name for key in RUN_KEYS if not key.of_job and key.name != "max_cost_usd")
+    return here or any(name in given for name in shared)
 
 
 def settle_config(options: argparse.Namespace, **defaults: Any) -> Config:
@@ -193,7 +195,10 @@ def plain_defaults(config: Config) -> Defaults:
         fallback_model=config["fallback_model"],
         skip_permissions=config["skip_permissions"],
         agent_program=config["agent_program"],
+        agent_args=config["agent_args"],
         worktree=config["worktree"],
+        reuse=config["reuse"],
+        max_cost_usd=config["max_cost_usd"],
     )
 
 
@@ -211,6 +216,7 @@ def make_rules(config: Config, *, force: bool = False) -> Rules:
         policy=make_policy(config),
         grants=grants.scaled(time, size),
         recycling=RecyclePolicy(recycle_at_bytes=config["recycle_at"]).scaled(time),
+        reuse=ReusePolicy(config["reuse_size"], config["reuse_age"], config["reuse_idle"]),
         pen=config["pen"],
         ramp=config["ramp"],
         on_alert=config["on_alert"],

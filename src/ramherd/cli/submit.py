@@ -11,12 +11,12 @@ from ramherd.config import add_flags, load_config
 from ramherd.configkeys import RUN_KEYS
 from ramherd.errors import NoService
 from ramherd.ids import new_id
-from ramherd.jobfile import refuse_agents
 
 EPILOG = """\
 examples:
   ramherd submit jobs.toml                     the id of its herd, which is on disk by then
   ls *.md | ramherd submit -- ./agent.sh {}    one job for each line, {} replaced
+  ramherd submit --agent claude "fix the lint errors" --cwd repo
   ramherd submit jobs.toml --wait              follow it to its end
 
 Runs have the environment that stands here, not the service's.
@@ -25,10 +25,12 @@ Runs have the environment that stands here, not the service's.
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
-    parser.add_argument("jobs", nargs="*", metavar="FILE", help="jobs.toml, jobs.jsonl or -")
+    what = "jobs.toml, jobs.jsonl, - for stdin; with an agent: prompts, or prompts.txt"
+    parser.add_argument("jobs", nargs="*", metavar="FILE", help=what)
+    parser.add_argument("--cwd", metavar="DIR", help="where jobs work that do not say")
     parser.add_argument("--wait", action="store_true", help="follow the herd to its end")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout at the end")
-    add_flags(parser, [key for key in RUN_KEYS if key.of_job])
+    add_flags(parser, [key for key in RUN_KEYS if key.of_job or key.name == "max_cost_usd"])
     parser.set_defaults(verb=submit)
 
 
@@ -38,10 +40,11 @@ def submit(options: argparse.Namespace) -> int:
     config = load_config(options)
     for warning in config.warnings:
         print(f"ramherd: {warning}", file=sys.stderr)
-    jobs = read_jobs(options, new_id(), make_defaults(config))
-    refuse_agents(jobs)
+    jobs = read_jobs(options, new_id(), make_defaults(config, options.cwd))
     client = Client()
-    herd = client.submit([table_of(job) for job in jobs], env=dict(os.environ))
+    herd = client.submit(
+        [table_of(job) for job in jobs], dict(os.environ), max_cost_usd=config["max_cost_usd"]
+    )
     if options.wait:
         return follow(client, herd, as_json=options.json)
     print(f'{{"herd": "{herd}", "jobs": {len(jobs)}}}' if options.json else herd)

@@ -124,12 +124,14 @@ def clear_leftovers(snapshot: Snapshot) -> list[Action]:
 
 def finish_ended(snapshot: Snapshot, policy: Policy) -> list[Action]:
     """A run is over when its first process has ended, nothing lives in its pen, and all it
-    printed is on disk; when it never began; or when what lives on cannot be ended.
+    printed is on disk; when it never began; when its process is free for the next; or when what
+    lives on cannot be ended.
     """
     return [
         Finish(run.run, *judge(run))
         for run in snapshot.runs
         if run.refused is not None
+        or (run.ready and is_live(run))
         or (run.exit is not None and run.pen.procs == 0 and run.output_closed)
         or is_given_up(run, snapshot, policy)
     ]
@@ -149,7 +151,11 @@ def judge(run: RunView) -> tuple[RunEnd, Reason]:
     if run.refused is not None:
         return judge_refusal(*run.refused)
     if run.exit is None:
-        return RunEnd.LOST, Reason(Why.KEEPER_LOST)
+        return (
+            (RunEnd.DONE, Reason(Why.SAID_DONE))
+            if run.ready
+            else (RunEnd.LOST, Reason(Why.KEEPER_LOST))
+        )
     # A shell passes the kill of its child on as 128 + 9.
     if run.pen.kernel_kills and (run.exit.signal == SIGKILL or run.exit.code == 128 + SIGKILL):
         return judge_kernel_kill(run)
@@ -192,14 +198,19 @@ def judge_words(said: Said, exit_: Exit) -> tuple[RunEnd, Reason] | None:
         return RunEnd.DONE, Reason(Why.SAID_DONE)
     if said.lost_session and exit_.code:
         return RunEnd.LOST, Reason(Why.SESSION_LOST)
-    if said.failure and said.is_too_costly:
-        return RunEnd.FAILED, cost_reason("it", said.cost_usd, said.limit_usd or 0.0)
     if said.failure:
-        why = Why.OVERLOAD if said.overloaded else Why.GAVE_UP
-        return RunEnd.FAILED, Reason(why, what=said.failure)
+        return RunEnd.FAILED, judge_failure(said)
     if exit_.code == 0 and said.needs_result:
         return RunEnd.FAILED, Reason(Why.NO_RESULT)
     return None
+
+
+def judge_failure(said: Said) -> Reason:
+    if said.is_too_costly:
+        return cost_reason("it", said.cost_usd, said.limit_usd or 0.0)
+    if said.has_spent_share:
+        return Reason(Why.COST_SHARE, cost_usd=round(said.cost_usd, 6))
+    return Reason(Why.OVERLOAD if said.overloaded else Why.GAVE_UP, what=said.failure)
 
 
 def cost_reason(whose: str, cost_usd: float, limit_usd: float) -> Reason:

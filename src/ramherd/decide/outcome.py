@@ -14,6 +14,7 @@ STOPPED = (RunEnd.PREEMPTED, RunEnd.RECYCLED, RunEnd.LOST)
 HOPELESS = (Why.TOO_BIG, Why.OUTGREW_BUDGET, Why.COST)
 # Ends after which nothing is wrong with an agent's session: the next run goes on in it.
 SESSION_LIVES = (RunEnd.OOM_KILL, RunEnd.HEAP_EXHAUSTED)
+SESSION_WAITS = (Why.OVERLOAD, Why.SIGNALLED, Why.COST_SHARE)
 
 
 def after_run(
@@ -32,6 +33,8 @@ def after_run(
     if reason.why is Why.OVERLOAD:
         return after_overload(status, reason, at_s=at_s, policy=policy)
     status = replace(status, overloads=0)
+    if reason.why is Why.COST_SHARE:
+        return replace(status, state=JobState.QUEUED, reason=reason)
     if end in FINAL or reason.why in HOPELESS:
         return replace(status, state=FINAL.get(end, JobState.FAILED), reason=reason)
     if end in OWN_FAILURES:
@@ -54,7 +57,7 @@ def goes_on(status: JobStatus, end: RunEnd, reason: Reason) -> bool:
     # Not one that was never started: it is to go on where the one before it was.
     if end in STOPPED or (reason.why is Why.NOT_STARTED and status.interrupted):
         return True
-    lives = end in SESSION_LIVES or reason.why in (Why.OVERLOAD, Why.SIGNALLED)
+    lives = end in SESSION_LIVES or reason.why in SESSION_WAITS
     return status.job.brief is not None and lives
 
 

@@ -19,8 +19,9 @@ from ramherd.queue.store import Store, job_from_spec, reason_from_json
 WINDOW = 64
 # The head of each: a job that waits long rises. So many priorities are looked at.
 PRIORITIES = 16
-# The longest delay that we give is a minute; a clock that was set back makes longer ones.
-LONGEST_DELAY_S = 120.0
+# The longest delay that we give is ten minutes, to who waits for a busy API; a clock that was set
+# back makes longer ones.
+LONGEST_DELAY_S = 1200.0
 
 
 class Backlog:
@@ -130,10 +131,11 @@ def is_at_work(status: JobStatus) -> bool:
 
 def standing(row: Sequence[Any]) -> JobStatus:
     """The order of `service_sql.STANDING`. A delay is over by the time that it is read."""
-    spec, state, reason, attempts, failures, lost, seen_bytes, interrupted, place, updated_s = row
+    spec, state, reason, attempts, failures, lost, seen_bytes, interrupted, place, *rest = row
+    updated_s, overloads = rest
     waited_s = max(time.time() - updated_s, 0.0)
     return JobStatus(
         replace(job_from_spec(spec), seq=place), JobState(state), reason_from_json(reason),
         attempts=attempts, failures=failures, lost=lost, seen_bytes=seen_bytes,
-        interrupted=bool(interrupted), queued_s=time.monotonic() - waited_s,
+        interrupted=bool(interrupted), overloads=overloads, queued_s=time.monotonic() - waited_s,
     )  # fmt: skip

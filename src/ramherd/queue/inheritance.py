@@ -62,8 +62,8 @@ def wishes(store: Store, after: int, most: int) -> list[tuple[str, str, int]]:
 
 
 def end_if_over(store: Store, herd: str, at_s: float) -> None:
-    """With its last job, in the same transaction."""
-    if store.read(sql.IS_OPEN, (herd,)):
+    """With its last job, in the same transaction; with its last worktree, if it has some."""
+    if store.read(sql.IS_OPEN, (herd,)) or store.read(sql.UNSETTLED_OF_HERD, (herd,)):
         return
     counts = dict(store.read(sql.HERD_COUNTS, (herd,)))
     numbers = {state: counts.get(state, 0) for state in ("done", "failed", "cancelled")}

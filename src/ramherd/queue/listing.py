@@ -4,6 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
+from ramherd.briefs import SAID
 from ramherd.queue import service_sql as sql
 from ramherd.queue.store import Store
 
@@ -48,19 +49,24 @@ def show_job(store: Store, job: str) -> dict[str, Any] | None:
     if not rows:
         return None
     *row, spec = rows[0]
-    asked = {name: value for name, value in json.loads(spec).items() if name in SHOWN}
-    return {**job_json(row), **asked, "runs": runs_of(store, job)}
+    asked = json.loads(spec)
+    known = {name: value for name, value in asked.items() if name in SHOWN}
+    brief = asked.get("brief") or {}
+    agent = {name: brief.get(name) for name in ("agent", "prompt")}
+    return {**job_json(row), **known, **agent, "runs": runs_of(store, job)}
 
 
 SHOWN = ("argv", "cwd", "after", "memory_bytes", "memory_limit_bytes", "timeout_s", "retries")
 
 
 def job_json(row: Sequence[Any]) -> dict[str, Any]:
-    job, herd, name, state, reason, attempts, failures, priority, updated_s, wish, label = row
+    job, herd, name, state, reason, attempts, failures, priority, updated_s, wish, label, said = row
+    words = parsed(said) or {}
     return {
         "id": job, "herd": herd, "name": name, "state": state, "reason": json.loads(reason),
         "attempts": attempts, "failures": failures, "priority": priority,
         "updated_s": updated_s, "wish": wish, "label": label or "",
+        **{name: words.get(name) for name in SAID},
     }  # fmt: skip
 
 

@@ -1,8 +1,8 @@
 """The SQL of the service: its one line of jobs, and what others ask of it."""
 
 ADD_HERD = """
-    INSERT INTO herds (id, created_s, owner, boot_id, pid, start_ticks, service, env)
-    VALUES (?, ?, 'service', '', 0, 0, 1, ?)
+    INSERT INTO herds (id, created_s, owner, boot_id, pid, start_ticks, service, env, max_cost_usd)
+    VALUES (?, ?, 'service', '', 0, 0, 1, ?, ?)
 """
 ADD_JOB = """
     INSERT INTO jobs (id, herd, name, seq, spec, state, reason, updated_s, priority, place)
@@ -14,7 +14,7 @@ HERD_ENV = "SELECT env FROM herds WHERE id = ?"
 
 STANDING = (
     "spec, jobs.state, jobs.reason, jobs.attempts, failures, lost, seen_bytes, interrupted, place, "
-    "updated_s"
+    "updated_s, overloads"
 )
 # A delay longer than any that we give is a clock that jumped back: it is over.
 IN_LINE = f"""
@@ -72,8 +72,8 @@ WISH_HERD = """
         AND state NOT IN ('done', 'failed', 'cancelled')
 """
 RETRY_JOB = """
-    UPDATE jobs SET state = ?, reason = ?, failures = 0, lost = 0, not_before_s = 0, wish = NULL,
-        updated_s = ?
+    UPDATE jobs SET state = ?, reason = ?, failures = 0, lost = 0, overloads = 0, not_before_s = 0,
+        wish = NULL, updated_s = ?
     WHERE id = ? AND place IS NOT NULL AND state IN ('failed', 'cancelled')
 """
 OPEN_HERD_AGAIN = "UPDATE herds SET ended_s = NULL, summary = NULL WHERE id = ?"
@@ -103,7 +103,7 @@ COUNTS = "SELECT state, count(*) FROM jobs WHERE place IS NOT NULL GROUP BY stat
 OLDEST_QUEUED = "SELECT min(updated_s) FROM jobs WHERE state = 'queued' AND place IS NOT NULL"
 JOB_COLUMNS = """
     jobs.id, herd, name, state, jobs.reason, attempts, failures, priority, updated_s, wish,
-    json_extract(spec, '$.label')
+    json_extract(spec, '$.label'), said
 """
 JOBS = f"""
     SELECT {JOB_COLUMNS} FROM jobs
@@ -121,3 +121,29 @@ EVENTS_AFTER = """
     ORDER BY seq LIMIT :most
 """
 EVENT_ENDS = "SELECT coalesce(min(seq), 0), coalesce(max(seq), 0) FROM events"
+
+SAID = "SELECT said FROM jobs WHERE id = ?"
+HERD_LIMIT = "SELECT max_cost_usd FROM herds WHERE id = ?"
+# Of runs that have ended.
+HERD_COST = """
+    SELECT coalesce(sum(json_extract(said, '$.past.spent_usd')), 0) FROM jobs WHERE herd = ?
+"""
+# Those that are told what they may cost (`Agent.holds_to_cost`).
+TOLD_A_COST = """
+    SELECT id FROM jobs WHERE herd = ? AND state NOT IN ('done', 'failed', 'cancelled')
+        AND json_extract(spec, '$.brief.agent') = 'claude'
+"""
+SET_WORKTREE = """
+    UPDATE jobs SET said = json_set(coalesce(said, '{}'), '$.worktree', ?) WHERE id = ?
+"""
+# Worktrees of jobs that ran and have ended, as long as nobody has said what became of them.
+UNSETTLED = """
+    state IN ('done', 'failed', 'cancelled') AND attempts > 0 AND said IS NOT NULL
+        AND json_type(said, '$.worktree') IS NULL
+        AND json_extract(spec, '$.brief.tree') IS NOT NULL
+"""
+UNSETTLED_OF_HERD = f"SELECT 1 FROM jobs WHERE herd = ? AND {UNSETTLED} LIMIT 1"
+ALL_UNSETTLED = f"""
+    SELECT spec FROM jobs WHERE {UNSETTLED}
+        AND herd IN (SELECT id FROM herds WHERE service = 1 AND ended_s IS NULL)
+"""

@@ -140,6 +140,12 @@ MIGRATIONS = (
     """
     ALTER TABLE jobs ADD COLUMN said TEXT;
     """,
+    # The service drives agents: the next one goes on counting, how often the API was too busy for
+    # a job and what a herd has cost.
+    """
+    ALTER TABLE jobs ADD COLUMN overloads INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE herds ADD COLUMN max_cost_usd REAL;
+    """,
 )
 
 MIGRATIONS_TABLE = """
@@ -173,7 +179,7 @@ SET_SAID = "UPDATE jobs SET said = ? WHERE id = ?"
 SET_JOB = """
     UPDATE jobs SET state = :state, reason = :reason, attempts = :attempts, failures = :failures,
         lost = :lost, seen_bytes = :seen_bytes, interrupted = :interrupted,
-        not_before_s = :not_before_s, updated_s = :now,
+        overloads = :overloads, not_before_s = :not_before_s, updated_s = :now,
         wish = CASE
             WHEN :final OR (wish = 'recycle' AND :state = 'queued') THEN NULL ELSE wish
         END

@@ -149,7 +149,7 @@ class Store:
             "id": status.job.id, "state": status.state.value, "final": status.state.is_final,
             "reason": reason_json(status.reason), "attempts": status.attempts,
             "failures": status.failures, "lost": status.lost, "seen_bytes": status.seen_bytes,
-            "interrupted": status.interrupted,
+            "interrupted": status.interrupted, "overloads": status.overloads,
             "not_before_s": now + delay_s if delay_s > 0 else 0.0, "now": now,
         }  # fmt: skip
         self._write(sql.SET_JOB, values)
@@ -352,8 +352,8 @@ def job_from_spec(text: str) -> Job:
 def brief_from_spec(spec: dict[str, Any] | None) -> Brief | None:
     if spec is None:
         return None
-    tree = spec["tree"]
-    return Brief(**{**spec, "tree": Tree(**tree) if tree is not None else None})
+    tree, args = spec["tree"], tuple(spec.get("args", ()))
+    return Brief(**{**spec, "tree": Tree(**tree) if tree is not None else None, "args": args})
 
 
 def reason_from_json(text: str) -> Reason:

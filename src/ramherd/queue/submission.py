@@ -22,11 +22,17 @@ class Wish(StrEnum):
     RECYCLE = "recycle"
 
 
-def submit(store: Store, herd: str, jobs: Sequence[Job], env: Mapping[str, str] | None) -> None:
-    """On disk, whole, before this returns. `env` is what runs inherit: that of who submitted."""
+def submit(
+    store: Store, herd: str, jobs: Sequence[Job], env: Mapping[str, str] | None,
+    max_cost_usd: float | None = None,
+) -> None:  # fmt: skip
+    """On disk, whole, before this returns. `env` is what runs inherit: that of who submitted.
+    `max_cost_usd` is what its agents may cost together.
+    """
     with store.synced():
         now = time.time()
-        store.write(sql.ADD_HERD, (herd, now, None if env is None else json.dumps(dict(env))))
+        kept = None if env is None else json.dumps(dict(env))
+        store.write(sql.ADD_HERD, (herd, now, kept, max_cost_usd))
         ((last,),) = store.read(sql.LAST_PLACE, ())
         store.write_all(sql.ADD_JOB, (job_row(job, last + job.seq, now) for job in jobs))
         store.write_all(sql.ADD_NEED, needs_of(jobs))

@@ -70,5 +70,8 @@ def describe_run(run: LiveRun, service: ServiceSupervisor, at_s: float) -> RunSt
         ran_s=round(at_s - run.started_s, 1),
         grant_bytes=run.grant_bytes,
         held=run.frozen_s is not None,
+        held_s=round(at_s - run.frozen_s, 1) if run.frozen_s is not None else None,
+        ending=run.is_ending,
+        doing=run.driven.doing if run.driven is not None else "",
         leak_bytes_per_s=service.standing_of(run).slope_bytes_per_s,
     )

@@ -32,6 +32,7 @@ from ramherd.queue.ledger import Ledger
 from ramherd.queue.owner import OwnerLock
 from ramherd.queue.roster import Roster
 from ramherd.queue.store import BUSY_S, Store
+from ramherd.service.agents import Agents
 from ramherd.service.alerts import AlertCommands
 from ramherd.service.api_process import ApiProcess
 from ramherd.service.counting import ServiceTally
@@ -77,11 +78,16 @@ def serve(options: Options, show: Show) -> None:
         ledger = stack.enter_context(closing(Ledger(runtime / "ledger.db", runtime, owner.owner)))
         ledger.patience_s = LEDGER_PATIENCE_S
         backlog = Backlog(store)
-        heir = Takeover(store, backlog, runtime, state / "runs", place.trees, rules.policy).take()
+        inherited = Environments(store)
+        agents = Agents(store, rules.policy, rules.reuse, inherited)
+        heir = Takeover(
+            store, backlog, runtime, state / "runs", place.trees, rules.policy, agents
+        ).take()  # fmt: skip
         for line in describe(heir):
             print(f"ramherd: {line}", file=sys.stderr)
         tally = ServiceTally()
         executor = stack.enter_context(keeping(place, rules, heir, tally, options.halt))
+        executor.inherited = inherited
         api = ApiProcess(state, runtime, options.defaults, options.port)
         stack.callback(api.close)
         granting = make_granting(
@@ -97,7 +103,8 @@ def serve(options: Options, show: Show) -> None:
             SERVICE, backlog, journal, executor, place.trees, rules.policy, granting, show, signals,
             tally, backlog=backlog, service_signals=signals, service_tally=tally, api=api,
             load_rules=options.load_rules, publish=publisher, halt=options.halt,
-            commands=commands, tidy=lambda: tidy(place, rules.policy.log_total_bytes),
+            commands=commands, agents=agents,
+            tidy=lambda: tidy(place, rules.policy.log_total_bytes),
         )  # fmt: skip
         for run in heir.runs:
             executor.adopt(run, first_grant(run, rules.grants.quantum_bytes))
@@ -106,7 +113,7 @@ def serve(options: Options, show: Show) -> None:
         backlog.refill()
         supervisor.learn_classes()
         api.start()
-        supervisor.watch_api()
+        supervisor.take_over()
         supervisor.run()
         store.set_patience(BUSY_S)
         journal.commit()
@@ -146,7 +153,6 @@ def keeping(
         rules.policy,
         rules.grants,
     )
-    executor.inherited = Environments(place.store)
     yield executor
     if halt is Halt.LEAVE:
         executor.holding.close()

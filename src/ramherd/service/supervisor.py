@@ -19,14 +19,17 @@ from ramherd.errors import RamherdError, StoreError
 from ramherd.launch import Rules
 from ramherd.learning import class_of, label_of
 from ramherd.model import Event, JobState, JobStatus, Reason, RunEnd, Settle, Stopping, Why
+from ramherd.queue.agent_rows import set_worktree, unsettled_jobs
 from ramherd.queue.backlog import Backlog
 from ramherd.queue.inheritance import end_if_over, note_stopping, wishes
 from ramherd.queue.store import Store
 from ramherd.queue.submission import Wish, is_paused
+from ramherd.service.agents import Agents
 from ramherd.service.alerts import AlertCommands
 from ramherd.service.api_process import ApiProcess
 from ramherd.service.counting import ServiceTally
 from ramherd.service.signals import ServiceSignals
+from ramherd.service.worktrees import Worktrees, has_tree
 from ramherd.supervisor import Supervisor
 
 LOOK_EVERY_S = 5.0
@@ -57,6 +60,9 @@ class ServiceSupervisor(Supervisor):
     halt: Halt = field(kw_only=True)
     tidy: Callable[[], None] = field(kw_only=True)
     commands: AlertCommands = field(kw_only=True)
+    agents: Agents = field(kw_only=True)
+    is_lasting: bool = True
+    worktrees: Worktrees = field(default_factory=Worktrees)
     told: Told = field(default_factory=Told)
     paused: bool = False
     leaving: bool = False
@@ -87,6 +93,7 @@ class ServiceSupervisor(Supervisor):
         if self.api.look_after():
             self.watch_api()
         self.note_signals(at_s)
+        self.note_worktrees()
         with suppress(StoreError):  # what was asked stays asked
             self.look_at_store(at_s)
         if at_s - self._trimmed_s >= TRIM_EVERY_S:
@@ -130,25 +137,51 @@ class ServiceSupervisor(Supervisor):
         return Standing(run.id, run.reading.used_bytes, limit, slope)
 
     def forget_jobs(self) -> None:
-        """What is remembered of leaks is of jobs that run or are about to."""
-        watches, jobs = self.granting.watches, {run.job.id for run in self.executor.runs.values()}
-        jobs |= {status.job.id for status in self.backlog.queue}
+        """What is remembered of leaks and agents is of jobs that run or are about to."""
+        at_work = [run.job for run in self.executor.runs.values()]
+        at_work += [status.job for status in self.backlog.queue]
+        watches, jobs = self.granting.watches, {job.id for job in at_work}
         self.granting.watches = replace(
             watches,
             marks={job: mark for job, mark in watches.marks.items() if job in jobs},
             recycled_s={job: at_s for job, at_s in watches.recycled_s.items() if job in jobs},
         )
+        if self.driving is not None and self.journal.commit():
+            self.driving.keep(at_work, {label_of(class_of(job)) for job in at_work})
+
+    def take_over(self) -> None:
+        """What the service before this one had to do still."""
+        self.drive_agents()
+        for job in unsettled_jobs(self.journal.store):
+            self.worktrees.settle(job)
+        self.watch_api()
+
+    def drive_agents(self) -> None:
+        """With the first job that has an agent."""
+        if self.driving is None and (
+            self.agents.driving is not None
+            or any(status.job.brief is not None for status in self.backlog.queue)
+        ):
+            self.driving = self.granting.driving = self.agents.drive()
+            self.warming = self.agents.warm(self.executor)
+
+    def note_worktrees(self) -> None:
+        for job, path in self.worktrees.take():
+            self.note(set_worktree, job.id, path)
+            self.note(end_if_over, job.herd, time.time())
 
     def watch_api(self) -> None:
         self.alarms = {self.api.fileno(): self.hear_api}
+        if self.worktrees.fd >= 0:
+            self.alarms[self.worktrees.fd] = self.note_worktrees
 
     def hear_api(self) -> None:
-        before = self.api.is_ready
+        before, fd = self.api.is_ready, self.api.fileno()
         self._asked = self.api.hear() or self._asked
         if self.api.is_ready and not before:
             print(f"ramherd: up, {self.api.socket}", file=sys.stderr, flush=True)
         if self.api.fileno() < 0:
-            self.alarms = {}
+            self.alarms.pop(fd, None)
 
     def note_signals(self, at_s: float) -> None:
         signals = self.service_signals
@@ -175,6 +208,9 @@ class ServiceSupervisor(Supervisor):
         self.policy = self.granting.policy = self.granting.leasing.policy = rules.policy
         self.granting.grants = self.granting.leasing.grants = rules.grants
         self.granting.recycling = rules.recycling
+        self.agents.reuse = rules.reuse
+        if self.warming is not None:
+            self.warming.policy = rules.reuse
         self.commands.command = rules.on_alert
         self.executor.holding.policy = rules.grants
         self.executor.fleet.set_limit(
@@ -214,6 +250,7 @@ class ServiceSupervisor(Supervisor):
         before = [status.job.id for status in self.backlog.queue]
         self.backlog.refill()
         self.learn_classes()
+        self.drive_agents()
         self._stale = False
         after = [status.job.id for status in self.backlog.queue]
         self._again = self._again or (self.may_start and before != after)
@@ -231,8 +268,14 @@ class ServiceSupervisor(Supervisor):
     def note_job(self, status: JobStatus) -> None:
         super().note_job(status)
         self._stale = True
-        if status.state.is_final:
-            self.note(end_if_over, status.job.herd, time.time())
+        if not status.state.is_final:
+            return
+        self.note(end_if_over, status.job.herd, time.time())
+        if self.driving is not None:
+            self.driving.forget(status.job.id)
+        if status.attempts and has_tree(status.job):
+            self.worktrees.settle(status.job)
+            self.alarms[self.worktrees.fd] = self.note_worktrees
 
     def stop(self, run: LiveRun, stopping: Stopping) -> None:
         """On record first: if we die now, the next service knows why the run ended."""

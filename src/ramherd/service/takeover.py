@@ -14,16 +14,19 @@ from ramherd.act.pens import Fleet
 from ramherd.act.pens.choose import adopt_pen, fleet_from_record, pen_from_record
 from ramherd.act.recover import clear
 from ramherd.act.sweeper import remove_tree
+from ramherd.decide.budget import largest_budget_bytes
 from ramherd.decide.ends import judge
 from ramherd.decide.outcome import after_run
 from ramherd.errors import NoPen
 from ramherd.learning import class_of, label_of
 from ramherd.measure.cgroups import Trees
+from ramherd.measure.machine import read_machine
 from ramherd.measure.procfs import read_boot_id
 from ramherd.model import Event, JobState, JobStatus, Policy, Reason, RunEnd, Stopping, Why
 from ramherd.queue.backlog import Backlog
 from ramherd.queue.inheritance import SERVICE, OpenRun, end_if_over, fleets, open_runs
 from ramherd.queue.store import Store, StoredPen
+from ramherd.service.agents import Agents
 
 
 @dataclass
@@ -47,6 +50,7 @@ class Takeover:
     runs_dir: Path
     trees: Trees
     policy: Policy
+    agents: Agents
     # What a reboot ended has no pens: their names and pids may be somebody else's by now.
     _has_pens: bool = True
 
@@ -83,7 +87,8 @@ class Takeover:
         live.first_s, live.label = live.started_s, label_of(class_of(job))
         live.stop = stopping_of(run)
         if run.pen is not None:
-            live.pen = adopt_pen(fleet, run.run, run.pen, job.memory_limit_bytes)
+            live.pen = adopt_pen(fleet, run.pen, job.memory_limit_bytes)
+        self._hear(run, live)
         if run.status.state is not JobState.RUNNING:
             self._change(replace(run.status, state=JobState.RUNNING, reason=Reason(Why.ADOPTED)))
         self._event("run_adopted", Reason(Why.ADOPTED), run)
@@ -102,6 +107,7 @@ class Takeover:
                 heir.stuck += 1
                 return
         remove_tree(live.dir / "tmp")
+        self._hear(run, live)
         if exit_ is None and live.stop is None:
             heir.lost += 1
             self._settle(run, live, RunEnd.LOST, Reason(Why.SUPERVISOR_LOST))
@@ -109,6 +115,10 @@ class Takeover:
             heir.ended += 1
             live.heap_exhausted = is_heap_exhausted(live)
             self._settle(run, live, *judge(live.view(kernel_limits=True, at_s=time.monotonic())))
+
+    def _hear(self, run: OpenRun, live: LiveRun) -> None:
+        if live.job.brief is not None:
+            self.agents.drive().adopt(live, resumed=run.status.interrupted)
 
     def _settle(self, run: OpenRun, live: LiveRun, end: RunEnd, reason: Reason) -> None:
         status = after_run(
@@ -120,6 +130,10 @@ class Takeover:
             run.run, end, reason, live.exit, live.reading, least_bytes=0, after_bytes=0
         )
         self.store.drop_pen(run.run)
+        if live.driven is not None:
+            most = largest_budget_bytes(read_machine(self.trees), self.policy)
+            self.agents.drive().end(live, end, most_bytes=most)
+            self.store.set_said(live.job.id, live.driven.take_record())
         self._event("run_ended", reason, run)
         self._change(status)
         self.store.commit()

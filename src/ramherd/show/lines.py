@@ -55,6 +55,7 @@ WORDS = {
     "run_granted": "granted",
     "run_stopping": "stop",
     "level_calm": "calm",
+    "api_calm": "calm",
     "level_tight": "tight",
     "level_single": "single",
     "ledger_waits": "ledger",

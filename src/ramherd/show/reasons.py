@@ -44,8 +44,10 @@ SENTENCES = {
     Why.GAVE_UP: "its agent gave up: {what}",
     Why.NO_RESULT: "its agent ended without a result",
     Why.OVERLOAD: "the API is too busy for it: {what}",
+    Why.API_CALM: "the API keeps up with {agent} again: starts as before",
     Why.SESSION_LOST: "its session is gone: it starts over in a new one",
     Why.COST: "{whose} has cost ${cost_usd}, and max_cost_usd is {limit_usd}",
+    Why.COST_SHARE: "it has cost ${cost_usd}, its share of the herd's: goes on with what is left",
     Why.STEP_DOWN: "memory is short: {model} instead of {usual}",
     # The governor's.
     Why.GROWTH: "held at {used_bytes}: gets more, {free_bytes} are free",
@@ -78,6 +80,9 @@ SENTENCES = {
     Why.HERD_OVER: "{done} done, {failed} failed, {cancelled} cancelled",
     Why.PAUSED: "nothing starts until ramherd resume",
     Why.RESUMED: "starts go on",
+    # Warm reuse.
+    Why.WARM: "goes on in a warm process: job {jobs} of {most_jobs} in it",
+    Why.RETIRED: "its process serves no other job after {jobs}, at {used_bytes}: {cause}",
     Why.SERVICE_STOPS: "the service stops: it goes on when the service does",
 }
 

@@ -48,10 +48,10 @@ def fleet_from_record(record: dict[str, Any], trees: Trees) -> Fleet:
     return Cgroup1Fleet(paths) if record["kind"] == Cgroup1Fleet.kind else PollingFleet()
 
 
-def adopt_pen(fleet: Fleet, run: str, record: dict[str, Any], limit_bytes: int | None) -> Pen:
+def adopt_pen(fleet: Fleet, record: dict[str, Any], limit_bytes: int | None) -> Pen:
     """The pen of a run that goes on."""
     if isinstance(fleet, PollingFleet):
-        pen = fleet.add(run, limit_bytes)
+        pen = fleet.add(record["run"], limit_bytes)  # the one that started its process
         if record.get("first") is not None:
             pen.note_start(ProcId(*record["first"]))
         return pen

@@ -1,0 +1,85 @@
+"""The live display of a herd that the service runs: drawn once a second, between its events."""
+
+import threading
+import time
+from contextlib import suppress
+from typing import Any
+
+from ramherd.client import Client, EventInfo, HerdInfo
+from ramherd.errors import RamherdError
+from ramherd.model import Event, Reason, Why
+from ramherd.show.lines import LineShow
+from ramherd.show.live import LiveShow
+from ramherd.show.view import RunLine, View
+
+EVERY_S = 1.0
+
+
+class Watch:
+    """What is drawn comes from a thread: events are waited for in this one."""
+
+    def __init__(self, client: Client, herd: str, show: LiveShow | LineShow) -> None:
+        self._client, self._herd, self._show = client, herd, show
+        self._names = {job["id"]: job["name"] for job in client.jobs(herd)}
+        self._drawing = threading.Lock()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._draw, daemon=True)
+        if isinstance(show, LiveShow):
+            self._thread.start()
+
+    def event(self, event: EventInfo) -> None:
+        with self._drawing:
+            self._show.event(as_event(event), self._names.get(event["job"], "the herd"))
+
+    def close(self) -> None:
+        self._over.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+        self._show.close()
+
+    def _draw(self) -> None:
+        """A service that is away for a moment is asked again."""
+        while not self._over.wait(EVERY_S):
+            with suppress(RamherdError):
+                self._draw_once()
+
+    def _draw_once(self) -> None:
+        view = make_view(self._client.herd(self._herd), self._client.snapshot(), self._names)
+        with self._drawing:
+            self._show.update(lambda: view)
+
+
+def as_event(event: EventInfo) -> Event:
+    reason = as_reason(event["reason"])
+    return Event(event["kind"], reason, event["at_s"], event["herd"], event["job"], event["run"])
+
+
+def as_reason(reason: dict[str, Any]) -> Reason:
+    numbers = dict(reason)
+    return Reason(Why(numbers.pop("why")), **numbers)
+
+
+def make_view(herd: HerdInfo, snapshot: dict[str, Any], names: dict[str, str]) -> View:
+    """The herd's own runs, and the memory of all."""
+    counts, waits = herd["counts"], snapshot["waits_for"]
+    return View(
+        herd=herd["herd"],
+        wall_s=time.time() - herd["created_s"],
+        total=sum(counts.values()),
+        done=counts.get("done", 0),
+        failed=counts.get("failed", 0),
+        cancelled=counts.get("cancelled", 0),
+        runs=tuple(
+            RunLine(
+                run["name"], run["attempt"], run["used_bytes"], run["ran_s"], run["ending"],
+                grant_bytes=run["grant_bytes"], held_s=run["held_s"], doing=run["doing"],
+            )
+            for run in snapshot["runs"]
+            if run["job"] in names
+        ),
+        used_bytes=snapshot["used_bytes"],
+        budget_bytes=snapshot["leased_bytes"],
+        available_bytes=snapshot["available_bytes"],
+        waits_for=None if waits is None else as_reason(waits),
+        level=snapshot["level"],
+    )  # fmt: skip
