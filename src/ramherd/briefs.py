@@ -57,6 +57,11 @@ class Said:
     lost_session: bool = False
 
     @property
+    def has_ended(self) -> bool:
+        """It has answered its prompt, or given up."""
+        return self.result or bool(self.failure)
+
+    @property
     def is_too_costly(self) -> bool:
         return self.limit_usd is not None and self.cost_usd >= self.limit_usd
 

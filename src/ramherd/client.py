@@ -325,8 +325,8 @@ def table_of_brief(brief: Brief) -> dict[str, Any]:
         "agent": brief.agent, "prompt": brief.prompt, "model": brief.model or None,
         "fallback_model": brief.fallback_model or None, "max_cost_usd": brief.max_cost_usd,
         "skip_permissions": brief.skip_permissions, "worktree": brief.worktree,
-        "agent_program": (os.path.abspath(program) if "/" in program else program) or None,
         "agent_args": list(brief.args) or None, "reuse": brief.reuse or None,
+        "agent_program": (os.path.abspath(program) if "/" in program else program) or None,
     }  # fmt: skip
     return {key: value for key, value in table.items() if value is not None}
 

@@ -15,7 +15,7 @@ from ramherd.decide.warm import ReusePolicy
 from ramherd.errors import UsageError
 from ramherd.grants import GrantPolicy
 from ramherd.hook.settings import HOOK_WAIT_S, parse_text
-from ramherd.jobkeys import as_agent, as_name, as_text
+from ramherd.jobkeys import as_agent, as_name, as_words
 from ramherd.model import Policy
 from ramherd.straypolicy import StrayPolicy
 from ramherd.units import KIB, format_duration, format_size, parse_duration, parse_size
@@ -134,17 +134,6 @@ def parse_factor(value: Any) -> float:
     return number
 
 
-def parse_words(value: Any) -> tuple[str, ...]:
-    """A list, or a line as a shell would split it."""
-    try:
-        words = shlex.split(value) if isinstance(value, str) else value
-    except ValueError as error:
-        raise UsageError(f"{value!r} has {str(error).lower()}") from None
-    if not isinstance(words, list):
-        raise UsageError(f"{value!r} is neither a list of texts nor a line of words")
-    return tuple(as_text(word) for word in words)
-
-
 SIZE = Kind("SIZE", parse_size, format_size)
 RING = Kind("SIZE", parse_ring, format_size)
 TIME = Kind("TIME", parse_duration, format_duration)
@@ -161,7 +150,7 @@ NAME = Kind("NAME", as_name)
 TEXT = Kind("COMMAND", parse_text)
 AGENT = Kind("AGENT", as_agent)
 PROGRAM = Kind("PATH", parse_text)
-WORDS = Kind("WORDS", parse_words, shlex.join)
+WORDS = Kind("WORDS", as_words, shlex.join)
 AMOUNT = Kind("USD", parse_factor, "{:g}".format)
 
 RUN_KEYS = (

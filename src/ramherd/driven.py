@@ -9,7 +9,7 @@ from typing import Any
 
 from ramherd.act.live import LiveRun
 from ramherd.agents import Agent, Launch
-from ramherd.agents.facts import Fact, Progress, Spent, after_spending, next_progress
+from ramherd.agents.facts import Fact, Progress, Session, Spent, after_fact, after_spending
 from ramherd.agents.gemini_history import read_last_run
 from ramherd.agents.lines import Events
 from ramherd.agents.own import own_pids
@@ -32,7 +32,7 @@ class Past:
     progress: Progress = field(default_factory=Progress)
     before: Spent = field(default_factory=Spent)
     turns_before: int = 0
-    # Its usual heap was too small; 0 if not.
+    # Its heap was too small once: what it gets since.
     heap_bytes: int = 0
 
     @property
@@ -94,8 +94,7 @@ class Driven:
     before: Spent = field(default_factory=Spent)
     turns_before: int = 0
     limit_usd: float | None = None
-    # Of what its herd may cost; and the heap that it has.
-    told_usd: float | None = None
+    share_usd: float | None = None
     heap_bytes: int = 0
     resumed: bool = False
     through: bool = False
@@ -119,11 +118,21 @@ class Driven:
         if closed and not self.through and not self.follower.is_behind:
             self.through = True
             facts += self.events.close()
-        if self.renewal is not None:
-            self.renewal.progress = next_progress(self.renewal.progress, facts)
-        else:
-            self.progress = next_progress(self.progress, facts)
+        for fact in facts:
+            self._note(fact)
         return facts
+
+    def _note(self, fact: Fact) -> None:
+        """Another session after the result is another's: so it is told to who comes later and
+        reads all of it again.
+        """
+        at = self.progress
+        if isinstance(fact, Session) and at.result is not None and fact.id != at.session:
+            self.renewal = self.renewal or Renewal(0.0)
+        if self.renewal is not None:
+            self.renewal.progress = after_fact(self.renewal.progress, fact)
+        else:
+            self.progress = after_fact(at, fact)
 
     def renew(self, at_s: float) -> str:
         """What to ask for a new session: from now on the process no longer speaks of this job."""
@@ -133,17 +142,13 @@ class Driven:
 
     def count_unsaid(self, env: Mapping[str, str]) -> None:
         """gemini says its tokens with its result: of a run that was stopped, its history does."""
-        if self.agent.name == "gemini" and self.progress.opened and not self.has_answered:
-            spent = read_last_run(self.progress.session, env)
-            self.progress = after_spending(self.progress, spent)
-
-    @property
-    def has_answered(self) -> bool:
-        return self.progress.result is not None or self.progress.failure is not None
+        at = self.progress
+        if self.agent.name == "gemini" and at.opened and at.result is None and at.failure is None:
+            self.progress = after_spending(at, read_last_run(at.session, env))
 
     @property
     def said(self) -> Said:
-        at, told = self.progress, self.told_usd
+        at = self.progress
         return Said(
             result=at.result is not None,
             busy=bool(at.tools),
@@ -152,7 +157,7 @@ class Driven:
             overloaded=at.failure is not None and is_overload(at.failure),
             cost_usd=self.spent.cost_usd,
             limit_usd=self.limit_usd,
-            share_usd=None if told is None else self.past.spent.cost_usd + told,
+            share_usd=self.share_usd,
             lost_session=self.resumed and not at.opened,
         )
 
@@ -202,7 +207,8 @@ class Driven:
     def take_record(self) -> dict[str, Any]:
         """The same for the store, with what another supervisor needs to go on."""
         self.recorded = self.progress
-        return {**self.as_json(), "past": self.past.as_json(), "told_usd": self.told_usd}
+        run = {"share_usd": self.share_usd, "heap_bytes": self.heap_bytes}
+        return {**self.as_json(), "past": self.past.as_json(), "run": run}
 
 
 def one_line(text: str) -> str:

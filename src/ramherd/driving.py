@@ -17,7 +17,7 @@ from ramherd.agents import GO_ON, Agent, Ask, Launch, find_agent
 from ramherd.agents.facts import Overload
 from ramherd.agents.heap import choose_heap_bytes
 from ramherd.agents.lines import Events
-from ramherd.costs import Account, Costs
+from ramherd.costs import Costs
 from ramherd.decide.ends import cost_reason
 from ramherd.driven import Driven, Past, one_line, past_from_json
 from ramherd.errors import UsageError
@@ -35,7 +35,7 @@ from ramherd.model import (
     Why,
 )
 from ramherd.pacing import Pacing
-from ramherd.purse import LEAST_USD
+from ramherd.purse import LEAST_USD, Purse
 
 # A process for one job is not shared.
 LEAST_REUSE = 2
@@ -50,7 +50,7 @@ class Records:
     """
 
     find: Callable[[Job], Found]
-    account: Callable[[str], Account]
+    purse: Callable[[str], Purse | None]
     said: Callable[[str], Mapping[str, Any] | None] = lambda _job: None
     env: Callable[[Job], Mapping[str, str]] = lambda _job: os.environ
 
@@ -61,7 +61,7 @@ class Driving:
     def __init__(self, records: Records, policy: Policy) -> None:
         self._records = records
         self._kept_bytes = policy.log_head_bytes + policy.log_ring_bytes
-        self.costs = Costs(records.account)
+        self.costs = Costs(records.purse)
         # What the last run of each job has left to the next.
         self._pasts: dict[str, Past] = {}
         self.pacing = Pacing()
@@ -76,15 +76,18 @@ class Driving:
         session = self._past(job).progress.session if resumed else ""
         model = brief.fallback_model if short and brief.fallback_model else brief.model
         try:
-            warm = None if session else self.launch_warm(job, model)
-            launch = warm or self.launch(job, grant_bytes, session=session, model=model)
+            launch = None if session else self.launch_warm(job, model)
+            launch = launch or self.launch(job, grant_bytes, session=session, model=model)
         except UsageError as error:
             run.refused = (errno.ENOENT, f"{error} ({error.hint})" if error.hint else str(error))
             return None
         driven = self._drive(run, find_agent(brief.agent), launch, model, session)
         driven.heap_bytes = self._heap_bytes(job, grant_bytes)
-        if (told := self._told_usd(job)) is not None:
-            self._share(run, driven, told)
+        purse = self.costs[job.herd]
+        if purse is not None and driven.agent.holds_to_cost:
+            told = self._told_usd(job) or 0.0
+            driven.share_usd = driven.spent.cost_usd + told
+            purse.tell(job.id, told)
         self.pacing.note_start(run.label, run.started_s)
         if model == brief.model:
             return None
@@ -95,29 +98,25 @@ class Driving:
         job = run.job
         session = self._past(job).progress.session if resumed else ""
         said = self._records.said(job.id) or {}
-        model = said.get("model") or ""
-        driven = self._drive(run, find_agent(brief_of(job).agent), Launch(()), model, session)
-        if (told := said.get("told_usd")) is not None:
-            self._share(run, driven, told)
+        agent, noted = find_agent(brief_of(job).agent), said.get("run", {})
+        driven = self._drive(run, agent, Launch(()), said.get("model") or "", session)
+        driven.heap_bytes = noted.get("heap_bytes", 0)
+        driven.share_usd = noted.get("share_usd")
+        purse = self.costs[job.herd]
+        if purse is not None and driven.share_usd is not None:
+            purse.tell(job.id, max(driven.share_usd - driven.past.spent.cost_usd, 0.0))
         self._catch_up(run)
 
     def _drive(
         self, run: LiveRun, agent: Agent, launch: Launch, model: str, session: str
     ) -> Driven:  # fmt: skip
-        run.driven = Driven(
+        run.driven = driven = Driven(
             agent, launch, model, Follower(run.dir, "out", self._kept_bytes),
             Events(agent.reader()), past=self._past(run.job),
             limit_usd=brief_of(run.job).max_cost_usd,
         )  # fmt: skip
-        run.driven.go_on(session)
-        return run.driven
-
-    def _share(self, run: LiveRun, driven: Driven, told_usd: float) -> None:
-        """What it was told to spend at most nobody else is."""
-        purse = self.costs[run.job.herd].purse
-        if purse is not None and driven.agent.holds_to_cost:
-            driven.told_usd = told_usd
-            purse.tell(run.job.id, told_usd)
+        driven.go_on(session)
+        return driven
 
     def _catch_up(self, run: LiveRun) -> None:
         """One that is over is heard out."""
@@ -156,8 +155,11 @@ class Driving:
         """The same for all that can share a process, but for the prompt. None: the job has one of
         its own. What a job costs is limited by its process.
         """
-        (agent, program), brief = self._records.find(job), brief_of(job)
-        if brief.reuse < LEAST_REUSE or agent.warm is None or self._told_usd(job) is not None:
+        brief = brief_of(job)
+        if brief.reuse < LEAST_REUSE or self._told_usd(job) is not None:
+            return None
+        agent, program = self._records.find(job)
+        if agent.warm is None:
             return None
         ask = Ask(
             brief.prompt,
@@ -174,7 +176,7 @@ class Driving:
 
     def _told_usd(self, job: Job) -> float | None:
         """For a CLI that holds to a limit itself: it counts anew in each run."""
-        most, purse = brief_of(job).max_cost_usd, self.costs[job.herd].purse
+        most, purse = brief_of(job).max_cost_usd, self.costs[job.herd]
         left = [] if most is None else [most - self._past(job).spent.cost_usd]
         if purse is not None:
             left.append(purse.share_usd())
@@ -182,9 +184,7 @@ class Driving:
 
     def may_start(self, job: Job) -> bool:
         """Whether there is money for it now."""
-        if job.brief is None:
-            return True
-        purse = self.costs[job.herd].purse
+        purse = self.costs[job.herd]
         return not self.costs.is_closed(job.herd) and (purse is None or purse.may_start(job.id))
 
     def hear(self, runs: Iterable[LiveRun], at_s: float) -> Iterator[tuple[LiveRun, Reason]]:
@@ -207,7 +207,8 @@ class Driving:
     ) -> list[Stop | Settle]:  # fmt: skip
         """What ends because it has cost as much as it may: a run, or all of a herd."""
         over = self._costly_herds(runs, queue)
-        live = [run for run in runs if not run.is_ending]
+        # One that is through is done, whatever it has cost.
+        live = [run for run in runs if not run.is_ending and not is_through(run)]
         return [
             *(Stop(r.id, RunEnd.CANCELLED, over[r.job.herd]) for r in live if r.job.herd in over),
             *(
@@ -238,34 +239,35 @@ class Driving:
         """`most_bytes` is the whole budget, and no heap is larger; nor than a `memory_limit`, where
         the kernel would kill instead.
         """
-        driven = run.driven
-        if driven is None:
+        if run.driven is None:
             return
-        driven.count_unsaid({**self._records.env(run.job), **run.job.env})
-        self.costs[run.job.herd].pay(run.job.id, driven.cost_here_usd, said=driven.has_answered)
-        left = driven.leaves
-        if end is RunEnd.HEAP_EXHAUSTED and run.job.memory_limit_bytes is None:
-            twice = 2 * driven.heap_bytes
-            if twice <= most_bytes and not left.heap_bytes:
-                left = replace(left, heap_bytes=twice)
-        driven.past = self._pasts[run.job.id] = left
+        job, driven = run.job, run.driven
+        driven.count_unsaid({**self._records.env(job), **job.env})
+        if (purse := self.costs[job.herd]) is not None:
+            purse.spent_usd += driven.cost_here_usd
+            at = driven.progress
+            purse.end_run(job.id, said=at.result is not None or at.failure is not None)
+        left, twice = driven.leaves, 2 * driven.heap_bytes
+        if end is RunEnd.HEAP_EXHAUSTED and job.memory_limit_bytes is None and twice <= most_bytes:
+            left = replace(left, heap_bytes=left.heap_bytes or twice)
+        driven.past = self._pasts[job.id] = left
 
     def end_job(self, job: Job) -> None:
         """What it has not cost is for the others."""
-        purse = self.costs[job.herd].purse if job.brief is not None else None
-        if purse is not None:
+        self._pasts.pop(job.id, None)
+        if (purse := self.costs[job.herd]) is not None:
             purse.end_job(job.id)
-
-    def forget(self, job: str) -> None:
-        """One that has ended."""
-        self._pasts.pop(job, None)
 
     def keep(self, jobs: Iterable[Job], labels: Iterable[str]) -> None:
         """What is at work or about to be; the records have the rest."""
-        kept, named = {job.id: job.herd for job in jobs}, set(labels)
+        kept = {job.id: job.herd for job in jobs}
         self._pasts = {job: past for job, past in self._pasts.items() if job in kept}
-        self.pacing.keep(named)
+        self.pacing.keep(labels)
         self.costs.keep(kept.values())
+
+
+def is_through(run: LiveRun) -> bool:
+    return run.driven is not None and run.driven.said.through
 
 
 def brief_of(job: Job) -> Brief:
@@ -281,6 +283,6 @@ def make_driving(
     check_herd_cost(jobs, found, max_cost_usd)
     if not found:
         return None
-    told = [job for job in found if found[job].agent.holds_to_cost]
-    records = Records(lambda job: found[job.id], lambda _herd: Account(max_cost_usd, jobs=told))
-    return Driving(records, policy)
+    holding = [job for job in found if found[job].agent.holds_to_cost]
+    purse = None if max_cost_usd is None else Purse(max_cost_usd, holding)
+    return Driving(Records(lambda job: found[job.id], lambda _herd: purse), policy)

@@ -31,7 +31,7 @@ from ramherd.jobkeys import (
     as_reuse,
     as_switch,
     as_text,
-    as_texts,
+    as_words,
     nearest,
 )
 from ramherd.model import Brief, Job
@@ -57,9 +57,9 @@ class Defaults:
     agent_program: str | None = None
     agent_args: Sequence[str] | None = None
     worktree: bool | None = None
-    reuse: int = 0
     # What the agents of a herd may cost together, where it does not say.
     max_cost_usd: float | None = None
+    reuse: int = 0
     # Where programs are looked for; if not given, where we look ourselves.
     path: str | None = None
     profiles: "Mapping[str, Defaults]" = field(default_factory=dict)
@@ -246,7 +246,7 @@ def make_brief(reader: Reader, defaults: Defaults) -> Brief | None:
         max_cost_usd=reader.get("max_cost_usd", as_amount, None),
         skip_permissions=reader.get("skip_permissions", as_switch, defaults.skip_permissions),
         program=reader.get("agent_program", as_text, defaults.agent_program or ""),
-        args=tuple(reader.get("agent_args", as_texts, defaults.agent_args or ())),
+        args=tuple(reader.get("agent_args", as_words, defaults.agent_args or ())),
         worktree=reader.get("worktree", as_switch, defaults.worktree),
         reuse=reader.get(
             "reuse", lambda value: as_reuse(value, agent), usual_reuse(defaults, agent)

@@ -14,15 +14,15 @@ T = TypeVar("T")
 KEYS = (
     "name", "command", "cwd", "env", "stdin", "priority", "after", "label",
     "memory", "memory_limit", "timeout", "retries", "profile", "resume_command",
-    "agent", "prompt", "model", "worktree", "max_cost_usd", "reuse", "fallback_model",
-    "skip_permissions", "agent_program", "agent_args",
+    "agent", "prompt", "model", "worktree", "max_cost_usd", "fallback_model", "skip_permissions",
+    "agent_program", "agent_args", "reuse",
 )  # fmt: skip
 KEYS_TO_COME = ("mcp", "workspace", "container")
 # Of commands only, and of agents only.
 OF_COMMANDS = ("resume_command", "stdin")
 OF_AGENTS = (
-    "prompt", "model", "worktree", "max_cost_usd", "reuse", "fallback_model", "skip_permissions",
-    "agent_program", "agent_args",
+    "prompt", "model", "worktree", "max_cost_usd", "fallback_model", "skip_permissions",
+    "agent_program", "agent_args", "reuse",
 )  # fmt: skip
 MISSING = {
     "command": 'add command = ["program", "argument"], or agent and prompt',
@@ -100,12 +100,6 @@ def as_count(value: Any) -> int:
     return int(value)
 
 
-def as_texts(value: Any) -> list[str]:
-    if not isinstance(value, list):
-        raise UsageError("is not a list of texts")
-    return [as_text(text) for text in value]
-
-
 def as_names(value: Any) -> tuple[str, ...]:
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, list):
@@ -142,6 +136,17 @@ def as_reuse(value: Any, agent: str) -> int:
         hint = f"reuse works with {', '.join(WARM_NAMES)}"
         raise UsageError(f"{agent} takes one prompt and ends", hint=hint)
     return int(value)
+
+
+def as_words(value: Any) -> tuple[str, ...]:
+    """A list, or a line as a shell would split it."""
+    try:
+        words = shlex.split(value) if isinstance(value, str) else value
+    except ValueError as error:
+        raise UsageError(f"{value!r} has {str(error).lower()}") from None
+    if not isinstance(words, list):
+        raise UsageError(f"{value!r} is neither a list of texts nor a line of words")
+    return tuple(as_text(word) for word in words)
 
 
 def as_prompt(value: Any) -> str:

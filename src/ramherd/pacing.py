@@ -1,6 +1,6 @@
 """Starts of agents while their API is too busy for them, for each kind (`label`) by itself."""
 
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from ramherd.decide.pace import Pace, after_overload, after_start, next_pace
 
@@ -38,10 +38,12 @@ class Pacing:
                 del self._paces[label]
                 self._calmed.append(label)
 
-    def keep(self, labels: Container[str]) -> None:
-        self._paces = {label: pace for label, pace in self._paces.items() if label in labels}
-
     def take_calmed(self) -> list[str]:
         """Those that start as before since this was last asked."""
         calmed, self._calmed = self._calmed, []
         return calmed
+
+    def keep(self, labels: Iterable[str]) -> None:
+        """The rest is forgotten."""
+        kept = set(labels)
+        self._paces = {label: pace for label, pace in self._paces.items() if label in kept}

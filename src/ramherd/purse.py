@@ -14,9 +14,9 @@ class Purse:
     spent and what those that live may spend is never above the limit.
     """
 
-    def __init__(self, limit_usd: float, jobs: Iterable[str]) -> None:
-        self.spent_usd = 0.0
-        self._limit_usd = limit_usd
+    def __init__(self, limit_usd: float, jobs: Iterable[str], spent_usd: float = 0.0) -> None:
+        self.spent_usd = spent_usd
+        self.limit_usd = limit_usd
         self._open = set(jobs)
         self._even_usd = limit_usd / max(len(self._open), 1)
         # Of the jobs that run; and of those that were stopped before they said what they cost.
@@ -25,7 +25,7 @@ class Purse:
 
     def share_usd(self) -> float:
         promised = sum(self._told.values()) + sum(self._unsaid.values())
-        left = self._limit_usd - self.spent_usd - promised
+        left = self.limit_usd - self.spent_usd - promised
         share = left / max(len(self._open - self._told.keys()), 1)
         # As it is written on a command line.
         return max(math.floor(share / LEAST_USD + 1e-6) * LEAST_USD, LEAST_USD)

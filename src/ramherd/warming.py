@@ -80,7 +80,7 @@ def is_through(run: LiveRun) -> bool:
     """Its warm process has answered, and waits to be told what is next."""
     if run.worker is None or run.driven is None or run.is_ending or run.hung_up:
         return False
-    return run.driven.has_answered
+    return run.driven.said.has_ended
 
 
 def worn_by(worker: Worker, used_bytes: int, at_s: float) -> Worn:

@@ -161,7 +161,7 @@ def test_a_herd_that_costs_too_much_is_over(tmp_path: Path) -> None:
     heard(driving, ended, closed=True)
     driving.end(ended, RunEnd.DONE, most_bytes=GIB)
     assert driving.stop_costly([runs], []) == []
-    say(runs, result("yes", 0.6))
+    say(runs, {**result("no", 0.6), "is_error": True})
     heard(driving, runs)
     stop, settle = driving.stop_costly([runs], [status(third)])
 

@@ -7,10 +7,10 @@ from typing import Any
 from ramherd.act.live import LiveRun
 from ramherd.agentjobs import find_program_of
 from ramherd.agents.facts import Progress, Spent
-from ramherd.costs import Account
 from ramherd.driven import Past, past_from_json
 from ramherd.driving import Driving, Records
 from ramherd.model import Policy, RunEnd
+from ramherd.purse import Purse
 from ramherd.units import GIB
 from unit.driven_runs import asked, begun, heard, result, say, session, words
 from unit.make import status
@@ -25,8 +25,8 @@ class Kept:
 
     def driving(self) -> Driving:
         spent = sum(said["past"]["spent_usd"] for said in self.said.values())
-        account = Account(self.limit_usd, spent)
-        return Driving(Records(find_program_of, lambda _herd: account, self.said.get), Policy())
+        purse = None if self.limit_usd is None else Purse(self.limit_usd, ["IDa"], spent)
+        return Driving(Records(find_program_of, lambda _herd: purse, self.said.get), Policy())
 
     def note(self, run: LiveRun) -> None:
         """As it would come back from the store."""
@@ -70,7 +70,9 @@ def test_an_adopted_run_is_read_from_its_beginning(tmp_path: Path) -> None:
         "result": "half", "model": "haiku",
     }  # fmt: skip
     driving.end(adopted, RunEnd.RECYCLED, most_bytes=GIB)
-    assert driving.costs[of.herd].spent_usd == 0.5
+    purse = driving.costs[of.herd]
+    assert purse is not None
+    assert purse.spent_usd == 0.5
     assert "--resume" in words(begun(driving, of, tmp_path, resumed=True))
 
 
@@ -116,7 +118,7 @@ def test_what_is_known_of_ended_jobs_goes(tmp_path: Path) -> None:
     known = {name: value for name, value in vars(driving).items() if isinstance(value, dict)}
     assert known
     assert not any(known.values())
-    assert not any(vars(driving.costs)[name] for name in ("_accounts", "closed"))
+    assert not any(vars(driving.costs)[name] for name in ("_purses", "closed"))
     assert kept.driving().costs.is_closed(of.herd)
 
 
@@ -124,7 +126,7 @@ def test_what_is_left_of_runs_outlives_the_store() -> None:
     """Whatever it was, it comes back the same."""
     full = Past(
         Progress("s", turns=3, tokens_in=5, tokens_out=6, cost_usd=0.1, overloads=2, retries=1),
-        Spent(1, 2, 0.3), turns_before=4, heap_bytes=2 * GIB,
+        Spent(1, 2, 0.3), turns_before=4, heap_bytes=7,
     )  # fmt: skip
 
     for past in (Past(), full):

@@ -14,7 +14,8 @@ from unit.make import HERD
 # CONTRACT.md, "Job keys".
 CONTRACT_KEYS = """name, agent, profile, prompt, command, resume_command, cwd, env, stdin, model,
 mcp, priority, after, label, memory, memory_limit, timeout, retries, reuse, worktree, workspace,
-max_cost_usd, container, fallback_model, skip_permissions, agent_program, agent_args"""
+max_cost_usd, container, fallback_model, skip_permissions, agent_program,
+agent_args"""
 
 
 def refusal(tmp_path: Path, data: str | bytes, name: str = "jobs.toml") -> UsageError:

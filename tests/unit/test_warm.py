@@ -193,3 +193,16 @@ def test_a_reader_that_is_gone_costs_nothing(tmp_path: Path) -> None:
 
     assert not feed.advance()
     feed.close()
+
+
+def test_who_comes_later_hears_no_other_session(tmp_path: Path) -> None:
+    """A supervisor that goes on with the run also reads what was printed for the next job."""
+    job = asked("a", reuse=5)
+    driving = driving_of(job)
+    live = begun(driving, job, tmp_path)
+    assert live.driven is not None
+    say(live, session("s1"), result("Through.", 0.5), session("s2"), result(""))
+    heard(driving, live)
+
+    said = live.driven.as_json()
+    assert (said["session"], said["result"], said["cost_usd"]) == ("s1", "Through.", 0.5)

@@ -67,8 +67,8 @@ class Executor:
         self.holding.give(run, grant_bytes, run.started_s)
 
     def start(self, run: LiveRun, grant_bytes: int, *, resumed: bool) -> Spare | None:
-        """The warm process that it takes over, if there is one. A run that is refused already
-        never begins.
+        """The warm process that it takes over, if there is one. What is refused already never
+        begins.
         """
         self.runs[run.id] = run
         if run.refused is not None:

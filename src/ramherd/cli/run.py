@@ -197,8 +197,8 @@ def plain_defaults(config: Config) -> Defaults:
         agent_program=config["agent_program"],
         agent_args=config["agent_args"],
         worktree=config["worktree"],
-        reuse=config["reuse"],
         max_cost_usd=config["max_cost_usd"],
+        reuse=config["reuse"],
     )
 
 

@@ -14,15 +14,18 @@ def said_of(store: Store, job: str) -> dict[str, Any] | None:
     return said
 
 
-def herd_costs(store: Store, herd: str) -> tuple[float | None, float, list[str]]:
-    """What it may cost, what its runs that have ended did, and the jobs that share the rest; looked
-    at only under a limit.
-    """
+def herd_costs(store: Store, herd: str) -> tuple[float | None, float]:
+    """What it may cost, and what its runs that have ended did; counted only under a limit."""
     rows = store.read(sql.HERD_LIMIT, (herd,))
     if not rows or rows[0][0] is None:
-        return None, 0.0, []
+        return None, 0.0
     ((spent,),) = store.read(sql.HERD_COST, (herd,))
-    return rows[0][0], spent, [job for (job,) in store.read(sql.TOLD_A_COST, (herd,))]
+    return rows[0][0], spent
+
+
+def open_agents(store: Store, herd: str) -> list[tuple[str, str]]:
+    """Its jobs that have not ended, and the agent of each that has one."""
+    return [(job, agent) for job, agent in store.read(sql.OPEN_AGENTS, (herd,))]
 
 
 def set_worktree(store: Store, job: str, path: str | None) -> None:

@@ -128,10 +128,10 @@ HERD_LIMIT = "SELECT max_cost_usd FROM herds WHERE id = ?"
 HERD_COST = """
     SELECT coalesce(sum(json_extract(said, '$.past.spent_usd')), 0) FROM jobs WHERE herd = ?
 """
-# Those that are told what they may cost (`Agent.holds_to_cost`).
-TOLD_A_COST = """
-    SELECT id FROM jobs WHERE herd = ? AND state NOT IN ('done', 'failed', 'cancelled')
-        AND json_extract(spec, '$.brief.agent') = 'claude'
+OPEN_AGENTS = """
+    SELECT id, json_extract(spec, '$.brief.agent') FROM jobs
+    WHERE herd = ? AND state NOT IN ('done', 'failed', 'cancelled')
+        AND json_extract(spec, '$.brief') IS NOT NULL
 """
 SET_WORKTREE = """
     UPDATE jobs SET said = json_set(coalesce(said, '{}'), '$.worktree', ?) WHERE id = ?

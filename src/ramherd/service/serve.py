@@ -79,7 +79,7 @@ def serve(options: Options, show: Show) -> None:
         ledger.patience_s = LEDGER_PATIENCE_S
         backlog = Backlog(store)
         inherited = Environments(store)
-        agents = Agents(store, rules.policy, rules.reuse, inherited)
+        agents = Agents(store, rules.policy, inherited, rules.reuse)
         heir = Takeover(
             store, backlog, runtime, state / "runs", place.trees, rules.policy, agents
         ).take()  # fmt: skip

@@ -162,8 +162,10 @@ class ServiceSupervisor(Supervisor):
             self.agents.driving is not None
             or any(status.job.brief is not None for status in self.backlog.queue)
         ):
+            from ramherd.warming import Warming  # noqa: PLC0415 - with the first agent
+
             self.driving = self.granting.driving = self.agents.drive()
-            self.warming = self.agents.warm(self.executor)
+            self.warming = Warming(self.executor, self.agents.reuse)
 
     def note_worktrees(self) -> None:
         for job, path in self.worktrees.take():
@@ -271,8 +273,6 @@ class ServiceSupervisor(Supervisor):
         if not status.state.is_final:
             return
         self.note(end_if_over, status.job.herd, time.time())
-        if self.driving is not None:
-            self.driving.forget(status.job.id)
         if status.attempts and has_tree(status.job):
             self.worktrees.settle(status.job)
             self.alarms[self.worktrees.fd] = self.note_worktrees
