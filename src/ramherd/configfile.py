@@ -1,10 +1,9 @@
-"""Files with settings: `ramherd.toml` upwards from here, and the user's own `config.toml`.
+"""What files with settings say.
 
-Both are read, key by key: what the project does not say, the user's file may.
+All are read, key by key: what the project does not say, the user's file may.
 """
 
-import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from ramherd.configkeys import (
@@ -19,9 +18,8 @@ from ramherd.configkeys import (
 from ramherd.errors import UsageError
 from ramherd.jobfile import decode, read_bytes
 from ramherd.jobkeys import nearest
+from ramherd.settingsfiles import find_files
 
-PROJECT_FILE = "ramherd.toml"
-USER_FILE = "ramherd/config.toml"
 PROFILE = "profile"
 SOFTWARE = "software"
 
@@ -47,18 +45,6 @@ def read_files(cwd: str, environ: Mapping[str, str]) -> Files:
         profiles |= named
         software |= {name: (table, path) for name, table in programs.items()}
     return Files(paths, settings, profiles, software)
-
-
-def find_files(cwd: str, environ: Mapping[str, str]) -> Iterator[str]:
-    at, above = cwd, ""
-    while at != above:
-        if os.path.isfile(path := os.path.join(at, PROJECT_FILE)):
-            yield path
-            break
-        at, above = os.path.dirname(at), at
-    base = environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
-    if os.path.isfile(path := os.path.join(base, USER_FILE)):
-        yield path
 
 
 def parse_config(text: str, where: str) -> tuple[Layer, Mapping[str, Layer], Mapping[str, Any]]:

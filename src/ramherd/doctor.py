@@ -30,7 +30,6 @@ from ramherd.measure.health.host import Host
 from ramherd.measure.health.limits import read_kernel, read_limits
 from ramherd.measure.health.memory import read_memory
 from ramherd.measure.health.pressure import read_killers, read_pressure
-from ramherd.measure.health.processes import read_rows
 from ramherd.measure.health.runtimes import read_nodes
 from ramherd.measure.health.state import read_state
 from ramherd.measure.health.variables import read_agent_units, read_variables
@@ -38,6 +37,7 @@ from ramherd.measure.health.virtual import read_virtual
 from ramherd.measure.health.written import read_written
 from ramherd.model import Machine, Policy
 from ramherd.places import runtime_path, state_path
+from ramherd.running import read_running
 
 
 class Patient:
@@ -45,11 +45,11 @@ class Patient:
 
     def __init__(
         self, host: Host, logs_keep_bytes: int = Policy().log_total_bytes,
-        rows: Callable[[Host], Iterable[ProcRow]] = read_rows,
+        read_rows: Callable[[], Iterable[ProcRow]] = read_running,
     ) -> None:  # fmt: skip
         self.host = host
         self.logs_keep_bytes = logs_keep_bytes
-        self.rows = rows
+        self.read_rows = read_rows
 
     @cached_property
     def memory(self) -> Memory:
@@ -118,7 +118,7 @@ def check_state(patient: Patient) -> Iterator[Finding]:
 
 
 def check_processes(patient: Patient) -> Iterator[Finding]:
-    rows = tuple(patient.rows(patient.host))
+    rows = tuple(patient.read_rows())
     yield from of_processes.check_processes(Processes(patient.machine, rows))
 
 

@@ -47,6 +47,7 @@ ROUNDS = 4
 MAKING_ROOM = (RunEnd.PREEMPTED, RunEnd.RECYCLED)
 FAILED_STARTS_S = 60.0
 RECYCLE_EVERY_S = 1.0
+CORES = os.cpu_count() or 1
 # Below this share of the mark nobody is looked at more closely.
 WORTH_WATCHING = 0.25
 
@@ -141,7 +142,7 @@ class Granting:
             swap_in_bytes_per_s=self.pressure.swap_in_bytes_per_s,
             failed_starts=len(self.failed_starts),
             starting=sum(not run.started for run in live),
-            cores=os.cpu_count() or 1,
+            cores=CORES,
             ending=len(ending),
             ending_bytes=ending_bytes,
             ramp=self.ramp.allowed if self.ramp is not None else None,
@@ -219,6 +220,7 @@ def candidate(status: JobStatus) -> Candidate:
         mode=Mode.RESUMES if job.resumes else Mode.STARTS_OVER,
         label=label_of(class_of(job)), need_bytes=status.need_bytes,
         not_before_s=status.not_before_s, limit_bytes=job.memory_limit_bytes,
+        promised_bytes=job.memory_bytes,
     )  # fmt: skip
 
 

@@ -9,7 +9,6 @@ from ramherd.decide.governor.leaks import find_leak
 from ramherd.decide.strays.software import Known
 from ramherd.health.facts import ProcRow
 from ramherd.lookout import Look, look
-from ramherd.measure.health.host import Host
 from ramherd.model import ProcId
 from ramherd.places import runtime_path, state_path
 from ramherd.processes import Verdict
@@ -21,7 +20,7 @@ from ramherd.straypolicy import StrayPolicy
 HOUR_S = 3600
 
 
-def read_running(_host: Host) -> Iterator[ProcRow]:
+def read_running() -> Iterator[ProcRow]:
     """Of this very machine. What earlier looks wrote down is read where there is a store: looking
     makes none.
     """

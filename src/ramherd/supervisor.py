@@ -201,11 +201,11 @@ class Supervisor(MemoryNews):
         fleet = self.executor.fleet
         if at_s - self._looked_s >= self.tick_s:
             self.tick(at_s)
-        elif any(run.is_ending for run in runs):
-            fleet.scan()
-            for run in runs:
-                if run.is_ending:
-                    run.measure()
+        elif ending := [run for run in runs if run.is_ending]:
+            if any(run.left for run in ending):
+                fleet.scan()
+            for run in ending:
+                run.measure()
             self.listen(at_s)
         elif self.executor.is_busy or at_s - self._listened_s >= LISTEN_EVERY_S:
             self.listen(at_s)

@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 from ramherd.doctor import THEMES, Patient, look
+from ramherd.health.facts import ProcRow
 from ramherd.health.findings import Finding
 from ramherd.measure.health.host import Host
 
@@ -58,6 +59,7 @@ class Root:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.home = path / "home/me"
+        self.rows: list[ProcRow] = []
         for name, text in HEALTHY.items():
             self.write(name, text)
         self.write("swapfile", "", mode=0o600)
@@ -92,7 +94,8 @@ class Root:
         return Host(self.path, self.home, {"PATH": path, **env}, uid, self.path / "project")
 
     def look(self, theme: str, host: Host | None = None) -> list[Finding]:
-        return look(theme, THEMES[theme], Patient(host or self.host()))
+        patient = Patient(host or self.host(), read_rows=lambda: self.rows)
+        return look(theme, THEMES[theme], patient)
 
     def find(self, theme: str, check: str, host: Host | None = None) -> Finding:
         """The worst finding of that check."""

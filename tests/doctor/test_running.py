@@ -18,7 +18,7 @@ def test_an_agent_that_runs_is_seen_and_is_no_orphan(root: Root, tmp_path: Path)
     program = root.program("claude", Path("/bin/cat").read_bytes(), "real")
     child = subprocess.Popen([program], stdin=subprocess.PIPE, start_new_session=True)
     try:
-        rows = {row.pid: row for row in read_running(root.host())}
+        rows = {row.pid: row for row in read_running()}
     finally:
         child.communicate(timeout=10)
 
@@ -30,10 +30,10 @@ def test_an_agent_that_runs_is_seen_and_is_no_orphan(root: Root, tmp_path: Path)
     assert "agents" in total.what
 
 
-def test_a_store_is_read_where_there_is_one(root: Root, tmp_path: Path) -> None:
+def test_a_store_is_read_where_there_is_one(tmp_path: Path) -> None:
     """What earlier looks wrote down tells who grows."""
     state = tmp_path / "xdg_state_home/ramherd"
     state.mkdir(parents=True, mode=0o700)
     Store(state / "ramherd.db").close()
 
-    assert all(row.pid != os.getpid() for row in read_running(root.host()))
+    assert all(row.pid != os.getpid() for row in read_running())

@@ -19,7 +19,6 @@ from ramherd.health.facts import Clock, Folder, Place, Processes, ProcRow
 from ramherd.measure.health import folders, runtimes
 from ramherd.measure.health.clis import read_clis
 from ramherd.measure.health.clock import read_clock
-from ramherd.measure.health.processes import tell
 from ramherd.measure.health.runtimes import ask_node
 from ramherd.model import Machine
 from ramherd.units import GIB, MIB
@@ -113,26 +112,10 @@ def test_a_node_is_asked_once(root: Root) -> None:
     assert (root.path / "asked").read_text() == "x\n"
 
 
-@pytest.mark.parametrize(("argv", "told"), [
-    (["/usr/bin/claude", "-p", "fix the mcp-server"], ("agent", "claude")),
-    (["node", "/x/bin/codex.js", "exec"], ("agent", "codex")),
-    (["node", "--flag", "/x/node_modules/@playwright/mcp/cli.js"], ("mcp", "@playwright/mcp")),
-    (["/usr/bin/python3", "/opt/mcp-server-git"], ("mcp", "mcp-server-git")),
-    (["node", "/x/node_modules/context7-mcp/dist/index.js"], ("mcp", "context7-mcp")),
-    (["vim", "mcp-server.py"], None),
-    (["node", "/x/compcp/index.js"], None),
-    (["bash", "-c", "claude"], None),
-])  # fmt: skip
-def test_who_is_an_agent(argv: list[str], told: tuple[str, str] | None) -> None:
-    """By its program, never by a word in its arguments."""
-    assert tell(argv) == told
-
-
 def test_running_agents_are_counted(root: Root) -> None:
     """With what they hold; two of one server are copies."""
-    root.process(70, "claude", argv=("claude",), pages=2000)
-    for pid in (71, 72):
-        root.process(pid, "node", argv=("node", "/x/node_modules/context7-mcp/i.js"))
+    root.rows = [ProcRow(70, "claude", "agent", 8 * MIB)]
+    root.rows += [ProcRow(pid, "context7", "mcp", 4 * MIB, "node\0mcp.js") for pid in (71, 72)]
 
     assert "1 agents and 2 MCP servers" in root.find("processes", "running").what
     assert root.find("processes", "mcp-copies").level == "hint"

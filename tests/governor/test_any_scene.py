@@ -69,6 +69,7 @@ def scenes(draw: st.DrawFn) -> Scene:
             need_bytes=draw(st.sampled_from((0, 0, 300 * MB, 3000 * MB))),
             not_before_s=draw(st.sampled_from((0.0, 2 * AT_S))),
             limit_bytes=draw(st.sampled_from((None, None, 50 * MB, 5000 * MB))),
+            promised_bytes=draw(st.sampled_from((0, 0, MB, 60 * MB))),
         )
         for seq, priority in enumerate(sorted(draw(st.lists(st.integers(-1, 1), max_size=6))))
     ][::-1]

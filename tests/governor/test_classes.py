@@ -32,6 +32,21 @@ def test_a_few_runs_move_the_prior_and_many_replace_it() -> None:
     assert estimate(after(*[USUAL] * 60)).base_bytes == pytest.approx(400 * MB, rel=0.05)
 
 
+def test_what_a_job_was_said_to_need_stands_in_for_the_prior() -> None:
+    """With half of it as the spread, and the less the more runs were seen. More than the prior
+    says nothing about the others of its class.
+    """
+    fresh = PRIOR.promised(40 * MB)
+    once, often = (estimate(after(*[USUAL] * runs)) for runs in (1, 60))
+
+    assert (fresh.base_bytes, fresh.sd_bytes) == (40 * MB, 20 * MB)
+    assert PRIOR.promised(200 * MB).sd_bytes == 100 * MB
+    assert 40 * MB < once.promised(40 * MB).base_bytes < 100 * MB
+    assert often.promised(40 * MB).base_bytes == pytest.approx(often.base_bytes, rel=0.1)
+    for said in (0, PRIOR.base_bytes, 900 * MB):
+        assert PRIOR.promised(said) is PRIOR
+
+
 def test_an_outlier_hardly_counts() -> None:
     """One run of 20 GB in twenty."""
     odd = RunSummary(20_000 * MB, 9000 * MB, 30_000 * MB, 300.0)

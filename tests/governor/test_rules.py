@@ -6,6 +6,7 @@ from governor.scenes import admitted, grants, held, pen, scene, stops, waiting_j
 from ramherd.decide.governor.engine import govern
 from ramherd.grants import (
     MB,
+    Admit,
     Estimate,
     GrantAction,
     GrantPolicy,
@@ -197,6 +198,30 @@ def test_a_learned_class_decides_what_is_expected() -> None:
 
     assert admitted(decide(at)) == ["next-2"]
     assert admitted(decide(known)) == []
+
+
+def test_small_jobs_are_let_in_as_such() -> None:
+    """Before anything was seen of them, by what they were said to need: where one of unknown size
+    does not fit, three of these start in a second.
+    """
+    small = {"need_bytes": 40 * MB, "promised_bytes": 40 * MB}
+    room = pen("r1", 200, 232)
+    unknown = decide(scene(500, room, at_s=1000.0, queue=[waiting_job(1, mode=Mode.STARTS_OVER)]))
+    promised = decide(
+        scene(500, room, at_s=1000.0, queue=[waiting_job(seq, **small) for seq in range(9)])
+    )
+
+    assert admitted(unknown) == []
+    assert admitted(promised) == ["next-0", "next-1", "next-2"]
+    assert why(promised)[-1] is Why.STAGGER
+
+
+def test_a_tiny_job_is_not_held_before_it_has_begun() -> None:
+    """However little it was said to need."""
+    (start,) = decide(scene(500, queue=[waiting_job(1, promised_bytes=MB)]))
+
+    assert isinstance(start, Admit)
+    assert start.grant_bytes == POLICY.quantum_bytes
 
 
 def test_small_jobs_pass_a_large_one_for_a_while() -> None:

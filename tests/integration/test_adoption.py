@@ -148,6 +148,25 @@ def test_what_ended_while_nobody_was_there_is_told_to_the_next(herd: Herd) -> No
         assert last.known == ("R1",)
 
 
+def test_a_run_that_left_nothing_behind_is_told_apart(herd: Herd) -> None:
+    """Also while others live: their first processes are known."""
+    after_r2 = f"while ! [ -e {herd.here}/R2/status ]; do sleep 0.01; done"
+    requests = b"".join(
+        spawn(herd.here, run, script)
+        for run, script in (
+            ("R1", "sleep 300; exit"),
+            ("R2", "sleep 0.01; exit 0"),
+            ("R3", f"{after_r2}; sleep 300 & exit 0"),
+        )
+    )
+    herd.supervise(requests, started=3)
+    with closing(herd.adopt()) as link:
+        heard = hear_until(link, is_end_of("R2", "R3"))
+
+    left = {one["run"]: one["left"] for one in heard if one["did"] == "exited"}
+    assert left == {"R2": False, "R3": True}
+
+
 def test_half_a_request_is_none(herd: Herd) -> None:
     """A supervisor killed in the middle of a line: what was whole is done, the rest never."""
     torn = spawn(herd.here, "R2", "exec sleep 300")[:-30]

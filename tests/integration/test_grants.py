@@ -129,12 +129,16 @@ def test_a_leak_that_cannot_be_resumed_is_said(ramherd: Ramherd) -> None:
 
 
 def test_a_run_that_outgrows_everything_fails_with_that_sentence(ramherd: Ramherd) -> None:
-    """Alone, with the whole budget: no other try would change it."""
+    """Alone, with the whole budget: no other try would change it. Held at it or, where somebody
+    has to look, found past it already.
+    """
     jobs = [{"name": "big", "retries": 3, "command": python(LATE.format(300, 0))}]
     summary = ramherd.json(jobs, "--budget", "128MiB")
     (result,) = summary["results"]
     assert (result["state"], result["runs"], summary["oom_kills"]) == ("failed", 1, 0)
-    assert "big: alone needs more than the whole budget of 128 MiB" in summary["lines"]
+    (why,) = (line for line in summary["lines"].splitlines() if " failed " in line)
+    assert "big: " in why
+    assert "more than the whole budget of 128 MiB" in why
 
 
 def test_a_run_that_waits_goes_on_when_there_is_room(ramherd: Ramherd, tmp_path: Path) -> None:
@@ -144,7 +148,8 @@ def test_a_run_that_waits_goes_on_when_there_is_room(ramherd: Ramherd, tmp_path:
     wait = f"import os, time\nwhile not os.path.exists({str(grown)!r}): time.sleep(0.01)\n"
     jobs = [
         {"name": "first", "command": python("import time; time.sleep(1); " + first)},
-        {"name": "second", "command": python(wait + LATE.format(140, 0))},
+        # It stays a while: where somebody has to look, it may grow faster than that.
+        {"name": "second", "command": python(wait + LATE.format(140, 0.5))},
     ]
     # Starts are spread over a quarter of a second; nobody loses patience for long after that.
     args = ("--budget", "240MiB", "--size-scale", "4", "--time-scale", "4")

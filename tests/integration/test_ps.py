@@ -121,6 +121,7 @@ def test_watching_goes_on_until_it_is_interrupted(ramherd: Ramherd) -> None:
     ("args", "message"),
     [
         (["ps", "--", "x"], "ps takes no command"),
+        (["jobs", "--", "x"], "jobs takes no command"),
         (["reap", "--grace", "x"], "--stray-grace: duration 'x' does not parse"),
         (["reap", "--", "x"], "reap takes no command"),
         (["ps", "--warn-memory", "101"], "101 is above 100"),

@@ -15,6 +15,7 @@ Not inside: pressure files, more than one processor, systemd, the network.
 import itertools
 import json
 import os
+import resource
 import shutil
 import subprocess
 import sys
@@ -135,8 +136,10 @@ def start(control: Path, memory_mib: int, consoles: tuple[int, ...]) -> "subproc
     # Each in its turn: two machines at a time must not share one.
     allowed = sorted(os.sched_getaffinity(0))
     processor = allowed[next(TURNS) % len(allowed)]
+    # It keeps each of our files open that was read inside, and an ordinary user has 1024.
+    most_files = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     return subprocess.Popen(
-        ["taskset", "--cpu-list", str(processor),
+        ["prlimit", f"--nofile={most_files}", "taskset", "--cpu-list", str(processor),
          find_program("linux.uml", "user-mode-linux"), f"mem={memory_mib}M",
          f"uml_dir={control}/", "umid=machine", f"ubd0={control}/scratch",
          "root=/dev/root", "rootfstype=hostfs", "rootflags=/", "ro", "panic=-1", "quiet",

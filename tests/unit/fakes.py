@@ -79,6 +79,7 @@ class FakePen:
         return {"join": [], "on_loss": {"thaw": [], "kill": []}, "dirs": []}
 
     def note_start(self, first: ProcId) -> None: ...
+    def note_empty(self) -> None: ...
 
     def read(self) -> PenReading:
         self.work()

@@ -51,7 +51,8 @@ class Executor:
         self._sweeper = Sweeper()
         self.spares = Spares()
         # What a run has in its environment beside what its job says.
-        self.inherited: Callable[[Job], Mapping[str, str]] = lambda _job: os.environ
+        ours = dict(os.environ)
+        self.inherited: Callable[[Job], Mapping[str, str]] = lambda _job: ours
         self.link = self._new_keeper()
 
     def _new_keeper(self) -> Link:
@@ -83,7 +84,7 @@ class Executor:
                 return spare
             run.pen = self.fleet.add(run.id, run.job.memory_limit_bytes)
             limit_pids(run.pen, self._policy.pids_limit)
-            self.holding.give(run, grant_bytes, run.started_s)
+            self.holding.begin(run, grant_bytes)
         except OSError as error:
             run.refused = (error.errno or 0, f"cannot prepare {error.filename}: {error.strerror}")
             if spare is not None:
@@ -183,14 +184,20 @@ class Executor:
                 if run.peak_before and run.pen is not None:  # of a warm process that is gone
                     run.pen.kill()
             case "exited":
-                run.exit = Exit(message["code"], message["signal"], at_s)
-                run.largest_bytes = message["largest_bytes"]
-                if message["closed"]:
-                    self._note_closed(run)
-                if run.driven is not None and run.stop is not None:
-                    self.ask_to_end(run, at_s)  # the tools that its agent has left
+                self._note_exit(run, message, at_s)
             case "closed":
                 self._note_closed(run)
+
+    def _note_exit(self, run: LiveRun, message: dict[str, Any], at_s: float) -> None:
+        run.exit = Exit(message["code"], message["signal"], at_s)
+        run.largest_bytes = message["largest_bytes"]
+        run.left = message.get("left", True)  # a keeper of an earlier version does not say
+        if run.pen is not None and not run.left:
+            run.pen.note_empty()
+        if message["closed"]:
+            self._note_closed(run)
+        if run.driven is not None and run.stop is not None:
+            self.ask_to_end(run, at_s)  # the tools that its agent has left
 
     def _note_closed(self, run: LiveRun) -> None:
         run.heap_exhausted = is_heap_exhausted(run)

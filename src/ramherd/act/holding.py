@@ -19,6 +19,10 @@ class Holding:
         self.policy = policy
         self.slowly = Slowly()
 
+    def begin(self, run: LiveRun, grant_bytes: int) -> None:
+        """The first grant, before anybody is in the pen: nothing to look at yet."""
+        self._set(run, grant_bytes)
+
     def give(self, run: LiveRun, grant_bytes: int, at_s: float) -> bool:
         """A new grant. False, and nothing is changed, if the run has grown past it meanwhile."""
         before = run.grant_bytes

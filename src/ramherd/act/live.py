@@ -52,6 +52,8 @@ class LiveRun:
     close_asked: bool = False
     output_closed: bool = False
     heap_exhausted: bool = False
+    # Whether it may have left processes behind: not if the keeper knows better.
+    left: bool = True
     leftovers: int = 0
     largest_bytes: int = 0
     moments: Moments = field(default_factory=Moments)

@@ -2,9 +2,10 @@
 
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
 END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
@@ -18,17 +19,21 @@ class Signals:
         self.count += 1
 
 
-@contextmanager
-def catching_signals() -> Iterator[Signals]:
+Noted = TypeVar("Noted", bound=Signals)
+
+
+def catching_signals() -> AbstractContextManager[Signals]:
     """A signal that we were started to ignore (nohup, a shell's `&`) stays ignored."""
+    heard = [one for one in END_SIGNALS if signal.getsignal(one) is not signal.SIG_IGN]
+    return catching(Signals, heard)
+
+
+@contextmanager
+def catching(kind: type[Noted], numbers: Iterable[signal.Signals]) -> Iterator[Noted]:
     read, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-    signals = Signals(read)
+    signals = kind(read)
     old_wakeup = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-    old = {
-        number: signal.signal(number, signals.note)
-        for number in END_SIGNALS
-        if signal.getsignal(number) is not signal.SIG_IGN
-    }
+    old = {number: signal.signal(number, signals.note) for number in numbers}
     try:
         yield signals
     finally:

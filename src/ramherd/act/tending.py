@@ -9,6 +9,7 @@ import time
 
 from ramherd.act.become import Ends, become
 from ramherd.act.child import Run, read_start_ticks, say
+from ramherd.act.descendants import has_orphans
 from ramherd.act.door import GONE
 from ramherd.act.feed import Feed
 from ramherd.act.streams import Log
@@ -200,14 +201,16 @@ class Tending:
         run.pid = GONE
         how = {"code": code if code >= 0 else None, "signal": -code if code < 0 else None}
         run.write("status", {**how, "at_s": time.time()})
-        complete = self.drain_all(run)
-        if complete and not run.meta_due:
-            # Nothing was dropped, so nobody needs the meta file to read the rest.
-            self.tell_end("exited", run.id, **how, largest_bytes=largest_bytes, closed=True)
+        # Nothing was dropped, so nobody needs the meta file to read the rest.
+        closed = self.drain_all(run) and not run.meta_due
+        if closed:
+            # Before it is told: whoever hears it tidies that directory up, and we would wait.
             run.write("meta.json", run.meta())
             self.forget(run)
-        else:
-            self.tell_end("exited", run.id, **how, largest_bytes=largest_bytes, closed=False)
+        left = has_orphans({other.pid for other in self.runs.values()})
+        self.tell_end(
+            "exited", run.id, **how, largest_bytes=largest_bytes, closed=closed, left=left
+        )
 
     def drain_all(self, run: Run) -> bool:
         """Mostly nobody else holds the pipes: then its output is complete, and nobody need ask."""

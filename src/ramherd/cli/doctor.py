@@ -13,7 +13,6 @@ from ramherd.errors import RamherdError, UsageError
 from ramherd.health.findings import Finding, Fix, Level
 from ramherd.measure.health.host import Host
 from ramherd.model import Policy
-from ramherd.running import read_running
 from ramherd.show.doctor import findings_json, render_findings
 from ramherd.show.lines import printable
 
@@ -52,8 +51,6 @@ def doctor(options: argparse.Namespace) -> int:
 
 
 def refuse_wrong(options: argparse.Namespace) -> None:
-    if options.command is not None:
-        raise UsageError("doctor takes no command", hint="ramherd doctor")
     if options.yes and not options.fix:
         raise UsageError("--yes without --fix", hint="ramherd doctor --fix --yes")
     if options.fix and not options.yes and (options.json or not sys.stdin.isatty()):
@@ -64,7 +61,7 @@ def look() -> list[Finding]:
     """A fix that this user may not carry out is left out."""
     return [
         replace(finding, fix=None) if finding.fix and not can_apply(finding.fix) else finding
-        for finding in examine(Patient(Host(), logs_keep_bytes(), read_running))
+        for finding in examine(Patient(Host(), logs_keep_bytes()))
     ]
 
 

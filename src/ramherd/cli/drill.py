@@ -44,8 +44,6 @@ def drill(options: argparse.Namespace) -> int:
     for name, value in (("agents", options.agents), ("pace", options.pace)):
         if value < 1:
             raise UsageError(f"--{name} {value} is below 1")
-    if options.command is not None:
-        raise UsageError("drill takes no command", hint="ramherd run -- CMD {}")
     herd = new_id()
     config = settle_config(
         options,

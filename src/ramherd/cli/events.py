@@ -31,8 +31,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def events(options: argparse.Namespace) -> int:
-    if options.command is not None:
-        raise UsageError("events takes no command", hint="ramherd events --job NAME")
     since_s = time.time() - parse_since(options.since) if options.since is not None else None
     with closing(Store(state_dir() / "ramherd.db")) as store:
         job = find_job(store, options.job, options.herd) if options.job is not None else None

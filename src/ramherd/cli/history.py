@@ -6,7 +6,6 @@ from contextlib import closing
 from typing import Any
 
 from ramherd.decide.governor.classes import estimate
-from ramherd.errors import UsageError
 from ramherd.places import state_dir
 from ramherd.queue.classes import Known, all_classes
 from ramherd.queue.store import Store
@@ -27,8 +26,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def history(options: argparse.Namespace) -> int:
-    if options.command is not None:
-        raise UsageError("history takes no command", hint="ramherd history")
     with closing(Store(state_dir() / "ramherd.db")) as store:
         known = list(all_classes(store))
     if options.json:

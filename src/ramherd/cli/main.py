@@ -9,7 +9,7 @@ import os
 import sys
 
 from ramherd import __version__
-from ramherd.errors import RamherdError
+from ramherd.errors import RamherdError, UsageError
 
 TYPE_CHECKING = False  # `typing` costs 4 ms
 if TYPE_CHECKING:
@@ -42,6 +42,7 @@ VERBS = {
     "config": "each setting and where it came from",
     "doctor": "what is wrong with this machine, and what to do",
 }
+WITH_COMMAND = ("run", "submit", "exec")
 INTERRUPTED = 130
 BUG = 70
 
@@ -57,6 +58,8 @@ def call(argv: list[str]) -> int:
     options = read_options(argv[:at])
     options.command = argv[at + 1 :] if at < len(argv) else None
     try:
+        if options.command is not None and argv[0] not in WITH_COMMAND:
+            raise UsageError(f"{argv[0]} takes no command", hint=f"ramherd {argv[0]} --help")
         return int(options.verb(options))
     except RamherdError as error:
         say(f"{error}" + (f"\n  hint: {error.hint}" if error.hint else ""))

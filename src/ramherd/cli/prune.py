@@ -38,8 +38,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def prune_and_tell(options: argparse.Namespace) -> int:
-    if options.command is not None:
-        raise UsageError("prune takes no command", hint="ramherd prune --older 7d")
     rule, state = make_rule(options, time.time()), state_dir()
     runs_dir = state / "runs"
     with closing(open_store(state, rule, dry_run=options.dry_run)) as store:

@@ -16,7 +16,7 @@ from ramherd.configkeys import STRAY_KEYS
 from ramherd.decide.strays.software import Known
 from ramherd.decide.strays.trend import Growth, find_growth
 from ramherd.decide.strays.warn import find_savings, find_warnings
-from ramherd.errors import RamherdError, StoreError, UsageError
+from ramherd.errors import RamherdError, StoreError
 from ramherd.lookout import Look, look, note_counts, remember
 from ramherd.measure.procfs import read_meminfo
 from ramherd.model import Event, Reason, Why
@@ -54,8 +54,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def ps(options: argparse.Namespace) -> int:
-    if options.command is not None:
-        raise UsageError("ps takes no command", hint="ramherd ps --tree")
     with opened_herdsman(options) as herdsman:
         while True:
             seen = herdsman.look()

@@ -52,8 +52,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def reap(options: argparse.Namespace) -> int:
-    if options.command is not None:
-        raise UsageError("reap takes no command", hint="ramherd reap --yes")
     if options.install or options.uninstall or options.every:
         from ramherd.cli.reap_timer import change_timer  # noqa: PLC0415 - seldom
 

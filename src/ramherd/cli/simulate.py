@@ -38,8 +38,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def simulate_verb(options: argparse.Namespace) -> int:
-    if options.command is not None:
-        raise UsageError("simulate takes no command", hint="ramherd simulate --traces FILE")
     if options.scenario == "list":
         return list_scenarios()
     plot = check_plot(options.plot)

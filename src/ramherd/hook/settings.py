@@ -7,16 +7,16 @@ from __future__ import annotations
 import os
 
 from ramherd.errors import UsageError
+from ramherd.settingsfiles import PROJECT_FILE, find_files
 from ramherd.units import parse_duration, parse_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
     from typing import Any
 
 SUBAGENT_MEMORY_BYTES = 128 << 20
 HOOK_WAIT_S = 600.0
-PROJECT_FILE = "ramherd.toml"
 YES, NO = ("1", "true", "yes", "on"), ("0", "false", "no", "off")
 
 
@@ -116,7 +116,7 @@ def read_environment() -> dict[str, Any]:
 def read_files(cwd: str, settings: Settings) -> list[tuple[str, dict[str, Any]]]:
     """The weaker first."""
     found = []
-    for path in reversed(list(find_files(cwd))):
+    for path in reversed(list(find_files(cwd, os.environ))):
         import tomllib  # noqa: PLC0415 - most find no file
 
         try:
@@ -128,15 +128,3 @@ def read_files(cwd: str, settings: Settings) -> list[tuple[str, dict[str, Any]]]
         named = ((ALIASES.get(name, name), value) for name, value in table.items())
         found.append((path, {name: value for name, value in named if name in PARSERS}))
     return found
-
-
-def find_files(cwd: str) -> Iterator[str]:
-    at, above = cwd, ""
-    while at != above:
-        if os.path.isfile(path := os.path.join(at, PROJECT_FILE)):
-            yield path
-            break
-        at, above = os.path.dirname(at), at
-    base = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
-    if os.path.isfile(path := os.path.join(base, "ramherd/config.toml")):
-        yield path

@@ -145,6 +145,23 @@ def small_machine() -> Scenario:
     return Scenario([make_jobs(plain(1, 60))], level_ground(int(2.2 * GB)))
 
 
+def small_commands() -> Scenario:
+    """Far smaller than an agent, and their `memory` says so."""
+    return Scenario([promising(60 * MB, [steady(50 * MB, 120)] * 190)], level_ground(4 * GB))
+
+
+def understated() -> Scenario:
+    """A fifth of what they will need."""
+    return Scenario([promising(40 * MB, plain(1, 200))], level_ground(4 * GB))
+
+
+def promising(memory_bytes: int, courses: Sequence[Course]) -> list[SimJob]:
+    jobs = make_jobs(courses)
+    for job in jobs:
+        job.need_bytes = memory_bytes
+    return jobs
+
+
 def large_machine() -> Scenario:
     """256 GB of memory, and more jobs than fit at once: short ones, to keep it quick."""
     courses = [
@@ -165,4 +182,6 @@ SCENARIOS: dict[str, Callable[[], Scenario]] = {
     "equal-durations": equal_durations,
     "small-machine": small_machine,
     "large-machine": large_machine,
+    "small-commands": small_commands,
+    "understated": understated,
 }

@@ -60,6 +60,9 @@ class CgroupPen:
     def note_start(self, first: ProcId) -> None:
         """Nothing to remember: the kernel does."""
 
+    def note_empty(self) -> None:
+        """The kernel knows who is in it, whoever their parents are."""
+
     def read(self) -> PenReading:
         """A pen that somebody removed is empty."""
         return self._read(lambda: self._memory.read(len(self._holder.pids())))

@@ -155,6 +155,10 @@ class PollingPen:
         self.first = first
         self._fleet.note(first, self._run)
 
+    def note_empty(self) -> None:
+        """Known without a scan: whoever was in it has ended."""
+        self.members = []
+
     def read(self) -> PenReading:
         used = sum(read_anonymous_bytes(proc.id.pid) for proc in self.members)
         self._peak = max(self._peak, used)

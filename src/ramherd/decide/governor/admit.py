@@ -28,7 +28,7 @@ class Crowd:
         # What those started a moment ago are expected to hold.
         self.fresh_bytes = 0
         for run in scene.runs:
-            known, age_s = scene.estimate(run.label), scene.at_s - run.started_s
+            known, age_s = scene.estimate(run), scene.at_s - run.started_s
             young = age_s < policy.young_s
             self.expected_bytes += max(run.used_bytes, known.base_bytes if young else 0)
             self.variance += known.sd_bytes**2
@@ -68,7 +68,7 @@ def admit(
             yield Wait(candidate.job, rush)
             return
         if obstacle is None:
-            yield let_in(candidate, crowd, scene, room)
+            yield let_in(candidate, crowd, scene, room, policy)
         elif passed is None:
             passed = candidate
             yield Wait(candidate.job, obstacle)
@@ -124,7 +124,7 @@ def is_rushed(
     if crowd.starting >= policy.max_starting:
         return Reason(Why.STARTING, starting=crowd.starting, limit=policy.max_starting)
     fresh = crowd.fresh_bytes
-    base = scene.estimate(candidate.label).base_bytes
+    base = scene.estimate(candidate).base_bytes
     if fresh and fresh + base > policy.stagger_share * scene.lease_bytes:
         return Reason(Why.STAGGER, fresh_bytes=fresh, within_s=policy.stagger_s)
     return None
@@ -136,8 +136,10 @@ def is_too_big(candidate: Candidate, scene: Scene) -> Reason | None:
     return Reason(Why.TOO_BIG, need_bytes=candidate.need_bytes, budget_bytes=scene.largest_bytes)
 
 
-def first_grant(candidate: Candidate, scene: Scene) -> int:
-    first = max(candidate.need_bytes, scene.estimate(candidate.label).base_bytes)
+def first_grant(candidate: Candidate, scene: Scene, policy: GrantPolicy) -> int:
+    """No less than a quantum: with a few megabytes it would be held before it has begun."""
+    base = scene.estimate(candidate).base_bytes
+    first = max(candidate.need_bytes, base, policy.quantum_bytes)
     return first if candidate.limit_bytes is None else min(first, candidate.limit_bytes)
 
 
@@ -145,12 +147,12 @@ def find_obstacle(
     candidate: Candidate, crowd: Crowd, scene: Scene, room: Room, policy: GrantPolicy
 ) -> Reason | None:
     """The first of all gets what there is: it is the oldest, and has to get on."""
-    base = first_grant(candidate, scene)
+    base = first_grant(candidate, scene, policy)
     if crowd.number == 0:
         short = min(candidate.need_bytes, scene.largest_bytes) > scene.lease_bytes
         return no_room(base, crowd, scene) if short or room.free_bytes <= 0 else None
     z = policy.z_resumes if candidate.mode is Mode.RESUMES else policy.z_starts_over
-    expected = crowd.with_one(base, scene.estimate(candidate.label), z)
+    expected = crowd.with_one(base, scene.estimate(candidate), z)
     if expected > policy.fill_share * scene.lease_bytes or room.make(base) < base:
         return no_room(base, crowd, scene)
     return is_full(crowd.number, scene, policy)
@@ -165,12 +167,14 @@ def no_room(base: int, crowd: Crowd, scene: Scene) -> Reason:
     )
 
 
-def let_in(candidate: Candidate, crowd: Crowd, scene: Scene, room: Room) -> Admit:
-    base = first_grant(candidate, scene)
+def let_in(
+    candidate: Candidate, crowd: Crowd, scene: Scene, room: Room, policy: GrantPolicy
+) -> Admit:
+    base = first_grant(candidate, scene, policy)
     grant = room.make(base)
     reason = Reason(Why.FITS, need_bytes=base, have_bytes=room.free_bytes)
     room.free_bytes -= grant
-    crowd.add(base, scene.estimate(candidate.label))
+    crowd.add(base, scene.estimate(candidate))
     return Admit(candidate.job, grant, reason)
 
 
@@ -180,5 +184,5 @@ def may_pass(passed: Candidate, scene: Scene, policy: GrantPolicy) -> bool:
     """
     if passed.need_bytes > scene.lease_bytes:
         return True
-    large = passed.need_bytes >= 4 * scene.estimate(passed.label).base_bytes
+    large = passed.need_bytes >= 4 * scene.estimate(passed).base_bytes
     return large and scene.at_s - passed.queued_s < policy.overtake_s

@@ -74,6 +74,7 @@ def estimate(record: ClassRecord) -> Estimate:
         peak_bytes=int(quantile(sorted(run.peak_bytes for run in recent), 0.9)),
         duration_s=quantile(sorted(run.duration_s for run in recent), 0.5),
         runs=record.runs,
+        prior_share=PRIOR_RUNS / (PRIOR_RUNS + len(recent)),
     )
 
 
