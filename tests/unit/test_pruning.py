@@ -70,6 +70,16 @@ def rows(store: Store) -> dict[str, int]:
     return {table: store._read(f"SELECT count(*) FROM {table}", ())[0][0] for table in tables}
 
 
+def test_a_directory_for_temporary_files_stays_with_its_process(store: Store, runs: Path) -> None:
+    """A warm process serves another run by now; the logs of the first one go all the same."""
+    add_herd(store, runs, "herd", 2)
+    (runs / "herd-run-00000/tmp").mkdir()
+    pruned = prune(store, runs, PruneRule(0))
+
+    assert (pruned.runs, pruned.freed_bytes, pruned.stuck) == (2, 2 * SIZE, 0)
+    assert [path.name for path in runs.rglob("*")] == ["herd-run-00000", "tmp"]
+
+
 def test_the_oldest_go_until_the_rest_fits() -> None:
     """Exactly as many as have to."""
     logs = [KeptLog(str(n), float(n), 10) for n in range(5)]

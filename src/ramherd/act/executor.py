@@ -111,11 +111,13 @@ class Executor:
         return launch.argv, job.cwd, job.memory_limit_bytes, frozenset(env.items())
 
     def _take_over(self, run: LiveRun, spare: Spare, grant_bytes: int, stdin: str) -> None:
-        """Another job's process, in its pen."""
+        """Another job's process, in its pen. What it uses is given to it in any case: that was not
+        free before.
+        """
         run.pen, run.first, run.worker = spare.pen, spare.first, spare.worker
-        run.peak_before = spare.peak_bytes
+        run.taken_from, run.peak_before = spare.run, spare.peak_bytes
         run.worker.jobs += 1
-        self.holding.give(run, max(grant_bytes, spare.grant_bytes), run.started_s)
+        self.holding.give(run, max(grant_bytes, spare.used_bytes), run.started_s)
         self.link.ask(
             "pass", run=spare.run, to=run.id, dir=str(run.dir), stdin=stdin, log=self._log
         )
@@ -181,12 +183,20 @@ class Executor:
                     self.ask_to_end(run, at_s)
             case "refused":
                 run.refused = (message["errno"], message["what"])
-                if run.peak_before and run.pen is not None:  # of a warm process that is gone
-                    run.pen.kill()
+                if run.taken_from:
+                    self._abandon(run)
             case "exited":
                 self._note_exit(run, message, at_s)
             case "closed":
                 self._note_closed(run)
+
+    def _abandon(self, run: LiveRun) -> None:
+        """The process that it was to take over, if anything of it lives."""
+        if run.pen is not None:
+            run.pen.kill()
+        self.link.ask("close", run=run.taken_from)
+        if self.link.is_adoptable:
+            self.link.ask("forget", run=run.taken_from)
 
     def _note_exit(self, run: LiveRun, message: dict[str, Any], at_s: float) -> None:
         run.exit = Exit(message["code"], message["signal"], at_s)

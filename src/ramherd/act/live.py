@@ -82,9 +82,11 @@ class LiveRun:
     hit_bytes: int = 0
     # What is known of its agent, if it has one.
     driven: "Driven | None" = None
-    # The process is to serve other jobs as well: what it has held in earlier ones; whether it
-    # was told that nothing more comes; whether it is ready for the next, or was given to it.
+    # The process is to serve other jobs as well: which run it comes from, and what it has held
+    # until then; whether it was told that nothing more comes; whether it is ready for the next,
+    # or was given to it.
     worker: Worker | None = None
+    taken_from: str = ""
     peak_before: int = 0
     hung_up: bool = False
     ready: bool = False
