@@ -97,7 +97,7 @@ class Driven:
     share_usd: float | None = None
     heap_bytes: int = 0
     resumed: bool = False
-    through: bool = False
+    is_read: bool = False
     renewal: Renewal | None = None
     # What was put on record last.
     recorded: Progress | None = None
@@ -115,8 +115,8 @@ class Driven:
     def read(self, *, closed: bool) -> list[Fact]:
         """What is new. `closed`: nothing more will be printed."""
         facts = [f for piece in self.follower.read(STEP_BYTES) for f in self.events.feed(piece)]
-        if closed and not self.through and not self.follower.is_behind:
-            self.through = True
+        if closed and not self.is_read and not self.follower.is_behind:
+            self.is_read = True
             facts += self.events.close()
         for fact in facts:
             self._note(fact)

@@ -56,7 +56,7 @@ class Records:
 
 
 class Driving:
-    """All agents of a supervisor."""
+    """All agents of a supervisor. `is_occupied`: somebody else is at work on what the job has."""
 
     def __init__(self, records: Records, policy: Policy) -> None:
         self._records = records
@@ -65,6 +65,7 @@ class Driving:
         # What the last run of each job has left to the next.
         self._pasts: dict[str, Past] = {}
         self.pacing = Pacing()
+        self.is_occupied: Callable[[Job], bool] = lambda _job: False
 
     def begin(
         self, run: LiveRun, grant_bytes: int, *, resumed: bool, short: bool
@@ -76,7 +77,7 @@ class Driving:
         session = self._past(job).progress.session if resumed else ""
         model = brief.fallback_model if short and brief.fallback_model else brief.model
         try:
-            launch = None if session else self.launch_warm(job, model)
+            launch = None if resumed else self.launch_warm(job, model)
             launch = launch or self.launch(job, grant_bytes, session=session, model=model)
         except UsageError as error:
             run.refused = (errno.ENOENT, f"{error} ({error.hint})" if error.hint else str(error))
@@ -121,7 +122,7 @@ class Driving:
     def _catch_up(self, run: LiveRun) -> None:
         """One that is over is heard out."""
         driven, steps = run.driven, 0
-        while driven is not None and not driven.through:
+        while driven is not None and not driven.is_read:
             driven.read(closed=run.output_closed)
             steps += 1
             if not run.output_closed and (steps >= CATCH_UP_STEPS or not driven.follower.is_behind):
@@ -183,14 +184,16 @@ class Driving:
         return max(min(left), LEAST_USD) if left else None
 
     def may_start(self, job: Job) -> bool:
-        """Whether there is money for it now."""
+        """Whether its worktree is free, and there is money for it now."""
         purse = self.costs[job.herd]
-        return not self.costs.is_closed(job.herd) and (purse is None or purse.may_start(job.id))
+        if self.is_occupied(job) or self.costs.is_closed(job.herd):
+            return False
+        return purse is None or purse.may_start(job.id)
 
     def hear(self, runs: Iterable[LiveRun], at_s: float) -> Iterator[tuple[LiveRun, Reason]]:
         """Reads on; what is worth telling of it."""
         for run in runs:
-            if run.driven is not None and not run.driven.through:
+            if run.driven is not None and not run.driven.is_read:
                 for fact in run.driven.read(closed=run.output_closed):
                     if isinstance(fact, Overload):
                         yield from self._slow_down(run, fact, at_s)

@@ -19,7 +19,6 @@ from ramherd.units import MIB
 # Some ms of the store's lock each, which herds wait for; and never more than this in memory.
 BATCH = 100
 UNKNOWN_FOR_S = 86400.0
-TMP = "tmp"
 # For the files beside the store: its shared memory takes 32 KiB, its log 4 MiB at most.
 ROOM_BYTES = 5 * MIB
 
@@ -37,7 +36,7 @@ class Pruned:
     stuck: int = 0
 
     def count(self, run_dir: Path, size: int) -> None:
-        gone = not run_dir.exists() or os.listdir(run_dir) == [TMP]
+        gone = not run_dir.exists()
         self.freed_bytes += size if gone else 0
         self.stuck += not gone
 
@@ -48,23 +47,11 @@ def prune(store: Store, runs_dir: Path, rule: PruneRule) -> Pruned:
     pruned, choose = Pruned(), partial(choose_due, rule=rule)
     while logs := store.take_logs(choose, BATCH):
         for log in logs:
-            remove_run(runs_dir / log.run)
+            remove_tree(runs_dir / log.run)
             pruned.count(runs_dir / log.run, log.bytes)
         pruned.runs += len(logs)
     pruned.left_bytes = store.logs_bytes()
     return pruned
-
-
-def remove_run(run_dir: Path) -> None:
-    """Its TMPDIR goes with its process, which may be warm and serve another run by now; what was
-    killed before it could go is unknown to the store from now on.
-    """
-    if not (run_dir / TMP).exists():
-        remove_tree(run_dir)
-        return
-    for path in run_dir.iterdir():
-        if path.name != TMP:
-            path.unlink()
 
 
 def foresee(store: Store, runs_dir: Path, rule: PruneRule) -> Pruned:
@@ -92,7 +79,7 @@ def make_room(db: Path, runs_dir: Path, rule: PruneRule) -> bool:
         log = KeptLog(run, ended_s, size_of(runs_dir / run))
         if not choose_due([log], total, rule):
             break
-        remove_run(runs_dir / run)
+        remove_tree(runs_dir / run)
         total -= log.bytes
         if read_free_bytes(db.parent) >= ROOM_BYTES:
             return True

@@ -119,6 +119,7 @@ class Why(StrEnum):
     SERVICE_STOPS = "service_stops"
     WARM = "warm"
     RETIRED = "retired"
+    WARM_GONE = "warm_gone"
 
 
 @dataclass(frozen=True, init=False)

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from ramherd.act.executor import Executor
 from ramherd.act.live import LiveRun, note_engines
 from ramherd.act.signals import Signals
-from ramherd.act.spares import Spare
 from ramherd.act.sweeper import Swept
 from ramherd.act.waiting import wait_for
 from ramherd.decide.budget import largest_budget_bytes
@@ -23,11 +22,11 @@ from ramherd.decide.outcome import after_run
 from ramherd.granting import Granting, Order
 from ramherd.grants import Admit, Level, SetLevel
 from ramherd.ids import new_id
-from ramherd.learning import class_of, key_of, label_of
+from ramherd.learning import class_of, label_of
+from ramherd.listening import LISTEN_EVERY_S, Listening
 from ramherd.measure.cgroups import Trees
 from ramherd.measure.engines import read_engine_clients
 from ramherd.measure.machine import read_machine
-from ramherd.memorynews import MemoryNews
 from ramherd.model import (
     Action,
     Clear,
@@ -55,7 +54,6 @@ from ramherd.queue.store import Store
 from ramherd.tally import Tally
 from ramherd.telling import Show
 from ramherd.viewing import make_view
-from ramherd.wanting import want_of
 
 if TYPE_CHECKING:
     from ramherd.driving import Driving
@@ -66,12 +64,10 @@ TICK_S = 0.5
 LEAST_TICK_S = 0.03
 LOOKING_TICK_S = 0.1
 SAMPLE_EVERY_S = 5.0
-# A warm process does not end after its result: somebody has to hear it.
-LISTEN_EVERY_S = 0.1
 
 
 @dataclass
-class Supervisor(MemoryNews):
+class Supervisor(Listening):
     herd: str
     roster: Roster | Backlog
     journal: Journal
@@ -86,7 +82,6 @@ class Supervisor(MemoryNews):
     driving: "Driving | None" = None
     warming: "Warming | None" = None
     given_up: bool = False
-    # More jobs may come when all that are known have ended.
     is_lasting: bool = False
     started_s: float = 0.0
     fleet_used: int = 0
@@ -94,7 +89,6 @@ class Supervisor(MemoryNews):
     alarms: dict[int, Callable[[], None]] = field(default_factory=dict)
     _looked_s: float = float("-inf")
     _sampled_s: float = float("-inf")
-    _listened_s: float = float("-inf")
 
     def __post_init__(self) -> None:
         self.machine = read_machine(self.trees)
@@ -207,7 +201,7 @@ class Supervisor(MemoryNews):
             for run in ending:
                 run.measure()
             self.listen(at_s)
-        elif self.executor.is_busy or at_s - self._listened_s >= LISTEN_EVERY_S:
+        elif self.is_time_to_listen(at_s):
             self.listen(at_s)
         views = [run.view(kernel_limits=fleet.kernel_limits, at_s=at_s) for run in runs]
         interrupts = max(self.signals.count, int(self.given_up))
@@ -238,7 +232,7 @@ class Supervisor(MemoryNews):
         while self.executor.started:
             run = self.executor.started.pop()
             if run.pen is not None and not self.executor.fleet.kernel_limits:
-                self.note(Store.set_pen, run.id, run.pen.record())
+                self.note(Store.set_pen, run.home, run.pen.record())
 
     def record_samples(self, at_s: float) -> None:
         if at_s - self._sampled_s >= SAMPLE_EVERY_S:
@@ -293,33 +287,10 @@ class Supervisor(MemoryNews):
             self.note_said(run)
         spare = self.executor.start(run, grant_bytes, resumed=status.interrupted)
         if spare is not None:
-            self.note(Store.drop_pen, spare.run)
-        if run.pen is not None:
+            self.note(Store.hand_pen, run.home, run.id)
+        elif run.pen is not None:
             self.note(Store.add_pen, run.id, self.herd, run.id, run.pen.record())
         self.emit("run_started", reason, run)
-
-    def listen(self, at_s: float) -> None:
-        """What agents said since; some end for what they cost."""
-        self._listened_s = at_s
-        if self.driving is not None:
-            runs = self.executor.runs.values()
-            for run, reason in self.driving.hear(runs, at_s):
-                self.emit("run_warning", reason, run)
-            for label in self.driving.pacing.take_calmed():
-                self.emit_herd("api_calm", Reason(Why.API_CALM, agent=key_of(label).agent))
-            for action in self.driving.stop_costly(runs, self.roster.queue):
-                self.carry_out(action, at_s)
-        if self.warming is not None:
-            for run, reason in self.warming.attend(lambda: want_of(self, at_s), at_s):
-                self.emit("agent_retired", reason, run)
-
-    @property
-    def has_warm(self) -> bool:
-        return self.warming is not None and self.warming.is_used
-
-    def note_said(self, run: LiveRun) -> None:
-        if run.driven is not None:
-            self.note(Store.set_said, run.job.id, run.driven.take_record())
 
     def stop(self, run: LiveRun, stopping: Stopping) -> None:
         if run.held_since_s is not None:
@@ -369,14 +340,6 @@ class Supervisor(MemoryNews):
             self.hand_on(spare, at_s)
         elif run.reading.procs:
             self.emit("run_warning", Reason(Why.UNKILLABLE, processes=run.reading.procs), run)
-
-    def hand_on(self, spare: Spare, at_s: float) -> None:
-        """To the first in line at once, if it wants the very same: then no memory changes hands."""
-        want = want_of(self, at_s)
-        if want.job is not None and want.key == spare.worker.key and not want.held:
-            jobs, most = spare.worker.jobs + 1, spare.worker.most_jobs
-            reason = Reason(Why.WARM, jobs=jobs, most_jobs=most)
-            self.start(want.job, spare.grant_bytes, reason, at_s)
 
     def change(self, new: JobStatus) -> None:
         for status in self.roster.change(new):

@@ -4,19 +4,21 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ramherd.act.spares import Spare
+from ramherd.decide.governor.admit import in_line, is_full
 from ramherd.errors import UsageError
-from ramherd.grants import Level
+from ramherd.grants import Level, Scene
 from ramherd.model import JobState, JobStatus
 
 if TYPE_CHECKING:
-    from ramherd.supervisor import Supervisor
+    from ramherd.listening import Listening
 
 
 @dataclass(frozen=True, slots=True)
 class Want:
     """What others wait for. `job` is the first in line, and `key` what it could share; `held`: runs
     wait for memory, so no process is kept; `short`: starts do, so one is kept for the first in
-    line only. `needed`: some job may come yet.
+    line only. `needed`: some job may come yet. `full`: no more may run than do.
     """
 
     job: JobStatus | None = None
@@ -24,38 +26,43 @@ class Want:
     held: bool = False
     short: bool = False
     needed: bool = True
+    full: bool = False
 
     def is_memory(self, key: Hashable) -> bool:
         return self.held or (self.short and self.key != key)
 
+    def is_served_by(self, spare: Spare) -> bool:
+        return self.job is not None and not self.held and self.key == spare.worker.key
 
-def want_of(supervisor: "Supervisor", at_s: float) -> Want:
-    granting, counts = supervisor.granting, supervisor.roster.counts
-    runs = supervisor.executor.runs.values()
-    first = first_in_line(supervisor, at_s) if supervisor.may_start else None
+
+def want_of(loop: "Listening", at_s: float) -> Want:
+    granting, counts = loop.granting, loop.roster.counts
+    scene = granting.scene(at_s, queue=loop.may_start)
+    first = first_in_line(loop, scene)
     return Want(
         first,
-        key_for(supervisor, first) if first is not None else None,
-        held=granting.history.level is not Level.CALM or any(run.told_held for run in runs),
+        key_for(loop, first) if first is not None else None,
+        held=granting.history.level is not Level.CALM
+        or any(run.told_held for run in loop.executor.runs.values()),
         short=granting.is_short,
-        needed=supervisor.may_start
-        and (supervisor.is_lasting or counts[JobState.QUEUED] + counts[JobState.WAITING] > 0),
+        needed=loop.may_start
+        and (loop.is_lasting or counts[JobState.QUEUED] + counts[JobState.WAITING] > 0),
+        full=is_full(len(scene.runs) + scene.ending, scene, granting.grants) is not None,
     )
 
 
-def first_in_line(supervisor: "Supervisor", at_s: float) -> JobStatus | None:
-    line = supervisor.granting.candidates(at_s)
-    first = next((one.job for one in line if one.not_before_s <= at_s), None)
-    return supervisor.roster[first] if first is not None else None
+def first_in_line(loop: "Listening", scene: Scene) -> JobStatus | None:
+    line = in_line(scene, loop.granting.grants)
+    return loop.roster[line[0].job] if line else None
 
 
-def key_for(supervisor: "Supervisor", status: JobStatus) -> Hashable:
+def key_for(loop: "Listening", status: JobStatus) -> Hashable:
     """None: it needs a process of its own. One that goes on in its session does."""
-    job, driving = status.job, supervisor.driving
+    job, driving = status.job, loop.driving
     if driving is None or job.brief is None or status.interrupted:
         return None
     try:
         launch = driving.launch_warm(job, job.brief.model)
     except UsageError:  # its program is gone: that is said when it starts
         return None
-    return supervisor.executor.key_of(job, launch) if launch is not None else None
+    return loop.executor.key_of(job, launch) if launch is not None else None

@@ -5,7 +5,7 @@ and is free when it has one. Whatever goes wrong, its stdin is closed, and it en
 that had one prompt.
 """
 
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 
 from ramherd.act.executor import Executor
@@ -32,24 +32,26 @@ class Warming:
         runs = self.executor.runs.values()
         return bool(self.executor.spares.all) or any(run.worker is not None for run in runs)
 
-    def attend(
-        self, find_want: Callable[[], Want], at_s: float
-    ) -> Iterator[tuple[LiveRun, Reason]]:
-        """Runs that are through, then processes that wait. Tells whose process serves no more."""
-        through = [run for run in self.executor.runs.values() if is_through(run)]
-        spares = list(self.executor.spares)
-        if not through and not spares:
-            return
-        want = find_want()
-        for run in through:
+    @property
+    def is_wanted(self) -> bool:
+        """Some process waits to be told what is next."""
+        waiting = any(map(waits_for_next, self.executor.runs.values()))
+        return waiting or bool(self.executor.spares.all)
+
+    def attend(self, want: Want, at_s: float) -> list[tuple[LiveRun, Reason]]:
+        """Runs that are through, then processes without one. Whose process serves no more."""
+        retired_now = []
+        for run in list(filter(waits_for_next, self.executor.runs.values())):
             if reason := self._go_on(run, want, at_s):
                 self.executor.hang_up(run)
-                yield run, reason
-        for spare in spares:
+                retired_now.append((run, reason))
+        for spare in self.executor.spares:
             worn = worn_by(spare.worker, spare.used_bytes, at_s)
             worn = replace(worn, idle_s=at_s - spare.since_s)
-            if self._why_retired(worn, spare.worker.key, want):
+            if reason := self._why_retired(worn, spare.worker.key, want):
                 self.executor.retire(spare, at_s)
+                retired_now.append((spare.last, reason))
+        return retired_now
 
     def _go_on(self, run: LiveRun, want: Want, at_s: float) -> Reason | None:
         """One step from the result to the next job, or why there is none."""
@@ -60,6 +62,8 @@ class Warming:
         worn = worn_by(worker, run.reading.used_bytes, at_s)
         if said.failure:
             return retired(worn, "failure")
+        if run.reading.kernel_kills:  # of its tools: they would count for the next job as well
+            return retired(worn, "kernel_kill")
         if renewal is not None and not renewal.is_new:
             late = renewal.is_answered or at_s - renewal.since_s > RENEW_S
             return retired(worn, "same_session") if late else None
@@ -76,7 +80,7 @@ class Warming:
         return why_retired(worn, self.policy, wanted=want.is_memory(key), needed=want.needed)
 
 
-def is_through(run: LiveRun) -> bool:
+def waits_for_next(run: LiveRun) -> bool:
     """Its warm process has answered, and waits to be told what is next."""
     if run.worker is None or run.driven is None or run.is_ending or run.hung_up:
         return False

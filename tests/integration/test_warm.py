@@ -57,8 +57,12 @@ class Served:
 
     @property
     def causes(self) -> list[str]:
-        """Why processes were let go."""
-        return [one["reason"]["cause"] for one in self.events if one["kind"] == "agent_retired"]
+        return causes(self.events)
+
+
+def causes(events: list[dict[str, Any]]) -> list[str]:
+    """Why processes were let go."""
+    return [one["reason"]["cause"] for one in events if one["kind"] == "agent_retired"]
 
 
 @pytest.fixture
@@ -148,7 +152,7 @@ def test_a_session_that_does_not_end_is_not_shared(herd: Herd) -> None:
     assert served.summary["done"] == 3
     assert len(set(served.pids)) == 3
     assert served.answers == ["task-0", "task-1", "task-2"]
-    assert served.causes == ["same_session", "same_session", "no_more_jobs"]
+    assert served.causes == ["same_session", "same_session", "not_needed"]
 
 
 def test_a_process_that_ends_by_itself(herd: Herd) -> None:
@@ -163,10 +167,13 @@ def test_memory_is_wanted(herd: Herd) -> None:
     """The first in line is another kind of job, and waits for memory: nothing is kept warm."""
     big = {"name": "big", "command": ["true"], "memory": "250MiB"}
     flags = ("--budget", "300MiB")
-    served = herd.run(herd.job("grow"), big, herd.job("after"), parallel=4, more=flags)
+    jobs = [herd.job("grow"), big, herd.job("after")]
+    served = herd.run(*jobs, parallel=4, more=flags)
 
     assert served.summary["done"] == 3, served.summary["lines"]
     assert served.summary["oom_kills"] == 0
+    assert served.causes[0] == "memory_wanted"
+    assert served.results[0]["result"].split()[0] != served.results[2]["result"].split()[0]
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])

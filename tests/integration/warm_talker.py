@@ -2,8 +2,8 @@
 and all that it was asked in this session: nobody else's prompt may be in it.
 
 A prompt is made of words: `leave` starts a process that stays, `grow` takes 200 MiB, `die` ends it
-after the answer, `fail` makes a failure of it, `wait` takes long. With TALKER=same it never gets a
-new session.
+after the answer, `fail` makes a failure of it, `wait` takes long, `slow` two seconds. With
+TALKER=same it never gets a new session.
 """
 
 import json
@@ -24,8 +24,8 @@ def answer(prompt: str) -> None:
         subprocess.Popen(["sleep", "300"], start_new_session=True, stdout=subprocess.DEVNULL)
     if "grow" in words:
         held.append(b"x" * (200 << 20))
-    if "wait" in words:
-        time.sleep(300)
+    if "wait" in words or "slow" in words:
+        time.sleep(300 if "wait" in words else 2)
     asked.append(prompt[:40])
     message = {"id": str(uuid.uuid4()), "content": [], "usage": {"input_tokens": len(prompt)}}
     say("assistant", message=message)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from integration.conftest import await_, ours
-from integration.test_warm import Herd
+from integration.test_warm import Herd, causes
 from service.conftest import Service
 
 
@@ -53,3 +53,39 @@ def test_a_process_that_waits_does_not_outlive_a_killed_service(
     service.client.wait(second)
 
     assert pids(service, first) != pids(service, second)
+
+
+def test_a_process_that_nobody_wants_is_let_go(service: Service, herd: Herd) -> None:
+    """After `reuse_idle`, and it is said."""
+    service.stop()
+    service.start("--reuse-idle", "0.2s")
+    service.client.wait(submit(service, herd, "one"))
+    await_(lambda: not ours("RAMHERD_RUN"), "it ends")
+
+    assert causes(herd.events()) == ["idle"]
+
+
+def test_a_job_gets_the_process_that_holds_its_memory(service: Service, herd: Herd) -> None:
+    """There is no room for another one beside it: it goes on in the one that waits."""
+    service.stop()
+    service.start("--budget", "300MiB", "--reuse-size", "1GiB")
+    first = submit(service, herd, "grow")
+    service.client.wait(first)
+    second = submit(service, herd, "next")
+    service.client.wait(second)
+
+    assert pids(service, first) == pids(service, second)
+
+
+def test_a_service_that_is_killed_while_a_warm_job_works(service: Service, herd: Herd) -> None:
+    """The process goes on with its prompt, and ends: nobody is there to give it another."""
+    first = submit(service, herd, "one", "slow")
+    await_(lambda: service.job("job-2")["state"] == "running", "the second job")
+    service.kill()
+    service.start()
+    service.client.wait(first)
+
+    assert len(pids(service, first)) == 1
+    results = service.client.summary(first)["results"]
+    assert [one["result"].partition(" ")[2] for one in results] == ["one", "slow"]
+    await_(lambda: not ours("RAMHERD_RUN"), "it ends")

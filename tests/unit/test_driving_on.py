@@ -87,7 +87,7 @@ def test_a_run_that_ended_meanwhile_is_heard_out(tmp_path: Path) -> None:
     kept.driving().adopt(ended, resumed=False)
 
     assert ended.driven is not None
-    assert (ended.driven.through, ended.driven.said.result) == (True, True)
+    assert (ended.driven.is_read, ended.driven.said.result) == (True, True)
 
 
 def test_a_program_that_is_gone_refuses_the_run(tmp_path: Path) -> None:

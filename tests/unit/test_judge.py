@@ -161,7 +161,7 @@ def test_an_agents_word_counts(exit_: Exit, said: Said, end: RunEnd, why: Why) -
     assert (found, reason.why) == (end, why)
 
 
-@pytest.mark.parametrize("end", [RunEnd.PREEMPTED, RunEnd.RECYCLED, RunEnd.TIMEOUT])
+@pytest.mark.parametrize("end", [RunEnd.PREEMPTED, RunEnd.RECYCLED, RunEnd.LOST, RunEnd.TIMEOUT])
 def test_an_agent_that_was_through_when_it_was_stopped_is_done(end: RunEnd) -> None:
     """It would go on later for nothing; a timeout stays one."""
     found, _reason = judged(exited(143), said=Said(result=True), stop=stopping(end))

@@ -70,14 +70,16 @@ def rows(store: Store) -> dict[str, int]:
     return {table: store._read(f"SELECT count(*) FROM {table}", ())[0][0] for table in tables}
 
 
-def test_a_directory_for_temporary_files_stays_with_its_process(store: Store, runs: Path) -> None:
-    """A warm process serves another run by now; the logs of the first one go all the same."""
+def test_a_run_whose_process_serves_another_keeps_its_directory(store: Store, runs: Path) -> None:
+    """It is warm, and has its TMPDIR there."""
     add_herd(store, runs, "herd", 2)
-    (runs / "herd-run-00000/tmp").mkdir()
-    pruned = prune(store, runs, PruneRule(0))
+    store.add_pen("herd-run-00000", "service", "herd-run-00009", {})
+    first = prune(store, runs, PruneRule(0))
+    store.drop_pen("herd-run-00000")
+    second = prune(store, runs, PruneRule(0))
 
-    assert (pruned.runs, pruned.freed_bytes, pruned.stuck) == (2, 2 * SIZE, 0)
-    assert [path.name for path in runs.rglob("*")] == ["herd-run-00000", "tmp"]
+    assert (first.runs, second.runs) == (1, 1)
+    assert list(runs.iterdir()) == []
 
 
 def test_the_oldest_go_until_the_rest_fits() -> None:

@@ -179,6 +179,10 @@ MADE: dict[Why, tuple[Reason, str]] = {
     Why.WARM: (
         Reason(Why.WARM, jobs=2, most_jobs=5), "goes on in a warm process: job 2 of 5 in it",
     ),
+    Why.WARM_GONE: (
+        judge(run(refused=(3, "no such process")))[1],
+        "the warm process that it was to have is gone: it gets one of its own",
+    ),
     Why.RETIRED: (
         retired(Worn(5, 5, MIB, 0.0), "job_limit"),
         "its process serves no other job after 5, at 1 MiB: job_limit",

@@ -75,6 +75,9 @@ def test_a_run_is_over_with_its_owner_or_its_end(store: Store, tmp_path: Path) -
     store.end_herd("h", {})
     store.commit()
     assert find_over(store, tmp_path, ["r"]) == {"r": True}
+    # A warm process bears the tag of its first run.
+    store.add_pen("r", "h", "the run that it serves now", {})
+    assert find_over(store, tmp_path, ["r"]) == {"r": False}
     lock.close()
 
 

@@ -157,9 +157,10 @@ def test_pens_are_on_record_until_they_are_gone(path: Path) -> None:
         store.add_pen("P2", HERD, "R1", {"kind": "polling", "first": None})
         store.add_pen("P3", "OTHER", "R9", {})
         store.set_pen("P2", {"kind": "polling", "first": [7, 99]})
+        store.hand_pen("P2", "R2")
         store.drop_pen("P1")
 
-        assert store.pens_of(HERD) == [StoredPen("P2", "R1", {"kind": "polling", "first": [7, 99]})]
+        assert store.pens_of(HERD) == [StoredPen("P2", "R2", {"kind": "polling", "first": [7, 99]})]
 
 
 def test_events_carry_their_reason_and_a_growing_number(path: Path) -> None:

@@ -1,5 +1,6 @@
 """Warm processes on values: when one has served enough, who gets it, and what it is fed."""
 
+import errno
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -8,16 +9,19 @@ from typing import Any
 import pytest
 
 from ramherd.act.feed import CHUNK_BYTES, Feed
+from ramherd.act.live import LiveRun
 from ramherd.act.spares import LEAVE_S, Spare, Spares, Worker
 from ramherd.agents import NAMES, WARM_NAMES, find_agent
-from ramherd.decide.ends import finish_ended
+from ramherd.decide.ends import finish_ended, is_failed_start, judge
+from ramherd.decide.engine import decide
+from ramherd.decide.outcome import after_run
 from ramherd.decide.warm import ReusePolicy, Worn, why_retired
-from ramherd.model import Finish, ProcId, Reason, RunEnd, Why
+from ramherd.model import Finish, JobState, Reason, RunEnd, Why
 from ramherd.units import MIB
 from ramherd.wanting import Want
 from unit.driven_runs import asked, begun, heard, result, say, session
 from unit.fakes import FakePen
-from unit.make import exited, policy, run, snapshot, stopping
+from unit.make import exited, job, policy, run, snapshot, status, stopping
 from unit.test_driving import driving_of
 
 POLICY = ReusePolicy(most_bytes=100 * MIB, most_age_s=60.0, most_idle_s=10.0)
@@ -48,7 +52,7 @@ def test_a_process_serves_until_it_is_worn(changes: dict[str, Any], expected: st
 def test_a_process_goes_when_others_need_its_memory() -> None:
     """Or when nobody needs it."""
     assert cause(FRESH, wanted=True) == "memory_wanted"
-    assert cause(FRESH, needed=False) == "no_more_jobs"
+    assert cause(FRESH, needed=False) == "not_needed"
 
 
 def test_the_first_in_line_may_have_it_however_short_memory_is() -> None:
@@ -69,6 +73,24 @@ def test_a_run_whose_process_is_free_is_done() -> None:
     told = run(ready=True, procs=1, stop=stopping(RunEnd.PREEMPTED))
     assert finish_ended(snapshot(told), policy()) == []
     assert finish_ended(snapshot(run(ready=True, procs=1, exit=exited())), policy()) == []
+
+
+def test_a_run_that_is_over_is_told_nothing_else() -> None:
+    """Its time is up in the moment in which its process is free."""
+    late = run(of=job("a", timeout_s=1.0), ready=True, procs=1, started_s=0.0, engine="/run/x.sock")
+
+    assert [type(action) for action in decide(snapshot(late), policy())] == [Finish]
+
+
+def test_a_warm_process_that_is_gone_costs_the_job_nothing() -> None:
+    """It is neither lost nor a failed start, and starts at once."""
+    end, reason = judge(run(refused=(errno.ESRCH, "gone")))
+    after = after_run(status(), end, reason, at_s=5.0, policy=policy())
+
+    assert (after.state, after.lost, after.not_before_s, after.interrupted) == (
+        JobState.QUEUED, 0, 0.0, False,
+    )  # fmt: skip
+    assert not is_failed_start(run(refused=(errno.ESRCH, "gone")), end, 100.0)
 
 
 def test_the_names_of_those_that_can_be_warm() -> None:
@@ -130,7 +152,8 @@ def test_a_new_session_is_another_one(tmp_path: Path, name: str, *, is_new: bool
 def spare(name: str, key: str = "same") -> Spare:
     pen = FakePen(name, 50 * MIB, 1e9)
     pen.alive = True
-    return Spare(name, Worker(key, 5, 0.0, Path("/")), pen, ProcId(1, 1), 0.0, 0, 50 * MIB, 0)
+    last = LiveRun(name, asked(name), 1, Path("/"), 0.0)
+    return Spare(last, Worker(key, 5, 0.0), pen, 0.0, 50 * MIB, 0)
 
 
 def test_a_spare_is_taken_by_who_wants_the_same() -> None:
@@ -140,7 +163,7 @@ def test_a_spare_is_taken_by_who_wants_the_same() -> None:
         spares.put(spare(name, key))
     spares.all["c"].leaving_s = 1.0
 
-    assert [taken and taken.run for taken in (spares.take("same"), spares.take("same"))] == [
+    assert [taken and taken.last.id for taken in (spares.take("same"), spares.take("same"))] == [
         "a", None,
     ]  # fmt: skip
     assert spares.used_bytes == 100 * MIB
@@ -159,7 +182,7 @@ def test_a_spare_that_leaves_is_gone_when_nothing_of_it_lives() -> None:
     assert spares.gone(10.1 + LEAVE_S) == []
     assert not pen.alive
     spares.note_exit("a")
-    assert [one.run for one in spares.gone(20.0)] == ["a"]
+    assert [one.last.id for one in spares.gone(20.0)] == ["a"]
     assert not spares.all
 
 

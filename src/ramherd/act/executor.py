@@ -88,11 +88,12 @@ class Executor:
         except OSError as error:
             run.refused = (error.errno or 0, f"cannot prepare {error.filename}: {error.strerror}")
             if spare is not None:
+                run.pen = None
                 self.spares.put(spare)
             return None
         if key is not None:
             most = run.job.brief.reuse if run.job.brief is not None else 0
-            run.worker = Worker(key, most, run.started_s, run.dir)
+            run.worker = Worker(key, most, run.started_s)
         self.link.ask(
             "spawn", run=run.id, argv=argv_of(run, resumed=resumed), cwd=run.job.cwd,
             dir=str(run.dir), stdin=stdin, fed=key is not None,
@@ -108,19 +109,19 @@ class Executor:
     def key_of(self, job: Job, launch: "Launch") -> Hashable:
         """What two jobs have to agree in to share a process."""
         env = {**self.inherited(job), **launch.env, **job.env}
-        return launch.argv, job.cwd, job.memory_limit_bytes, frozenset(env.items())
+        reuse = job.brief.reuse if job.brief is not None else 0
+        return launch.argv, job.cwd, job.memory_limit_bytes, reuse, frozenset(env.items())
 
     def _take_over(self, run: LiveRun, spare: Spare, grant_bytes: int, stdin: str) -> None:
         """Another job's process, in its pen. What it uses is given to it in any case: that was not
         free before.
         """
-        run.pen, run.first, run.worker = spare.pen, spare.first, spare.worker
-        run.taken_from, run.peak_before = spare.run, spare.peak_bytes
+        last = spare.last
+        run.home, run.pen, run.first, run.worker = last.home, spare.pen, last.first, spare.worker
+        run.taken_from, run.peak_before = last.id, spare.peak_bytes
         run.worker.jobs += 1
         self.holding.give(run, max(grant_bytes, spare.used_bytes), run.started_s)
-        self.link.ask(
-            "pass", run=spare.run, to=run.id, dir=str(run.dir), stdin=stdin, log=self._log
-        )
+        self.link.ask("pass", run=last.id, to=run.id, dir=str(run.dir), stdin=stdin, log=self._log)
 
     def feed(self, run: LiveRun, text: str) -> None:
         """More to ask of a warm process."""
@@ -140,25 +141,22 @@ class Executor:
         """The run is over, its process waits for another."""
         assert run.worker is not None
         assert run.pen is not None
-        assert run.first is not None
         del self.runs[run.id]
         run.passed_on = True
-        spare = Spare(
-            run.id, run.worker, run.pen, run.first, at_s, run.grant_bytes,
-            run.reading.used_bytes, max(run.peak_before, run.reading.peak_bytes),
-        )  # fmt: skip
+        peak = max(run.peak_before, run.reading.peak_bytes)
+        spare = Spare(run, run.worker, run.pen, at_s, run.reading.used_bytes, peak)
         self.spares.put(spare)
         return spare
 
     def retire(self, spare: Spare, at_s: float) -> None:
         spare.leaving_s = at_s
-        self.link.ask("hang_up", run=spare.run)
+        self.link.ask("hang_up", run=spare.last.id)
 
     def clear_spares(self, at_s: float) -> None:
         """What has left is swept like any run."""
         for spare in self.spares.gone(at_s):
-            self.link.ask("close", run=spare.run)
-            self._let_go(spare.run, spare.pen, spare.worker.home)
+            self.link.ask("close", run=spare.last.id)
+            self._let_go(spare)
 
     def hear(self, at_s: float) -> bool:
         """Take in what the keeper said; False when it is gone."""
@@ -195,8 +193,7 @@ class Executor:
         if run.pen is not None:
             run.pen.kill()
         self.link.ask("close", run=run.taken_from)
-        if self.link.is_adoptable:
-            self.link.ask("forget", run=run.taken_from)
+        self._forget(run.taken_from)
 
     def _note_exit(self, run: LiveRun, message: dict[str, Any], at_s: float) -> None:
         run.exit = Exit(message["code"], message["signal"], at_s)
@@ -259,13 +256,20 @@ class Executor:
 
     def finish(self, run: LiveRun) -> None:
         del self.runs[run.id]
-        self._let_go(run.id, run.pen, run.worker.home if run.worker is not None else run.dir)
+        self._forget(run.id)
+        if run.pen is not None:
+            self._sweep(run.home, run.pen)
 
-    def _let_go(self, run: str, pen: Pen | None, home: Path) -> None:
+    def _let_go(self, spare: Spare) -> None:
+        self._forget(spare.last.id)
+        self._sweep(spare.last.home, spare.pen)
+
+    def _forget(self, run: str) -> None:
         if self.link.is_adoptable:
             self.link.ask("forget", run=run)
-        if pen is not None:
-            self._sweeper.sweep(run, pen, home / "tmp")
+
+    def _sweep(self, home: str, pen: Pen) -> None:
+        self._sweeper.sweep(home, pen, self.runs_dir / home / "tmp")
 
     def grant_fds(self, at_s: float) -> dict[int, LiveRun]:
         """Descriptors that tell when a run is at its grant."""
@@ -303,7 +307,7 @@ class Executor:
             self.finish(run)
         for spare in self.spares.take_all():
             kill_all(spare.pen, deadline)
-            self._let_go(spare.run, spare.pen, spare.worker.home)
+            self._let_go(spare)
         swept = self._sweeper.finish()
         self.holding.close()
         self.link.close()

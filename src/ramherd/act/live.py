@@ -41,6 +41,8 @@ class LiveRun:
     attempt: int
     runs_dir: Path
     started_s: float
+    # The run that its pen and TMPDIR were made for: this one, or the first of a warm process.
+    home: str = ""
     pen: Pen | None = None
     started: bool = False
     reading: PenReading = field(default_factory=PenReading)
@@ -92,6 +94,9 @@ class LiveRun:
     ready: bool = False
     passed_on: bool = False
 
+    def __post_init__(self) -> None:
+        self.home = self.home or self.id
+
     @property
     def dir(self) -> Path:
         return self.runs_dir / self.id
@@ -109,7 +114,7 @@ class LiveRun:
     @property
     def is_renewing(self) -> bool:
         """Its process gets a new session: that takes some milliseconds."""
-        return self.driven is not None and self.driven.renewal is not None
+        return self.driven is not None and self.driven.renewal is not None and not self.hung_up
 
     def measure(self) -> None:
         """Peaks between two looks: the largest single process is known at the end, and the
@@ -143,7 +148,7 @@ class LiveRun:
 
     def view(self, *, kernel_limits: bool, at_s: float) -> RunView:
         """What an agent printed counts as written when it was read as well."""
-        heard = self.driven is None or self.driven.through
+        heard = self.driven is None or self.driven.is_read
         return RunView(
             self.id, self.job, self.attempt, self.started_s, self.reading,
             exit=self.exit, stop=self.stop, refused=self.refused, clearing_s=self.clearing_s,

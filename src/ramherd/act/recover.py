@@ -43,7 +43,7 @@ def clear_pens(store: Store, herd: str, owner: Owner, runs_dir: Path) -> bool:
         else:
             done = False
         if stored.run:
-            remove_tree(runs_dir / stored.run / "tmp")
+            remove_tree(runs_dir / stored.id / "tmp")
     return done
 
 

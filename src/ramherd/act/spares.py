@@ -3,10 +3,12 @@
 import signal
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ramherd.act.pens import Pen
-from ramherd.model import ProcId
+
+if TYPE_CHECKING:
+    from ramherd.act.live import LiveRun
 
 # From the end of its stdin to its exit: claude takes 0.1 s.
 LEAVE_S = 5.0
@@ -21,21 +23,17 @@ class Worker:
     key: Hashable
     most_jobs: int
     born_s: float
-    # The directory of its first run: its TMPDIR is there.
-    home: Path
     jobs: int = 1
 
 
 @dataclass
 class Spare:
-    """A worker without a job. `run` is the last one, and its name with the keeper."""
+    """A worker without a job. `last` is its last run, whose name it has with the keeper."""
 
-    run: str
+    last: "LiveRun"
     worker: Worker
     pen: Pen
-    first: ProcId
     since_s: float
-    grant_bytes: int
     used_bytes: int
     peak_bytes: int
     leaving_s: float | None = None
@@ -69,11 +67,11 @@ class Spares:
         return any(one.leaving_s is not None or one.exited for one in self.all.values())
 
     def put(self, spare: Spare) -> None:
-        self.all[spare.run] = spare
+        self.all[spare.last.id] = spare
 
     def take(self, key: Hashable) -> Spare | None:
         found = next((spare for spare in self if spare.worker.key == key), None)
-        return self.all.pop(found.run) if found is not None else None
+        return self.all.pop(found.last.id) if found is not None else None
 
     def take_all(self) -> list[Spare]:
         taken, self.all = list(self.all.values()), {}
@@ -92,5 +90,5 @@ class Spares:
         """Those that have left since: nothing of them lives."""
         gone = [spare for spare in self.all.values() if spare.is_gone(at_s)]
         for spare in gone:
-            del self.all[spare.run]
+            del self.all[spare.last.id]
         return gone

@@ -132,7 +132,7 @@ class Tending:
         logs: dict[str, Log] = {}
         try:
             if run is None or run.pid == GONE or run.feed is None or run.feed.is_last:
-                raise OSError(errno.EAGAIN, "its warm process is gone")
+                raise OSError(errno.ESRCH, "its warm process is gone")
             open_logs(request, logs)
             run.feed.add(request["stdin"])
         except OSError as error:

@@ -122,7 +122,7 @@ def clear_leftovers(snapshot: Snapshot) -> list[Action]:
     ]
 
 
-def finish_ended(snapshot: Snapshot, policy: Policy) -> list[Action]:
+def finish_ended(snapshot: Snapshot, policy: Policy) -> list[Finish]:
     """A run is over when its first process has ended, nothing lives in its pen, and all it
     printed is on disk; when it never began; when its process is free for the next; or when what
     lives on cannot be ended.
@@ -164,7 +164,7 @@ def judge(run: RunView) -> tuple[RunEnd, Reason]:
 
 def has_come_through(run: RunView, stop: Stopping) -> bool:
     """It was to go on later, and has said its result meanwhile."""
-    later = stop.end in (RunEnd.PREEMPTED, RunEnd.RECYCLED)
+    later = stop.end in (RunEnd.PREEMPTED, RunEnd.RECYCLED, RunEnd.LOST)
     return later and run.exit is not None and run.said is not None and run.said.through
 
 
@@ -219,6 +219,8 @@ def cost_reason(whose: str, cost_usd: float, limit_usd: float) -> Reason:
 
 def judge_refusal(number: int, what: str) -> tuple[RunEnd, Reason]:
     """No memory or no descriptors for a start is the machine's failure, not the job's."""
+    if number == errno.ESRCH:
+        return RunEnd.LOST, Reason(Why.WARM_GONE)
     end = RunEnd.LOST if number in MACHINE_ERRORS else RunEnd.FAILED
     return end, Reason(Why.NOT_STARTED, errno=number, what=what)
 

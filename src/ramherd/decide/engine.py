@@ -1,6 +1,7 @@
 """One decision: everything that is to be done about one snapshot."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import TypeVar
 
 from ramherd.decide.budget import largest_budget_bytes
@@ -36,8 +37,11 @@ MEMORY = (Why.NO_ROOM_LEASE, Why.LEVEL)
 def decide(snapshot: Snapshot, policy: Policy) -> list[Action]:
     """How runs end. Who starts, and who makes room for whom, is the governor's."""
     most = largest_budget_bytes(snapshot.machine, policy)
+    finished = finish_ended(snapshot, policy)
+    over = {finish.run for finish in finished}
+    snapshot = replace(snapshot, runs=[run for run in snapshot.runs if run.run not in over])
     return [
-        *finish_ended(snapshot, policy),
+        *finished,
         *first_stop_of_each(
             [
                 *stop_interrupted(snapshot),

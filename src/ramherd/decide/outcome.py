@@ -33,7 +33,7 @@ def after_run(
     if reason.why is Why.OVERLOAD:
         return after_overload(status, reason, at_s=at_s, policy=policy)
     status = replace(status, overloads=0)
-    if reason.why is Why.COST_SHARE:
+    if reason.why in (Why.COST_SHARE, Why.WARM_GONE):
         return replace(status, state=JobState.QUEUED, reason=reason)
     if end in FINAL or reason.why in HOPELESS:
         return replace(status, state=FINAL.get(end, JobState.FAILED), reason=reason)
@@ -54,6 +54,8 @@ def goes_on(status: JobStatus, end: RunEnd, reason: Reason) -> bool:
     """
     if reason.why is Why.SESSION_LOST:
         return False
+    if reason.why is Why.WARM_GONE:
+        return status.interrupted
     # Not one that was never started: it is to go on where the one before it was.
     if end in STOPPED or (reason.why is Why.NOT_STARTED and status.interrupted):
         return True

@@ -35,7 +35,7 @@ def why_retired(worn: Worn, policy: ReusePolicy, *, wanted: bool, needed: bool) 
         ("job_limit", worn.jobs >= worn.most_jobs),
         ("left_processes", worn.company > 0),
         ("memory_wanted", wanted),
-        ("no_more_jobs", not needed),
+        ("not_needed", not needed),
         ("size", worn.used_bytes > policy.most_bytes),
         ("age", worn.age_s > policy.most_age_s),
         ("idle", worn.idle_s > policy.most_idle_s),

@@ -21,6 +21,8 @@ class OpenRun:
     started_s: float
     # What it was being ended as, if it was.
     stopping: tuple[RunEnd, Reason] | None
+    # The run that its pen was made for.
+    home: str
     pen: dict[str, Any] | None
     status: JobStatus
 
@@ -28,10 +30,10 @@ class OpenRun:
 def open_runs(store: Store) -> list[OpenRun]:
     return [
         OpenRun(
-            run, attempt, started_s, read_stopping(stopping),
+            run, attempt, started_s, read_stopping(stopping), home or run,
             None if record is None else json.loads(record), standing(row),
         )
-        for run, attempt, started_s, stopping, record, *row in store.read(sql.LIVE_RUNS, ())
+        for run, attempt, started_s, stopping, home, record, *row in store.read(sql.LIVE_RUNS, ())
     ]  # fmt: skip
 
 

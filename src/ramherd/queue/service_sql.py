@@ -56,7 +56,7 @@ IS_OPEN = """
     SELECT 1 FROM jobs WHERE herd = ? AND state NOT IN ('done', 'failed', 'cancelled') LIMIT 1
 """
 LIVE_RUNS = f"""
-    SELECT runs.id, runs.attempt, runs.started_s, runs.stopping, pens.record, {STANDING}
+    SELECT runs.id, runs.attempt, runs.started_s, runs.stopping, pens.id, pens.record, {STANDING}
     FROM runs JOIN jobs ON jobs.id = runs.job LEFT JOIN pens ON pens.run = runs.id
     WHERE runs.ended_s IS NULL AND jobs.place IS NOT NULL
 """

@@ -225,15 +225,22 @@ TRIM_EVENTS = "DELETE FROM events WHERE seq <= (SELECT max(seq) FROM events) - ?
 ADD_SAMPLE = "INSERT INTO samples (run, at_s, used_bytes) VALUES (?, ?, ?)"
 TRIM_SAMPLES = "DELETE FROM samples WHERE rowid <= (SELECT max(rowid) FROM samples) - ?"
 
+# `id` is the run that it was made for, `run` the one that lives in it: a warm process is passed
+# from run to run. A fleet's is its owner, without a run.
 ADD_PEN = "INSERT INTO pens (id, herd, run, record) VALUES (?, ?, ?, ?)"
 SET_PEN = "UPDATE pens SET record = ? WHERE id = ?"
+HAND_PEN = "UPDATE pens SET run = ? WHERE id = ?"
 DROP_PEN = "DELETE FROM pens WHERE id = ?"
 PENS_OF_HERD = "SELECT id, run, record FROM pens WHERE herd = ?"
 
+HAS_PEN = "EXISTS (SELECT 1 FROM pens WHERE pens.id = runs.id)"
+
 # `log_bytes` is known of runs in herds that are over, and of no others: only those are pruned.
-NOT_MEASURED = """
+# Where a pen is, the directory is in use.
+NOT_MEASURED = f"""
     SELECT runs.id FROM runs JOIN jobs ON jobs.id = runs.job JOIN herds ON herds.id = jobs.herd
     WHERE runs.log_bytes IS NULL AND runs.ended_s IS NOT NULL AND herds.ended_s IS NOT NULL
+        AND NOT {HAS_PEN}
     LIMIT ?
 """
 SET_LOG_BYTES = "UPDATE runs SET log_bytes = ? WHERE id = ?"
@@ -242,10 +249,11 @@ OLDEST_LOGS = """
     SELECT id, ended_s, log_bytes FROM runs
     WHERE log_bytes IS NOT NULL AND (ended_s, id) > (?, ?) ORDER BY ended_s, id LIMIT ?
 """
-OLDEST_OVER = """
+OLDEST_OVER = f"""
     SELECT runs.id, runs.ended_s
     FROM runs JOIN jobs ON jobs.id = runs.job JOIN herds ON herds.id = jobs.herd
-    WHERE runs.ended_s IS NOT NULL AND herds.ended_s IS NOT NULL ORDER BY runs.ended_s, runs.id
+    WHERE runs.ended_s IS NOT NULL AND herds.ended_s IS NOT NULL AND NOT {HAS_PEN}
+    ORDER BY runs.ended_s, runs.id
 """
 IS_RUN = "SELECT 1 FROM runs WHERE id = ?"
 JOB_OF_RUN = "SELECT job, herd FROM runs JOIN jobs ON jobs.id = runs.job WHERE runs.id = ?"
@@ -294,8 +302,9 @@ STRAY_COUNTS = """
     WHERE at_s >= ? ORDER BY at_s
 """
 DROP_STRAY_COUNTS = "DELETE FROM stray_counts WHERE at_s < ?"
-RUN_STATE = """
-    SELECT runs.ended_s IS NOT NULL OR herds.ended_s IS NOT NULL,
+# What bears its tag is not over while its pen is there.
+RUN_STATE = f"""
+    SELECT (runs.ended_s IS NOT NULL OR herds.ended_s IS NOT NULL) AND NOT {HAS_PEN},
         herds.service, herds.owner, herds.boot_id, herds.pid, herds.start_ticks
     FROM runs JOIN jobs ON jobs.id = runs.job JOIN herds ON herds.id = jobs.herd
     WHERE runs.id = ?

@@ -182,6 +182,9 @@ class Store:
     def set_pen(self, pen: str, record: dict[str, Any]) -> None:
         self._write(sql.SET_PEN, (json.dumps(record), pen))
 
+    def hand_pen(self, pen: str, run: str) -> None:
+        self._write(sql.HAND_PEN, (run, pen))
+
     def drop_pen(self, pen: str) -> None:
         self._write(sql.DROP_PEN, (pen,))
 

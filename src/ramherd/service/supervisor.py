@@ -165,6 +165,7 @@ class ServiceSupervisor(Supervisor):
             from ramherd.warming import Warming  # noqa: PLC0415 - with the first agent
 
             self.driving = self.granting.driving = self.agents.drive()
+            self.driving.is_occupied = self.worktrees.is_at
             self.warming = Warming(self.executor, self.agents.reuse)
 
     def note_worktrees(self) -> None:

@@ -84,7 +84,7 @@ class Takeover:
         ran_s = max(time.time() - run.started_s, 0.0)
         job = run.status.job
         live = LiveRun(run.run, job, run.attempt, self.runs_dir, time.monotonic() - ran_s)
-        live.first_s, live.label = live.started_s, label_of(class_of(job))
+        live.home, live.first_s, live.label = run.home, live.started_s, label_of(class_of(job))
         live.stop = stopping_of(run)
         if run.pen is not None:
             live.pen = adopt_pen(fleet, run.pen, job.memory_limit_bytes)
@@ -103,10 +103,10 @@ class Takeover:
         if run.pen is not None and self._has_pens:
             live.pen = pen_from_record(run.pen)
             live.measure()
-            if not clear(StoredPen(run.run, run.run, run.pen)):
+            if not clear(StoredPen(run.home, run.run, run.pen)):
                 heir.stuck += 1
                 return
-        remove_tree(live.dir / "tmp")
+        remove_tree(self.runs_dir / run.home / "tmp")
         self._hear(run, live)
         if exit_ is None and live.stop is None:
             heir.lost += 1
@@ -129,7 +129,7 @@ class Takeover:
         self.store.end_run(
             run.run, end, reason, live.exit, live.reading, least_bytes=0, after_bytes=0
         )
-        self.store.drop_pen(run.run)
+        self.store.drop_pen(run.home)
         if live.driven is not None:
             most = largest_budget_bytes(read_machine(self.trees), self.policy)
             self.agents.drive().end(live, end, most_bytes=most)
@@ -148,6 +148,8 @@ class Takeover:
                 self.store.add_event(Event(kind, status.reason, now, job.herd, job.id))
             if status.state.is_final:
                 end_if_over(self.store, job.herd, now)
+                if self.agents.driving is not None:
+                    self.agents.driving.end_job(job)
 
     def _event(self, kind: str, reason: Reason, run: OpenRun) -> None:
         job = run.status.job
@@ -155,8 +157,8 @@ class Takeover:
 
     def _clear_pens(self, heir: Inherited) -> None:
         """Of runs that had ended already, then the fleets that nobody is in any more."""
-        kept = {heir.fleet_id, *(run.id for run in heir.runs)}
-        stuck = {run.run for run in open_runs(self.store)} - kept
+        kept = {heir.fleet_id, *(run.home for run in heir.runs)}
+        stuck = {run.home for run in open_runs(self.store)} - kept
         pens = sorted(self.store.pens_of(SERVICE), key=lambda pen: not pen.run)
         for stored in pens:
             if stored.id in kept | stuck or (stuck and not stored.run):
@@ -164,7 +166,7 @@ class Takeover:
             if not self._has_pens or clear(stored):
                 self.store.drop_pen(stored.id)
                 if stored.run:
-                    remove_tree(self.runs_dir / stored.run / "tmp")
+                    remove_tree(self.runs_dir / stored.id / "tmp")
         self.store.commit()
 
 

@@ -82,6 +82,7 @@ SENTENCES = {
     Why.RESUMED: "starts go on",
     # Warm reuse.
     Why.WARM: "goes on in a warm process: job {jobs} of {most_jobs} in it",
+    Why.WARM_GONE: "the warm process that it was to have is gone: it gets one of its own",
     Why.RETIRED: "its process serves no other job after {jobs}, at {used_bytes}: {cause}",
     Why.SERVICE_STOPS: "the service stops: it goes on when the service does",
 }
