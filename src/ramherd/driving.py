@@ -77,8 +77,10 @@ class Driving:
         session = self._past(job).progress.session if resumed else ""
         model = brief.fallback_model if short and brief.fallback_model else brief.model
         try:
-            launch = None if resumed else self.launch_warm(job, model)
-            launch = launch or self.launch(job, grant_bytes, session=session, model=model)
+            if resumed:
+                launch = self.launch(job, grant_bytes, session=session, model=model)
+            else:
+                launch = self.launch_first(job, grant_bytes, model)
         except UsageError as error:
             run.refused = (errno.ENOENT, f"{error} ({error.hint})" if error.hint else str(error))
             return None
@@ -151,6 +153,11 @@ class Driving:
         if brief.tree is None:
             return launch
         return replace(launch, argv=argv_in(brief.tree, launch.argv))
+
+    def launch_first(self, job: Job, grant_bytes: int, model: str) -> Launch:
+        """Of a job that begins."""
+        warm = self.launch_warm(job, model)
+        return warm or self.launch(job, grant_bytes, session="", model=model)
 
     def launch_warm(self, job: Job, model: str) -> Launch | None:
         """The same for all that can share a process, but for the prompt. None: the job has one of

@@ -23,5 +23,5 @@ def plan_job(job: Job, driving: "Driving | None") -> Planned:
     if driving is None or job.brief is None:
         return Planned(job.name, job.cwd, job.argv, job.env, job.stdin)
     grant = max(prior_of(job.brief.agent).base_bytes, job.memory_bytes)
-    launch = driving.launch(job, grant, session="", model=job.brief.model)
+    launch = driving.launch_first(job, grant, job.brief.model)
     return Planned(job.name, job.cwd, launch.argv, {**launch.env, **job.env}, launch.stdin)

@@ -17,6 +17,7 @@ from ramherd.decide.engine import decide
 from ramherd.decide.outcome import after_run
 from ramherd.decide.warm import ReusePolicy, Worn, why_retired
 from ramherd.model import Finish, JobState, Reason, RunEnd, Why
+from ramherd.planning import plan_job
 from ramherd.units import MIB
 from ramherd.wanting import Want
 from unit.driven_runs import asked, begun, heard, result, say, session
@@ -111,6 +112,15 @@ def test_what_is_started_warm_does_not_hold_the_job() -> None:
     assert "--session-id" not in first.argv
     assert "one" in first.stdin
     assert "two" in second.stdin
+
+
+def test_a_plan_shows_the_warm_process() -> None:
+    """`--dry-run` prints what would be started, not what would be without reuse."""
+    jobs = [asked("a", reuse=2), asked("b")]
+    warm, cold = (plan_job(job, driving_of(*jobs)).argv for job in jobs)
+
+    assert "--input-format" in warm
+    assert "--input-format" not in cold
 
 
 @pytest.mark.parametrize("changes", [{"reuse": 0}, {"reuse": 1}, {"reuse": 5, "max_cost_usd": 1.0}])
