@@ -2,6 +2,7 @@
 
 import gc
 import json
+import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -15,6 +16,7 @@ from ramherd.model import Brief, Event, JobState, PenReading, ProcId, Reason, Ru
 from ramherd.queue import sql
 from ramherd.queue.owner import Owner
 from ramherd.queue.store import Store, StoredPen, job_from_spec, spec_json
+from ramherd.session.record import standing
 from unit.make import HERD, exited, job, killed_by, status
 
 OWNER = Owner("OWNER", "boot", ProcId(7, 99))
@@ -357,3 +359,8 @@ def test_what_an_agent_said_is_kept_with_its_job(path: Path) -> None:
 
     assert json.loads(first["said"]) == {"session": "s", "turns": 2}
     assert second["said"] is None
+
+
+def test_a_session_writes_all_that_a_job_has() -> None:
+    """`exec` writes its rows without the store's code: what is added there is added here."""
+    assert set(re.findall(r":(\w+)", sql.SET_JOB)) == set(standing("j", "running", "{}", 0.0))

@@ -133,8 +133,8 @@ def standing(job: str, state: str, reason: str, now: float, *, failures: int = 0
     """A job's row as `queue/store.py` writes it: one run, and nothing before it."""
     return {
         "id": job, "state": state, "final": state in ("done", "failed", "cancelled"),
-        "reason": reason, "attempts": 1, "failures": failures, "lost": 0, "seen_bytes": 0,
-        "interrupted": False, "not_before_s": 0.0, "now": now,
+        "reason": reason, "attempts": 1, "failures": failures, "lost": 0, "overloads": 0,
+        "seen_bytes": 0, "interrupted": False, "not_before_s": 0.0, "now": now,
     }  # fmt: skip
 
 
