@@ -227,7 +227,10 @@ def test_what_a_herd_may_cost_goes_to_those_that_need_it(
     assert first["runs"] >= 2
     assert runs_that_name(first["session"], herd) == first["runs"]
     assert "its share of the herd's: goes on with what is left" in summary["lines"]
-    assert first["cost_usd"] == pytest.approx(7 * REPLY_USD)
+    # A reply whose tool was not run any more is asked for again, and paid for again.
+    asked = len(replies(llm, "many"))
+    assert asked in (7, 8)
+    assert first["cost_usd"] == pytest.approx(asked * REPLY_USD)
 
 
 @pytest.mark.parametrize(("name", "limit"), [("claude", 0.0007), ("opencode", 0.0002)])
