@@ -16,13 +16,13 @@ from dataclasses import replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from bench.tables import publish
 from e2e.agent_home import AGENTS, INSTALLED, Home, make_home
 from llm import LLM
 from ramherd.agents.facts import Progress
 from ramherd.measure.procfs import parse_kib_fields, read_procs
 from ramherd.units import MIB
 
-BEGIN, END = "<!-- measured -->\n", "<!-- /measured -->"
 SETTLE_S = 2.0
 WAITING = {"waiting": [{"gate": "go", "say": "Done."}]}
 
@@ -93,11 +93,7 @@ def main() -> int:
     lines = [f"| {' | '.join([*heads, 'start s'])} |", "|---" * 8 + "|"]
     lines += [row_of(name, args.rounds) for name in AGENTS]
     load = f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
-    table = "\n".join([*lines, "", f"Medians of {args.rounds}; {load}."]) + "\n"
-    print(table)
-    if args.write:
-        before, after = args.write.read_text().split(BEGIN)
-        args.write.write_text(before + BEGIN + table + after[after.index(END) :])
+    publish([*lines, "", f"Medians of {args.rounds}; {load}."], "measured", args.write)
     return 0
 
 

@@ -17,11 +17,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
+from bench.tables import publish
 from e2e.agent_home import INSTALLED, make_home
 from llm import LLM
 from ramherd.units import MIB
 
-BEGIN, END = "<!-- warm -->\n", "<!-- /warm -->"
 PROMPT = "do it [script shell]"
 
 
@@ -89,11 +89,7 @@ def main() -> int:
         f"{cold.wall_s / warm.wall_s:.1f} times as fast with {warm.cpu_s / cold.cpu_s:.0%} of the"
         f" CPU time (`make measure-agents`; medians of {args.rounds}; {load}).",
     ]
-    table = "\n".join(lines) + "\n"
-    print(table)
-    if args.write:
-        before, after = args.write.read_text().split(BEGIN)
-        args.write.write_text(before + BEGIN + table + after[after.index(END) :])
+    publish(lines, "warm", args.write)
     return 0
 
 

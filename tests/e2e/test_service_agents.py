@@ -1,7 +1,5 @@
 """Real claudes in a service that dies, is started again, and goes on with them."""
 
-import os
-import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -90,10 +88,7 @@ def cut_off_and_resume(home: Home, service: Service, llm: LLM, *, keeper_dies: b
     herd = service.submit(*asks(home, "do - it [script parts]"))
     await_((home.cwd / "waiting").exists, "it is in its tool", 60.0)
     if keeper_dies:
-        keepers = service.keepers()
-        service.kill()
-        for pid in keepers:
-            os.kill(pid, signal.SIGKILL)
+        service.kill_with_keepers()
     else:
         assert service.stop() == 0
         await_(lambda: not ours(), "nothing of it is left meanwhile")

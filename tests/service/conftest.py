@@ -67,6 +67,12 @@ class Service:
         self.process.kill()
         self.process.wait()
 
+    def kill_with_keepers(self) -> None:
+        keepers = self.keepers()
+        self.kill()
+        for pid in keepers:
+            os.kill(pid, signal.SIGKILL)
+
     def stop(self, number: int = signal.SIGTERM) -> int:
         self.process.send_signal(number)
         return self.process.wait(30)

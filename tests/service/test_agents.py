@@ -1,8 +1,6 @@
 """Agents in the service, with a program that only talks like one."""
 
 import json
-import os
-import signal
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -163,10 +161,7 @@ def test_a_job_that_was_cut_off_resumes_over_a_restart(
     herd = service.submit(ask(talker, env={"COST": "0.25"}))
     await_(lambda: in_tool(service), "the agent is in a tool")
     if keeper_dies:
-        keepers = service.keepers()
-        service.kill()
-        for pid in keepers:
-            os.kill(pid, signal.SIGKILL)
+        service.kill_with_keepers()
     else:
         service.stop()
     talker.go()

@@ -150,12 +150,10 @@ def judge(run: RunView) -> tuple[RunEnd, Reason]:
         return run.stop.end, run.stop.reason
     if run.refused is not None:
         return judge_refusal(*run.refused)
+    if run.exit is None and run.ready:
+        return RunEnd.DONE, Reason(Why.SAID_DONE)
     if run.exit is None:
-        return (
-            (RunEnd.DONE, Reason(Why.SAID_DONE))
-            if run.ready
-            else (RunEnd.LOST, Reason(Why.KEEPER_LOST))
-        )
+        return RunEnd.LOST, Reason(Why.KEEPER_LOST)
     # A shell passes the kill of its child on as 128 + 9.
     if run.pen.kernel_kills and (run.exit.signal == SIGKILL or run.exit.code == 128 + SIGKILL):
         return judge_kernel_kill(run)
