@@ -50,19 +50,20 @@ test: check
 	$(PY) -m pytest
 
 test-unit: setup
-	$(PY) -m pytest tests/unit tests/doctor tests/sim_agent
+	$(PY) -m pytest tests/unit
 
 test-integration: setup
 	$(PY) -m pytest tests/integration
 
 test-uml: setup
-	$(PY) -m pytest tests/uml --durations=0
+	$(PY) -m pytest tests/e2e/uml --durations=0
 
 test-vm: setup
-	$(PY) -m pytest -m vm tests/vm -rP
+	$(PY) -m pytest -m vm tests/e2e/vm -rP
 
+REAL_AGENTS = $(addprefix tests/e2e/,agents hook service strays)
 test-e2e: setup agents
-	$(PY) -m pytest tests/e2e --durations=5
+	$(PY) -m pytest $(REAL_AGENTS) --durations=5
 
 # At the versions of tests/e2e/package.json. npm only: nothing is fetched from anywhere else.
 AGENTS = .tools/agents
@@ -106,7 +107,7 @@ $(ZOO)/.made:
 	@touch $@
 
 zoo: setup zoo-tools
-	$(PY) tests/zoo/zoo.py
+	$(PY) tests/e2e/zoo/zoo.py
 
 bench: setup
 	$(PY) tests/bench/look.py
@@ -120,10 +121,10 @@ bench-smoke: setup
 	PYTHONPATH=tests $(PY) -m bench.replay smoke
 
 chaos: setup
-	cd tests && ../$(PY) -m service.chaos --rounds 200
+	cd tests && ../$(PY) -m e2e.chaos.chaos --rounds 200
 
 soak: setup
-	cd tests && ../$(PY) -m service.soak --seconds 3600
+	cd tests && ../$(PY) -m e2e.chaos.soak --seconds 3600
 
 # Recorded agents where there is a file of them (TRACES=FILE), else built-in ones of that shape.
 TRACES = $(wildcard ../shared/traces/agents.jsonl)

@@ -12,7 +12,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from zoo.place import make_place
+from e2e.zoo.place import make_place
 
 SHARE = 10  # one in so many is an MCP server
 

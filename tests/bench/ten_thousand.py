@@ -11,11 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from integration.conftest import make_ramherd, ours, pens
+from integration.service.conftest import Service, finish, rss
 from ramherd.model import Job, JobState
 from ramherd.queue.backlog import Backlog
 from ramherd.queue.store import Store
 from ramherd.queue.submission import submit
-from service.conftest import Service, finish, rss
 
 MANY, FEW = 10_000, 100
 CLAIMS = 50

@@ -7,10 +7,7 @@ from pathlib import Path
 import pytest
 
 from e2e.agent_home import AGENTS, INSTALLED, Home, make_home
-from integration.conftest import nothing_left
 from llm import LLM
-
-__all__ = ["nothing_left"]
 
 
 @pytest.fixture

@@ -1,0 +1,31 @@
+"""What killed agents leave, with the real ones: all of it is ended, and nothing of a twin's."""
+
+from pathlib import Path
+
+import pytest
+
+from e2e.zoo.namespace import in_namespace
+from e2e.zoo.place import has_node
+
+PROGRAM = str(Path(__file__).parent / "left_behind.py")
+# codex and gemini run below a wrapper, which a user may kill alone.
+DEATHS = (
+    ("claude", "outer"), ("codex", "outer"), ("codex", "all"), ("gemini", "outer"),
+    ("gemini", "all"), ("opencode", "outer"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("agent", "mode"), DEATHS)
+def test_reap_ends_what_a_killed_agent_left(installed: None, agent: str, mode: str) -> None:
+    """Three MCP servers, of which one ignores the end of its stdin, and a tool call under way
+    (which codex takes with it when it dies itself).
+    """
+    if not has_node():
+        pytest.skip("no MCP servers from npm: make zoo-tools")
+
+    told = in_namespace(PROGRAM, agent, mode)
+
+    assert "node" in told["left"]
+    assert told["survivors"] == []
+    assert told["touched"] == []
+    assert told["live"] >= 5

@@ -1,0 +1,142 @@
+"""What an ordinary user gets on a systemd machine. Run in the machine of machines/vm.py only: its
+name is none that pytest looks for.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from integration.conftest import await_, ours
+from ramherd.measure.procfs import Proc, read_proc, read_procs
+
+RAMHERD = (sys.executable, "-m", "ramherd")
+SCOPE = ("systemd-run", "--user", "--scope", "--quiet", "--collect", "-p", "Delegate=yes")
+# A child over the limit; what it holds is touched page by page.
+HOLD = "b = bytearray(200 << 20); b[::4096] = b'x' * len(b[::4096])"
+
+
+def summary_of(*args: str, stdin: str = "") -> dict[str, Any]:
+    done = subprocess.run(
+        [*RAMHERD, *args, "--json"], input=stdin, text=True, capture_output=True, check=False
+    )
+    assert done.stdout, done.stderr
+    summary: dict[str, Any] = json.loads(done.stdout)
+    return summary
+
+
+def scopes() -> list[str]:
+    command = [
+        "systemctl",
+        "--user",
+        "list-units",
+        "--type=scope",
+        "--all",
+        "--plain",
+        "--no-legend",
+    ]
+    done = subprocess.run(command, text=True, capture_output=True, check=True)
+    return [line.split()[0] for line in done.stdout.splitlines() if line.startswith("run-")]
+
+
+def systemctl(*args: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        ["systemctl", "--user", *args], text=True, capture_output=True, check=False
+    )
+
+
+def assert_nothing_left() -> None:
+    assert not ours()
+    assert not scopes()
+    assert not list(Path("/sys/fs/cgroup/user.slice").rglob("ramherd-*"))
+
+
+def test_a_session_has_no_rights_of_its_own() -> None:
+    """The shell's cgroup is root's, so what follows does come from the user manager."""
+    own = Path("/proc/self/cgroup").read_text().strip().removeprefix("0::/")
+    assert not os.access(Path("/sys/fs/cgroup", own, "cgroup.subtree_control"), os.W_OK)
+
+
+def test_a_drill_has_kernel_limits_through_a_scope() -> None:
+    """ramherd starts over inside a scope of its own, and nothing of that is left."""
+    summary = summary_of("drill", "--agents", "6")
+    assert (summary["pen"], summary["done"], summary["oom_kills"]) == ("cgroup2", 6, 0)
+    assert_nothing_left()
+
+
+def test_the_kernel_holds_a_memory_limit() -> None:
+    """A run over its memory_limit is killed there and then."""
+    job = {"memory": "32MiB", "memory_limit": "64MiB", "command": [sys.executable, "-c", HOLD]}
+    summary = summary_of("run", "-", stdin=json.dumps(job))
+    result = summary["results"][0]
+    assert (summary["pen"], result["end"], summary["limit_kills"]) == ("cgroup2", "limit_kill", 1)
+    assert result["peak_bytes"] <= 64 << 20
+    assert_nothing_left()
+
+
+def test_every_promise_of_a_pen_in_a_scope() -> None:
+    """The conformance suite, as the user who asked for a delegated scope."""
+    suite = "tests/integration/act/pens/test_pens.py"
+    pytest = (sys.executable, "-m", "pytest", suite, "-k", "cgroup2")
+    done = subprocess.run(
+        [*SCOPE, *pytest], env={**os.environ, "RAMHERD_TEST_STORMS": "2"},
+        text=True, capture_output=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "skipped" not in done.stdout
+    assert_nothing_left()
+
+
+def test_polling_still_works() -> None:
+    """Asked for by name it takes no scope."""
+    summary = summary_of("drill", "--agents", "2", "--pen", "polling")
+    assert (summary["pen"], summary["done"]) == ("polling", 2)
+    assert_nothing_left()
+
+
+def test_reap_on_a_timer_of_the_user_manager() -> None:
+    """It is started by it, and gone when it is taken back."""
+    made = subprocess.run([*RAMHERD, "reap", "--every", "15m", "--install"], check=False)
+    assert made.returncode == 0
+    assert systemctl("is-active", "ramherd-reap.timer").stdout == "active\n"
+    started = systemctl("start", "ramherd-reap.service")
+    assert started.returncode == 0, systemctl("status", "ramherd-reap.service").stdout
+
+    undone = subprocess.run([*RAMHERD, "reap", "--uninstall"], check=False)
+
+    assert undone.returncode == 0
+    assert systemctl("cat", "ramherd-reap.timer").returncode != 0
+
+
+def test_orphans_below_the_user_manager_are_reaped(tmp_path: Path) -> None:
+    """They are not children of process 1: a parent of that number would find none of them."""
+    program = tmp_path / "rust-analyzer"
+    shutil.copy("/bin/sleep", program)
+    spec = json.dumps([{"argv": [str(program), "1000"], "env": {}}])
+    client = [sys.executable, str(Path(__file__).parents[1] / "zoo/client.py"), spec]
+    service = ("systemd-run", "--user", "--quiet", "--collect", "--unit=client")
+    subprocess.run([*service, "-p", "KillMode=process", "--", *client], check=True)
+    server: Proc = await_(lambda: find(program.name), "the server")
+    before = server.ppid
+    systemctl("kill", "--signal=KILL", "--kill-whom=main", "client.service")
+    await_(lambda: (now := read_proc(server.id.pid)) and now.ppid != before, "its client's end")
+    manager = read_proc(read_ppid(server.id.pid))
+    assert manager is not None
+    assert (manager.name, manager.id.pid != 1) == ("systemd", True)
+
+    told = summary_of("reap", "--grace", "0", "--yes")
+
+    assert [row["pid"] for row in told["ended"]] == [server.id.pid]
+    assert find(program.name) is None
+
+
+def find(name: str) -> Proc | None:
+    return next((proc for proc in read_procs() if proc.is_alive and proc.name == name), None)
+
+
+def read_ppid(pid: int) -> int:
+    proc = read_proc(pid)
+    return 0 if proc is None else proc.ppid

@@ -1,0 +1,18 @@
+"""An ordinary user on a machine with systemd: one boot of QEMU, all of in_session.py in it."""
+
+import pytest
+
+from integration.conftest import need
+from machines.vm import PYTHON, run_in_vm
+
+pytestmark = pytest.mark.vm
+
+
+def test_an_ordinary_user_on_systemd() -> None:
+    """Kernel limits without any rights, through the user manager."""
+    need("qemu-system-x86_64", "qemu-system-x86")
+    need("mmdebstrap", "mmdebstrap")
+    need("genext2fs", "genext2fs")
+    ended = run_in_vm([PYTHON, "-m", "pytest", "tests/e2e/vm/in_session.py", "--durations=0"])
+    print(ended.out, ended.err, f"{ended.wall_s:.0f} s with the boot", sep="\n")
+    assert ended.code == 0

@@ -1,0 +1,144 @@
+"""A worktree for each job that shares a repository, on real git."""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ramherd.act.worktrees import argv_in, isolate, settle
+from ramherd.errors import UsageError
+from ramherd.model import Brief, Job, Tree
+from support.make import HERD
+
+IDENTITY = ("-c", "user.name=test", "-c", "user.email=test@example.org")
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """With one commit, and a folder in it."""
+    path = tmp_path / "repo"
+    (path / "part").mkdir(parents=True)
+    (path / "part/file").write_text("old\n")
+    for args in (("init", "-q"), ("add", "."), ("commit", "-q", "-m", "first")):
+        subprocess.run(["git", *IDENTITY, *args], cwd=path, check=True)
+    return path
+
+
+def asked(name: str, cwd: Path, worktree: bool | None = None) -> Job:
+    brief = Brief("claude", "do it", worktree=worktree)
+    return Job(f"01ID{name}", HERD, name, 1, (), str(cwd), brief=brief)
+
+
+def tree_of(job: Job) -> Tree | None:
+    return job.brief.tree if job.brief is not None else None
+
+
+def trees(jobs: list[Job], folder: Path) -> list[Tree | None]:
+    return [tree_of(job) for job in isolate(jobs, folder)]
+
+
+def start(job: Job, *argv: str) -> "subprocess.CompletedProcess[str]":
+    tree = tree_of(job)
+    assert tree is not None
+    return subprocess.run(argv_in(tree, argv), text=True, capture_output=True, check=False)
+
+
+def branches(repository: Path) -> str:
+    return subprocess.check_output(["git", "branch"], cwd=repository, text=True)
+
+
+def test_only_jobs_that_share_a_repository_get_one(repository: Path, tmp_path: Path) -> None:
+    """Unless they say otherwise; a command never does."""
+    one, two = asked("one", repository), asked("two", repository / "part")
+    command = Job("ID", HERD, "c", 1, ("true",), str(repository))
+
+    assert trees([one, command], tmp_path) == [None, None]
+    assert None not in trees([one, two], tmp_path)
+    assert trees([one, two, asked("no", repository, worktree=False)], tmp_path)[2] is None
+    assert trees([asked("yes", repository, worktree=True)], tmp_path) != [None]
+
+
+def test_outside_of_a_repository_there_is_none(tmp_path: Path) -> None:
+    """Who asked for one is told; so is one without a commit."""
+    assert trees([asked("a", tmp_path), asked("b", tmp_path)], tmp_path) == [None, None]
+    with pytest.raises(UsageError, match="is in no git repository"):
+        isolate([asked("a", tmp_path, worktree=True)], tmp_path)
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    with pytest.raises(UsageError, match="has no commit"):
+        isolate([asked("a", tmp_path, worktree=True)], tmp_path)
+
+
+def test_a_run_works_in_its_own_copy(repository: Path, tmp_path: Path) -> None:
+    """At the same place in it, and a second run finds what the first has done."""
+    (job,) = isolate([asked("one", repository / "part", worktree=True)], tmp_path / "trees")
+    first = start(job, "sh", "-c", "cat file; echo new > file")
+    second = start(job, "cat", "file")
+
+    assert (first.stdout, second.stdout) == ("old\n", "new\n"), first.stderr + second.stderr
+    assert (repository / "part/file").read_text() == "old\n"
+
+
+def test_one_that_was_half_made_is_made_anew(repository: Path, tmp_path: Path) -> None:
+    """A run that was stopped in its checkout."""
+    (job,) = isolate([asked("one", repository, worktree=True)], tmp_path / "trees")
+    start(job, "rm", "-r", "part")
+    (made,) = repository.glob(".git/worktrees/*/ramherd-made")
+    made.unlink()
+
+    assert start(job, "cat", "part/file").stdout == "old\n"
+
+
+@pytest.mark.parametrize(
+    ("change", "kept"),
+    [
+        ("true", False),
+        ("echo new > part/file", True),
+        ("echo new > fresh", True),
+        ("git -c user.name=t -c user.email=t@t commit -q --allow-empty -m x", True),
+    ],
+)
+def test_what_was_changed_is_kept(
+    repository: Path, tmp_path: Path, change: str, kept: bool
+) -> None:  # fmt: skip
+    """With its branch; the rest is gone without a trace."""
+    (job,) = jobs = isolate([asked("one", repository, worktree=True)], tmp_path / "trees")
+    assert start(job, "sh", "-c", change).returncode == 0
+    found: dict[str, Any] = settle(jobs)
+
+    assert bool(found) is kept
+    assert ("ramherd/one-" in branches(repository)) is kept
+    assert (tmp_path / "trees" / job.id).exists() is kept
+    assert len(list((tmp_path / "trees").iterdir())) == kept
+
+
+def test_one_that_was_kept_is_there_for_another_try(repository: Path, tmp_path: Path) -> None:
+    """A job that failed is retried where it was."""
+    (job,) = jobs = isolate([asked("one", repository, worktree=True)], tmp_path / "trees")
+    start(job, "sh", "-c", "echo new > fresh")
+    settle(jobs)
+
+    assert start(job, "cat", "fresh").stdout == "new\n"
+
+
+def test_a_job_that_never_ran_leaves_nothing(repository: Path, tmp_path: Path) -> None:
+    """There is nothing to remove either."""
+    jobs = isolate([asked("one", repository, worktree=True)], tmp_path / "trees")
+
+    assert settle(jobs) == {}
+    assert "ramherd/" not in branches(repository)
+
+
+def test_many_are_made_at_once(repository: Path, tmp_path: Path) -> None:
+    """git's own commands disturb each other: all get theirs in the end."""
+    asked_for = [asked(f"job{number}", repository) for number in range(24)]
+    jobs = isolate(asked_for, tmp_path / "trees")
+    found = [tree for job in jobs if (tree := tree_of(job)) is not None]
+    started = [
+        subprocess.Popen(argv_in(tree, ("cat", "part/file")), stdout=subprocess.PIPE, text=True)
+        for tree in found
+    ]
+
+    assert [process.communicate()[0] for process in started] == ["old\n"] * 24
+    assert settle(jobs) == {}
+    assert "ramherd/" not in branches(repository)

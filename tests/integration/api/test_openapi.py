@@ -1,0 +1,54 @@
+"""The description of the API is the API: checked in, complete, and tried by a machine."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from integration.api.conftest import Served
+from ramherd.api.openapi import describe
+from ramherd.api.routes import ROUTES
+
+schemathesis = pytest.importorskip("schemathesis")
+CHECKED_IN = Path(__file__).parents[3] / "docs/openapi.json"
+SCHEMA = schemathesis.openapi.from_dict(describe())
+
+
+def test_what_is_checked_in_is_what_is_served(shared_api: Served) -> None:
+    """docs/openapi.json: python -m ramherd.api.openapi > docs/openapi.json."""
+    assert json.loads(CHECKED_IN.read_text()) == describe()
+
+
+def test_every_route_is_described() -> None:
+    """And nothing else."""
+    paths = describe()["paths"]
+    described = {(path, method.upper()) for path, methods in paths.items() for method in methods}
+
+    assert described == {
+        ("/" + "/".join(path), method) for path, methods in ROUTES.items() for method in methods
+    }
+
+
+@SCHEMA.parametrize()  # type: ignore[untyped-decorator]
+@settings(
+    max_examples=40, deadline=None, database=None, derandomize=True,
+    suppress_health_check=list(HealthCheck),
+)  # fmt: skip
+def test_whatever_is_asked_is_answered_as_described(case: Any, shared_api: Served) -> None:
+    """No 5xx, and status, type and shape are those of the description."""
+    response = case.call(
+        base_url=f"http://127.0.0.1:{shared_api.port}", timeout=10,
+        headers={"Authorization": f"Bearer {shared_api.token}"},
+    )  # fmt: skip
+    checks = schemathesis.checks
+    case.validate_response(
+        response,
+        checks=[
+            checks.not_a_server_error,
+            schemathesis.specs.openapi.checks.status_code_conformance,
+            schemathesis.specs.openapi.checks.content_type_conformance,
+            schemathesis.specs.openapi.checks.response_schema_conformance,
+        ],
+    )

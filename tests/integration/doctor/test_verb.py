@@ -1,0 +1,169 @@
+"""`ramherd doctor` as it is called."""
+
+import io
+import json
+import os
+import resource
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ramherd.cli.doctor
+from ramherd.cli.main import call
+from ramherd.doctor import THEMES
+from ramherd.health.findings import Finding, Level
+from ramherd.measure.health.host import Host
+from ramherd.show.doctor import render_findings
+from support.roots import Root
+
+LINE = "export NODE_OPTIONS=--max-old-space-size=32768"
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def on(root: Root, monkeypatch: pytest.MonkeyPatch) -> Root:
+    """The verb looks at the made-up machine: on the real one --fix would change it."""
+    monkeypatch.setattr(ramherd.cli.doctor, "Host", root.host)
+    monkeypatch.chdir(root.path)
+    return root
+
+
+def test_the_real_machine_is_looked_at_quickly(tmp_path: Path) -> None:
+    """Every theme, 2 s of CPU time at most, and nothing is made by looking."""
+    env = {**os.environ, "HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path / "state")}
+    env["RAMHERD_RUNTIME_DIR"] = str(tmp_path / "runtime")
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run(
+        [sys.executable, "-m", "ramherd", "doctor", "--json"],
+        env=env, capture_output=True, text=True, timeout=30, check=False,
+    )  # fmt: skip
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+
+    told = json.loads(done.stdout)
+    assert done.stderr == ""
+    assert done.returncode == (1 if told["counts"]["problem"] else 0)
+    assert sum(told["counts"].values()) == len(told["findings"]) > 25
+    assert not [one for one in told["findings"] if one["what"].endswith("could not be checked")]
+    assert after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime < 2
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_json_says_what_the_text_says(on: Root, capsys: pytest.CaptureFixture[str]) -> None:
+    """One object, with the keys that docs/doctor.md names."""
+    on.write("home/me/.bashrc", f"{LINE}\n")
+
+    assert call(["doctor", "--json"]) == 0
+
+    told: dict[str, Any] = json.loads(capsys.readouterr().out)
+    (found,) = [one for one in told["findings"] if one["check"] == "node-options"]
+    assert set(told) == {"counts", "findings", "fixed"}
+    assert set(found) == {"check", "level", "what", "why", "command", "fix", "numbers"}
+    assert found["fix"]["undo"].startswith("cp ")
+    assert found["numbers"]["most_bytes"] == 16 << 30
+
+
+def test_a_problem_is_exit_1(on: Root, capsys: pytest.CaptureFixture[str]) -> None:
+    """Warnings are not."""
+    assert call(["doctor"]) == 0
+    on.write("proc/sys/vm/overcommit_memory", "2\n")
+
+    assert call(["doctor"]) == 1
+
+    assert capsys.readouterr().out.splitlines()[-1].startswith("1 problem, ")
+
+
+def test_a_fix_is_asked_for(
+    on: Root, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No is no; the step and its undo are shown before."""
+    bashrc = on.write("home/me/.bashrc", f"{LINE}\n")
+    monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
+    assert call(["doctor", "--fix"]) == 0
+    assert bashrc.read_text() == f"{LINE}\n"
+    monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
+
+    assert call(["doctor", "--fix"]) == 0
+
+    assert bashrc.read_text() == f": # {LINE}\n"
+    said = capsys.readouterr().err
+    assert said.index("undo: cp") < said.index("do it? [y/N]")
+    assert said.endswith("1 of 1 steps done\n")
+
+
+def test_without_a_terminal_yes_has_to_be_said(
+    on: Root, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing is done before; with --yes the exit code is that of the machine afterwards."""
+    path = on.write("proc/sys/vm/overcommit_memory", "2\n")
+    monkeypatch.setattr(ramherd.cli.doctor, "Host", lambda: on.host(uid=0))
+    monkeypatch.setattr(sys, "stdin", io.StringIO("y\n"))
+
+    assert call(["doctor", "--fix"]) == 2
+    assert "add --yes" in capsys.readouterr().err
+    assert path.read_text() == "2\n"
+    assert call(["doctor", "--fix", "--yes", "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert [one["undo"] for one in told["fixed"]] == ["sysctl -w vm.overcommit_memory=2"]
+    assert path.read_text() == "0\n"
+
+
+@pytest.mark.parametrize("argv", [["--yes"], ["--", "true"], ["--json", "--fix"]])
+def test_what_makes_no_sense_is_refused(on: Root, argv: list[str]) -> None:
+    """Exit 2, before anything is looked at."""
+    assert call(["doctor", *argv]) == 2
+
+
+def test_settings_that_do_not_parse_do_not_stop_the_doctor(on: Root) -> None:
+    """`ramherd config` tells what is wrong with them."""
+    on.write("ramherd.toml", "no such = thing")
+
+    assert call(["doctor"]) == 0
+
+
+def test_a_directory_that_was_removed_stops_nobody(
+    root: Root, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its shell may well be why the doctor is called."""
+    gone = root.path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    monkeypatch.setattr(ramherd.cli.doctor, "Host", lambda: replace(root.host(), cwd=Host().cwd))
+
+    assert call(["doctor"]) == 0
+
+
+def test_the_worst_comes_last() -> None:
+    """Above the prompt; what is ok takes one line, and no control sequence gets through."""
+    findings = [
+        Finding("a", Level.PROBLEM, "bad \x1b[2J", "because", "do this"),
+        Finding("b", Level.OK, "fine"),
+        Finding("c", Level.HINT, "word " * 40),
+    ]
+
+    lines = list(render_findings(findings))
+
+    assert lines[0] == "ok        b: fine"
+    assert lines[-4:] == [
+        "problem   a: bad ?[2J",
+        "          because",
+        "          > do this",
+        "1 problem, 0 warning, 1 hint, 1 ok",
+    ]
+    assert max(map(len, lines)) <= 100
+
+
+def test_every_theme_is_looked_at() -> None:
+    """A theme that nobody calls checks nothing."""
+    assert list(THEMES) == [
+        "memory", "virtual", "limits", "pens", "pressure", "heap", "clis", "processes", "written",
+        "folders", "state", "clock",
+    ]  # fmt: skip

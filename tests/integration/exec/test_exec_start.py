@@ -1,0 +1,148 @@
+"""`ramherd exec` around the program: admission, environment, options, imports, ordinary users."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from integration.act.pens.test_ordinary_user import (
+    NOBODY,
+    home,
+    python_for_everybody,
+    run_as_nobody,
+)
+from integration.conftest import TAG, Ramherd
+from integration.exec.test_exec import Open, exec_of, our_sleeps, run, terminal
+from support.terminals import open_terminal
+
+__all__ = ["home", "terminal"]  # fixtures: pytest finds them by their names here
+
+# Not imported before the program runs: together they take longer than a start may.
+HEAVY = {"dataclasses", "pathlib", "typing", "argparse", "subprocess", "ramherd.model"}
+
+
+def test_the_environment_of_a_run(each_ramherd: Ramherd) -> None:
+    """As for any run; TMPDIR is there, and gone afterwards with what is in it."""
+    names = "$RAMHERD_RUN $RAMHERD_JOB $RAMHERD_HERD $RAMHERD_ATTEMPT $TMPDIR"
+    code = f'echo x > "$TMPDIR/file"; echo {names}'
+    run_id, job, herd, attempt, tmp = run(each_ramherd, "--", "sh", "-c", code).stdout.split()
+    assert len({run_id, job, herd}) == 3
+    assert attempt == "1"
+    assert tmp == str(each_ramherd.state / f"ramherd/runs/{run_id}/tmp")
+    assert not Path(tmp).exists()
+
+
+def test_logs_says_that_a_session_keeps_none(ramherd: Ramherd) -> None:
+    """One clear line; an older herd's jobs are still found."""
+    ramherd.json([{"command": "echo older", "name": "older"}])
+    run(ramherd, "--", "sh", "-c", "echo on the terminal")
+    done = ramherd.run("logs", "sh")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("ramherd: sh was an interactive session: it keeps no log\n")
+    assert ramherd.run("logs", "older").stdout == "older\n"
+
+
+def machine_bytes() -> int:
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def test_no_wait_says_the_numbers(each_ramherd: Ramherd) -> None:
+    """Exit 3 when it does not fit now, and when it never will."""
+    for share, what in ((0.79, "--no-wait was given"), (2.0, "more than the whole budget")):
+        memory = str(int(machine_bytes() * share))
+        done = run(each_ramherd, "--no-wait", "--memory", memory, "--", "true")
+        assert done.returncode == 3
+        assert done.stderr.startswith("ramherd: true needs ")
+        assert "GiB" in done.stderr
+        assert what in done.stderr
+
+
+def test_waiting_for_memory_can_be_left(each_ramherd: Ramherd, terminal: Open) -> None:
+    """One line says why it waits; Ctrl-C leaves with 130."""
+    memory = str(int(machine_bytes() * 0.79))
+    window = terminal([*exec_of(each_ramherd, "--memory", memory), "true"], each_ramherd)
+    window.expect("ramherd: true waits: needs ")
+    window.type("\x03")
+    assert window.wait() == 130
+
+
+def test_a_start_imports_little(each_ramherd: Ramherd) -> None:
+    """The rule of ramherd/session: nothing heavy between the shell and the program."""
+    code = "from ramherd.cli.main import main; main()"
+    command = [sys.executable, "-X", "importtime", "-c", code, *exec_of(each_ramherd)[3:], "true"]
+    done = subprocess.run(command, env=each_ramherd.env, capture_output=True, text=True, check=True)
+    first = subprocess.run(
+        command, env=each_ramherd.env, capture_output=True, text=True, check=True
+    )
+    assert done.returncode == 0
+    imported = {line.rpartition("|")[2].strip() for line in first.stderr.splitlines()}
+    assert "ramherd.session.start" in imported
+    assert not imported & HEAVY
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["", "--memory 1GiB --no-wait", "--pen=polling --grace 3s", "--memory-limit=2GiB --debug"],
+)
+def test_plain_options_are_read_as_argparse_does(words: str) -> None:
+    """The short way and the long way agree."""
+    from ramherd.cli.exec import read_plain
+    from ramherd.cli.main import make_parser
+
+    plain = read_plain(words.split())
+    assert plain is not None
+    long = make_parser(["exec"]).parse_args(["exec", *words.split()])
+    assert {**vars(long), "command": None} == vars(plain)
+
+
+def test_the_quick_answer_is_the_rule() -> None:
+    """`is_plenty` says yes exactly where admission does."""
+    from hypothesis import given
+    from hypothesis import strategies as st
+
+    from ramherd.decide.admission import find_obstacle
+    from ramherd.model import Machine, Policy
+    from ramherd.session.room import Memory, is_plenty, most_bytes
+
+    sizes = st.integers(1, 1 << 36)
+
+    @given(sizes, sizes, sizes)
+    def check(need: int, total: int, available: int) -> None:
+        available = min(available, total)
+        obstacle = find_obstacle(need, Machine(total, available), Policy())
+        memory = Memory(total, available, total)
+        assert is_plenty(need, memory) is (obstacle is None)
+        whole = int(Policy().budget_share * total) + Policy().fleet_slack_bytes
+        assert most_bytes(memory) == whole
+        # Below a limit the question is asked in full.
+        assert not is_plenty(need, Memory(total, available, total - 1))
+
+    check()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="we are an ordinary user already: all tests show it")
+def test_a_session_of_an_ordinary_user(home: Path) -> None:
+    """On a terminal, without any rights: its exit code, its leftovers, and a polled limit."""
+    env = {
+        "PATH": os.environ["PATH"], "HOME": str(home), TAG: os.environ[TAG],
+        "PYTHONPATH": str(home / "lib"), "RAMHERD_RUNTIME_DIR": str(home / "run"),
+    }  # fmt: skip
+    command = [python_for_everybody(), "-m", "ramherd", "exec", "--"]
+    code = "setsid env -i sleep 300 & read line; echo got $line; exit 7"
+    window = open_terminal([*command, "sh", "-c", code], env, user=NOBODY)
+    try:
+        window.type("hello\n")
+        window.expect("got hello")
+        assert window.wait() == 7
+    finally:
+        window.close()
+    assert not our_sleeps()
+    hog = [command[0], "-c", "import time; b = b'x' * (200 << 20); time.sleep(300)"]
+    limited = [*command[:-1], "--memory-limit", "64MiB", "--", *hog]
+    done = run_as_nobody(limited, env=env, cwd=home)
+    assert done.returncode == 137
+    polled, killed = done.stderr.splitlines()
+    assert polled.startswith("ramherd: the limit is polled, not enforced: ")
+    assert "was killed at its memory_limit of 64 MiB" in killed

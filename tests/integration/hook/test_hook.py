@@ -1,0 +1,261 @@
+"""The hook as Claude calls it, without Claude."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from integration.conftest import await_
+from integration.hook.hooks import Session, room_for, session, waiting_hooks
+from ramherd.ancestry import read_notes
+from ramherd.claude_settings import hook_command
+
+__all__ = ["session"]  # a fixture: pytest finds it by its name here
+
+# Not imported when there is room: each takes a good part of the time that a hook may take.
+HEAVY = {"dataclasses", "pathlib", "argparse", "subprocess", "ramherd.model", "ramherd.config"}
+MIB = 1 << 20
+
+
+def test_six_at_once_with_room_for_two(session: Callable[..., Session]) -> None:
+    """Two pass, four wait, none fails; each that ends lets the next one in, in their order."""
+    one = session(**room_for(2))
+    one.ask("SessionStart", source="startup")
+    for number in range(6):
+        one.call(f"call-{number}")
+    passed = {one.await_end()["name"] for _two in range(2)}
+    await_(lambda: len(one.waiting()) == 4, "four that wait")
+    assert set(one.seats()) == passed
+    order = [key for key, _since in sorted(waiters(one), key=lambda row: row[1])]
+
+    for number, expected in enumerate(order):
+        one.ask("SubagentStart", agent_id=f"agent-{number}", agent_type="x")
+        one.ask("SubagentStop", agent_id=f"agent-{number}", agent_type="x")
+        assert one.await_end(expected) == {}
+        assert len(one.seats()) == 2
+    assert all(one.ended[f"call-{number}"] == {} for number in range(6))
+    one.ask("SessionEnd", reason="other")
+    assert one.leases() == []
+
+
+def waiters(one: Session) -> list[tuple[str, float]]:
+    return [(key, since) for _kind, key, _held, since in one.leases() if since is not None]
+
+
+def test_after_hook_wait_the_model_is_told(session: Callable[..., Session]) -> None:
+    """And nobody stands in the queue any more."""
+    one = session(**room_for(1), hook_wait="300ms")
+    one.call("first")
+    assert one.await_end("first") == {}
+    one.call("second")
+    said = one.await_end("second")["hookSpecificOutput"]
+
+    assert said["hookEventName"] == "PreToolUse"
+    assert said["permissionDecision"] == "deny"
+    assert said["permissionDecisionReason"].startswith("ramherd: no memory for another subagent")
+    assert "1 run in this session" in said["permissionDecisionReason"]
+    assert one.waiting() == []
+    assert one.seats() == ["first"]
+
+
+def test_what_never_fits_does_not_wait(session: Callable[..., Session]) -> None:
+    """Ten minutes would not help."""
+    one = session(subagent_memory="1TiB")
+    one.call("huge")
+    reason = one.await_end("huge")["hookSpecificOutput"]["permissionDecisionReason"]
+    assert "it needs 1 TiB" in reason
+    assert "without a subagent" in reason
+
+
+def test_claudes_own_timeout_comes_later(session: Callable[..., Session]) -> None:
+    """A hook that Claude gives 10 s has no time to wait: Claude would let the tool run."""
+    one = session(command=hook_command(10), **room_for(1))
+    one.call("first")
+    one.await_end("first")
+    one.call("second")
+    assert "hookSpecificOutput" in one.await_end("second")
+
+
+def test_a_hook_that_is_ended_leaves_the_queue(session: Callable[..., Session]) -> None:
+    """The user pressed Escape."""
+    one = session(command=hook_command(60).replace(" || true", ""), **room_for(1))
+    one.call("first")
+    one.await_end("first")
+    one.call("second")
+    await_(lambda: one.waiting() == ["second"], "one that waits")
+    one.tell({"stop": "second"})
+    await_(lambda: one.waiting() == [], "nobody that waits")
+
+
+def test_a_hook_whose_session_was_killed_ends(session: Callable[..., Session]) -> None:
+    """It would wait for room that nobody needs."""
+    one = session(**room_for(1))
+    one.call("first")
+    one.await_end("first")
+    one.call("second")
+    await_(lambda: one.waiting() == ["second"], "one that waits")
+    one.close()
+    await_(lambda: waiting_hooks() == [], "the end of who waited")
+    assert one.waiting() == []
+
+
+def test_it_loads_little(session: Callable[..., Session], tmp_path: Path) -> None:
+    """The rule of ramherd/hook, for the event that a user waits for."""
+    errors = tmp_path / "imports"
+    command = f"{sys.executable} -X importtime -P -m ramherd.hook 60 2>{errors}"
+    one = session(command=command)
+    for name in ("makes the files", "finds them"):
+        one.call(name)
+        assert one.await_end(name) == {}
+    imported = {line.rpartition("|")[2].strip() for line in errors.read_text().splitlines()}
+    assert "ramherd.queue.seats" in imported
+    assert not imported & HEAVY
+
+
+def test_a_session_is_warned_when_memory_is_short(session: Callable[..., Session]) -> None:
+    """With both numbers; where there is room nothing is said."""
+    assert "memory is short" not in str(session().ask("SessionStart"))
+    said = session(subagent_memory="1TiB").ask("SessionStart")["systemMessage"]
+    assert "memory is short: " in said
+    assert "1 TiB" in said
+
+
+def test_the_tree_of_a_session_is_recorded(session: Callable[..., Session], tmp_path: Path) -> None:
+    """With the number of its subagents, for `ramherd ps`."""
+    one = session()
+    one.ask("SessionStart")
+    one.ask("SubagentStart", agent_id="agent", agent_type="x")
+    one.ask("SubagentStop", agent_id="agent", agent_type="x")
+    notes = list(read_notes(str(tmp_path / "runtime")))
+    assert [note[:3] for note in notes] == [("claude", "sess-1", count) for count in (0, 1, 0)]
+    assert {note[3][0] for note in notes} == {one.process.pid}
+
+
+def test_a_session_is_warned_of_many_strays(session: Callable[..., Session]) -> None:
+    """Of what tools left behind, where there are five of them or more."""
+    orphans = "CLAUDE_CODE_SESSION_ID=gone setsid sleep 300 >/dev/null 2>&1 & echo $!;"
+    done = subprocess.run(["sh", "-c", orphans * 5], capture_output=True, text=True, check=True)
+    try:
+        said = session().ask("SessionStart")["systemMessage"]
+    finally:
+        for pid in done.stdout.split():
+            os.kill(int(pid), 9)
+    assert "processes that tools of Claude left behind hold" in said
+
+
+def test_on_subagent_stop_is_told_what_is_known(
+    session: Callable[..., Session], tmp_path: Path
+) -> None:
+    """As JSON on its standard input; nothing it prints reaches Claude."""
+    one = session(on_subagent_stop="cat > told.json; echo noise")
+    one.call("call")
+    one.ask("SubagentStart", agent_id="agent", agent_type="explore")
+    assert one.ask("SubagentStop", agent_id="agent", agent_type="explore") == {}
+    told = json.loads((tmp_path / "project/told.json").read_text())
+    assert (told["agent"], told["type"], told["session"]) == ("agent", "explore", "sess-1")
+    assert 0 <= told["seconds"] < 60
+    assert told["before_bytes"] > MIB
+    assert told["after_bytes"] > MIB
+
+
+def test_a_call_that_failed_frees_the_seat_of_its_own_subagent(
+    session: Callable[..., Session], tmp_path: Path
+) -> None:
+    """Not that of another call, whose subagent is about to start."""
+    one = session(on_subagent_stop="cat > told.json")
+    folder = tmp_path / "talk/subagents"
+    folder.mkdir(parents=True)
+    (folder / "agent-other.meta.json").write_text("not JSON")
+    (folder / "agent-agent.meta.json").write_text('{"toolUseId": "refused"}')
+    for name in ("refused", "next"):
+        one.call(name)
+        one.await_end(name)
+    one.ask("SubagentStart", agent_id="agent", agent_type="explore")
+    about = {"tool_name": "Agent", "transcript_path": str(tmp_path / "talk.jsonl")}
+
+    one.ask("PostToolUseFailure", tool_use_id="refused", **about)
+    assert one.seats() == ["next"]
+    assert json.loads((tmp_path / "project/told.json").read_text())["agent"] == "agent"
+
+    one.ask("PostToolUseFailure", tool_use_id="next", **about)
+    assert one.seats() == []
+
+
+def test_a_command_that_fails_is_said_once(session: Callable[..., Session]) -> None:
+    """And changes nothing else."""
+    one = session(on_subagent_stop="exit 3")
+    said = []
+    for name in ("one", "two"):
+        one.ask("SubagentStart", agent_id=name, agent_type="x")
+        said.append(one.ask("SubagentStop", agent_id=name, agent_type="x"))
+    assert said == [{"systemMessage": "ramherd: on_subagent_stop: 'exit 3' ended with 3"}, {}]
+
+
+def test_what_subagents_need_is_learned(session: Callable[..., Session], tmp_path: Path) -> None:
+    """From the fourth of a project on; they hold nearly nothing here, so the least is taken."""
+    one = session()
+    for number in range(5):
+        one.call(f"call-{number}")
+        one.await_end(f"call-{number}")
+        (held,) = [held for kind, _key, held, _since in one.leases() if kind == "subagent"]
+        assert held == (128 * MIB if number < 4 else 32 * MIB)
+        one.ask("SubagentStart", agent_id=f"agent-{number}", agent_type="x")
+        one.ask("SubagentStop", agent_id=f"agent-{number}", agent_type="x")
+    path = tmp_path / "state/ramherd/subagents.json"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert len(json.loads(path.read_text())[str(tmp_path / "project")]) == 5
+
+
+def test_numbers_are_capped_in_a_session_and_in_all(session: Callable[..., Session]) -> None:
+    """Whatever memory there is."""
+    caps = {"max_parallel_session": "1", "max_parallel": "2", "hook_wait": "100ms"}
+    sessions = [session(**caps) for _three in range(3)]
+    answers = []
+    for one in sessions:
+        for name in ("first", "second"):
+            one.call(name)
+            answers.append(bool(one.await_end(name)))
+    assert answers == [False, True, False, True, True, True]
+    reason = sessions[0].ended["second"]["hookSpecificOutput"]["permissionDecisionReason"]
+    assert "as many run as" in reason
+
+
+def test_other_tools_are_none_of_its_business(session: Callable[..., Session]) -> None:
+    """Whatever the matcher in the settings says."""
+    one = session(subagent_memory="1TiB")
+    assert one.ask("PreToolUse", tool_name="Bash", tool_use_id="x") == {}
+
+
+def test_a_hook_that_waits_costs_little(session: Callable[..., Session]) -> None:
+    """Looking at the ledger, not asking it: a few hundredths of a core."""
+    one = session(**room_for(1))
+    one.call("first")
+    one.await_end("first")
+    one.call("second")
+    (pid,) = await_(waiting_hooks, "a hook that waits")
+    await_(lambda: one.waiting() == ["second"], "one that waits")
+    before, began = cpu_s(pid), time.monotonic()
+    time.sleep(1.0)
+    share = (cpu_s(pid) - before) / (time.monotonic() - began)
+    assert share < 0.05
+    one.ask("Stop", background_tasks=[])
+    one.await_end("second")
+
+
+def cpu_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def test_inside_a_pen_it_is_gone_at_once(session: Callable[..., Session], tmp_path: Path) -> None:
+    """Nothing is read, loaded or written."""
+    errors = tmp_path / "imports"
+    command = f"{sys.executable} -X importtime -P -m ramherd.hook 60 2>{errors}"
+    one = session(command=command, run="01RUN", subagent_memory="1TiB")
+    one.call("call")
+    assert one.await_end("call") == {}
+    assert "json" not in errors.read_text()
+    assert list((tmp_path / "runtime").iterdir()) == []

@@ -1,0 +1,85 @@
+"""What the store knows of jobs with an agent, for the service that goes on with them."""
+
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ramherd.model import Brief, Job, JobState, Policy, Reason, Tree, Why
+from ramherd.queue.agent_rows import herd_costs, set_worktree, unsettled_jobs
+from ramherd.queue.backlog import Backlog
+from ramherd.queue.inheritance import end_if_over
+from ramherd.queue.listing import show_herd
+from ramherd.queue.store import Store
+from ramherd.queue.submission import submit
+from support.make import job
+
+DONE = Reason(Why.SAID_DONE)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with closing(Store(tmp_path / "ramherd.db")) as made:
+        yield made
+
+
+def jobs(herd: str, names: str) -> list[Job]:
+    return [
+        replace(job(name, seq=seq), id=f"{herd}-{name}", herd=herd)
+        for seq, name in enumerate(names, 1)
+    ]
+
+
+def test_a_busy_api_is_counted_over_a_refill(store: Store) -> None:
+    """A job that waits ten minutes for it is not taken for one with a wrong clock."""
+    submit(store, "H", jobs("H", "ab"), None)
+    backlog = Backlog(store)
+    backlog.refill()
+    busy = replace(
+        backlog["H-a"], reason=Reason(Why.OVERLOAD, what="busy"), overloads=7,
+        not_before_s=time.monotonic() + Policy().overload_max_s,
+    )  # fmt: skip
+    for status in backlog.change(busy):
+        store.set_job(status)
+    store.commit()
+    backlog.refill()
+
+    assert [status.job.id for status in backlog.queue] == ["H-b"]
+    assert Backlog(store)["H-a"].overloads == 7
+
+
+def test_a_herd_is_over_when_its_worktrees_are_settled(store: Store) -> None:
+    """Whoever does it: what is left to do is in the store. A job that never ran has none."""
+    tree = Tree("/repo", "c0ffee", "/trees/a", "ramherd/a")
+    brief = Brief("claude", "do it", tree=tree)
+    submit(store, "H", [replace(one, brief=brief) for one in jobs("H", "ab")], None)
+    backlog = Backlog(store)
+    for job_id, attempts in (("H-a", 1), ("H-b", 0)):
+        ended = replace(backlog[job_id], state=JobState.DONE, reason=DONE, attempts=attempts)
+        for status in backlog.change(ended):
+            store.set_job(status)
+    store.set_said("H-a", {"turns": 1})
+    end_if_over(store, "H", 1.0)
+    assert [one.id for one in unsettled_jobs(store)] == ["H-a"]
+    before = show_herd(store, "H")
+    set_worktree(store, "H-a", None)
+    end_if_over(store, "H", 2.0)
+    after = show_herd(store, "H")
+
+    assert before is not None
+    assert after is not None
+    assert (before["ended_s"], after["ended_s"] is None) == (None, False)
+    assert unsettled_jobs(store) == []
+
+
+def test_what_a_herd_has_cost_is_added_up(store: Store) -> None:
+    """Of its runs that have ended; where there is no limit nobody asks."""
+    submit(store, "H", jobs("H", "abc"), None, 2.0)
+    submit(store, "F", jobs("F", "a"), None)
+    for name in "ab":
+        store.set_said(f"H-{name}", {"cost_usd": 9.0, "past": {"spent_usd": 0.25}})
+
+    assert (herd_costs(store, "H"), herd_costs(store, "F")) == ((2.0, 0.5), (None, 0.0))

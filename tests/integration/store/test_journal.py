@@ -1,0 +1,139 @@
+"""The supervisor's writes when the store does not take them: kept, and written later."""
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from integration.store.test_store import OWNER, rows
+from ramherd.errors import StoreError
+from ramherd.model import Event, JobState, Reason, Why
+from ramherd.queue.journal import Journal
+from ramherd.queue.store import Store
+from support.make import HERD, job, status
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with closing(Store(tmp_path / "ramherd.db")) as made:
+        made.add_herd(HERD, OWNER, [status(job("a"))])
+        yield made
+
+
+@contextmanager
+def locked(store: Store) -> Iterator[None]:
+    """Another process is at it: a backup, sqlite3 in a shell."""
+    with closing(sqlite3.connect(store.path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        yield
+        other.execute("ROLLBACK")
+
+
+def note_event(journal: Journal, kind: str) -> None:
+    event = Event(kind, Reason(Why.FITS, need_bytes=1, have_bytes=2), 1.0, HERD)
+    journal.note(lambda: journal.store.add_event(event))
+
+
+def kinds(store: Store) -> list[Any]:
+    """What another process sees."""
+    return [row["kind"] for row in rows(store.path, "SELECT kind FROM events ORDER BY seq")]
+
+
+def test_what_is_noted_is_on_disk_after_the_commit(store: Store) -> None:
+    """In order, once, and not before."""
+    journal = Journal(store)
+    note_event(journal, "a")
+    note_event(journal, "b")
+    assert kinds(store) == []
+
+    assert journal.commit()
+    assert journal.commit()
+    assert kinds(store) == ["a", "b"]
+    assert journal.trouble == ""
+
+
+def test_nothing_to_write_is_no_trouble(store: Store) -> None:
+    """A quiet step does not touch the store, whoever holds it."""
+    journal = Journal(store)
+
+    with locked(store):
+        assert journal.commit()
+
+
+def test_a_locked_store_is_trouble_with_a_name(store: Store) -> None:
+    """And nobody waits for it: limits and signals are looked after all the same."""
+    journal = Journal(store)
+    note_event(journal, "a")
+
+    with locked(store):
+        began = time.monotonic()
+        assert not journal.commit()
+        assert time.monotonic() - began < 1.0
+
+    assert "database is locked" in journal.trouble
+    assert str(store.path) in journal.trouble
+
+
+def test_nothing_is_lost_while_the_store_is_locked(store: Store) -> None:
+    """Over several steps, in order, and each only once."""
+    journal = Journal(store)
+    with locked(store):
+        for kind in ("a", "b", "c"):
+            note_event(journal, kind)
+            assert not journal.commit()
+        assert not journal.commit()
+
+    assert journal.commit()
+    assert kinds(store) == ["a", "b", "c"]
+    assert journal.trouble == ""
+
+
+def test_trouble_can_come_again(store: Store) -> None:
+    """What was written is not written a second time."""
+    journal = Journal(store)
+    for kind in ("a", "b"):
+        note_event(journal, kind)
+        with locked(store):
+            assert not journal.commit()
+        assert journal.commit()
+
+    assert kinds(store) == ["a", "b"]
+
+
+def test_a_disk_that_fills_up_in_the_middle_leaves_no_half_of_a_step(store: Store) -> None:
+    """All of it comes with the next step, as one transaction."""
+    journal, full = Journal(store), [True]
+
+    def write_last() -> None:
+        if full:
+            with store._explained():
+                raise sqlite3.OperationalError("database or disk is full")
+
+    note_event(journal, "a")
+    journal.note(lambda: store.set_job(status(job("a"), JobState.DONE)))
+    journal.note(write_last)
+    assert not journal.commit()
+    assert "disk is full" in journal.trouble
+    assert (kinds(store), store.job_state("id-a")) == ([], "queued")
+
+    full.clear()
+    assert journal.commit()
+    assert (kinds(store), store.job_state("id-a")) == (["a"], "done")
+
+
+def test_a_write_that_can_never_work_is_raised(store: Store) -> None:
+    """The same attempt twice is a bug of ours: trying again would hide it for ever."""
+    journal = Journal(store)
+    note_event(journal, "a")
+    for run in ("R1", "R2"):
+        journal.note(partial(store.add_run, run, "id-a", 1, 0))
+
+    with pytest.raises(StoreError, match="UNIQUE"):
+        journal.commit()
+    assert kinds(store) == []
+    assert rows(store.path, "SELECT * FROM runs") == []

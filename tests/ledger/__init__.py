@@ -1,1 +1,0 @@
-"""Leases between processes."""

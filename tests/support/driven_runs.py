@@ -1,0 +1,52 @@
+"""Runs of an agent for tests: begun, and what they say."""
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from ramherd.act.live import LiveRun
+from ramherd.driving import Driving
+from ramherd.model import Brief, Job, Why
+from ramherd.units import MIB
+from support.make import job
+
+PROGRAM = sys.executable
+BRIEF = Brief("claude", "do it", model="opus", fallback_model="haiku", program=PROGRAM)
+
+
+def asked(name: str = "a", *, memory_limit: int | None = None, **changes: Any) -> Job:
+    return job(name, brief=replace(BRIEF, **changes), memory_limit_bytes=memory_limit)
+
+
+def begun(
+    driving: Driving, of: Job, folder: Path, *, resumed: bool = False, short: bool = False
+) -> LiveRun:  # fmt: skip
+    run = LiveRun(f"R{len(list(folder.iterdir()))}", of, 1, folder, 0.0, label="claude")
+    run.dir.mkdir()
+    driving.begin(run, 200 * MIB, resumed=resumed, short=short)
+    return run
+
+
+def say(run: LiveRun, *events: dict[str, Any]) -> None:
+    with (run.dir / "out").open("a") as out:
+        out.writelines(json.dumps(event) + "\n" for event in events)
+
+
+def heard(driving: Driving, run: LiveRun, *, closed: bool = False) -> list[Why]:
+    run.output_closed = closed
+    return [reason.why for _run, reason in driving.hear([run], 10.0)]
+
+
+def session(name: str) -> dict[str, Any]:
+    return {"type": "system", "subtype": "init", "session_id": name}
+
+
+def result(text: str, cost_usd: float = 0.0) -> dict[str, Any]:
+    return {"type": "result", "result": text, "total_cost_usd": cost_usd}
+
+
+def words(run: LiveRun) -> tuple[str, ...]:
+    assert run.driven is not None
+    return run.driven.launch.argv

@@ -1,0 +1,363 @@
+"""Settings: which place wins, what is said of a wrong one, and the table they are made from."""
+
+import argparse
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ramherd.act.streams import HEAD_BYTES, RING_BYTES
+from ramherd.cli.run import make_rules
+from ramherd.config import Config, add_flags, from_environment, load_config
+from ramherd.configkeys import ALIASES, BY_NAME, KEYS
+from ramherd.errors import UsageError
+from ramherd.grants import GrantPolicy
+from ramherd.launch import Rules
+from ramherd.show.settings import render_config
+from ramherd.units import GIB
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(autouse=True)
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory without settings, with a user who has none."""
+    for name in list(os.environ):
+        if name.startswith("RAMHERD_") and not name.startswith("RAMHERD_TEST"):
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home"))
+    (tmp_path / "home/ramherd").mkdir(parents=True)
+    (tmp_path / "project/deep/down").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "project/deep/down")
+    return tmp_path / "project"
+
+
+def load(*flags: str, **defaults: Any) -> Config:
+    parser = argparse.ArgumentParser()
+    add_flags(parser)
+    return load_config(parser.parse_args(flags), defaults=defaults)
+
+
+def write_user_file(project: Path, text: str) -> Path:
+    path = project.parent / "home/ramherd/config.toml"
+    path.write_text(text)
+    return path
+
+
+def test_every_key_has_a_default() -> None:
+    """With no file, variable or flag."""
+    config = load()
+    assert {name: setting.source for name, setting in config.settings.items()} == dict.fromkeys(
+        BY_NAME, "default"
+    )
+    assert (config["memory"], config["budget"], config["grace"]) == (None, None, 10.0)
+
+
+def test_the_stronger_place_wins(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A verb's default, the user's file, the project's, a variable, a flag."""
+    assert load(budget=2 * GIB)["budget"] == 2 * GIB
+    user = write_user_file(project, 'budget = "1GiB"\ntimeout = "5m"\n')
+    assert load(budget=2 * GIB).settings["budget"].source == f"{user}, line 1"
+    (project / "ramherd.toml").write_text('\nbudget = "3GiB"\n')
+    config = load()
+    assert (config["budget"], config["timeout"]) == (3 * GIB, 300.0)
+    assert config.settings["budget"].source == f"{project}/ramherd.toml, line 2"
+    monkeypatch.setenv("RAMHERD_BUDGET", "4GiB")
+    assert load().settings["budget"].source == "RAMHERD_BUDGET"
+    config = load("--budget", "5GiB")
+    assert (config["budget"], config.settings["budget"].source) == (5 * GIB, "--budget")
+
+
+def test_the_nearest_project_file_is_taken(project: Path) -> None:
+    """Upwards, and the first one only."""
+    (project / "ramherd.toml").write_text("retries = 1\nmax_parallel = 1")
+    (project / "deep/ramherd.toml").write_text("retries = 2")
+    config = load()
+    assert (config["retries"], config["max_parallel"]) == (2, None)
+    assert config.files == (f"{project}/deep/ramherd.toml",)
+
+
+def test_none_takes_back_what_a_file_said(project: Path) -> None:
+    """Only where there is such a value; a switch has its opposite flag."""
+    (project / "ramherd.toml").write_text('memory_limit = "1GiB"\nno_wait = true')
+    assert load("--memory-limit", "none", "--wait")["memory_limit"] is None
+    assert load("--wait")["no_wait"] is False
+    with pytest.raises(UsageError, match="--grace: duration 'none' does not parse"):
+        load("--grace", "none")
+
+
+@pytest.mark.parametrize("key", KEYS, ids=lambda key: key.name)
+def test_each_key_works_in_each_place(
+    key: Any, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """File, variable and flag take the same text."""
+    texts = {
+        "SIZE": "3MiB",
+        "TIME": "90s",
+        "N": "7",
+        "SHARE": "0.7",
+        "KIND": "polling",
+        "NAME": "big",
+        "COMMAND": "notify-send done",
+        "AGENT": "codex",
+        "PATH": "/opt/claude",
+        "USD": "2.5",
+        "WORDS": "--effort high",
+        "": "true",
+    }
+    text = texts[key.kind.metavar]
+    write_user_file(project, "[profile.big]")
+    (project / "ramherd.toml").write_text(f'{key.name} = "{text}"')
+    value = load()[key.name]
+    (project / "ramherd.toml").unlink()
+    monkeypatch.setenv(key.variable, text)
+    assert load()[key.name] == value
+    monkeypatch.delenv(key.variable)
+    assert load(*([key.flag, text] if key.kind.metavar else [key.flag]))[key.name] == value
+
+
+@pytest.mark.parametrize("alias", ALIASES)
+def test_aliases_work_in_each_place(
+    alias: str, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The names people bring; one of them is for what is still to come, and says so."""
+    name = ALIASES[alias]
+    (project / "ramherd.toml").write_text(f'{alias} = "8"')
+    if name not in BY_NAME:
+        with pytest.raises(UsageError, match=f"line 1: the feature of key '{name}' is not built"):
+            load()
+        (project / "ramherd.toml").unlink()
+        with pytest.raises(UsageError, match=f"--{alias}: the feature of key '{name}' is not"):
+            load(f"--{alias}", "8")
+        return
+    assert str(load()[name]) == "8"
+    (project / "ramherd.toml").unlink()
+    assert str(load(f"--{alias}", "9")[name]) == "9"
+    assert load().settings[name].source == "default"
+
+
+def test_aliases_as_variables() -> None:
+    """In capitals with underscores; the key's own name is the stronger one."""
+    found, warnings = from_environment(
+        {"RAMHERD_MAX_PARALLEL": "2", "RAMHERD_MAX_CONCURRENT": "3", "RAMHERD_MAX_MEMORY": "1GiB"}
+    )
+    assert {name: setting.value for name, setting in found.items()} == {
+        "max_parallel": 2,
+        "memory_limit": GIB,
+    }
+    assert warnings == []
+    found, _warnings = from_environment({"RAMHERD_MAX_PARALLEL_SUBAGENTS": "3"})
+    assert found["max_parallel"].source == "RAMHERD_MAX_PARALLEL_SUBAGENTS"
+    with pytest.raises(UsageError, match="RAMHERD_MCP_SERVER_SHARING: the feature of key"):
+        from_environment({"RAMHERD_MCP_SERVER_SHARING": "x"})
+
+
+def test_a_variable_that_is_no_key_is_a_warning() -> None:
+    """With the nearest name; a run's own variables and those of tests are none of it."""
+    own = ("RUN", "JOB", "HERD", "ATTEMPT", "RESUMED", "RUNTIME_DIR", "TEST", "TESTING")
+    environ = {f"RAMHERD_{name}": "x" for name in own} | {"RAMHERD_BUGDET": "1", "PATH": "x"}
+    found, warnings = from_environment(environ)
+    assert found == {}
+    assert warnings == ["unknown variable RAMHERD_BUGDET: did you mean 'RAMHERD_BUDGET'?"]
+
+
+def test_an_empty_variable_is_not_set() -> None:
+    """`RAMHERD_BUDGET= ramherd run` is how shells take a variable back."""
+    assert from_environment({"RAMHERD_BUDGET": "", "RAMHERD_BUGDET": ""}) == ({}, [])
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "hint"),
+    [
+        ("buget = 1", "line 1 has an unknown key 'buget'", "did you mean 'budget'?"),
+        ("max-parallel = 1", "unknown key 'max-parallel'", "did you mean 'max_parallel'?"),
+        ("\n\nbudget = 'x'", "line 3, key 'budget': size 'x' does not parse", "512MiB or 2GiB"),
+        ("retries = -1", "line 1, key 'retries': -1 is below zero", ""),
+        ("retries = 1.5", "key 'retries': 1.5 is not a whole number", ""),
+        ("retries = true", "key 'retries': True is not a whole number", ""),
+        ("max_parallel = 0", "key 'max_parallel': 0 is below 1", ""),
+        ("max_parallel = 'many'", "key 'max_parallel': 'many' is not a whole number", ""),
+        ("no_wait = 'perhaps'", "'perhaps' is neither true nor false", ""),
+        ("pen = 'barn'", "'barn' is not a kind of pen", "one of: auto, "),
+        ("log_ring = '1KiB'", "key 'log_ring': 1 KiB is below 64 KiB", ""),
+        ("memory = ['1GiB']", "key 'memory': size ['1GiB'] does not parse", "512MiB"),
+        ("agent = 'claud'", "'claud' is not an agent that ramherd knows", "did you mean 'claude'?"),
+        ("max_cost_usd = 0", "key 'max_cost_usd': 0 is not a number above zero", ""),
+        ("[mcp]\nshare = true", "the feature of key 'mcp' is not built yet", ""),
+        ("max_parallel = 1\nmax-concurrent = 1", "'max-concurrent' is another name of", ""),
+        ("[profile.big]\nmcp = 'x'", "profile 'big': the feature of key 'mcp'", ""),
+        ("[profile.big]\nbudget = 1", "profile 'big' has an unknown key 'budget'", ""),
+        ("[profile.big]\nmemroy = 1", "has an unknown key 'memroy'", "did you mean 'memory'?"),
+        ("[profile.big]\nmemory = 0", "is not above zero", ""),
+        ("[profile]\nbig = 1", "profile 'big' is not a table", "write [profile.big]"),
+        ("budget = ", "is not TOML: Invalid value", ""),
+        ("profile = 'big'", "line 1: no profile is named 'big'", "add [profile.big]"),
+    ],
+)
+def test_what_is_wrong_in_a_file(project: Path, text: str, message: str, hint: str) -> None:
+    """One line: the file, the line where it is known, the key, and what is right."""
+    (project / "ramherd.toml").write_text(text)
+    with pytest.raises(UsageError) as caught:
+        load()
+    assert str(caught.value).startswith(f"{project}/ramherd.toml")
+    assert message in str(caught.value)
+    assert hint in caught.value.hint
+
+
+def test_a_file_that_is_not_text(project: Path) -> None:
+    """Bytes of any kind are an error with their place."""
+    (project / "ramherd.toml").write_bytes(b"budget = '\xff'")
+    with pytest.raises(UsageError, match="is not UTF-8: byte 0xff at offset 10"):
+        load()
+
+
+def test_a_profile_lies_between_files_and_environment(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By flag or variable; unknown ones are named with the nearest."""
+    (project / "ramherd.toml").write_text(
+        'memory = "1GiB"\nretries = 1\n[profile.big]\nmemory = "4GiB"\nmax-memory = "8GiB"\n'
+    )
+    assert load()["memory"] == GIB
+    config = load("--profile", "big")
+    assert (config["memory"], config["memory_limit"], config["retries"]) == (4 * GIB, 8 * GIB, 1)
+    assert config.settings["memory"].source == f"{project}/ramherd.toml, profile 'big'"
+    monkeypatch.setenv("RAMHERD_PROFILE", "big")
+    assert load("--memory", "2GiB")["memory"] == 2 * GIB
+    with pytest.raises(UsageError, match="--profile: no profile is named 'bug'") as caught:
+        load("--profile", "bug")
+    assert caught.value.hint == "did you mean 'big'?"
+
+
+def test_a_profile_of_the_user_can_be_used_by_a_project(project: Path) -> None:
+    """`profile = NAME` and [profile.NAME] cannot stand in one file: TOML."""
+    write_user_file(project, '[profile.big]\nmemory = "4GiB"\n[profile.small]\nmemory = "1GiB"')
+    (project / "ramherd.toml").write_text('profile = "big"')
+    lines = list(render_config(load()))
+    assert f"memory         4 GiB     {project.parent}/home/ramherd/config.toml, profile 'big'" in (
+        lines
+    )
+    assert "[profile.big] (in use)" in lines
+    assert "[profile.small]" in lines
+
+
+def test_a_directory_that_is_gone(project: Path) -> None:
+    """Said in a line, not with a traceback."""
+    (project / "deep/down").rmdir()
+    with pytest.raises(UsageError, match="the current directory is gone"):
+        load()
+
+
+def test_loading_takes_no_time(project: Path) -> None:
+    """Less than 5 ms with both files there."""
+    write_user_file(project, 'budget = "1GiB"\n[profile.a]\nmemory = "1GiB"')
+    (project / "ramherd.toml").write_text('grace = "1s"')
+    parser = argparse.ArgumentParser()
+    add_flags(parser)
+    options = parser.parse_args([])
+    times = []
+    for _turn in range(5):
+        start = time.perf_counter()
+        load_config(options)
+        times.append(time.perf_counter() - start)
+    assert min(times) < 0.005
+
+
+def test_the_gate_of_the_cpus_can_be_taken_away(project: Path) -> None:
+    """Its default is a number; where there is none, nothing is ever above it."""
+    assert load()["max_cpu_pressure"] == GrantPolicy().cpu_pressure_marks[0]
+    (project / "ramherd.toml").write_text("max_cpu_pressure = 0.5")
+    assert load()["max_cpu_pressure"] == 0.5
+    assert load("--max-cpu-pressure", "none")["max_cpu_pressure"] is None
+    assert make_rules(load("--max-cpu-pressure", "none")).grants.cpu_pressure_marks > (1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("flag", "text", "message"),
+    [
+        ("--max-cpu-pressure", "1.1", "'1.1' is above 1"),
+        ("--max-cpu-pressure", "0", "'0' is not a number above zero"),
+        ("--max-cpu-pressure", "much", "'much' is not a number above zero"),
+        ("--time-scale", "nan", "'nan' is not a number above zero"),
+        ("--time-scale", "inf", "'inf' is not a number above zero"),
+        ("--size-scale", "-2", "'-2' is not a number above zero"),
+        ("--size-scale", "none", "'none' is not a number above zero"),
+        ("--ramp", "0", "0 is below 1"),
+        ("--ramp", "2.5", "'2.5' is not a whole number"),
+        ("--recycle-at", "lots", "size 'lots' does not parse"),
+    ],
+)
+def test_a_number_that_makes_no_sense(flag: str, text: str, message: str) -> None:
+    """Named with its flag, before anything starts."""
+    with pytest.raises(UsageError, match=f"{flag}: {message}"):
+        load(f"{flag}={text}")
+
+
+def test_arguments_are_a_list_or_a_line(project: Path) -> None:
+    """A line is split as a shell would."""
+    (project / "ramherd.toml").write_text('agent_args = ["--say", "it is"]')
+    assert load()["agent_args"] == ("--say", "it is")
+    assert load("--agent-args=--say 'it is'")["agent_args"] == ("--say", "it is")
+    assert BY_NAME["agent_args"].show(("--say", "it is")) == "--say 'it is'"
+    assert load("--agent-args", "none")["agent_args"] is None
+    with pytest.raises(UsageError, match=r"--agent-args: .* has no closing quotation"):
+        load("--agent-args=--say 'it")
+    for value in ("7", "[7]"):
+        (project / "ramherd.toml").write_text(f"agent_args = {value}")
+        with pytest.raises(UsageError, match=r"key 'agent_args'.* is n"):
+            load()
+
+
+@pytest.mark.parametrize("value", ["true", '["1"]', "1979-05-27"])
+def test_a_factor_in_a_file_is_a_number(project: Path, value: str) -> None:
+    """TOML has more kinds of values than a flag."""
+    (project / "ramherd.toml").write_text(f"time_scale = {value}")
+    with pytest.raises(UsageError, match="is not a number above zero"):
+        load()
+
+
+def test_what_was_set_reaches_the_rules() -> None:
+    """Each layer compares with its own part of it."""
+    flags = "--max-parallel=3 --ramp=2 --recycle-at=2GiB --max-cpu-pressure=0.5 --pen=polling"
+    rules = make_rules(load(*flags.split(), "--time-scale=10", "--size-scale=4", "--budget=1GiB"))
+
+    assert (rules.ramp, rules.pen, rules.policy.budget_cap_bytes) == (2, "polling", GIB)
+    assert (rules.time_scale, rules.size_scale) == (10.0, 4.0)
+    assert rules.recycling.recycle_at_bytes == 2 * GIB
+    grants = GrantPolicy(max_parallel=3, cpu_pressure_marks=(0.5, 0.35))
+    assert rules.grants == grants.scaled(10.0, 4.0)
+
+
+def test_without_settings_the_rules_are_the_defaults() -> None:
+    """The table has no numbers of its own."""
+    rules = make_rules(load())
+
+    assert replace(rules, grants=GrantPolicy()) == Rules()
+    on, off = rules.grants.cpu_pressure_marks
+    assert (on, off < on) == (GrantPolicy().cpu_pressure_marks[0], True)
+    assert replace(rules.grants, cpu_pressure_marks=(0.9, 0.75)) == GrantPolicy()
+
+
+def test_the_keepers_own_numbers_are_the_defaults() -> None:
+    """The keeper cannot import the policy: it would cost it memory."""
+    assert (BY_NAME["log_head"].default, BY_NAME["log_ring"].default) == (HEAD_BYTES, RING_BYTES)
+
+
+def test_the_page_has_the_table() -> None:
+    """docs/config.md shows each key as it is: copy the lines of this message into it."""
+    table = "\n".join(
+        [
+            "| key | flag | variable | default | what |",
+            "|---|---|---|---|---|",
+            *(
+                f"| `{key.name}` | `{key.flag}` | `{key.variable}` "
+                f"| {key.show(key.default)} | {key.help} |"
+                for key in KEYS
+            ),
+        ]
+    )
+    text = (ROOT / "docs/config.md").read_text()
+    assert table in text, table

@@ -1,0 +1,171 @@
+"""What a run that is over counts as, and with which reason."""
+
+import errno
+from typing import Any
+
+import pytest
+
+from ramherd.decide.ends import judge
+from ramherd.model import Exit, PenReading, Reason, RunEnd, RunView, Said, Why
+from ramherd.units import MIB
+from support.make import exited, job, killed_by, run, stopping
+
+SIGKILL, SIGSEGV, SIGABRT = 9, 11, 6
+LIMITED = job("l", memory_limit_bytes=100 * MIB)
+
+
+def pen(*, kills: int = 0, limit_hit: bool = False) -> PenReading:
+    return PenReading(0, 90 * MIB, 0, kernel_kills=kills, limit_hit=limit_hit)
+
+
+def judged(exit_: Exit | None, **changes: Any) -> tuple[RunEnd, Reason]:
+    return judge(run(exit=exit_, **changes))
+
+
+@pytest.mark.parametrize(
+    ("code", "end"), [(0, RunEnd.DONE), (1, RunEnd.FAILED), (255, RunEnd.FAILED)]
+)
+def test_an_exit_status_tells(code: int, end: RunEnd) -> None:
+    """Zero is done, anything else failed."""
+    assert judged(exited(code)) == (end, Reason(Why.EXITED, code=code))
+
+
+def test_a_signal_from_somewhere_is_a_failure() -> None:
+    """By its number; KILL too, if the kernel counted no kill of its own."""
+    for number in (SIGSEGV, SIGKILL):
+        assert judged(killed_by(number)) == (
+            RunEnd.FAILED,
+            Reason(Why.SIGNALLED, signal=number),
+        )
+
+
+def test_a_kernel_kill_at_its_own_limit_is_a_limit_kill() -> None:
+    """With limit and peak."""
+    reason = Reason(Why.LIMIT_KILL, limit_bytes=100 * MIB, peak_bytes=90 * MIB)
+
+    found = judged(killed_by(SIGKILL), of=LIMITED, pen=pen(kills=1, limit_hit=True))
+
+    assert found == (RunEnd.LIMIT_KILL, reason)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"of": LIMITED, "pen": pen(kills=1)}, {"pen": pen(kills=1, limit_hit=True)}],
+)
+def test_any_other_kernel_kill_is_an_oom_kill(changes: dict[str, Any]) -> None:
+    """Not at its limit, or without one: the fleet's failure, not the run's."""
+    found = judged(killed_by(SIGKILL), **changes)
+
+    assert found == (RunEnd.OOM_KILL, Reason(Why.OOM_KILL, peak_bytes=90 * MIB))
+
+
+def test_a_kernel_kill_that_the_run_survived_is_not_its_end() -> None:
+    """The kernel mostly kills a tool; what the run then says counts."""
+    for code, end in ((0, RunEnd.DONE), (3, RunEnd.FAILED)):
+        found = judged(exited(code), of=LIMITED, pen=pen(kills=1, limit_hit=True))
+        assert found == (end, Reason(Why.EXITED, code=code))
+
+
+def test_a_shell_that_passes_a_kernel_kill_on_is_judged_by_the_kill() -> None:
+    """`sh -c 'a && b'` exits with 137 when the kernel killed `a` at the memory limit."""
+    end, reason = judged(exited(137), of=LIMITED, pen=pen(kills=1, limit_hit=True))
+
+    assert (end, reason.why) == (RunEnd.LIMIT_KILL, Why.LIMIT_KILL)
+
+
+@pytest.mark.parametrize("exit_", [exited(134), killed_by(SIGABRT)])
+def test_a_full_v8_heap_is_told_apart(exit_: Exit) -> None:
+    """The agent's heap was full, the machine need not have been."""
+    found = judged(exit_, heap_exhausted=True, pen=pen())
+
+    assert found == (RunEnd.HEAP_EXHAUSTED, Reason(Why.HEAP_EXHAUSTED, peak_bytes=90 * MIB))
+
+
+def test_a_kernel_kill_comes_before_what_was_printed() -> None:
+    """A message on stderr is the agent's word, a counted kill is the kernel's."""
+    end, _reason = judged(killed_by(SIGKILL), heap_exhausted=True, pen=pen(kills=1))
+
+    assert end is RunEnd.OOM_KILL
+
+
+@pytest.mark.parametrize("end", [RunEnd.TIMEOUT, RunEnd.CANCELLED, RunEnd.PREEMPTED, RunEnd.LOST])
+@pytest.mark.parametrize("exit_", [exited(0), killed_by(SIGKILL), None])
+def test_what_we_did_to_it_comes_first(end: RunEnd, exit_: Exit | None) -> None:
+    """A run that was told to end ended by that, with that reason, however it then ended."""
+    stop = stopping(end)
+
+    assert judged(exit_, stop=stop, pen=pen(kills=1)) == (end, stop.reason)
+
+
+@pytest.mark.parametrize(
+    ("number", "end"),
+    [
+        (errno.ENOENT, RunEnd.FAILED), (errno.EACCES, RunEnd.FAILED), (0, RunEnd.FAILED),
+        (errno.ENOEXEC, RunEnd.FAILED), (errno.E2BIG, RunEnd.FAILED),
+        (errno.ENOMEM, RunEnd.LOST), (errno.EAGAIN, RunEnd.LOST),
+        (errno.ENFILE, RunEnd.LOST), (errno.EMFILE, RunEnd.LOST),
+    ],
+)  # fmt: skip
+def test_a_start_that_failed_is_the_jobs_or_the_machines(number: int, end: RunEnd) -> None:
+    """No memory and no descriptors are the machine's failure: the job is tried again."""
+    found = judged(None, refused=(number, "cannot start x"))
+
+    assert found == (end, Reason(Why.NOT_STARTED, errno=number, what="cannot start x"))
+
+
+def test_a_run_without_an_exit_is_lost() -> None:
+    """Its keeper died before it could tell."""
+    assert judged(None) == (RunEnd.LOST, Reason(Why.KEEPER_LOST))
+
+
+def test_every_end_there_is_can_be_judged() -> None:
+    """No name in the list of ends without a way to it."""
+    runs: list[RunView] = [
+        run(exit=exited(0)),
+        run(exit=exited(1)),
+        run(exit=exited(0), stop=stopping(RunEnd.TIMEOUT)),
+        run(exit=exited(0), stop=stopping(RunEnd.PREEMPTED)),
+        run(exit=exited(0), stop=stopping(RunEnd.RECYCLED)),
+        run(exit=exited(0), stop=stopping(RunEnd.CANCELLED)),
+        run(exit=killed_by(SIGKILL), of=LIMITED, pen=pen(kills=1, limit_hit=True)),
+        run(exit=killed_by(SIGKILL), pen=pen(kills=1)),
+        run(exit=exited(134), heap_exhausted=True),
+        run(),
+    ]
+
+    assert {judge(one)[0] for one in runs} == set(RunEnd)
+
+
+@pytest.mark.parametrize(
+    ("exit_", "said", "end", "why"),
+    [
+        (exited(0), Said(result=True), RunEnd.DONE, Why.SAID_DONE),
+        (exited(1), Said(result=True), RunEnd.DONE, Why.SAID_DONE),
+        (exited(0), Said(result=True, busy=True), RunEnd.DONE, Why.SAID_DONE),
+        (killed_by(SIGKILL), Said(result=True, busy=True), RunEnd.FAILED, Why.SIGNALLED),
+        (exited(0), Said(), RunEnd.FAILED, Why.NO_RESULT),
+        (exited(0), Said(needs_result=False), RunEnd.DONE, Why.EXITED),
+        (exited(2), Said(), RunEnd.FAILED, Why.EXITED),
+        (exited(0), Said(failure="no"), RunEnd.FAILED, Why.GAVE_UP),
+        (exited(1), Said(failure="429", overloaded=True), RunEnd.FAILED, Why.OVERLOAD),
+        (exited(1), Said(failure="x", cost_usd=2.0, limit_usd=1.0), RunEnd.FAILED, Why.COST),
+        (exited(0), Said(result=True, cost_usd=2.0, limit_usd=1.0), RunEnd.DONE, Why.SAID_DONE),
+        (exited(1), Said(lost_session=True), RunEnd.LOST, Why.SESSION_LOST),
+        (killed_by(SIGKILL), Said(lost_session=True), RunEnd.FAILED, Why.SIGNALLED),
+    ],
+)
+def test_an_agents_word_counts(exit_: Exit, said: Said, end: RunEnd, why: Why) -> None:
+    """More than its exit status, in both directions."""
+    found, reason = judged(exit_, said=said)
+
+    assert (found, reason.why) == (end, why)
+
+
+@pytest.mark.parametrize("end", [RunEnd.PREEMPTED, RunEnd.RECYCLED, RunEnd.LOST, RunEnd.TIMEOUT])
+def test_an_agent_that_was_through_when_it_was_stopped_is_done(end: RunEnd) -> None:
+    """It would go on later for nothing; a timeout stays one."""
+    found, _reason = judged(exited(143), said=Said(result=True), stop=stopping(end))
+    cut, _reason = judged(exited(143), said=Said(), stop=stopping(end))
+
+    assert found is (RunEnd.TIMEOUT if end is RunEnd.TIMEOUT else RunEnd.DONE)
+    assert cut is end

@@ -1,0 +1,251 @@
+"""What becomes of a job when a run of it ends."""
+
+from dataclasses import replace
+
+import pytest
+
+from ramherd.decide.outcome import HOPELESS, OWN_FAILURES, after_run, settle_dependants
+from ramherd.model import Brief, JobState, JobStatus, Reason, RunEnd, Settle, Why
+from support.make import job, policy, status
+
+WHY = Reason(Why.EXITED, code=1)
+LOSSES = (RunEnd.LOST, RunEnd.OOM_KILL, RunEnd.HEAP_EXHAUSTED)
+
+
+def after(before: JobStatus, end: RunEnd) -> JobStatus:
+    return after_run(before, end, WHY, at_s=100.0, policy=policy())
+
+
+@pytest.mark.parametrize(
+    ("end", "state"),
+    [(RunEnd.DONE, JobState.DONE), (RunEnd.CANCELLED, JobState.CANCELLED)],
+)
+def test_an_end_that_is_final(end: RunEnd, state: JobState) -> None:
+    """Done and cancelled stay so, with the run's reason, whatever retries are left."""
+    before = status(job(retries=5), JobState.RUNNING, attempts=1)
+
+    found = after(before, end)
+
+    assert (found.state, found.reason, found.failures) == (state, WHY, 0)
+
+
+@pytest.mark.parametrize("end", OWN_FAILURES)
+def test_a_job_that_fails_by_itself_is_tried_again(end: RunEnd) -> None:
+    """While it has retries, after a back-off, and the reason says all of it."""
+    found = after(status(job(retries=2), JobState.RUNNING), end)
+
+    assert (found.state, found.failures, found.not_before_s) == (JobState.QUEUED, 1, 101.0)
+    assert found.reason == Reason(Why.RETRY, after="exited", failures=1, retries=2, delay_s=1.0)
+
+
+@pytest.mark.parametrize("end", OWN_FAILURES)
+def test_without_retries_left_a_job_has_failed(end: RunEnd) -> None:
+    """With the reason of its last run."""
+    found = after(status(job(retries=2), JobState.RUNNING, failures=2), end)
+
+    assert (found.state, found.reason, found.failures) == (JobState.FAILED, WHY, 3)
+
+
+def test_the_back_off_doubles_up_to_its_cap() -> None:
+    """1, 2, 4 ... 60 seconds, from the end of the run."""
+    delays = [
+        after(status(job(retries=99), failures=failures), RunEnd.FAILED).not_before_s - 100.0
+        for failures in range(9)
+    ]
+
+    assert delays == [1, 2, 4, 8, 16, 32, 60, 60, 60]
+
+
+def test_the_back_off_holds_for_any_number_of_retries() -> None:
+    """`retries = 5000` fails a thousand times in 17 hours: the herd must not end by that."""
+    found = after(status(job(retries=5000), failures=1024), RunEnd.FAILED)
+
+    assert found.not_before_s == 160.0
+
+
+@pytest.mark.parametrize("end", LOSSES)
+def test_a_run_lost_through_no_fault_of_its_own_costs_no_retry(end: RunEnd) -> None:
+    """The job goes back, after a back-off, and is counted as lost."""
+    found = after(status(job(retries=0), JobState.RUNNING), end)
+
+    assert (found.state, found.reason) == (JobState.QUEUED, WHY)
+    assert (found.failures, found.lost, found.not_before_s) == (0, 1, 101.0)
+
+
+@pytest.mark.parametrize("end", LOSSES)
+def test_a_job_that_keeps_being_lost_has_failed(end: RunEnd) -> None:
+    """After `max_lost` of them, or it would go on for ever."""
+    found = after(status(job(retries=9), JobState.RUNNING, lost=2), end)
+
+    assert (found.state, found.lost) == (JobState.FAILED, 3)
+
+
+def test_the_back_off_of_a_lost_run_doubles_as_well() -> None:
+    """What is wrong with the machine for a moment is over by then."""
+    lost = [status(lost=lost, failures=5) for lost in range(3)]
+
+    delays = [after_lost(one, max_lost=9).not_before_s - 100.0 for one in lost]
+
+    assert delays == [1, 2, 4]
+
+
+def after_lost(before: JobStatus, **rules: int) -> JobStatus:
+    return after_run(before, RunEnd.LOST, WHY, at_s=100.0, policy=policy(**rules))
+
+
+def test_a_preempted_job_goes_back_as_if_it_had_never_run() -> None:
+    """Neither a failure nor a loss: it gave way."""
+    found = after(status(job(), JobState.RUNNING, attempts=4, failures=1, lost=2), RunEnd.PREEMPTED)
+
+    assert (found.state, found.reason) == (JobState.QUEUED, WHY)
+    assert (found.attempts, found.failures, found.lost) == (4, 1, 2)
+    assert found.not_before_s == 0.0
+
+
+@pytest.mark.parametrize(("before", "hit", "seen"), [(0, 3, 3), (5, 3, 5), (3, 5, 5), (3, 0, 3)])
+def test_a_preempted_job_comes_back_with_what_it_was_seen_to_need(
+    before: int, hit: int, seen: int
+) -> None:
+    """The grant it was held at, the largest of all its runs; what it asked for at least."""
+    found = after_run(
+        status(job(memory=4), JobState.RUNNING, seen_bytes=before), RunEnd.PREEMPTED, WHY,
+        at_s=100.0, policy=policy(), hit_bytes=hit,
+    )  # fmt: skip
+
+    assert found.seen_bytes == seen
+    assert found.need_bytes == max(4, seen)
+
+
+def test_what_a_run_held_that_failed_is_not_what_its_job_needs() -> None:
+    """A leak is no need: only who had to make room for others is believed."""
+    found = after_run(
+        status(job(memory=4, retries=1), JobState.RUNNING), RunEnd.FAILED, WHY,
+        at_s=100.0, policy=policy(), hit_bytes=99,
+    )  # fmt: skip
+
+    assert (found.seen_bytes, found.need_bytes) == (0, 4)
+
+
+@pytest.mark.parametrize("end", [RunEnd.PREEMPTED, RunEnd.RECYCLED, RunEnd.LOST])
+def test_who_was_cut_off_goes_on_from_there(end: RunEnd) -> None:
+    """It made room, leaked, or its keeper died; who failed begins anew."""
+    assert after(status(job(), JobState.HELD), end).interrupted
+    assert not after(status(job(retries=1), JobState.RUNNING), RunEnd.FAILED).interrupted
+
+
+def test_a_start_that_failed_is_still_to_go_on() -> None:
+    """The run that was to resume never began: the next one is to."""
+    cut_off = replace(status(job(), JobState.RUNNING), interrupted=True)
+    reason = Reason(Why.NOT_STARTED, errno=12, what="no memory")
+
+    found = after_run(cut_off, RunEnd.LOST, reason, at_s=1.0, policy=policy())
+
+    assert found.interrupted
+
+
+@pytest.mark.parametrize("why", HOPELESS)
+def test_who_can_never_fit_is_not_tried_again(why: Why) -> None:
+    """Whatever retries it has, and whoever stopped it."""
+    for end in (RunEnd.FAILED, RunEnd.PREEMPTED):
+        found = after_run(
+            status(job(retries=9), JobState.HELD), end, Reason(why), at_s=1.0, policy=policy()
+        )
+        assert (found.state, found.reason.why) == (JobState.FAILED, why)
+
+
+def test_a_job_that_comes_back_waits_anew() -> None:
+    """But it keeps the age of its first start: the oldest stays the oldest until it is done."""
+    found = after(status(job(), JobState.HELD, queued_s=3.0, first_s=4.0), RunEnd.PREEMPTED)
+
+    assert (found.queued_s, found.first_s) == (100.0, 4.0)
+
+
+@pytest.mark.parametrize("end", RunEnd)
+def test_every_end_has_an_outcome(end: RunEnd) -> None:
+    """A job never stays running when its run is over."""
+    assert after(status(state=JobState.RUNNING), end).state is not JobState.RUNNING
+
+
+def settled(ended: JobState, others: dict[str, JobState], state: JobState) -> list[Settle]:
+    """What becomes of a job after `a` and these others when `a` ends so."""
+    waits = status(job("z", after=("a", *others)), state)
+    return list(settle_dependants(status("a", ended), [waits], {"a": ended, **others}))
+
+
+def test_a_job_is_queued_when_the_last_it_waits_for_is_done() -> None:
+    """And not before."""
+    done, running = JobState.DONE, JobState.RUNNING
+
+    assert settled(done, {"b": running}, JobState.WAITING) == []
+    assert settled(done, {"b": done}, JobState.WAITING) == [
+        Settle("id-z", JobState.QUEUED, Reason(Why.DEPENDENCY_DONE, dependency="a"))
+    ]
+
+
+@pytest.mark.parametrize("ended", [JobState.FAILED, JobState.CANCELLED])
+def test_a_failed_dependency_cancels_its_dependants_and_says_so(ended: JobState) -> None:
+    """At once, whatever the others do."""
+    reason = Reason(Why.DEPENDENCY_FAILED, dependency="a", state=ended.value)
+
+    assert settled(ended, {"b": JobState.RUNNING}, JobState.WAITING) == [
+        Settle("id-z", JobState.CANCELLED, reason)
+    ]
+
+
+@pytest.mark.parametrize("state", [state for state in JobState if state is not JobState.WAITING])
+def test_only_who_waits_is_settled(state: JobState) -> None:
+    """Another dependency may have cancelled it already."""
+    assert settled(JobState.DONE, {}, state) == settled(JobState.FAILED, {}, state) == []
+
+
+BRIEFED = job(retries=1, brief=Brief("claude", "do it"))
+BUSY = Reason(Why.OVERLOAD, what="529")
+
+
+def test_a_busy_api_costs_no_retry() -> None:
+    """The job waits longer each time, goes on in its session, and one day gives up."""
+    rules = policy(max_overloads=3)
+    at, delays = status(BRIEFED, JobState.RUNNING), []
+    while at.state is not JobState.FAILED:
+        at = after_run(at, RunEnd.FAILED, BUSY, at_s=100.0, policy=rules)
+        delays.append(at.not_before_s - 100.0)
+
+    assert delays[:3] == [5, 10, 20]
+    assert len(delays) == 4
+    assert (at.failures, at.interrupted, at.reason) == (0, True, BUSY)
+
+
+def test_a_share_that_is_spent_costs_no_retry() -> None:
+    """The herd may still have something for it."""
+    before = status(job(brief=Brief("claude", "do it")), JobState.RUNNING)
+    spent = Reason(Why.COST_SHARE, cost_usd=0.5)
+    found = after_run(before, RunEnd.FAILED, spent, at_s=1.0, policy=policy())
+
+    assert (found.state, found.failures, found.lost) == (JobState.QUEUED, 0, 0)
+
+
+def test_overloads_are_counted_in_a_row() -> None:
+    """A run that ended otherwise has found the API at work."""
+    before = status(BRIEFED, JobState.RUNNING, overloads=2)
+
+    assert after(before, RunEnd.PREEMPTED).overloads == 0
+
+
+@pytest.mark.parametrize(
+    ("end", "why", "resumes"),
+    [
+        (RunEnd.OOM_KILL, Why.OOM_KILL, True),
+        (RunEnd.HEAP_EXHAUSTED, Why.HEAP_EXHAUSTED, True),
+        (RunEnd.FAILED, Why.SIGNALLED, True),
+        (RunEnd.FAILED, Why.COST_SHARE, True),
+        (RunEnd.LOST, Why.SESSION_LOST, False),
+        (RunEnd.FAILED, Why.GAVE_UP, False),
+        (RunEnd.TIMEOUT, Why.TIMEOUT, False),
+    ],
+)
+def test_an_agents_session_outlives_its_process(end: RunEnd, why: Why, resumes: bool) -> None:
+    """Unless it was the session that went wrong; a command starts over in each case."""
+    for of, goes_on in ((BRIEFED, resumes), (job(retries=1), False)):
+        found = after_run(status(of), end, Reason(why), at_s=1.0, policy=policy())
+
+        assert (found.state, found.interrupted) == (JobState.QUEUED, goes_on)

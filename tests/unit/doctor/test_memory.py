@@ -1,0 +1,251 @@
+"""Memory, what stands between us and the hardware, pens, pressure and those who kill."""
+
+import os
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ramherd.act.trypens import read_linger, try_pens
+from ramherd.decide.doctor.memory import check_shm
+from ramherd.decide.doctor.pens import check_pens
+from ramherd.decide.doctor.pressure import check_oomd, choose_earlyoom, choose_group
+from ramherd.health.facts import Candidate, Group, Pens
+from ramherd.measure.health.host import Host
+from ramherd.measure.health.memory import read_memory, read_shm
+from ramherd.units import GIB, MIB
+from support.roots import MEMINFO, PRESSURE, VMSTAT, Root
+
+PENS = Pens("cgroup2", "", True, False, True, True, True, True)
+
+
+@pytest.mark.parametrize(("some", "full", "level"), [
+    ("5.00", "2.00", "ok"), ("25.00", "2.00", "warning"), ("40.00", "30.00", "problem"),
+])  # fmt: skip
+def test_pressure_where_memory_is_short(root: Root, some: str, full: str, level: str) -> None:
+    """With much available, as on a healthy machine, it is a cgroup that is at its own limit."""
+    root.write("proc/meminfo", MEMINFO.replace("12582912", "1000000", 1))
+    root.write("proc/pressure/memory", PRESSURE.replace("0.50", some).replace("0.10", full))
+
+    assert root.find("pressure", "psi").level == level
+
+
+def test_a_swap_file_that_others_can_read(root: Root) -> None:
+    """A warning with a fix; 0600 is quiet."""
+    assert root.find("memory", "swap-file").level == "ok"
+    (root.path / "swapfile").chmod(0o644)
+
+    found = root.find("memory", "swap-file")
+
+    assert found.level == "warning"
+    assert found.fix is not None
+    assert (found.fix.step, found.fix.undo) == ("chmod 600 /swapfile", "chmod 644 /swapfile")
+
+
+@pytest.mark.parametrize(("size", "used", "level"), [
+    (8 * GIB, 10 * MIB, "ok"),
+    (8 * GIB, 2 * GIB, "warning"),
+    (64 * MIB, 0, "warning"),
+    (16 * GIB, 0, "hint"),
+    (None, 0, "ok"),
+])  # fmt: skip
+def test_shared_memory(root: Root, size: int | None, used: int, level: str) -> None:
+    """Much in it is RAM gone; a small one crashes browsers; a large one adds nothing."""
+    memory = replace(read_memory(root.host()), shm_size_bytes=size, shm_used_bytes=used)
+
+    assert check_shm(memory).level == level
+
+
+def test_shared_memory_is_measured_where_it_is_mounted(root: Root) -> None:
+    """Of a machine without it nothing is said."""
+    assert read_shm(root.host()) == (None, 0)
+    root.write("proc/mounts", "tmpfs /dev/shm tmpfs rw,size=1k 0 0\n")
+    (root.path / "dev/shm").mkdir(parents=True)
+
+    size, used = read_shm(root.host())
+
+    assert size is not None
+    assert 0 <= used <= size
+
+
+def test_a_limit_around_us(root: Root) -> None:
+    """It is where the budget comes from; a small one is a warning."""
+    group = root.path / "sys/fs/cgroup/box"
+    root.write("proc/self/cgroup", "0::/box\n")
+    root.write("proc/self/mountinfo", f"30 20 0:26 / {group.parent} rw - cgroup2 cgroup2 rw\n")
+    for name, text in (("cgroup.procs", ""), ("memory.stat", "anon 1000\n")):
+        root.write(f"sys/fs/cgroup/box/{name}", text)
+    levels = []
+    for limit in ("max", str(8 * GIB), str(512 * MIB)):
+        root.write("sys/fs/cgroup/box/memory.max", f"{limit}\n")
+        levels.append(root.find("virtual", "limit").level.value)
+
+    assert levels == ["ok", "ok", "warning"]
+
+
+def test_wsl_with_systemd_is_only_a_hint(root: Root) -> None:
+    """Its share of Windows' memory is worth knowing."""
+    root.write("proc/version", "Linux version 6.6-Microsoft-standard-WSL2")
+    (root.path / "run/systemd/system").mkdir(parents=True)
+
+    assert root.find("virtual", "wsl").level == "hint"
+
+
+@pytest.mark.parametrize(("inflated", "level"), [(0, "ok"), (1 << 20, "warning")])
+def test_a_balloon_that_took_memory(root: Root, inflated: int, level: str) -> None:
+    """Pages that the host holds; a driver with no device bound to it takes none."""
+    driver = root.path / "sys/bus/virtio/drivers/virtio_balloon"
+    driver.mkdir(parents=True)
+    root.write("proc/vmstat", VMSTAT.replace("inflate 0", f"inflate {inflated}"))
+    assert root.find("virtual", "balloon").what == "no memory balloon"
+    (driver / "virtio0").symlink_to(root.path)
+
+    assert root.find("virtual", "balloon").level == level
+
+
+@pytest.mark.parametrize(("change", "level", "command"), [
+    ({}, "ok", ""),
+    ({"kind": "polling"}, "warning", "systemd-run --user --scope"),
+    ({"kind": "polling", "has_manager": False}, "warning", "enable-linger $USER"),
+    ({"kind": "polling", "is_root": True}, "warning", "systemd-run --scope"),
+    ({"kind": "polling", "is_root": True, "has_systemd": False}, "warning", "mount -o remount"),
+    ({"kind": "polling", "has_v2_memory": False}, "warning", "sudo -E ramherd"),
+])  # fmt: skip
+def test_a_better_pen(change: dict[str, object], level: str, command: str) -> None:
+    """What works is fine; polling says how to get more."""
+    found, *_linger = check_pens(replace(PENS, **change))  # type: ignore[arg-type]
+
+    assert found.level == level
+    assert command in found.command
+
+
+def test_a_manager_that_ends_with_the_session() -> None:
+    """Linger is a hint that can be fixed and undone; where nobody lingers it is not asked."""
+    _kind, found = check_pens(replace(PENS, lingers=False))
+    _kind, quiet = check_pens(PENS)
+
+    assert found.fix is not None
+    assert (found.fix.step, found.fix.undo) == (
+        "loginctl enable-linger", "loginctl disable-linger",
+    )  # fmt: skip
+    assert (found.level, quiet.level) == ("hint", "ok")
+    assert len(list(check_pens(replace(PENS, lingers=None)))) == 1
+
+
+def test_linger_is_a_file(root: Root) -> None:
+    """None without logind."""
+    host = root.host(LOGNAME="me")
+    assert read_linger(host) is None
+    (root.path / "run/systemd/seats").mkdir(parents=True)
+    assert read_linger(host) is False
+    root.write("var/lib/systemd/linger/me", "")
+    assert read_linger(host) is True
+
+
+def test_a_pen_is_found_by_doing() -> None:
+    """On this machine, whatever it has; nothing is left of the trial."""
+    pens = try_pens(Host())
+
+    assert pens.kind in ("cgroup2", "cgroup1", "polling")
+    assert bool(pens.why_weaker) == (pens.kind == "polling")
+
+
+EDITOR = Candidate(1, "editor", 700, 100)
+CLAUDE = Candidate(2, "claude", 600, 300)
+SSHD = Candidate(3, "sshd", 650, 50)
+
+
+@pytest.mark.parametrize(("argv", "first"), [
+    ((), EDITOR),
+    (("--prefer", "^claude$"), CLAUDE),
+    (("--prefer=^(claude|node)$", "--avoid", "x"), CLAUDE),
+    (("--avoid", "^editor$"), SSHD),
+    (("--ignore", "editor|sshd"), CLAUDE),
+    (("--sort-by-rss",), CLAUDE),
+    (("--prefer", "("), EDITOR),
+])  # fmt: skip
+def test_whom_earlyoom_takes(argv: tuple[str, ...], first: Candidate) -> None:
+    """The highest score, 300 more where preferred, 300 less where avoided."""
+    assert choose_earlyoom([EDITOR, CLAUDE, SSHD], argv) == first
+
+
+def test_who_is_killed_first(root: Root) -> None:
+    """By the kernel: the highest score; never pid 1, nor one that must not be killed."""
+    root.process(1, "systemd", score=999)
+    root.process(41, "safe", score=998, adjusted=-1000)
+    root.process(42, "kthread", score=997, pages=0)
+    root.process(43, "claude", score=800)
+
+    found = root.find("pressure", "oom-kernel")
+
+    assert found.level == "ok"
+    assert "claude (pid 43" in found.what
+
+
+def test_a_victim_that_takes_others_along(root: Root) -> None:
+    """A multiplexer is worth a warning."""
+    root.process(43, "tmux: server", score=800)
+
+    assert root.find("pressure", "oom-kernel").level == "warning"
+
+
+def test_earlyoom_is_asked_for_its_preferences(root: Root) -> None:
+    """From the command line of the one that runs; without it there is no such line."""
+    assert "oom-earlyoom" not in [finding.check for finding in root.look("pressure")]
+    root.process(50, "earlyoom", argv=("/usr/bin/earlyoom", "--prefer", "^sshd$"))
+    root.process(51, "sshd", score=20)
+    root.process(52, "claude", score=250)
+
+    found = root.find("pressure", "oom-earlyoom")
+
+    assert found.level == "warning"
+    assert "sshd (pid 51" in found.what
+
+
+def test_systemd_oomd_takes_a_whole_session(root: Root) -> None:
+    """The cgroup with the most swap; avoided ones last, omitted ones never."""
+    root.process(60, "systemd-oomd")
+    for name, swap in (("session-1.scope", 500), ("app-x.scope", 100)):
+        root.write(f"sys/fs/cgroup/user.slice/{name}/cgroup.procs", "1\n")
+        root.write(f"sys/fs/cgroup/user.slice/{name}/memory.swap.current", f"{swap}\n")
+        root.write(f"sys/fs/cgroup/user.slice/{name}/memory.stat", "pgscan 5\n")
+
+    found = root.find("pressure", "oom-systemd-oomd")
+
+    assert found.level == "warning"
+    assert "/user.slice/session-1.scope" in found.what
+    groups = [Group("/a", 9, 9, "omit"), Group("/b", 8, 8, "avoid"), Group("/c", 1, 1)]
+    assert choose_group(groups) == groups[2]
+    assert choose_group(groups[:2]) == groups[1]
+    assert check_oomd(choose_group(groups[:1])).level == "ok"
+
+
+def test_a_daemon_of_other_rules_is_named(root: Root) -> None:
+    """What it would do is not guessed."""
+    root.process(61, "nohang")
+
+    assert root.find("pressure", "nohang").level == "hint"
+
+
+def test_a_pipe_where_a_file_should_be_is_not_waited_for(root: Root) -> None:
+    """A start file that never answers stops nobody."""
+    os.mkfifo(root.home / ".zshrc")
+    os.mkfifo(root.path / "opt")
+    root.write("etc/crontab", "0 * * * * me /opt\n")
+    reader = threading.Thread(target=root.look, args=("heap",), daemon=True)
+    reader.start()
+    reader.join(10)
+
+    assert not reader.is_alive()
+
+
+def test_an_odd_machine_is_told_and_hides_nothing_else(root: Root, tmp_path: Path) -> None:
+    """A theme that cannot be looked at is a hint with its reason."""
+    root.write("proc/meminfo", "nonsense\n")
+
+    found = root.find("memory", "memory")
+
+    assert (found.level, found.what) == ("hint", "memory could not be checked")
+    assert "MemTotal" in found.why
+    assert root.find("clock", "clock").level == "ok"

@@ -1,0 +1,204 @@
+"""One plain line for each event, and the summary at the end."""
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ramherd.model import Event, Reason, Why
+from ramherd.show.lines import WORDS, LineShow, printable, render_event
+from ramherd.show.summary import render_summary
+from ramherd.units import GIB, MIB
+from support.make import HERD
+from unit.show.test_outlet import a_pipe, alarm
+
+FAILED = Reason(Why.EXITED, code=3)
+
+
+def event(kind: str, reason: Reason = FAILED) -> Event:
+    return Event(kind, reason, 1.0, HERD)
+
+
+def result(name: str, state: str = "done", runs: int = 1, /, **reason: Any) -> dict[str, Any]:
+    why = reason or {"why": "exited", "code": 0}
+    return {"job": name, "state": state, "runs": runs, "reason": why}
+
+
+def summary(*results: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    states = [one["state"] for one in results]
+    return {
+        "jobs": len(results), "done": states.count("done"), "failed": states.count("failed"),
+        "cancelled": states.count("cancelled"), "wall_s": 75.0, "peak_bytes": GIB,
+        "budget_bytes": 2 * GIB, "pen": "cgroup1", "oom_kills": 0, "limit_kills": 2,
+        "preempted": 1, "recycled": 0, "leftovers_ended": 4, "residue_bytes": 0,
+        "results": list(results),
+        "supervisor": {"rss_peak_bytes": 20 * MIB, "keeper_rss_peak_bytes": 10 * MIB}, **changes,
+    }  # fmt: skip
+
+
+def test_a_line_says_what_who_and_why() -> None:
+    """With the time in front; kinds that nobody asked for have no line."""
+    with a_pipe() as pipe:
+        show = LineShow(pipe.out)
+        show.event(event("job_failed"), "build")
+        show.event(event("run_ended"), "build")
+
+        text = pipe.read().decode()
+    assert re.fullmatch(r"\d\d:\d\d:\d\d failed    build: exit status 3\n", text)
+
+
+@pytest.mark.parametrize("kind", WORDS)
+def test_every_kind_with_a_word_has_a_line(kind: str) -> None:
+    """One line, and the reason is the one of the decision."""
+    text = render_event(event(kind), "a")
+
+    assert text is not None
+    assert text.endswith(" a: exit status 3")
+
+
+@given(st.text())
+def test_a_name_cannot_break_its_line(name: str) -> None:
+    """No newline and no control sequence, whatever it is."""
+    text = render_event(event("job_failed"), name)
+
+    assert text is not None
+    assert text.isprintable()
+
+
+def test_a_reason_cannot_break_its_line() -> None:
+    """The keeper names the program that it could not start, and that may be called anything."""
+    reason = Reason(Why.NOT_STARTED, errno=2, what="cannot start ./\x1b[2J\nx: No such file")
+
+    text = render_event(event("job_failed", reason), "a")
+
+    assert text is not None
+    assert text.isprintable()
+
+
+def test_characters_that_are_none_become_question_marks() -> None:
+    """Escapes, newlines, right-to-left marks, halves of surrogate pairs; letters stay."""
+    assert printable("a\x1b[2Jé日\n\u202e\udcff") == "a?[2Jé日???"
+
+
+def test_a_reader_that_went_away_does_not_end_the_herd() -> None:
+    """`ramherd run jobs.toml | head -1`."""
+    with a_pipe() as pipe:
+        show = LineShow(pipe.out)
+        pipe.hang_up()
+
+        show.event(event("job_failed"), "a")
+        show.close()
+
+
+def test_a_reader_that_does_not_read_does_not_stop_the_herd() -> None:
+    """`ramherd run | less`, Ctrl-S: limits, timeouts and signals are looked after all the same."""
+    with a_pipe() as pipe:
+        show = LineShow(pipe.out)
+        with alarm(1.0):
+            for _ in range(3000):
+                show.event(event("job_failed"), "a")
+                show.update(lambda: pytest.fail("was made"))
+
+
+def test_what_was_not_read_in_time_comes_later() -> None:
+    """With the next look at the herd, without another event; and the rest at the close."""
+    line = "x" * 99
+    with a_pipe() as pipe:
+        show = LineShow(pipe.out)
+        for _ in range(1000):
+            show.print(line)
+        found = pipe.read()
+        assert len(found) < 100_000
+        show.update(lambda: pytest.fail("was made"))
+        found += pipe.read()
+        show.close()
+        found += pipe.read()
+
+    assert found.decode() == f"{line}\n" * 1000
+
+
+def test_a_terminal_that_cannot_draw_a_letter_does_not_end_the_herd() -> None:
+    """An old locale: the letter is lost, the line and the run are not."""
+    with a_pipe("ascii") as pipe:
+        LineShow(pipe.out).print("a\u65e5\u672cb")
+
+        assert pipe.read() == b"a??b\n"
+
+
+def test_the_summary_of_a_herd_that_went_well() -> None:
+    """Two lines: what came of it, and what it cost."""
+    assert render_summary(summary(result("a"), result("b")), missing_bytes=0) == [
+        "2 of 2 jobs done in 1m15s; peak 1 GiB of 2 GiB; pen cgroup1",
+        "0 OOM kills, 2 limit kills, 1 preempted, 0 recycled, "
+        "4 leftovers ended; "
+        "supervisor 20 MiB, keeper 10 MiB",
+    ]
+
+
+def test_the_summary_tells_how_far_a_ramp_came() -> None:
+    """And what came up then, as a sentence; nothing where there was none."""
+
+    def line(clean: int, trouble: dict[str, Any] | None) -> str:
+        ramp = {"reached": clean + 5, "clean": clean, "trouble": trouble}
+        return render_summary(summary(ramp=ramp), missing_bytes=0)[2]
+
+    assert line(0, None) == "ramp: no step ended"
+    assert line(10, None) == "ramp: 10 at a time ran without trouble"
+    killed = {"why": "oom_kill", "peak_bytes": MIB}
+    assert line(10, killed).endswith("; then: killed by the kernel: out of memory (peak 1 MiB)")
+
+
+def test_the_summary_names_what_failed_and_where_to_look() -> None:
+    """Each with its own reason; ten of them, the rest as a number."""
+    bad = [result(f"j{n}", "failed", why="exited", code=n) for n in range(1, 13)]
+    cancelled = result(
+        "z", "cancelled", 0, why="dependency_failed", dependency="j1", state="failed"
+    )
+
+    lines = render_summary(summary(result("ok"), *bad, cancelled), missing_bytes=0)
+
+    assert lines[0] == "failed j1: exit status 1"
+    assert lines[9:12] == [
+        "failed j10: exit status 10",
+        "and 2 more failed",
+        "what it printed: ramherd logs 'j1'",
+    ]
+    assert lines[12].startswith("1 of 14 jobs done (12 failed, 1 cancelled) in ")
+
+
+def test_a_job_that_never_ran_has_no_log_to_look_at() -> None:
+    """It was too big: there is nothing that it printed."""
+    bad = result("j", "failed", 0, why="too_big", need_bytes=2 * GIB, budget_bytes=GIB)
+
+    first, second, *_rest = render_summary(summary(bad), missing_bytes=0)
+
+    assert first == "failed j: needs 2 GiB, more than the whole budget of 1 GiB"
+    assert second.startswith("0 of 1 jobs done")
+
+
+def test_what_is_left_behind_is_said() -> None:
+    """Residue in tmpfs always, missing memory only when it is worth a word."""
+    quiet = render_summary(summary(), missing_bytes=64 * MIB - 1)
+    loud = render_summary(summary(residue_bytes=MIB), missing_bytes=64 * MIB)
+
+    assert len(quiet) == 2
+    assert loud[2:] == [
+        "runs left 1 MiB in tmpfs (see /dev/shm and /tmp)",
+        "the machine has 64 MiB less available than before, whoever holds it",
+    ]
+
+
+def test_a_name_cannot_break_the_summary() -> None:
+    """Also where it is quoted for a command."""
+    bad = result("\x1b[2J\n", "failed", why="exited", code=1)
+
+    assert all(text.isprintable() for text in render_summary(summary(bad), missing_bytes=0))
+
+
+def test_a_reason_cannot_break_the_summary() -> None:
+    """What could not be started may be called anything."""
+    bad = result("a", "failed", why="not_started", errno=2, what="cannot start \x1b[2J\n")
+
+    assert all(text.isprintable() for text in render_summary(summary(bad), missing_bytes=0))

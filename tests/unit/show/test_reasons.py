@@ -1,0 +1,263 @@
+"""One sentence for each reason, from the numbers that the decision was made with."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ramherd.decide import governor
+from ramherd.decide.admission import find_obstacle
+from ramherd.decide.ends import (
+    clear_leftovers,
+    cost_reason,
+    judge,
+    kill_overdue,
+    stop_interrupted,
+    stop_over_budget,
+    stop_over_limit,
+    stop_timed_out,
+)
+from ramherd.decide.engine import refuse_waits, warn_of_containers
+from ramherd.decide.outcome import after_run, settle_dependants
+from ramherd.decide.warm import Worn, retired
+from ramherd.model import Action, JobState, Machine, PenReading, Reason, RunEnd, Said, Wait, Why
+from ramherd.show.reasons import SENTENCES, render_reason, signal_name
+from ramherd.units import GIB, MIB
+from support.make import MACHINE, exited, job, killed_by, policy, run, snapshot, status, stopping
+
+LIMITED = job("l", memory_limit_bytes=GIB, timeout_s=30.0)
+KILLED = PenReading(0, 900 * MIB, 1, kernel_kills=1, limit_hit=True)
+FULL = Machine(16 * GIB, 512 * MIB, herds_used_bytes=15 * GIB)
+
+
+def only(actions: list[Action]) -> Reason:
+    (action,) = actions
+    return action.reason
+
+
+def obstacle(need_bytes: int, machine: Machine = MACHINE) -> Reason:
+    """Why a session of this size does not start."""
+    found = find_obstacle(need_bytes, machine, policy())
+    assert found is not None
+    return found
+
+
+def words(code: int = 0, **said: Any) -> Reason:
+    """Why a run ended whose agent said so."""
+    return judge(run(exit=exited(code), said=Said(**said)))[1]
+
+
+MADE: dict[Why, tuple[Reason, str]] = {
+    Why.SUBMITTED: (Reason(Why.SUBMITTED), "submitted"),
+    Why.NO_ROOM_BUDGET: (obstacle(7 * GIB), "needs 7 GiB, the budget of 8 GiB has 6 GiB left"),
+    Why.NO_ROOM_MACHINE: (obstacle(GIB, FULL), "needs 1 GiB, the machine has 512 MiB left"),
+    Why.TOO_BIG: (obstacle(9 * GIB), "needs 9 GiB, more than the whole budget of 8 GiB"),
+    Why.NO_WAIT: (
+        next(refuse_waits([Wait("a", Reason(Why.LEVEL, level="tight"))],
+                          policy(no_wait=True))).reason,
+        "there is no memory for it now, and --no-wait was given",
+    ),
+    Why.EXITED: (judge(run(exit=exited(3)))[1], "exit status 3"),
+    Why.SIGNALLED: (judge(run(exit=killed_by(11)))[1], "ended by SIGSEGV"),
+    Why.TIMEOUT: (
+        only(stop_timed_out(snapshot(run("r", LIMITED)))), "ran into its timeout of 30s",
+    ),
+    Why.LIMIT_KILL: (
+        judge(run(of=LIMITED, exit=killed_by(9), pen=KILLED))[1],
+        "killed at its memory_limit of 1 GiB (peak 900 MiB)",
+    ),
+    Why.OOM_KILL: (
+        judge(run(exit=killed_by(9), pen=KILLED))[1],
+        "killed by the kernel: out of memory (peak 900 MiB)",
+    ),
+    Why.HEAP_EXHAUSTED: (
+        judge(run(exit=exited(134), pen=KILLED, heap_exhausted=True))[1],
+        "V8 ran out of heap (peak 900 MiB), not the machine out of memory",
+    ),
+    Why.NOT_STARTED: (judge(run(refused=(2, "cannot start x")))[1], "cannot start x"),
+    Why.RETRY: (
+        after_run(status(job(retries=2)), RunEnd.FAILED, Reason(Why.EXITED, code=1), at_s=0.0,
+                  policy=policy()).reason,
+        "exited, failure 1, 2 retries: again in 1.0s",
+    ),
+    Why.OVER_BUDGET: (
+        only(stop_over_budget(snapshot(run("a"), run("b"), fleet=2 * GIB), GIB, policy())),
+        "all runs hold 2 GiB, the budget is 1 GiB: the youngest waits",
+    ),
+    Why.KEEPER_LOST: (judge(run())[1], "its keeper died"),
+    Why.SUPERVISOR_LOST: (Reason(Why.SUPERVISOR_LOST), "its ramherd died"),
+    Why.DEPENDENCY_DONE: (
+        next(settle_dependants(status("a", JobState.DONE), [
+            status(job("b", after=("a",)), JobState.WAITING)], {"a": JobState.DONE})).reason,
+        "a is done",
+    ),
+    Why.DEPENDENCY_FAILED: (
+        next(settle_dependants(status("a", JobState.CANCELLED), [
+            status(job("b", after=("a",)), JobState.WAITING)], {})).reason,
+        "a is cancelled",
+    ),
+    Why.INTERRUPTED: (only(stop_interrupted(snapshot(run(), interrupts=1))), "interrupted"),
+    Why.GRACE_OVER: (
+        only(kill_overdue(snapshot(run(stop=stopping(RunEnd.CANCELLED, 0.0))), policy())),
+        "still there after 10s",
+    ),
+    Why.LEFTOVERS: (
+        only(clear_leftovers(snapshot(run(procs=3, exit=exited())))),
+        "it left 3 processes behind",
+    ),
+    Why.CONTAINERS: (
+        only(warn_of_containers(snapshot(run(engine="/run/docker.sock")))),
+        "it talks to /run/docker.sock: containers it starts there are outside of its pen",
+    ),
+    Why.UNKILLABLE: (
+        Reason(Why.UNKILLABLE, processes=2), "2 processes of it cannot be ended",
+    ),
+    Why.STORE: (
+        Reason(Why.STORE, what="cannot use the store /x: database is locked"),
+        "cannot use the store /x: database is locked: nothing starts until that is over",
+    ),
+    Why.LEDGER: (
+        Reason(Why.LEDGER, what="cannot use the ledger /x: database is locked"),
+        "cannot use the ledger /x: database is locked: the last lease holds until that is over",
+    ),
+    Why.AT_GRANT: (
+        Reason(Why.AT_GRANT, grant_bytes=GIB, free_bytes=MIB),
+        "uses the 1 GiB it may, and waits for more: 1 MiB are free",
+    ),
+    Why.ABANDONED: (
+        Reason(Why.ABANDONED, software="codex", pid=7, memory_bytes=MIB, evidence="gone"),
+        "codex (pid 7, 1 MiB): gone",
+    ),
+    Why.NAMED: (
+        Reason(Why.NAMED, software="gopls", pid=7, memory_bytes=MIB),
+        "gopls (pid 7, 1 MiB) was named by its user",
+    ),
+    Why.WARNING_SIGN: (Reason(Why.WARNING_SIGN, what="41 nodes run"), "41 nodes run"),
+    Why.SAID_DONE: (words(result=True), "its agent is through"),
+    Why.GAVE_UP: (words(failure="no credit"), "its agent gave up: no credit"),
+    Why.NO_RESULT: (words(), "its agent ended without a result"),
+    Why.API_CALM: (
+        Reason(Why.API_CALM, agent="claude"),
+        "the API keeps up with claude again: starts as before",
+    ),
+    Why.OVERLOAD: (
+        words(failure="529", overloaded=True), "the API is too busy for it: 529",
+    ),
+    Why.SESSION_LOST: (
+        words(code=1, lost_session=True), "its session is gone: it starts over in a new one",
+    ),
+    Why.COST: (
+        cost_reason("it", 1.25, 1.0), "it has cost $1.25, and max_cost_usd is 1.0",
+    ),
+    Why.COST_SHARE: (
+        words(code=1, failure="no budget", cost_usd=0.5, share_usd=0.5),
+        "it has cost $0.5, its share of the herd's: goes on with what is left",
+    ),
+    Why.STEP_DOWN: (
+        Reason(Why.STEP_DOWN, model="haiku", usual="opus"),
+        "memory is short: haiku instead of opus",
+    ),
+    Why.RESIDUE: (Reason(Why.RESIDUE, residue_bytes=MIB), "it left 1 MiB in tmpfs"),
+    Why.ADOPTED: (Reason(Why.ADOPTED), "it went on while the service was away"),
+    Why.ASKED: (Reason(Why.ASKED), "somebody asked for it"),
+    Why.NEAR_BUDGET: (
+        Reason(Why.NEAR_BUDGET, used_bytes=GIB, budget_bytes=GIB),
+        "all runs use 1 GiB of the budget of 1 GiB",
+    ),
+    Why.NEAR_LIMIT: (
+        Reason(Why.NEAR_LIMIT, used_bytes=MIB, limit_bytes=GIB),
+        "uses 1 MiB of its limit of 1 GiB",
+    ),
+    Why.HERD_OVER: (
+        Reason(Why.HERD_OVER, done=3, failed=1, cancelled=0), "3 done, 1 failed, 0 cancelled",
+    ),
+    Why.PAUSED: (Reason(Why.PAUSED), "nothing starts until ramherd resume"),
+    Why.RESUMED: (Reason(Why.RESUMED), "starts go on"),
+    Why.WARM: (
+        Reason(Why.WARM, jobs=2, most_jobs=5), "goes on in a warm process: job 2 of 5 in it",
+    ),
+    Why.WARM_GONE: (
+        judge(run(refused=(3, "no such process")))[1],
+        "the warm process that it was to have is gone: it gets one of its own",
+    ),
+    Why.RETIRED: (
+        retired(Worn(5, 5, MIB, 0.0), "job_limit"),
+        "its process serves no other job after 5, at 1 MiB: job_limit",
+    ),
+    Why.SERVICE_STOPS: (
+        Reason(Why.SERVICE_STOPS), "the service stops: it goes on when the service does",
+    ),
+}  # fmt: skip
+
+
+def reasons_in_source(package: Path) -> Iterator[tuple[Why, set[str]]]:
+    """(which, with which numbers) of every `Reason(Why.X, a=..., b=...)` written there."""
+    for path in package.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Reason":
+                which = node.args[0]
+                assert isinstance(which, ast.Attribute)
+                yield Why[which.attr], {word.arg for word in node.keywords if word.arg}
+
+
+# What the governor says is made in scenes of its own: there the numbers are read off its source.
+GOVERNORS = list(reasons_in_source(Path(governor.__file__).parent))
+
+
+def test_the_governors_sentences_take_the_numbers_that_it_gives() -> None:
+    """Each place that makes a reason gives all that its sentence asks for."""
+    for why, numbers in GOVERNORS:
+        assert set(re.findall(r"{(\w+)}", SENTENCES[why])) <= numbers
+
+
+def test_no_reason_is_without_a_place_that_makes_it() -> None:
+    """A closed list: what is in it is said by somebody."""
+    assert set(MADE) | {why for why, _numbers in GOVERNORS} == set(Why)
+
+
+@pytest.mark.parametrize("why", MADE)
+def test_every_reason_has_a_sentence_for_the_numbers_it_is_made_with(why: Why) -> None:
+    """Made by the rule that decides it, not by hand, wherever a rule does."""
+    reason, sentence = MADE[why]
+
+    assert reason.why is why
+    assert render_reason(reason) == sentence
+
+
+@pytest.mark.parametrize("why", MADE)
+def test_a_sentence_shows_all_of_its_numbers(why: Why) -> None:
+    """And takes none that the decision does not give."""
+    wanted = set(re.findall(r"{(\w+)}", SENTENCES[why]))
+
+    assert wanted <= set(MADE[why][0].numbers)
+
+
+def test_a_reason_as_json_is_its_why_and_its_numbers() -> None:
+    """Closed names and plain numbers, for events and `--json`."""
+    reason = Reason(Why.TOO_BIG, need_bytes=2, budget_bytes=1)
+
+    assert reason.as_json() == {"why": "too_big", "need_bytes": 2, "budget_bytes": 1}
+
+
+def test_the_limit_on_polled_runs_has_the_same_words() -> None:
+    """Who killed it does not change what it is told."""
+    over = run("r", LIMITED, used=2 * GIB, kernel_limits=False)
+
+    sentence = render_reason(only(stop_over_limit(snapshot(over))))
+
+    assert sentence == "killed at its memory_limit of 1 GiB (peak 2 GiB)"
+
+
+def test_a_signal_without_a_name_has_its_number() -> None:
+    """Real-time signals, and numbers that are none."""
+    assert signal_name(9) == "SIGKILL"
+    assert signal_name(40) == "signal 40"
+    assert signal_name(0) == "signal 0"
+
+
+def test_braces_in_a_text_are_no_fields() -> None:
+    """An error message may hold any character."""
+    assert render_reason(Reason(Why.NOT_STARTED, what="cannot {start} {0}")) == "cannot {start} {0}"

@@ -1,0 +1,199 @@
+"""The jobs of a herd: who is next, who waits for whom."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ramherd.model import JobState, JobStatus, Reason, Settle, Why
+from ramherd.queue.roster import Roster
+from support.make import job, status
+
+REASON = Reason(Why.INTERRUPTED, signals=1)
+
+
+def herd(**after: tuple[str, ...]) -> Roster:
+    """Jobs in this order, each after those."""
+    return Roster(
+        status(job(name, seq=seq, after=names), JobState.WAITING if names else JobState.QUEUED)
+        for seq, (name, names) in enumerate(after.items(), 1)
+    )
+
+
+def end(roster: Roster, name: str, state: JobState) -> list[str]:
+    """The names of all whose standing changes by that."""
+    new = replace(roster[f"id-{name}"], state=state)
+    return [changed.job.name for changed in roster.change(new)]
+
+
+def names(statuses: list[JobStatus]) -> list[str]:
+    return [one.job.name for one in statuses]
+
+
+def states(roster: Roster) -> dict[str, JobState]:
+    return {one.job.name: one.state for one in roster}
+
+
+def test_the_queue_is_in_order_of_priority_then_of_the_file() -> None:
+    """The higher priority first, whatever the order they come in."""
+    jobs = [job("low", seq=1, priority=-1), job("a", seq=2), job("b", seq=3),
+            job("high", seq=4, priority=7)]  # fmt: skip
+
+    assert names(Roster(status(one) for one in reversed(jobs)).queue) == ["high", "a", "b", "low"]
+
+
+def test_a_job_that_comes_back_keeps_its_place() -> None:
+    """A retried or preempted job is not last in line."""
+    roster = herd(a=(), b=(), c=())
+
+    end(roster, "b", JobState.RUNNING)
+    assert names(roster.queue) == ["a", "c"]
+    end(roster, "b", JobState.QUEUED)
+    assert names(roster.queue) == ["a", "b", "c"]
+
+
+def test_a_job_is_queued_when_all_it_waits_for_are_done() -> None:
+    """And takes its place by the file, not by the moment."""
+    roster = herd(a=(), z=("a", "b"), b=())
+
+    assert end(roster, "a", JobState.DONE) == ["a"]
+    assert end(roster, "b", JobState.DONE) == ["b", "z"]
+    assert roster["id-z"].reason == Reason(Why.DEPENDENCY_DONE, dependency="b")
+    assert names(roster.queue) == ["z"]
+
+
+@pytest.mark.parametrize("state", [JobState.FAILED, JobState.CANCELLED])
+def test_a_job_that_does_not_work_out_cancels_all_that_follow(state: JobState) -> None:
+    """Through any number of others; each says which one it waited for."""
+    roster = herd(a=(), b=("a",), c=("b",), d=())
+
+    assert end(roster, "a", state) == ["a", "b", "c"]
+    assert roster["id-b"].reason.numbers == {"dependency": "a", "state": state.value}
+    assert roster["id-c"].reason.numbers == {"dependency": "b", "state": "cancelled"}
+    assert roster["id-d"].state is JobState.QUEUED
+
+
+def test_a_job_is_cancelled_once() -> None:
+    """Two ways lead to it from the job that failed: side by side."""
+    roster = herd(a=(), b=("a",), c=("a",), d=("b", "c"))
+
+    assert Counter(end(roster, "a", JobState.FAILED)) == Counter("abcd")
+
+
+def test_a_job_that_waits_for_two_in_a_row_is_cancelled_once() -> None:
+    """After a and after b, which is itself after a: one event, and one reason."""
+    roster = herd(a=(), b=("a",), c=("a", "b"))
+
+    assert end(roster, "a", JobState.FAILED) == ["a", "b", "c"]
+
+
+def test_a_long_line_of_jobs_can_be_cancelled() -> None:
+    """A thousand jobs, each after the one before: Ctrl-C must not end in an error."""
+    roster = herd(j0=(), **{f"j{n}": (f"j{n - 1}",) for n in range(1, 1000)})
+
+    assert len(end(roster, "j0", JobState.CANCELLED)) == 1000
+
+
+def test_settling_is_a_change_with_a_reason() -> None:
+    """What `decide` asks for, and everything that follows from it."""
+    roster = herd(a=(), b=("a",))
+
+    changed = list(roster.settle(Settle("id-a", JobState.CANCELLED, REASON)))
+
+    assert names(changed) == ["a", "b"]
+    assert changed[0].reason == REASON
+
+
+def test_a_herd_is_over_when_every_job_has_ended() -> None:
+    """However it ended."""
+    roster = herd(a=(), b=("a",), c=())
+
+    assert not roster.is_over
+    end(roster, "c", JobState.DONE)
+    end(roster, "a", JobState.RUNNING)
+    assert not roster.is_over
+    end(roster, "a", JobState.FAILED)
+    assert roster.is_over
+    assert len(roster) == 3
+
+
+@given(st.data())
+def test_queue_and_counts_always_say_what_the_jobs_say(data: st.DataObject) -> None:
+    """After any changes: the queue is sorted and complete, the counts are right."""
+    size = data.draw(st.integers(1, 6))
+    after = {
+        f"j{n}": tuple(data.draw(st.sets(st.sampled_from([f"j{m}" for m in range(n)]))))
+        if n
+        else ()
+        for n in range(size)
+    }
+    roster = herd(**after)
+    for _ in range(data.draw(st.integers(0, 8))):
+        name = data.draw(st.sampled_from(list(after)))
+        if not roster[f"id-{name}"].state.is_final:
+            end(roster, name, data.draw(st.sampled_from(JobState)))
+
+    queued = [one for one in roster if one.state is JobState.QUEUED]
+    assert roster.queue == sorted(queued, key=lambda one: one.job.seq)
+    assert +roster.counts == Counter(states(roster).values())
+
+
+def queue_of(*priorities: int) -> Roster:
+    return Roster(
+        status(job(f"j{seq}", seq=seq, priority=priority))
+        for seq, priority in enumerate(priorities)
+    )
+
+
+def test_the_heads_are_the_first_of_each_priority() -> None:
+    """In order; who starts or comes back changes them."""
+    roster = queue_of(0, 5, 0, -2, 0, 5)
+    assert names(roster.heads(2)) == ["j1", "j5", "j0", "j2", "j3"]
+
+    end(roster, "j0", JobState.RUNNING)
+    assert names(roster.heads(2)) == ["j1", "j5", "j2", "j4", "j3"]
+    end(roster, "j0", JobState.QUEUED)
+    assert names(roster.heads(1)) == ["j1", "j0", "j3"]
+    assert queue_of().heads(3) == []
+
+
+@given(st.lists(st.integers(-3, 3), max_size=40), st.integers(1, 5))
+def test_heads_are_what_a_look_at_all_would_find(priorities: list[int], number: int) -> None:
+    """However they are spread."""
+    roster = queue_of(*priorities)
+
+    every = [
+        one
+        for priority in sorted(set(priorities), reverse=True)
+        for one in [one for one in roster.queue if one.job.priority == priority][:number]
+    ]
+    assert roster.heads(number) == every
+
+
+def test_the_heads_of_a_long_queue_cost_no_more() -> None:
+    """Ten thousand jobs are not looked at one by one: a few dozen are, by halving."""
+    asked = 0
+
+    class Counted(int):
+        def __neg__(self) -> int:
+            nonlocal asked
+            asked += 1
+            return -int(self)
+
+    roster = queue_of(*(Counted(seq % 3) for seq in range(10_000)))
+    asked = 0
+
+    assert len(roster.heads(64)) == 3 * 64
+    assert asked < 100
+
+
+def test_who_may_not_start_yet_is_known_without_looking_through_the_queue() -> None:
+    """From the moment that it comes back until it starts."""
+    roster = herd(a=(), b=())
+    later = replace(roster["id-a"], not_before_s=5.0)
+    list(roster.change(later))
+    assert list(roster.delayed.values()) == [later]
+    list(roster.change(replace(later, state=JobState.RUNNING)))
+    assert roster.delayed == {}
