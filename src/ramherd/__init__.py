@@ -6,11 +6,11 @@ script asks for is loaded when it does.
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ramherd.client import Client as Client
-    from ramherd.client import run as run
+    from ramherd.client.client import Client as Client
+    from ramherd.client.client import run as run
 
 __version__ = "0.1.0"
-_OFFERED = {"Client": "ramherd.client", "run": "ramherd.client"}
+_OFFERED = {"Client": "ramherd.client.client", "run": "ramherd.client.client"}
 
 
 def __getattr__(name: str) -> object:

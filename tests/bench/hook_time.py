@@ -16,7 +16,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from ramherd.claude_settings import hook_command
+from ramherd.hook.claude_settings import hook_command
 
 ROUNDS = 100
 ALLOWED_MS = 60.0

@@ -19,9 +19,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from bench.tables import publish
 from e2e.agent_home import AGENTS, INSTALLED, Home, make_home
 from llm import LLM
-from ramherd.agents.facts import Progress
-from ramherd.measure.procfs import parse_kib_fields, read_procs
-from ramherd.units import MIB
+from ramherd.agents.events import Progress
+from ramherd.core.units import MIB
+from ramherd.system.procfs import parse_kib_fields, read_procs
 
 SETTLE_S = 2.0
 WAITING = {"waiting": [{"gate": "go", "say": "Done."}]}

@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from bench.tables import publish
 from e2e.agent_home import INSTALLED, make_home
 from llm import LLM
-from ramherd.units import MIB
+from ramherd.core.units import MIB
 
 PROMPT = "do it [script shell]"
 

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from integration.conftest import make_ramherd, ours, pens
 from integration.service.conftest import Service, finish, rss
-from ramherd.model import Job, JobState
-from ramherd.queue.backlog import Backlog
-from ramherd.queue.store import Store
-from ramherd.queue.submission import submit
+from ramherd.core.model import Job, JobState
+from ramherd.store.requests import submit
+from ramherd.store.service_queue import Backlog
+from ramherd.store.sqlite import Store
 
 MANY, FEW = 10_000, 100
 CLAIMS = 50

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ramherd.agents import GO_ON, Agent, Ask, Launch, find_agent
-from ramherd.agents.facts import Fact, Progress, next_progress
-from ramherd.agents.lines import Events
-from ramherd.agents.programs import Program
+from ramherd.agents.event_lines import Events
+from ramherd.agents.events import Fact, Progress, next_progress
+from ramherd.agents.find_program import Program
 
 INSTALLED = Path(__file__).parents[2] / ".tools/agents/node_modules/.bin"
 AGENTS = ("claude", "codex", "gemini", "opencode", "qwen")

@@ -17,11 +17,11 @@ from typing import Any
 
 import pytest
 
-from ramherd.act.pens.choose import KINDS, make_fleet
-from ramherd.errors import NoPen
-from ramherd.ids import new_id
+from ramherd.act.pens.selection import KINDS, make_fleet
+from ramherd.core.errors import NoPen
 from ramherd.measure.cgroups import read_trees
-from ramherd.measure.procfs import read_environment_tag, read_procs
+from ramherd.system.ids import new_id
+from ramherd.system.procfs import read_environment_tag, read_procs
 
 # Started in the background or under nohup we ignore these, and so would every ramherd below.
 for ignored in (signal.SIGINT, signal.SIGHUP):

@@ -3,10 +3,10 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ramherd.grants import MB, GrantPolicy, Mode
+from ramherd.core.memory import MB, GrantPolicy, Mode
 from ramherd.sim.application import Application
 from ramherd.sim.course import Course
-from ramherd.sim.herd import SimJob
+from ramherd.sim.jobs import SimJob
 from ramherd.sim.result import Tally
 from ramherd.sim.world import Ground, level_ground, run_world
 

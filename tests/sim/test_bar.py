@@ -5,7 +5,7 @@ from random import Random
 
 import pytest
 
-from ramherd.grants import Mode
+from ramherd.core.memory import Mode
 from ramherd.sim.bench import best_fixed
 from ramherd.sim.course import Course, make_course
 from ramherd.sim.profiles import synthetic

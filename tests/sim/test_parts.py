@@ -1,6 +1,6 @@
 """Oracle, peers and costs on traces small enough to check by hand."""
 
-from ramherd.grants import MB, Mode
+from ramherd.core.memory import MB, Mode
 from ramherd.sim.course import Course, make_course
 from ramherd.sim.oracle import oracle_makespan_s, oracle_starts, passing_makespan_s
 from ramherd.sim.peers import fixed, memfree, run_peer

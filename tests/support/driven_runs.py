@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ramherd.act.live import LiveRun
-from ramherd.driving import Driving
-from ramherd.model import Brief, Job, Why
-from ramherd.units import MIB
+from ramherd.act.run import LiveRun
+from ramherd.core.model import Brief, Job, Why
+from ramherd.core.units import MIB
+from ramherd.supervisor.agent_runs import Driving
 from support.make import job
 
 PROGRAM = sys.executable

@@ -11,22 +11,22 @@ from pathlib import Path
 from typing import Any, cast
 
 from ramherd.act.executor import Executor
-from ramherd.act.link import KeeperLink
+from ramherd.act.keeper_client import KeeperLink
 from ramherd.act.pens import SpawnPart
-from ramherd.act.signals import Signals
-from ramherd.grants import GrantPolicy
-from ramherd.launch import Rules, first_standing, make_granting
+from ramherd.core.memory import GrantPolicy
+from ramherd.core.model import Event, Job, Machine, PenReading, Policy, ProcId
+from ramherd.core.units import GIB, MIB
 from ramherd.measure.cgroups import Trees
-from ramherd.model import Event, Job, Machine, PenReading, Policy, ProcId
-from ramherd.queue.journal import Journal
-from ramherd.queue.ledger import Ledger
-from ramherd.queue.owner import Owner
-from ramherd.queue.roster import Roster
-from ramherd.queue.store import Store
 from ramherd.show.view import View
-from ramherd.supervisor import Supervisor
-from ramherd.tally import JobTally, Tally
-from ramherd.units import GIB, MIB
+from ramherd.store.herd_queue import Roster
+from ramherd.store.ledger import Ledger
+from ramherd.store.owner import Owner
+from ramherd.store.sqlite import Store
+from ramherd.store.write_buffer import Journal
+from ramherd.supervisor.counters import JobTally, Tally
+from ramherd.supervisor.loop import Supervisor
+from ramherd.supervisor.run_herd import Rules, first_standing, make_granting
+from ramherd.system.signals import Signals
 from support.make import HERD, policy
 
 MOST_STEPS = 2000

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ramherd.model import Event, Job, JobState
-from ramherd.queue.ledger import Ledger
-from ramherd.queue.store import Store
-from ramherd.units import MIB
+from ramherd.core.model import Event, Job, JobState
+from ramherd.core.units import MIB
+from ramherd.store.ledger import Ledger
+from ramherd.store.sqlite import Store
 from support.fakes import EXIT_S, OWNER, FakeFleet, FakeHerd, FakeShow, make_herd, make_rules
 from support.make import job
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from ramherd.model import (
+from ramherd.core.model import (
     Exit,
     Job,
     JobState,
@@ -19,7 +19,7 @@ from ramherd.model import (
     Stopping,
     Why,
 )
-from ramherd.units import GIB, MIB
+from ramherd.core.units import GIB, MIB
 
 HERD = "HERD"
 # 8 GiB for us (the share is 0.5 below), 2 GiB used by others.

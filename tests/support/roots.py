@@ -3,10 +3,10 @@
 import os
 from pathlib import Path
 
-from ramherd.doctor import THEMES, Patient, look
-from ramherd.health.facts import ProcRow
-from ramherd.health.findings import Finding
-from ramherd.measure.health.host import Host
+from ramherd.doctor.examine import THEMES, Patient, look
+from ramherd.doctor.facts import ProcRow
+from ramherd.doctor.findings import Finding
+from ramherd.doctor.read.host import Host
 
 MEMINFO = """\
 MemTotal:       16777216 kB

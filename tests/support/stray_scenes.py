@@ -3,12 +3,12 @@
 from collections.abc import Mapping
 from typing import Any
 
-from ramherd.decide.strays.judge import judge
-from ramherd.decide.strays.software import Known
-from ramherd.decide.strays.tree import Tree, choose_rows, choose_wrappers
-from ramherd.model import ProcId
-from ramherd.processes import Details, End, Process, Program, Recorded, Row, Scene, Sighting
-from ramherd.straypolicy import StrayPolicy
+from ramherd.core.model import ProcId
+from ramherd.core.processes import Details, End, Process, Program, Recorded, Row, Scene, Sighting
+from ramherd.core.stray_policy import StrayPolicy
+from ramherd.strays.judge.family_tree import Tree, choose_rows, choose_wrappers
+from ramherd.strays.judge.software import Known
+from ramherd.strays.judge.verdict import judge
 
 NOW = 100_000.0
 UPTIME_TICKS = 1_000_000

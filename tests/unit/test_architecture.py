@@ -92,8 +92,10 @@ def layers_seen_by(module: str) -> set[str]:
 
 def test_the_whole_package_is_looked_at() -> None:
     """A rule about files that nobody finds holds nothing."""
-    assert {"ramherd.decide.engine", "ramherd.act.keeper", "ramherd.supervisor"} <= set(FILES)
-    assert "ramherd.act.keeper" in imports("ramherd.act.keep")
+    assert {"ramherd.decide.engine", "ramherd.keeper.keeper", "ramherd.supervisor.loop"} <= set(
+        FILES
+    )
+    assert "ramherd.keeper.keeper" in imports("ramherd.keeper.__main__")
     assert all(modules_of(layer) for layer in (*FORBIDDEN, "decide", "cli"))
 
 
@@ -159,7 +161,7 @@ def test_only_the_command_line_knows_the_command_line() -> None:
 
 def test_the_keeper_is_small() -> None:
     """It and what it imports: each other, and little of the standard library."""
-    reached, edge = set(), ["ramherd.act.keep"]
+    reached, edge = set(), ["ramherd.keeper.__main__"]
     while edge:
         module = edge.pop()
         if module not in reached:
@@ -185,16 +187,16 @@ def loaded_by(*statements: str) -> set[str]:
 
 def test_the_keeper_loads_neither_typing_nor_ctypes() -> None:
     """A megabyte each, for as long as the runs live."""
-    loaded = loaded_by("import ramherd.act.keeper")
+    loaded = loaded_by("import ramherd.keeper.keeper")
 
     assert not loaded & {"typing", "ctypes", "subprocess", "dataclasses", "pathlib", "socket"}
 
 
 def test_the_supervisor_loads_nothing_heavy() -> None:
     """Its own memory counts: displays, servers and parsers are for those who need them."""
-    loaded = loaded_by("import ramherd.supervisor", "import ramherd.launch")
+    loaded = loaded_by("import ramherd.supervisor.loop", "import ramherd.supervisor.run_herd")
 
-    assert "ramherd.launch" in loaded
+    assert "ramherd.supervisor.run_herd" in loaded
     assert loaded & set(HEAVY) == set()
 
 

@@ -12,17 +12,17 @@ from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ramherd.act.holding import Holding
-from ramherd.act.link import Link
-from ramherd.act.live import LiveRun
+from ramherd.act.cleanup import Sweeper, Swept
+from ramherd.act.grant_enforcer import Holding
+from ramherd.act.keeper_client import Link
 from ramherd.act.pens import Fleet, Pen
-from ramherd.act.pens.pids import limit_pids
+from ramherd.act.pens.pids_limit import limit_pids
 from ramherd.act.pens.polling import signal_procs
-from ramherd.act.spares import Spare, Spares, Worker
-from ramherd.act.sweeper import Sweeper, Swept
-from ramherd.grants import GrantPolicy
-from ramherd.measure.output import read_tail
-from ramherd.model import Exit, Job, Policy, ProcId, Reason, RunEnd, Stopping, Why
+from ramherd.act.run import LiveRun
+from ramherd.act.warm_pool import Spare, Spares, Worker
+from ramherd.core.memory import GrantPolicy
+from ramherd.core.model import Exit, Job, Policy, ProcId, Reason, RunEnd, Stopping, Why
+from ramherd.measure.run_output import read_tail
 
 if TYPE_CHECKING:
     from ramherd.agents import Launch

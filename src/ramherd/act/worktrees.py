@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ramherd.errors import UsageError
-from ramherd.model import Job, Tree
+from ramherd.core.errors import UsageError
+from ramherd.core.model import Job, Tree
 
 GIT_S = 60.0
 # $1 repository, $2 commit, $3 branch, $4 path, $5 where in it, then what to start there. A run that

@@ -12,11 +12,11 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ramherd.errors import UsageError
+from ramherd.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from ramherd.agents.facts import Fact
-    from ramherd.agents.programs import Program
+    from ramherd.agents.events import Fact
+    from ramherd.agents.find_program import Program
 
 NAMES = ("claude", "codex", "gemini", "opencode", "qwen", "cursor", "command")
 # Those of which one process takes many prompts (`Agent.warm`).

@@ -6,14 +6,14 @@ from dataclasses import replace
 from typing import Any
 
 from ramherd.agents import Ask, Launch
-from ramherd.agents.cli import Cli
-from ramherd.agents.facts import TOOLS_KEPT, Fact, Overload, Retry, Spent, ToolEnded, ToolStarted
+from ramherd.agents.anthropic_events import MessagesReader
+from ramherd.agents.api_errors import is_overload
+from ramherd.agents.base import Cli
+from ramherd.agents.event_lines import number, table, tables, text, word
+from ramherd.agents.events import TOOLS_KEPT, Fact, Overload, Retry, Spent, ToolEnded, ToolStarted
+from ramherd.agents.find_program import Program, Source
 from ramherd.agents.heap import bun_environment, node_options
-from ramherd.agents.lines import number, table, tables, text, word
-from ramherd.agents.messages import MessagesReader
-from ramherd.agents.programs import Program, Source
-from ramherd.agents.trouble import is_overload
-from ramherd.units import MIB
+from ramherd.core.units import MIB
 
 SOURCE = Source(
     agent="claude",

@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 from ramherd.agents import Ask, Launch
-from ramherd.agents.cli import Cli
-from ramherd.agents.facts import TOO_LONG, Fact, Failure, Overload, Result, Retry, Session, Spent
-from ramherd.agents.lines import count, table, text, word
-from ramherd.agents.programs import Program, Source, packages_beside
-from ramherd.agents.trouble import clip, failures, is_overload
+from ramherd.agents.api_errors import clip, failures, is_overload
+from ramherd.agents.base import Cli
+from ramherd.agents.event_lines import count, table, text, word
+from ramherd.agents.events import TOO_LONG, Fact, Failure, Overload, Result, Retry, Session, Spent
+from ramherd.agents.find_program import Program, Source, packages_beside
 from ramherd.agents.turns import Turns
-from ramherd.units import MIB
+from ramherd.core.units import MIB
 
 SOURCE = Source(
     agent="codex",

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ramherd.agents import Ask, Launch
-from ramherd.agents.facts import Fact
-from ramherd.agents.programs import Program
+from ramherd.agents.events import Fact
+from ramherd.agents.find_program import Program
 
 
 class Command:

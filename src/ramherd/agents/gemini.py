@@ -4,14 +4,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ramherd.agents import Ask, Launch
-from ramherd.agents.cli import Cli
-from ramherd.agents.facts import Fact, Result, Session, Spent
+from ramherd.agents.api_errors import clip, failures
+from ramherd.agents.base import Cli
+from ramherd.agents.event_lines import count, text, word
+from ramherd.agents.events import Fact, Result, Session, Spent
+from ramherd.agents.find_program import Program, Source
 from ramherd.agents.heap import node_options
-from ramherd.agents.lines import count, text, word
-from ramherd.agents.programs import Program, Source
-from ramherd.agents.trouble import clip, failures
 from ramherd.agents.turns import Turns
-from ramherd.units import MIB
+from ramherd.core.units import MIB
 
 SOURCE = Source(
     agent="gemini",

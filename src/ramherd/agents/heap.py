@@ -1,8 +1,8 @@
 """How large a heap a runtime is told to have, where telling it has an effect."""
 
 from ramherd.agents import Agent
-from ramherd.errors import UsageError
-from ramherd.units import MIB, format_size
+from ramherd.core.errors import UsageError
+from ramherd.core.units import MIB, format_size
 
 # gemini and qwen wait with 160 MiB of anonymous memory, and live with an old space of 128: what is
 # outside of it (young objects, code, buffers) grows with the work.

@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ramherd.agents import Ask, Launch
-from ramherd.agents.cli import Cli
-from ramherd.agents.facts import TOO_LONG, Fact, Result, Session, Spent, TurnEnded, TurnStarted
+from ramherd.agents.api_errors import clip, failures
+from ramherd.agents.base import Cli
+from ramherd.agents.event_lines import count, number, table, text, word
+from ramherd.agents.events import TOO_LONG, Fact, Result, Session, Spent, TurnEnded, TurnStarted
+from ramherd.agents.find_program import Program, Source
 from ramherd.agents.heap import bun_environment
-from ramherd.agents.lines import count, number, table, text, word
-from ramherd.agents.programs import Program, Source
-from ramherd.agents.trouble import clip, failures
-from ramherd.units import MIB
+from ramherd.core.units import MIB
 
 SOURCE = Source(
     agent="opencode",

@@ -6,13 +6,13 @@ from dataclasses import replace
 from typing import Any
 
 from ramherd.agents import Ask, Launch
-from ramherd.agents.cli import Cli
-from ramherd.agents.facts import Fact, Spent
+from ramherd.agents.anthropic_events import MessagesReader, tokens_read
+from ramherd.agents.base import Cli
+from ramherd.agents.event_lines import count, table
+from ramherd.agents.events import Fact, Spent
+from ramherd.agents.find_program import Program, Source
 from ramherd.agents.heap import node_options
-from ramherd.agents.lines import count, table
-from ramherd.agents.messages import MessagesReader, tokens_read
-from ramherd.agents.programs import Program, Source
-from ramherd.units import MIB
+from ramherd.core.units import MIB
 
 SOURCE = Source(
     agent="qwen",

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ramherd.agents.facts import TOOLS_KEPT, Fact, ToolEnded, ToolStarted, TurnEnded, TurnStarted
+from ramherd.agents.events import TOOLS_KEPT, Fact, ToolEnded, ToolStarted, TurnEnded, TurnStarted
 
 
 class Turns:

@@ -12,13 +12,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from ramherd.api.guard import make_token
+from ramherd.api.auth import make_token
 from ramherd.api.routes import Api
 from ramherd.api.server import Listener, Server
-from ramherd.errors import RamherdError, UsageError
-from ramherd.jobfile import Defaults
-from ramherd.queue.store import Store
-from ramherd.unixsocket import listen
+from ramherd.core.errors import RamherdError, UsageError
+from ramherd.jobs.reader import Defaults
+from ramherd.store.sqlite import Store
+from ramherd.system.unix_socket import listen
 
 
 def main() -> None:

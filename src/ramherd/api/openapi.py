@@ -3,7 +3,7 @@
 from typing import Any
 
 from ramherd import __version__
-from ramherd.model import JobState, RunEnd, Why
+from ramherd.core.model import JobState, RunEnd, Why
 
 Schema = dict[str, Any]
 

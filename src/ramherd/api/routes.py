@@ -9,16 +9,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from ramherd.api.apart import answer_apart
+from ramherd.api.forked import answer_apart
 from ramherd.api.http import HttpError, Request, Response, json_response
 from ramherd.api.streams import EventStream, LogStream
-from ramherd.errors import RamherdError, StoreError, UsageError
-from ramherd.ids import new_id
-from ramherd.jobfile import Defaults, make_jobs
-from ramherd.jobkeys import as_amount, as_environment
-from ramherd.measure.procfs import read_rss_bytes
-from ramherd.model import JobState
-from ramherd.queue.listing import (
+from ramherd.core.errors import RamherdError, StoreError, UsageError
+from ramherd.core.model import JobState
+from ramherd.core.service_status import ServiceStatus, parse_status
+from ramherd.jobs.reader import Defaults, make_jobs
+from ramherd.jobs.schema import as_amount, as_environment
+from ramherd.show.metrics import Queue, render_metrics
+from ramherd.store.listing import (
     LAST_ID,
     counts,
     event_ends,
@@ -29,8 +29,7 @@ from ramherd.queue.listing import (
     show_herd,
     show_job,
 )
-from ramherd.queue.store import Store
-from ramherd.queue.submission import (
+from ramherd.store.requests import (
     Wish,
     is_paused,
     retry,
@@ -39,8 +38,9 @@ from ramherd.queue.submission import (
     wish_for_herd,
     wish_for_job,
 )
-from ramherd.show.metrics import Queue, render_metrics
-from ramherd.status import ServiceStatus, parse_status
+from ramherd.store.sqlite import Store
+from ramherd.system.ids import new_id
+from ramherd.system.procfs import read_rss_bytes
 
 MOST_JOBS = 100_000
 MOST_ROWS = 10_000
@@ -99,7 +99,7 @@ class Api:
         defaults = self.defaults if env is None else with_path(self.defaults, env.get("PATH"))
         jobs = make_jobs(tables, "the request", herd, defaults)
         if any(job.brief is not None for job in jobs):
-            from ramherd.agentjobs import prepare  # noqa: PLC0415 - for these only
+            from ramherd.supervisor.check_agents import prepare  # noqa: PLC0415 - for these only
 
             folder = self.state / "worktrees"
             jobs = prepare(jobs, folder, path=defaults.path, max_cost_usd=limit)

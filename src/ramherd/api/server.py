@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from ramherd.api.guard import check_browser, check_token
+from ramherd.api.auth import check_browser, check_token
 from ramherd.api.http import (
     MOST_HEAD_BYTES,
     HttpError,

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ramherd.measure.output import read_layout, read_output
-from ramherd.model import JobState
-from ramherd.queue.listing import event_ends, events_after
-from ramherd.queue.store import Store
+from ramherd.core.model import JobState
+from ramherd.measure.run_output import read_layout, read_output
+from ramherd.store.listing import event_ends, events_after
+from ramherd.store.sqlite import Store
 
 # Proxies and clients take a silent connection for a dead one.
 HEARTBEAT_S = 15.0

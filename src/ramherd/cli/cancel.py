@@ -2,8 +2,8 @@
 
 import argparse
 
-from ramherd.cli.naming import find_herd, find_job
-from ramherd.client import Client
+from ramherd.cli.job_names import find_herd, find_job
+from ramherd.client.client import Client
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -5,8 +5,8 @@ import json
 import sys
 from typing import Any
 
-from ramherd.config import Config, add_flags, load_config
-from ramherd.configkeys import BY_NAME, Layer
+from ramherd.config.keys import BY_NAME, Layer
+from ramherd.config.load import Config, add_flags, load_config
 from ramherd.show.settings import render_config
 
 EPILOG = """\

@@ -6,15 +6,15 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ramherd.act.remedies import apply, can_apply
-from ramherd.config import load_config
-from ramherd.doctor import Patient, examine
-from ramherd.errors import RamherdError, UsageError
-from ramherd.health.findings import Finding, Fix, Level
-from ramherd.measure.health.host import Host
-from ramherd.model import Policy
-from ramherd.show.doctor import findings_json, render_findings
-from ramherd.show.lines import printable
+from ramherd.config.load import load_config
+from ramherd.core.errors import RamherdError, UsageError
+from ramherd.core.model import Policy
+from ramherd.doctor.examine import Patient, examine
+from ramherd.doctor.findings import Finding, Fix, Level
+from ramherd.doctor.fixes import apply, can_apply
+from ramherd.doctor.read.host import Host
+from ramherd.doctor.render import findings_json, render_findings
+from ramherd.show.event_lines import printable
 
 EPILOG = """\
 examples:

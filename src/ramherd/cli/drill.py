@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 from ramherd.cli.run import add_herd_options, herd_and_tell, settle_config
-from ramherd.configkeys import RUN_KEYS
-from ramherd.errors import UsageError
-from ramherd.ids import new_id
-from ramherd.jobfile import Defaults, make_jobs
+from ramherd.config.keys import RUN_KEYS
+from ramherd.core.errors import UsageError
+from ramherd.core.units import GIB
+from ramherd.jobs.reader import Defaults, make_jobs
 from ramherd.sim import agent
-from ramherd.units import GIB
+from ramherd.system.ids import new_id
 
 # A quarter of a real agent's memory, and a minute of it in a second.
 SIZE = 0.25

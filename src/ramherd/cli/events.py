@@ -7,12 +7,12 @@ from contextlib import closing
 from typing import Any
 
 from ramherd.cli.logs import find_job
-from ramherd.errors import UsageError
-from ramherd.places import state_dir
-from ramherd.queue.events import StoredEvent, read_events
-from ramherd.queue.store import Store
-from ramherd.show.lines import render_stored
-from ramherd.units import parse_duration
+from ramherd.config.paths import state_dir
+from ramherd.core.errors import UsageError
+from ramherd.core.units import parse_duration
+from ramherd.show.event_lines import render_stored
+from ramherd.store.event_rows import StoredEvent, read_events
+from ramherd.store.sqlite import Store
 
 VERSION = 1
 DESCRIPTION = """\

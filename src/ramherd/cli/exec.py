@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from ramherd.errors import UsageError
+from ramherd.core.errors import UsageError
 
 TYPE_CHECKING = False  # `typing` costs 4 ms
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ ends or the window closes, everything that it started is ended.
 exit codes: the program's (128+N for signal N), 127 not found, 126 not executable, 2 usage,
 3 this machine cannot, 130 interrupted while waiting for memory
 """
-# As jobfile.py and Policy have them.
+# As jobs/reader.py and Policy have them.
 MEMORY_BYTES = 512 << 20
 GRACE_S = 10.0
 KINDS = ("auto", "cgroup2", "cgroup1", "polling")
@@ -78,11 +78,11 @@ def exec_(options: argparse.Namespace | Plain) -> int:
     memory = parse(options.memory, "--memory")
     limit = parse(options.memory_limit, "--memory-limit")
     grace = parse(options.grace, "--grace")
-    from ramherd.session.own_cgroups import read_own_cgroups  # noqa: PLC0415
-    from ramherd.session.start import run_session  # noqa: PLC0415
+    from ramherd.exec.own_cgroups import read_own_cgroups  # noqa: PLC0415
+    from ramherd.exec.session import run_session  # noqa: PLC0415
 
     if os.getuid() != 0 and "memory" not in read_own_cgroups():
-        from ramherd.act.rescope import rescope  # noqa: PLC0415
+        from ramherd.act.systemd_scope import rescope  # noqa: PLC0415
 
         rescope(options.pen)
     code = run_session(
@@ -97,7 +97,7 @@ def exec_(options: argparse.Namespace | Plain) -> int:
 def parse(text: str | None, flag: str) -> float | None:
     if text is None:
         return None
-    from ramherd.units import parse_duration, parse_size  # noqa: PLC0415
+    from ramherd.core.units import parse_duration, parse_size  # noqa: PLC0415
 
     try:
         return parse_duration(text) if flag == "--grace" else parse_size(text)

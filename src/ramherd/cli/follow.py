@@ -5,11 +5,11 @@ import sys
 from typing import Any
 
 from ramherd.cli.watch import Watch
-from ramherd.client import Client
-from ramherd.launch import FAILED, INTERRUPTED, OK
-from ramherd.show.lines import LineShow, printable
-from ramherd.show.live import LiveShow
+from ramherd.client.client import Client
+from ramherd.show.event_lines import LineShow, printable
+from ramherd.show.live_display import LiveShow
 from ramherd.show.summary import render_failures
+from ramherd.supervisor.run_herd import FAILED, INTERRUPTED, OK
 
 
 def follow(client: Client, herd: str, *, as_json: bool) -> int:

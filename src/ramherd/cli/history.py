@@ -5,11 +5,11 @@ import json
 from contextlib import closing
 from typing import Any
 
+from ramherd.config.paths import state_dir
+from ramherd.core.units import format_duration, format_size
 from ramherd.decide.governor.classes import estimate
-from ramherd.places import state_dir
-from ramherd.queue.classes import Known, all_classes
-from ramherd.queue.store import Store
-from ramherd.units import format_duration, format_size
+from ramherd.store.class_rows import Known, all_classes
+from ramherd.store.sqlite import Store
 
 HEAD = ("class", "runs", "mean", "spread", "peak p90", "duration", "right")
 

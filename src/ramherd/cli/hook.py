@@ -8,17 +8,17 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ramherd.act.claude_files import Settings
-from ramherd.claude_settings import EVENTS, hook_command, installed_events
-from ramherd.config import add_flag, load_config
-from ramherd.configkeys import BY_NAME
-from ramherd.errors import RamherdError
-from ramherd.hook.once import CHECK
-from ramherd.ids import new_id
-from ramherd.places import runtime_dir, state_dir
-from ramherd.queue.seats import read_sessions
-from ramherd.show.hook import SessionView, render_sessions
-from ramherd.units import format_duration
+from ramherd.config.keys import BY_NAME
+from ramherd.config.load import add_flag, load_config
+from ramherd.config.paths import runtime_dir, state_dir
+from ramherd.core.errors import RamherdError
+from ramherd.core.units import format_duration
+from ramherd.hook.claude_settings import EVENTS, hook_command, installed_events
+from ramherd.hook.install import Settings
+from ramherd.hook.notified import CHECK
+from ramherd.hook.sessions_table import SessionView, render_sessions
+from ramherd.store.subagent_slots import read_sessions
+from ramherd.system.ids import new_id
 
 EPILOG = """\
 examples:

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import Any
 
-from ramherd.client import Client, is_running
-from ramherd.model import Reason, Why
-from ramherd.places import state_dir
-from ramherd.queue.listing import list_herds, list_jobs
-from ramherd.queue.store import Store
-from ramherd.show.lines import printable
+from ramherd.client.client import Client, is_running
+from ramherd.config.paths import state_dir
+from ramherd.core.model import Reason, Why
+from ramherd.show.event_lines import printable
 from ramherd.show.reasons import render_reason
+from ramherd.store.listing import list_herds, list_jobs
+from ramherd.store.sqlite import Store
 
 WATCH_EVERY_S = 1.0
 PAGE = 1000

@@ -6,15 +6,15 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from ramherd.errors import UsageError
-from ramherd.jobkeys import nearest
-from ramherd.measure.output import is_interactive, read_layout, read_output
-from ramherd.model import JobState
-from ramherd.places import runtime_dir, state_dir
-from ramherd.queue.inheritance import SERVICE
-from ramherd.queue.owner import is_alive
-from ramherd.queue.store import Store
-from ramherd.units import format_size
+from ramherd.config.paths import runtime_dir, state_dir
+from ramherd.core.errors import UsageError
+from ramherd.core.model import JobState
+from ramherd.core.units import format_size
+from ramherd.jobs.schema import nearest
+from ramherd.measure.run_output import is_interactive, read_layout, read_output
+from ramherd.store.owner import is_alive
+from ramherd.store.sqlite import Store
+from ramherd.store.takeover_rows import SERVICE
 
 FOLLOW_EVERY_S = 0.2
 

@@ -9,7 +9,7 @@ import os
 import sys
 
 from ramherd import __version__
-from ramherd.errors import RamherdError, UsageError
+from ramherd.core.errors import RamherdError, UsageError
 
 TYPE_CHECKING = False  # `typing` costs 4 ms
 if TYPE_CHECKING:

@@ -8,14 +8,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ramherd.act.recover import recover
-from ramherd.config import load_config
+from ramherd.act.recovery import recover
+from ramherd.config.load import load_config
+from ramherd.config.paths import runtime_dir, state_dir
+from ramherd.core.errors import StoreError, UsageError
+from ramherd.core.units import format_size, parse_duration, parse_size
 from ramherd.decide.pruning import PruneRule
-from ramherd.errors import StoreError, UsageError
-from ramherd.places import runtime_dir, state_dir
-from ramherd.prune import Pruned, foresee, make_room, prune, prune_unknown
-from ramherd.queue.store import Store
-from ramherd.units import format_size, parse_duration, parse_size
+from ramherd.store.sqlite import Store
+from ramherd.supervisor.prune import Pruned, foresee, make_room, prune, prune_unknown
 
 EPILOG = """\
 examples:

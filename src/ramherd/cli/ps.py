@@ -11,23 +11,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ramherd.config import Config, add_flags, load_config
-from ramherd.configkeys import STRAY_KEYS
-from ramherd.decide.strays.software import Known
-from ramherd.decide.strays.trend import Growth, find_growth
-from ramherd.decide.strays.warn import find_savings, find_warnings
-from ramherd.errors import RamherdError, StoreError
-from ramherd.lookout import Look, look, note_counts, remember
-from ramherd.measure.procfs import read_meminfo
-from ramherd.model import Event, Reason, Why
-from ramherd.places import runtime_dir, state_dir
-from ramherd.processes import WarningSign
-from ramherd.queue.sightings import get_counts
-from ramherd.queue.store import Store
-from ramherd.show.pstable import render_ps, render_signs, row_json
-from ramherd.show.strays import render_warning
-from ramherd.softwarefile import parse_software
-from ramherd.straypolicy import StrayPolicy
+from ramherd.config.keys import STRAY_KEYS
+from ramherd.config.load import Config, add_flags, load_config
+from ramherd.config.paths import runtime_dir, state_dir
+from ramherd.core.errors import RamherdError, StoreError
+from ramherd.core.model import Event, Reason, Why
+from ramherd.core.processes import WarningSign
+from ramherd.core.stray_policy import StrayPolicy
+from ramherd.store.sighting_rows import get_counts
+from ramherd.store.sqlite import Store
+from ramherd.strays.judge.software import Known
+from ramherd.strays.judge.trend import Growth, find_growth
+from ramherd.strays.judge.warnings import find_savings, find_warnings
+from ramherd.strays.scan import Look, look, note_counts, remember
+from ramherd.strays.sentences import render_warning
+from ramherd.strays.software_file import parse_software
+from ramherd.strays.table import render_ps, render_signs, row_json
+from ramherd.system.procfs import read_meminfo
 
 EPILOG = """\
 verdicts:

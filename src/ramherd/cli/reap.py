@@ -8,18 +8,18 @@ import time
 from collections import Counter
 from typing import Any
 
-from ramherd.act.reap import Outcome, close_processes, end_processes, open_processes
 from ramherd.cli.ps import Herdsman, opened_herdsman, render_growth
-from ramherd.config import add_flags
-from ramherd.configkeys import STRAY_KEYS
-from ramherd.decide.strays.plan import Plan, choose_named, choose_orphans
-from ramherd.errors import UsageError
-from ramherd.lookout import Look
-from ramherd.model import Reason, Why
-from ramherd.processes import Row, WarningSign
-from ramherd.show.pstable import render_signs, row_json
-from ramherd.show.reaping import render_ended, render_plan, render_refused
-from ramherd.show.strays import render_facts, render_warning
+from ramherd.config.keys import STRAY_KEYS
+from ramherd.config.load import add_flags
+from ramherd.core.errors import UsageError
+from ramherd.core.model import Reason, Why
+from ramherd.core.processes import Row, WarningSign
+from ramherd.strays.end import Outcome, close_processes, end_processes, open_processes
+from ramherd.strays.judge.reap_plan import Plan, choose_named, choose_orphans
+from ramherd.strays.reap_report import render_ended, render_plan, render_refused
+from ramherd.strays.scan import Look
+from ramherd.strays.sentences import render_facts, render_warning
+from ramherd.strays.table import render_signs, row_json
 
 EPILOG = """\
 examples:

@@ -4,11 +4,11 @@ import argparse
 import os
 import sys
 
-from ramherd.act.timer import choose_kind, install, uninstall
-from ramherd.configkeys import BY_NAME, parse_at
-from ramherd.errors import UsageError
-from ramherd.places import state_dir
-from ramherd.units import format_duration, parse_duration
+from ramherd.config.keys import BY_NAME, parse_at
+from ramherd.config.paths import state_dir
+from ramherd.core.errors import UsageError
+from ramherd.core.units import format_duration, parse_duration
+from ramherd.strays.timer import choose_kind, install, uninstall
 
 # Where files are, and ramherd itself, must not depend on who calls.
 CARRIED = ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "RAMHERD_RUNTIME_DIR", "PYTHONPATH")

@@ -2,7 +2,7 @@
 
 import argparse
 
-from ramherd.client import Client
+from ramherd.client.client import Client
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:

@@ -8,29 +8,29 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from ramherd.act.rescope import rescope
-from ramherd.config import Config, add_flags, load_config
-from ramherd.configkeys import RUN_KEYS, Key
+from ramherd.act.systemd_scope import rescope
+from ramherd.config.keys import RUN_KEYS, Key
+from ramherd.config.load import Config, add_flags, load_config
+from ramherd.config.paths import runtime_dir
+from ramherd.core.errors import UsageError
+from ramherd.core.memory import GrantPolicy
+from ramherd.core.model import Job, Policy
 from ramherd.decide.governor.recycle import RecyclePolicy
 from ramherd.decide.warm import ReusePolicy
-from ramherd.errors import UsageError
-from ramherd.grants import GrantPolicy
-from ramherd.ids import new_id
-from ramherd.jobfile import (
+from ramherd.jobs.reader import (
     Defaults,
     jobs_from_lines,
     jobs_from_prompts,
     read_job_file,
     read_prompts,
 )
-from ramherd.jobkeys import as_directory
-from ramherd.launch import Rules, run_herd
-from ramherd.model import Job, Policy
-from ramherd.places import runtime_dir
-from ramherd.show.lines import LineShow
-from ramherd.show.live import LiveShow
+from ramherd.jobs.schema import as_directory
+from ramherd.show.event_lines import LineShow
+from ramherd.show.live_display import LiveShow
 from ramherd.show.summary import render_summary
-from ramherd.unixsocket import is_listening
+from ramherd.supervisor.run_herd import Rules, run_herd
+from ramherd.system.ids import new_id
+from ramherd.system.unix_socket import is_listening
 
 # The second mark of the CPU gate is so far below the first.
 CPU_CALM = 0.15
@@ -89,8 +89,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def show_plan(jobs: list[Job], rules: Rules) -> int:
-    from ramherd.planning import plan  # noqa: PLC0415 - only here
-    from ramherd.show.plan import render_plan  # noqa: PLC0415
+    from ramherd.show.dry_run import render_plan  # noqa: PLC0415
+    from ramherd.supervisor.dry_run import plan  # noqa: PLC0415 - only here
 
     for line in render_plan(plan(jobs, rules)):
         print(line)

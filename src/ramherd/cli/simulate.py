@@ -4,12 +4,12 @@ import argparse
 import json
 from pathlib import Path
 
-from ramherd.errors import UsageError
-from ramherd.grants import Mode
-from ramherd.jobkeys import nearest
+from ramherd.core.errors import UsageError
+from ramherd.core.memory import Mode
+from ramherd.core.units import format_duration, format_size, parse_size
+from ramherd.jobs.schema import nearest
 from ramherd.sim.result import Result
 from ramherd.sim.traces import read_courses
-from ramherd.units import format_duration, format_size, parse_size
 
 EPILOG = """\
 examples:
@@ -43,7 +43,7 @@ def simulate_verb(options: argparse.Namespace) -> int:
     plot = check_plot(options.plot)
     result = play_scenario(options) if options.scenario else play_traces(options)
     if plot is not None:
-        from ramherd.sim.plot import write_plot  # noqa: PLC0415 - only for pictures
+        from ramherd.sim.picture import write_plot  # noqa: PLC0415 - only for pictures
 
         write_plot(plot, result.tally.picture or [], result.budget_bytes)
     print(json.dumps(result.as_json()) if options.json else render(result))

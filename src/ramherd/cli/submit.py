@@ -6,11 +6,11 @@ import sys
 
 from ramherd.cli.follow import follow
 from ramherd.cli.run import make_defaults, read_jobs
-from ramherd.client import Client, is_running, table_of
-from ramherd.config import add_flags, load_config
-from ramherd.configkeys import RUN_KEYS
-from ramherd.errors import NoService
-from ramherd.ids import new_id
+from ramherd.client.client import Client, is_running, table_of
+from ramherd.config.keys import RUN_KEYS
+from ramherd.config.load import add_flags, load_config
+from ramherd.core.errors import NoService
+from ramherd.system.ids import new_id
 
 EPILOG = """\
 examples:

@@ -3,15 +3,15 @@
 import argparse
 import sys
 
-from ramherd.act.rescope import rescope
+from ramherd.act.systemd_scope import rescope
 from ramherd.cli.run import make_defaults, make_rules
-from ramherd.config import add_flags, load_config
-from ramherd.configkeys import RUN_KEYS
-from ramherd.errors import UsageError
-from ramherd.launch import Rules
-from ramherd.service.serve import Options, serve
-from ramherd.service.supervisor import Halt
-from ramherd.show.lines import LineShow
+from ramherd.config.keys import RUN_KEYS
+from ramherd.config.load import add_flags, load_config
+from ramherd.core.errors import UsageError
+from ramherd.service.loop import Halt
+from ramherd.service.main import Options, serve
+from ramherd.show.event_lines import LineShow
+from ramherd.supervisor.run_herd import Rules
 
 EPILOG = """\
 examples:
@@ -39,7 +39,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def up(options: argparse.Namespace) -> int:
     if options.install or options.uninstall:
-        from ramherd.service.install import install, uninstall  # noqa: PLC0415
+        from ramherd.service.unit_file import install, uninstall  # noqa: PLC0415
 
         lines = install(own_flags()) if options.install else uninstall()
         print("\n".join(lines))

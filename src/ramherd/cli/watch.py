@@ -5,11 +5,11 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from ramherd.client import Client, EventInfo, HerdInfo
-from ramherd.errors import RamherdError
-from ramherd.model import Event, Reason, Why
-from ramherd.show.lines import LineShow
-from ramherd.show.live import LiveShow
+from ramherd.client.client import Client, EventInfo, HerdInfo
+from ramherd.core.errors import RamherdError
+from ramherd.core.model import Event, Reason, Why
+from ramherd.show.event_lines import LineShow
+from ramherd.show.live_display import LiveShow
 from ramherd.show.view import RunLine, View
 
 EVERY_S = 1.0

@@ -1,7 +1,7 @@
 """Whether a single session may start: it is not held, so it has to fit from the beginning."""
 
+from ramherd.core.model import Machine, Policy, Reason, Why
 from ramherd.decide.budget import budget_bytes, largest_budget_bytes
-from ramherd.model import Machine, Policy, Reason, Why
 
 
 def find_obstacle(need_bytes: int, machine: Machine, policy: Policy) -> Reason | None:

@@ -5,7 +5,7 @@ get there soon. Each has two marks, so that it is told once.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from ramherd.model import Reason, Why
+from ramherd.core.model import Reason, Why
 
 FLEET = ""
 

@@ -1,7 +1,7 @@
 """How much all runs together may hold: what memory there is, less what others use."""
 
+from ramherd.core.model import Limit, Machine, Policy
 from ramherd.decide.shares import budget_of
-from ramherd.model import Limit, Machine, Policy
 
 
 def budget_bytes(

@@ -4,18 +4,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TypeVar
 
-from ramherd.decide.budget import largest_budget_bytes
-from ramherd.decide.ends import (
-    clear_leftovers,
-    finish_ended,
-    is_live,
-    kill_overdue,
-    stop_interrupted,
-    stop_over_budget,
-    stop_over_limit,
-    stop_timed_out,
-)
-from ramherd.model import (
+from ramherd.core.model import (
     Action,
     JobState,
     Policy,
@@ -26,6 +15,17 @@ from ramherd.model import (
     Wait,
     Warn,
     Why,
+)
+from ramherd.decide.budget import largest_budget_bytes
+from ramherd.decide.run_end import (
+    clear_leftovers,
+    finish_ended,
+    is_live,
+    kill_overdue,
+    stop_interrupted,
+    stop_over_budget,
+    stop_over_limit,
+    stop_timed_out,
 )
 
 T = TypeVar("T")

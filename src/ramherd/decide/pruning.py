@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ramherd.model import KeptLog
+from ramherd.core.model import KeptLog
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ Trouble is a run that had to wait for memory, was stopped to make room, or was k
 
 from dataclasses import dataclass, replace
 
-from ramherd.model import Reason
+from ramherd.core.model import Reason
 
 
 @dataclass(frozen=True, slots=True)

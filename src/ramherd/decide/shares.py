@@ -1,4 +1,4 @@
-"""The arithmetic of the budget, on plain numbers: hooks count with it too, and model.py takes
+"""The arithmetic of the budget, on plain numbers: hooks count with it too, and core/model.py takes
 longer to load than a hook may take.
 """
 

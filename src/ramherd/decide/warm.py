@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from ramherd.model import Reason, Why
-from ramherd.units import MIB
+from ramherd.core.model import Reason, Why
+from ramherd.core.units import MIB
 
 
 @dataclass(frozen=True, slots=True)

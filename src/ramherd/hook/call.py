@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import os
 
-from ramherd.hook.learned import estimate_bytes
+from ramherd.exec.places import runtime_dir, state_dir
+from ramherd.exec.room import BUDGET_SHARE
+from ramherd.hook.caller import read_tree_bytes
+from ramherd.hook.messages import tell_user
 from ramherd.hook.room import is_below, read_sizes
 from ramherd.hook.settings import SUBAGENT_MEMORY_BYTES, read_settings
-from ramherd.hook.tree import read_tree_bytes
-from ramherd.hook.words import tell_user
-from ramherd.queue.owner import session_owner
-from ramherd.queue.seat_rows import Room
-from ramherd.queue.seats import Seats
-from ramherd.session.places import runtime_dir, state_dir
-from ramherd.session.room import BUDGET_SHARE
+from ramherd.hook.subagent_sizes import estimate_bytes
+from ramherd.store.owner import session_owner
+from ramherd.store.subagent_rows import Room
+from ramherd.store.subagent_slots import Seats
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-    from ramherd.procid import ProcId
+    from ramherd.core.procid import ProcId
 
 
 class Call:
@@ -61,7 +61,7 @@ class Call:
         return read_tree_bytes(session)
 
     def tell_once(self, text: str) -> None:
-        from ramherd.hook.once import is_first  # noqa: PLC0415 - mostly there is nothing to say
+        from ramherd.hook.notified import is_first  # noqa: PLC0415 - mostly there is nothing to say
 
         if is_first(self.runtime, self.session_id, text, self.kind):
             self.say(text)

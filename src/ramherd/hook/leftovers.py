@@ -14,9 +14,9 @@ import signal
 import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from ramherd.hook.tree import read_bytes
-from ramherd.measure.identity import PROC, is_running
-from ramherd.procid import ProcId
+from ramherd.core.procid import ProcId
+from ramherd.hook.caller import read_bytes
+from ramherd.system.identity import PROC, is_running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

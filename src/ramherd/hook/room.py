@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 
-from ramherd.queue.seat_rows import Size
-from ramherd.session.own_cgroups import V2, read, read_field, read_own_cgroups
-from ramherd.session.room import BUDGET_SHARE, NO_LIMIT
+from ramherd.exec.own_cgroups import V2, read, read_field, read_own_cgroups
+from ramherd.exec.room import BUDGET_SHARE, NO_LIMIT
+from ramherd.store.subagent_rows import Size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

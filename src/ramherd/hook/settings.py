@@ -1,14 +1,14 @@
-"""The settings that a hook asks for: `ramherd.config` in small, which takes longer to load than
-a hook may take. What both say is the same; a test holds them together.
+"""The settings that a hook asks for: `config/load.py` in small, which takes longer to load than a
+hook may take. What both say is the same; a test holds them together.
 """
 
 from __future__ import annotations
 
 import os
 
-from ramherd.errors import UsageError
-from ramherd.settingsfiles import PROJECT_FILE, find_files
-from ramherd.units import parse_duration, parse_size
+from ramherd.config.locations import PROJECT_FILE, find_files
+from ramherd.core.errors import UsageError
+from ramherd.core.units import parse_duration, parse_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

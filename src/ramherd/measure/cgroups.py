@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ramherd.measure.procfs import PROC, read_text
-from ramherd.model import Limit
+from ramherd.core.model import Limit
+from ramherd.system.procfs import PROC, read_text
 
 # "No limit" in v1 is the largest page-aligned 64-bit number.
 NO_LIMIT = 1 << 60

@@ -11,8 +11,8 @@ import time
 from dataclasses import dataclass
 from enum import IntEnum
 
-from ramherd.errors import RamherdError
-from ramherd.units import GIB, KIB, MIB, TIB
+from ramherd.core.errors import RamherdError
+from ramherd.core.units import GIB, KIB, MIB, TIB
 
 _PAGE_SIZE = re.compile(r"page size of (\d+) bytes")
 _PAGES = re.compile(r'^"?([^":]+)"?:\s+(\d+)\.?$', re.MULTILINE)

@@ -3,9 +3,9 @@
 from collections.abc import Iterable
 from pathlib import Path
 
+from ramherd.core.model import Machine
 from ramherd.measure.cgroups import Trees, read_limits
-from ramherd.measure.procfs import PROC, read_meminfo
-from ramherd.model import Machine
+from ramherd.system.procfs import PROC, read_meminfo
 
 
 def read_machine(trees: Trees, proc: Path = PROC, herds: Iterable[tuple[int, int]] = ()) -> Machine:

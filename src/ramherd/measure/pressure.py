@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ramherd.measure.cgroups import Trees, parse_flat
-from ramherd.measure.procfs import PAGE, PROC, read_text
+from ramherd.system.procfs import PAGE, PROC, read_text
 
 
 @dataclass(frozen=True, slots=True)

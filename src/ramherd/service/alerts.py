@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from ramherd.model import Event
+from ramherd.core.model import Event
 
 MOST_AT_ONCE = 4
 MOST_S = 60.0

@@ -9,8 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from ramherd.errors import UsageError
-from ramherd.jobfile import Defaults
+from ramherd.core.errors import UsageError
+from ramherd.jobs.reader import Defaults
 
 SERVE = str(Path(__file__).parent.parent / "api/serve.py")
 # One that dies at once is not started in a loop.

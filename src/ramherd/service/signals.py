@@ -6,7 +6,7 @@ import signal
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 
-from ramherd.act.signals import END_SIGNALS, Signals, catching
+from ramherd.system.signals import END_SIGNALS, Signals, catching
 
 
 @dataclass

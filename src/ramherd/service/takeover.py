@@ -7,26 +7,26 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from ramherd.act.cleanup import remove_tree
 from ramherd.act.executor import is_heap_exhausted, read_exit
-from ramherd.act.link import Link, adopt_keeper
-from ramherd.act.live import LiveRun
+from ramherd.act.keeper_client import Link, adopt_keeper
 from ramherd.act.pens import Fleet
-from ramherd.act.pens.choose import adopt_pen, fleet_from_record, pen_from_record
-from ramherd.act.recover import clear
-from ramherd.act.sweeper import remove_tree
+from ramherd.act.pens.selection import adopt_pen, fleet_from_record, pen_from_record
+from ramherd.act.recovery import clear
+from ramherd.act.run import LiveRun
+from ramherd.core.errors import NoPen
+from ramherd.core.model import Event, JobState, JobStatus, Policy, Reason, RunEnd, Stopping, Why
 from ramherd.decide.budget import largest_budget_bytes
-from ramherd.decide.ends import judge
-from ramherd.decide.outcome import after_run
-from ramherd.errors import NoPen
-from ramherd.learning import class_of, label_of
+from ramherd.decide.job_state import after_run
+from ramherd.decide.run_end import judge
 from ramherd.measure.cgroups import Trees
 from ramherd.measure.machine import read_machine
-from ramherd.measure.procfs import read_boot_id
-from ramherd.model import Event, JobState, JobStatus, Policy, Reason, RunEnd, Stopping, Why
-from ramherd.queue.backlog import Backlog
-from ramherd.queue.inheritance import SERVICE, OpenRun, end_if_over, fleets, open_runs
-from ramherd.queue.store import Store, StoredPen
-from ramherd.service.agents import Agents
+from ramherd.service.agent_setup import Agents
+from ramherd.store.service_queue import Backlog
+from ramherd.store.sqlite import Store, StoredPen
+from ramherd.store.takeover_rows import SERVICE, OpenRun, end_if_over, fleets, open_runs
+from ramherd.supervisor.estimates import class_of, label_of
+from ramherd.system.procfs import read_boot_id
 
 
 @dataclass

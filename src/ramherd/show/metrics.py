@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from ramherd.status import Histogram, ServiceStatus
+from ramherd.core.service_status import Histogram, ServiceStatus
 
 LEVELS = ("calm", "tight", "single")
 

@@ -3,8 +3,8 @@
 import signal
 from collections.abc import Mapping
 
-from ramherd.model import Number, Reason, Why
-from ramherd.units import format_duration, format_size
+from ramherd.core.model import Number, Reason, Why
+from ramherd.core.units import format_duration, format_size
 
 SENTENCES = {
     Why.SUBMITTED: "submitted",

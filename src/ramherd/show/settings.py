@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from ramherd.config import Config
-from ramherd.configkeys import KEYS, Layer
+from ramherd.config.keys import KEYS, Layer
+from ramherd.config.load import Config
 
 
 def render_config(config: Config) -> Iterator[str]:

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from ramherd.model import Reason, Why
-from ramherd.show.lines import printable
+from ramherd.core.model import Reason, Why
+from ramherd.core.units import MIB, format_duration, format_size
+from ramherd.show.event_lines import printable
 from ramherd.show.reasons import render_reason
-from ramherd.units import MIB, format_duration, format_size
 
 # Smaller differences of the machine's available memory come and go by themselves.
 WORTH_SAYING_BYTES = 64 * MIB

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ramherd.model import Reason
+from ramherd.core.model import Reason
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,11 +20,11 @@ if __name__ == "__main__" and not __package__:
     # Run as a file, where nothing has put the package on the path.
     sys.path.insert(0, os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..")))
 
-from ramherd.errors import RamherdError, UsageError
-from ramherd.sim.memory import Holder
-from ramherd.sim.options import parse_options
+from ramherd.core.errors import RamherdError, UsageError
+from ramherd.sim.agent_options import parse_options
+from ramherd.sim.agent_state import Journal, take_lock
+from ramherd.sim.allocator import Holder
 from ramherd.sim.profiles import Profile, flat, parse_traces, scaled, synthetic_at
-from ramherd.sim.progress import Journal, take_lock
 
 # Between samples: how often a leak grows and progress is noted.
 _STEP_S = 0.1

@@ -8,10 +8,7 @@ within the second is held until it is granted, as it would be by the kernel.
 from bisect import insort
 from collections.abc import Sequence
 
-from ramherd.decide.governor.classes import ClassRecord, estimate, learn
-from ramherd.decide.governor.engine import govern
-from ramherd.decide.governor.recycle import RecyclePolicy, Watches, recycle
-from ramherd.grants import (
+from ramherd.core.memory import (
     Admit,
     Candidate,
     Estimate,
@@ -25,9 +22,12 @@ from ramherd.grants import (
     Settle,
     Stop,
 )
-from ramherd.model import RunEnd
+from ramherd.core.model import RunEnd
+from ramherd.decide.governor.classes import ClassRecord, estimate, learn
+from ramherd.decide.governor.govern import govern
+from ramherd.decide.governor.recycle import RecyclePolicy, Watches, recycle
 from ramherd.sim.course import RAMP_S
-from ramherd.sim.herd import GRANT_COST_S, SimJob, SimRun
+from ramherd.sim.jobs import GRANT_COST_S, SimJob, SimRun
 from ramherd.sim.result import Tally
 
 # A gigabyte in quanta, for several runs: a second holds no more rounds than this.

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 
-from ramherd.grants import Mode
+from ramherd.core.memory import Mode
 from ramherd.sim.course import Course, make_course
 from ramherd.sim.leak_set import score
 from ramherd.sim.oracle import oracle_makespan_s, passing_makespan_s

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from random import Random
 from typing import NamedTuple
 
+from ramherd.core.memory import MB
 from ramherd.decide.governor.leaks import Point, Watch, find_leak, next_watch
-from ramherd.grants import MB
 
 SLOWEST_BYTES_PER_S = 50 * MB / 3600
 FASTEST_BYTES_PER_S = 70 * MB

@@ -8,10 +8,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ramherd.errors import UsageError
+from ramherd.core.errors import UsageError
+from ramherd.core.units import parse_size
 from ramherd.sim.course import Course
 from ramherd.sim.result import Tally
-from ramherd.units import parse_size
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
-from ramherd.errors import UsageError
+from ramherd.core.errors import UsageError
 from ramherd.sim.shape import run_mb
 
 MB = 10**6

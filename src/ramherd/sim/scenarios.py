@@ -3,11 +3,11 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from ramherd.core.memory import MB, GrantPolicy, Mode
 from ramherd.decide.governor.recycle import RecyclePolicy
-from ramherd.grants import MB, GrantPolicy, Mode
 from ramherd.sim.application import Application
 from ramherd.sim.course import Course, make_course
-from ramherd.sim.herd import SimJob
+from ramherd.sim.jobs import SimJob
 from ramherd.sim.oracle import oracle_makespan_s
 from ramherd.sim.profiles import synthetic
 from ramherd.sim.result import Result, Tally

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 
+from ramherd.core.memory import GrantPolicy, Mode
 from ramherd.decide.governor.recycle import RecyclePolicy
-from ramherd.grants import GrantPolicy, Mode
 from ramherd.sim.application import Application
 from ramherd.sim.course import Course
-from ramherd.sim.herd import SimJob
+from ramherd.sim.jobs import SimJob
 from ramherd.sim.oracle import oracle_makespan_s
 from ramherd.sim.peers import parse_peer, run_peer
 from ramherd.sim.result import Result, Tally

@@ -1,6 +1,6 @@
 """Trace files, and the built-in traces where there is none."""
 
-from ramherd.errors import UsageError
+from ramherd.core.errors import UsageError
 from ramherd.sim.course import Course, make_course
 from ramherd.sim.profiles import parse_traces, synthetic
 

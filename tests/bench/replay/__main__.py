@@ -16,7 +16,7 @@ from bench.replay.pages import render_contest, write_pages
 from bench.replay.sets import SETS, read_profiles
 from bench.replay.table import full_row, render_table
 from bench.replay.verdict import faults
-from ramherd.errors import RamherdError
+from ramherd.core.errors import RamherdError
 from ramherd.sim.oracle import oracle_makespan_s
 from ramherd.sim.profiles import Profile
 

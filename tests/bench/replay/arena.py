@@ -12,10 +12,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ramherd.errors import RamherdError
+from ramherd.core.errors import RamherdError
+from ramherd.core.units import format_size
 from ramherd.measure.cgroups import parse_file_bytes_v1, parse_flat, read_trees
-from ramherd.measure.procfs import read_meminfo
-from ramherd.units import format_size
+from ramherd.system.procfs import read_meminfo
 
 CLEAR_S = 20.0
 

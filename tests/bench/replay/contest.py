@@ -16,8 +16,8 @@ from bench.replay.outcome import Outcome, read_work
 from bench.replay.sampler import Sampler
 from bench.replay.told import NOTHING, Told, parse_told
 from bench.replay.tools import Tool, enter
-from ramherd.errors import RamherdError
-from ramherd.units import MIB
+from ramherd.core.errors import RamherdError
+from ramherd.core.units import MIB
 
 # For the tool itself, beside its agents: 35 MB are the most that one was seen to take.
 TOOL_BYTES = 64 * MIB

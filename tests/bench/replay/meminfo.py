@@ -6,7 +6,7 @@ is written over in place, always at the same length.
 
 from pathlib import Path
 
-from ramherd.units import KIB
+from ramherd.core.units import KIB
 
 
 def render_meminfo(total_bytes: int, used_bytes: int) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench.replay.herd import AgentJob
-from ramherd.sim.progress import Progress, read_progress
+from ramherd.sim.agent_state import Progress, read_progress
 
 
 @dataclass(frozen=True, slots=True)

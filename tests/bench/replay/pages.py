@@ -10,8 +10,8 @@ from bench.replay.bars import Contest, bar_rows
 from bench.replay.herd import Herd
 from bench.replay.picture import render_picture
 from bench.replay.table import full_rows, render_table, short_rows
-from ramherd.measure.procfs import read_meminfo
 from ramherd.sim.bench import write_section
+from ramherd.system.procfs import read_meminfo
 
 MARK = "bench-replay"
 PICTURE = "docs/memory-over-time.svg"

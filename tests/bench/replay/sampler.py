@@ -9,7 +9,7 @@ from pathlib import Path
 from bench.replay.arena import Arena
 from bench.replay.kernel_log import KernelLog
 from bench.replay.meminfo import Meminfo
-from ramherd.measure.procfs import PROC, read_peak_rss_bytes, read_text
+from ramherd.system.procfs import PROC, read_peak_rss_bytes, read_text
 
 # A second of trace at 60 times the pace: what a tool that looks once a second would see.
 EVERY_S = 1 / 60

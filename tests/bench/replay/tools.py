@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.replay.herd import AgentJob, Herd, job_tables
-from ramherd.errors import RamherdError
+from ramherd.core.errors import RamherdError
 from ramherd.sim.profiles import MB
 
 TRIES = 100

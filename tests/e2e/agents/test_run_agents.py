@@ -15,8 +15,8 @@ from e2e.agent_home import ARGS, Home, make_home
 from integration.conftest import Ramherd, await_, make_ramherd, ours, pens
 from llm import LLM, Talk
 from ramherd.agents import GO_ON
-from ramherd.measure.procfs import read_environment_tag
-from ramherd.units import MIB
+from ramherd.core.units import MIB
+from ramherd.system.procfs import read_environment_tag
 
 BIG = "python3 -c 'import time; held = bytearray(1536 << 20); time.sleep(1)'"
 # The second part waits to be stopped, the first time.

@@ -12,7 +12,7 @@ from integration.conftest import await_, ours
 from integration.service.conftest import Service, finish
 from llm import LLM
 from ramherd.agents import GO_ON
-from ramherd.measure.procfs import read_environment_tag
+from ramherd.system.procfs import read_environment_tag
 
 # The second part waits for a file, whoever is there meanwhile.
 GATED = [

@@ -20,7 +20,7 @@ from e2e.zoo.namespace import call
 from e2e.zoo.place import HERE, TOOLS
 from e2e.zoo.species import await_
 from llm import LLM
-from ramherd.measure.procfs import read_procs
+from ramherd.system.procfs import read_procs
 
 # claude refuses to sleep.
 SCRIPT = [{"shell": "tail -f /dev/null"}, {"say": "never"}]

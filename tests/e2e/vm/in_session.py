@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from integration.conftest import await_, ours
-from ramherd.measure.procfs import Proc, read_proc, read_procs
+from ramherd.system.procfs import Proc, read_proc, read_procs
 
 RAMHERD = (sys.executable, "-m", "ramherd")
 SCOPE = ("systemd-run", "--user", "--scope", "--quiet", "--collect", "-p", "Delegate=yes")

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from ramherd.act import recover as module
-from ramherd.act.recover import recover
-from ramherd.measure.procfs import read_boot_id
-from ramherd.model import ProcId
-from ramherd.queue.owner import Owner, OwnerLock, lock_path
-from ramherd.queue.store import Store, StoredPen
+from ramherd.act import recovery as module
+from ramherd.act.recovery import recover
+from ramherd.core.model import ProcId
+from ramherd.store.owner import Owner, OwnerLock, lock_path
+from ramherd.store.sqlite import Store, StoredPen
+from ramherd.system.procfs import read_boot_id
 from support.make import HERD, job, status
 
 DEAD = Owner("DEAD", read_boot_id(), ProcId(os.getpid(), 1))

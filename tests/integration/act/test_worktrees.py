@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from ramherd.act.worktrees import argv_in, isolate, settle
-from ramherd.errors import UsageError
-from ramherd.model import Brief, Job, Tree
+from ramherd.core.errors import UsageError
+from ramherd.core.model import Brief, Job, Tree
 from support.make import HERD
 
 IDENTITY = ("-c", "user.name=test", "-c", "user.email=test@example.org")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from integration.conftest import Ramherd, need
-from ramherd.units import MIB
+from ramherd.core.units import MIB
 
 TALK = """\
 #!/bin/sh

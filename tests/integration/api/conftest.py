@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from ramherd.client import Client
-from ramherd.queue.store import Store
+from ramherd.client.client import Client
 from ramherd.service.api_process import SERVE
+from ramherd.store.sqlite import Store
 
 
 @dataclass

@@ -13,12 +13,12 @@ import pytest
 import ramherd
 from integration.api.conftest import Served
 from integration.conftest import await_
-from ramherd.client import Client, is_running
-from ramherd.errors import NoService, UsageError
-from ramherd.measure.procfs import read_peak_rss_bytes, read_rss_bytes
-from ramherd.model import Event, JobState, Reason, Why
-from ramherd.queue.backlog import Backlog
-from ramherd.unixsocket import connect
+from ramherd.client.client import Client, is_running
+from ramherd.core.errors import NoService, UsageError
+from ramherd.core.model import Event, JobState, Reason, Why
+from ramherd.store.service_queue import Backlog
+from ramherd.system.procfs import read_peak_rss_bytes, read_rss_bytes
+from ramherd.system.unix_socket import connect
 
 TRUE = {"name": "a", "command": ["true"]}
 DONE = Reason(Why.EXITED, code=0)

@@ -11,8 +11,8 @@ from bench.replay.arena import Arena, make_arena
 from bench.replay.kernel_log import KernelLog
 from bench.replay.meminfo import render_meminfo
 from bench.replay.tools import enter
-from ramherd.errors import RamherdError
-from ramherd.units import KIB, MIB
+from ramherd.core.errors import RamherdError
+from ramherd.core.units import KIB, MIB
 
 HOG = [sys.executable, "-c", "x = b'x' * (200 << 20)"]
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from ramherd.act.remedies import Changed, apply, can_apply
-from ramherd.errors import RamherdError
-from ramherd.health.findings import CommentOut, RunCommand, SetKernel, SetMode
+from ramherd.core.errors import RamherdError
+from ramherd.doctor.findings import CommentOut, RunCommand, SetKernel, SetMode
+from ramherd.doctor.fixes import Changed, apply, can_apply
 from support.roots import Root
 
 LINE = "export NODE_OPTIONS=--max-old-space-size=32768"

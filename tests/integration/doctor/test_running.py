@@ -4,12 +4,12 @@ import os
 import subprocess
 from pathlib import Path
 
-from ramherd.decide.doctor.processes import check_processes
-from ramherd.health.facts import Processes
-from ramherd.model import Machine
-from ramherd.queue.store import Store
-from ramherd.running import read_running
-from ramherd.units import GIB
+from ramherd.core.model import Machine
+from ramherd.core.units import GIB
+from ramherd.doctor.check.processes import check_processes
+from ramherd.doctor.facts import Processes
+from ramherd.doctor.read.processes import read_running
+from ramherd.store.sqlite import Store
 from support.roots import Root
 
 

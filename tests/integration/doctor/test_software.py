@@ -10,17 +10,17 @@ from pathlib import Path
 import pytest
 
 from integration.conftest import need
-from ramherd.decide.doctor.clock import check_clock
-from ramherd.decide.doctor.folders import check_folders
-from ramherd.decide.doctor.processes import check_processes
-from ramherd.decide.doctor.state import check_place
-from ramherd.health.facts import Clock, Folder, Place, Processes, ProcRow
-from ramherd.measure.health import folders, runtimes
-from ramherd.measure.health.clis import read_clis
-from ramherd.measure.health.clock import read_clock
-from ramherd.measure.health.runtimes import ask_node
-from ramherd.model import Machine
-from ramherd.units import GIB, MIB
+from ramherd.core.model import Machine
+from ramherd.core.units import GIB, MIB
+from ramherd.doctor.check.clock import check_clock
+from ramherd.doctor.check.folders import check_folders
+from ramherd.doctor.check.processes import check_processes
+from ramherd.doctor.check.state import check_place
+from ramherd.doctor.facts import Clock, Folder, Place, Processes, ProcRow
+from ramherd.doctor.read import folders, runtimes
+from ramherd.doctor.read.clis import read_clis
+from ramherd.doctor.read.clock import read_clock
+from ramherd.doctor.read.runtimes import ask_node
 from support.roots import ELF, Root
 
 MACHINE = Machine(16 * GIB, 12 * GIB)
@@ -226,7 +226,7 @@ def test_a_state_directory_open_to_others(root: Root, tmp_path: Path) -> None:
 
 def test_logs_above_what_is_kept(root: Root, tmp_path: Path) -> None:
     """A hint; the next herd removes them anyway."""
-    from ramherd.doctor import THEMES, Patient, look
+    from ramherd.doctor.examine import THEMES, Patient, look
 
     assert root.find("state", "logs").level == "ok"
     logs = tmp_path / "xdg_state_home/ramherd/runs/R"

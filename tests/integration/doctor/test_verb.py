@@ -14,10 +14,10 @@ import pytest
 
 import ramherd.cli.doctor
 from ramherd.cli.main import call
-from ramherd.doctor import THEMES
-from ramherd.health.findings import Finding, Level
-from ramherd.measure.health.host import Host
-from ramherd.show.doctor import render_findings
+from ramherd.doctor.examine import THEMES
+from ramherd.doctor.findings import Finding, Level
+from ramherd.doctor.read.host import Host
+from ramherd.doctor.render import render_findings
 from support.roots import Root
 
 LINE = "export NODE_OPTIONS=--max-old-space-size=32768"

@@ -20,7 +20,7 @@ from support.terminals import open_terminal
 __all__ = ["home", "terminal"]  # fixtures: pytest finds them by their names here
 
 # Not imported before the program runs: together they take longer than a start may.
-HEAVY = {"dataclasses", "pathlib", "typing", "argparse", "subprocess", "ramherd.model"}
+HEAVY = {"dataclasses", "pathlib", "typing", "argparse", "subprocess", "ramherd.core.model"}
 
 
 def test_the_environment_of_a_run(each_ramherd: Ramherd) -> None:
@@ -78,7 +78,7 @@ def test_a_start_imports_little(each_ramherd: Ramherd) -> None:
     )
     assert done.returncode == 0
     imported = {line.rpartition("|")[2].strip() for line in first.stderr.splitlines()}
-    assert "ramherd.session.start" in imported
+    assert "ramherd.exec.session" in imported
     assert not imported & HEAVY
 
 
@@ -102,9 +102,9 @@ def test_the_quick_answer_is_the_rule() -> None:
     from hypothesis import given
     from hypothesis import strategies as st
 
+    from ramherd.core.model import Machine, Policy
     from ramherd.decide.admission import find_obstacle
-    from ramherd.model import Machine, Policy
-    from ramherd.session.room import Memory, is_plenty, most_bytes
+    from ramherd.exec.room import Memory, is_plenty, most_bytes
 
     sizes = st.integers(1, 1 << 36)
 

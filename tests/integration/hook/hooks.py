@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from integration.conftest import Ramherd, await_
-from ramherd.claude_settings import hook_command
+from ramherd.hook.claude_settings import hook_command
 
 SESSION = Path(__file__).with_name("hooked_session.py")
 

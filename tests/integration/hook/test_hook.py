@@ -10,13 +10,20 @@ from pathlib import Path
 
 from integration.conftest import await_
 from integration.hook.hooks import Session, room_for, session, waiting_hooks
-from ramherd.ancestry import read_notes
-from ramherd.claude_settings import hook_command
+from ramherd.hook.claude_settings import hook_command
+from ramherd.strays.ancestry import read_notes
 
 __all__ = ["session"]  # a fixture: pytest finds it by its name here
 
 # Not imported when there is room: each takes a good part of the time that a hook may take.
-HEAVY = {"dataclasses", "pathlib", "argparse", "subprocess", "ramherd.model", "ramherd.config"}
+HEAVY = {
+    "dataclasses",
+    "pathlib",
+    "argparse",
+    "subprocess",
+    "ramherd.core.model",
+    "ramherd.config.load",
+}
 MIB = 1 << 20
 
 
@@ -111,7 +118,7 @@ def test_it_loads_little(session: Callable[..., Session], tmp_path: Path) -> Non
         one.call(name)
         assert one.await_end(name) == {}
     imported = {line.rpartition("|")[2].strip() for line in errors.read_text().splitlines()}
-    assert "ramherd.queue.seats" in imported
+    assert "ramherd.store.subagent_slots" in imported
     assert not imported & HEAVY
 
 

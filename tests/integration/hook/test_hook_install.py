@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from integration.conftest import Ramherd
-from ramherd.claude_settings import EVENTS
+from ramherd.hook.claude_settings import EVENTS
 
 OTHERS = """{
     "model": "opus",

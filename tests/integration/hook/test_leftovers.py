@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from integration.conftest import await_
+from ramherd.core.procid import ProcId
 from ramherd.hook.leftovers import TICKS_A_SECOND, end, find_leftovers, find_strays, sweep
-from ramherd.measure.identity import is_running, read_identity
-from ramherd.procid import ProcId
+from ramherd.system.identity import is_running, read_identity
 from support.terminals import open_terminal
 
 TAG = "CLAUDE_CODE_SESSION_ID=sess-1"

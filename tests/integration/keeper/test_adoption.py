@@ -17,17 +17,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from integration.conftest import await_, ours
-from ramherd.act.link import AdoptedLink, Adoption, KeeperLink, adopt_keeper
-from ramherd.act.requests import SHAPES
-from ramherd.errors import StoreError
-from ramherd.measure.procfs import read_peak_rss_bytes, read_proc
-from ramherd.unixsocket import connect
+from ramherd.act.keeper_client import AdoptedLink, Adoption, KeeperLink, adopt_keeper
+from ramherd.core.errors import StoreError
+from ramherd.keeper.requests import SHAPES
+from ramherd.system.procfs import read_peak_rss_bytes, read_proc
+from ramherd.system.unix_socket import connect
 
 # A supervisor: asks what it is told on its standard input, and goes on until it is killed.
 SUPERVISOR = """
 import sys, time
 from pathlib import Path
-from ramherd.act.link import Adoption, KeeperLink
+from ramherd.act.keeper_client import Adoption, KeeperLink
 here = Path(sys.argv[1])
 link = KeeperLink(0.5, here / "keeper.err", 1024, Adoption(here / "door", float(sys.argv[2])))
 link._outbox = sys.stdin.buffer.read()

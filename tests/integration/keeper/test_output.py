@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from integration.conftest import Ramherd, await_
-from ramherd.act.streams import HEAD_BYTES, RING_BYTES
-from ramherd.measure.procfs import parse_kib_fields
+from ramherd.keeper.output_log import HEAD_BYTES, RING_BYTES
+from ramherd.system.procfs import parse_kib_fields
 
 MIB = 1 << 20
 CAP = HEAD_BYTES + RING_BYTES

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from integration.conftest import await_, ours
-from ramherd.act.link import KeeperLink
+from ramherd.act.keeper_client import KeeperLink
 
 LOG = [1 << 20, 1 << 20]
 # Answers each line; `quit` is its last.

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from ramherd.act.reap import Outcome, close_processes, end_processes, open_processes
-from ramherd.decide.strays.software import Known
-from ramherd.measure.details import Probe
-from ramherd.measure.listeners import read_sockets
-from ramherd.measure.procfs import read_proc
-from ramherd.measure.table import read_pss_bytes, read_table
-from ramherd.model import ProcId
-from ramherd.processes import Details, End
+from ramherd.core.model import ProcId
+from ramherd.core.processes import Details, End
+from ramherd.strays.end import Outcome, close_processes, end_processes, open_processes
+from ramherd.strays.judge.software import Known
+from ramherd.strays.read.listeners import read_sockets
+from ramherd.strays.read.process_probe import Probe
+from ramherd.strays.read.process_table import read_pss_bytes, read_table
+from ramherd.system.procfs import read_proc
 
 
 class Sleepers:

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from integration.conftest import Ramherd, await_, make_ramherd, ours, pens
-from ramherd.client import Client, is_running
+from ramherd.client.client import Client, is_running
 
 
 @dataclass

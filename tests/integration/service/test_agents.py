@@ -12,7 +12,7 @@ from integration.service.conftest import Service
 from integration.service.talker import Talker
 from integration.show.test_terminal import start_on_terminal
 from ramherd.agents import GO_ON
-from ramherd.errors import UsageError
+from ramherd.core.errors import UsageError
 from support.terminals import Terminal
 
 IDENTITY = ("-c", "user.name=test", "-c", "user.email=test@example.org")

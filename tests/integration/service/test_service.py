@@ -12,8 +12,8 @@ from pathlib import Path
 
 from integration.conftest import await_, ours
 from integration.service.conftest import Service, read_json
-from ramherd.errors import NoService
-from ramherd.measure.procfs import read_proc
+from ramherd.core.errors import NoService
+from ramherd.system.procfs import read_proc
 
 SLEEP = "echo begun; sleep 300"
 

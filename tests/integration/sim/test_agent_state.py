@@ -6,8 +6,14 @@ from pathlib import Path
 import pytest
 
 from integration.sim.procs import Agent, StartAgent, wait_for
-from ramherd.errors import RamherdError
-from ramherd.sim.progress import Journal, Progress, parse_progress, read_progress, render_progress
+from ramherd.core.errors import RamherdError
+from ramherd.sim.agent_state import (
+    Journal,
+    Progress,
+    parse_progress,
+    read_progress,
+    render_progress,
+)
 
 # 1000 trace seconds in half a second, noted every 200; no checkpoint falls on one of these.
 RUN = ("--flat", "10MB", "--for", "1000", "--time", "0.0005", "--checkpoint", "130")

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from ramherd.model import Brief, Job, JobState, Policy, Reason, Tree, Why
-from ramherd.queue.agent_rows import herd_costs, set_worktree, unsettled_jobs
-from ramherd.queue.backlog import Backlog
-from ramherd.queue.inheritance import end_if_over
-from ramherd.queue.listing import show_herd
-from ramherd.queue.store import Store
-from ramherd.queue.submission import submit
+from ramherd.core.model import Brief, Job, JobState, Policy, Reason, Tree, Why
+from ramherd.store.agent_rows import herd_costs, set_worktree, unsettled_jobs
+from ramherd.store.listing import show_herd
+from ramherd.store.requests import submit
+from ramherd.store.service_queue import Backlog
+from ramherd.store.sqlite import Store
+from ramherd.store.takeover_rows import end_if_over
 from support.make import job
 
 DONE = Reason(Why.SAID_DONE)

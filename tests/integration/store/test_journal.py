@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from integration.store.test_store import OWNER, rows
-from ramherd.errors import StoreError
-from ramherd.model import Event, JobState, Reason, Why
-from ramherd.queue.journal import Journal
-from ramherd.queue.store import Store
+from ramherd.core.errors import StoreError
+from ramherd.core.model import Event, JobState, Reason, Why
+from ramherd.store.sqlite import Store
+from ramherd.store.write_buffer import Journal
 from support.make import HERD, job, status
 
 

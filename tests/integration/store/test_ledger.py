@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from ramherd.queue.ledger import Ask, Ledger
-from ramherd.queue.ledger_sql import VERSION
-from ramherd.queue.owner import OwnerLock
+from ramherd.store.ledger import Ask, Ledger
+from ramherd.store.ledger_sql import VERSION
+from ramherd.store.owner import OwnerLock
 
 MIB = 1 << 20
 BUDGET = 1000 * MIB
@@ -87,7 +87,7 @@ def test_the_lease_of_a_dead_application_is_void_at_once(
     """Killed without a word: the next one who asks has all of it."""
     script = """
 import sys, time; from pathlib import Path
-from ramherd.queue.ledger import Ask, Ledger; from ramherd.queue.owner import OwnerLock
+from ramherd.store.ledger import Ask, Ledger; from ramherd.store.owner import OwnerLock
 runtime = Path(sys.argv[1]); lock = OwnerLock(runtime)
 Ledger(runtime / "ledger.db", runtime, lock.owner).ask(Ask(1 << 40), 1 << 30)
 print("ready", flush=True); time.sleep(60)

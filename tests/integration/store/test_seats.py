@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from ramherd.measure.identity import read_boot_id, read_identity
-from ramherd.procid import ProcId
-from ramherd.queue.ledger import Ask, Ledger
-from ramherd.queue.owner import OwnerLock, is_alive, session_owner
-from ramherd.queue.seat_rows import Room, Size, Starting
-from ramherd.queue.seats import Seats, read_sessions
+from ramherd.core.procid import ProcId
+from ramherd.store.ledger import Ask, Ledger
+from ramherd.store.owner import OwnerLock, is_alive, session_owner
+from ramherd.store.subagent_rows import Room, Size, Starting
+from ramherd.store.subagent_slots import Seats, read_sessions
+from ramherd.system.identity import read_boot_id, read_identity
 
 MIB = 1 << 20
 GIB = 1 << 30

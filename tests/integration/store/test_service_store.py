@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from ramherd.act.recover import recover
-from ramherd.errors import StoreError
-from ramherd.model import Job, JobState, JobStatus, PenReading, Reason, RunEnd, Why
-from ramherd.queue import sql
-from ramherd.queue.backlog import WINDOW, Backlog
-from ramherd.queue.listing import (
+from ramherd.act.recovery import recover
+from ramherd.core.errors import StoreError
+from ramherd.core.model import Job, JobState, JobStatus, PenReading, Reason, RunEnd, Why
+from ramherd.store import sql
+from ramherd.store.listing import (
     counts,
     event_ends,
     events_after,
@@ -23,8 +22,7 @@ from ramherd.queue.listing import (
     show_herd,
     show_job,
 )
-from ramherd.queue.store import Store, job_from_spec, spec_json
-from ramherd.queue.submission import (
+from ramherd.store.requests import (
     Wish,
     is_paused,
     retry,
@@ -33,6 +31,8 @@ from ramherd.queue.submission import (
     wish_for_herd,
     wish_for_job,
 )
+from ramherd.store.service_queue import WINDOW, Backlog
+from ramherd.store.sqlite import Store, job_from_spec, spec_json
 from support.make import exited, job
 
 OLD = Path(__file__).parents[2] / "data/store-3.db"
@@ -304,7 +304,7 @@ def test_a_delay_is_waited_for_but_not_for_a_clock_that_jumped(
     """A retry in an hour is none that we gave: the clock was set back."""
     fill(store, "H", 2)
     now = 1_000_000.0
-    monkeypatch.setattr("ramherd.queue.backlog.time.time", lambda: now)
+    monkeypatch.setattr("ramherd.store.service_queue.time.time", lambda: now)
     for name, delay_s in (("H-j00000", 30.0), ("H-j00001", 3600.0)):
         store.write("UPDATE jobs SET not_before_s = ? WHERE id = ?", (now + delay_s, name))
     store.commit()

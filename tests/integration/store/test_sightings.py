@@ -5,18 +5,18 @@ from pathlib import Path
 
 import pytest
 
-from ramherd.decide.strays.trend import Count
-from ramherd.model import ProcId
-from ramherd.processes import Sighting
-from ramherd.queue.owner import Owner, OwnerLock
-from ramherd.queue.sightings import (
+from ramherd.core.model import ProcId
+from ramherd.core.processes import Sighting
+from ramherd.store.owner import Owner, OwnerLock
+from ramherd.store.sighting_rows import (
     add_counts,
     find_over,
     get_counts,
     get_sightings,
     set_sightings,
 )
-from ramherd.queue.store import Store
+from ramherd.store.sqlite import Store
+from ramherd.strays.judge.trend import Count
 from support.make import job, status
 
 SEEN = Sighting(1.0, 90.0, 40, 7, 80.0, 1 << 20, None, ((1.0, 5), (2.0, 6)))

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from ramherd.errors import StoreError
-from ramherd.model import Brief, Event, JobState, PenReading, ProcId, Reason, RunEnd, Tree, Why
-from ramherd.queue import sql
-from ramherd.queue.owner import Owner
-from ramherd.queue.store import Store, StoredPen, job_from_spec, spec_json
-from ramherd.session.record import standing
+from ramherd.core.errors import StoreError
+from ramherd.core.model import Brief, Event, JobState, PenReading, ProcId, Reason, RunEnd, Tree, Why
+from ramherd.exec.record import standing
+from ramherd.store import sql
+from ramherd.store.owner import Owner
+from ramherd.store.sqlite import Store, StoredPen, job_from_spec, spec_json
 from support.make import HERD, exited, job, killed_by, status
 
 OWNER = Owner("OWNER", "boot", ProcId(7, 99))
@@ -181,8 +181,8 @@ def test_events_carry_their_reason_and_a_growing_number(path: Path) -> None:
 
 def test_events_and_samples_are_bounded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The newest are kept when the next herd comes, and numbers go on from there."""
-    monkeypatch.setattr("ramherd.queue.store.KEEP_EVENTS", 5)
-    monkeypatch.setattr("ramherd.queue.store.KEEP_SAMPLES", 3)
+    monkeypatch.setattr("ramherd.store.sqlite.KEEP_EVENTS", 5)
+    monkeypatch.setattr("ramherd.store.sqlite.KEEP_SAMPLES", 3)
     with store_with_herd(path) as store:
         for n in range(20):
             last = store.add_event(Event("x", Reason(Why.SUBMITTED), n, HERD))

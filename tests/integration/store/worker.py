@@ -7,8 +7,8 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from ramherd.queue.ledger import Ask, Ledger
-from ramherd.queue.owner import OwnerLock
+from ramherd.store.ledger import Ask, Ledger
+from ramherd.store.owner import OwnerLock
 
 
 def main() -> None:

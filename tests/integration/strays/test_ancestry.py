@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ramherd import ancestry
-from ramherd.lookout import read_recorded
-from ramherd.model import ProcId
+from ramherd.core.model import ProcId
+from ramherd.strays import ancestry
+from ramherd.strays.scan import read_recorded
 
 
 @pytest.fixture
@@ -64,11 +64,11 @@ def test_the_file_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_the_recorder_loads_nothing(tmp_path: Path) -> None:
     """A hook pays for it on every tool call."""
-    code = "import os, sys; before = set(sys.modules); import ramherd.ancestry; "
+    code = "import os, sys; before = set(sys.modules); import ramherd.strays.ancestry; "
     code += "print(*(set(sys.modules) - before))"
     done = subprocess.run(
         [sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True,
         env={"PYTHONPATH": str(Path(ancestry.__file__).parents[1])},
     )  # fmt: skip
 
-    assert set(done.stdout.split()) <= {"ramherd", "ramherd.ancestry", "__future__"}
+    assert set(done.stdout.split()) <= {"ramherd", "ramherd.strays.ancestry", "__future__"}

@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from integration.conftest import Ramherd, await_
-from ramherd.decide.strays.software import Known
-from ramherd.lookout import look
-from ramherd.straypolicy import StrayPolicy
+from ramherd.core.stray_policy import StrayPolicy
+from ramherd.strays.judge.software import Known
+from ramherd.strays.scan import look
 
 # What a look may cost with 1000 processes.
 CPU_S = 0.150

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from ramherd.core.memory import Candidate, GrantPolicy, Penned, Scene
+from ramherd.core.model import Machine
+from ramherd.core.units import GIB, MIB
 from ramherd.decide.budget import budget_bytes
-from ramherd.grants import Candidate, GrantPolicy, Penned, Scene
-from ramherd.leasing import AGAIN_S, Leasing
-from ramherd.model import Machine
-from ramherd.queue.ledger import Ledger
-from ramherd.queue.owner import OwnerLock
-from ramherd.units import GIB, MIB
+from ramherd.store.ledger import Ledger
+from ramherd.store.owner import OwnerLock
+from ramherd.supervisor.lease import AGAIN_S, Leasing
 from support.make import MACHINE, policy
 
 LARGEST = 8 * GIB

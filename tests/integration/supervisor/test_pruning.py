@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ramherd.decide.pruning import PruneRule, choose_due
-from ramherd.model import (
+from ramherd.core.model import (
     Event,
     Job,
     JobState,
@@ -24,9 +23,10 @@ from ramherd.model import (
     RunEnd,
     Why,
 )
-from ramherd.prune import Pruned, foresee, prune, prune_unknown
-from ramherd.queue.owner import Owner
-from ramherd.queue.store import Store
+from ramherd.decide.pruning import PruneRule, choose_due
+from ramherd.store.owner import Owner
+from ramherd.store.sqlite import Store
+from ramherd.supervisor.prune import Pruned, foresee, prune, prune_unknown
 
 OWNER = Owner("owner", "boot", ProcId(1, 1))
 SIZE = 100

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 
 from integration.conftest import Ramherd, await_, make_ramherd
-from ramherd.act.files import remove_dirs, write_control
-from ramherd.ids import new_id
+from ramherd.core.units import MIB
 from ramherd.measure.cgroups import parse_file_bytes_v1, parse_flat, read_trees
 from ramherd.sim import agent
-from ramherd.units import MIB
+from ramherd.system.files import remove_dirs, write_control
+from ramherd.system.ids import new_id
 
 LIMIT_BYTES = 1024 * MIB
 BUDGET_BYTES = int(0.8 * LIMIT_BYTES)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from integration.conftest import Ramherd, await_, ours
-from ramherd.units import MIB
+from ramherd.core.units import MIB
 
 TALKER = Path(__file__).with_name("warm_talker.py")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ramherd.act.files import remove_dirs, write_json
+from ramherd.system.files import remove_dirs, write_json
 
 
 def test_directories_go_with_those_below_them(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_one_below_that_went_meanwhile_is_not_all_of_it(
         if path.endswith("/b"):
             rmdir(path)
 
-    monkeypatch.setattr("ramherd.act.files.os.rmdir", race)
+    monkeypatch.setattr("ramherd.system.files.os.rmdir", race)
 
     assert remove_dirs([str(tmp_path / "a")], 0.1)
     assert not (tmp_path / "a").exists()
@@ -60,7 +60,7 @@ def test_a_disk_that_takes_a_little_at_a_time_gets_all_of_it(
 ) -> None:
     """A write may be short, and half a file is none."""
     write = os.write
-    monkeypatch.setattr("ramherd.act.files.os.write", lambda fd, data: write(fd, data[:3]))
+    monkeypatch.setattr("ramherd.system.files.os.write", lambda fd, data: write(fd, data[:3]))
 
     write_json(str(tmp_path / "x"), {"code": 0, "text": "y" * 50})
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ramherd.act.holding import MUTE_S, Holding
-from ramherd.act.live import KEEP_HOLDS, LiveRun
-from ramherd.grants import GrantPolicy
-from ramherd.model import RunEnd
-from ramherd.units import MIB
+from ramherd.act.grant_enforcer import MUTE_S, Holding
+from ramherd.act.run import KEEP_HOLDS, LiveRun
+from ramherd.core.memory import GrantPolicy
+from ramherd.core.model import RunEnd
+from ramherd.core.units import MIB
 from support.fakes import FakePen
 from support.make import exited, job, stopping
 

@@ -5,10 +5,10 @@ import select
 import threading
 from pathlib import Path
 
-from ramherd.act.holding import Holding
-from ramherd.act.live import LiveRun
-from ramherd.grants import GrantPolicy
-from ramherd.units import MIB
+from ramherd.act.grant_enforcer import Holding
+from ramherd.act.run import LiveRun
+from ramherd.core.memory import GrantPolicy
+from ramherd.core.units import MIB
 from support.fakes import FakePen
 from support.make import job
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from ramherd.act import sweeper as module
-from ramherd.act.sweeper import Sweeper, has_mounts, remove_tree
+from ramherd.act import cleanup as module
+from ramherd.act.cleanup import Sweeper, has_mounts, remove_tree
 from ramherd.measure.cgroups import read_mount_points
 from support.fakes import FakePen
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 
 from ramherd.agents import find_agent
-from ramherd.agents.facts import (
+from ramherd.agents.event_lines import Events
+from ramherd.agents.events import (
     TOO_LONG,
     TOOLS_KEPT,
     Failure,
@@ -20,7 +21,6 @@ from ramherd.agents.facts import (
     TurnStarted,
     next_progress,
 )
-from ramherd.agents.lines import Events
 
 DATA = Path(__file__).parents[2] / "data/agents"
 REAL = ("claude", "codex", "gemini", "opencode", "qwen")

@@ -8,8 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ramherd.agents import NAMES, find_agent
-from ramherd.agents.facts import Progress, next_progress
-from ramherd.agents.lines import Events, Lines, LongLine, count, number, parse_event, sniff, tables
+from ramherd.agents.event_lines import (
+    Events,
+    Lines,
+    LongLine,
+    count,
+    number,
+    parse_event,
+    sniff,
+    tables,
+)
+from ramherd.agents.events import Progress, next_progress
 
 DATA = Path(__file__).parents[2] / "data/agents"
 REAL_EVENTS = [

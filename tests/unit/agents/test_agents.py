@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 
 from ramherd.agents import GO_ON, NAMES, Agent, Ask, find_agent
-from ramherd.agents.args import check_args
+from ramherd.agents.find_program import Program
 from ramherd.agents.heap import check_limit, choose_heap_bytes
-from ramherd.agents.own import own_pids
-from ramherd.agents.programs import Program
+from ramherd.agents.ownership import own_pids
 from ramherd.agents.session_ids import new_uuid
-from ramherd.errors import UsageError
-from ramherd.measure.procfs import Proc
-from ramherd.model import ProcId
-from ramherd.units import GIB, MIB
+from ramherd.agents.user_args import check_args
+from ramherd.core.errors import UsageError
+from ramherd.core.model import ProcId
+from ramherd.core.units import GIB, MIB
+from ramherd.system.procfs import Proc
 
 SKIPS = re.compile("danger|yolo|force|auto$|skip")
 ASK = Ask("do it", session="S", model="haiku", args=("--own", "x"))

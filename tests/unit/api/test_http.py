@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ramherd.api.guard import check_browser, check_token, is_same
+from ramherd.api.auth import check_browser, check_token, is_same
 from ramherd.api.http import (
     MOST_BODY_BYTES,
     HttpError,

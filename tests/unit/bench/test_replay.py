@@ -15,12 +15,12 @@ from bench.replay.table import full_rows, render_table, short_rows
 from bench.replay.told import Holds, Told, parse_told
 from bench.replay.tools import scale_sleeps, shell_lines
 from bench.replay.verdict import faults
-from ramherd.errors import RamherdError
-from ramherd.measure.procfs import parse_kib_fields
+from ramherd.core.errors import RamherdError
+from ramherd.core.units import GIB, MIB
+from ramherd.sim.agent_state import Progress
 from ramherd.sim.bench import write_section
 from ramherd.sim.profiles import MB, Profile, flat
-from ramherd.sim.progress import Progress
-from ramherd.units import GIB, MIB
+from ramherd.system.procfs import parse_kib_fields
 
 KILL = (
     "3,1,2,-;oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,"

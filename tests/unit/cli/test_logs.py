@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from ramherd.cli.logs import Printer, print_from
-from ramherd.measure.procfs import read_boot_id
-from ramherd.model import ProcId
-from ramherd.queue.owner import Owner
-from ramherd.queue.store import Store
+from ramherd.core.model import ProcId
+from ramherd.store.owner import Owner
+from ramherd.store.sqlite import Store
+from ramherd.system.procfs import read_boot_id
 from support.make import HERD, job, status
 from unit.measure.test_output import HEAD, RING, write_run
 

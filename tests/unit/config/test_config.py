@@ -9,15 +9,15 @@ from typing import Any
 
 import pytest
 
-from ramherd.act.streams import HEAD_BYTES, RING_BYTES
 from ramherd.cli.run import make_rules
-from ramherd.config import Config, add_flags, from_environment, load_config
-from ramherd.configkeys import ALIASES, BY_NAME, KEYS
-from ramherd.errors import UsageError
-from ramherd.grants import GrantPolicy
-from ramherd.launch import Rules
+from ramherd.config.keys import ALIASES, BY_NAME, KEYS
+from ramherd.config.load import Config, add_flags, from_environment, load_config
+from ramherd.core.errors import UsageError
+from ramherd.core.memory import GrantPolicy
+from ramherd.core.units import GIB
+from ramherd.keeper.output_log import HEAD_BYTES, RING_BYTES
 from ramherd.show.settings import render_config
-from ramherd.units import GIB
+from ramherd.supervisor.run_herd import Rules
 
 ROOT = Path(__file__).parents[3]
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ramherd import ids
-from ramherd.ids import new_id
+from ramherd.system import ids
+from ramherd.system.ids import new_id
 
 ALPHABET = set("0123456789ABCDEFGHJKMNPQRSTVWXYZ")
 

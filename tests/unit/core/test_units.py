@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ramherd.errors import UsageError
-from ramherd.units import (
+from ramherd.core.errors import UsageError
+from ramherd.core.units import (
     GIB,
     KIB,
     MIB,

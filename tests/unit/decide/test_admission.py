@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ramherd.core.errors import NoRoom
+from ramherd.core.model import Limit, Machine, Policy, Reason, Why
+from ramherd.core.units import GIB, MIB
 from ramherd.decide.admission import find_obstacle
 from ramherd.decide.budget import budget_bytes, largest_budget_bytes
-from ramherd.errors import NoRoom
+from ramherd.exec.admission import Asking
 from ramherd.measure.cgroups import Trees
-from ramherd.model import Limit, Machine, Policy, Reason, Why
-from ramherd.session.ask import Asking
-from ramherd.units import GIB, MIB
 from support.make import MACHINE, policy
 
 # With `policy()` the budget is 6 GiB of the 14 that are available, and 8 at most.
@@ -71,8 +71,8 @@ def test_what_may_start_fits_everywhere(need: int, free: int, limit: int, used: 
 
 @pytest.fixture
 def machine_of_16(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ramherd.session.ask.read_trees", lambda: Trees({}, None))
-    monkeypatch.setattr("ramherd.session.ask.read_machine", lambda _trees, **_herds: MACHINE)
+    monkeypatch.setattr("ramherd.exec.admission.read_trees", lambda: Trees({}, None))
+    monkeypatch.setattr("ramherd.exec.admission.read_machine", lambda _trees, **_herds: MACHINE)
 
 
 @pytest.mark.usefixtures("machine_of_16")

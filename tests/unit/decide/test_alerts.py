@@ -1,8 +1,8 @@
 """When somebody is told: once, at the upper mark, and again only after the lower."""
 
+from ramherd.core.model import Why
+from ramherd.core.units import GIB, MIB
 from ramherd.decide.alerts import AlertPolicy, Standing, Told, next_alerts
-from ramherd.model import Why
-from ramherd.units import GIB, MIB
 
 POLICY = AlertPolicy(limit_marks=(0.9, 0.8), budget_marks=(0.95, 0.85), leak_s=(600.0, 1200.0))
 

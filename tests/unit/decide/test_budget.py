@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ramherd.core.model import Limit, Machine
+from ramherd.core.units import GIB
 from ramherd.decide.budget import budget_bytes, largest_budget_bytes
-from ramherd.model import Limit, Machine
-from ramherd.units import GIB
 from support.make import MACHINE, policy
 
 SIZES = st.integers(0, 1 << 40)

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 
-from ramherd.decide.ends import (
+from ramherd.core.model import Clear, Finish, Kill, Reason, RunEnd, RunView, Stop, Why
+from ramherd.core.units import GIB, MIB
+from ramherd.decide.run_end import (
     clear_leftovers,
     finish_ended,
     is_failed_start,
@@ -16,8 +18,6 @@ from ramherd.decide.ends import (
     stop_over_limit,
     stop_timed_out,
 )
-from ramherd.model import Clear, Finish, Kill, Reason, RunEnd, RunView, Stop, Why
-from ramherd.units import GIB, MIB
 from support.make import exited, job, policy, run, snapshot, status, stopping
 
 LIVE = run("live")

@@ -4,8 +4,7 @@ from itertools import product
 
 import pytest
 
-from ramherd.decide.engine import MEMORY, decide, refuse_waits
-from ramherd.model import (
+from ramherd.core.model import (
     Action,
     Clear,
     Finish,
@@ -22,7 +21,8 @@ from ramherd.model import (
     Warn,
     Why,
 )
-from ramherd.units import GIB, MIB
+from ramherd.core.units import GIB, MIB
+from ramherd.decide.engine import MEMORY, decide, refuse_waits
 from support.make import exited, job, policy, run, snapshot, status, stopping
 
 

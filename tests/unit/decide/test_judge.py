@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from ramherd.decide.ends import judge
-from ramherd.model import Exit, PenReading, Reason, RunEnd, RunView, Said, Why
-from ramherd.units import MIB
+from ramherd.core.model import Exit, PenReading, Reason, RunEnd, RunView, Said, Why
+from ramherd.core.units import MIB
+from ramherd.decide.run_end import judge
 from support.make import exited, job, killed_by, run, stopping
 
 SIGKILL, SIGSEGV, SIGABRT = 9, 11, 6

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from ramherd.decide.outcome import HOPELESS, OWN_FAILURES, after_run, settle_dependants
-from ramherd.model import Brief, JobState, JobStatus, Reason, RunEnd, Settle, Why
+from ramherd.core.model import Brief, JobState, JobStatus, Reason, RunEnd, Settle, Why
+from ramherd.decide.job_state import HOPELESS, OWN_FAILURES, after_run, settle_dependants
 from support.make import job, policy, status
 
 WHY = Reason(Why.EXITED, code=1)

@@ -1,7 +1,7 @@
 """How fast agents are started while their API is too busy."""
 
-from ramherd.decide.pace import MOST_S, Pace, after_overload, after_start, next_pace
-from ramherd.pacing import Pacing
+from ramherd.decide.start_pace import MOST_S, Pace, after_overload, after_start, next_pace
+from ramherd.supervisor.start_pacing import Pacing
 
 
 def test_the_pause_doubles_with_each_overload_up_to_a_minute() -> None:

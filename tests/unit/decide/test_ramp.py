@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ramherd.core.model import Reason, Why
 from ramherd.decide.ramp import Ramp, begin_ramp, next_ramp, note_trouble
-from ramherd.launch import describe_ramp
-from ramherd.model import Reason, Why
+from ramherd.supervisor.run_herd import describe_ramp
 
 HELD = Reason(Why.AT_GRANT, grant_bytes=2, free_bytes=1)
 KILLED = Reason(Why.OOM_KILL, peak_bytes=3)

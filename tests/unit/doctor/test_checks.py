@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from ramherd.doctor import THEMES
+from ramherd.doctor.examine import THEMES
 from support.roots import LIMITS, MEMINFO, PRESSURE, SWAPS, VMSTAT, Root
 
 HOME = "home/me"

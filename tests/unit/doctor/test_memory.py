@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from ramherd.act.trypens import read_linger, try_pens
-from ramherd.decide.doctor.memory import check_shm
-from ramherd.decide.doctor.pens import check_pens
-from ramherd.decide.doctor.pressure import check_oomd, choose_earlyoom, choose_group
-from ramherd.health.facts import Candidate, Group, Pens
-from ramherd.measure.health.host import Host
-from ramherd.measure.health.memory import read_memory, read_shm
-from ramherd.units import GIB, MIB
+from ramherd.core.units import GIB, MIB
+from ramherd.doctor.check.memory import check_shm
+from ramherd.doctor.check.pens import check_pens
+from ramherd.doctor.check.pressure import check_oomd, choose_earlyoom, choose_group
+from ramherd.doctor.facts import Candidate, Group, Pens
+from ramherd.doctor.probe_pens import read_linger, try_pens
+from ramherd.doctor.read.host import Host
+from ramherd.doctor.read.memory import read_memory, read_shm
 from support.roots import MEMINFO, PRESSURE, VMSTAT, Root
 
 PENS = Pens("cgroup2", "", True, False, True, True, True, True)

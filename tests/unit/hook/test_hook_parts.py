@@ -8,20 +8,22 @@ from typing import Any
 
 import pytest
 
-from ramherd.config import load_config
+from ramherd.config.load import load_config
+from ramherd.core.errors import UsageError
+from ramherd.core.model import Limit, Machine, Policy
 from ramherd.decide.budget import budget_bytes
-from ramherd.decide.governor.seats import Verdict
+from ramherd.decide.governor.subagent_slots import Verdict
 from ramherd.decide.shares import budget_of
-from ramherd.errors import UsageError
-from ramherd.hook import learned, once, room
+from ramherd.exec.room import BUDGET_SHARE
+from ramherd.hook import notified as once
+from ramherd.hook import room
+from ramherd.hook import subagent_sizes as learned
+from ramherd.hook.caller import is_wrapper
+from ramherd.hook.messages import deny
+from ramherd.hook.sessions_table import SessionView, render_sessions
 from ramherd.hook.settings import FIELDS, PARSERS, SUBAGENT_MEMORY_BYTES, read_settings
-from ramherd.hook.tree import is_wrapper
-from ramherd.hook.words import deny
 from ramherd.measure.cgroups import Trees, read_limits
-from ramherd.model import Limit, Machine, Policy
-from ramherd.queue.seat_rows import Size
-from ramherd.session.room import BUDGET_SHARE
-from ramherd.show.hook import SessionView, render_sessions
+from ramherd.store.subagent_rows import Size
 
 MIB = 1 << 20
 TEXTS = {

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from ramherd.errors import UsageError
-from ramherd.jobfile import Defaults, jobs_from_lines, read_job_file
-from ramherd.jobkeys import KEYS, KEYS_TO_COME
+from ramherd.core.errors import UsageError
+from ramherd.jobs.reader import Defaults, jobs_from_lines, read_job_file
+from ramherd.jobs.schema import KEYS, KEYS_TO_COME
 from support.make import HERD
 
 # CONTRACT.md, "Job keys".

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ramherd.jobfile import (
+from ramherd.core.model import Job
+from ramherd.core.units import GIB, MIB
+from ramherd.jobs.reader import (
     Defaults,
     find_cycle,
     jobs_from_lines,
     line_name,
     read_job_file,
 )
-from ramherd.model import Job
-from ramherd.units import GIB, MIB
 from support.make import HERD
 
 TOML = """

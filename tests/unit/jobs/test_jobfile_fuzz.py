@@ -9,11 +9,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ramherd.errors import UsageError
-from ramherd.jobfile import Defaults, jobs_from_lines, read_job_file
-from ramherd.jobkeys import KEYS, KEYS_TO_COME
-from ramherd.model import Job
-from ramherd.queue.store import spec_json
+from ramherd.core.errors import UsageError
+from ramherd.core.model import Job
+from ramherd.jobs.reader import Defaults, jobs_from_lines, read_job_file
+from ramherd.jobs.schema import KEYS, KEYS_TO_COME
+from ramherd.store.sqlite import spec_json
 from support.make import HERD
 
 JSON = st.recursive(

@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 
 from ramherd.cli.run import make_defaults, make_policy
-from ramherd.config import Config, choose_profile, from_defaults, from_flags
-from ramherd.configkeys import Setting
-from ramherd.errors import UsageError
-from ramherd.jobfile import make_jobs
-from ramherd.model import Job, Policy
-from ramherd.units import GIB, MIB
+from ramherd.config.keys import Setting
+from ramherd.config.load import Config, choose_profile, from_defaults, from_flags
+from ramherd.core.errors import UsageError
+from ramherd.core.model import Job, Policy
+from ramherd.core.units import GIB, MIB
+from ramherd.jobs.reader import make_jobs
 
 PROFILES = {
     "big": {"memory": Setting(4 * GIB, "file"), "retries": Setting(2, "file")},

@@ -10,9 +10,9 @@ import pytest
 
 from ramherd.cli.main import call
 from ramherd.cli.run import read_given
-from ramherd.errors import UsageError
-from ramherd.jobfile import Defaults, make_jobs
-from ramherd.model import Brief, Job
+from ramherd.core.errors import UsageError
+from ramherd.core.model import Brief, Job
+from ramherd.jobs.reader import Defaults, make_jobs
 from support.make import HERD
 
 CLAUDE = Defaults(agent="claude", model="opus", fallback_model="haiku", skip_permissions=True)

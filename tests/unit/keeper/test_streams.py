@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ramherd.act.streams import Log
-from ramherd.measure.output import Layout, read_output
+from ramherd.keeper.output_log import Log
+from ramherd.measure.run_output import Layout, read_output
 from unit.measure.test_output import expected, joined, on_disk
 
 

@@ -4,6 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from ramherd.core.model import Limit
+from ramherd.core.units import GIB, MIB
 from ramherd.measure.cgroups import (
     parse_file_bytes_v1,
     parse_flat,
@@ -14,8 +16,6 @@ from ramherd.measure.cgroups import (
     read_trees,
 )
 from ramherd.measure.machine import read_machine
-from ramherd.model import Limit
-from ramherd.units import GIB, MIB
 
 HYBRID_OWN = """\
 9:name=systemd:/

@@ -4,7 +4,8 @@ import time
 
 import pytest
 
-from ramherd.errors import RamherdError
+from ramherd.core.errors import RamherdError
+from ramherd.core.units import GIB, KIB, MIB
 from ramherd.measure import darwin
 from ramherd.measure.darwin import (
     PressureLevel,
@@ -15,7 +16,6 @@ from ramherd.measure.darwin import (
     parse_sysctl,
     parse_vm_stat,
 )
-from ramherd.units import GIB, KIB, MIB
 
 PAGE = 16384
 VM_STAT = """\

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from ramherd.measure import engines
-from ramherd.measure.engines import (
+from ramherd.measure import container_clients as engines
+from ramherd.measure.container_clients import (
     ATTR_NAME,
     ATTR_PEER,
     NLMSG_DONE,

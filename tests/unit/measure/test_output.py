@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ramherd.measure.output import Follower, Layout, read_layout, read_output, read_tail
+from ramherd.measure.run_output import Follower, Layout, read_layout, read_output, read_tail
 
 HEAD, RING = 5, 7
 SIZES = st.integers(0, 40)
@@ -146,7 +146,7 @@ def test_a_file_shorter_than_told_ends_where_it_ends(tmp_path: Path) -> None:
 
 def test_chunks_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A large log does not become large memory."""
-    monkeypatch.setattr("ramherd.measure.output.CHUNK_BYTES", 4)
+    monkeypatch.setattr("ramherd.measure.run_output.CHUNK_BYTES", 4)
     (tmp_path / "out").write_bytes(b"0123456789")
 
     assert list(read_output(tmp_path, "out", Layout(total=10))) == [b"0123", b"4567", b"89"]

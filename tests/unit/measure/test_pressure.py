@@ -15,7 +15,7 @@ from ramherd.measure.pressure import (
     parse_swapped_in,
     read_share,
 )
-from ramherd.measure.procfs import PAGE
+from ramherd.system.procfs import PAGE
 
 MEMORY = """\
 some avg10=12.50 avg60=3.05 avg300=0.80 total=81234567

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ramherd.errors import RamherdError
-from ramherd.measure.procfs import (
+from ramherd.core.errors import RamherdError
+from ramherd.core.model import ProcId
+from ramherd.system.procfs import (
     PAGE,
     is_same,
     parse_kib_fields,
@@ -22,7 +23,6 @@ from ramherd.measure.procfs import (
     read_procs,
     read_text,
 )
-from ramherd.model import ProcId
 
 REST = (
     "S 41 42 43 0 -1 4194304 100 0 0 0 0 0 0 0 20 0 1 0 366008 3133440 390 18446744073709551615"

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from ramherd.measure.procfs import PAGE, TICKS_A_S
-from ramherd.measure.tree import SETTLED_S, read_own_bytes
-from ramherd.model import ProcId
+from ramherd.core.model import ProcId
+from ramherd.measure.own_memory import SETTLED_S, read_own_bytes
+from ramherd.system.procfs import PAGE, TICKS_A_S
 
 FIRST = ProcId(10, 5000)
 LAST = 5000 + int(SETTLED_S * TICKS_A_S)

@@ -3,7 +3,7 @@
 import plistlib
 import shlex
 
-from ramherd.service.install import quoted, render_plist, render_unit
+from ramherd.service.unit_file import quoted, render_plist, render_unit
 
 COMMAND = ["/opt/my python", "-m", "ramherd", "up", "--on-alert", 'say "50%" $HOME \\o/']
 ENV = {"XDG_STATE_HOME": "/home/me/a b", "PATH": "/bin"}

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ramherd.model import Event, Reason, Why
-from ramherd.show.lines import WORDS, LineShow, printable, render_event
+from ramherd.core.model import Event, Reason, Why
+from ramherd.core.units import GIB, MIB
+from ramherd.show.event_lines import WORDS, LineShow, printable, render_event
 from ramherd.show.summary import render_summary
-from ramherd.units import GIB, MIB
 from support.make import HERD
 from unit.show.test_outlet import a_pipe, alarm
 

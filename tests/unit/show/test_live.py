@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ramherd.model import Event, Reason, Why
-from ramherd.show.live import LiveShow, cut, render_live
+from ramherd.core.model import Event, Reason, Why
+from ramherd.core.units import GIB, MIB
+from ramherd.show.live_display import LiveShow, cut, render_live
 from ramherd.show.view import RunLine, View
-from ramherd.units import GIB, MIB
 from support.make import HERD
 from unit.show.test_outlet import a_pipe
 

@@ -4,8 +4,7 @@ import json
 import re
 from pathlib import Path
 
-from ramherd.show.metrics import METRICS, Queue, render_metrics
-from ramherd.status import (
+from ramherd.core.service_status import (
     DURATION_BOUNDS,
     Counters,
     Histogram,
@@ -14,6 +13,7 @@ from ramherd.status import (
     count,
     parse_status,
 )
+from ramherd.show.metrics import METRICS, Queue, render_metrics
 
 ROOT = Path(__file__).parents[3]
 SAMPLE = re.compile(r'[a-z_]+(\{([a-z]+="([^"\\\n]|\\["\\n])*",?)+\})? [-+0-9.e]+')

@@ -9,7 +9,7 @@ from typing import TextIO
 
 import pytest
 
-from ramherd.show.outlet import MOST_BYTES, Outlet
+from ramherd.show.nonblocking_writer import MOST_BYTES, Outlet
 
 LINE = "x" * 99 + "\n"
 # A pipe takes 64 KiB, and what is kept is bounded: so many are kept, and so many never.

@@ -1,10 +1,10 @@
 """`ramherd ps` on a screen."""
 
-from ramherd.processes import Fact, Saving, WarningSign
-from ramherd.show.pstable import align, as_tree, render_ps, render_signs, row_json
-from ramherd.show.reaping import render_ended, render_plan, render_refused
-from ramherd.show.strays import SENTENCES, SIGNS, render_warning
-from ramherd.units import GIB, MIB
+from ramherd.core.processes import Fact, Saving, WarningSign
+from ramherd.core.units import GIB, MIB
+from ramherd.strays.reap_report import render_ended, render_plan, render_refused
+from ramherd.strays.sentences import SENTENCES, SIGNS, render_warning
+from ramherd.strays.table import align, as_tree, render_ps, render_signs, row_json
 from support.stray_scenes import ALONE, CUT_OFF, Machine
 
 

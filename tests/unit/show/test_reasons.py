@@ -8,9 +8,23 @@ from typing import Any
 
 import pytest
 
+from ramherd.core.model import (
+    Action,
+    JobState,
+    Machine,
+    PenReading,
+    Reason,
+    RunEnd,
+    Said,
+    Wait,
+    Why,
+)
+from ramherd.core.units import GIB, MIB
 from ramherd.decide import governor
 from ramherd.decide.admission import find_obstacle
-from ramherd.decide.ends import (
+from ramherd.decide.engine import refuse_waits, warn_of_containers
+from ramherd.decide.job_state import after_run, settle_dependants
+from ramherd.decide.run_end import (
     clear_leftovers,
     cost_reason,
     judge,
@@ -20,12 +34,8 @@ from ramherd.decide.ends import (
     stop_over_limit,
     stop_timed_out,
 )
-from ramherd.decide.engine import refuse_waits, warn_of_containers
-from ramherd.decide.outcome import after_run, settle_dependants
 from ramherd.decide.warm import Worn, retired
-from ramherd.model import Action, JobState, Machine, PenReading, Reason, RunEnd, Said, Wait, Why
 from ramherd.show.reasons import SENTENCES, render_reason, signal_name
-from ramherd.units import GIB, MIB
 from support.make import MACHINE, exited, job, killed_by, policy, run, snapshot, status, stopping
 
 LIMITED = job("l", memory_limit_bytes=GIB, timeout_s=30.0)

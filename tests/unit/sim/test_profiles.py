@@ -2,7 +2,7 @@
 
 import pytest
 
-from ramherd.errors import RamherdError
+from ramherd.core.errors import RamherdError
 from ramherd.sim.profiles import Profile, flat, parse_traces, scaled, split_bursts
 
 MB = 10**6

@@ -4,10 +4,10 @@ import os
 from contextlib import closing
 from pathlib import Path
 
-from ramherd.measure.procfs import read_boot_id
-from ramherd.model import ProcId
-from ramherd.queue.lockfile import is_locked
-from ramherd.queue.owner import Owner, OwnerLock, is_alive, lock_path
+from ramherd.core.model import ProcId
+from ramherd.store.lock_file import is_locked
+from ramherd.store.owner import Owner, OwnerLock, is_alive, lock_path
+from ramherd.system.procfs import read_boot_id
 
 NOBODY = ProcId(os.getpid(), 1)
 

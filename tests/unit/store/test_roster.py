@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ramherd.model import JobState, JobStatus, Reason, Settle, Why
-from ramherd.queue.roster import Roster
+from ramherd.core.model import JobState, JobStatus, Reason, Settle, Why
+from ramherd.store.herd_queue import Roster
 from support.make import job, status
 
 REASON = Reason(Why.INTERRUPTED, signals=1)

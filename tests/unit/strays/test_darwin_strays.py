@@ -2,17 +2,17 @@
 
 from pathlib import Path
 
-from ramherd.decide.strays.judge import judge
-from ramherd.decide.strays.software import Known
-from ramherd.decide.strays.tree import Tree, choose_rows, choose_wrappers
-from ramherd.measure.darwin_strays import (
+from ramherd.core.processes import End, Kind, Scene, Verdict
+from ramherd.core.stray_policy import StrayPolicy
+from ramherd.core.units import KIB
+from ramherd.strays.judge.family_tree import Tree, choose_rows, choose_wrappers
+from ramherd.strays.judge.software import Known
+from ramherd.strays.judge.verdict import judge
+from ramherd.strays.read.darwin_processes import (
     parse_open_files,
     parse_programs,
     parse_table,
 )
-from ramherd.processes import End, Kind, Scene, Verdict
-from ramherd.straypolicy import StrayPolicy
-from ramherd.units import KIB
 from unit.strays.test_software import write_package
 
 PS = """\

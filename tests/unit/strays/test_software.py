@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from ramherd.decide.strays.software import TABLE, Known
-from ramherd.errors import UsageError
-from ramherd.measure.programs import (
+from ramherd.core.errors import UsageError
+from ramherd.core.processes import Kind, Program
+from ramherd.strays.judge.software import TABLE, Known
+from ramherd.strays.read.programs import (
     find_package,
     is_mcp_module,
     look_into,
@@ -15,8 +16,7 @@ from ramherd.measure.programs import (
     parse_command,
     parse_script,
 )
-from ramherd.processes import Kind, Program
-from ramherd.softwarefile import parse_software
+from ramherd.strays.software_file import parse_software
 
 
 @pytest.mark.parametrize(

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ramherd.model import ProcId
-from ramherd.processes import Details, End, Kind, Program, Recorded, Verdict
+from ramherd.core.model import ProcId
+from ramherd.core.processes import Details, End, Kind, Program, Recorded, Verdict
 from support.stray_scenes import ALONE, CUT_OFF, NOW, TALKING, UID, Machine, facts, spared
 
 UNREAD = ALONE._replace(stdout=End.GONE)

@@ -4,7 +4,8 @@ import plistlib
 
 import pytest
 
-from ramherd.act.timerfiles import (
+from ramherd.core.errors import UsageError
+from ramherd.strays.timer_files import (
     add_block,
     cron_times,
     make_cron_lines,
@@ -12,7 +13,6 @@ from ramherd.act.timerfiles import (
     make_units,
     remove_block,
 )
-from ramherd.errors import UsageError
 
 ARGV = ["/opt/my py/python", "-m", "ramherd", "reap", "--yes"]
 ENV = {"XDG_STATE_HOME": '/a "b" 100%'}

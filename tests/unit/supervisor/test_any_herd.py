@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ramherd.model import JobState
-from ramherd.units import MIB
+from ramherd.core.model import JobState
+from ramherd.core.units import MIB
 from support.fakes import fake_machine
 from support.herds import Ran, herds_at
 from support.make import job
@@ -17,8 +17,8 @@ from support.make import job
 
 @pytest.fixture(autouse=True)
 def made_up_machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ramherd.supervisor.read_machine", fake_machine)
-    monkeypatch.setattr("ramherd.supervisor.read_engine_clients", dict)
+    monkeypatch.setattr("ramherd.supervisor.loop.read_machine", fake_machine)
+    monkeypatch.setattr("ramherd.supervisor.loop.read_engine_clients", dict)
 
 
 BUDGET_MIB = 1000

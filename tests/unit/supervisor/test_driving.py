@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from ramherd.act.live import LiveRun
-from ramherd.agentjobs import find_programs
-from ramherd.driving import Driving, make_driving
-from ramherd.errors import UsageError
-from ramherd.model import Exit, Job, JobState, Policy, RunEnd, Settle, Stop, Why
-from ramherd.units import GIB, MIB
+from ramherd.act.run import LiveRun
+from ramherd.core.errors import UsageError
+from ramherd.core.model import Exit, Job, JobState, Policy, RunEnd, Settle, Stop, Why
+from ramherd.core.units import GIB, MIB
+from ramherd.supervisor.agent_runs import Driving, make_driving
+from ramherd.supervisor.check_agents import find_programs
 from support.driven_runs import asked, begun, heard, result, say, session, words
 from support.make import job, status
 

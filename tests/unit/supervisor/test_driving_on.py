@@ -4,14 +4,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-from ramherd.act.live import LiveRun
-from ramherd.agentjobs import find_program_of
-from ramherd.agents.facts import Progress, Spent
-from ramherd.driven import Past, past_from_json
-from ramherd.driving import Driving, Records
-from ramherd.model import Policy, RunEnd
-from ramherd.purse import Purse
-from ramherd.units import GIB
+from ramherd.act.run import LiveRun
+from ramherd.agents.events import Progress, Spent
+from ramherd.agents.run_state import Past, past_from_json
+from ramherd.core.model import Policy, RunEnd
+from ramherd.core.units import GIB
+from ramherd.supervisor.agent_runs import Driving, Records
+from ramherd.supervisor.check_agents import find_program_of
+from ramherd.supervisor.cost_limit import Purse
 from support.driven_runs import asked, begun, heard, result, say, session, words
 from support.make import status
 

@@ -9,16 +9,16 @@ from typing import Any
 
 import pytest
 
-from ramherd.act.live import LiveRun
+from ramherd.act.run import LiveRun
+from ramherd.core.memory import Admit, Level, Mode, SetLevel
+from ramherd.core.model import Job, JobState, ProcId, Reason, RunEnd, Stop, Stopping, Wait, Why
+from ramherd.core.units import GIB, MIB
 from ramherd.decide.governor.recycle import RecyclePolicy
 from ramherd.decide.ramp import begin_ramp
-from ramherd.granting import FAILED_STARTS_S, HEADS, RECYCLE_EVERY_S, ROUNDS, Granting
-from ramherd.grants import Admit, Level, Mode, SetLevel
-from ramherd.learning import class_of, label_of
-from ramherd.model import Job, JobState, ProcId, Reason, RunEnd, Stop, Stopping, Wait, Why
-from ramherd.queue.ledger import Ledger
-from ramherd.queue.store import Store
-from ramherd.units import GIB, MIB
+from ramherd.store.ledger import Ledger
+from ramherd.store.sqlite import Store
+from ramherd.supervisor.estimates import class_of, label_of
+from ramherd.supervisor.memory import FAILED_STARTS_S, HEADS, RECYCLE_EVERY_S, ROUNDS, Granting
 from support.fakes import OWNER, FakeHerd, FakePen, FakeShow, fake_machine, make_herd, make_rules
 from support.make import MACHINE, exited, job, stopping
 
@@ -60,7 +60,7 @@ Stand = Callable[..., Stage]
 @pytest.fixture
 def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
     """With these jobs in the queue and this lease."""
-    monkeypatch.setattr("ramherd.supervisor.read_machine", fake_machine)
+    monkeypatch.setattr("ramherd.supervisor.loop.read_machine", fake_machine)
     with (
         closing(Store(tmp_path / "ramherd.db")) as store,
         closing(Ledger(tmp_path / "ledger.db", tmp_path, OWNER)) as ledger,
@@ -290,7 +290,7 @@ def all_is_own(monkeypatch: pytest.MonkeyPatch) -> dict[int, int]:
     """What the agents' own processes hold, by the pid of the first."""
     held: dict[int, int] = {}
     monkeypatch.setattr(
-        "ramherd.granting.read_own_bytes",
+        "ramherd.supervisor.memory.read_own_bytes",
         lambda first, _pids: held.get(first.pid) if first else None,
     )
     return held

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from ramherd.act.live import LiveRun
+from ramherd.act.run import LiveRun
+from ramherd.core.memory import PRIOR
+from ramherd.core.model import Job, PenReading
+from ramherd.core.units import MIB
 from ramherd.decide.governor.classes import RunSummary
-from ramherd.grants import PRIOR
-from ramherd.learning import Classes, class_of, label_of, scaled, summary_of
-from ramherd.model import Job, PenReading
-from ramherd.queue.classes import learn_run
-from ramherd.queue.store import Store
-from ramherd.units import MIB
+from ramherd.store.class_rows import learn_run
+from ramherd.store.sqlite import Store
+from ramherd.supervisor.estimates import Classes, class_of, label_of, scaled, summary_of
 from support.make import job
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ramherd.purse import LEAST_USD, Purse
+from ramherd.supervisor.cost_limit import LEAST_USD, Purse
 
 
 def test_each_is_told_an_even_share() -> None:

@@ -11,10 +11,10 @@ from typing import cast
 import pytest
 
 from ramherd.act.executor import environment, write_stdin
-from ramherd.act.live import LiveRun
-from ramherd.model import JobState, PenReading, Why
-from ramherd.supervisor import Supervisor
-from ramherd.units import GIB, MIB
+from ramherd.act.run import LiveRun
+from ramherd.core.model import JobState, PenReading, Why
+from ramherd.core.units import GIB, MIB
+from ramherd.supervisor.loop import Supervisor
 from support.fakes import FakeLink, FakePen
 from support.herds import Ran, Run, jobs_of
 from support.make import job

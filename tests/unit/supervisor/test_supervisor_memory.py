@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from ramherd.model import JobState, Reason, Why
-from ramherd.units import GIB, MIB
+from ramherd.core.model import JobState, Reason, Why
+from ramherd.core.units import GIB, MIB
 from support.fakes import FakeLink
 from support.herds import Ran, Run, jobs_of
 

@@ -3,11 +3,11 @@
 from pathlib import Path
 from typing import Any
 
-from ramherd.act.live import LiveRun
-from ramherd.launch import FAILED, INTERRUPTED, NO_ROOM, OK, choose_exit_code
-from ramherd.model import JobState, PenReading, Reason, RunEnd, Why
-from ramherd.tally import MOST_HOLDS, JobTally, Tally
-from ramherd.units import MIB
+from ramherd.act.run import LiveRun
+from ramherd.core.model import JobState, PenReading, Reason, RunEnd, Why
+from ramherd.core.units import MIB
+from ramherd.supervisor.counters import MOST_HOLDS, JobTally, Tally
+from ramherd.supervisor.run_herd import FAILED, INTERRUPTED, NO_ROOM, OK, choose_exit_code
 from support.make import HERD, exited, job, status
 
 # CONTRACT.md, `run --json`; the last three are for the caller to add.

@@ -8,18 +8,18 @@ from typing import Any
 
 import pytest
 
-from ramherd.act.feed import CHUNK_BYTES, Feed
-from ramherd.act.live import LiveRun
-from ramherd.act.spares import LEAVE_S, Spare, Spares, Worker
+from ramherd.act.run import LiveRun
+from ramherd.act.warm_pool import LEAVE_S, Spare, Spares, Worker
 from ramherd.agents import NAMES, WARM_NAMES, find_agent
-from ramherd.decide.ends import finish_ended, is_failed_start, judge
+from ramherd.core.model import Finish, JobState, Reason, RunEnd, Why
+from ramherd.core.units import MIB
 from ramherd.decide.engine import decide
-from ramherd.decide.outcome import after_run
+from ramherd.decide.job_state import after_run
+from ramherd.decide.run_end import finish_ended, is_failed_start, judge
 from ramherd.decide.warm import ReusePolicy, Worn, why_retired
-from ramherd.model import Finish, JobState, Reason, RunEnd, Why
-from ramherd.planning import plan_job
-from ramherd.units import MIB
-from ramherd.wanting import Want
+from ramherd.keeper.stdin_writer import CHUNK_BYTES, Feed
+from ramherd.supervisor.dry_run import plan_job
+from ramherd.supervisor.warm_demand import Want
 from support.driven_runs import asked, begun, heard, result, say, session
 from support.fakes import FakePen
 from support.make import exited, job, policy, run, snapshot, status, stopping

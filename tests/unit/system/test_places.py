@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from ramherd.errors import StoreError
-from ramherd.places import private_dir, runtime_dir, state_dir
+from ramherd.config.paths import private_dir, runtime_dir, state_dir
+from ramherd.core.errors import StoreError
 
 
 def mode(path: Path) -> int:

@@ -6,7 +6,7 @@ The kinds, strongest first: `cgroup2` and `cgroup1` (the kernel limits, freezes 
 
 from typing import Any, Protocol, TypedDict
 
-from ramherd.model import PenReading, ProcId
+from ramherd.core.model import PenReading, ProcId
 
 
 class SpawnPart(TypedDict):

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
-from ramherd.act.files import remove_dirs
 from ramherd.act.pens import SpawnPart
-from ramherd.act.pens.holder import Holder
-from ramherd.errors import NoPen
-from ramherd.model import PenReading, ProcId
+from ramherd.act.pens.process_group import Holder
+from ramherd.core.errors import NoPen
+from ramherd.core.model import PenReading, ProcId
+from ramherd.system.files import remove_dirs
 
 
 def refuse_read_only(own: Path) -> None:

@@ -6,14 +6,14 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from ramherd.act.files import remove_dirs, try_control, write_control
 from ramherd.act.pens.cgroup import CgroupFleet, CgroupPen, refuse_read_only
-from ramherd.act.pens.holder import Holder
-from ramherd.act.pens.kept import KeptFiles
-from ramherd.errors import NoPen
+from ramherd.act.pens.open_files import KeptFiles
+from ramherd.act.pens.process_group import Holder
+from ramherd.core.errors import NoPen
+from ramherd.core.model import PenReading
+from ramherd.core.units import MIB
 from ramherd.measure.cgroups import Trees, parse_file_bytes_v1, parse_flat
-from ramherd.model import PenReading
-from ramherd.units import MIB
+from ramherd.system.files import remove_dirs, try_control, write_control
 
 # The counter is charged in batches of 64 pages a core: a kill at the limit leaves it this near.
 NEAR_LIMIT_BYTES = MIB

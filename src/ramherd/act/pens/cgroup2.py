@@ -3,14 +3,14 @@
 import select
 from pathlib import Path
 
-from ramherd.act.files import try_control, write_control
 from ramherd.act.pens.cgroup import CgroupFleet, CgroupPen
 from ramherd.act.pens.delegation import Home, find_home, leave_home
-from ramherd.act.pens.holder import Holder
-from ramherd.act.pens.kept import KeptFiles
-from ramherd.errors import NoPen
+from ramherd.act.pens.open_files import KeptFiles
+from ramherd.act.pens.process_group import Holder
+from ramherd.core.errors import NoPen
+from ramherd.core.model import PenReading
 from ramherd.measure.cgroups import Trees, parse_flat, used_bytes_v2
-from ramherd.model import PenReading
+from ramherd.system.files import try_control, write_control
 
 V2 = "cgroup2"
 

@@ -11,10 +11,10 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from ramherd.act.files import remove_dirs, try_control, write_control
 from ramherd.act.pens.cgroup import refuse_read_only
-from ramherd.errors import NoPen
+from ramherd.core.errors import NoPen
 from ramherd.measure.cgroups import read_limit_v2
+from ramherd.system.files import remove_dirs, try_control, write_control
 
 LEAF = "ramherd-leaf"
 HINT = "run `systemd-run --user --scope -p Delegate=yes ramherd ...`, or pass --pen polling"

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from ramherd.act.pens import SpawnPart
-from ramherd.measure.procfs import (
+from ramherd.core.model import PenReading, ProcId
+from ramherd.system.procfs import (
     PROC,
     Proc,
     is_same,
@@ -22,7 +23,6 @@ from ramherd.measure.procfs import (
     read_environment_tag,
     read_procs,
 )
-from ramherd.model import PenReading, ProcId
 
 TAG = "RAMHERD_RUN"
 

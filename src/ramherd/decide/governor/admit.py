@@ -8,10 +8,10 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+from ramherd.core.memory import Admit, Candidate, Estimate, GrantPolicy, History, Level, Mode, Scene
+from ramherd.core.model import JobState, Reason, Settle, Wait, Why
 from ramherd.decide.governor.levels import is_pressed
 from ramherd.decide.governor.room import Room
-from ramherd.grants import Admit, Candidate, Estimate, GrantPolicy, History, Level, Mode, Scene
-from ramherd.model import JobState, Reason, Settle, Wait, Why
 
 # Behind a head that does not fit, so many are asked whether they do.
 LOOK_BEHIND = 20

@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from ramherd.grants import PRIOR, Estimate
+from ramherd.core.memory import PRIOR, Estimate
 
 # Projects change: older runs say less about the next one.
 KEEP_RUNS = 64

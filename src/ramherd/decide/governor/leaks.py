@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from ramherd.units import MIB
+from ramherd.core.units import MIB
 
 Point = tuple[float, int]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ramherd.grants import GrantPolicy, Scene
+    from ramherd.core.memory import GrantPolicy, Scene
 
 
 class Lease(NamedTuple):

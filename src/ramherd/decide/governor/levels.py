@@ -1,8 +1,8 @@
 """Calm, tight, single: how freely runs are started. Two marks each, and no run is ended."""
 
+from ramherd.core.memory import GrantPolicy, History, Level, Scene
+from ramherd.core.model import Reason, Why
 from ramherd.decide.governor.room import Room
-from ramherd.grants import GrantPolicy, History, Level, Scene
-from ramherd.model import Reason, Why
 
 
 def next_level(

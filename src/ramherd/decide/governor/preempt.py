@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
+from ramherd.core.memory import GrantPolicy, History, Penned, Scene
+from ramherd.core.model import JobState, Reason, RunEnd, Settle, Stop, Why
 from ramherd.decide.governor.room import Room, oldest_first
-from ramherd.grants import GrantPolicy, History, Penned, Scene
-from ramherd.model import JobState, Reason, RunEnd, Settle, Stop, Why
 
 
 def next_urgent(

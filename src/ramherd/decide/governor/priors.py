@@ -1,6 +1,6 @@
 """What is assumed of a program before it has been seen at work."""
 
-from ramherd.grants import MB, PRIOR, Estimate
+from ramherd.core.memory import MB, PRIOR, Estimate
 
 # Claude's is from published runs. The others' base is the memory (PSS) of their process trees
 # while they wait on the API (1 to 3 runs each: 158, 323, 512 and 393 MiB); nobody has measured

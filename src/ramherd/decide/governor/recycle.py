@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from ramherd.core.model import Reason, RunEnd, Stop, Why
+from ramherd.core.units import GIB
 from ramherd.decide.governor.leaks import Leak, Watch, find_leak, next_watch
-from ramherd.model import Reason, RunEnd, Stop, Why
-from ramherd.units import GIB
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 
 from integration.conftest import Ramherd
-from ramherd.act.files import remove_dirs, write_control
 from ramherd.act.pens.cgroup1 import find_trees
 from ramherd.act.pens.delegation import try_beside
-from ramherd.ids import new_id
+from ramherd.core.model import Policy
 from ramherd.measure.cgroups import read_trees
-from ramherd.model import Policy
+from ramherd.system.files import remove_dirs, write_control
+from ramherd.system.ids import new_id
 
 LIMIT_BYTES = 256 << 20
 TOP = "/sys/fs/cgroup"

@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 
 from integration.conftest import await_, ours
-from ramherd.act.descendants import kill_descendants
 from ramherd.act.pens import Fleet, Pen
-from ramherd.act.pens.choose import make_fleet, pen_from_record
 from ramherd.act.pens.polling import TAG
-from ramherd.errors import NoPen
-from ramherd.grants import GrantPolicy
-from ramherd.ids import new_id
+from ramherd.act.pens.selection import make_fleet, pen_from_record
+from ramherd.core.errors import NoPen
+from ramherd.core.memory import GrantPolicy
 from ramherd.measure.cgroups import Trees, read_trees
-from ramherd.measure.procfs import read_proc
+from ramherd.system.descendants import kill_descendants
+from ramherd.system.ids import new_id
+from ramherd.system.procfs import read_proc
 
 # Fewer on machines where a fork costs 20 times as much (tests/e2e/uml, tests/e2e/vm).
 STORM_TRIALS = int(os.environ.get("RAMHERD_TEST_STORMS", "50"))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ramherd.grants import MB, Admit, Candidate, Grant, GrantAction, Penned, Scene, Stop
+from ramherd.core.memory import MB, Admit, Candidate, Grant, GrantAction, Penned, Scene, Stop
 
 
 def pen(name: str, used_mb: float, grant_mb: float, **more: object) -> Penned:

@@ -6,9 +6,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ramherd.decide.governor.engine import govern
-from ramherd.decide.governor.room import oldest_first
-from ramherd.grants import (
+from ramherd.core.memory import (
     MB,
     Admit,
     Candidate,
@@ -21,7 +19,9 @@ from ramherd.grants import (
     Stop,
     Trim,
 )
-from ramherd.model import Why
+from ramherd.core.model import Why
+from ramherd.decide.governor.govern import govern
+from ramherd.decide.governor.room import oldest_first
 from ramherd.show.reasons import render_reason
 from unit.decide.governor.scenes import carried_out
 

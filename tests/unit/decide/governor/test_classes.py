@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from ramherd.cli.main import call
+from ramherd.core.memory import MB, PRIOR
 from ramherd.decide.governor.classes import KEEP_RUNS, ClassRecord, RunSummary, estimate, learn
-from ramherd.grants import MB, PRIOR
-from ramherd.queue.classes import ClassKey, get_class, learn_run
-from ramherd.queue.store import Store
+from ramherd.store.class_rows import ClassKey, get_class, learn_run
+from ramherd.store.sqlite import Store
 
 USUAL = RunSummary(400 * MB, 40 * MB, 600 * MB, 300.0)
 

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from ramherd.decide.governor.engine import govern
-from ramherd.grants import MB, TIMES, GrantAction, GrantPolicy, History, Scene, Trim
-from ramherd.model import Why
+from ramherd.core.memory import MB, TIMES, GrantAction, GrantPolicy, History, Scene, Trim
+from ramherd.core.model import Why
+from ramherd.decide.governor.govern import govern
 from unit.decide.governor.scenes import admitted, carried_out, grants, held, pen, scene, waiting_job
 
 POLICY = GrantPolicy()

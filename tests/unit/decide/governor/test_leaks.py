@@ -4,10 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from ramherd.core.memory import MB
+from ramherd.core.model import RunEnd, Stop, Why
 from ramherd.decide.governor.leaks import KEEP_POINTS, Watch, find_leak, next_watch
 from ramherd.decide.governor.recycle import Own, RecyclePolicy, Watches, recycle
-from ramherd.grants import MB
-from ramherd.model import RunEnd, Stop, Why
 from ramherd.sim.leak_set import score
 
 POLICY = RecyclePolicy(recycle_at_bytes=500 * MB)

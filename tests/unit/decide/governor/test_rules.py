@@ -2,8 +2,7 @@
 
 from dataclasses import replace
 
-from ramherd.decide.governor.engine import govern
-from ramherd.grants import (
+from ramherd.core.memory import (
     MB,
     Admit,
     Estimate,
@@ -17,7 +16,8 @@ from ramherd.grants import (
     Settle,
     Wait,
 )
-from ramherd.model import JobState, Why
+from ramherd.core.model import JobState, Why
+from ramherd.decide.governor.govern import govern
 from unit.decide.governor.scenes import admitted, grants, held, pen, scene, stops, waiting_job
 
 POLICY = GrantPolicy()

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ramherd.decide.governor.seats import Caps, Holder, Verdict, choose_seat
-from ramherd.model import Why
+from ramherd.core.model import Why
+from ramherd.decide.governor.subagent_slots import Caps, Holder, Verdict, choose_seat
 
 MIB = 1 << 20
 NEED = 128 * MIB

@@ -1,0 +1,230 @@
+"""The supervisor's end of the keeper: starting or adopting it, and lines of JSON over a socket.
+
+Requests are collected and sent by `flush`, after the store has them: what runs is on disk first.
+"""
+
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+from ramherd.core.errors import StoreError
+from ramherd.core.model import ProcId
+from ramherd.system.procfs import read_proc
+from ramherd.system.unix_socket import connect, listen
+
+# A keeper answers in milliseconds; one that has just lost its supervisor first reads all that
+# this one still said.
+ANSWER_S = 10.0
+KEEP = str(Path(__file__).parent.parent / "keeper/__main__.py")
+NO_DOOR = ("-1", "0")
+
+
+@dataclass(frozen=True, slots=True)
+class Adoption:
+    """Where the next supervisor finds the keeper, and how long its runs go on without one."""
+
+    path: Path
+    alone_s: float = 600.0
+
+
+class Link:
+    """A keeper that is there. `known` are the runs that it had when it was adopted."""
+
+    def __init__(self, channel: socket.socket, proc_id: ProcId) -> None:
+        self._socket = channel
+        self._inbox = b""
+        self._outbox = b""
+        self._early = b""
+        self.proc_id = proc_id
+        self.known: tuple[str, ...] = ()
+        self.is_adoptable = False
+
+    def fileno(self) -> int:
+        return self._socket.fileno()
+
+    def ask(self, do: str, **values: Any) -> None:
+        self._outbox += json.dumps({"do": do, **values}).encode() + b"\n"
+
+    @property
+    def has_more_to_send(self) -> bool:
+        return bool(self._outbox)
+
+    def flush(self) -> None:
+        """As much as the socket takes: if both ends waited for the other to read, both would
+        wait for ever. A keeper that is gone is noticed by `hear`, with what it still said.
+        """
+        try:
+            while self._outbox:
+                sent = self._socket.send(self._outbox, socket.MSG_DONTWAIT)
+                self._outbox = self._outbox[sent:]
+        except BlockingIOError:
+            pass
+        except (BrokenPipeError, ConnectionResetError):
+            self._outbox = b""
+
+    def take(self, data: bytes) -> None:
+        """What came together with the greeting, heard with the next."""
+        self._early = data
+
+    def hear(self) -> list[dict[str, Any]] | None:
+        """What the keeper said since; None when it is gone."""
+        data, self._early = self._early, b""
+        try:
+            while chunk := self._socket.recv(1 << 16, socket.MSG_DONTWAIT):
+                data += chunk
+            if not data:
+                return None
+        except BlockingIOError:
+            pass
+        except ConnectionResetError:
+            if not data:
+                return None
+        *lines, self._inbox = (self._inbox + data).split(b"\n")
+        return [json.loads(line) for line in lines]
+
+    def close(self) -> None:
+        """No run is left: the keeper ends when its socket does, or when it is told to."""
+        if self.is_adoptable:
+            self.ask("end")
+            self._socket.settimeout(ANSWER_S)
+            try:
+                self._socket.sendall(self._outbox)
+            except OSError:
+                pass
+        self._socket.close()
+        self._wait()
+
+    def leave(self) -> None:
+        """The keeper and its runs go on without us."""
+        self._socket.close()
+
+    def kill(self) -> None:
+        """A keeper that stopped speaking cannot be trusted with runs."""
+        raise NotImplementedError
+
+    def _wait(self) -> None:
+        raise NotImplementedError
+
+
+class KeeperLink(Link):
+    """A keeper of our own."""
+
+    def __init__(
+        self, grace_s: float, errors: Path, nofile: int, adoption: Adoption | None = None
+    ) -> None:
+        ours, theirs = socket.socketpair()
+        door = listen(adoption.path) if adoption is not None else None
+        passed = [theirs.fileno(), *([door.fileno()] if door is not None else [])]
+        ends = NO_DOOR
+        if door is not None and adoption is not None:
+            ends = (str(door.fileno()), str(adoption.alone_s))
+        # -I -S: no site, no user paths; 2 MB less, and nothing of the user's environment runs.
+        numbers = (str(theirs.fileno()), str(grace_s), str(nofile), *ends)
+        command = [sys.executable, "-I", "-S", KEEP, *numbers]
+        with theirs, open_errors(errors) as log:
+            self._process = subprocess.Popen(
+                command, pass_fds=passed, start_new_session=True,
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            )  # fmt: skip
+        if door is not None:
+            door.close()
+        proc = read_proc(self._process.pid)
+        super().__init__(ours, proc.id if proc is not None else ProcId(self._process.pid, 0))
+        self.is_adoptable = adoption is not None
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._socket.close()
+        self._wait()
+
+    def _wait(self) -> None:
+        self._process.wait()
+
+
+class AdoptedLink(Link):
+    """A keeper that an earlier supervisor left."""
+
+    def __init__(self, channel: socket.socket, pid: int, known: tuple[str, ...]) -> None:
+        proc = read_proc(pid)
+        super().__init__(channel, proc.id if proc is not None else ProcId(pid, 0))
+        self.known = known
+        self.is_adoptable = True
+        # While it is connected it lives, so the number is still its own.
+        self._pidfd = os.pidfd_open(pid)
+
+    def leave(self) -> None:
+        super().leave()
+        os.close(self._pidfd)
+
+    def kill(self) -> None:
+        signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+        self._socket.close()
+        self._wait()
+
+    def _wait(self) -> None:
+        select.select([self._pidfd], [], [])
+        os.close(self._pidfd)
+
+
+def adopt_keeper(path: Path, wait_s: float = ANSWER_S) -> AdoptedLink | None:
+    """The keeper that listens there; None when there is none any more. One that still has a
+    supervisor is asked again for a while: it may not have noticed yet that this one died.
+    """
+    deadline = time.monotonic() + wait_s
+    while True:
+        try:
+            channel = connect(path, ANSWER_S)
+        except OSError:
+            path.unlink(missing_ok=True)
+            return None
+        greeting, rest = read_line(channel)
+        if greeting is None or greeting["did"] == "here":
+            break
+        channel.close()
+        if time.monotonic() >= deadline:
+            raise StoreError(f"the keeper at {path} has a supervisor already")
+        time.sleep(0.02)
+    if greeting is None:
+        channel.close()
+        return None
+    try:
+        link = AdoptedLink(channel, greeting["pid"], tuple(greeting["runs"]))
+    except ProcessLookupError:  # it ended with its last run, just now
+        channel.close()
+        return None
+    channel.settimeout(None)
+    link.take(rest)
+    return link
+
+
+def read_line(channel: socket.socket) -> tuple[dict[str, Any] | None, bytes]:
+    """The first line and what came with it; None if the other end went away instead."""
+    data = b""
+    try:
+        while b"\n" not in data:
+            if not (chunk := channel.recv(1 << 16)):
+                return None, b""
+            data += chunk
+    except OSError:
+        return None, b""
+    line, rest = data.split(b"\n", 1)
+    return json.loads(line), rest
+
+
+def open_errors(path: Path) -> IO[bytes]:
+    try:
+        return open(path, "ab", opener=private)
+    except OSError:  # a full disk: the keeper's last words are not worth a herd
+        return open(os.devnull, "ab")
+
+
+def private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)

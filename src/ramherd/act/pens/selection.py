@@ -1,0 +1,74 @@
+"""The strongest pen that works here, found by doing; and pens again from their records."""
+
+from pathlib import Path
+from typing import Any
+
+from ramherd.act.pens import Fleet, Pen, cgroup1, cgroup2
+from ramherd.act.pens.cgroup import CgroupPen
+from ramherd.act.pens.cgroup1 import Cgroup1Fleet
+from ramherd.act.pens.cgroup2 import Cgroup2Fleet
+from ramherd.act.pens.delegation import find_home
+from ramherd.act.pens.polling import PollingFleet
+from ramherd.core.errors import NoPen
+from ramherd.core.model import ProcId
+from ramherd.measure.cgroups import Trees
+
+# Strongest first.
+CGROUPS = (Cgroup2Fleet, Cgroup1Fleet)
+KINDS = (*(fleet.kind for fleet in CGROUPS), PollingFleet.kind)
+
+
+def make_fleet(kind: str, trees: Trees, owner: str) -> tuple[Fleet, str]:
+    """A fleet, and, if stronger kinds were tried in vain, why."""
+    reasons = []
+    for cgroups in CGROUPS:
+        if kind in ("auto", cgroups.kind):
+            try:
+                return cgroups.make(trees, owner), ""
+            except NoPen as error:
+                if kind != "auto":
+                    raise
+                reasons.append(f"{error}{what_is_better(error)}")
+    return PollingFleet(), "; ".join(reasons)
+
+
+def what_is_better(error: NoPen) -> str:
+    """Its hint in brackets, without the way out that was taken already."""
+    better = error.hint.removesuffix("pass --pen polling").removesuffix(", or ")
+    return f" ({better})" if better else ""
+
+
+def fleet_from_record(record: dict[str, Any], trees: Trees) -> Fleet:
+    """The fleet of an earlier supervisor, whose runs go on in it."""
+    paths = {name: Path(path) for name, path in record.get("paths", {}).items()}
+    if record["kind"] == Cgroup2Fleet.kind:
+        if trees.v2 is None:
+            raise NoPen("no cgroup v2 on this machine any more", hint="reboot")
+        return Cgroup2Fleet(paths[cgroup2.V2], find_home(trees.v2))
+    return Cgroup1Fleet(paths) if record["kind"] == Cgroup1Fleet.kind else PollingFleet()
+
+
+def adopt_pen(fleet: Fleet, record: dict[str, Any], limit_bytes: int | None) -> Pen:
+    """The pen of a run that goes on."""
+    if isinstance(fleet, PollingFleet):
+        pen = fleet.add(record["run"], limit_bytes)  # the one that started its process
+        if record.get("first") is not None:
+            pen.note_start(ProcId(*record["first"]))
+        return pen
+    adopted = pen_from_record(record)
+    if limit_bytes is not None and isinstance(adopted, CgroupPen):
+        adopted.set_limit(limit_bytes)
+    return adopted
+
+
+def pen_from_record(record: dict[str, Any]) -> Pen:
+    """A pen, or a whole fleet of cgroups, that an earlier supervisor left, to be cleared."""
+    paths = {name: Path(path) for name, path in record.get("paths", {}).items()}
+    if record["kind"] == Cgroup2Fleet.kind:
+        return cgroup2.pen_at(paths[cgroup2.V2])
+    if record["kind"] == Cgroup1Fleet.kind:
+        return cgroup1.pen_at(paths)
+    pen = PollingFleet().add(record["run"], None)
+    if record.get("first") is not None:
+        pen.note_start(ProcId(*record["first"]))
+    return pen

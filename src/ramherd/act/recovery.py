@@ -1,0 +1,67 @@
+"""What a ramherd that died left behind: its pens are cleared, its open jobs closed.
+
+Mostly its keeper has done so already; when both died, the next start does it here.
+"""
+
+import time
+from pathlib import Path
+
+from ramherd.act.cleanup import remove_tree
+from ramherd.act.pens import Pen
+from ramherd.act.pens.polling import PollingFleet
+from ramherd.act.pens.selection import pen_from_record
+from ramherd.core.model import Reason, Why
+from ramherd.store.owner import Owner, is_alive, lock_path
+from ramherd.store.sqlite import Store, StoredPen
+from ramherd.system.procfs import read_boot_id
+
+CLEAR_S = 10.0
+
+
+def recover(store: Store, runtime: Path, runs_dir: Path) -> int:
+    """How many herds of dead owners were closed. One whose pens cannot be cleared stays open,
+    and the next start tries again.
+    """
+    dead = [found for found in store.open_herds() if not is_alive(found[1], runtime)]
+    closed = [herd for herd, owner in dead if clear_pens(store, herd, owner, runs_dir)]
+    for herd in closed:
+        store.lose_herd(herd, Reason(Why.SUPERVISOR_LOST))
+        store.commit()
+    for _herd, owner in dead:
+        lock_path(runtime, owner.id).unlink(missing_ok=True)
+    return len(closed)
+
+
+def clear_pens(store: Store, herd: str, owner: Owner, runs_dir: Path) -> bool:
+    """Pens of runs before the fleet that holds them. What a reboot ended has no pens."""
+    rebooted = owner.boot_id != read_boot_id()
+    done = True
+    for stored in sorted(store.pens_of(herd), key=lambda pen: not pen.run):
+        if rebooted or clear(stored):
+            store.drop_pen(stored.id)
+            store.commit()
+        else:
+            done = False
+        if stored.run:
+            remove_tree(runs_dir / stored.id / "tmp")
+    return done
+
+
+def clear(stored: StoredPen) -> bool:
+    """Kill until it is empty, then remove it. A polling fleet is nothing but its pens."""
+    if stored.record["kind"] == PollingFleet.kind and not stored.run:
+        return True
+    pen = pen_from_record(stored.record)
+    deadline = time.monotonic() + CLEAR_S
+    try:
+        while has_members(pen) and time.monotonic() < deadline:
+            pen.kill()
+            time.sleep(0.01)
+        return pen.remove()
+    except FileNotFoundError:  # the keeper was faster with one part of it
+        return pen.remove()
+
+
+def has_members(pen: Pen) -> bool:
+    pen.signal(0)
+    return pen.read().procs > 0

@@ -1,0 +1,141 @@
+"""Events that carry a model's messages whole: claude's, and qwen's after its example."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from ramherd.agents.api_errors import clip, failures
+from ramherd.agents.event_lines import count, table, tables, text, word
+from ramherd.agents.events import (
+    TOO_LONG,
+    TOOLS_KEPT,
+    Fact,
+    Failure,
+    Result,
+    Session,
+    Spent,
+    ToolEnded,
+    ToolStarted,
+    TurnEnded,
+    TurnStarted,
+)
+
+# A message comes in several events, those of subagents in between.
+MESSAGES_KEPT = 64
+
+
+class MessagesReader:
+    def __init__(self) -> None:
+        self.session = ""
+        self.messages: list[str] = []
+        self.open: set[str] = set()
+        self.in_turn = False
+        # Since the last result, by its messages. What they say of the output comes too early.
+        self.tokens_in = 0
+        self.tokens_out = 0
+
+    def read(self, event: Mapping[str, Any]) -> Iterator[Fact]:
+        match text(event, "type"):
+            case "system":
+                yield from self.read_system(event)
+            case "assistant":
+                yield from self.read_assistant(event)
+            case "user":
+                yield from self.end_tools(
+                    word(part, "tool_use_id") for part in tables(event, "message", "content")
+                )
+            case "result":
+                yield from self.read_result(event)
+
+    def read_long(self, found: Mapping[str, str]) -> Iterator[Fact]:
+        match found.get("type"):
+            case "user":
+                yield from self.end_tools(iter([found.get("tool_use_id", "")]))
+            case "assistant":
+                # Its first id is the message's; which tool it calls is not known.
+                if self.is_new(found.get("id", "")) and not found.get("parent_tool_use_id"):
+                    yield from self.start_turn()
+            case _ if "num_turns" in found:
+                yield Failure(TOO_LONG) if found.get("is_error") == "true" else Result(TOO_LONG)
+
+    def read_system(self, event: Mapping[str, Any]) -> Iterator[Fact]:
+        session = word(event, "session_id")
+        if text(event, "subtype") == "init" and session and session != self.session:
+            self.session = session
+            yield Session(session)
+
+    def read_assistant(self, event: Mapping[str, Any]) -> Iterator[Fact]:
+        message = table(event, "message")
+        if self.is_new(word(message, "id")):
+            yield from self.count_tokens(message)
+            if not word(event, "parent_tool_use_id"):
+                yield from self.start_turn()
+        for part in tables(message, "content"):
+            if text(part, "type") == "tool_use":
+                yield from self.start_tool(word(part, "id"), word(part, "name"))
+
+    def start_turn(self) -> Iterator[Fact]:
+        self.in_turn = True
+        yield TurnStarted()
+
+    def is_new(self, message: str) -> bool:
+        if message in self.messages:
+            return False
+        self.messages = [*self.messages[1 - MESSAGES_KEPT :], message]
+        return True
+
+    def count_tokens(self, message: Mapping[str, Any]) -> Iterator[Fact]:
+        spent = Spent(
+            tokens_read(table(message, "usage")), count(message, "usage", "output_tokens")
+        )
+        self.tokens_in += spent.tokens_in
+        self.tokens_out += spent.tokens_out
+        yield spent
+
+    def start_tool(self, tool: str, name: str) -> Iterator[Fact]:
+        if len(self.open) < TOOLS_KEPT:
+            self.open.add(tool)
+            yield ToolStarted(tool, name)
+
+    def end_tools(self, tools: Iterator[str]) -> Iterator[Fact]:
+        for tool in tools:
+            if tool in self.open:
+                self.open.discard(tool)
+                yield ToolEnded(tool)
+        if self.in_turn and not self.open:
+            self.in_turn = False
+            yield TurnEnded()
+
+    def read_result(self, event: Mapping[str, Any]) -> Iterator[Fact]:
+        yield from self.settle(event)
+        yield from self.end_tools(iter(sorted(self.open)))
+        said = text(event, "result")
+        if event.get("is_error") is True or self.is_error(said):
+            yield from failures(said or self.problem(event))
+        else:
+            yield Result(clip(said))
+
+    def is_error(self, said: str) -> bool:  # noqa: ARG002 - not every CLI hides them there
+        return False
+
+    def problem(self, event: Mapping[str, Any]) -> str:
+        errors = event.get("errors")
+        listed = errors if isinstance(errors, list) else []
+        told = "; ".join(error for error in listed if isinstance(error, str))
+        return told or text(event, "error", "message") or text(event, "subtype")
+
+    def settle(self, event: Mapping[str, Any]) -> Iterator[Fact]:
+        """The result knows better what its messages have taken."""
+        usage = table(event, "usage")
+        yield from self.correct(tokens_read(usage), count(usage, "output_tokens"))
+
+    def correct(self, tokens_in: int, tokens_out: int) -> Iterator[Fact]:
+        more = Spent(max(tokens_in - self.tokens_in, 0), max(tokens_out - self.tokens_out, 0))
+        self.tokens_in = self.tokens_out = 0
+        if more != Spent():
+            yield more
+
+
+def tokens_read(usage: Mapping[str, Any]) -> int:
+    """All that went in, from a cache or not."""
+    names = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+    return sum(count(usage, name) for name in names)

@@ -1,0 +1,217 @@
+"""One run of an agent, and what the runs of a job leave to the next.
+
+What a job's runs have left is written down beside the job, so that another supervisor can go on.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ramherd.act.run import LiveRun
+from ramherd.agents import Agent, Launch
+from ramherd.agents.api_errors import is_overload
+from ramherd.agents.event_lines import Events
+from ramherd.agents.events import Fact, Progress, Session, Spent, after_fact, after_spending
+from ramherd.agents.gemini_history import read_last_run
+from ramherd.agents.ownership import own_pids
+from ramherd.core.model import Said
+from ramherd.measure.run_output import Follower
+from ramherd.system.procfs import read_anonymous_bytes, read_proc
+
+# Of one run in one step: 10 ms of parsing at the worst.
+STEP_BYTES = 512 << 10
+TOLD_LENGTH = 300
+# What is kept of an agent's progress once its run is over.
+KEPT = ("session", "turns", "tokens_in", "tokens_out", "cost_usd", "overloads", "retries")
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What a job's runs have left: where its session is, and what earlier sessions took."""
+
+    progress: Progress = field(default_factory=Progress)
+    before: Spent = field(default_factory=Spent)
+    turns_before: int = 0
+    # Its heap was too small once: what it gets since.
+    heap_bytes: int = 0
+
+    @property
+    def spent(self) -> Spent:
+        whole = after_spending(self.progress, replace(self.before, whole=False))
+        return Spent(whole.tokens_in, whole.tokens_out, whole.cost_usd)
+
+    def as_json(self) -> dict[str, Any]:
+        before = self.before
+        return {
+            **{name: getattr(self.progress, name) for name in KEPT},
+            "before": [before.tokens_in, before.tokens_out, before.cost_usd],
+            "turns_before": self.turns_before,
+            "heap_bytes": self.heap_bytes,
+            # The sum, for whoever adds up a herd.
+            "spent_usd": self.spent.cost_usd,
+        }
+
+
+def past_from_json(kept: Mapping[str, Any]) -> Past:
+    return Past(
+        Progress(**{name: kept[name] for name in KEPT}),
+        Spent(*kept["before"]),
+        kept["turns_before"],
+        kept["heap_bytes"],
+    )
+
+
+@dataclass
+class Renewal:
+    """A new session, asked of a warm process after its job."""
+
+    since_s: float
+    progress: Progress = field(default_factory=Progress)
+
+    @property
+    def is_answered(self) -> bool:
+        return self.progress.result is not None or self.progress.failure is not None
+
+    @property
+    def is_new(self) -> bool:
+        """It has said another session than the one before."""
+        return self.progress.result is not None and self.progress.opened
+
+
+@dataclass
+class Driven:
+    """One run of an agent: what was started, and what it said so far."""
+
+    agent: Agent
+    launch: Launch
+    model: str
+    follower: Follower
+    events: Events
+    # What the next run of its job begins with, should this one leave nothing.
+    past: Past = field(default_factory=Past)
+    progress: Progress = field(default_factory=Progress)
+    # What earlier sessions of its job have taken.
+    before: Spent = field(default_factory=Spent)
+    turns_before: int = 0
+    limit_usd: float | None = None
+    share_usd: float | None = None
+    heap_bytes: int = 0
+    resumed: bool = False
+    is_read: bool = False
+    renewal: Renewal | None = None
+    # What was put on record last.
+    recorded: Progress | None = None
+
+    def go_on(self, session: str) -> None:
+        """Where its job stands: in a session that is there, or in a new one."""
+        past, self.resumed = self.past, bool(session)
+        if session:
+            self.progress = past.progress.resumed()
+            self.before, self.turns_before = past.before, past.turns_before
+        else:
+            self.before = past.spent
+            self.turns_before = past.turns_before + past.progress.turns
+
+    def read(self, *, closed: bool) -> list[Fact]:
+        """What is new. `closed`: nothing more will be printed."""
+        facts = [f for piece in self.follower.read(STEP_BYTES) for f in self.events.feed(piece)]
+        if closed and not self.is_read and not self.follower.is_behind:
+            self.is_read = True
+            facts += self.events.close()
+        for fact in facts:
+            self._note(fact)
+        return facts
+
+    def _note(self, fact: Fact) -> None:
+        """Another session after the result is another's: so it is told to who comes later and
+        reads all of it again.
+        """
+        at = self.progress
+        if isinstance(fact, Session) and at.result is not None and fact.id != at.session:
+            self.renewal = self.renewal or Renewal(0.0)
+        if self.renewal is not None:
+            self.renewal.progress = after_fact(self.renewal.progress, fact)
+        else:
+            self.progress = after_fact(at, fact)
+
+    def renew(self, at_s: float) -> str:
+        """What to ask for a new session: from now on the process no longer speaks of this job."""
+        assert self.agent.warm is not None
+        self.renewal = Renewal(at_s)
+        return self.agent.warm.fresh
+
+    def count_unsaid(self, env: Mapping[str, str]) -> None:
+        """gemini says its tokens with its result: of a run that was stopped, its history does."""
+        at = self.progress
+        if self.agent.name == "gemini" and at.opened and at.result is None and at.failure is None:
+            self.progress = after_spending(at, read_last_run(at.session, env))
+
+    @property
+    def said(self) -> Said:
+        at = self.progress
+        return Said(
+            result=at.result is not None,
+            busy=bool(at.tools),
+            needs_result=self.agent.needs_result,
+            failure=one_line(at.failure or ""),
+            overloaded=at.failure is not None and is_overload(at.failure),
+            cost_usd=self.spent.cost_usd,
+            limit_usd=self.limit_usd,
+            share_usd=self.share_usd,
+            lost_session=self.resumed and not at.opened,
+        )
+
+    @property
+    def doing(self) -> str:
+        """For people who watch."""
+        turns = self.turns_before + self.progress.turns
+        return f"turn {turns} {self.progress.tool}".rstrip() if turns else ""
+
+    @property
+    def spent(self) -> Spent:
+        return self.leaves.spent
+
+    @property
+    def cost_here_usd(self) -> float:
+        """Of this run alone."""
+        return self.spent.cost_usd - self.past.spent.cost_usd
+
+    @property
+    def leaves(self) -> Past:
+        """What the next run of its job would begin with, were this one over."""
+        return Past(self.progress, self.before, self.turns_before, self.past.heap_bytes)
+
+    def own_bytes(self, run: LiveRun) -> int | None:
+        """What the agent's own processes hold; None while a tool is in use."""
+        if run.pen is None or run.first is None or self.progress.tools:
+            return None
+        procs = [proc for pid in run.pen.pids() if (proc := read_proc(pid)) is not None]
+        return sum(read_anonymous_bytes(pid) for pid in own_pids(procs, run.first.pid))
+
+    def as_json(self) -> dict[str, Any]:
+        spent, at = self.spent, self.progress
+        return {
+            "session": at.session or None,
+            "turns": self.turns_before + at.turns,
+            "tokens_in": spent.tokens_in,
+            "tokens_out": spent.tokens_out,
+            "cost_usd": round(spent.cost_usd, 6) if self.agent.reports_cost else None,
+            "result": at.result,
+            "model": self.model or None,
+        }
+
+    @property
+    def has_news(self) -> bool:
+        return self.progress is not self.recorded
+
+    def take_record(self) -> dict[str, Any]:
+        """The same for the store, with what another supervisor needs to go on."""
+        self.recorded = self.progress
+        run = {"share_usd": self.share_usd, "heap_bytes": self.heap_bytes}
+        return {**self.as_json(), "past": self.past.as_json(), "run": run}
+
+
+def one_line(text: str) -> str:
+    """What an agent says of a failure may be pages."""
+    words = " ".join(text.split())
+    return words if len(words) <= TOLD_LENGTH else words[: TOLD_LENGTH - 3] + "..."

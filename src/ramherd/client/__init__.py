@@ -1,0 +1,1 @@
+"""`ramherd.Client`: the service from a script."""

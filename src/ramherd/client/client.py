@@ -1,0 +1,364 @@
+"""`ramherd.Client`: the service from a script, typed. The command line uses nothing else.
+
+client = ramherd.Client()
+herd = client.submit([{"name": "lint", "command": ["./agent.sh", "fix it"]}])
+print(client.wait(herd)["counts"])
+"""
+
+import http.client
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NotRequired, TypedDict, cast
+from urllib.parse import quote, urlencode, urlsplit
+
+from ramherd.config.paths import runtime_dir, state_path
+from ramherd.core.agent_task import SAID
+from ramherd.core.errors import NoService, RamherdError, UsageError
+from ramherd.core.model import Brief, Event, Job
+from ramherd.system.ids import new_id
+from ramherd.system.unix_socket import connect, is_listening
+
+if TYPE_CHECKING:
+    from ramherd.supervisor.run_herd import Rules
+
+# A service that is started again is back within seconds.
+COMES_BACK_S = 30.0
+# What an agent says at its end may be 16 kB: some MB in one answer.
+PAGE = 250
+
+
+class RunInfo(TypedDict):
+    run: str
+    attempt: int
+    started_s: float
+    ended_s: float | None
+    end: str | None
+    exit_code: int | None
+    signal: int | None
+    reason: dict[str, Any] | None
+    peak_bytes: int | None
+
+
+class JobInfo(TypedDict):
+    id: str
+    herd: str
+    name: str
+    state: str
+    reason: dict[str, Any]
+    attempts: int
+    failures: int
+    priority: int
+    updated_s: float
+    wish: str | None
+    label: str
+    session: str | None
+    turns: int | None
+    tokens_in: int | None
+    tokens_out: int | None
+    cost_usd: float | None
+    result: str | None
+    model: str | None
+    worktree: str | None
+    runs: NotRequired[list[RunInfo]]
+
+
+class HerdInfo(TypedDict):
+    herd: str
+    created_s: float
+    ended_s: float | None
+    service: bool
+    counts: dict[str, int]
+    summary: NotRequired[dict[str, Any] | None]
+
+
+class EventInfo(TypedDict):
+    v: int
+    seq: int
+    at_s: float
+    kind: str
+    herd: str
+    job: str
+    run: str
+    node: str
+    reason: dict[str, Any]
+
+
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: Path, timeout_s: float | None) -> None:
+        super().__init__("localhost", timeout=timeout_s)
+        self._path = path
+        self._timeout_s = timeout_s
+
+    def connect(self) -> None:
+        self.sock = connect(self._path, self._timeout_s)
+
+
+class Client:
+    """Over the user's socket, or over `url` (http://127.0.0.1:PORT) with the token."""
+
+    def __init__(
+        self, path: Path | None = None, *,
+        url: str | None = None, token: str | None = None, timeout_s: float = 60.0,
+    ) -> None:  # fmt: skip
+        self._path = None if url is not None else path or runtime_dir() / "api.sock"
+        self._address = urlsplit(url) if url is not None else None
+        self._token = token
+        self._timeout_s = timeout_s
+
+    def submit(
+        self, jobs: Sequence[Mapping[str, Any]], env: Mapping[str, str] | None = None, *,
+        max_cost_usd: float | None = None,
+    ) -> str:  # fmt: skip
+        """The herd's id; when this returns it is on disk. Keys of a job are those of a file."""
+        body: dict[str, Any] = {"jobs": [dict(job) for job in jobs]}
+        if env is not None:
+            body["env"] = dict(env)
+        if max_cost_usd is not None:
+            body["max_cost_usd"] = max_cost_usd
+        return str(self._ask("POST", "/v1/herds", body=body)["herd"])
+
+    def herds(self, limit: int = 100) -> list[HerdInfo]:
+        return cast("list[HerdInfo]", self._ask("GET", "/v1/herds", limit=limit)["herds"])
+
+    def herd(self, herd: str) -> HerdInfo:
+        return cast("HerdInfo", self._ask("GET", f"/v1/herds/{quote(herd, '')}"))
+
+    def jobs(
+        self, herd: str | None = None, state: str | None = None, *, runs: bool = False
+    ) -> Iterator[JobInfo]:
+        """All of them, page by page; with their runs if asked for."""
+        asked = {"herd": herd, "state": state, "runs": "true" if runs else "false", "limit": PAGE}
+        after = ""
+        while page := self._ask("GET", "/v1/jobs", **asked, after=after)["jobs"]:
+            yield from page
+            after = page[-1]["id"]
+
+    def job(self, job: str) -> JobInfo:
+        return cast("JobInfo", self._ask("GET", f"/v1/jobs/{quote(job, '')}"))
+
+    def cancel(self, job: str) -> None:
+        self._ask("POST", f"/v1/jobs/{quote(job, '')}/cancel")
+
+    def cancel_herd(self, herd: str) -> int:
+        return int(self._ask("POST", f"/v1/herds/{quote(herd, '')}/cancel")["jobs"])
+
+    def retry(self, job: str) -> list[str]:
+        return list(self._ask("POST", f"/v1/jobs/{quote(job, '')}/retry")["jobs"])
+
+    def recycle(self, job: str) -> None:
+        self._ask("POST", f"/v1/jobs/{quote(job, '')}/recycle")
+
+    def pause(self) -> None:
+        self._ask("POST", "/v1/pause")
+
+    def resume(self) -> None:
+        self._ask("POST", "/v1/resume")
+
+    def snapshot(self) -> dict[str, Any]:
+        return self._ask("GET", "/v1/snapshot")
+
+    def metrics(self) -> str:
+        with self._open("GET", "/metrics") as answer:
+            return answer.read().decode()
+
+    def logs(self, job: str, stream: str = "out", *, follow: bool = False) -> Iterator[bytes]:
+        """What it printed; followed until the job has ended."""
+        query = {"stream": stream, "follow": "true" if follow else "false"}
+        target = f"/v1/jobs/{quote(job, '')}/logs?{urlencode(query)}"
+        with self._open("GET", target, timeout_s=None if follow else self._timeout_s) as answer:
+            while chunk := answer.read1(1 << 16):
+                yield chunk
+
+    def events(self, after: int = 0, herd: str | None = None) -> Iterator[EventInfo]:
+        """As they happen. A service that is started again is waited for, and asked for what
+        came meanwhile.
+        """
+        lost_s: float | None = None
+        while True:
+            try:
+                for event in self._read_events(after, herd):
+                    after, lost_s = event["seq"], None
+                    yield event
+            except NoService:
+                if lost_s is not None and time.monotonic() - lost_s >= COMES_BACK_S:
+                    raise
+            lost_s = lost_s or time.monotonic()
+            time.sleep(0.2)
+
+    def _read_events(self, after: int, herd: str | None) -> Iterator[EventInfo]:
+        query = urlencode({"after": after, **({"herd": herd} if herd else {})})
+        headers = {"Accept": "text/event-stream"}
+        with self._open("GET", f"/v1/events?{query}", headers=headers) as answer:
+            kind = ""
+            while line := read_line(answer):
+                if line.startswith(b"event: "):
+                    kind = line[7:].strip().decode()
+                elif line.startswith(b"data: ") and kind != "gap":
+                    yield json.loads(line[6:])
+                elif line == b"\n":
+                    kind = ""
+
+    def wait(self, herd: str) -> HerdInfo:
+        """Until it has ended."""
+        for event in self.events(herd=herd):
+            if event["kind"] == "herd_ended" and (found := self.herd(herd))["ended_s"]:
+                return found
+        raise AssertionError("events go on for ever")
+
+    def summary(self, herd: str) -> dict[str, Any]:
+        """The keys of `run --json` that a herd has by itself; what all share is in the metrics."""
+        info = self.herd(herd)
+        results = [result_of(job) for job in self.jobs(herd, runs=True)]
+        states = Counter(result["state"] for result in results)
+        ends = Counter(end for result in results for end in result.pop("ends"))
+        return {
+            "herd": herd,
+            "jobs": len(results),
+            **{state: states[state] for state in ("done", "failed", "cancelled")},
+            "wall_s": round((info["ended_s"] or info["created_s"]) - info["created_s"], 3),
+            "oom_kills": ends["oom_kill"],
+            "limit_kills": ends["limit_kill"],
+            "preempted": ends["preempted"],
+            "recycled": ends["recycled"],
+            "service": True,
+            "results": results,
+        }
+
+    def _ask(self, method: str, path: str, *, body: Any = None, **query: Any) -> dict[str, Any]:
+        given = {name: value for name, value in query.items() if value is not None}
+        target = f"{path}?{urlencode(given)}" if given else path
+        data = None if body is None else json.dumps(body).encode()
+        with self._open(method, target, data=data) as answer:
+            return cast("dict[str, Any]", json.loads(answer.read()))
+
+    def _open(
+        self, method: str, target: str, *, data: bytes | None = None,
+        headers: Mapping[str, str] | None = None, timeout_s: float | None = -1.0,
+    ) -> http.client.HTTPResponse:  # fmt: skip
+        link = self._connection(self._timeout_s if timeout_s == -1.0 else timeout_s)
+        sent = {"Connection": "close", **(headers or {})}
+        if data is not None:
+            sent["Content-Type"] = "application/json"
+        if self._token is not None:
+            sent["Authorization"] = f"Bearer {self._token}"
+        try:
+            link.request(method, target, data, sent)
+            answer = link.getresponse()
+        except (OSError, http.client.HTTPException) as error:
+            link.close()
+            raise no_service(error) from None
+        if answer.status >= 400:
+            raise explain(answer)
+        return answer
+
+    def _connection(self, timeout_s: float | None) -> http.client.HTTPConnection:
+        if self._address is not None:
+            host, port = self._address.hostname or "127.0.0.1", self._address.port
+            return http.client.HTTPConnection(host, port, timeout=timeout_s)
+        assert self._path is not None
+        return UnixConnection(self._path, timeout_s)
+
+
+def result_of(job: JobInfo) -> dict[str, Any]:
+    runs = job.get("runs", [])
+    last = runs[-1] if runs else None
+    return {
+        "job": job["name"],
+        "state": job["state"],
+        "end": last["end"] if last is not None else None,
+        "exit_code": last["exit_code"] if last is not None else None,
+        "runs": len(runs),
+        "peak_bytes": max((run["peak_bytes"] or 0 for run in runs), default=0),
+        "wall_s": round(sum((run["ended_s"] or 0) - run["started_s"] for run in runs), 3),
+        "log": str(state_path() / "runs" / last["run"] / "out") if last is not None else None,
+        "reason": job["reason"],
+        **{name: job.get(name) for name in SAID},
+        "ends": [run["end"] for run in runs],
+    }
+
+
+def no_service(error: Exception) -> RamherdError:
+    if isinstance(error, FileNotFoundError | ConnectionRefusedError):
+        return NoService("no ramherd service is running", hint="start one: ramherd up")
+    return NoService(f"the ramherd service does not answer: {error}", hint="see ramherd up")
+
+
+def read_line(answer: http.client.HTTPResponse) -> bytes:
+    """b"" when the other end went away."""
+    try:
+        return answer.readline()
+    except (OSError, http.client.HTTPException):
+        return b""
+
+
+def explain(answer: http.client.HTTPResponse) -> RamherdError:
+    with answer:
+        try:
+            said = json.loads(answer.read())
+        except ValueError:
+            return NoService(f"the service answers {answer.status} {answer.reason}")
+    message, hint = str(said.get("error", "")), str(said.get("hint", ""))
+    kind = UsageError if answer.status < 500 else NoService
+    return kind(message, hint=hint)
+
+
+def table_of(job: Job) -> dict[str, Any]:
+    """A job that was read here, as the service takes it."""
+    table = {
+        "name": job.name, "command": list(job.argv), "resume_command": list(job.resume_argv),
+        "cwd": job.cwd, "env": dict(job.env), "stdin": job.stdin, "priority": job.priority,
+        "after": list(job.after), "label": job.label, "memory": job.memory_bytes,
+        "memory_limit": job.memory_limit_bytes, "timeout": job.timeout_s, "retries": job.retries,
+    }  # fmt: skip
+    given = {key: value for key, value in table.items() if value or (key, value) == ("stdin", "")}
+    return given if job.brief is None else {**given, **table_of_brief(job.brief)}
+
+
+def table_of_brief(brief: Brief) -> dict[str, Any]:
+    """What may be done without asking is said in any case: the service's own word is another."""
+    program = os.path.expanduser(brief.program)
+    table = {
+        "agent": brief.agent, "prompt": brief.prompt, "model": brief.model or None,
+        "fallback_model": brief.fallback_model or None, "max_cost_usd": brief.max_cost_usd,
+        "skip_permissions": brief.skip_permissions, "worktree": brief.worktree,
+        "agent_args": list(brief.args) or None, "reuse": brief.reuse or None,
+        "agent_program": (os.path.abspath(program) if "/" in program else program) or None,
+    }  # fmt: skip
+    return {key: value for key, value in table.items() if value is not None}
+
+
+def is_running(path: Path | None = None) -> bool:
+    """Whether a service listens."""
+    return is_listening(path or runtime_dir() / "api.sock")
+
+
+class Silent:
+    """A script reads what its herd came to, not its events."""
+
+    def event(self, event: Event, name: str) -> None: ...
+
+    def update(self, view: Callable[[], object]) -> None: ...
+
+
+def run(
+    jobs: Sequence[Mapping[str, Any]], *, own: bool = False, rules: "Rules | None" = None
+) -> dict[str, Any]:
+    """Run jobs and wait for them: by the service if there is one, else here. Gives the object
+    of `ramherd run --json`. With `own` or `rules` it runs here in any case.
+    """
+    if not own and rules is None and is_running():
+        client = Client()
+        here = os.getcwd()
+        herd = client.submit([{"cwd": here, **job} for job in jobs], env=dict(os.environ))
+        client.wait(herd)
+        return client.summary(herd)
+    from ramherd.jobs.reader import Defaults, make_jobs  # noqa: PLC0415 - for who has no service
+    from ramherd.supervisor.run_herd import Rules, run_herd  # noqa: PLC0415
+
+    herd = new_id()
+    made = make_jobs([dict(job) for job in jobs], "the jobs", herd, Defaults())
+    return run_herd(herd, made, rules or Rules(), Silent()).summary

@@ -1,0 +1,1 @@
+"""Settings: one reader for every program (defaults < file < environment < flags)."""

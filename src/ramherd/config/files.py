@@ -1,0 +1,105 @@
+"""What files with settings say.
+
+All are read, key by key: what the project does not say, the user's file may.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ramherd.config.keys import (
+    ALIASES,
+    BY_NAME,
+    OF_PROFILE,
+    Layer,
+    Setting,
+    parse_at,
+    resolve,
+)
+from ramherd.config.locations import find_files
+from ramherd.core.errors import UsageError
+from ramherd.jobs.reader import decode, read_bytes
+from ramherd.jobs.schema import nearest
+
+PROFILE = "profile"
+SOFTWARE = "software"
+
+
+class Files(NamedTuple):
+    """What files say, the nearest first in `paths`, and as the stronger one in the rest."""
+
+    paths: tuple[str, ...]
+    settings: Layer
+    profiles: Mapping[str, Layer]
+    # [software.NAME] of all files, for `ramherd ps`; checked there.
+    software: Mapping[str, tuple[Any, str]] = {}
+
+
+def read_files(cwd: str, environ: Mapping[str, str]) -> Files:
+    paths = tuple(find_files(cwd, environ))
+    settings: dict[str, Setting] = {}
+    profiles: dict[str, Layer] = {}
+    software: dict[str, tuple[Any, str]] = {}
+    for path in reversed(paths):
+        own, named, programs = parse_config(decode(read_bytes(path), path), path)
+        settings |= own
+        profiles |= named
+        software |= {name: (table, path) for name, table in programs.items()}
+    return Files(paths, settings, profiles, software)
+
+
+def parse_config(text: str, where: str) -> tuple[Layer, Mapping[str, Layer], Mapping[str, Any]]:
+    import tomllib  # noqa: PLC0415 - most calls find no file, and imports are a cost
+
+    try:
+        document = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{where} is not TOML: {error}") from None
+    profiles = {}
+    # `profile = "NAME"` is a setting, [profile.NAME] are tables: one file cannot have both.
+    if isinstance(document.get(PROFILE), dict):
+        profiles = parse_profiles(document.pop(PROFILE), where)
+    software = document.pop(SOFTWARE, {})
+    if not isinstance(software, dict):
+        raise UsageError(f"{where}: {SOFTWARE!r} is not a table", hint="write [software.NAME]")
+    own = parse_table(document, tuple(BY_NAME), where, lines_of(text))
+    return own, profiles, software
+
+
+def parse_profiles(tables: Mapping[str, Any], where: str) -> dict[str, Layer]:
+    profiles = {}
+    for name, table in tables.items():
+        place = f"{where}, profile {name!r}"
+        if not isinstance(table, dict):
+            raise UsageError(f"{place} is not a table", hint=f"write [profile.{name}]")
+        profiles[name] = parse_table(table, OF_PROFILE, place, {})
+    return profiles
+
+
+def parse_table(
+    table: Mapping[str, Any], names: tuple[str, ...], where: str, lines: Mapping[str, int]
+) -> Layer:
+    found: dict[str, Setting] = {}
+    for written, value in table.items():
+        place = f"{where}, line {lines[written]}" if written in lines else where
+        name = resolve(written, place)
+        if name not in names:
+            known = [*names, *(alias for alias, key in ALIASES.items() if key in names)]
+            raise UsageError(
+                f"{place} has an unknown key {written!r}", hint=nearest(written, known)
+            )
+        if name in found:
+            raise UsageError(f"{place}: {written!r} is another name of a key that is there")
+        found[name] = Setting(parse_at(BY_NAME[name], value, f"{place}, key {written!r}"), place)
+    return found
+
+
+def lines_of(text: str) -> dict[str, int]:
+    """Where each key outside of tables stands; tomllib does not tell."""
+    lines: dict[str, int] = {}
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith("["):
+            break
+        name, equals, _value = line.partition("=")
+        if equals:
+            lines.setdefault(name.strip().strip("\"'"), number)
+    return lines

@@ -1,0 +1,257 @@
+"""The settings there are, and how each is written.
+
+`KEYS` is the one table: flags, names of variables, the check of files, `ramherd config` and
+docs/config.md are made from it, so a new key is one line. Named tuples, because every start of
+a herd pays for them: a dataclass takes 1 ms to make, one of these 0.2 ms.
+"""
+
+import shlex
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from ramherd.act.pens.selection import KINDS
+from ramherd.core.errors import UsageError
+from ramherd.core.memory import GrantPolicy
+from ramherd.core.model import Policy
+from ramherd.core.stray_policy import StrayPolicy
+from ramherd.core.units import KIB, format_duration, format_size, parse_duration, parse_size
+from ramherd.decide.governor.recycle import RecyclePolicy
+from ramherd.decide.warm import ReusePolicy
+from ramherd.hook.settings import HOOK_WAIT_S, parse_text
+from ramherd.jobs.schema import as_agent, as_name, as_words
+
+POLICY, GRANTS, RECYCLING, REUSE = Policy(), GrantPolicy(), RecyclePolicy(), ReusePolicy()
+STRAYS = StrayPolicy()
+PREFIX = "RAMHERD_"
+# Each splice fills at most the rest of the ring: a small one would cost a call for every line.
+LEAST_RING_BYTES = 64 * KIB
+
+
+class Kind(NamedTuple):
+    """How a value is written: its word in `--help`, from text or TOML, and back to text."""
+
+    metavar: str
+    parse: Callable[[Any], Any]
+    show: Callable[[Any], str] = str
+
+
+class Key(NamedTuple):
+    name: str
+    kind: Kind
+    default: Any
+    help: str
+    # What a profile may hold, and what `drill`, which makes its own jobs, does not ask for.
+    of_job: bool = False
+
+    @property
+    def flag(self) -> str:
+        return flag_of(self.name)
+
+    @property
+    def variable(self) -> str:
+        return variable_of(self.name)
+
+    def parse(self, value: Any) -> Any:
+        """`none` takes back what a weaker place said."""
+        if self.default is None and value == "none":
+            return None
+        return self.kind.parse(value)
+
+    def show(self, value: Any) -> str:
+        return "none" if value is None else self.kind.show(value)
+
+
+def whole_number(least: int) -> Callable[[Any], int]:
+    def parse(value: Any) -> int:
+        try:
+            number = int(value) if isinstance(value, str | int) else None
+        except ValueError:
+            number = None
+        # SQLite keeps 64 bits.
+        if number is None or isinstance(value, bool) or abs(number) >= 1 << 63:
+            raise UsageError(f"{value!r} is not a whole number")
+        if number < least:
+            raise UsageError(f"{number} is below {least or 'zero'}")
+        return number
+
+    return parse
+
+
+def parse_switch(value: Any) -> bool:
+    words = {"1": True, "true": True, "yes": True, "on": True}
+    words |= {"0": False, "false": False, "no": False, "off": False}
+    switch = words.get(str(value).lower())
+    if switch is None:
+        raise UsageError(f"{value!r} is neither true nor false")
+    return switch
+
+
+def parse_pen(value: Any) -> str:
+    kinds = ("auto", *KINDS)
+    if value not in kinds:
+        raise UsageError(f"{value!r} is not a kind of pen", hint=f"one of: {', '.join(kinds)}")
+    return str(value)
+
+
+def parse_ring(value: Any) -> int:
+    size = parse_size(value)
+    if size < LEAST_RING_BYTES:
+        raise UsageError(f"{format_size(size)} is below {format_size(LEAST_RING_BYTES)}")
+    return size
+
+
+def parse_share(value: Any) -> float | None:
+    """`none`: whatever it is."""
+    return None if value == "none" else parse_part(value)
+
+
+def parse_pause(value: Any) -> float:
+    """A duration that may be none at all."""
+    return 0.0 if str(value) in ("0", "0s") else parse_duration(value)
+
+
+def parse_percent(value: Any) -> int:
+    number = whole_number(1)(value)
+    if number > 100:
+        raise UsageError(f"{number} is above 100")
+    return number
+
+
+def parse_part(value: Any) -> float:
+    number = parse_factor(value)
+    if number > 1:
+        raise UsageError(f"{value!r} is above 1")
+    return number
+
+
+def parse_factor(value: Any) -> float:
+    try:
+        number = float(value) if isinstance(value, str | int | float) else 0.0
+    except ValueError:
+        number = 0.0
+    if isinstance(value, bool) or not 0 < number < float("inf"):
+        raise UsageError(f"{value!r} is not a number above zero")
+    return number
+
+
+SIZE = Kind("SIZE", parse_size, format_size)
+RING = Kind("SIZE", parse_ring, format_size)
+TIME = Kind("TIME", parse_duration, format_duration)
+COUNT = Kind("N", whole_number(0))
+NUMBER = Kind("N", whole_number(1))
+PAUSE = Kind("TIME", parse_pause, format_duration)
+PERCENT = Kind("N", parse_percent)
+SWITCH = Kind("", parse_switch, lambda value: str(value).lower())
+PART = Kind("SHARE", parse_part, "{:g}".format)
+SHARE = Kind("SHARE", parse_share, "{:g}".format)
+FACTOR = Kind("N", parse_factor, "{:g}".format)
+PEN = Kind("KIND", parse_pen)
+NAME = Kind("NAME", as_name)
+TEXT = Kind("COMMAND", parse_text)
+AGENT = Kind("AGENT", as_agent)
+PROGRAM = Kind("PATH", parse_text)
+WORDS = Kind("WORDS", as_words, shlex.join)
+AMOUNT = Kind("USD", parse_factor, "{:g}".format)
+
+RUN_KEYS = (
+    Key("budget", SIZE, None, "the most that all runs together may hold"),
+    Key("budget_share", PART, POLICY.budget_share, "of all memory, less what others use"),
+    Key("max_parallel", NUMBER, None, "runs at a time; if not given, memory decides"),
+    Key("ramp", NUMBER, None, "begin with N runs, N more after each step without trouble"),
+    Key("memory", SIZE, None, "what a job is promised; else its kind decides", of_job=True),
+    Key("memory_limit", SIZE, None, "what a job may never exceed, if it does not say", of_job=True),
+    Key("timeout", TIME, None, "how long a run may take, if its job does not say", of_job=True),
+    Key("retries", COUNT, 0, "how often a failed job is tried again", of_job=True),
+    Key("profile", NAME, None, "the [profile.NAME] of jobs that name none", of_job=True),
+    Key("patience", TIME, GRANTS.patience_s, "held runs wait so long, then the youngest goes"),
+    Key("max_hold", TIME, GRANTS.max_hold_s, "a run held for so long makes room itself"),
+    Key("recycle_at", SIZE, RECYCLING.recycle_at_bytes, "a leaking run is restarted there"),
+    Key("max_cpu_pressure", SHARE, GRANTS.cpu_pressure_marks[0], "no starts above it, or none"),
+    Key("grace", TIME, POLICY.grace_s, "between TERM and KILL"),
+    Key("pen", PEN, "auto", f"how runs are held: auto, {', '.join(KINDS)}"),
+    Key("no_wait", SWITCH, False, "fail at once when memory is short (exit 3)"),
+    Key("pids_limit", NUMBER, POLICY.pids_limit, "processes in one pen (cgroup pens)"),
+    Key("log_head", SIZE, POLICY.log_head_bytes, "the beginning of a stream that is kept"),
+    Key("log_ring", RING, POLICY.log_ring_bytes, "the end of a stream that is kept"),
+    Key("log_total", SIZE, POLICY.log_total_bytes, "logs of all finished runs; the oldest go"),
+    Key("agent", AGENT, None, "who does jobs that have a prompt: claude, codex, ...", of_job=True),
+    Key("agent_program", PROGRAM, None, "its program, if not the one in PATH", of_job=True),
+    Key("agent_args", WORDS, None, "arguments of your own for the agent", of_job=True),
+    Key("model", NAME, None, "the agent's model; else it decides", of_job=True),
+    Key("fallback_model", NAME, None, "for starts while memory is very short", of_job=True),
+    Key("skip_permissions", SWITCH, False, "agents use tools without asking", of_job=True),
+    Key("worktree", SWITCH, None, "a git worktree for each job; else if they share", of_job=True),
+    Key("reuse", COUNT, 0, "so many jobs share a warm process, one by one", of_job=True),
+    Key("reuse_size", SIZE, REUSE.most_bytes, "a larger process is not used again"),
+    Key("reuse_age", TIME, REUSE.most_age_s, "an older process is not used again"),
+    Key("reuse_idle", TIME, REUSE.most_idle_s, "a warm process waits so long for a job"),
+    Key("max_cost_usd", AMOUNT, None, "what the agents of a herd may cost together"),
+    Key("on_alert", TEXT, None, "the service runs it for each warning"),
+    Key("time_scale", FACTOR, 1.0, "for benchmarks: agents live so many times faster"),
+    Key("size_scale", FACTOR, 1.0, "for benchmarks: agents are so many times smaller"),
+)  # fmt: skip
+# What `ps` and `reap` compare with.
+STRAY_KEYS = (
+    Key("stray_grace", PAUSE, STRAYS.grace_s, "how long an orphan was one before it is ended"),
+    Key("warn_at", SIZE, STRAYS.warn_at_bytes, "memory of an agent that ps warns of"),
+    Key("warn_subagents", COUNT, STRAYS.warn_subagents, "more in one session: a warning"),
+    Key("warn_mcp", COUNT, STRAYS.warn_mcp, "more MCP servers on the machine: a warning"),
+    Key("warn_node", NUMBER, STRAYS.warn_node, "so many node processes: a warning"),
+    Key("warn_memory", PERCENT, STRAYS.warn_memory_percent, "percent of memory used: a warning"),
+)
+# What hooked sessions ask for, beside `budget` and `max_parallel`.
+HOOK_KEYS = (
+    Key("subagent_memory", SIZE, None, "what a hooked subagent needs; if not given, learned"),
+    Key("max_parallel_session", NUMBER, None, "subagents at a time in one hooked session"),
+    Key("hook_wait", TIME, HOOK_WAIT_S, "how long a hooked subagent waits for memory"),
+    Key("hook_sweep", SWITCH, True, "end what tools of hooked sessions leave behind"),
+    Key("on_subagent_stop", TEXT, None, "a command for the end of each hooked subagent"),
+)
+KEYS = (*RUN_KEYS, *STRAY_KEYS, *HOOK_KEYS)
+BY_NAME = {key.name: key for key in KEYS}
+OF_PROFILE = tuple(key.name for key in KEYS if key.of_job and key.name != "profile")
+# Names that people bring along from other tools.
+ALIASES = {
+    "maxParallelSubagents": "max_parallel",
+    "max-concurrent": "max_parallel",
+    "subagentMemoryLimit": "memory_limit",
+    "max-memory": "memory_limit",
+    "preferentialModel": "fallback_model",
+    "mcpServerSharing": "mcp.share",
+}
+TO_COME = ("mcp", "mcp.share")
+
+
+class Setting(NamedTuple):
+    """A value and where it came from."""
+
+    value: Any
+    source: str
+
+
+Layer = Mapping[str, Setting]
+
+
+def flag_of(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def variable_of(name: str) -> str:
+    """`max_parallel`, `max-parallel` and `maxParallel` are all RAMHERD_MAX_PARALLEL."""
+    snake = "".join(f"_{letter}" if letter.isupper() else letter for letter in name)
+    return PREFIX + snake.replace("-", "_").replace(".", "_").upper()
+
+
+def resolve(name: str, where: str) -> str:
+    """The key's own name for an alias; an error if its feature is still to come."""
+    known = ALIASES.get(name, name)
+    if known in TO_COME:
+        raise UsageError(f"{where}: the feature of key {known!r} is not built yet")
+    return known
+
+
+def parse_at(key: Key, value: Any, where: str) -> Any:
+    try:
+        return key.parse(value)
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}", hint=error.hint) from None

@@ -1,0 +1,175 @@
+"""Settings: defaults < the user's file < the project's file < profile < environment < flags.
+
+The keys are in `config/keys.py`, files in `config/files.py`; what a value is good for is known to
+those who ask for it.
+"""
+
+import argparse
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ramherd.config.files import read_files
+from ramherd.config.keys import (
+    ALIASES,
+    BY_NAME,
+    KEYS,
+    PEN,
+    PREFIX,
+    SWITCH,
+    TO_COME,
+    Key,
+    Layer,
+    Setting,
+    flag_of,
+    parse_at,
+    resolve,
+    variable_of,
+)
+from ramherd.core.errors import UsageError
+from ramherd.jobs.schema import nearest
+
+DEFAULT = "default"
+# Variables of ours that are no settings: a run's own, the runtime directory, the tests'.
+NO_SETTINGS = (
+    "RAMHERD_RUN", "RAMHERD_JOB", "RAMHERD_HERD", "RAMHERD_ATTEMPT", "RAMHERD_RESUMED",
+    "RAMHERD_RUNTIME_DIR", "RAMHERD_TRACES", "RAMHERD_SCOPED",
+)  # fmt: skip
+OF_TESTS = "RAMHERD_TEST"
+
+
+@dataclass(frozen=True)
+class Config:
+    """`below` is what a profile is laid over (defaults, files), `above` what is laid over it."""
+
+    below: Layer
+    above: Layer
+    profiles: Mapping[str, Layer]
+    profile: str | None = None
+    files: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    # [software.NAME] tables as they stand, with the file of each.
+    software: Mapping[str, tuple[Any, str]] = field(default_factory=dict)
+
+    @property
+    def settings(self) -> Layer:
+        chosen: Layer = self.profiles[self.profile] if self.profile is not None else {}
+        return {**self.below, **chosen, **self.above}
+
+    def __getitem__(self, name: str) -> Any:
+        return self.settings[name].value
+
+    def given(self, name: str) -> Any:
+        """The value, or None if nobody said anything."""
+        setting = self.settings[name]
+        return None if setting.source == DEFAULT else setting.value
+
+    def with_profile(self, name: str) -> "Config":
+        return replace(self, profile=name)
+
+
+def add_flags(parser: argparse.ArgumentParser, keys: Iterable[Key] = KEYS) -> None:
+    """Texts, parsed by `load_config` like those of every other place."""
+    names = set()
+    for key in keys:
+        names.add(key.name)
+        add_flag(parser, key)
+    for alias, name in ALIASES.items():
+        if name in names or name in TO_COME:
+            dest = name if name in names else f"to_come:{alias}"
+            parser.add_argument(f"--{alias}", dest=dest, metavar="", help=argparse.SUPPRESS)
+
+
+def add_flag(parser: argparse.ArgumentParser, key: Key) -> None:
+    known = "" if key.default in (None, False) or key.kind is PEN else f" ({key.show(key.default)})"
+    if key.kind is not SWITCH:
+        parser.add_argument(
+            key.flag, dest=key.name, metavar=key.kind.metavar, help=key.help + known
+        )
+        return
+    off = key.name.removeprefix("no_") if key.name.startswith("no_") else f"no_{key.name}"
+    add = parser.add_argument
+    add(key.flag, dest=key.name, action="store_const", const=True, help=key.help)
+    add(flag_of(off), dest=key.name, action="store_const", const=False, help="the opposite")
+
+
+def from_defaults(other: Mapping[str, Any]) -> Layer:
+    """`other` are a verb's own defaults."""
+    return {key.name: Setting(other.get(key.name, key.default), DEFAULT) for key in KEYS}
+
+
+def from_environment(environ: Mapping[str, str]) -> tuple[Layer, list[str]]:
+    """The settings, and a line for each variable that looks like one and is none. An empty
+    variable counts as not set.
+    """
+    named = {key.variable: key.name for key in KEYS}
+    named |= {variable_of(name): name for name in (*ALIASES, *TO_COME)}
+    found: dict[str, Setting] = {}
+    warnings = []
+    for variable, text in environ.items():
+        if not text or not is_setting(variable):
+            continue
+        if variable not in named:
+            warnings.append(f"unknown variable {variable}: {nearest(variable, named)}")
+            continue
+        name = resolve(named[variable], variable)
+        if name not in found or variable == BY_NAME[name].variable:
+            found[name] = Setting(parse_at(BY_NAME[name], text, variable), variable)
+    return found, warnings
+
+
+def is_setting(variable: str) -> bool:
+    if variable in NO_SETTINGS or variable.startswith(OF_TESTS):
+        return False
+    return variable.startswith(PREFIX)
+
+
+def from_flags(options: argparse.Namespace) -> Layer:
+    given = {name: value for name, value in vars(options).items() if value is not None}
+    for name in given:
+        if name.startswith("to_come:"):
+            alias = name.removeprefix("to_come:")
+            resolve(alias, f"--{alias}")
+    return {
+        key.name: Setting(parse_at(key, given[key.name], key.flag), key.flag)
+        for key in KEYS
+        if key.name in given
+    }
+
+
+def load_config(
+    options: argparse.Namespace, *, defaults: Mapping[str, Any] | None = None
+) -> Config:
+    """All settings for this call; whatever is wrong is said before anything starts."""
+    files = read_files(read_cwd(), os.environ)
+    environment, warnings = from_environment(os.environ)
+    below = {**from_defaults(defaults or {}), **files.settings}
+    above = {**environment, **from_flags(options)}
+    config = Config(
+        below, above, files.profiles, files=files.paths, warnings=tuple(warnings),
+        software=files.software,
+    )  # fmt: skip
+    return choose_profile(config)
+
+
+def read_cwd() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        raise UsageError("the current directory is gone", hint="cd to one that is there") from None
+
+
+def choose_profile(config: Config) -> Config:
+    name, source = config["profile"], config.settings["profile"].source
+    if name is None:
+        return config
+    if name not in config.profiles:
+        raise UsageError(f"{source}: no profile is named {name!r}", hint=hint(config, name))
+    return config.with_profile(name)
+
+
+def hint(config: Config, name: str) -> str:
+    if config.profiles:
+        return nearest(name, config.profiles)
+    return f"add [profile.{name}] to ramherd.toml"

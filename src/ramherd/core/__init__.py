@@ -1,0 +1,1 @@
+"""The nouns: pure values that the layers pass to each other."""

@@ -1,0 +1,276 @@
+"""The nouns: frozen, typed values that the layers hand to each other.
+
+Inside are bytes and seconds. `at_s` and every other time that decisions compare is monotonic
+(a clock that jumps must not end a run); what is stored and shown is epoch seconds.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+# Nouns too, in files of their own.
+from ramherd.core.agent_task import Brief as Brief  # noqa: PLC0414
+from ramherd.core.agent_task import Said as Said  # noqa: PLC0414
+from ramherd.core.agent_task import Tree as Tree  # noqa: PLC0414
+from ramherd.core.machine import Limit as Limit  # noqa: PLC0414
+from ramherd.core.machine import Machine as Machine  # noqa: PLC0414
+from ramherd.core.procid import ProcId as ProcId  # noqa: PLC0414
+from ramherd.core.reasons import JobState as JobState  # noqa: PLC0414
+from ramherd.core.reasons import Number as Number  # noqa: PLC0414
+from ramherd.core.reasons import Reason as Reason  # noqa: PLC0414
+from ramherd.core.reasons import RunEnd as RunEnd  # noqa: PLC0414
+from ramherd.core.reasons import Why as Why  # noqa: PLC0414
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What was asked for."""
+
+    id: str
+    herd: str
+    name: str
+    seq: int
+    argv: tuple[str, ...]
+    cwd: str
+    # What was asked for with `memory`; 0 leaves it to what runs of its kind were seen to need.
+    memory_bytes: int = 0
+    env: Mapping[str, str] = field(default_factory=dict)
+    stdin: str | None = None
+    priority: int = 0
+    after: tuple[str, ...] = ()
+    label: str = ""
+    memory_limit_bytes: int | None = None
+    timeout_s: float | None = None
+    retries: int = 0
+    # Goes on where a run that had to make room was stopped.
+    resume_argv: tuple[str, ...] = ()
+    # Instead of `argv`: what an agent is asked.
+    brief: Brief | None = None
+
+    @property
+    def resumes(self) -> bool:
+        """All agents that we drive can go on in their session."""
+        return bool(self.resume_argv) or self.brief is not None
+
+
+@dataclass(frozen=True, slots=True)
+class JobStatus:
+    """Where a job stands. `failures` counts the runs that failed by themselves."""
+
+    job: Job
+    state: JobState
+    reason: Reason
+    attempts: int = 0
+    failures: int = 0
+    lost: int = 0
+    not_before_s: float = 0.0
+    # More than was asked for, once a run was stopped for want of it.
+    seen_bytes: int = 0
+    queued_s: float = 0.0
+    first_s: float | None = None
+    # Its last run was cut off: the next one goes on from there.
+    interrupted: bool = False
+    # How often in a row the API was too busy for it.
+    overloads: int = 0
+
+    @property
+    def need_bytes(self) -> int:
+        return max(self.job.memory_bytes, self.seen_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How a run's first process ended: exactly one of code and signal."""
+
+    code: int | None
+    signal: int | None
+    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stopping:
+    """A run that was told to end, as what, and since when."""
+
+    end: RunEnd
+    reason: Reason
+    since_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class PenReading:
+    """What a pen holds now. `used` is without page cache, `peak` the most `used` that was seen,
+    `charged` the kernel's own peak, which counts page cache.
+    """
+
+    used_bytes: int = 0
+    peak_bytes: int = 0
+    procs: int = 0
+    kernel_kills: int = 0
+    limit_hit: bool = False
+    charged_bytes: int = 0
+    cache_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """One run as a decision sees it."""
+
+    run: str
+    job: Job
+    attempt: int
+    started_s: float
+    pen: PenReading
+    exit: Exit | None = None
+    stop: Stopping | None = None
+    # The keeper could not start it: errno and what went wrong.
+    refused: tuple[int, str] | None = None
+    # Since when what the first process left behind is being ended, and when KILL was last sent.
+    clearing_s: float | None = None
+    killed_s: float | None = None
+    # The keeper has written the last byte of `out` and `err`.
+    output_closed: bool = False
+    heap_exhausted: bool = False
+    kernel_limits: bool = True
+    started: bool = True
+    # The socket of a container engine that it talks to, and whether that was said already.
+    engine: str = ""
+    warned: bool = False
+    # How long it was held so far: its timeout does not count that.
+    held_s: float = 0.0
+    # What its agent says, if it has one.
+    said: Said | None = None
+    # It has said its result, and its process is ready for another job.
+    ready: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """All that one decision may look at."""
+
+    at_s: float
+    machine: Machine
+    runs: Sequence[RunView]
+    queue: Sequence[JobStatus]
+    fleet_used_bytes: int = 0
+    # How often we were told to end: 1 is TERM and grace, 2 is KILL at once.
+    interrupts: int = 0
+    delayed: Sequence[JobStatus] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """The numbers that decisions compare with. Texts become these in `config/load.py`."""
+
+    budget_cap_bytes: int | None = None
+    no_wait: bool = False
+    # Above 80 % of memory the machine begins to swap or to drop its page cache.
+    budget_share: float = 0.80
+    # Agents were seen to end within 0.4 s of TERM (claude, in a tool): 10 s is for test runs
+    # and builds below them, which write their files.
+    grace_s: float = 10.0
+    leftover_grace_s: float = 2.0
+    # Who has to make room is waited for: an agent needs half a second to put its session down.
+    # One that starts over anyway has nothing to put down.
+    preempt_grace_s: float = 2.0
+    # A killed pen that is not empty by then is killed again, and in the end given up: what
+    # lives on then is asleep in the kernel, or another user's by a setuid program.
+    kill_again_s: float = 1.0
+    give_up_s: float = 30.0
+    retry_first_s: float = 1.0
+    retry_max_s: float = 60.0
+    # A job whose runs keep being lost through no fault of its own ends after so many.
+    max_lost: int = 3
+    # A busy API costs no retries. Limits of a subscription last for hours: 50 tries with up to 10
+    # minutes between them are 8 hours.
+    overload_first_s: float = 5.0
+    overload_max_s: float = 600.0
+    max_overloads: int = 50
+    # The fleet's hard limit, and the mark below it at which the youngest run is put back.
+    fleet_slack_bytes: int = 256 << 20
+    fleet_mark_bytes: int = 64 << 20
+    # An agent has 1-12 processes, a browser test some 50, a parallel build some hundreds.
+    pids_limit: int = 4096
+    # What is kept of each stream of a run, and of all finished runs together.
+    log_head_bytes: int = 8 << 20
+    log_ring_bytes: int = 56 << 20
+    log_total_bytes: int = 4 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class KeptLog:
+    """What a run of a herd that is over has left on disk. `ended_s` is epoch seconds."""
+
+    run: str
+    ended_s: float
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """The first job of the queue is not started, and this is why."""
+
+    job: str
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """TERM to the whole pen; the run will count as `end`."""
+
+    run: str
+    end: RunEnd
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    run: str
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Clear:
+    """TERM to what a finished run left alive."""
+
+    run: str
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Finish:
+    """The run's pen is empty: it ended as `end`."""
+
+    run: str
+    end: RunEnd
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Warn:
+    """Something about a run that its user should know."""
+
+    run: str
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class Settle:
+    """A job gets a new state without a run of its own ending."""
+
+    job: str
+    state: JobState
+    reason: Reason
+
+
+Action = Wait | Stop | Kill | Clear | Finish | Settle | Warn
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """What happened, for the log, the screen and the store."""
+
+    kind: str
+    reason: Reason
+    at_s: float
+    herd: str
+    job: str = ""
+    run: str = ""

@@ -1,0 +1,255 @@
+"""The nouns of looking after strays: processes, what they run, what was seen of them, verdicts.
+
+Filled by `measure/`, judged by `decide/strays/`, shown by `strays/sentences.py`. Named tuples where
+there is one for each process of the machine: a dataclass takes four times as long to make.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
+
+from ramherd.core.model import ProcId
+
+
+class Kind(StrEnum):
+    AGENT = "agent"
+    MCP = "mcp"
+    LANGUAGE = "language"
+    LINTER = "linter"
+    WATCHER = "watcher"
+    DEV_SERVER = "dev_server"
+    BROWSER = "browser"
+    TOOL = "tool"
+    WRAPPER = "wrapper"
+    # What sessions live in, and what inherits orphans: looked at, never shown or ended.
+    APPLICATION = "application"
+    REAPER = "reaper"
+
+
+class Verdict(StrEnum):
+    LIVE = "live"
+    IDLE = "idle"
+    SUSPECT = "suspect"
+    ORPHAN = "orphan"
+
+
+class Fact(StrEnum):
+    """The closed list of what is said for or against a process, with sentences in `show/`."""
+
+    # Each of these proves that nobody can want it any more.
+    STDIN_GONE = "stdin_gone"
+    READER_GONE = "reader_gone"
+    WRAPPER_GONE = "wrapper_gone"
+    RUN_OVER = "run_over"
+    OWNER_GONE = "owner_gone"
+    CHILD_OF_ORPHAN = "child_of_orphan"
+    # Signs, which prove nothing alone.
+    REPARENTED = "reparented"
+    LEADER_GONE = "leader_gone"
+    MARK = "mark"
+    DUPLICATE = "duplicate"
+    IDLE = "idle"
+    STDIN_CLOSED = "stdin_closed"
+    # Each of these keeps it from being ended.
+    TERMINAL = "terminal"
+    DISPLAY = "display"
+    CLIENTS = "clients"
+    OWNER = "owner"
+    RUN_LIVE = "run_live"
+    LISTENS = "listens"
+    NOHUP = "nohup"
+    OTHER_USER = "other_user"
+    UNREADABLE = "unreadable"
+    OURS = "ours"
+
+
+class End(StrEnum):
+    """The other side of a descriptor."""
+
+    LIVE = "live"
+    GONE = "gone"
+    TERMINAL = "terminal"
+    # Nothing that could go away: a file, /dev/null, or closed.
+    NONE = "none"
+    UNKNOWN = "unknown"
+
+
+class Process(NamedTuple):
+    """One line of the process table."""
+
+    id: ProcId
+    name: str
+    state: str
+    ppid: int
+    pgid: int
+    sid: int
+    tty: int
+    uid: int
+    cpu_ticks: int
+    resident_bytes: int
+
+    @property
+    def pid(self) -> int:
+        return self.id.pid
+
+
+class Program(NamedTuple):
+    """What a process runs: a binary, or the script, package or module of an interpreter."""
+
+    path: str
+    argv: tuple[str, ...] = ()
+    package: str = ""
+    module: str = ""
+    is_script: bool = False
+    # The package says of itself that it is an MCP server.
+    is_mcp: bool = False
+    readable: bool = True
+
+
+class Software(NamedTuple):
+    """One entry of the table. `packages` are of npm, `modules` of Python."""
+
+    name: str
+    kind: Kind
+    programs: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    # Parts of a binary's path, where its own name says nothing.
+    paths: tuple[str, ...] = ()
+    # Variables that an agent gives to its tools: any, its own pid, its session.
+    marks: tuple[str, ...] = ()
+    pid_in: str = ""
+    session_in: str = ""
+    # Variables that its wrapper gives to the agent proper; `A+B` is both of them.
+    wrapped: tuple[str, ...] = ()
+    # Parts of the paths of files that it lets its tools print to.
+    outputs: tuple[str, ...] = ()
+    resume: str = ""
+    resume_last: str = ""
+
+
+class Details(NamedTuple):
+    """What is asked of the few processes that may be strays."""
+
+    stdin: End = End.UNKNOWN
+    stdout: End = End.UNKNOWN
+    stderr: End = End.UNKNOWN
+    # Of stdin's pipe or socket: a wrapper and its server share it.
+    stdin_inode: int = 0
+    # It prints to a file of the agent whose mark it bears.
+    prints_to_agent: bool = False
+    on_terminal: bool = False
+    # It is connected to a display: somebody may look at its windows.
+    on_display: bool = False
+    # It is the other side of somebody's terminal: tmux, screen, a terminal emulator.
+    keeps_terminal: bool = False
+    listens: bool = False
+    # Sockets of its clients, 0 for one that is on another machine; and its own.
+    clients: tuple[int, ...] = ()
+    sockets: frozenset[int] = frozenset()
+    nohup: bool = False
+    readable: bool = True
+    # Names of agents whose mark it bears, the pid and session of its agent, its ramherd run.
+    marks: tuple[str, ...] = ()
+    wrapped: tuple[str, ...] = ()
+    owner_pid: int = 0
+    session: str = ""
+    run: str = ""
+
+
+class Sighting(NamedTuple):
+    """What earlier looks wrote down of a process."""
+
+    first_s: float
+    at_s: float
+    ppid: int
+    cpu_ticks: int
+    active_s: float
+    bytes: int
+    # Since when it is proved to be an orphan.
+    orphan_s: float | None = None
+    points: tuple[tuple[float, int], ...] = ()
+
+
+class Recorded(NamedTuple):
+    """An ancestor that a recorder saw above a process, and the session it was in."""
+
+    agent: str
+    owner: ProcId
+    session: str = ""
+    subagents: int = 0
+
+
+class Evidence(NamedTuple):
+    fact: Fact
+    name: str = ""
+    number: float = 0
+
+
+@dataclass(frozen=True)
+class Scene:
+    """All that one judgement may look at. `at_s` is epoch seconds."""
+
+    at_s: float
+    uptime_ticks: int
+    ticks_per_s: int
+    uid: int
+    # This process and its ancestors.
+    ours: frozenset[int]
+    processes: Mapping[int, Process]
+    software: Mapping[int, Software]
+    programs: Mapping[int, Program]
+    details: Mapping[int, Details]
+    memory: Mapping[int, int] = field(default_factory=dict)
+    sightings: Mapping[ProcId, Sighting] = field(default_factory=dict)
+    recorded: Mapping[ProcId, Recorded] = field(default_factory=dict)
+    # Where agents work: their sessions can be resumed only there.
+    cwds: Mapping[int, str] = field(default_factory=dict)
+    # Whether each run that our store knows is over.
+    runs: Mapping[str, bool] = field(default_factory=dict)
+
+    def age_s(self, process: Process) -> float:
+        return max(self.uptime_ticks - process.id.start_ticks, 0) / self.ticks_per_s
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """A process with its verdict. `spared` says why nobody ends it by itself."""
+
+    process: Process
+    software: str
+    kind: Kind
+    verdict: Verdict
+    evidence: tuple[Evidence, ...]
+    spared: tuple[Evidence, ...]
+    # The outermost agent above it, or the topmost of what an agent left; 0 is none.
+    session: int
+    application: str
+    memory_bytes: int
+    age_s: float
+    idle_s: float | None
+    growth_bytes: int | None
+    orphan_s: float | None
+    command: str
+
+
+class WarningSign(NamedTuple):
+    """What is out of the ordinary, with the number and its limit."""
+
+    sign: str
+    number: float
+    limit: float
+    pid: int = 0
+    name: str = ""
+    # Bytes a minute, and the command that goes on with a session.
+    rate: float = 0
+    command: str = ""
+
+
+class Saving(NamedTuple):
+    """Copies of one MCP server, and what one shared copy would save."""
+
+    software: str
+    copies: int
+    saved_bytes: int

@@ -1,0 +1,60 @@
+"""One round of the governor: the memory of one application, from one scene to its actions."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ramherd.core.memory import GrantAction, GrantPolicy, History, Penned, Scene, SetLevel
+from ramherd.decide.governor.admit import admit
+from ramherd.decide.governor.growth import (
+    grow,
+    make_cache_room,
+    next_idle,
+    pay_debt,
+    shrink,
+    waiters,
+)
+from ramherd.decide.governor.levels import is_on, next_debt_since, next_level
+from ramherd.decide.governor.preempt import fail_too_big, next_urgent, preempt
+from ramherd.decide.governor.room import Room
+
+
+def govern(
+    scene: Scene, history: History, policy: GrantPolicy
+) -> tuple[History, list[GrantAction]]:
+    """The actions are to be carried out in their order: what is given up comes first, so that
+    the sum of grants is within the lease after each one. If one cannot be carried out (a run
+    grew past its new grant meanwhile), leave out the rest and ask again.
+    """
+    waiting = waiters(scene)
+    room = Room(scene, policy)
+    history = look(scene, history, room, policy, waiting)
+    pay_debt(scene, room, policy)
+    shrink(scene, history, room, policy)
+    if not room.debt_bytes:
+        grow(waiting, room, policy)
+    stops = preempt(waiting, scene, history, room, policy)
+    level, why = next_level(scene, history, room, policy)
+    actions: list[GrantAction] = []
+    if level is not history.level:
+        actions.append(SetLevel(level, why))
+    history = replace(history, level=level)
+    starts = [] if stops else list(admit(scene, history, room, policy, len(waiting)))
+    # Last of all: what a start takes back must not have been given to page cache before.
+    trims = [] if room.debt_bytes else make_cache_room(scene, room, policy)
+    actions += [*room.lowered.values(), *room.raised.values(), *trims]
+    actions += [*stops, *fail_too_big(scene, room), *starts]
+    return history, actions
+
+
+def look(
+    scene: Scene, history: History, room: Room, policy: GrantPolicy, waiting: Sequence[Penned]
+) -> History:
+    """What there is to remember before anything is decided."""
+    was = history.cpu_gate
+    return replace(
+        history,
+        idle_since_s=next_idle(scene, history, policy),
+        urgent_s=next_urgent(waiting, scene, history, policy),
+        debt_since_s=next_debt_since(scene, history, room),
+        cpu_gate=is_on(scene.cpu_pressure, policy.cpu_pressure_marks, was_on=was),
+    )

@@ -1,0 +1,116 @@
+"""What becomes of a job when a run of it ends, and of the jobs that waited for it."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from ramherd.core.model import JobState, JobStatus, Policy, Reason, RunEnd, Settle, Why
+
+# Ends that are the job's own doing: they use up `retries`.
+OWN_FAILURES = (RunEnd.FAILED, RunEnd.TIMEOUT, RunEnd.LIMIT_KILL)
+FINAL = {RunEnd.DONE: JobState.DONE, RunEnd.CANCELLED: JobState.CANCELLED}
+# Ends that cut off a run at its work: the next one goes on from there, if it can.
+STOPPED = (RunEnd.PREEMPTED, RunEnd.RECYCLED, RunEnd.LOST)
+# Ends that no other try changes.
+HOPELESS = (Why.TOO_BIG, Why.OUTGREW_BUDGET, Why.COST)
+# Ends after which nothing is wrong with an agent's session: the next run goes on in it.
+SESSION_LIVES = (RunEnd.OOM_KILL, RunEnd.HEAP_EXHAUSTED)
+SESSION_WAITS = (Why.OVERLOAD, Why.SIGNALLED, Why.COST_SHARE)
+
+
+def after_run(
+    status: JobStatus,
+    end: RunEnd,
+    reason: Reason,
+    *,
+    at_s: float,
+    policy: Policy,
+    hit_bytes: int = 0,
+) -> JobStatus:
+    """The job's next standing. Losing a run through no fault of its own costs no retry; one that
+    had to make room while it was held comes back when more than it had fits.
+    """
+    status = replace(status, queued_s=at_s, interrupted=goes_on(status, end, reason))
+    if reason.why is Why.OVERLOAD:
+        return after_overload(status, reason, at_s=at_s, policy=policy)
+    status = replace(status, overloads=0)
+    if reason.why in (Why.COST_SHARE, Why.WARM_GONE):
+        return replace(status, state=JobState.QUEUED, reason=reason)
+    if end in FINAL or reason.why in HOPELESS:
+        return replace(status, state=FINAL.get(end, JobState.FAILED), reason=reason)
+    if end in OWN_FAILURES:
+        return after_failure(status, reason, at_s=at_s, policy=policy)
+    if end in (RunEnd.PREEMPTED, RunEnd.RECYCLED):
+        seen = max(status.seen_bytes, hit_bytes)
+        return replace(status, state=JobState.QUEUED, reason=reason, seen_bytes=seen)
+    lost = status.lost + 1
+    state = JobState.QUEUED if lost < policy.max_lost else JobState.FAILED
+    not_before_s = at_s + back_off_s(lost, policy)
+    return replace(status, state=state, reason=reason, lost=lost, not_before_s=not_before_s)
+
+
+def goes_on(status: JobStatus, end: RunEnd, reason: Reason) -> bool:
+    """Whether the next run begins where this one was. An agent's session also outlives what was
+    done to its process; one in which the agent gave up, or took too long, is not tried again.
+    """
+    if reason.why is Why.SESSION_LOST:
+        return False
+    if reason.why is Why.WARM_GONE:
+        return status.interrupted
+    # Not one that was never started: it is to go on where the one before it was.
+    if end in STOPPED or (reason.why is Why.NOT_STARTED and status.interrupted):
+        return True
+    lives = end in SESSION_LIVES or reason.why in SESSION_WAITS
+    return status.job.brief is not None and lives
+
+
+def after_overload(status: JobStatus, reason: Reason, *, at_s: float, policy: Policy) -> JobStatus:
+    """A busy API is no failure of the job: it waits, longer each time, and goes on."""
+    times = status.overloads + 1
+    if times > policy.max_overloads:
+        return replace(status, state=JobState.FAILED, reason=reason, overloads=times)
+    delay = policy.overload_first_s * float(2 ** min(times - 1, 32))
+    return replace(
+        status, state=JobState.QUEUED, reason=reason, overloads=times,
+        not_before_s=at_s + min(delay, policy.overload_max_s),
+    )  # fmt: skip
+
+
+def after_failure(status: JobStatus, reason: Reason, *, at_s: float, policy: Policy) -> JobStatus:
+    failures = status.failures + 1
+    if failures > status.job.retries:
+        return replace(status, state=JobState.FAILED, reason=reason, failures=failures)
+    delay = back_off_s(failures, policy)
+    again = Reason(
+        Why.RETRY,
+        after=reason.why.value,
+        failures=failures,
+        retries=status.job.retries,
+        delay_s=delay,
+    )
+    return replace(
+        status, state=JobState.QUEUED, reason=again, failures=failures, not_before_s=at_s + delay
+    )
+
+
+def back_off_s(times: int, policy: Policy) -> float:
+    """Twice as long each time: what is wrong for a moment is over by then."""
+    return min(policy.retry_first_s * float(2 ** min(times - 1, 32)), policy.retry_max_s)
+
+
+def settle_dependants(
+    ended: JobStatus, dependants: Sequence[JobStatus], states: Mapping[str, JobState]
+) -> Iterator[Settle]:
+    """Jobs that named `ended` in their `after`: queued when the last one is done, cancelled
+    as soon as one did not work out. `states` is by name.
+    """
+    for status in dependants:
+        if status.state is not JobState.WAITING:
+            continue
+        if ended.state is not JobState.DONE:
+            reason = Reason(
+                Why.DEPENDENCY_FAILED, dependency=ended.job.name, state=ended.state.value
+            )
+            yield Settle(status.job.id, JobState.CANCELLED, reason)
+        elif all(states[name] is JobState.DONE for name in status.job.after):
+            reason = Reason(Why.DEPENDENCY_DONE, dependency=ended.job.name)
+            yield Settle(status.job.id, JobState.QUEUED, reason)

@@ -1,0 +1,269 @@
+"""How runs end: when one is stopped, when it is over, and what it then counts as."""
+
+import errno
+
+from ramherd.core.model import (
+    Action,
+    Clear,
+    Exit,
+    Finish,
+    Kill,
+    Policy,
+    Reason,
+    RunEnd,
+    RunView,
+    Said,
+    Snapshot,
+    Stop,
+    Stopping,
+    Why,
+)
+
+SIGKILL = 9
+URGENT = (RunEnd.LIMIT_KILL, RunEnd.LOST)
+# Killed so soon after the start, it was never at work.
+BIRTH_S = 2.0
+YOUNG_S = 20.0
+MACHINE_ERRORS = (errno.ENOMEM, errno.EAGAIN, errno.ENFILE, errno.EMFILE)
+
+
+def stop_interrupted(snapshot: Snapshot) -> list[Action]:
+    """A first signal ends every run with TERM and grace."""
+    if not snapshot.interrupts:
+        return []
+    reason = Reason(Why.INTERRUPTED, signals=snapshot.interrupts)
+    return [Stop(run.run, RunEnd.CANCELLED, reason) for run in snapshot.runs if is_live(run)]
+
+
+def stop_timed_out(snapshot: Snapshot) -> list[Action]:
+    """`timeout` ends the whole pen. What a run was held for does not count."""
+    return [
+        Stop(run.run, RunEnd.TIMEOUT, Reason(Why.TIMEOUT, limit_s=limit, ran_s=round(ran, 3)))
+        for run in snapshot.runs
+        if is_live(run) and (limit := run.job.timeout_s) is not None
+        if (ran := snapshot.at_s - run.started_s - run.held_s) >= limit
+    ]
+
+
+def stop_over_limit(snapshot: Snapshot) -> list[Action]:
+    """Where the kernel does not hold the limit (polling pens), looking at it has to do."""
+    return [
+        Stop(run.run, RunEnd.LIMIT_KILL, limit_reason(run, limit))
+        for run in snapshot.runs
+        if is_live(run) and not run.kernel_limits
+        if (limit := run.job.memory_limit_bytes) is not None and run.pen.used_bytes > limit
+    ]
+
+
+def stop_over_budget(snapshot: Snapshot, budget: int, policy: Policy) -> list[Action]:
+    """When the fleet is about to reach its hard limit the youngest run is put back in the
+    queue: the kernel would kill the largest, which is mostly the oldest. The oldest goes on;
+    if it is alone and too big all the same, no waiting will help it.
+    """
+    live = sorted((run for run in snapshot.runs if is_live(run)), key=lambda run: run.started_s)
+    over = snapshot.fleet_used_bytes - budget - policy.fleet_mark_bytes
+    if over <= 0 or not live or any(is_leaving(run) for run in snapshot.runs):
+        return []
+    used = snapshot.fleet_used_bytes
+    if len(live) > 1:
+        reason = Reason(Why.OVER_BUDGET, used_bytes=used, budget_bytes=budget)
+        return [Stop(live[-1].run, RunEnd.PREEMPTED, reason)]
+    if live[0].pen.used_bytes <= budget:
+        return []
+    too_big = Reason(Why.TOO_BIG, need_bytes=live[0].pen.used_bytes, budget_bytes=budget)
+    return [Stop(live[0].run, RunEnd.FAILED, too_big)]
+
+
+def kill_overdue(snapshot: Snapshot, policy: Policy) -> list[Action]:
+    """After the grace, or a second signal, KILL."""
+    return [
+        Kill(run.run, Reason(Why.GRACE_OVER, grace_s=grace))
+        for run in snapshot.runs
+        if is_lingering(run) and not is_given_up(run, snapshot, policy)
+        if (told := told_to_end(run, policy)) is not None
+        for since, grace in [told]
+        if snapshot.at_s - since >= (0.0 if is_hurried(run, snapshot) else grace)
+    ]
+
+
+def told_to_end(run: RunView, policy: Policy) -> tuple[float, float] | None:
+    """Since when, and with what grace before KILL, a run is being ended."""
+    if run.killed_s is not None:
+        return run.killed_s, policy.kill_again_s
+    if run.stop is not None:
+        return run.stop.since_s, stop_grace_s(run, run.stop, policy)
+    if run.clearing_s is not None:
+        return run.clearing_s, policy.leftover_grace_s
+    return None
+
+
+def stop_grace_s(run: RunView, stop: Stopping, policy: Policy) -> float:
+    """Memory is at stake: what is over its limit grows on while it is asked politely, and for
+    one that makes room somebody waits.
+    """
+    if stop.end in URGENT or stop.reason.why in (Why.TOO_BIG, Why.OVER_BUDGET):
+        return 0.0
+    if stop.end is RunEnd.PREEMPTED:
+        return policy.preempt_grace_s if run.job.resumes else 0.0
+    return policy.grace_s
+
+
+def is_hurried(run: RunView, snapshot: Snapshot) -> bool:
+    """A second signal means now."""
+    return snapshot.interrupts > 1 and run.killed_s is None
+
+
+def clear_leftovers(snapshot: Snapshot) -> list[Action]:
+    """What a run's first process left alive is ended with it."""
+    return [
+        Clear(run.run, Reason(Why.LEFTOVERS, processes=run.pen.procs))
+        for run in snapshot.runs
+        if run.exit is not None and run.pen.procs and run.clearing_s is None and run.stop is None
+    ]
+
+
+def finish_ended(snapshot: Snapshot, policy: Policy) -> list[Finish]:
+    """A run is over when its first process has ended, nothing lives in its pen, and all it
+    printed is on disk; when it never began; when its process is free for the next; or when what
+    lives on cannot be ended.
+    """
+    return [
+        Finish(run.run, *judge(run))
+        for run in snapshot.runs
+        if run.refused is not None
+        or (run.ready and is_live(run))
+        or (run.exit is not None and run.pen.procs == 0 and run.output_closed)
+        or is_given_up(run, snapshot, policy)
+    ]
+
+
+def is_given_up(run: RunView, snapshot: Snapshot, policy: Policy) -> bool:
+    since = run.stop.since_s if run.stop is not None else run.clearing_s
+    if since is None or run.killed_s is None:
+        return False
+    return snapshot.at_s - since >= policy.grace_s + policy.give_up_s
+
+
+def judge(run: RunView) -> tuple[RunEnd, Reason]:
+    """What the run counts as. What we did to it comes first, then what the kernel did."""
+    if run.stop is not None and not has_come_through(run, run.stop):
+        return run.stop.end, run.stop.reason
+    if run.refused is not None:
+        return judge_refusal(*run.refused)
+    if run.exit is None and run.ready:
+        return RunEnd.DONE, Reason(Why.SAID_DONE)
+    if run.exit is None:
+        return RunEnd.LOST, Reason(Why.KEEPER_LOST)
+    # A shell passes the kill of its child on as 128 + 9.
+    if run.pen.kernel_kills and (run.exit.signal == SIGKILL or run.exit.code == 128 + SIGKILL):
+        return judge_kernel_kill(run)
+    return judge_exit(run, run.exit)
+
+
+def has_come_through(run: RunView, stop: Stopping) -> bool:
+    """It was to go on later, and has said its result meanwhile."""
+    later = stop.end in (RunEnd.PREEMPTED, RunEnd.RECYCLED, RunEnd.LOST)
+    return later and run.exit is not None and run.said is not None and run.said.through
+
+
+def is_failed_start(run: RunView, end: RunEnd, at_s: float) -> bool:
+    """A start that failed for want of memory says something of the machine, not of the job."""
+    age_s = at_s - run.started_s
+    if end is RunEnd.LOST and run.refused is not None:
+        return run.refused[0] in MACHINE_ERRORS
+    if end is RunEnd.OOM_KILL:
+        return age_s < BIRTH_S
+    return end is RunEnd.HEAP_EXHAUSTED and age_s < YOUNG_S
+
+
+def judge_exit(run: RunView, exit_: Exit) -> tuple[RunEnd, Reason]:
+    if run.heap_exhausted:
+        return RunEnd.HEAP_EXHAUSTED, Reason(Why.HEAP_EXHAUSTED, peak_bytes=run.pen.peak_bytes)
+    if run.said is not None and (told := judge_words(run.said, exit_)) is not None:
+        return told
+    if exit_.signal is not None:
+        return RunEnd.FAILED, Reason(Why.SIGNALLED, signal=exit_.signal)
+    code = exit_.code or 0
+    return RunEnd.FAILED if code else RunEnd.DONE, Reason(Why.EXITED, code=code)
+
+
+def judge_words(said: Said, exit_: Exit) -> tuple[RunEnd, Reason] | None:
+    """An agent's word counts for more than its exit code: some end with 0 when they gave up, and
+    one that was stopped has said nothing. codex leaves a tool behind that takes too long; with 0
+    that is its own affair.
+    """
+    if said.through or (said.result and exit_.code == 0):
+        return RunEnd.DONE, Reason(Why.SAID_DONE)
+    if said.lost_session and exit_.code:
+        return RunEnd.LOST, Reason(Why.SESSION_LOST)
+    if said.failure:
+        return RunEnd.FAILED, judge_failure(said)
+    if exit_.code == 0 and said.needs_result:
+        return RunEnd.FAILED, Reason(Why.NO_RESULT)
+    return None
+
+
+def judge_failure(said: Said) -> Reason:
+    if said.is_too_costly:
+        return cost_reason("it", said.cost_usd, said.limit_usd or 0.0)
+    if said.has_spent_share:
+        return Reason(Why.COST_SHARE, cost_usd=round(said.cost_usd, 6))
+    return Reason(Why.OVERLOAD if said.overloaded else Why.GAVE_UP, what=said.failure)
+
+
+def cost_reason(whose: str, cost_usd: float, limit_usd: float) -> Reason:
+    return Reason(Why.COST, whose=whose, cost_usd=round(cost_usd, 6), limit_usd=limit_usd)
+
+
+def judge_refusal(number: int, what: str) -> tuple[RunEnd, Reason]:
+    """No memory or no descriptors for a start is the machine's failure, not the job's."""
+    if number == errno.ESRCH:
+        return RunEnd.LOST, Reason(Why.WARM_GONE)
+    end = RunEnd.LOST if number in MACHINE_ERRORS else RunEnd.FAILED
+    return end, Reason(Why.NOT_STARTED, errno=number, what=what)
+
+
+def judge_kernel_kill(run: RunView) -> tuple[RunEnd, Reason]:
+    """At its own `memory_limit` the run asked for it; anything else is the fleet's failure."""
+    limit = run.job.memory_limit_bytes
+    if limit is not None and run.pen.limit_hit:
+        return RunEnd.LIMIT_KILL, limit_reason(run, limit)
+    return RunEnd.OOM_KILL, Reason(Why.OOM_KILL, peak_bytes=run.pen.peak_bytes)
+
+
+def limit_reason(run: RunView, limit: int) -> Reason:
+    return Reason(Why.LIMIT_KILL, limit_bytes=limit, peak_bytes=run.pen.peak_bytes)
+
+
+def is_live(run: RunView) -> bool:
+    """Still at its work: neither ended nor told to."""
+    return run.exit is None and run.stop is None and run.refused is None
+
+
+def is_lingering(run: RunView) -> bool:
+    """Something of it lives, or is only just being started."""
+    return run.refused is None and run.pen.procs > 0
+
+
+def is_leaving(run: RunView) -> bool:
+    """Told to make room, and not yet counted as gone."""
+    return run.stop is not None and run.stop.end is RunEnd.PREEMPTED
+
+
+def next_deadline_s(snapshot: Snapshot, policy: Policy) -> float:
+    """When something is to be decided even if nothing happens until then."""
+    times = [
+        since + grace
+        for run in snapshot.runs
+        if is_lingering(run) and (told := told_to_end(run, policy)) is not None
+        for since, grace in [told]
+    ]
+    times += [
+        run.started_s + run.held_s + run.job.timeout_s
+        for run in snapshot.runs
+        if is_live(run) and run.job.timeout_s is not None
+    ]
+    times += [
+        status.not_before_s for status in snapshot.delayed if status.not_before_s > snapshot.at_s
+    ]
+    return min(times, default=float("inf"))

@@ -1,0 +1,1 @@
+"""`ramherd doctor`: reads a machine, judges what it finds, and proposes fixes."""

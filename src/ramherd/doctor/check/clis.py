@@ -1,0 +1,55 @@
+"""The agents' programs, and what is known of them."""
+
+from collections.abc import Collection, Iterator, Sequence
+
+from ramherd.doctor.facts import Cli
+from ramherd.doctor.findings import Finding, Level
+
+RUNTIMES = {
+    "bun": "built with Bun",
+    "node": "runs on Node",
+    "native": "native",
+    "script": "a script",
+}
+# CLIs that start themselves again with a heap of half the RAM: what one process less saves.
+RELAUNCH = {"gemini": ("GEMINI_CLI_NO_RELAUNCH", 110), "qwen": ("QWEN_CODE_NO_RELAUNCH", 140)}
+
+
+def check_clis(clis: Sequence[Cli], variables: Collection[str]) -> Iterator[Finding]:
+    if not clis:
+        yield Finding(
+            "cli", Level.HINT, "no agent CLI in PATH",
+            "claude, codex, gemini, opencode, qwen and cursor-agent were looked for; any other "
+            "command can be run as well",
+            "npm install -g @anthropic-ai/claude-code",
+        )  # fmt: skip
+    for cli in clis:
+        yield describe(cli)
+        if cli.shadowed:
+            yield check_shadowed(cli)
+        if cli.name in RELAUNCH and RELAUNCH[cli.name][0] not in variables:
+            yield check_relaunch(cli.name)
+
+
+def describe(cli: Cli) -> Finding:
+    runtime = RUNTIMES.get(cli.runtime, "of an unknown kind")
+    what = f"{cli.name} {cli.version or '(version not told)'}, {runtime}: {cli.path}"
+    return Finding("cli", Level.OK, what)
+
+
+def check_shadowed(cli: Cli) -> Finding:
+    others = ", ".join(f"{version or '?'} at {path}" for path, version in cli.shadowed)
+    return Finding(
+        "cli-twice", Level.HINT, f"{cli.name} is there more than once: also {others}",
+        f"{cli.path} is used; cron and services with another PATH may start the other",
+        f"type -a {cli.name}",
+    )  # fmt: skip
+
+
+def check_relaunch(name: str) -> Finding:
+    variable, saved = RELAUNCH[name]
+    return Finding(
+        "cli-relaunch", Level.HINT, f"{name} starts itself a second time",
+        f"it costs {saved} MiB an agent, and its heap may grow to half of the RAM",
+        f"export {variable}=true",
+    )  # fmt: skip

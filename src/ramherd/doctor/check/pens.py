@@ -1,0 +1,47 @@
+"""Which pen works here, and how to get a better one."""
+
+from collections.abc import Iterator
+
+from ramherd.doctor.facts import Pens
+from ramherd.doctor.findings import Finding, Level, RunCommand
+
+LINGER = ("loginctl", "enable-linger")
+UNLINGER = ("loginctl", "disable-linger")
+DELEGATE = "systemd-run --user --scope -p Delegate=yes ramherd run jobs.toml"
+
+
+def check_pens(pens: Pens) -> Iterator[Finding]:
+    yield check_kind(pens)
+    if not pens.is_root and pens.lingers is not None:
+        yield check_linger(pens)
+
+
+def check_kind(pens: Pens) -> Finding:
+    if pens.kind != "polling":
+        how = " through a scope of your user manager" if pens.through_scope else ""
+        return Finding("pen", Level.OK, f"{pens.kind}{how}: the kernel holds the limits")
+    return Finding(
+        "pen", Level.WARNING, "limits are polled, not enforced",
+        f"a run grows for half a second before it is seen; {pens.why_weaker}", better(pens),
+    )  # fmt: skip
+
+
+def better(pens: Pens) -> str:
+    """docs/pens.md says more."""
+    if pens.has_v2_memory and pens.has_systemd and not pens.is_root:
+        return DELEGATE if pens.has_manager else f"sudo {' '.join(LINGER)} $USER && {DELEGATE}"
+    if pens.is_root and pens.has_systemd:
+        return "systemd-run --scope -p Delegate=yes ramherd run jobs.toml"
+    if pens.is_root:
+        return "mount -o remount,rw /sys/fs/cgroup   # a container has to be started so"
+    return "sudo -E ramherd run jobs.toml"
+
+
+def check_linger(pens: Pens) -> Finding:
+    if pens.lingers:
+        return Finding("linger", Level.OK, "your user manager outlives your sessions")
+    return Finding(
+        "linger", Level.HINT, "your user manager ends with your last session",
+        "from cron, or after logout, there is no cgroup of your own, and limits are only polled",
+        " ".join(LINGER), RunCommand(LINGER, UNLINGER),
+    )  # fmt: skip

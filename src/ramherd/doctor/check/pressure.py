@@ -1,0 +1,142 @@
+"""Pressure, and whom those would kill first who kill when memory is short."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from ramherd.core.model import Machine
+from ramherd.core.units import format_size
+from ramherd.doctor.facts import Candidate, Group, Killers, Pressure
+from ramherd.doctor.findings import Finding, Level
+
+SOME_MUCH, FULL_MUCH = 10.0, 10.0
+# The kernel looks for pages when a few percent are left, not before.
+ENOUGH_SHARE = 0.3
+FIND_STALLED = "grep some $(find /sys/fs/cgroup -name memory.pressure) | sort -t= -k3 -n | tail"
+# earlyoom adds and takes this much for --prefer and --avoid.
+PREFERENCE = 300
+# With one of these everything started from it ends as well.
+CARRIERS = {
+    "sshd", "tmux: server", "screen", "zellij", "systemd", "gnome-shell", "kwin_wayland", "Xorg",
+    "plasmashell", "sway", "gnome-terminal-", "konsole", "kitty", "alacritty", "wezterm-gui",
+    "ramherd", "code", "dockerd", "containerd", "postgres",
+}  # fmt: skip
+
+
+def check_pressure(pressure: Pressure | None, machine: Machine) -> Iterator[Finding]:
+    if pressure is None:
+        yield Finding(
+            "psi", Level.HINT, "the kernel tells no pressure (PSI)",
+            "that tasks wait for memory is then seen only when it is too late",
+            "sudo sed -i 's/^GRUB_CMDLINE_LINUX=\"/&psi=1 /' /etc/default/grub && sudo update-grub",
+        )  # fmt: skip
+        return
+    what = (
+        f"tasks waited for memory {pressure.some_60:g} % of the last minute, "
+        f"all of them {pressure.full_60:g} %"
+    )
+    numbers = {"some_60": pressure.some_60, "full_60": pressure.full_60}
+    command = "cat /proc/pressure/memory; ps -eo pid,rss,comm --sort=-rss | head"
+    much = pressure.full_60 >= FULL_MUCH or pressure.some_60 >= SOME_MUCH
+    if much and machine.available_bytes > ENOUGH_SHARE * machine.total_bytes:
+        why = "with so much available it is a cgroup at its own limit, not the machine"
+        yield Finding("psi", Level.HINT, what, why, FIND_STALLED, numbers=numbers)
+    elif pressure.full_60 >= FULL_MUCH:
+        why = "the machine does little else than look for memory: end something now"
+        yield Finding("psi", Level.PROBLEM, what, why, command, numbers=numbers)
+    elif pressure.some_60 >= SOME_MUCH:
+        why = "memory is short: another agent makes all of them slower"
+        yield Finding("psi", Level.WARNING, what, why, command, numbers=numbers)
+    else:
+        yield Finding("psi", Level.OK, what, numbers=numbers)
+
+
+def check_killers(killers: Killers) -> Iterator[Finding]:
+    yield check_victim("kernel", "the kernel", first_by_score(killers.candidates))
+    for name, argv in sorted(killers.daemons.items()):
+        if name == "earlyoom":
+            victim = choose_earlyoom(killers.candidates, argv)
+            yield check_victim("earlyoom", "earlyoom", victim)
+        elif name == "systemd-oomd":
+            yield check_oomd(choose_group(killers.groups))
+        else:
+            yield Finding(
+                name, Level.HINT, f"{name} runs",
+                "it ends processes by rules of its own, agents too",
+                f"systemctl status {name}",
+            )  # fmt: skip
+
+
+def first_by_score(candidates: Sequence[Candidate]) -> Candidate | None:
+    return max(candidates, key=lambda found: (found.score, found.rss_bytes), default=None)
+
+
+def check_victim(check: str, who: str, victim: Candidate | None) -> Finding:
+    check = f"oom-{check}"
+    if victim is None:
+        return Finding(check, Level.OK, f"{who} would find nothing to kill")
+    what = (
+        f"{who} would first kill {victim.name} (pid {victim.pid}, "
+        f"{format_size(victim.rss_bytes)}, oom_score {victim.score})"
+    )
+    numbers = {"pid": victim.pid, "score": victim.score, "rss_bytes": victim.rss_bytes}
+    if victim.name not in CARRIERS:
+        return Finding(check, Level.OK, what, numbers=numbers)
+    return Finding(
+        check, Level.WARNING, what, "much else ends with it, or depends on it",
+        f"sudo choom -p {victim.pid} -n -500", numbers=numbers,
+    )  # fmt: skip
+
+
+def choose_earlyoom(candidates: Sequence[Candidate], argv: Sequence[str]) -> Candidate | None:
+    """--prefer, --avoid and --ignore are patterns of names; --sort-by-rss leaves the score out.
+    A pattern that does not parse is not followed.
+    """
+    prefer, avoid, ignore = (option(argv, name) for name in ("--prefer", "--avoid", "--ignore"))
+
+    def weight(found: Candidate) -> int:
+        extra = PREFERENCE * (matches(prefer, found.name) - matches(avoid, found.name))
+        return found.score + extra
+
+    left = [found for found in candidates if not matches(ignore, found.name)]
+    if "--sort-by-rss" in argv:
+        return max(left, key=lambda found: found.rss_bytes, default=None)
+    return max(left, key=lambda found: (weight(found), found.rss_bytes), default=None)
+
+
+def option(argv: Sequence[str], name: str) -> str:
+    for at, word in enumerate(argv):
+        if word.startswith(f"{name}="):
+            return word[len(name) + 1 :]
+        if word == name and at + 1 < len(argv):
+            return argv[at + 1]
+    return ""
+
+
+def matches(pattern: str, name: str) -> bool:
+    try:
+        return bool(pattern) and re.search(pattern, name) is not None
+    except re.error:
+        return False
+
+
+def choose_group(groups: Sequence[Group]) -> Group | None:
+    """By swap, then by pages scanned; omitted never, avoided last."""
+    left = [group for group in groups if group.rank != "omit"]
+    return max(
+        left,
+        key=lambda group: (group.rank != "avoid", group.swap_bytes, group.scanned_pages),
+        default=None,
+    )
+
+
+def check_oomd(group: Group | None) -> Finding:
+    if group is None:
+        return Finding("oom-systemd-oomd", Level.OK, "systemd-oomd runs and would find no cgroup")
+    what = f"systemd-oomd would first kill all of {group.path}"
+    scope = group.path.rsplit("/", 1)[-1]
+    return Finding(
+        "oom-systemd-oomd", Level.WARNING if scope.startswith(("session-", "vte-")) else Level.HINT,
+        what, "it ends whole cgroups: every agent started from one terminal at once",
+        "ramherd exec -- claude   # each in a cgroup of its own; what it watches: oomctl",
+        numbers={"swap_bytes": group.swap_bytes, "scanned_pages": group.scanned_pages},
+    )  # fmt: skip

@@ -1,0 +1,78 @@
+"""Agents and MCP servers that run now."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from ramherd.core.units import MIB, format_size
+from ramherd.doctor.facts import Processes, ProcRow
+from ramherd.doctor.findings import Finding, Level
+
+MUCH_SHARE = 0.6
+# An agent at rest does not grow; at this rate it is a GiB in four hours.
+GROWTH_BYTES_PER_HOUR = 256 * MIB
+SHOWN = 3
+
+
+def check_processes(processes: Processes) -> Iterator[Finding]:
+    yield check_total(processes)
+    yield check_copies([row for row in processes.rows if row.kind == "mcp"])
+    yield check_orphans([row for row in processes.rows if row.orphan])
+    yield check_growing(processes.rows)
+
+
+def check_total(processes: Processes) -> Finding:
+    rows = [row for row in processes.rows if row.kind in ("agent", "mcp")]
+    agents = sum(row.kind == "agent" for row in rows)
+    used, most = sum(row.used_bytes for row in rows), processes.machine.most_bytes
+    what = (
+        f"{agents} agents and {len(rows) - agents} MCP servers hold {format_size(used)} "
+        f"of {format_size(most)}"
+    )
+    numbers = {
+        "agents": agents, "servers": len(rows) - agents, "used_bytes": used, "most_bytes": most,
+    }  # fmt: skip
+    if used > MUCH_SHARE * most:
+        why = "nobody counts what they will need together; ramherd does, for those it starts"
+        return Finding("running", Level.WARNING, what, why, "ramherd ps", numbers=numbers)
+    return Finding("running", Level.OK, what, numbers=numbers)
+
+
+def check_copies(servers: Sequence[ProcRow]) -> Finding:
+    counts = Counter((row.name, row.command) for row in servers)
+    extra = {key: count for key, count in counts.items() if count > 1}
+    if not extra:
+        return Finding("mcp-copies", Level.OK, "no MCP server runs twice")
+    held = sum(row.used_bytes for row in servers if (row.name, row.command) in extra)
+    most = sorted(extra.items(), key=lambda item: (-item[1], item[0]))[:SHOWN]
+    names = ", ".join(f"{count} x {name}" for (name, _command), count in most)
+    return Finding(
+        "mcp-copies", Level.HINT, f"{names}: {format_size(held)}",
+        "each session starts its own; most servers can be shared",
+        "ramherd ps", numbers={"copies": sum(extra.values()), "used_bytes": held},
+    )  # fmt: skip
+
+
+def check_orphans(orphans: Sequence[ProcRow]) -> Finding:
+    if not orphans:
+        return Finding("orphans", Level.OK, "no orphan of an agent")
+    held, first = sum(row.used_bytes for row in orphans), orphans[0]
+    return Finding(
+        "orphans", Level.WARNING, f"{len(orphans)} orphans hold {format_size(held)}",
+        f"nobody will ever use them again; {first.name} (pid {first.pid}): {first.orphan}",
+        "ramherd reap --yes", numbers={"orphans": len(orphans), "used_bytes": held},
+    )  # fmt: skip
+
+
+def check_growing(rows: Sequence[ProcRow]) -> Finding:
+    growing = [row for row in rows if (row.growth_bytes_per_hour or 0) > GROWTH_BYTES_PER_HOUR]
+    if not growing:
+        return Finding("growing", Level.OK, "no session is known to grow")
+    worst = max(growing, key=lambda row: row.growth_bytes_per_hour or 0)
+    rate = format_size(worst.growth_bytes_per_hour or 0)
+    return Finding(
+        "growing", Level.WARNING,
+        f"{len(growing)} sessions grow; {worst.name} (pid {worst.pid}) by {rate} an hour",
+        "it ends at the memory's end: restart it between two prompts, its session can be resumed",
+        "claude --resume" if worst.name == "claude" else "ramherd ps",
+        numbers={"sessions": len(growing), "pid": worst.pid},
+    )  # fmt: skip

@@ -1,0 +1,146 @@
+"""Variables that do not do what they were set for, or too much of it."""
+
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+from ramherd.core.model import Machine
+from ramherd.core.units import MIB, format_size
+from ramherd.doctor.check.heap import (
+    LARGE_SHARE,
+    LEAST_HEAP_BYTES,
+    REPORTED_MORE_BYTES,
+    TOO_SMALL,
+)
+from ramherd.doctor.facts import Line, Variable
+from ramherd.doctor.findings import CommentOut, Finding, Fix, Level, quoted
+
+# BUN_JSC_* that claude was started with; it does not start with a name that it does not know.
+KNOWN_JSC = {"BUN_JSC_forceRAMSize", "BUN_JSC_useJIT", "BUN_JSC_gcMaxHeapSize"}
+BACKUP = ".before-ramherd"
+# In a shell `:` keeps a block whole whose only line this was; these files are no shell's.
+NO_SHELL = (".conf", "environment", ".pam_environment")
+_OLD_SPACE = re.compile(r"--max[-_]old[-_]space[-_]size=(\d+)")
+
+
+def check_variables(
+    variables: Sequence[Variable], machine: Machine, bun_clis: Collection[str]
+) -> Iterator[Finding]:
+    found = [
+        finding
+        for variable in variables
+        if (finding := check_variable(variable, machine, bun_clis)) is not None
+    ]
+    yield from found or [Finding("variables", Level.OK, "no variable is set in vain or too large")]
+
+
+def check_variable(
+    variable: Variable, machine: Machine, bun_clis: Collection[str]
+) -> Finding | None:
+    if variable.name.startswith("BUN_JSC_"):
+        return check_jsc(variable)
+    if variable.name == "NODE_OPTIONS":
+        return check_node_options(variable, machine, bun_clis)
+    return OTHERS[variable.name](variable) if variable.name in OTHERS else None
+
+
+def check_node_options(
+    variable: Variable, machine: Machine, bun_clis: Collection[str]
+) -> Finding | None:
+    match = _OLD_SPACE.search(variable.value)
+    if match is None:
+        return None
+    size, most = int(match[1]) * MIB, machine.most_bytes
+    numbers = {"heap_bytes": size + REPORTED_MORE_BYTES, "most_bytes": most}
+    where = f"NODE_OPTIONS in {place(variable.line)} sets a heap of {format_size(size)}"
+    if size > LARGE_SHARE * most:
+        why = (
+            f"every node gets it, MCP servers and builds too, and the machine has "
+            f"{format_size(most)}: two of them fill it, and the kernel kills"
+        )
+        return make("node-options", Level.WARNING, where, why, variable, numbers=numbers)
+    if size < LEAST_HEAP_BYTES:
+        return make("node-options", Level.WARNING, where, TOO_SMALL, variable, numbers=numbers)
+    if bun_clis:
+        names = " and ".join(sorted(bun_clis))
+        why = (
+            f"no effect on {names}: built with Bun, not Node. It reaches only the Node programs "
+            "that they start (MCP servers, builds)"
+        )
+        return make("node-options", Level.HINT, where, why, variable, numbers=numbers)
+    return None
+
+
+def check_jsc(variable: Variable) -> Finding | None:
+    if variable.name not in KNOWN_JSC:
+        what = f"{variable.name} in {place(variable.line)} is not a name that was tried"
+        why = "claude does not start with a BUN_JSC_ name that it does not know"
+        return make("bun-options", Level.WARNING, what, why, variable)
+    if variable.name == "BUN_JSC_gcMaxHeapSize":
+        return without_effect(variable)
+    return None
+
+
+def without_effect(variable: Variable) -> Finding:
+    what = f"{variable.name} in {place(variable.line)}"
+    why = "no effect on the memory of claude (20 heavy prompts with it and without)"
+    return make("bun-options", Level.HINT, what, why, variable)
+
+
+def check_smol(variable: Variable) -> Finding | None:
+    return without_effect(variable) if "--smol" in variable.value else None
+
+
+def check_threadpool(variable: Variable) -> Finding | None:
+    if variable.value.strip() != "4":
+        return None
+    what = f"UV_THREADPOOL_SIZE=4 in {place(variable.line)}"
+    return make("threadpool", Level.HINT, what, "4 is what node has without it", variable)
+
+
+def check_invented(variable: Variable) -> Finding:
+    what = f"{variable.name} in {place(variable.line)}"
+    return make(
+        "invented", Level.HINT, what, "nothing reads it: there is no such setting", variable
+    )
+
+
+def check_subagents(variable: Variable) -> Finding:
+    what = f"{variable.name}={variable.value} in {place(variable.line)}"
+    why = "a count knows nothing of memory, and subagents above it fail instead of waiting"
+    command = "ramherd hook install claude"
+    return Finding("subagents", Level.HINT, what, why, command)
+
+
+OTHERS: Mapping[str, Callable[[Variable], Finding | None]] = {
+    "BUN_OPTIONS": check_smol,
+    "UV_THREADPOOL_SIZE": check_threadpool,
+    "NODE_MAX_CONCURRENT_REQUESTS": check_invented,
+    "CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS": check_subagents,
+}
+
+
+def make(
+    check: str, level: Level, what: str, why: str, variable: Variable, *,
+    numbers: Mapping[str, int] | None = None,
+) -> Finding:  # fmt: skip
+    command, fix = taking_out(variable)
+    return Finding(check, level, what, why, command, fix, numbers or {})
+
+
+def taking_out(variable: Variable) -> tuple[str, Fix | None]:
+    """The command, and a fix where the line stands alone."""
+    line = variable.line
+    path, new = quoted(line.path), quoted(f"{line.path}.new")
+    if line.kind == "environment":
+        return f"unset {variable.name}", None
+    if line.kind == "settings" and not line.number:
+        return (f"jq 'del(.env.{variable.name})' {path} > {new} && mv {new} {path}"), None
+    if not line.is_plain:
+        return f"${{EDITOR:-vi}} +{line.number} {path}", None
+    prefix = "# " if line.path.endswith(NO_SHELL) else ": # "
+    command = f"sed -i{BACKUP} '{line.number}s/^/{prefix}/' {path}"
+    return command, CommentOut(line.path, line.number, line.text, prefix, f"{line.path}{BACKUP}")
+
+
+def place(line: Line) -> str:
+    return f"{line.path}:{line.number}" if line.number else line.path

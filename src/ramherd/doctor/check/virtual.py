@@ -1,0 +1,75 @@
+"""WSL, containers, and hosts that take memory back."""
+
+from collections.abc import Iterator
+
+from ramherd.core.model import Machine
+from ramherd.core.units import GIB, format_size
+from ramherd.doctor.facts import Virtual
+from ramherd.doctor.findings import Finding, Level
+
+# Under this a single agent with a build in it comes to its limit.
+SMALL_BYTES = GIB
+TAKEN_SHARE = 0.05
+
+
+def check_virtual(virtual: Virtual, machine: Machine) -> Iterator[Finding]:
+    yield check_wsl(virtual, machine)
+    yield check_container(virtual, machine)
+    yield check_balloon(virtual, machine)
+
+
+def check_wsl(virtual: Virtual, machine: Machine) -> Finding:
+    if not virtual.is_wsl:
+        return Finding("wsl", Level.OK, "not WSL")
+    what = f"WSL with {format_size(machine.total_bytes)}"
+    if not virtual.has_systemd:
+        return Finding(
+            "wsl", Level.WARNING, f"{what}, without systemd",
+            "an ordinary user gets no cgroup of their own: limits are only polled",
+            r"printf '[boot]\nsystemd=true\n' | sudo tee -a /etc/wsl.conf   # then: wsl --shutdown",
+        )  # fmt: skip
+    return Finding(
+        "wsl", Level.HINT, what,
+        "WSL takes half of the RAM of Windows unless told otherwise, and gives little of it back",
+        r"notepad %UserProfile%\.wslconfig   # [wsl2] memory=24GB",
+    )  # fmt: skip
+
+
+def check_container(virtual: Virtual, machine: Machine) -> Finding:
+    """A limit may also stand on a service or a session."""
+    limit = min((limit.limit_bytes for limit in machine.limits), default=None)
+    where = f"in a container ({virtual.container})" if virtual.container else "no container"
+    if limit is None or limit >= machine.total_bytes:
+        if not virtual.container:
+            return Finding("limit", Level.OK, "no container and no limit around us")
+        return Finding(
+            "limit", Level.HINT, f"{where} without a memory limit",
+            "the budget comes from the RAM of the whole host, which others use too",
+            f"ramherd run --budget {half_gib(machine)}GiB jobs.toml",
+        )  # fmt: skip
+    what = f"{where}, limited to {format_size(limit)} of {format_size(machine.total_bytes)}"
+    numbers = {"limit_bytes": limit, "total_bytes": machine.total_bytes}
+    if limit < SMALL_BYTES:
+        why = "the kernel kills at the limit: a claude needs 400 MB, and its builds more"
+        command = "docker update --memory 4g --memory-swap 4g NAME   # a service: MemoryMax=4G"
+        return Finding("limit", Level.WARNING, what, why, command, numbers=numbers)
+    return Finding("limit", Level.OK, f"{what}: the budget comes from it", numbers=numbers)
+
+
+def half_gib(machine: Machine) -> int:
+    return max(machine.most_bytes // 2 // GIB, 1)
+
+
+def check_balloon(virtual: Virtual, machine: Machine) -> Finding:
+    if not virtual.balloon_driver:
+        return Finding("balloon", Level.OK, "no memory balloon")
+    taken, name = virtual.balloon_bytes, virtual.balloon_driver
+    if taken > TAKEN_SHARE * machine.total_bytes:
+        return Finding(
+            "balloon", Level.WARNING, f"the host has taken {format_size(taken)} back ({name})",
+            "it may take more while agents run; the budget follows, and runs are put back",
+            f"ramherd run --budget {half_gib(machine)}GiB jobs.toml",
+            numbers={"taken_bytes": taken},
+        )  # fmt: skip
+    what = f"{name}: the host can take memory back, and has taken {format_size(taken)}"
+    return Finding("balloon", Level.OK, what, numbers={"taken_bytes": taken})

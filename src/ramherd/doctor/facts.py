@@ -1,0 +1,238 @@
+"""What the doctor reads of a machine. None: this machine does not tell."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ramherd.core.model import Machine
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    path: str
+    size_bytes: int
+    used_bytes: int
+    # Of a swap file; a partition has none.
+    mode: int | None = None
+
+    @property
+    def is_zram(self) -> bool:
+        return "zram" in self.path
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    machine: Machine
+    swaps: tuple[Swap, ...]
+    swapped_in_pages: int
+    # Bytes put into zram, and the memory they take.
+    zram_stored_bytes: int
+    zram_held_bytes: int
+    shm_size_bytes: int | None
+    shm_used_bytes: int
+    commit_limit_bytes: int
+    committed_bytes: int
+    oom_kills: int
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """Values of /proc/sys by name (`vm.overcommit_memory`), and the path each stands at."""
+
+    values: Mapping[str, int]
+    paths: Mapping[str, str]
+    open_files: int
+    is_root: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Soft and hard; None is without limit."""
+
+    open_files: tuple[int | None, int | None]
+    processes: tuple[int | None, int | None]
+    address_space_bytes: int | None
+    data_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Virtual:
+    """What stands between us and the hardware."""
+
+    is_wsl: bool
+    container: str
+    has_systemd: bool
+    balloon_driver: str
+    balloon_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pens:
+    kind: str
+    why_weaker: str
+    # Through a scope of the user manager, which `ramherd run` makes by itself.
+    through_scope: bool
+    is_root: bool
+    has_systemd: bool
+    has_manager: bool
+    # None where nobody keeps it.
+    lingers: bool | None
+    has_v2_memory: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Pressure:
+    """Shares of time in percent, of the last 10 s and 60 s."""
+
+    some_10: float
+    some_60: float
+    full_60: float
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A process as those who kill for memory see it."""
+
+    pid: int
+    name: str
+    score: int
+    rss_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A cgroup as systemd-oomd sees it; `rank` is its xattr: omit, avoid or nothing."""
+
+    path: str
+    swap_bytes: int
+    scanned_pages: int
+    rank: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Killers:
+    """Those who end processes when memory is short: name -> command line."""
+
+    daemons: Mapping[str, tuple[str, ...]]
+    candidates: tuple[Candidate, ...]
+    groups: tuple[Group, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """What a node binary said of itself, or why it did not."""
+
+    path: str
+    version: str = ""
+    heap_bytes: int = 0
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Cli:
+    name: str
+    path: str
+    version: str
+    # bun, node, native, script, or nothing where it could not be told.
+    runtime: str
+    # Others of the same name further down PATH: (path, version).
+    shadowed: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line of a file that people write settings and commands into."""
+
+    path: str
+    number: int
+    text: str
+    # start (of a shell), unit, settings, cron, script, sysctl, environment.
+    kind: str
+    # One assignment and nothing else: it can be taken out alone.
+    is_plain: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """One that somebody set: in our environment, a start file, a unit, an agent's settings."""
+
+    name: str
+    value: str
+    line: Line
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """A service file that starts an agent, and what it may hold."""
+
+    path: str
+    program: str
+    memory_max_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Folder:
+    path: str
+    size_bytes: int
+    files: int
+    largest: str
+    largest_bytes: int
+    # Looked at for as long as there was time.
+    is_whole: bool
+    on_tmpfs: bool
+    disk_free_bytes: int
+    disk_size_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A directory of ours, whether or not it is there yet."""
+
+    path: str
+    # The state, which stays; or runtime files, which a boot may take.
+    keeps: bool
+    exists: bool
+    is_ours: bool = True
+    mode: int = 0
+    is_writable: bool = True
+    file_system: str = ""
+    free_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    places: tuple[Place, ...]
+    logs_bytes: int
+    logs_keep_bytes: int
+    # Why the store cannot be read; nothing where it can, or is not there.
+    store_error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Clock:
+    now_s: float
+    is_synchronised: bool | None
+    source: str
+    # The newest file we wrote, if there is one.
+    newest_s: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProcRow:
+    """An agent, an MCP server, or another program that one of them started."""
+
+    pid: int
+    name: str
+    # agent, mcp, or any other
+    kind: str
+    used_bytes: int
+    # The same for copies of the same server; never shown.
+    command: str = ""
+    # Why it is an orphan for certain; nothing where it is none.
+    orphan: str = ""
+    growth_bytes_per_hour: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Processes:
+    machine: Machine
+    rows: tuple[ProcRow, ...] = ()

@@ -1,0 +1,108 @@
+"""What a check says, and what can be done about it."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from ramherd.core.model import Number
+
+
+class Level(StrEnum):
+    OK = "ok"
+    HINT = "hint"
+    WARNING = "warning"
+    PROBLEM = "problem"
+
+
+def quoted(path: str) -> str:
+    """A path as a shell takes it."""
+    if re.fullmatch(r"[\w@%+=:,./-]+", path):
+        return path
+    return "'" + path.replace("'", "'\"'\"'") + "'"
+
+
+@dataclass(frozen=True, slots=True)
+class SetMode:
+    """Of a file or directory, if it still has the mode that was seen."""
+
+    path: str
+    mode: int
+    old_mode: int
+
+    @property
+    def step(self) -> str:
+        return f"chmod {self.mode:o} {quoted(self.path)}"
+
+    @property
+    def undo(self) -> str:
+        return f"chmod {self.old_mode:o} {quoted(self.path)}"
+
+
+@dataclass(frozen=True, slots=True)
+class CommentOut:
+    """One line of a start file, if it still is what was seen; a copy is kept beside it."""
+
+    path: str
+    line: int
+    text: str
+    prefix: str
+    backup: str
+
+    @property
+    def step(self) -> str:
+        return f"comment out line {self.line} of {self.path} (copy: {self.backup})"
+
+    @property
+    def undo(self) -> str:
+        return f"cp {quoted(self.backup)} {quoted(self.path)}"
+
+
+@dataclass(frozen=True, slots=True)
+class SetKernel:
+    """A /proc/sys value until the next boot; `path` is where it stands."""
+
+    path: str
+    name: str
+    value: int
+    old_value: int
+
+    @property
+    def step(self) -> str:
+        return f"sysctl -w {self.name}={self.value} (until the next boot)"
+
+    @property
+    def undo(self) -> str:
+        return f"sysctl -w {self.name}={self.old_value}"
+
+
+@dataclass(frozen=True, slots=True)
+class RunCommand:
+    argv: tuple[str, ...]
+    undo_argv: tuple[str, ...]
+
+    @property
+    def step(self) -> str:
+        return " ".join(self.argv)
+
+    @property
+    def undo(self) -> str:
+        return " ".join(self.undo_argv)
+
+
+Fix = SetMode | CommentOut | SetKernel | RunCommand
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """`what` is so here, `why` it matters, `command` does something about it. A fix is only
+    what is safe and can be undone; `numbers` are those that were compared.
+    """
+
+    check: str
+    level: Level
+    what: str
+    why: str = ""
+    command: str = ""
+    fix: Fix | None = None
+    numbers: Mapping[str, Number] = field(default_factory=dict)

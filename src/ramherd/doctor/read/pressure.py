@@ -1,0 +1,85 @@
+"""Pressure (PSI), and those who end processes when memory is short."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from ramherd.doctor.facts import Candidate, Group, Killers, Pressure
+from ramherd.doctor.read.host import Host
+from ramherd.measure.cgroups import parse_flat
+from ramherd.system.procfs import PAGE, read_procs, read_text
+
+DAEMONS = ("earlyoom", "systemd-oomd", "oomd", "nohang", "low-memory-monitor")
+XATTRS = ("omit", "avoid")
+
+
+def read_pressure(host: Host) -> Pressure | None:
+    text = host.text("proc/pressure/memory")
+    return parse_pressure(text) if text else None
+
+
+def parse_pressure(text: str) -> Pressure:
+    """`some avg10=0.00 avg60=0.00 avg300=0.00 total=589610`, then the same of `full`."""
+    rows = {
+        kind: dict(field.split("=") for field in fields)
+        for kind, *fields in (line.split() for line in text.splitlines())
+    }
+    some, full = rows["some"], rows.get("full", {})
+    return Pressure(float(some["avg10"]), float(some["avg60"]), float(full.get("avg60", 0)))
+
+
+def read_killers(host: Host) -> Killers:
+    daemons: dict[str, tuple[str, ...]] = {}
+    candidates = []
+    for proc in read_procs(host.proc):
+        pid = proc.id.pid
+        # The kernel cuts names at 15 bytes.
+        if name := next((name for name in DAEMONS if name[:15] == proc.name), ""):
+            daemons[name] = read_argv(pid, host.proc)
+        if (found := read_candidate(pid, proc.name, host.proc)) is not None:
+            candidates.append(found)
+    candidates.sort(key=lambda found: (-found.score, found.pid))
+    groups = tuple(read_groups(host)) if "systemd-oomd" in daemons else ()
+    return Killers(daemons, tuple(candidates), groups)
+
+
+def read_argv(pid: int, proc: Path) -> tuple[str, ...]:
+    return tuple(word for word in (read_text(proc / f"{pid}/cmdline") or "").split("\0") if word)
+
+
+def read_candidate(pid: int, name: str, proc: Path) -> Candidate | None:
+    """Nobody kills a process that must not be (-1000), or one without memory (the kernel's)."""
+    score, adjusted = (read_text(proc / f"{pid}/{file}") for file in ("oom_score", "oom_score_adj"))
+    statm = (read_text(proc / f"{pid}/statm") or "").split()
+    if not score or not adjusted or int(adjusted) == -1000 or len(statm) < 2 or pid == 1:
+        return None
+    rss = int(statm[1]) * PAGE
+    return Candidate(pid, name, int(score), rss) if rss else None
+
+
+def read_groups(host: Host) -> Iterator[Group]:
+    """The cgroups with processes below user.slice, which systemd-oomd looks after."""
+    top = host.root / "sys/fs/cgroup"
+    for path, _dirs, _files in os.walk(top / "user.slice"):
+        group = Path(path)
+        if (read_text(group / "cgroup.procs") or "").strip():
+            swap = (read_text(group / "memory.swap.current") or "").strip()
+            stat = parse_flat(read_text(group / "memory.stat") or "")
+            yield Group(
+                f"/{group.relative_to(top)}",
+                int(swap) if swap.isdigit() else 0,
+                stat.get("pgscan", 0),
+                read_rank(path),
+            )
+
+
+def read_rank(path: str) -> str:
+    """ManagedOOMPreference= of its unit."""
+    for rank in XATTRS:
+        for space in ("user", "trusted"):
+            try:
+                if os.getxattr(path, f"{space}.oomd_{rank}") == b"1":
+                    return rank
+            except OSError:
+                continue
+    return ""

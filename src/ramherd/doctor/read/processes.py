@@ -1,0 +1,53 @@
+"""What `ramherd ps` sees, for the doctor: agents, servers, proved orphans, sessions that grow."""
+
+import argparse
+from collections.abc import Iterator
+from contextlib import closing
+
+from ramherd.config.load import load_config
+from ramherd.config.paths import runtime_path, state_path
+from ramherd.core.model import ProcId
+from ramherd.core.processes import Verdict
+from ramherd.core.stray_policy import StrayPolicy
+from ramherd.decide.governor.leaks import find_leak
+from ramherd.doctor.facts import ProcRow
+from ramherd.store.sqlite import Store
+from ramherd.strays.judge.software import Known
+from ramherd.strays.scan import Look, look
+from ramherd.strays.sentences import render_facts
+from ramherd.strays.software_file import parse_software
+
+HOUR_S = 3600
+
+
+def read_running() -> Iterator[ProcRow]:
+    """Of this very machine. What earlier looks wrote down is read where there is a store: looking
+    makes none.
+    """
+    known = Known(parse_software(load_config(argparse.Namespace()).software))
+    store = state_path() / "ramherd.db"
+    if not store.exists():
+        return rows_of(look(None, runtime_path(), known, StrayPolicy()))
+    with closing(Store(store)) as opened:
+        return rows_of(look(opened, runtime_path(), known, StrayPolicy()))
+
+
+def rows_of(seen: Look) -> Iterator[ProcRow]:
+    for row in seen.rows:
+        program = seen.scene.programs.get(row.process.pid)
+        yield ProcRow(
+            pid=row.process.pid,
+            name=row.software,
+            kind=row.kind.value,
+            used_bytes=row.memory_bytes,
+            command="\0".join(program.argv) if program is not None else "",
+            orphan=render_facts(row.evidence) if row.verdict is Verdict.ORPHAN else "",
+            growth_bytes_per_hour=find_growth(seen, row.process.id),
+        )
+
+
+def find_growth(seen: Look, process: ProcId) -> float | None:
+    """Of the memory at earlier looks; None where it does not grow, or nobody looked."""
+    sighting = seen.scene.sightings.get(process)
+    leak = find_leak(sighting.points) if sighting is not None else None
+    return None if leak is None else HOUR_S * leak.slope_bytes_per_s

@@ -1,0 +1,137 @@
+"""What people wrote into start files, units, timers, cron and settings: lines with their place.
+
+Only lines of files that are known for such things, and of scripts that cron or a unit starts.
+They may hold secrets: of what is found in them, only the part that matters is ever shown.
+"""
+
+import re
+import subprocess
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from ramherd.doctor.facts import Line
+from ramherd.doctor.read.host import Host
+
+AT_HOME = (
+    ".profile", ".bashrc", ".bash_profile", ".bash_login", ".bash_aliases", ".zshenv", ".zprofile",
+    ".zshrc", ".zlogin", ".pam_environment", ".config/fish/config.fish",
+    ".config/fish/conf.d/*.fish", ".config/environment.d/*.conf",
+)  # fmt: skip
+FOR_ALL = (
+    "etc/environment", "etc/profile", "etc/bash.bashrc", "etc/profile.d/*.sh", "etc/zsh/zshenv",
+    "etc/zsh/zshrc", "etc/environment.d/*.conf",
+)  # fmt: skip
+UNITS = ("etc/systemd/system", "etc/systemd/user")
+HOME_UNITS = ".config/systemd/user"
+UNIT_FILES = ("*.service", "*.timer", "*.service.d/*.conf")
+SYSCTLS = ("etc/sysctl.conf", "etc/sysctl.d/*.conf")
+CRONS = ("etc/crontab", "etc/cron.d/*", "etc/cron.hourly/*", "etc/cron.daily/*", "etc/anacrontab")
+SPOOLS = ("var/spool/cron/crontabs", "var/spool/cron")
+# Settings and scripts of people are short; what is longer was not written by hand.
+MOST_BYTES = 256 << 10
+MOST_LINE = 4096
+CRONTAB_S = 1.0
+_PATH = re.compile(r"(?<![\w.~$-])(~?/[\w./+@-]+)")
+# One assignment and nothing else: `export A=b`, `set -gx A b`, `A DEFAULT=b`.
+_PLAIN = re.compile(
+    r"""(?:(?:export\s+)?\w+=|set\s+-\w+\s+\w+\s+|\w+\s+DEFAULT=)
+        (?:"[^"`(\\]*"|'[^']*'|[^\s;&|"'`()\\]+)\s*(?:\#.*)?""",
+    re.VERBOSE,
+)
+
+
+def read_written(host: Host) -> list[Line]:
+    found = [*read_starts(host), *read_units(host), *read_sysctls(host), *read_crons(host)]
+    return [*found, *read_scripts(host, found)]
+
+
+def read_starts(host: Host) -> Iterator[Line]:
+    yield from read_globs(host.home, AT_HOME, "start")
+    yield from read_globs(host.root, FOR_ALL, "start")
+
+
+def read_units(host: Host) -> Iterator[Line]:
+    for directory in (*(host.root / unit for unit in UNITS), host.home / HOME_UNITS):
+        yield from read_globs(directory, UNIT_FILES, "unit")
+
+
+def read_sysctls(host: Host) -> Iterator[Line]:
+    yield from read_globs(host.root, SYSCTLS, "sysctl")
+
+
+def read_crons(host: Host) -> Iterator[Line]:
+    """The user's own table is closed to the user; `crontab` may read it for them."""
+    yield from read_globs(host.root, CRONS, "cron")
+    own = host.env.get("LOGNAME", "-") if host.uid else "root"
+    for spool in SPOOLS:
+        yield from read_lines(host.root / spool / own, "cron")
+    if host.uid and host.root == Path("/"):
+        yield from split_lines("crontab -l", ask_crontab(), "cron")
+
+
+def ask_crontab() -> str:
+    try:
+        done = subprocess.run(
+            ["crontab", "-l"], capture_output=True, timeout=CRONTAB_S, check=False,
+            stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.decode(errors="replace") if done.returncode == 0 else ""
+
+
+def read_scripts(host: Host, lines: Iterable[Line]) -> Iterator[Line]:
+    """Those that a line of cron or a unit names: reapers mostly live there."""
+    seen: set[Path] = set()
+    for line in lines:
+        if line.kind == "cron" or (line.kind == "unit" and line.text.startswith("Exec")):
+            for word in _PATH.findall(line.text):
+                path = resolve(host, word)
+                if path not in seen and is_script(path):
+                    seen.add(path)
+                    yield from read_lines(path, "script")
+
+
+def resolve(host: Host, word: str) -> Path:
+    if word.startswith("~/"):
+        return host.home / word[2:]
+    return Path(word) if word.startswith(f"{host.home}/") else host.root / word.lstrip("/")
+
+
+def is_script(path: Path) -> bool:
+    """Nothing but files is opened: a pipe may never answer."""
+    try:
+        if not path.is_file():
+            return False
+        with path.open("rb") as file:
+            return file.read(2) == b"#!"
+    except OSError:
+        return False
+
+
+def read_globs(top: Path, patterns: Iterable[str], kind: str) -> Iterator[Line]:
+    for pattern in patterns:
+        for path in sorted(top.glob(pattern)):
+            yield from read_lines(path, kind)
+
+
+def read_lines(path: Path, kind: str) -> Iterator[Line]:
+    try:
+        if not path.is_file() or path.stat().st_size > MOST_BYTES:
+            return
+        text = path.read_text(errors="replace")
+    except OSError:
+        return
+    yield from split_lines(str(path), text, kind)
+
+
+def split_lines(path: str, text: str, kind: str) -> Iterator[Line]:
+    """Without comments. A line that goes on from the one before cannot be taken out alone."""
+    goes_on = False
+    for number, line in enumerate(text.split("\n"), 1):
+        body = line.strip() if len(line) <= MOST_LINE else ""
+        if body and not body.startswith(("#", ";")):
+            alone = not goes_on and not line.endswith("\\")
+            plain = kind == "start" and alone and _PLAIN.fullmatch(line) is not None
+            yield Line(path, number, line, kind, plain)
+        goes_on = line.endswith("\\")

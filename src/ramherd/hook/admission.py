@@ -1,0 +1,72 @@
+"""PreToolUse: the subagent starts when there is room for it, or the model is told why not."""
+
+from __future__ import annotations
+
+import signal
+import time
+
+from ramherd.hook.messages import deny
+from ramherd.hook.room import largest_bytes
+from ramherd.system.identity import is_running
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ramherd.decide.governor.subagent_slots import Verdict
+    from ramherd.hook.call import Call
+
+# Whether somebody wrote to the ledger costs 0.02 ms to ask.
+LOOK_EVERY_S = 0.25
+# The machine's memory changes without a word in the ledger.
+ASK_EVERY_S = 2.0
+# Claude ends a hook at its timeout and lets the tool run: we come before that.
+MARGIN_S = 10.0
+
+
+def take_seat(call: Call, timeout_s: float) -> None:
+    """A subagent's own subagent does not wait: the one that called it would hold its seat all
+    the while, and all of them could wait for each other.
+    """
+    began_s = time.monotonic()
+    wait_s = min(call.settings.hook_wait_s, max(timeout_s - MARGIN_S, 0.0))
+    if call.event.get("agent_id"):
+        wait_s = 0.0
+    verdict = ask(call, began_s)
+    if not verdict.is_yes and wait_s and can_ever_fit(call, verdict):
+        verdict = wait(call, verdict, began_s, wait_s)
+    if not verdict.is_yes:
+        call.seats.leave(call.text("tool_use_id"))
+        call.said = {**call.said, **deny(verdict, time.monotonic() - began_s)}
+
+
+def ask(call: Call, since_s: float) -> Verdict:
+    need = call.need_bytes()
+    return call.seats.take(call.text("tool_use_id"), need, since_s, call.room(), call.measure)
+
+
+def can_ever_fit(call: Call, verdict: Verdict) -> bool:
+    return verdict.need_bytes <= largest_bytes(call.room().sizes, call.settings.budget_bytes)
+
+
+def wait(call: Call, verdict: Verdict, began_s: float, wait_s: float) -> Verdict:
+    """Until there is room, the time is over, or nobody wants it any more."""
+    signal.signal(signal.SIGTERM, stop_waiting)
+    try:
+        while not verdict.is_yes and time.monotonic() < began_s + wait_s:
+            await_news(call, min(began_s + wait_s, time.monotonic() + ASK_EVERY_S))
+            if not is_running(call.session):
+                raise SystemExit
+            verdict = ask(call, began_s)
+    except SystemExit:
+        call.seats.leave(call.text("tool_use_id"))
+        raise
+    return verdict
+
+
+def await_news(call: Call, until_s: float) -> None:
+    while not call.seats.has_news() and time.monotonic() < until_s:
+        time.sleep(min(LOOK_EVERY_S, max(until_s - time.monotonic(), 0.0)))
+
+
+def stop_waiting(_number: int, _frame: object) -> None:
+    """Claude, or its user, has given up this call."""
+    raise SystemExit

@@ -1,0 +1,163 @@
+"""What is done at each event of a session, but for the waiting."""
+
+from __future__ import annotations
+
+import time
+
+from ramherd.core.units import format_size
+from ramherd.hook.admission import take_seat
+from ramherd.hook.caller import read_anonymous_bytes
+from ramherd.measure.transcripts import find_agent_of, transcript_of
+from ramherd.store.subagent_rows import Starting
+from ramherd.strays.ancestry import record_tree
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ramherd.hook.call import Call
+    from ramherd.store.subagent_rows import Past
+
+TOOLS = ("Task", "Agent")
+# After these the same process goes on.
+GOES_ON = ("clear", "resume")
+# One or two are nobody's trouble: a server that somebody wanted, a watcher.
+MANY_STRAYS, MUCH_BYTES = 5, 256 << 20
+
+
+def handle(call: Call, timeout_s: float) -> None:
+    match call.kind:
+        case "PreToolUse" if call.text("tool_name") in TOOLS:
+            take_seat(call, timeout_s)
+        case "PostToolUse" if call.text("tool_name") in TOOLS:
+            note_result(call)
+        case "PostToolUseFailure" if call.text("tool_name") in TOOLS:
+            note_failure(call)
+        case "SubagentStart":
+            start_subagent(call)
+        case "SubagentStop":
+            stop_subagent(call, call.text("agent_id"))
+        case "Stop":
+            call.seats.keep_only(running_behind(call), call.measure)
+            record(call)
+        case "SessionStart":
+            begin_session(call)
+        case "SessionEnd":
+            end_session(call)
+
+
+def running_behind(call: Call) -> list[str]:
+    """Subagents in the background: they outlive the turn."""
+    tasks = call.event.get("background_tasks") or []
+    return [str(task.get("id")) for task in tasks if task.get("status") == "running"]
+
+
+def record(call: Call) -> None:
+    """For `ramherd ps`: which processes are below the session, and how many subagents it has."""
+    count = call.seats.count_running()
+    record_tree(
+        call.runtime, call.session.pid, agent="claude", session=call.session_id, subagents=count
+    )
+
+
+def begin_session(call: Call) -> None:
+    call.seats.note(call.measure)
+    record(call)
+    warn_of_strays(call)
+    free, need = call.seats.free(call.room()), call.need_bytes()
+    if free < need:
+        call.tell_once(
+            f"memory is short: {format_size(max(free, 0))} are free for subagents, which need "
+            f"{format_size(need)} each, so they will wait (ramherd hook status)"
+        )
+
+
+def warn_of_strays(call: Call) -> None:
+    from ramherd.hook.leftovers import find_strays  # noqa: PLC0415
+
+    strays = find_strays(call.session)
+    held = sum(read_anonymous_bytes(one.pid) for one in strays)
+    if len(strays) >= MANY_STRAYS or held >= MUCH_BYTES:
+        call.tell_once(
+            f"{len(strays)} processes that tools of Claude left behind hold {format_size(held)}: "
+            "look at them with `ramherd ps`"
+        )
+
+
+def start_subagent(call: Call) -> None:
+    agent = call.text("agent_id")
+    transcript = transcript_of(call.text("transcript_path"), agent)
+    starting = Starting(agent, call.text("agent_type"), transcript)
+    call.seats.start(starting, call.need_bytes(), call.room(), call.measure)
+    record(call)
+
+
+def note_result(call: Call) -> None:
+    """Of a subagent that ended by an error of the API, claude 2.1.197 says no SubagentStop."""
+    response = call.event.get("tool_response")
+    if isinstance(response, dict) and response.get("status") != "async_launched":
+        stop_subagent(call, str(response.get("agentId") or ""))
+
+
+def note_failure(call: Call) -> None:
+    """Of a call that came to nothing, or, with claude 2.1.325, whose subagent the API refused."""
+    tool_use = call.text("tool_use_id")
+    if agent := find_agent_of(call.text("transcript_path"), tool_use):
+        stop_subagent(call, agent)
+    else:
+        call.seats.cancel(tool_use)
+
+
+def stop_subagent(call: Call, agent: str) -> None:
+    """What one in the background left is not told from what its session started meanwhile, so
+    only one that its session waited for is swept after.
+    """
+    past = call.seats.stop(agent, call.measure)
+    if past is None:
+        return
+    record(call)
+    keep(call, agent, past)
+    if agent not in running_behind(call):
+        sweep_after(call, past.started_s, call.seats.first_start())
+    if call.settings.on_subagent_stop:
+        run_command(call, call.settings.on_subagent_stop, agent, past)
+
+
+def keep(call: Call, agent: str, past: Past) -> None:
+    from ramherd.hook.subagent_sizes import learn  # noqa: PLC0415
+
+    learn(call.state, call.project, describe(call, agent, past))
+
+
+def describe(call: Call, agent: str, past: Past) -> dict[str, object]:
+    return {
+        "session": call.session_id, "agent": agent, "type": past.type,
+        "seconds": round(time.clock_gettime(time.CLOCK_BOOTTIME) - past.started_s, 1),
+        "before_bytes": past.before_bytes, "after_bytes": past.used_bytes,
+        "most_bytes": past.most_bytes,
+    }  # fmt: skip
+
+
+def sweep_after(call: Call, since_s: float, before_s: float | None) -> None:
+    from ramherd.hook.leftovers import sweep  # noqa: PLC0415
+
+    if not call.settings.hook_sweep or not call.session_id:
+        return
+    if ended := sweep(call.session_id, call.session, since_s, before_s):
+        what = "process that a tool" if ended == 1 else "processes that tools"
+        call.say(f"ended {ended} {what} had left behind")
+
+
+def run_command(call: Call, command: str, agent: str, past: Past) -> None:
+    """With what is known of the subagent on its standard input."""
+    from ramherd.hook.stop_command import run  # noqa: PLC0415 - only those pay who set a command
+
+    if problem := run(command, {**describe(call, agent, past), "cwd": call.cwd}, call.cwd):
+        call.tell_once(f"on_subagent_stop: {problem}")
+
+
+def end_session(call: Call) -> None:
+    from ramherd.hook.notified import forget  # noqa: PLC0415
+
+    call.seats.give_back_all()
+    forget(call.runtime, call.session_id)
+    if call.text("reason") not in GOES_ON:
+        sweep_after(call, 0.0, None)

@@ -1,0 +1,1 @@
+"""Jobs as users write them: one schema of keys, and the readers of job files."""

@@ -1,0 +1,1 @@
+"""The small process that is parent and subreaper of the runs. Standard library only."""

@@ -1,0 +1,56 @@
+"""The keeper's child between fork and exec: it joins its pen and becomes the run's program."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+
+from ramherd.system.files import try_control, write_control
+
+TYPE_CHECKING = False  # the keeper does without the 1 MB that `typing` costs
+if TYPE_CHECKING:
+    from typing import Any
+
+# When the kernel must kill, an agent goes before the user's desktop.
+OOM_SCORE_ADJ = "500"
+# What Python ignores or the keeper handles: the program gets the defaults back.
+TAKEN_SIGNALS = (
+    signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP,
+)  # fmt: skip
+
+
+class Ends:
+    """The child's ends of its pipes; `report` closes at exec or carries what went wrong."""
+
+    def __init__(self, stdin: int, out: int, err: int, report: int) -> None:
+        self.stdin, self.out, self.err, self.report = stdin, out, err, report
+
+    def close(self) -> None:
+        for fd in (self.stdin, self.out, self.err, self.report):
+            os.close(fd)
+
+
+def become(request: dict[str, Any], ends: Ends, nofile: tuple[int, int]) -> None:
+    """Never returns."""
+    step = "prepare"
+    try:
+        os.setsid()
+        for number in TAKEN_SIGNALS:
+            signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+        resource.setrlimit(resource.RLIMIT_NOFILE, nofile)
+        for path in request["join"]:
+            step = f"join {path}"
+            write_control(path, "0")
+        try_control("/proc/self/oom_score_adj", OOM_SCORE_ADJ)
+        for fd, target in ((ends.stdin, 0), (ends.out, 1), (ends.err, 2)):
+            os.dup2(fd, target)
+        step = f"enter {request['cwd']}"
+        os.chdir(request["cwd"])
+        step = f"start {request['argv'][0]}"
+        os.execvpe(request["argv"][0], request["argv"], request["env"])
+    except OSError as error:
+        os.write(ends.report, f"{error.errno} cannot {step}: {error.strerror}".encode()[:4000])
+    finally:
+        os._exit(127)

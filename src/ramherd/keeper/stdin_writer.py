@@ -1,0 +1,55 @@
+"""The stdin of a run that is asked one thing after another: a pipe, fed from files.
+
+Used by the keeper, so os only. A prompt may be larger than a pipe, and a reader slow: as much is
+written as the pipe takes, and no more of a file is in memory than that.
+"""
+
+from __future__ import annotations
+
+import os
+
+from ramherd.keeper.adoption_socket import GONE
+
+CHUNK_BYTES = 1 << 16
+
+
+class Feed:
+    def __init__(self, pipe: int) -> None:
+        os.set_blocking(pipe, False)
+        self.pipe = pipe
+        # Nothing more will be asked: close it when all is written.
+        self.is_last = False
+        self._files: list[int] = []
+        self._rest = b""
+
+    def add(self, path: str) -> None:
+        self._files.append(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+
+    def advance(self) -> bool:
+        """Write on; whether there is more than the pipe took."""
+        while self._rest or self._read_on():
+            try:
+                self._rest = self._rest[os.write(self.pipe, self._rest) :]
+            except BlockingIOError:
+                return True
+            except BrokenPipeError:  # it reads no more; its exit says the rest
+                self._drop()
+        return False
+
+    def close(self) -> None:
+        self._drop()
+        if self.pipe != GONE:
+            os.close(self.pipe)
+        self.pipe = GONE
+
+    def _read_on(self) -> bool:
+        while self._files and not self._rest:
+            self._rest = os.read(self._files[0], CHUNK_BYTES)
+            if not self._rest:
+                os.close(self._files.pop(0))
+        return bool(self._rest)
+
+    def _drop(self) -> None:
+        self._rest = b""
+        while self._files:
+            os.close(self._files.pop())

@@ -1,0 +1,140 @@
+"""Reading what a run printed: the head, the ring put in order, and what was dropped between.
+
+The layout is written by `keeper/output_log.py`; `meta.json` is needed only once bytes were dropped.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+CHUNK_BYTES = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """`total` bytes were printed and kept in order; the file holds `head` and `ring` of them."""
+
+    total: int
+    head: int = 0
+    ring: int = 0
+    lost: int = 0
+
+    @property
+    def dropped(self) -> int:
+        return max(self.total - self.head - self.ring, 0) if self.ring else 0
+
+    def pieces(self, start: int = 0) -> Iterator[tuple[int | None, int]]:
+        """(offset in the file, length) of everything printed from `start` on; where bytes
+        were dropped there is no offset.
+        """
+        if not self.dropped:
+            yield start, self.total - start
+            return
+        if start < self.head:
+            yield start, self.head - start
+        oldest = self.head + self.dropped
+        if (gap := oldest - max(start, self.head)) > 0:
+            yield None, gap
+        first = max(start, oldest)
+        while first < self.total:
+            inside = (first - self.head) % self.ring
+            length = min(self.ring - inside, self.total - first)
+            yield self.head + inside, length
+            first += length
+
+
+def read_layout(run_dir: Path, stream: str) -> Layout:
+    """While nothing was dropped the file's size says it all, at once; after that `meta.json`
+    does, written every second.
+    """
+    size = _size(run_dir / stream)
+    try:
+        meta = json.loads((run_dir / "meta.json").read_bytes())[stream]
+    except (OSError, ValueError, KeyError):
+        return Layout(total=size)
+    kept = meta["bytes"] - meta["lost_bytes"]
+    if not meta["dropped_bytes"]:
+        return Layout(total=max(size, kept), lost=meta["lost_bytes"])
+    return Layout(kept, meta["head_bytes"], meta["ring_bytes"], meta["lost_bytes"])
+
+
+def is_interactive(run_dir: Path) -> bool:
+    """A session of `ramherd exec`, which printed to its terminal."""
+    try:
+        return bool(json.loads((run_dir / "meta.json").read_bytes()).get("interactive"))
+    except FileNotFoundError:
+        return False
+
+
+def read_output(
+    run_dir: Path, stream: str, layout: Layout, start: int = 0
+) -> Iterator[bytes | int]:
+    """What was printed from byte `start` on, in order and in chunks of bounded size; a number
+    stands for so many bytes that were dropped.
+    """
+    try:
+        fd = os.open(run_dir / stream, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    try:
+        for offset, length in layout.pieces(start):
+            if offset is None:
+                yield length
+            else:
+                yield from _read_piece(fd, offset, length)
+    finally:
+        os.close(fd)
+
+
+def read_tail(run_dir: Path, stream: str, most: int) -> bytes:
+    layout = read_layout(run_dir, stream)
+    found = read_output(run_dir, stream, layout, max(layout.total - most, 0))
+    return b"".join(piece for piece in found if isinstance(piece, bytes))
+
+
+class Follower:
+    """One stream of a run while it grows: what is new, once, in pieces of bounded size.
+
+    `kept_bytes` is what the file can hold: until then its size says how much was printed.
+    """
+
+    def __init__(self, run_dir: Path, stream: str, kept_bytes: int) -> None:
+        self._run_dir = run_dir
+        self._stream = stream
+        self._kept = kept_bytes
+        self._at = 0
+        # Whether there was more than it was let read.
+        self.is_behind = False
+
+    def read(self, most: int) -> Iterator[bytes]:
+        """What was dropped before it could be read ends the line that it was in."""
+        self.is_behind = False
+        size = _size(self._run_dir / self._stream)
+        if size < self._kept and size <= self._at:
+            return
+        layout = Layout(size) if size < self._kept else read_layout(self._run_dir, self._stream)
+        if layout.total <= self._at:
+            return
+        until = self._at + most
+        for piece in read_output(self._run_dir, self._stream, layout, self._at):
+            self._at += piece if isinstance(piece, int) else len(piece)
+            yield b"\n" if isinstance(piece, int) else piece
+            if self._at >= until:
+                self.is_behind = self._at < layout.total
+                return
+
+
+def _read_piece(fd: int, offset: int, length: int) -> Iterator[bytes]:
+    end = offset + length
+    while offset < end and (chunk := os.pread(fd, min(CHUNK_BYTES, end - offset), offset)):
+        yield chunk
+        offset += len(chunk)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0

@@ -1,0 +1,199 @@
+"""`ramherd up`, from its lock to its last word: everything the service's loop needs."""
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ramherd.act.executor import Executor
+from ramherd.act.keeper_client import Adoption, KeeperLink, Link
+from ramherd.act.pens.selection import make_fleet
+from ramherd.act.recovery import recover
+from ramherd.config.paths import runtime_dir, state_dir
+from ramherd.core.model import Job
+from ramherd.jobs.reader import Defaults
+from ramherd.measure.cgroups import Trees, read_trees
+from ramherd.service.agent_setup import Agents
+from ramherd.service.alerts import AlertCommands
+from ramherd.service.api_process import ApiProcess
+from ramherd.service.counters import ServiceTally
+from ramherd.service.loop import Halt, ServiceSupervisor
+from ramherd.service.service_lock import service_lock
+from ramherd.service.signals import catching_service_signals
+from ramherd.service.status_publisher import Publisher
+from ramherd.service.takeover import Inherited, Takeover, describe, door_path, first_grant
+from ramherd.store.herd_queue import Roster
+from ramherd.store.ledger import Ledger
+from ramherd.store.owner import OwnerLock
+from ramherd.store.service_queue import Backlog
+from ramherd.store.sqlite import BUSY_S, Store
+from ramherd.store.takeover_rows import SERVICE, herd_environment
+from ramherd.store.write_buffer import Journal
+from ramherd.supervisor.events import Show
+from ramherd.supervisor.run_herd import (
+    LEDGER_PATIENCE_S,
+    Rules,
+    keep_log_total,
+    make_granting,
+    raise_file_limit,
+)
+from ramherd.system.ids import new_id
+from ramherd.system.procfs import read_boot_id
+
+KEPT_ENVIRONMENTS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    load_rules: Callable[[], Rules]
+    defaults: Defaults = field(default_factory=Defaults)
+    port: int | None = None
+    halt: Halt = Halt.STOP
+
+
+@dataclass
+class Place:
+    state: Path
+    runtime: Path
+    trees: Trees
+    store: Store
+    nofile: int
+
+
+def serve(options: Options, show: Show) -> None:
+    """Until it is told to end; then nothing of it is left but what was to be left."""
+    rules, nofile = raise_file_limit(options.load_rules())
+    state, runtime = state_dir(), runtime_dir()
+    with ExitStack() as stack:
+        stack.enter_context(service_lock(runtime))
+        store = stack.enter_context(closing(Store(state / "ramherd.db")))
+        place = Place(state, runtime, read_trees(), store, nofile)
+        recover(store, runtime, state / "runs")
+        keep_log_total(store, state / "runs", rules.policy.log_total_bytes)
+        owner = stack.enter_context(closing(OwnerLock(runtime)))
+        signals = stack.enter_context(catching_service_signals())
+        ledger = stack.enter_context(closing(Ledger(runtime / "ledger.db", runtime, owner.owner)))
+        ledger.patience_s = LEDGER_PATIENCE_S
+        backlog = Backlog(store)
+        inherited = Environments(store)
+        agents = Agents(store, rules.policy, inherited, rules.reuse)
+        heir = Takeover(
+            store, backlog, runtime, state / "runs", place.trees, rules.policy, agents
+        ).take()  # fmt: skip
+        for line in describe(heir):
+            print(f"ramherd: {line}", file=sys.stderr)
+        tally = ServiceTally()
+        executor = stack.enter_context(keeping(place, rules, heir, tally, options.halt))
+        executor.inherited = inherited
+        api = ApiProcess(state, runtime, options.defaults, options.port)
+        stack.callback(api.close)
+        granting = make_granting(
+            rules, store, Roster(()), ledger=ledger, executor=executor, trees=place.trees
+        )
+        granting.roster = backlog
+        commands = AlertCommands(rules.on_alert)
+        stack.callback(commands.close)
+        publisher = Publisher(runtime / "status.json")
+        stack.callback(publisher.path.unlink, missing_ok=True)
+        journal = Journal(store)
+        supervisor = ServiceSupervisor(
+            SERVICE, backlog, journal, executor, place.trees, rules.policy, granting, show, signals,
+            tally, backlog=backlog, service_signals=signals, service_tally=tally, api=api,
+            load_rules=options.load_rules, publish=publisher, halt=options.halt,
+            commands=commands, agents=agents,
+            tidy=lambda: tidy(place, rules.policy.log_total_bytes),
+        )  # fmt: skip
+        for run in heir.runs:
+            executor.adopt(run, first_grant(run, rules.grants.quantum_bytes))
+        for known in set(executor.link.known) - set(executor.runs):
+            executor.link.ask("forget", run=known)
+        backlog.refill()
+        supervisor.learn_classes()
+        api.start()
+        supervisor.take_over()
+        supervisor.run()
+        store.set_patience(BUSY_S)
+        journal.commit()
+
+
+def tidy(place: Place, log_total_bytes: int) -> None:
+    """Removing logs takes a while, so not in the loop, and not with its store."""
+
+    def prune_apart() -> None:
+        with closing(Store(place.store.path)) as store:
+            keep_log_total(store, place.state / "runs", log_total_bytes)
+
+    threading.Thread(target=prune_apart, daemon=True).start()
+
+
+@contextmanager
+def keeping(
+    place: Place, rules: Rules, heir: Inherited, tally: ServiceTally, halt: Halt
+) -> Iterator[Executor]:
+    """Pens and a keeper: those that were there, or new ones. Gone afterwards, unless they are
+    to be left; a service that fails leaves them too, for the next.
+    """
+    fleet_id, fleet = heir.fleet_id, heir.fleet
+    if fleet is None:
+        fleet_id = new_id()
+        fleet, why_weaker = make_fleet(rules.pen, place.trees, fleet_id)
+        if why_weaker:
+            print(f"ramherd: limits are polled, not enforced: {why_weaker}", file=sys.stderr)
+        record = {**fleet.record(), "boot_id": read_boot_id()}
+        place.store.add_pen(fleet_id, SERVICE, "", record)
+        place.store.commit()
+    door = door_path(place.runtime, fleet_id)
+    executor = Executor(
+        fleet,
+        keeper_source(place, rules, heir.link, door),
+        place.state / "runs",
+        rules.policy,
+        rules.grants,
+    )
+    yield executor
+    if halt is Halt.LEAVE:
+        executor.holding.close()
+        executor.link.leave()
+        return
+    for swept in executor.shut_down():
+        tally.residue_bytes += swept.residue_bytes
+        if swept.removed:
+            place.store.drop_pen(swept.run)
+    door.unlink(missing_ok=True)
+    if fleet.remove():
+        place.store.drop_pen(fleet_id)
+    place.store.commit()
+
+
+def keeper_source(
+    place: Place, rules: Rules, adopted: Link | None, door: Path
+) -> Callable[[], Link]:
+    """The adopted keeper first; a new one whenever that is gone."""
+    links = [adopted] if adopted is not None else []
+
+    def next_keeper() -> Link:
+        if links:
+            return links.pop()
+        errors = place.state / "keeper.err"
+        return KeeperLink(rules.policy.grace_s, errors, place.nofile, Adoption(door))
+
+    return next_keeper
+
+
+class Environments:
+    """What runs of each herd inherit: of the last few herds, as they were submitted."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._kept: dict[str, Mapping[str, str]] = {}
+
+    def __call__(self, job: Job) -> Mapping[str, str]:
+        if job.herd not in self._kept:
+            if len(self._kept) >= KEPT_ENVIRONMENTS:
+                self._kept.pop(next(iter(self._kept)))
+            found = herd_environment(self._store, job.herd)
+            self._kept[job.herd] = os.environ if found is None else found
+        return self._kept[job.herd]

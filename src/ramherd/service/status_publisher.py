@@ -1,0 +1,77 @@
+"""What the service says of itself, once a second, for the API to read."""
+
+import os
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ramherd import __version__
+from ramherd.act.run import LiveRun
+from ramherd.core.service_status import RunStatus, ServiceStatus
+from ramherd.service.loop import ServiceSupervisor
+from ramherd.system.files import write_json
+from ramherd.system.procfs import read_rss_bytes
+
+EVERY_S = 1.0
+
+
+@dataclass
+class Publisher:
+    path: Path
+    started_s: float = field(default_factory=time.time)
+    _published_s: float = float("-inf")
+
+    def __call__(self, service: ServiceSupervisor, at_s: float) -> None:
+        if at_s - self._published_s < EVERY_S:
+            return
+        self._published_s = at_s
+        try:
+            write_json(str(self.path), self.describe(service, at_s).as_json())
+        except OSError:  # a full disk: who asks sees how old the last one is
+            pass
+
+    def describe(self, service: ServiceSupervisor, at_s: float) -> ServiceStatus:
+        granting, machine, times = service.granting, service.machine, os.times()
+        runs = list(service.executor.runs.values())
+        return ServiceStatus(
+            at_s=time.time(),
+            started_s=self.started_s,
+            version=__version__,
+            pid=os.getpid(),
+            pen=service.executor.fleet.kind,
+            level=granting.history.level.value,
+            draining=service.leaving,
+            budget_bytes=granting.leasing.budget_bytes,
+            leased_bytes=granting.leasing.lease_bytes,
+            granted_bytes=sum(run.grant_bytes for run in runs),
+            used_bytes=service.fleet_used,
+            residue_bytes=service.tally.residue_bytes,
+            available_bytes=machine.available_bytes,
+            total_bytes=machine.total_bytes,
+            waits_for=service.waits_for.as_json() if service.waits_for is not None else None,
+            supervisor_rss_bytes=read_rss_bytes(os.getpid()),
+            supervisor_cpu_s=round(times.user + times.system, 3),
+            keeper_rss_bytes=read_rss_bytes(service.executor.link.proc_id.pid),
+            open_fds=len(os.listdir("/proc/self/fd")),
+            runs=tuple(describe_run(run, service, at_s) for run in runs),
+            counters=service.service_tally.counters,
+        )
+
+
+def describe_run(run: LiveRun, service: ServiceSupervisor, at_s: float) -> RunStatus:
+    return RunStatus(
+        run=run.id,
+        job=run.job.id,
+        name=run.job.name,
+        attempt=run.attempt,
+        used_bytes=run.reading.used_bytes,
+        peak_bytes=run.reading.peak_bytes,
+        procs=run.reading.procs,
+        ran_s=round(at_s - run.started_s, 1),
+        grant_bytes=run.grant_bytes,
+        held=run.frozen_s is not None,
+        held_s=round(at_s - run.frozen_s, 1) if run.frozen_s is not None else None,
+        ending=run.is_ending,
+        doing=run.driven.doing if run.driven is not None else "",
+        leak_bytes_per_s=service.standing_of(run).slope_bytes_per_s,
+    )

@@ -1,0 +1,62 @@
+"""Worktrees of jobs that have ended: what nobody has changed is removed, the rest stays.
+
+git takes seconds for a large one, so a thread asks it. What a dying service has not come to is in
+the store: the next one does.
+"""
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from subprocess import SubprocessError
+
+from ramherd.core.errors import RamherdError
+from ramherd.core.model import Job
+
+
+class Worktrees:
+    def __init__(self) -> None:
+        # Becomes readable when one is settled; there is none before the first.
+        self.fd = -1
+        self._todo: SimpleQueue[Job] = SimpleQueue()
+        self._settled: SimpleQueue[tuple[Job, str | None]] = SimpleQueue()
+        self._open: set[str] = set()
+
+    def settle(self, job: Job) -> None:
+        if self.fd < 0:
+            self.fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+            threading.Thread(target=self._settle_all, daemon=True).start()
+        self._open.add(job.id)
+        self._todo.put(job)
+
+    def is_at(self, job: Job) -> bool:
+        """A job that is tried again waits: its worktree may be on its way out."""
+        return job.id in self._open
+
+    def _settle_all(self) -> None:
+        from ramherd.act.worktrees import settle  # noqa: PLC0415 - for these only
+
+        while True:
+            job = self._todo.get()
+            try:
+                tree = settle([job]).get(job.id)
+            except (OSError, RamherdError, SubprocessError):  # what cannot be looked at stays
+                tree = job.brief.tree if job.brief is not None else None
+            self._settled.put((job, tree.path if tree is not None else None))
+            os.eventfd_write(self.fd, 1)
+
+    def take(self) -> Iterator[tuple[Job, str | None]]:
+        """Jobs whose worktrees were looked at, and where each stays, if it does."""
+        if self.fd >= 0:
+            with suppress(BlockingIOError):
+                os.eventfd_read(self.fd)
+        with suppress(Empty):
+            while True:
+                job, path = self._settled.get_nowait()
+                self._open.discard(job.id)
+                yield job, path
+
+
+def has_tree(job: Job) -> bool:
+    return job.brief is not None and job.brief.tree is not None

@@ -1,0 +1,78 @@
+"""One plain line for each event: for pipes, logs and CI."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, TextIO
+
+from ramherd.core.model import Event, Reason, Why
+from ramherd.show.nonblocking_writer import Outlet
+from ramherd.show.reasons import render_reason
+from ramherd.show.view import View
+
+
+class LineShow:
+    def __init__(self, out: TextIO) -> None:
+        self._outlet = Outlet(out)
+
+    def event(self, event: Event, name: str) -> None:
+        if (line := render_event(event, name)) is not None:
+            self.print(f"{time.strftime('%H:%M:%S', time.localtime(event.at_s))} {line}")
+
+    def update(self, view: Callable[[], View]) -> None:  # noqa: ARG002
+        """Lines come with events; what was not taken then may be now."""
+        self._outlet.flush()
+
+    def print(self, line: str) -> None:
+        self._outlet.write(line + "\n")
+
+    def close(self) -> None:
+        self._outlet.finish()
+
+
+def render_event(event: Event, name: str) -> str | None:
+    what = WORDS.get(event.kind)
+    if what is None:
+        return None
+    return printable(f"{what:<9} {name}: {render_reason(event.reason)}")
+
+
+def render_stored(kind: str, name: str, reason: Mapping[str, Any]) -> str:
+    """An event from a store, of any kind: what has no word here is called as it is stored."""
+    numbers = dict(reason)
+    told = Reason(Why(numbers.pop("why")), **numbers)
+    return printable(f"{WORDS.get(kind, kind):<9} {name}: {render_reason(told)}")
+
+
+def printable(text: str) -> str:
+    """Names and messages reach a terminal: no control sequence does."""
+    return "".join(char if char.isprintable() else "?" for char in text)
+
+
+WORDS = {
+    "run_started": "start",
+    "start_waits": "wait",
+    "run_held": "held",
+    "run_granted": "granted",
+    "run_stopping": "stop",
+    "level_calm": "calm",
+    "api_calm": "calm",
+    "level_tight": "tight",
+    "level_single": "single",
+    "ledger_waits": "ledger",
+    "run_killed": "kill",
+    "leftovers_ended": "clear",
+    "run_warning": "warning",
+    "job_queued": "again",
+    "herd_submitted": "herd",
+    "herd_ended": "herd",
+    "run_adopted": "adopted",
+    "alert": "alert",
+    "paused": "pause",
+    "resumed": "resume",
+    "job_done": "done",
+    "job_failed": "failed",
+    "job_cancelled": "cancel",
+    "keeper_lost": "keeper",
+    "residue": "residue",
+    "store_waits": "store",
+}

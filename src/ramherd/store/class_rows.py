@@ -1,0 +1,52 @@
+"""What was learned per class, kept in the store's `classes` table."""
+
+import json
+import time
+from collections.abc import Iterator
+from dataclasses import astuple
+from typing import NamedTuple
+
+from ramherd.decide.governor.classes import ClassRecord, RunSummary, learn
+from ramherd.decide.governor.priors import prior_of
+from ramherd.store import sql
+from ramherd.store.sqlite import Store
+
+
+class ClassKey(NamedTuple):
+    agent: str
+    project: str
+    label: str
+
+
+class Known(NamedTuple):
+    key: ClassKey
+    record: ClassRecord
+    updated_s: float
+
+
+def get_class(store: Store, key: ClassKey) -> ClassRecord:
+    """What is known, or nothing but the prior."""
+    rows = store.read(sql.GET_CLASS, key)
+    return record_of(key, *rows[0]) if rows else ClassRecord(prior=prior_of(key.agent))
+
+
+def learn_run(store: Store, key: ClassKey, summary: RunSummary) -> ClassRecord:
+    """Ends with the store's next `commit`. Two applications that learn at a time both count:
+    the write begins before what is known is read.
+    """
+    store.begin()
+    record = learn(get_class(store, key), summary)
+    recent = json.dumps([astuple(run) for run in record.recent], separators=(",", ":"))
+    store.write(sql.SET_CLASS, (*key, record.runs, record.covered, recent, time.time()))
+    return record
+
+
+def all_classes(store: Store) -> Iterator[Known]:
+    for agent, project, label, runs, covered, recent, updated_s in store.read(sql.CLASSES, ()):
+        key = ClassKey(agent, project, label)
+        yield Known(key, record_of(key, runs, covered, recent), updated_s)
+
+
+def record_of(key: ClassKey, runs: int, covered: int, recent: str) -> ClassRecord:
+    summaries = tuple(RunSummary(*fields) for fields in json.loads(recent))
+    return ClassRecord(summaries, runs, covered, prior_of(key.agent))

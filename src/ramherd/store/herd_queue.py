@@ -1,0 +1,103 @@
+"""The jobs of a herd while it runs: who is ready, in which order, and who waits for whom."""
+
+from bisect import bisect_left, bisect_right, insort
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from ramherd.core.model import JobState, JobStatus, Settle
+from ramherd.decide.job_state import settle_dependants
+
+
+class Roster:
+    """`queue` is kept sorted: a step looks at its head only, however long it is."""
+
+    def __init__(self, statuses: Iterable[JobStatus]) -> None:
+        self._by_id = {status.job.id: status for status in statuses}
+        self._id_of = {status.job.name: status.job.id for status in self._by_id.values()}
+        self._dependants: dict[str, list[str]] = {}
+        self.queue: list[JobStatus] = []
+        # Those of the queue that may not start yet, apart: so that nobody looks through it all.
+        self.delayed: dict[str, JobStatus] = {}
+        self.counts = Counter(status.state for status in self._by_id.values())
+        for status in self._by_id.values():
+            for name in status.job.after:
+                self._dependants.setdefault(self._id_of[name], []).append(status.job.id)
+            if status.state is JobState.QUEUED:
+                self._enqueue(status)
+
+    def __getitem__(self, job: str) -> JobStatus:
+        return self._by_id[job]
+
+    def heads(self, number: int) -> list[JobStatus]:
+        """The first ones of each priority, in order: however long the queue, so few are enough
+        to know who is next.
+        """
+        found: list[JobStatus] = []
+        at = 0
+        while at < len(self.queue):
+            priority = self.queue[at].job.priority
+            end = bisect_right(self.queue, -priority, key=lambda one: -one.job.priority)
+            found += self.queue[at : min(end, at + number)]
+            at = end
+        return found
+
+    def __iter__(self) -> Iterator[JobStatus]:
+        return iter(self._by_id.values())
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    @property
+    def is_over(self) -> bool:
+        return all(state.is_final for state, number in self.counts.items() if number)
+
+    def change(self, new: JobStatus) -> Iterator[JobStatus]:
+        """Take over a new standing; gives it and every other that follows from it, however
+        long the line of those who wait for each other.
+        """
+        todo = [new]
+        while todo:
+            status = todo.pop(0)
+            yield self._set(status)
+            if status.state.is_final:
+                todo += self._follow(status, {later.job.id for later in todo})
+
+    def settle(self, settle: Settle) -> Iterator[JobStatus]:
+        yield from self.change(self._settled(settle))
+
+    def _follow(self, ended: JobStatus, settled: set[str]) -> list[JobStatus]:
+        """The dependants whose standing this end decides, but for those decided already."""
+        ids = [job for job in self._dependants.get(ended.job.id, ()) if job not in settled]
+        dependants = [self._by_id[job] for job in ids]
+        states = {
+            name: self._by_id[self._id_of[name]].state
+            for status in dependants
+            for name in status.job.after
+        }
+        return [self._settled(s) for s in settle_dependants(ended, dependants, states)]
+
+    def _settled(self, settle: Settle) -> JobStatus:
+        return replace(self._by_id[settle.job], state=settle.state, reason=settle.reason)
+
+    def _set(self, new: JobStatus) -> JobStatus:
+        old = self._by_id[new.job.id]
+        if old.state is JobState.QUEUED:
+            del self.queue[bisect_left(self.queue, place_in_line(old), key=place_in_line)]
+        self._by_id[new.job.id] = new
+        self.delayed.pop(new.job.id, None)
+        self.counts[old.state] -= 1
+        self.counts[new.state] += 1
+        if new.state is JobState.QUEUED:
+            self._enqueue(new)
+        return new
+
+    def _enqueue(self, status: JobStatus) -> None:
+        insort(self.queue, status, key=place_in_line)
+        if status.not_before_s:
+            self.delayed[status.job.id] = status
+
+
+def place_in_line(status: JobStatus) -> tuple[int, int]:
+    """Priority, then the order of the file. A job that comes back keeps its place."""
+    return -status.job.priority, status.job.seq

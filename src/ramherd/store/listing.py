@@ -1,0 +1,114 @@
+"""What the store says to those who ask: herds, jobs, runs and events, in pages."""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from ramherd.core.agent_task import SAID
+from ramherd.store import service_sql as sql
+from ramherd.store.sqlite import Store
+
+LAST_ID = "~"  # sorts after every ULID
+
+
+def list_herds(store: Store, *, before: str = LAST_ID, most: int = 100) -> list[dict[str, Any]]:
+    """The newest first."""
+    return [herd_json(store, row) for row in store.read(sql.HERDS, (before, most))]
+
+
+def show_herd(store: Store, herd: str) -> dict[str, Any] | None:
+    rows = store.read(sql.HERD, (herd,))
+    return {**herd_json(store, rows[0]), "summary": parsed(rows[0][4])} if rows else None
+
+
+def herd_json(store: Store, row: Sequence[Any]) -> dict[str, Any]:
+    herd, created_s, ended_s, service, _summary = row
+    return {
+        "herd": herd, "created_s": created_s, "ended_s": ended_s, "service": bool(service),
+        "counts": dict(store.read(sql.HERD_COUNTS, (herd,))),
+    }  # fmt: skip
+
+
+def list_jobs(
+    store: Store, *, herd: str | None = None, state: str | None = None, after: str = "",
+    most: int = 1000, runs: bool = False,
+) -> list[dict[str, Any]]:  # fmt: skip
+    """In the order in which they were asked for."""
+    values = {"herd": herd, "state": state, "after": after, "most": most}
+    jobs = [job_json(row) for row in store.read(sql.JOBS, values)]
+    return [{**job, "runs": runs_of(store, job["id"])} for job in jobs] if runs else jobs
+
+
+def runs_of(store: Store, job: str) -> list[dict[str, Any]]:
+    return [run_json(run) for run in store.read(sql.RUNS_OF_JOB, (job,))]
+
+
+def show_job(store: Store, job: str) -> dict[str, Any] | None:
+    """With its runs, and as it was asked for but for its environment, which may hold secrets."""
+    rows = store.read(sql.JOB, (job,))
+    if not rows:
+        return None
+    *row, spec = rows[0]
+    asked = json.loads(spec)
+    known = {name: value for name, value in asked.items() if name in SHOWN}
+    brief = asked.get("brief") or {}
+    agent = {name: brief.get(name) for name in ("agent", "prompt")}
+    return {**job_json(row), **known, **agent, "runs": runs_of(store, job)}
+
+
+SHOWN = ("argv", "cwd", "after", "memory_bytes", "memory_limit_bytes", "timeout_s", "retries")
+
+
+def job_json(row: Sequence[Any]) -> dict[str, Any]:
+    job, herd, name, state, reason, attempts, failures, priority, updated_s, wish, label, said = row
+    words = parsed(said) or {}
+    return {
+        "id": job, "herd": herd, "name": name, "state": state, "reason": json.loads(reason),
+        "attempts": attempts, "failures": failures, "priority": priority,
+        "updated_s": updated_s, "wish": wish, "label": label or "",
+        **{name: words.get(name) for name in SAID},
+    }  # fmt: skip
+
+
+def run_json(row: Sequence[Any]) -> dict[str, Any]:
+    run, attempt, started_s, ended_s, end, exit_code, signal, reason, peak_bytes = row
+    return {
+        "run": run, "attempt": attempt, "started_s": started_s, "ended_s": ended_s, "end": end,
+        "exit_code": exit_code, "signal": signal, "reason": parsed(reason),
+        "peak_bytes": peak_bytes,
+    }  # fmt: skip
+
+
+def events_after(
+    store: Store, seq: int, *, herd: str | None = None, job: str | None = None, most: int = 500
+) -> list[dict[str, Any]]:
+    values = {"after": seq, "herd": herd, "job": job, "most": most}
+    return [event_json(row) for row in store.read(sql.EVENTS_AFTER, values)]
+
+
+def event_json(row: Sequence[Any]) -> dict[str, Any]:
+    seq, at_s, kind, herd, job, run, node, reason = row
+    return {
+        "v": 1, "seq": seq, "at_s": at_s, "kind": kind, "herd": herd, "job": job, "run": run,
+        "node": node, "reason": json.loads(reason),
+    }  # fmt: skip
+
+
+def event_ends(store: Store) -> tuple[int, int]:
+    """The oldest and the newest number there is, to tell who asks for what is gone."""
+    ((first, last),) = store.read(sql.EVENT_ENDS, ())
+    return first, last
+
+
+def counts(store: Store) -> dict[str, int]:
+    """The service's jobs by state."""
+    return dict(store.read(sql.COUNTS, ()))
+
+
+def oldest_queued_s(store: Store) -> float | None:
+    ((at_s,),) = store.read(sql.OLDEST_QUEUED, ())
+    return None if at_s is None else float(at_s)
+
+
+def parsed(text: str | None) -> Any:
+    return None if text is None else json.loads(text)

@@ -1,0 +1,103 @@
+"""What other processes ask of the service, through the store: new herds, and wishes about jobs.
+
+Jobs that have not ended are the service's to change, so what is wanted of one is written beside
+it and stays until it is so, whoever dies meanwhile. Jobs that have ended are nobody's, so a retry
+changes them here.
+"""
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+
+from ramherd.core.model import Event, Job, JobState, Reason, Why
+from ramherd.store import service_sql as sql
+from ramherd.store.sqlite import Store, reason_json, spec_json
+
+PAUSED = "paused"
+
+
+class Wish(StrEnum):
+    CANCEL = "cancel"
+    RECYCLE = "recycle"
+
+
+def submit(
+    store: Store, herd: str, jobs: Sequence[Job], env: Mapping[str, str] | None,
+    max_cost_usd: float | None = None,
+) -> None:  # fmt: skip
+    """On disk, whole, before this returns. `env` is what runs inherit: that of who submitted.
+    `max_cost_usd` is what its agents may cost together.
+    """
+    with store.synced():
+        now = time.time()
+        kept = None if env is None else json.dumps(dict(env))
+        store.write(sql.ADD_HERD, (herd, now, kept, max_cost_usd))
+        ((last,),) = store.read(sql.LAST_PLACE, ())
+        store.write_all(sql.ADD_JOB, (job_row(job, last + job.seq, now) for job in jobs))
+        store.write_all(sql.ADD_NEED, needs_of(jobs))
+        store.add_event(Event("herd_submitted", Reason(Why.SUBMITTED), now, herd))
+        store.trim()
+
+
+def job_row(job: Job, place: int, now: float) -> tuple[object, ...]:
+    state = JobState.WAITING if job.after else JobState.QUEUED
+    row = (job.id, job.herd, job.name, job.seq, spec_json(job), state.value)
+    return (*row, reason_json(Reason(Why.SUBMITTED)), now, job.priority, place)
+
+
+def needs_of(jobs: Sequence[Job]) -> Iterator[tuple[str, str]]:
+    ids = {job.name: job.id for job in jobs}
+    for job in jobs:
+        for name in job.after:
+            yield job.id, ids[name]
+
+
+def wish_for_job(store: Store, job: str, wish: Wish) -> bool:
+    """False when it has ended already, or is not the service's."""
+    with store.synced():
+        return store.write(sql.WISH_JOB, (wish.value, job)) > 0
+
+
+def wish_for_herd(store: Store, herd: str, wish: Wish) -> int:
+    """Of how many jobs."""
+    with store.synced():
+        return store.write(sql.WISH_HERD, (wish.value, herd))
+
+
+def retry(store: Store, job: str) -> list[str]:
+    """The job is queued again, and those that were cancelled because of it wait for it again:
+    which. Nothing when it has not failed.
+    """
+    with store.synced():
+        herds = store.read("SELECT herd FROM jobs WHERE id = ?", (job,))
+        again: list[str] = []
+        todo = [job]
+        while todo:
+            one = todo.pop(0)
+            waits = bool(store.read(sql.NEEDS_UNDONE, (one,)))
+            state = JobState.WAITING if waits else JobState.QUEUED
+            values = (state.value, reason_json(Reason(Why.ASKED)), time.time(), one)
+            if store.write(sql.RETRY_JOB, values):
+                again.append(one)
+                todo += [found for (found,) in store.read(sql.CANCELLED_FOR, (one,))]
+        if again:
+            ((herd,),) = herds
+            store.write(sql.OPEN_HERD_AGAIN, (herd,))
+            store.write(sql.FORGET_LOG_BYTES, (herd,))
+            at_s = time.time()
+            store.add_event(Event("job_queued", Reason(Why.ASKED), at_s, herd, job))
+    return again
+
+
+def set_paused(store: Store, *, paused: bool) -> None:
+    """Whoever is in charge next holds to it too."""
+    with store.synced():
+        if is_paused(store) != paused:
+            why = Why.PAUSED if paused else Why.RESUMED
+            store.add_event(Event(why.value, Reason(why), time.time(), ""))
+        store.write(sql.SET_FLAG, (PAUSED, "1" if paused else ""))
+
+
+def is_paused(store: Store) -> bool:
+    return store.read(sql.GET_FLAG, (PAUSED,)) == [("1",)]

@@ -1,0 +1,141 @@
+"""The service's jobs while it runs: a window on the head of the line, and whatever runs.
+
+It stands where a herd has its `Roster`. The rest of the line stays in the store, so a service
+with ten thousand jobs holds no more of them than one with a hundred.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from ramherd.core.model import JobState, JobStatus, Settle
+from ramherd.decide.job_state import settle_dependants
+from ramherd.store import service_sql as sql
+from ramherd.store.sqlite import Store, job_from_spec, reason_from_json
+
+# Starts under way are 16 at a time: a step never looks at more than the first of these.
+WINDOW = 64
+# The head of each: a job that waits long rises. So many priorities are looked at.
+PRIORITIES = 16
+# The longest delay that we give is ten minutes, to who waits for a busy API; a clock that was set
+# back makes longer ones.
+LONGEST_DELAY_S = 1200.0
+
+
+class Backlog:
+    """What a step changed is here at once, and in the store after its commit: until then what is
+    here counts (`_fresh`). `refill` comes after the commit.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._known: dict[str, JobStatus] = {}
+        self._fresh: dict[str, JobStatus] = {}
+        self.queue: list[JobStatus] = []
+        # Those that may not start yet stay in the store.
+        self.delayed: dict[str, JobStatus] = {}
+        self.next_delayed_s: float | None = None
+
+    def __getitem__(self, job: str) -> JobStatus:
+        if job not in self._known:
+            found = self.load(job)
+            if found is None:
+                raise KeyError(job)
+            self._known[job] = found
+        return self._known[job]
+
+    def __iter__(self) -> Iterator[JobStatus]:
+        return iter(self._known.values())
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    @property
+    def counts(self) -> Counter[JobState]:
+        """Of those that are known here; of all there are the store knows."""
+        return Counter(status.state for status in self._known.values())
+
+    def heads(self, _number: int) -> list[JobStatus]:
+        """The first ones of each priority are all that is held here."""
+        return self.queue
+
+    @property
+    def is_over(self) -> bool:
+        """A service waits for the next herd."""
+        return False
+
+    def load(self, job: str) -> JobStatus | None:
+        rows = self._store.read(sql.GET_STANDING, (job,))
+        return standing(rows[0]) if rows else None
+
+    def refill(self) -> None:
+        """The head of the line as the store has it, once all that we know is there as well."""
+        self._fresh.clear()
+        now = time.time()
+        self.queue = [
+            standing(row)
+            for (priority,) in self._store.read(sql.PRIORITIES, (PRIORITIES,))
+            for row in self._store.read(
+                sql.IN_LINE,
+                {"priority": priority, "now": now, "longest": LONGEST_DELAY_S, "most": WINDOW},
+            )
+        ]
+        kept = {job: known for job, known in self._known.items() if is_at_work(known)}
+        self._known = {**kept, **{status.job.id: status for status in self.queue}}
+        ((at_s,),) = self._store.read(sql.NEXT_DELAYED, (now,))
+        self.next_delayed_s = None if at_s is None else min(at_s - now, LONGEST_DELAY_S)
+
+    def change(self, new: JobStatus) -> Iterator[JobStatus]:
+        """Take over a new standing; gives it and every other that follows from it."""
+        todo = [new]
+        while todo:
+            status = todo.pop(0)
+            self._set(status)
+            yield status
+            if status.state.is_final:
+                todo += self._follow(status, {later.job.id for later in todo})
+
+    def settle(self, settle: Settle) -> Iterator[JobStatus]:
+        yield from self.change(replace(self[settle.job], state=settle.state, reason=settle.reason))
+
+    def _set(self, new: JobStatus) -> None:
+        self._known[new.job.id] = self._fresh[new.job.id] = new
+        self.queue = [status for status in self.queue if status.job.id != new.job.id]
+
+    def _follow(self, ended: JobStatus, settled: set[str]) -> list[JobStatus]:
+        stored = [standing(row) for row in self._store.read(sql.WHO_NEEDS, (ended.job.id,))]
+        dependants = [
+            self._fresh.get(status.job.id, status)
+            for status in stored
+            if status.job.id not in settled
+        ]
+        changed = []
+        for status in dependants:
+            for settle in settle_dependants(ended, [status], self._states_needed(status)):
+                changed.append(replace(status, state=settle.state, reason=settle.reason))
+        return changed
+
+    def _states_needed(self, status: JobStatus) -> dict[str, JobState]:
+        rows = self._store.read(sql.STATES_NEEDED, (status.job.id,))
+        return {
+            name: self._fresh[job].state if job in self._fresh else JobState(state)
+            for job, name, state in rows
+        }
+
+
+def is_at_work(status: JobStatus) -> bool:
+    return not status.state.is_final and status.state not in (JobState.QUEUED, JobState.WAITING)
+
+
+def standing(row: Sequence[Any]) -> JobStatus:
+    """The order of `service_sql.STANDING`. A delay is over by the time that it is read."""
+    spec, state, reason, attempts, failures, lost, seen_bytes, interrupted, place, *rest = row
+    updated_s, overloads = rest
+    waited_s = max(time.time() - updated_s, 0.0)
+    return JobStatus(
+        replace(job_from_spec(spec), seq=place), JobState(state), reason_from_json(reason),
+        attempts=attempts, failures=failures, lost=lost, seen_bytes=seen_bytes,
+        interrupted=bool(interrupted), overloads=overloads, queued_s=time.monotonic() - waited_s,
+    )  # fmt: skip

@@ -1,0 +1,61 @@
+"""What looks at the machine leave for the next: sightings of processes, and counts of strays."""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from ramherd.core.model import ProcId
+from ramherd.core.processes import Sighting
+from ramherd.store import sql
+from ramherd.store.owner import Owner, is_alive
+from ramherd.store.sqlite import Store
+from ramherd.strays.judge.trend import Count
+
+# A process that was not seen for a day is of another boot, or of a container that is gone.
+KEEP_S = 86400.0
+KEEP_COUNTS_S = 7 * 86400.0
+
+
+def get_sightings(store: Store, place: str) -> dict[ProcId, Sighting]:
+    found = {}
+    for row in store.read(sql.SIGHTINGS, (place,)):
+        points = tuple((at_s, size) for at_s, size in json.loads(row[-1]))
+        found[ProcId(row[0], row[1])] = Sighting._make((*row[2:-1], points))
+    return found
+
+
+def set_sightings(
+    store: Store, place: str, sightings: Mapping[ProcId, Sighting], at_s: float
+) -> None:
+    """Replaces what was known here: a process that was not seen now is gone."""
+    store.begin()
+    for proc, seen in sightings.items():
+        *fields, points = seen
+        row = (place, proc.pid, proc.start_ticks, *fields, json.dumps(points))
+        store.write(sql.SET_SIGHTING, row)
+    store.write(sql.DROP_GONE_SIGHTINGS, (place, at_s))
+    store.write(sql.DROP_SIGHTINGS, (at_s - KEEP_S,))
+    store.commit()
+
+
+def add_counts(store: Store, counts: Iterable[Count], at_s: float) -> None:
+    for count in counts:
+        store.write(sql.ADD_STRAY_COUNT, count)
+    store.write(sql.DROP_STRAY_COUNTS, (at_s - KEEP_COUNTS_S,))
+    store.commit()
+
+
+def get_counts(store: Store, since_s: float) -> list[Count]:
+    return [Count(*row) for row in store.read(sql.STRAY_COUNTS, (since_s,))]
+
+
+def find_over(store: Store, runtime: Path, runs: Iterable[str]) -> dict[str, bool]:
+    """Whether each run is over, or its owner dead. A run of another store is not in the answer;
+    one of a service that died is the next service's: it goes on, and its keeper ends it in time.
+    """
+    found = {}
+    for run in runs:
+        for ended, service, owner, boot_id, pid, ticks in store.read(sql.RUN_STATE, (run,)):
+            alive = service or is_alive(Owner(owner, boot_id, ProcId(pid, ticks)), runtime)
+            found[run] = bool(ended) or not alive
+    return found

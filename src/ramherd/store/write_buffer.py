@@ -1,0 +1,49 @@
+"""The supervisor's writes to the store: one short transaction at the end of each step.
+
+A store that another process has locked, or whose disk is full, must not end runs. What could
+not be written is kept and written with the next step; until then nothing new is started.
+"""
+
+import sqlite3
+from collections.abc import Callable
+from typing import Any
+
+from ramherd.core.errors import StoreError
+from ramherd.store.sqlite import Store
+
+# In the loop nobody waits for a lock; the next step is there soon enough.
+LOOP_PATIENCE_S = 0.01
+
+
+class Journal:
+    def __init__(self, store: Store) -> None:
+        self.store = store
+        self._waiting: list[Callable[[], Any]] = []
+        self.trouble = ""
+        store.set_patience(LOOP_PATIENCE_S)
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the store has all that was noted."""
+        return not self._waiting
+
+    def note(self, write: Callable[[], Any]) -> None:
+        self._waiting.append(write)
+
+    def commit(self) -> bool:
+        """Whether everything noted so far is in the store."""
+        if not self._waiting:
+            return not self.trouble
+        try:
+            for write in self._waiting:
+                write()
+            self.store.commit()
+        except StoreError as error:
+            self.store.rollback()
+            if not isinstance(error.__cause__, sqlite3.OperationalError):
+                raise
+            self.trouble = str(error)
+            return False
+        self._waiting.clear()
+        self.trouble = ""
+        return True

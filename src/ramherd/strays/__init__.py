@@ -1,0 +1,1 @@
+"""Processes that no run owns: found, judged with evidence, and ended."""

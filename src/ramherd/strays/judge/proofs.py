@@ -1,0 +1,123 @@
+"""What proves that nobody can want a process any more, and what speaks against ending it.
+
+A proof is about the process itself: its client, its run or its agent is gone. That its parent
+is init proves nothing, and neither does a name. Signs and objections are not proofs.
+"""
+
+from ramherd.core.processes import Details, End, Evidence, Fact, Kind, Process, Scene
+from ramherd.strays.judge.family_tree import STDIO, Tree
+
+NOTHING = Details(readable=False)
+IN_USE = (Fact.TERMINAL, Fact.DISPLAY, Fact.CLIENTS)
+
+
+def find_proofs(pid: int, scene: Scene, tree: Tree) -> list[Evidence]:
+    """Of a process that was inherited."""
+    details = scene.details.get(pid, NOTHING)
+    if not details.readable:
+        return []
+    found = []
+    if scene.runs.get(details.run) is True:
+        found.append(Evidence(Fact.RUN_OVER, details.run))
+    if is_cut_off(details) and is_server(pid, scene, tree):
+        found.append(Evidence(Fact.STDIN_GONE))
+    if tree.kind(pid) is Kind.AGENT:
+        return found + find_wrapper(pid, details, tree)
+    return found + find_owner(pid, details, scene)
+
+
+def is_cut_off(details: Details) -> bool:
+    """A stdio server has both ends with one client. One that is fed from a pipe and prints to a
+    file is a batch, and may be at work."""
+    return details.stdin is End.GONE and details.stdout is End.GONE
+
+
+def is_server(pid: int, scene: Scene, tree: Tree) -> bool:
+    """A stdio server, or what started one and gave it its own stdin: npx, uvx, `sh -c`."""
+    if tree.kind(pid) in STDIO:
+        return True
+    inode = scene.details[pid].stdin_inode
+    return pid not in tree.software and any(
+        tree.kind(child) in STDIO and scene.details.get(child, NOTHING).stdin_inode == inode
+        for child in tree.below(pid)
+    )
+
+
+def find_wrapper(pid: int, details: Details, tree: Tree) -> list[Evidence]:
+    """An agent whose wrapper died goes on alone. Below an agent of its own kind the wrapper's
+    variable may be inherited, and says nothing.
+    """
+    name = tree.software[pid].name
+    if name in details.wrapped and name not in details.marks:
+        return [Evidence(Fact.WRAPPER_GONE, name)]
+    return []
+
+
+def find_owner(pid: int, details: Details, scene: Scene) -> list[Evidence]:
+    """A tool whose agent is gone: its output is read by nobody, or goes to the agent's own file.
+    One that prints to a file of its own, somebody may wait for.
+    """
+    if not (is_unread(details) or details.prints_to_agent):
+        return []
+    if (gone := find_gone_agent(pid, details, scene)) is not None:
+        return [gone]
+    return [Evidence(Fact.READER_GONE, details.marks[0])] if is_left_unread(details) else []
+
+
+def is_unread(details: Details) -> bool:
+    return details.stdout is End.GONE and details.stderr is not End.LIVE
+
+
+def is_left_unread(details: Details) -> bool:
+    return bool(details.marks) and is_unread(details)
+
+
+def find_gone_agent(pid: int, details: Details, scene: Scene) -> Evidence | None:
+    """By what a recorder wrote down, else by the pid that the agent gave to its tools: gone if
+    that is nobody's, or of one who started later.
+    """
+    process = scene.processes[pid]
+    if (recorded := scene.recorded.get(process.id)) is not None:
+        owner = scene.processes.get(recorded.owner.pid)
+        is_there = owner is not None and owner.id == recorded.owner
+        return None if is_there else Evidence(Fact.OWNER_GONE, recorded.agent, recorded.owner.pid)
+    if details.owner_pid and details.marks:
+        owner = scene.processes.get(details.owner_pid)
+        if owner is None or owner.id.start_ticks > process.id.start_ticks:
+            return Evidence(Fact.OWNER_GONE, details.marks[0], details.owner_pid)
+    return None
+
+
+def find_objections(process: Process, scene: Scene, tree: set[int]) -> list[Evidence]:
+    """Why it is not ended by itself, whatever is proved. Clients in its own tree do not count:
+    a browser's client is the server that started it.
+    """
+    details = scene.details.get(process.pid, NOTHING)
+    found = []
+    if process.pid in scene.ours:
+        found.append(Evidence(Fact.OURS))
+    if process.uid != scene.uid:
+        found.append(Evidence(Fact.OTHER_USER, number=process.uid))
+    if not details.readable:
+        found.append(Evidence(Fact.UNREADABLE))
+    if process.tty or details.on_terminal or details.keeps_terminal:
+        found.append(Evidence(Fact.TERMINAL))
+    if details.on_display:
+        found.append(Evidence(Fact.DISPLAY))
+    own = {inode for pid in tree for inode in scene.details.get(pid, NOTHING).sockets}
+    if clients := [inode for inode in details.clients if inode not in own]:
+        found.append(Evidence(Fact.CLIENTS, number=len(clients)))
+    return found
+
+
+def find_intent(details: Details, proofs: list[Evidence]) -> list[Evidence]:
+    """Signs that somebody wants it to outlive its session. A run of ours ends with all that it
+    started, and a stdio server is of no use without its client, whatever it ignores.
+    """
+    facts = {proof.fact for proof in proofs}
+    found = []
+    if details.listens and not facts & {Fact.RUN_OVER, Fact.WRAPPER_GONE}:
+        found.append(Evidence(Fact.LISTENS))
+    if details.nohup and not facts & {Fact.RUN_OVER, Fact.STDIN_GONE}:
+        found.append(Evidence(Fact.NOHUP))
+    return found

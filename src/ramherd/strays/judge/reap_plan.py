@@ -1,0 +1,70 @@
+"""What `reap` ends, and what it refuses to."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ramherd.core.processes import Evidence, Fact, Row, Verdict
+from ramherd.strays.judge.proofs import IN_USE
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """`later` are orphans whose grace is not over, `refused` those that were named in vain."""
+
+    ends: tuple[Row, ...] = ()
+    later: tuple[tuple[Row, float], ...] = ()
+    refused: tuple[tuple[int, Row | None], ...] = ()
+
+    @property
+    def freed_bytes(self) -> int:
+        return sum(row.memory_bytes for row in self.ends)
+
+
+def choose_orphans(
+    rows: Sequence[Row], at_s: float, grace_s: float, *, all_users: bool = False
+) -> Plan:
+    """Proved orphans that have been so for the grace."""
+    ends, later = [], []
+    for row in rows:
+        if row.orphan_s is None or objections(row, all_users=all_users):
+            continue
+        left_s = grace_s - (at_s - row.orphan_s)
+        if left_s <= 0:
+            ends.append(row)
+        else:
+            later.append((row, left_s))
+    return Plan(tuple(ends), tuple(later))
+
+
+def choose_named(rows: Sequence[Row], named: Sequence[int], *, all_users: bool = False) -> Plan:
+    """What the user names, with all that it started but for what is in use."""
+    by_pid = {row.process.pid: row for row in rows}
+    ends: dict[int, Row] = {}
+    refused = []
+    for pid in named:
+        row = by_pid.get(pid)
+        if row is None or not may_be_named(row, all_users=all_users):
+            refused.append((pid, row))
+        else:
+            ends[pid] = row
+    # Rows come parents first.
+    for row in rows:
+        in_use = any(one.fact in IN_USE for one in row.spared)
+        if row.process.ppid in ends and not in_use and not is_never(row, all_users=all_users):
+            ends.setdefault(row.process.pid, row)
+    return Plan(tuple(ends.values()), refused=tuple(refused))
+
+
+def objections(row: Row, *, all_users: bool) -> list[Evidence]:
+    return [one for one in row.spared if not (all_users and one.fact is Fact.OTHER_USER)]
+
+
+def is_never(row: Row, *, all_users: bool) -> bool:
+    never = {Fact.OURS, Fact.UNREADABLE} | (set() if all_users else {Fact.OTHER_USER})
+    return any(one.fact in never for one in row.spared)
+
+
+def may_be_named(row: Row, *, all_users: bool) -> bool:
+    """A user may end what is only suspect; not what is in use, nor what nobody could look at."""
+    is_suspect = row.verdict in (Verdict.SUSPECT, Verdict.ORPHAN)
+    return is_suspect and not is_never(row, all_users=all_users)

@@ -1,0 +1,130 @@
+"""Live, idle, suspect or orphan: a verdict for each process, with its evidence.
+
+Parents are judged before their children: what an orphan started is an orphan too, and what has
+a living parent has an owner.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ramherd.core.processes import End, Evidence, Fact, Kind, Row, Scene, Verdict
+from ramherd.core.stray_policy import StrayPolicy
+from ramherd.strays.judge.family_tree import STDIO, Tree
+from ramherd.strays.judge.proofs import IN_USE, NOTHING, find_intent, find_objections, find_proofs
+from ramherd.strays.judge.rows import Finding, find_idle, make_row
+
+
+def judge(scene: Scene, tree: Tree, pids: Iterable[int], policy: StrayPolicy) -> list[Row]:
+    """`pids` are rows and what wraps them; a wrapper that is no orphan is no row."""
+    bench = Bench(scene, tree, policy, find_duplicates(scene, tree, pids))
+    judged: dict[int, Row] = {}
+    for pid in sorted(pids, key=lambda pid: (depth(pid, tree), pid)):
+        found = bench.judge(pid, judged.get(scene.processes[pid].ppid))
+        row = make_row(pid, scene, tree, found)
+        if row.kind is not Kind.WRAPPER or row.verdict is Verdict.ORPHAN:
+            judged[pid] = row
+    return list(judged.values())
+
+
+def depth(pid: int, tree: Tree) -> int:
+    return sum(1 for _above in tree.above(pid))
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What every judgement of one look has in common."""
+
+    scene: Scene
+    tree: Tree
+    policy: StrayPolicy
+    duplicates: Mapping[int, int]
+
+    def judge(self, pid: int, parent: Row | None) -> Finding:
+        if self.tree.is_inherited(pid):
+            return self.judge_inherited(pid)
+        if parent is not None and parent.verdict is Verdict.ORPHAN:
+            return self.judge_child(pid, parent)
+        return self.judge_owned(pid)
+
+    def judge_child(self, pid: int, parent: Row) -> Finding:
+        evidence = [Evidence(Fact.CHILD_OF_ORPHAN, parent.software, parent.process.pid)]
+        family = {pid, *self.tree.above(pid), *self.tree.below(pid)}
+        spared = find_objections(self.scene.processes[pid], self.scene, family)
+        # What ignores hangups below one that does not was started so on purpose.
+        nohup = self.scene.details.get(parent.process.pid, NOTHING).nohup
+        if self.scene.details.get(pid, NOTHING).nohup and not nohup:
+            spared.append(Evidence(Fact.NOHUP))
+        return Finding(verdict_of_proved(spared), evidence, spared)
+
+    def judge_inherited(self, pid: int) -> Finding:
+        """Nobody who started it is there: abandoned for certain, or only looking so."""
+        process, details = self.scene.processes[pid], self.scene.details.get(pid, NOTHING)
+        if self.scene.runs.get(details.run) is False:
+            return Finding(Verdict.LIVE, [Evidence(Fact.RUN_LIVE, details.run)], [])
+        signs = self.find_signs(pid)
+        spared = find_objections(process, self.scene, {pid, *self.tree.below(pid)})
+        if proofs := find_proofs(pid, self.scene, self.tree):
+            spared += find_intent(details, proofs)
+            return Finding(verdict_of_proved(spared), proofs + signs, spared)
+        in_use = [one for one in spared if one.fact in IN_USE]
+        if in_use:
+            return Finding(self.quiet(pid), in_use, spared)
+        idle_s = find_idle(process, self.scene) or 0.0
+        if self.tree.kind(pid) is Kind.AGENT and idle_s < self.policy.suspect_s:
+            return Finding(self.quiet(pid), signs, spared)
+        return Finding(Verdict.SUSPECT, signs + self.idle(pid), spared)
+
+    def find_signs(self, pid: int) -> list[Evidence]:
+        process, details = self.scene.processes[pid], self.scene.details.get(pid, NOTHING)
+        parent = self.scene.processes[process.ppid]
+        signs = [Evidence(Fact.REPARENTED, parent.name, parent.pid)]
+        if self.tree.is_leader_gone(process):
+            signs.append(Evidence(Fact.LEADER_GONE, number=process.sid))
+        return signs + [Evidence(Fact.MARK, name) for name in details.marks]
+
+    def judge_owned(self, pid: int) -> Finding:
+        """Somebody who may want it is there: it is never ended by itself."""
+        process, details = self.scene.processes[pid], self.scene.details.get(pid, NOTHING)
+        owner = self.scene.processes.get(process.ppid)
+        spared = [] if owner is None else [Evidence(Fact.OWNER, owner.name, owner.pid)]
+        if process.tty:
+            spared.append(Evidence(Fact.TERMINAL))
+        found = []
+        if self.tree.kind(pid) in STDIO:
+            if details.stdin is End.GONE:
+                found.append(Evidence(Fact.STDIN_CLOSED))
+            if pid in self.duplicates:
+                found.append(Evidence(Fact.DUPLICATE, number=self.duplicates[pid]))
+            found += [one for one in self.idle(pid) if one.number >= self.policy.suspect_s]
+        if found:
+            return Finding(Verdict.SUSPECT, found + spared, spared)
+        return Finding(self.quiet(pid), spared + self.idle(pid), spared)
+
+    def quiet(self, pid: int) -> Verdict:
+        return Verdict.IDLE if self.idle(pid) else Verdict.LIVE
+
+    def idle(self, pid: int) -> list[Evidence]:
+        idle_s = find_idle(self.scene.processes[pid], self.scene)
+        if idle_s is None or idle_s < self.policy.idle_s:
+            return []
+        return [Evidence(Fact.IDLE, number=idle_s)]
+
+
+def verdict_of_proved(spared: list[Evidence]) -> Verdict:
+    """Another user's is no less an orphan; what is in use, or meant to stay, may be none."""
+    is_orphan = all(one.fact is Fact.OTHER_USER for one in spared)
+    return Verdict.ORPHAN if is_orphan else Verdict.SUSPECT
+
+
+def find_duplicates(scene: Scene, tree: Tree, pids: Iterable[int]) -> dict[int, int]:
+    """Servers that have a younger twin with the same parent and command line -> its pid."""
+    youngest: dict[tuple[int, tuple[str, ...]], int] = {}
+    found: dict[int, int] = {}
+    for pid in sorted(pids, key=lambda pid: scene.processes[pid].id.start_ticks):
+        if tree.kind(pid) is not Kind.MCP or tree.is_inherited(pid):
+            continue
+        key = (scene.processes[pid].ppid, scene.programs[pid].argv)
+        if key in youngest:
+            found[youngest[key]] = pid
+        youngest[key] = pid
+    return found

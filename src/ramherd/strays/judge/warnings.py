@@ -1,0 +1,135 @@
+"""Warning signs: sessions that grow, and more of something than a machine should have."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ramherd.core.model import ProcId
+from ramherd.core.processes import (
+    Details,
+    Fact,
+    Kind,
+    Recorded,
+    Row,
+    Saving,
+    Scene,
+    Software,
+    Verdict,
+    WarningSign,
+)
+from ramherd.core.stray_policy import StrayPolicy
+from ramherd.decide.governor.leaks import find_leak
+
+NODES = ("node", "nodejs", "bun")
+
+
+def find_warnings(
+    rows: Sequence[Row], scene: Scene, policy: StrayPolicy, used_percent: float
+) -> list[WarningSign]:
+    found = [*warn_of_sessions(rows, scene, policy), *warn_of_subagents(rows, scene, policy)]
+    servers = sum(row.kind is Kind.MCP for row in rows)
+    nodes = sum(is_node(program.path, program.argv) for program in scene.programs.values())
+    left = sum(row.verdict in (Verdict.ORPHAN, Verdict.SUSPECT) and is_left(row) for row in rows)
+    counts = (
+        WarningSign("mcp", servers, policy.warn_mcp + 1),
+        WarningSign("node", nodes, policy.warn_node),
+        WarningSign("memory", used_percent, policy.warn_memory_percent),
+        WarningSign("outlived", left, 1),
+    )
+    return found + [sign for sign in counts if sign.number >= sign.limit]
+
+
+def is_node(path: str, argv: tuple[str, ...]) -> bool:
+    """By the binary, or by what was called if the path is its script's."""
+    names = (path.rpartition("/")[2], argv[0].rpartition("/")[2] if argv else "")
+    return any(name in NODES for name in names)
+
+
+def is_left(row: Row) -> bool:
+    return any(one.fact in (Fact.REPARENTED, Fact.CHILD_OF_ORPHAN) for one in row.evidence)
+
+
+def warn_of_sessions(
+    rows: Sequence[Row], scene: Scene, policy: StrayPolicy
+) -> Iterator[WarningSign]:
+    """An agent's own memory, not that of its tools, which come and go."""
+    for row in rows:
+        if row.kind is not Kind.AGENT:
+            continue
+        seen = scene.sightings.get(row.process.id)
+        leak = find_leak(seen.points) if seen is not None else None
+        rate = 60 * leak.slope_bytes_per_s if leak is not None else 0.0
+        if leak is None and row.memory_bytes < policy.warn_at_bytes:
+            continue
+        yield WarningSign(
+            "grows" if leak is not None else "large", row.memory_bytes, policy.warn_at_bytes,
+            row.process.pid, row.software, rate, resume_command(row, rows, scene),
+        )  # fmt: skip
+
+
+def warn_of_subagents(
+    rows: Sequence[Row], scene: Scene, policy: StrayPolicy
+) -> Iterator[WarningSign]:
+    """Processes of agents below an agent, and what a recorder counted inside of it."""
+    agents = {row.process.pid: row for row in rows if row.kind is Kind.AGENT}
+    inside = count_inside(scene.recorded)
+    for root in (row for row in agents.values() if row.session == row.process.pid):
+        below = [
+            row for row in agents.values()
+            if row.session == root.process.pid and row is not root and not is_proper(row, agents)
+        ]  # fmt: skip
+        count = len(below) + inside.get(root.process.id, 0)
+        if count > policy.warn_subagents:
+            limit = policy.warn_subagents + 1
+            yield WarningSign("subagents", count, limit, root.process.pid, root.software)
+
+
+def is_proper(row: Row, agents: Mapping[int, Row]) -> bool:
+    """The agent proper below its own wrapper."""
+    parent = agents.get(row.process.ppid)
+    return parent is not None and parent.software == row.software
+
+
+def count_inside(recorded: Mapping[ProcId, Recorded]) -> dict[ProcId, int]:
+    return {one.owner: one.subagents for one in recorded.values()}
+
+
+def resume_command(row: Row, rows: Sequence[Row], scene: Scene) -> str:
+    """By the session that its tools were told, or a recorder was; else its last one."""
+    command = session_command(scene.software[row.process.pid], find_session_id(row, rows, scene))
+    cwd = scene.cwds.get(row.process.pid)
+    return f"cd {quoted(cwd)} && {command}" if command and cwd else command
+
+
+def session_command(known: Software, session: str) -> str:
+    """An id comes from the environment of some process: nothing else of that is for a shell."""
+    is_id = bool(session) and all(letter.isalnum() or letter in "-_" for letter in session)
+    return known.resume.format(session=session) if is_id and known.resume else known.resume_last
+
+
+def quoted(path: str) -> str:
+    if all(letter.isalnum() or letter in "/._-" for letter in path):
+        return path
+    return "'" + path.replace("'", "'\\''") + "'"
+
+
+def find_session_id(row: Row, rows: Sequence[Row], scene: Scene) -> str:
+    for one in scene.recorded.values():
+        if one.owner == row.process.id and one.session:
+            return one.session
+    members = (other.process.pid for other in rows if other.session == row.session)
+    told = (scene.details.get(pid, Details()).session for pid in members)
+    return next((session for session in told if session), "")
+
+
+def find_savings(rows: Sequence[Row], scene: Scene) -> list[Saving]:
+    """Of servers with the same command line one would do."""
+    copies: dict[tuple[str, tuple[str, ...]], list[int]] = {}
+    for row in rows:
+        if row.kind is Kind.MCP and row.verdict is not Verdict.ORPHAN:
+            key = (row.software, scene.programs[row.process.pid].argv)
+            copies.setdefault(key, []).append(row.memory_bytes)
+    found = [
+        Saving(name, len(sizes), sum(sizes) - max(sizes))
+        for (name, _argv), sizes in copies.items()
+        if len(sizes) > 1
+    ]
+    return sorted(found, key=lambda saving: -saving.saved_bytes)

@@ -1,0 +1,1 @@
+"""What is read of processes that may be strays."""

@@ -1,0 +1,122 @@
+"""macOS: processes, what they run and who is at their other ends, from what ps and lsof print.
+
+Written after their manual pages, not tried on a Mac, and asked by nobody yet: `scan.py` reads /proc.
+ps tells no session and joins words with spaces, so a program whose path has one is known by
+its binary alone; it shows no environment, so that tools of agents have no marks here.
+"""
+
+import re
+import time
+from collections.abc import Iterable, Iterator
+
+from ramherd.core.model import ProcId
+from ramherd.core.processes import Details, End, Process, Program
+from ramherd.core.units import KIB
+from ramherd.strays.read.programs import interpreter_of, look_into, package_of_path, parse_script
+
+TABLE = ("env", "LC_ALL=C", "ps", "-axwwo", "pid,ppid,pgid,tty,uid,rss,time,lstart,state,comm")
+COMMANDS = ("env", "LC_ALL=C", "ps", "-axwwo", "pid,args")
+# Own and connected descriptors of some processes, one field a line.
+OPEN_FILES = ("lsof", "-nPw", "-F", "pftnT", "-p")
+_LINE = re.compile(
+    r"\s*(\d+)\s+(\d+)\s+(\d+)\s+(\S+)\s+(\d+)\s+(\d+)\s+(?:(\d+):)?(\d+):([\d.]+)"
+    r"\s+(\w{3} .{15} \d{4})\s+(\S+)\s+(.+)"
+)
+_STARTED = "%a %b %d %H:%M:%S %Y"
+NO_TERMINAL = ("??", "?", "-")
+TICKS_PER_S = 100
+
+
+def parse_table(text: str) -> dict[int, Process]:
+    """Starts are told to the second: with the pid still the best identity there is."""
+    found = {}
+    for line in text.splitlines()[1:]:
+        match = _LINE.fullmatch(line.rstrip())
+        if match is None or match[11].startswith("Z"):
+            continue
+        pid, ppid, pgid, tty, uid, rss, hours, minutes, seconds, started, _state, path = (
+            match.groups()
+        )
+        start_s = int(time.mktime(time.strptime(started, _STARTED)))
+        cpu_s = int(hours or 0) * 3600 + int(minutes) * 60 + float(seconds)
+        found[int(pid)] = Process(
+            ProcId(int(pid), start_s), path.rpartition("/")[2], match[11][0], int(ppid), int(pgid),
+            0, 0 if tty in NO_TERMINAL else 1, int(uid), round(cpu_s * TICKS_PER_S),
+            int(rss) * KIB,
+        )  # fmt: skip
+    return found
+
+
+def parse_programs(table: str, commands: str) -> dict[int, Program]:
+    """`comm` is the path of the binary, and what was called stands in `args`."""
+    argv = dict(split_commands(commands))
+    found = {}
+    for line in table.splitlines()[1:]:
+        match = _LINE.fullmatch(line.rstrip())
+        if match is not None:
+            pid = int(match[1])
+            found[pid] = program_of(match[12], argv.get(pid, ()))
+    return found
+
+
+def split_commands(text: str) -> Iterator[tuple[int, tuple[str, ...]]]:
+    for line in text.splitlines()[1:]:
+        pid, _space, command = line.strip().partition(" ")
+        if pid.isdigit():
+            yield int(pid), tuple(command.split())
+
+
+def program_of(path: str, argv: tuple[str, ...]) -> Program:
+    interpreter = interpreter_of(path)
+    script, module = parse_script(interpreter, argv) if interpreter else ("", "")
+    # Relative to a directory that ps does not tell.
+    if script.startswith("/"):
+        resolved, package, is_mcp = look_into(script, argv[0])
+        return Program(resolved, argv, package, is_script=True, is_mcp=is_mcp)
+    return Program(path, argv, package_of_path(path), module)
+
+
+def parse_open_files(text: str) -> dict[int, Details]:
+    """What `lsof -F` says of each process, `f` beginning a descriptor and `p` a process."""
+    found = {}
+    for pid, files in split_processes(text.splitlines()):
+        stdin, stdout, stderr = (end_of(files.get(fd)) for fd in ("0", "1", "2"))
+        found[pid] = Details(
+            stdin=stdin,
+            stdout=stdout,
+            stderr=stderr,
+            on_terminal=End.TERMINAL in (stdin, stdout, stderr),
+            keeps_terminal=any(fields.get("n") == "/dev/ptmx" for fields in files.values()),
+            listens=any(fields.get("T") == "ST=LISTEN" for fields in files.values()),
+            clients=tuple(0 for fields in files.values() if fields.get("T") == "ST=ESTABLISHED"),
+        )
+    return found
+
+
+def split_processes(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, dict[str, str]]]]:
+    """(pid, descriptor -> field -> value); of several `T` the state of the connection counts."""
+    pid, files, fields = 0, {}, {}  # type: tuple[int, dict[str, dict[str, str]], dict[str, str]]
+    for line in lines:
+        key, value = line[:1], line[1:]
+        if key == "p":
+            if pid:
+                yield pid, files
+            pid, files = int(value), {}
+        elif key == "f":
+            fields = files.setdefault(value, {})
+        elif key != "T" or value.startswith("ST="):
+            fields[key] = value
+    if pid:
+        yield pid, files
+
+
+def end_of(fields: dict[str, str] | None) -> End:
+    """lsof names the other end of a pipe or socket, `->0x...`, as long as there is one."""
+    if fields is None:
+        return End.NONE
+    kind, name = fields.get("t", ""), fields.get("n", "")
+    if name.startswith("/dev/tty"):
+        return End.TERMINAL
+    if kind in ("PIPE", "unix"):
+        return End.LIVE if "->" in name else End.GONE
+    return End.NONE if kind in ("CHR", "REG", "DIR") else End.UNKNOWN

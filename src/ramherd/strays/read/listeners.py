@@ -1,0 +1,88 @@
+"""Which sockets wait for clients, and which of them have some.
+
+TCP from /proc/net, unix sockets from sock_diag: both are of our own network namespace. A process
+of another one counts as unreadable, because its clients cannot be seen; so does one in a container,
+where pids are others.
+"""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from ramherd.measure.container_clients import read_unix_sockets
+
+ESTABLISHED, LISTEN = "01", "0A"
+# /proc/net/unix: accepting connections, and the state of a connected one.
+ACCEPTS = 0x10000
+DISPLAYS = ("/.X11-unix/", "/wayland-")
+
+
+@dataclass
+class Sockets:
+    """By inode: the port or name that is listened on; the other end of connected unix sockets."""
+
+    listening: dict[int, str] = field(default_factory=dict)
+    # Inodes of the clients of each; 0 for one on another machine.
+    clients: dict[str, list[int]] = field(default_factory=dict)
+    peers: dict[int, int] = field(default_factory=dict)
+    # Ends of displays: what is connected to them has windows.
+    displays: set[int] = field(default_factory=set)
+    namespaces: tuple[str, ...] = ()
+
+
+def read_sockets(proc: str = "/proc") -> Sockets:
+    sockets = Sockets(namespaces=read_namespaces("self", proc))
+    parse_tcp(read_lines(f"{proc}/net/tcp") + read_lines(f"{proc}/net/tcp6"), sockets)
+    parse_unix(read_lines(f"{proc}/net/unix"), sockets)
+    for inode, name, peer in read_unix_sockets():
+        sockets.peers[inode] = peer
+        if any(part in name for part in DISPLAYS):
+            sockets.displays.add(inode)
+        if name and peer:
+            sockets.clients.setdefault(f"unix:{name}", []).append(peer)
+    return sockets
+
+
+def read_lines(path: str) -> list[str]:
+    """All but the heading; nothing where the kernel has no such protocol."""
+    try:
+        with open(path, errors="surrogateescape") as file:
+            return file.read().splitlines()[1:]
+    except OSError:
+        return []
+
+
+def parse_tcp(lines: Iterable[str], sockets: Sockets) -> None:
+    """By ports alone: one who listens on all addresses has clients at each."""
+    connected: dict[tuple[str, str], int] = {}
+    for line in lines:
+        words = line.split()
+        port, far = words[1].rpartition(":")[2], words[2].rpartition(":")[2]
+        if words[3] == LISTEN:
+            sockets.listening[int(words[9])] = f"tcp:{port}"
+        elif words[3] == ESTABLISHED:
+            connected[port, far] = int(words[9])
+    for port, far in connected:
+        sockets.clients.setdefault(f"tcp:{port}", []).append(connected.get((far, port), 0))
+
+
+def parse_unix(lines: Iterable[str], sockets: Sockets) -> None:
+    for line in lines:
+        words = line.split(None, 7)
+        if len(words) == 8 and int(words[3], 16) & ACCEPTS:
+            sockets.listening[int(words[6])] = f"unix:{words[7]}"
+
+
+def read_namespaces(pid: int | str, proc: str = "/proc") -> tuple[str, ...]:
+    """Where its sockets and pids are numbered."""
+    try:
+        return tuple(os.readlink(f"{proc}/{pid}/ns/{kind}") for kind in ("net", "pid"))
+    except OSError:
+        return ()
+
+
+def find_clients(inodes: Iterable[int], sockets: Sockets) -> tuple[bool, tuple[int, ...]]:
+    """(whether one of these sockets listens, who is connected to it)."""
+    names = {sockets.listening[inode] for inode in inodes if inode in sockets.listening}
+    clients = (inode for name in names for inode in sockets.clients.get(name, ()))
+    return bool(names), tuple(clients)

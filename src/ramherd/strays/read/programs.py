@@ -1,0 +1,194 @@
+"""What a process really runs: its binary, or the script, package or module of an interpreter.
+
+Never what it calls itself: a title is any text. Only the beginning of a command line is read,
+because it may be a megabyte, and the program stands first.
+"""
+
+import json
+import os
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+from pathlib import Path
+
+from ramherd.core.processes import Process, Program
+
+COMMAND_BYTES = 4096
+PACKAGE_BYTES = 1 << 18
+# A package's entry point is rarely deeper below its package.json.
+LEVELS_UP = 6
+NODE, PYTHON = ("node", "nodejs", "bun", "deno"), ("python", "pypy")
+SHELLS = ("sh", "bash", "dash", "zsh", "fish", "ksh", "busybox")
+# Options of interpreters whose value is the next word.
+WITH_VALUE = {
+    "-r", "--require", "--import", "--loader", "--experimental-loader", "-C", "--conditions",
+    "--env-file", "--title", "-X", "-W", "--cwd",
+}  # fmt: skip
+NO_SCRIPT = {"-e", "--eval", "-p", "--print", "-c", "-i"}
+SDKS = ("@modelcontextprotocol/sdk", "@modelcontextprotocol/server")
+_MCP_WORD = re.compile(r"(^|[^a-z])mcp([^a-z]|$)")
+_IMPORT = re.compile(r"^\s*(?:from|import)\s+([A-Za-z_]\w*)", re.MULTILINE)
+_REQUIRES_MCP = re.compile(r"^Requires-Dist:\s*(?:mcp|fastmcp)\b", re.MULTILINE | re.IGNORECASE)
+
+
+def read_programs(processes: Iterable[Process], proc: str = "/proc") -> dict[int, Program]:
+    found = {}
+    for process in processes:
+        program = read_program(process.pid, proc)
+        if program is not None:
+            found[process.pid] = program
+    return found
+
+
+def read_program(pid: int, proc: str = "/proc") -> Program | None:
+    try:
+        fd = os.open(f"{proc}/{pid}/cmdline", os.O_RDONLY)
+        try:
+            data = os.read(fd, COMMAND_BYTES)
+        finally:
+            os.close(fd)
+    except OSError:
+        return None
+    argv = parse_command(data)
+    try:
+        exe = os.readlink(f"{proc}/{pid}/exe").removesuffix(" (deleted)")
+    except OSError:
+        return Program(argv[0] if argv else "", argv, readable=False)
+    if interpreter_of(exe) == "":
+        return Program(exe, argv, package_of_path(exe))
+    return resolve(exe, argv, pid, proc)
+
+
+def parse_command(data: bytes) -> tuple[str, ...]:
+    return tuple(data.rstrip(b"\0").decode(errors="surrogateescape").split("\0"))
+
+
+def interpreter_of(exe: str) -> str:
+    name = os.path.basename(exe)
+    if name in NODE:
+        return "node"
+    if name.startswith(PYTHON):
+        return "python"
+    return "shell" if name in SHELLS else ""
+
+
+def resolve(exe: str, argv: tuple[str, ...], pid: int, proc: str) -> Program:
+    """The file that an interpreter was given, as far as there is one."""
+    script, module = parse_script(interpreter_of(exe), argv)
+    if script and not os.path.isabs(script):
+        try:
+            script = os.path.join(os.readlink(f"{proc}/{pid}/cwd"), script)
+        except OSError:
+            script = ""
+    if script:
+        path, package, is_mcp = look_into(script, argv[0])
+        return Program(path, argv, package, is_script=True, is_mcp=is_mcp)
+    if module:
+        return Program(exe, argv, module=module, is_mcp=is_mcp_module(module, argv[0]))
+    return Program(exe, argv)
+
+
+def parse_script(interpreter: str, argv: tuple[str, ...]) -> tuple[str, str]:
+    """(script, module) of an interpreter's command line; both empty for a title or none."""
+    words = iter(argv[1:])
+    for word in words:
+        if interpreter == "python" and word.startswith("-m"):
+            return "", word[2:] or next(words, "")
+        if word in NO_SCRIPT or (interpreter == "shell" and is_command_option(word)):
+            return "", ""
+        if word in WITH_VALUE:
+            next(words, "")
+        elif word == "run" and interpreter == "node":
+            continue
+        elif not word.startswith("-"):
+            return word, ""
+    return "", ""
+
+
+def is_command_option(word: str) -> bool:
+    """`-c`, also among others: `bash -lc ...`."""
+    return word.startswith("-") and not word.startswith("--") and "c" in word
+
+
+@lru_cache(maxsize=1024)
+def look_into(script: str, argv0: str) -> tuple[str, str, bool]:
+    """(resolved path, package, whether that is an MCP server)."""
+    path = os.path.realpath(script)
+    if (package := find_package(path)) is not None:
+        name, is_mcp = package
+        return path, package_of_path(path) or name, is_mcp
+    return path, "", is_mcp_script(path, argv0)
+
+
+def package_of_path(path: str) -> str:
+    """`/x/node_modules/@scope/name/dist/index.js` is of @scope/name."""
+    _before, found, rest = path.rpartition("/node_modules/")
+    if not found:
+        return ""
+    words = rest.split("/")
+    return "/".join(words[:2]) if words[0].startswith("@") else words[0]
+
+
+def find_package(path: str) -> tuple[str, bool] | None:
+    """(name, whether it is an MCP server) from the nearest package.json that has a name."""
+    if not path.endswith((".js", ".mjs", ".cjs", ".ts", ".mts")) and "/node_modules/" not in path:
+        return None
+    for above in list(Path(path).parents)[:LEVELS_UP]:
+        found = read_package(above / "package.json")
+        if found is not None:
+            return found
+        if above.name == "node_modules":
+            return None
+    return None
+
+
+def read_package(path: Path) -> tuple[str, bool] | None:
+    try:
+        with path.open("rb") as file:
+            package = json.loads(file.read(PACKAGE_BYTES))
+    except (OSError, ValueError):
+        return None
+    if not isinstance(package, dict) or not isinstance(package.get("name"), str):
+        return None
+    return package["name"], is_mcp_package(package)
+
+
+def is_mcp_package(package: dict[str, object]) -> bool:
+    """By its own word, or if it is built on the SDK and bears the name: many agents and other
+    clients are built on the SDK too.
+    """
+    if isinstance(package.get("mcpName"), str):
+        return True
+    dependencies = package.get("dependencies")
+    on_sdk = isinstance(dependencies, dict) and any(sdk in dependencies for sdk in SDKS)
+    return on_sdk and _MCP_WORD.search(str(package["name"]).lower()) is not None
+
+
+def is_mcp_script(path: str, argv0: str) -> bool:
+    """A Python entry point: the distribution that it imports requires the SDK."""
+    try:
+        with open(path, "rb") as file:
+            text = file.read(COMMAND_BYTES).decode(errors="replace")
+    except OSError:
+        return False
+    if not text.startswith("#!") or "python" not in text.partition("\n")[0]:
+        return False
+    names = set(_IMPORT.findall(text)) - {"re", "sys"}
+    return any(is_mcp_module(name, path) or is_mcp_module(name, argv0) for name in names)
+
+
+@lru_cache(maxsize=1024)
+def is_mcp_module(module: str, beside: str) -> bool:
+    """Whether the module is of a distribution in that environment that is named after MCP and
+    requires its SDK. `beside` is a file in the environment's `bin`.
+    """
+    name = module.partition(".")[0]
+    if not _MCP_WORD.search(name.replace("_", "-").lower()):
+        return False
+    root = Path(beside).parent.parent
+    for metadata in root.glob(f"lib/python3*/site-packages/{name}-*.dist-info/METADATA"):
+        try:
+            return _REQUIRES_MCP.search(metadata.read_text(errors="replace")) is not None
+        except OSError:
+            continue
+    return False

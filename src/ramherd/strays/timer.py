@@ -1,0 +1,169 @@
+"""Puts `ramherd reap` on a timer with what the machine has, and takes it back exactly.
+
+What was written is noted in the state directory: files, and directories that were made for them.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from ramherd.core.errors import RamherdError
+from ramherd.strays.timer_files import (
+    LABEL,
+    NAME,
+    add_block,
+    make_cron_lines,
+    make_plist,
+    make_units,
+    remove_block,
+)
+
+COMMAND_S = 30.0
+
+
+class NoTimer(RamherdError):
+    """This machine has nothing that runs a program every so often."""
+
+    exit_code = 3
+
+
+@dataclass
+class Installed:
+    """What has to be undone."""
+
+    kind: str
+    files: dict[str, str] = field(default_factory=dict)
+    made: list[str] = field(default_factory=list)
+    had_crontab: bool = True
+
+
+def choose_kind() -> str:
+    """The user's own service manager, as far as it answers; else cron."""
+    if sys.platform == "darwin":
+        return "launchd"
+    if shutil.which("systemctl") and run("systemctl", "--user", "show-environment").returncode == 0:
+        return "systemd"
+    if shutil.which("crontab"):
+        return "cron"
+    raise NoTimer(
+        "no timer here: systemd does not answer to this user, and there is no crontab",
+        hint="apt-get install cron, or call `ramherd reap --yes` from a timer of your own",
+    )
+
+
+def install(
+    kind: str, argv: Sequence[str], env: Mapping[str, str], every_s: float, note: Path
+) -> Installed:
+    """An older one is taken back first."""
+    if note.exists():
+        uninstall(note)
+    if kind == "cron":
+        found = install_cron(make_cron_lines(argv, env, every_s))
+    elif kind == "systemd":
+        found = write_files(kind, unit_dir(), make_units(argv, env, every_s))
+    else:
+        agents = Path.home() / "Library/LaunchAgents"
+        found = write_files(kind, agents, {f"{LABEL}.plist": make_plist(argv, env, every_s)})
+    # Noted before it is started: whatever happens next can be undone.
+    note.write_text(json.dumps(asdict(found)))
+    start(found)
+    return found
+
+
+def uninstall(note: Path) -> Installed | None:
+    """What was undone; None if nothing was installed."""
+    try:
+        found = Installed(**json.loads(note.read_text()))
+    except FileNotFoundError:
+        return None
+    stop(found)
+    for path in found.files:
+        if found.kind != "cron":
+            Path(path).unlink(missing_ok=True)
+    if found.kind == "systemd":
+        run("systemctl", "--user", "daemon-reload")
+    for path in reversed(found.made):
+        try:
+            os.rmdir(path)
+        except OSError:  # somebody else's file is in it by now
+            break
+    note.unlink()
+    return found
+
+
+def unit_dir() -> Path:
+    base = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    return Path(base) / "systemd/user"
+
+
+def write_files(kind: str, directory: Path, texts: Mapping[str, str]) -> Installed:
+    found = Installed(kind)
+    missing = [path for path in (directory, *directory.parents) if not path.exists()]
+    directory.mkdir(parents=True, exist_ok=True)
+    found.made = [str(path) for path in reversed(missing)]
+    for name, text in texts.items():
+        path = directory / name
+        path.write_text(text)
+        found.files[str(path)] = text
+    return found
+
+
+def install_cron(block: str) -> Installed:
+    old = read_crontab()
+    write_crontab(add_block(old or "", block))
+    return Installed("cron", {"crontab": block}, had_crontab=old is not None)
+
+
+def read_crontab() -> str | None:
+    done = run("crontab", "-l")
+    return done.stdout if done.returncode == 0 else None
+
+
+def write_crontab(text: str) -> None:
+    check(run("crontab", "-", text=text))
+
+
+def start(found: Installed) -> None:
+    if found.kind == "systemd":
+        check(run("systemctl", "--user", "daemon-reload"))
+        check(run("systemctl", "--user", "enable", "--now", f"{NAME}.timer"))
+    elif found.kind == "launchd":
+        (path,) = found.files
+        check(run("launchctl", "bootstrap", f"gui/{os.getuid()}", path))
+
+
+def stop(found: Installed) -> None:
+    """One that was stopped by hand, or never started, is no reason not to remove its files."""
+    if found.kind == "systemd":
+        run("systemctl", "--user", "disable", "--now", f"{NAME}.timer")
+    elif found.kind == "launchd":
+        run("launchctl", "bootout", f"gui/{os.getuid()}/{LABEL}")
+    else:
+        rest = remove_block(read_crontab() or "")
+        if rest or found.had_crontab:
+            write_crontab(rest)
+        else:
+            run("crontab", "-r")
+
+
+def run(*argv: str, text: str = "") -> "subprocess.CompletedProcess[str]":
+    try:
+        return subprocess.run(
+            argv, input=text, capture_output=True, text=True, timeout=COMMAND_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return subprocess.CompletedProcess(argv, 1, "", str(error))
+
+
+def check(done: "subprocess.CompletedProcess[str]") -> None:
+    if done.returncode:
+        said = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+        raise NoTimer(
+            f"cannot set the timer: {' '.join(done.args)}: {said}",
+            hint="ramherd reap --uninstall takes back what was written",
+        )

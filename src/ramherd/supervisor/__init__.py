@@ -1,0 +1,1 @@
+"""The loop of a herd, and the parts that it calls."""

@@ -1,0 +1,298 @@
+"""The agents' side of the loop: what to start, what they said, and what that means.
+
+An agent is understood by what it prints on stdout, which the keeper has put on disk: a little of
+it is read in each step. What is known of one run is in `agents/run_state.py`.
+"""
+
+import errno
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ramherd.act.run import LiveRun
+from ramherd.act.worktrees import argv_in
+from ramherd.agents import GO_ON, Agent, Ask, Launch, find_agent
+from ramherd.agents.event_lines import Events
+from ramherd.agents.events import Overload
+from ramherd.agents.heap import choose_heap_bytes
+from ramherd.agents.run_state import Driven, Past, one_line, past_from_json
+from ramherd.core.errors import UsageError
+from ramherd.core.model import (
+    Brief,
+    Job,
+    JobState,
+    JobStatus,
+    Policy,
+    Reason,
+    RunEnd,
+    Settle,
+    Stop,
+    Why,
+)
+from ramherd.decide.run_end import cost_reason
+from ramherd.measure.run_output import Follower
+from ramherd.supervisor.check_agents import Found, check_herd_cost, find_programs
+from ramherd.supervisor.cost_limit import LEAST_USD, Purse
+from ramherd.supervisor.herd_costs import Costs
+from ramherd.supervisor.start_pacing import Pacing
+
+# A process for one job is not shared.
+LEAST_REUSE = 2
+# What an adopted run has printed is read at once, up to here: steps of 512 KiB.
+CATCH_UP_STEPS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Records:
+    """Where a supervisor that does not know a job from before finds it: its program, what was
+    said of it (`jobs.said`), what its herd may cost and has cost, what its runs inherit.
+    """
+
+    find: Callable[[Job], Found]
+    purse: Callable[[str], Purse | None]
+    said: Callable[[str], Mapping[str, Any] | None] = lambda _job: None
+    env: Callable[[Job], Mapping[str, str]] = lambda _job: os.environ
+
+
+class Driving:
+    """All agents of a supervisor. `is_occupied`: somebody else is at work on what the job has."""
+
+    def __init__(self, records: Records, policy: Policy) -> None:
+        self._records = records
+        self._kept_bytes = policy.log_head_bytes + policy.log_ring_bytes
+        self.costs = Costs(records.purse)
+        # What the last run of each job has left to the next.
+        self._pasts: dict[str, Past] = {}
+        self.pacing = Pacing()
+        self.is_occupied: Callable[[Job], bool] = lambda _job: False
+
+    def begin(
+        self, run: LiveRun, grant_bytes: int, *, resumed: bool, short: bool
+    ) -> Reason | None:  # fmt: skip
+        """What the run is to start. `short`: memory is, and the job may have a smaller model for
+        that; the reason is given if so. A program that is gone refuses the run.
+        """
+        job, brief = run.job, brief_of(run.job)
+        session = self._past(job).progress.session if resumed else ""
+        model = brief.fallback_model if short and brief.fallback_model else brief.model
+        try:
+            if resumed:
+                launch = self.launch(job, grant_bytes, session=session, model=model)
+            else:
+                launch = self.launch_first(job, grant_bytes, model)
+        except UsageError as error:
+            run.refused = (errno.ENOENT, f"{error} ({error.hint})" if error.hint else str(error))
+            return None
+        driven = self._drive(run, find_agent(brief.agent), launch, model, session)
+        driven.heap_bytes = self._heap_bytes(job, grant_bytes)
+        purse = self.costs[job.herd]
+        if purse is not None and driven.agent.holds_to_cost:
+            told = self._told_usd(job) or 0.0
+            driven.share_usd = driven.spent.cost_usd + told
+            purse.tell(job.id, told)
+        self.pacing.note_start(run.label, run.started_s)
+        if model == brief.model:
+            return None
+        return Reason(Why.STEP_DOWN, model=model, usual=brief.model or "its usual one")
+
+    def adopt(self, run: LiveRun, *, resumed: bool) -> None:
+        """A run that another supervisor has started: all that it printed is read again."""
+        job = run.job
+        session = self._past(job).progress.session if resumed else ""
+        said = self._records.said(job.id) or {}
+        agent, noted = find_agent(brief_of(job).agent), said.get("run", {})
+        driven = self._drive(run, agent, Launch(()), said.get("model") or "", session)
+        driven.heap_bytes = noted.get("heap_bytes", 0)
+        driven.share_usd = noted.get("share_usd")
+        purse = self.costs[job.herd]
+        if purse is not None and driven.share_usd is not None:
+            purse.tell(job.id, max(driven.share_usd - driven.past.spent.cost_usd, 0.0))
+        self._catch_up(run)
+
+    def _drive(
+        self, run: LiveRun, agent: Agent, launch: Launch, model: str, session: str
+    ) -> Driven:  # fmt: skip
+        run.driven = driven = Driven(
+            agent, launch, model, Follower(run.dir, "out", self._kept_bytes),
+            Events(agent.reader()), past=self._past(run.job),
+            limit_usd=brief_of(run.job).max_cost_usd,
+        )  # fmt: skip
+        driven.go_on(session)
+        return driven
+
+    def _catch_up(self, run: LiveRun) -> None:
+        """One that is over is heard out."""
+        driven, steps = run.driven, 0
+        while driven is not None and not driven.is_read:
+            driven.read(closed=run.output_closed)
+            steps += 1
+            if not run.output_closed and (steps >= CATCH_UP_STEPS or not driven.follower.is_behind):
+                return
+
+    def _past(self, job: Job) -> Past:
+        if job.id not in self._pasts:
+            said = self._records.said(job.id)
+            known = said is not None and "past" in said
+            self._pasts[job.id] = past_from_json(said["past"]) if said and known else Past()
+        return self._pasts[job.id]
+
+    def launch(self, job: Job, grant_bytes: int, *, session: str, model: str) -> Launch:
+        """`session` is the one to go on in, if any."""
+        (agent, program), brief = self._records.find(job), brief_of(job)
+        ask = Ask(
+            GO_ON if session else brief.prompt,
+            session or agent.new_session(),
+            model=model,
+            args=brief.args,
+            skip_permissions=brief.skip_permissions,
+            heap_bytes=self._heap_bytes(job, grant_bytes),
+            max_cost_usd=self._told_usd(job),
+        )
+        launch = agent.resume(program, ask) if session else agent.start(program, ask)
+        if brief.tree is None:
+            return launch
+        return replace(launch, argv=argv_in(brief.tree, launch.argv))
+
+    def launch_first(self, job: Job, grant_bytes: int, model: str) -> Launch:
+        """Of a job that begins."""
+        warm = self.launch_warm(job, model)
+        return warm or self.launch(job, grant_bytes, session="", model=model)
+
+    def launch_warm(self, job: Job, model: str) -> Launch | None:
+        """The same for all that can share a process, but for the prompt. None: the job has one of
+        its own. What a job costs is limited by its process.
+        """
+        brief = brief_of(job)
+        if brief.reuse < LEAST_REUSE or self._told_usd(job) is not None:
+            return None
+        agent, program = self._records.find(job)
+        if agent.warm is None:
+            return None
+        ask = Ask(
+            brief.prompt,
+            model=model,
+            args=brief.args,
+            skip_permissions=brief.skip_permissions,
+            heap_bytes=choose_heap_bytes(0, job.memory_limit_bytes),
+        )
+        return agent.warm.start(program, ask)
+
+    def _heap_bytes(self, job: Job, grant_bytes: int) -> int:
+        usual = choose_heap_bytes(grant_bytes, job.memory_limit_bytes)
+        return max(usual, self._past(job).heap_bytes)
+
+    def _told_usd(self, job: Job) -> float | None:
+        """For a CLI that holds to a limit itself: it counts anew in each run."""
+        most, purse = brief_of(job).max_cost_usd, self.costs[job.herd]
+        left = [] if most is None else [most - self._past(job).spent.cost_usd]
+        if purse is not None:
+            left.append(purse.share_usd())
+        return max(min(left), LEAST_USD) if left else None
+
+    def may_start(self, job: Job) -> bool:
+        """Whether its worktree is free, and there is money for it now."""
+        purse = self.costs[job.herd]
+        if self.is_occupied(job) or self.costs.is_closed(job.herd):
+            return False
+        return purse is None or purse.may_start(job.id)
+
+    def hear(self, runs: Iterable[LiveRun], at_s: float) -> Iterator[tuple[LiveRun, Reason]]:
+        """Reads on; what is worth telling of it."""
+        for run in runs:
+            if run.driven is not None and not run.driven.is_read:
+                for fact in run.driven.read(closed=run.output_closed):
+                    if isinstance(fact, Overload):
+                        yield from self._slow_down(run, fact, at_s)
+
+    def _slow_down(
+        self, run: LiveRun, fact: Overload, at_s: float
+    ) -> Iterator[tuple[LiveRun, Reason]]:
+        pause_s = self.pacing.slow_down(run.label, at_s)
+        if pause_s is not None:
+            yield run, Reason(Why.OVERLOAD, what=one_line(fact.text), pause_s=pause_s)
+
+    def stop_costly(
+        self, runs: Iterable[LiveRun], queue: Iterable[JobStatus]
+    ) -> list[Stop | Settle]:  # fmt: skip
+        """What ends because it has cost as much as it may: a run, or all of a herd."""
+        over = self._costly_herds(runs, queue)
+        # One that is through is done, whatever it has cost.
+        live = [run for run in runs if not run.is_ending and not is_through(run)]
+        return [
+            *(Stop(r.id, RunEnd.CANCELLED, over[r.job.herd]) for r in live if r.job.herd in over),
+            *(
+                Settle(status.job.id, JobState.CANCELLED, over[status.job.herd])
+                for status in queue
+                if status.job.herd in over
+            ),
+            *(
+                Stop(run.id, RunEnd.FAILED, cost_reason("it", said.cost_usd, said.limit_usd or 0.0))
+                for run in live
+                if run.job.herd not in over
+                if run.driven is not None and (said := run.driven.said).is_too_costly
+                if not said.result
+            ),
+        ]
+
+    def _costly_herds(
+        self, runs: Iterable[LiveRun], queue: Iterable[JobStatus]
+    ) -> dict[str, Reason]:  # fmt: skip
+        live = dict.fromkeys((status.job.herd for status in queue), 0.0)
+        for run in runs:
+            cost = run.driven.cost_here_usd if run.driven is not None else 0.0
+            live[run.job.herd] = live.get(run.job.herd, 0.0) + cost
+        found = {herd: self.costs.close(herd, cost) for herd, cost in live.items()}
+        return {herd: reason for herd, reason in found.items() if reason is not None}
+
+    def end(self, run: LiveRun, end: RunEnd, *, most_bytes: int) -> None:
+        """`most_bytes` is the whole budget, and no heap is larger; nor than a `memory_limit`, where
+        the kernel would kill instead.
+        """
+        if run.driven is None:
+            return
+        job, driven = run.job, run.driven
+        driven.count_unsaid({**self._records.env(job), **job.env})
+        if (purse := self.costs[job.herd]) is not None:
+            purse.spent_usd += driven.cost_here_usd
+            at = driven.progress
+            purse.end_run(job.id, said=at.result is not None or at.failure is not None)
+        left, twice = driven.leaves, 2 * driven.heap_bytes
+        if end is RunEnd.HEAP_EXHAUSTED and job.memory_limit_bytes is None and twice <= most_bytes:
+            left = replace(left, heap_bytes=left.heap_bytes or twice)
+        driven.past = self._pasts[job.id] = left
+
+    def end_job(self, job: Job) -> None:
+        """What it has not cost is for the others."""
+        self._pasts.pop(job.id, None)
+        if (purse := self.costs[job.herd]) is not None:
+            purse.end_job(job.id)
+
+    def keep(self, jobs: Iterable[Job], labels: Iterable[str]) -> None:
+        """What is at work or about to be; the records have the rest."""
+        kept = {job.id: job.herd for job in jobs}
+        self._pasts = {job: past for job, past in self._pasts.items() if job in kept}
+        self.pacing.keep(labels)
+        self.costs.keep(kept.values())
+
+
+def is_through(run: LiveRun) -> bool:
+    return run.driven is not None and run.driven.said.through
+
+
+def brief_of(job: Job) -> Brief:
+    assert job.brief is not None
+    return job.brief
+
+
+def make_driving(
+    jobs: Iterable[Job], policy: Policy, *, max_cost_usd: float | None = None, force: bool = False
+) -> Driving | None:
+    """Of one herd, with all programs found first. None where no job has an agent."""
+    found = find_programs(jobs, force=force)
+    check_herd_cost(jobs, found, max_cost_usd)
+    if not found:
+        return None
+    holding = [job for job in found if found[job].agent.holds_to_cost]
+    purse = None if max_cost_usd is None else Purse(max_cost_usd, holding)
+    return Driving(Records(lambda job: found[job.id], lambda _herd: purse), policy)

@@ -1,0 +1,84 @@
+"""Jobs with an agent before they are accepted: is there a program for each, and may it work?"""
+
+import os
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ramherd.act.worktrees import isolate
+from ramherd.agents import Agent, find_agent
+from ramherd.agents.find_program import Program
+from ramherd.agents.heap import check_limit
+from ramherd.agents.user_args import check_args
+from ramherd.core.errors import UsageError
+from ramherd.core.model import Brief, Job
+
+
+class Found(NamedTuple):
+    agent: Agent
+    program: Program
+
+
+def prepare(
+    jobs: Sequence[Job], folder: Path, *, path: str | None, max_cost_usd: float | None = None
+) -> list[Job]:  # fmt: skip
+    """Jobs that can be driven, with their worktrees: one that cannot is refused. `path` is what
+    their runs will have.
+    """
+    found = find_programs(jobs, path=path)
+    check_herd_cost(jobs, found, max_cost_usd)
+    return isolate(jobs, folder)
+
+
+def find_programs(
+    jobs: Iterable[Job], *, path: str | None = None, force: bool = False
+) -> dict[str, Found]:  # fmt: skip
+    """The program of each job with an agent; what cannot work is refused before anything starts.
+    `force`: also below the memory that an agent is known to need.
+    """
+    known: dict[tuple[str, str, str], Found] = {}
+    found = {}
+    for job in jobs:
+        if job.brief is None:
+            continue
+        key = job.brief.agent, path_of(job, path), job.brief.program
+        if key not in known:
+            known[key] = find_program_of(job, path)
+        found[job.id] = known[key]
+        check_job(job, job.brief, known[key].agent, force=force)
+    return found
+
+
+def find_program_of(job: Job, path: str | None = None) -> Found:
+    assert job.brief is not None
+    agent = find_agent(job.brief.agent)
+    return Found(agent, agent.find(path_of(job, path), job.brief.program))
+
+
+def path_of(job: Job, inherited: str | None) -> str:
+    own = os.environ.get("PATH", os.defpath)
+    return job.env.get("PATH", own if inherited is None else inherited)
+
+
+def check_job(job: Job, brief: Brief, agent: Agent, *, force: bool) -> None:
+    try:
+        check_args(agent, brief.args)
+        if job.memory_limit_bytes is not None and not force:
+            check_limit(agent, job.memory_limit_bytes)
+    except UsageError as error:
+        raise UsageError(f"job {job.name}: {error}", hint=error.hint) from None
+    if brief.max_cost_usd is not None:
+        check_cost(agent, job.name)
+
+
+def check_cost(agent: Agent, name: str) -> None:
+    if not agent.reports_cost:
+        raise UsageError(f"job {name}: {agent.name} does not say what it costs: no max_cost_usd")
+
+
+def check_herd_cost(
+    jobs: Iterable[Job], found: dict[str, Found], max_cost_usd: float | None
+) -> None:
+    for job in jobs if max_cost_usd is not None else ():
+        if job.id in found:
+            check_cost(found[job.id].agent, job.name)

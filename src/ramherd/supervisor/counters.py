@@ -1,0 +1,118 @@
+"""What a herd came to, counted while it runs: the summary and `run --json` read this."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ramherd.act.run import LiveRun
+from ramherd.core.agent_task import SAID
+from ramherd.core.model import JobState, JobStatus, Reason, RunEnd
+
+# How long single holds took is kept of so many.
+MOST_HOLDS = 100_000
+# Ends after which the same work is done again.
+REDONE = (RunEnd.LOST, RunEnd.OOM_KILL)
+SILENT: Mapping[str, Any] = dict.fromkeys(SAID)
+
+
+@dataclass
+class JobTally:
+    reason: Reason
+    end: RunEnd | None = None
+    exit_code: int | None = None
+    runs: int = 0
+    peak_bytes: int = 0
+    wall_s: float = 0.0
+    held_s: float = 0.0
+    log: Path | None = None
+    said: Mapping[str, Any] = field(default_factory=lambda: SILENT)
+
+
+@dataclass
+class Tally:
+    jobs: dict[str, JobTally] = field(default_factory=dict)
+    wall_s: float = 0.0
+    peak_bytes: int = 0
+    oom_kills: int = 0
+    limit_kills: int = 0
+    preempted: int = 0
+    recycled: int = 0
+    level_changes: int = 0
+    holds: list[float] = field(default_factory=list)
+    redone_s: float = 0.0
+    leftovers_ended: int = 0
+    residue_bytes: int = 0
+    available_before: int = 0
+    available_after: int = 0
+    no_room: bool = False
+
+    def add_run(self, run: LiveRun, end: RunEnd, reason: Reason, at_s: float) -> None:
+        """A kernel kill at a `memory_limit` that spared the first process counts as well."""
+        job = self.jobs[run.job.id]
+        ran_s = at_s - run.started_s
+        job.reason, job.end = reason, end
+        job.exit_code = run.exit.code if run.exit is not None else None
+        job.runs += 1
+        job.peak_bytes = max(job.peak_bytes, run.reading.peak_bytes)
+        job.wall_s += ran_s
+        job.held_s += run.held_s
+        self.holds += run.holds[: max(MOST_HOLDS - len(self.holds), 0)]
+        job.log = run.dir / "out"
+        if run.driven is not None:
+            job.said = {**SILENT, **run.driven.as_json()}
+        self.preempted += end is RunEnd.PREEMPTED
+        self.recycled += end is RunEnd.RECYCLED
+        # What a run can resume is not done again: its open tool call is, which nobody sees here.
+        redone = end in REDONE or (end is RunEnd.PREEMPTED and not run.job.resumes)
+        self.redone_s += ran_s if redone else 0.0
+        if run.reading.limit_hit or end is RunEnd.LIMIT_KILL:
+            self.limit_kills += max(run.reading.kernel_kills, end is RunEnd.LIMIT_KILL)
+        else:
+            self.oom_kills += run.reading.kernel_kills
+
+    @property
+    def missing_bytes(self) -> int:
+        """How much less the machine has available than before the herd."""
+        return self.available_before - self.available_after
+
+    def as_json(self, herd: str, statuses: Iterable[JobStatus]) -> dict[str, Any]:
+        """The object of CONTRACT's `run --json`, but for what only the caller knows."""
+        results = [self._result(status) for status in statuses]
+        states = [result["state"] for result in results]
+        return {
+            "herd": herd,
+            "jobs": len(results),
+            **{
+                state.value: states.count(state.value)
+                for state in (JobState.DONE, JobState.FAILED, JobState.CANCELLED)
+            },
+            "wall_s": round(self.wall_s, 3),
+            "peak_bytes": self.peak_bytes,
+            "oom_kills": self.oom_kills,
+            "limit_kills": self.limit_kills,
+            "preempted": self.preempted,
+            "recycled": self.recycled,
+            "held_s": round(sum(job.held_s for job in self.jobs.values()), 3),
+            "redone_s": round(self.redone_s, 3),
+            "leftovers_ended": self.leftovers_ended,
+            "residue_bytes": self.residue_bytes,
+            "level_changes": self.level_changes,
+            "results": results,
+        }
+
+    def _result(self, status: JobStatus) -> dict[str, Any]:
+        job = self.jobs[status.job.id]
+        return {
+            "job": status.job.name,
+            "state": status.state.value,
+            "end": job.end.value if job.end is not None else None,
+            "exit_code": job.exit_code,
+            "runs": job.runs,
+            "peak_bytes": job.peak_bytes,
+            "wall_s": round(job.wall_s, 3),
+            "held_s": round(job.held_s, 3),
+            "log": str(job.log) if job.log is not None else None,
+            "reason": status.reason.as_json(),
+            **job.said,
+        }

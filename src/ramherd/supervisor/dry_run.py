@@ -1,0 +1,27 @@
+"""What a herd would start, without starting it: `ramherd run --dry-run`."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ramherd.core.model import Job
+from ramherd.decide.governor.priors import prior_of
+from ramherd.show.dry_run import Planned
+from ramherd.supervisor.run_herd import Rules, prepare_agents, with_worktrees
+
+if TYPE_CHECKING:
+    from ramherd.supervisor.agent_runs import Driving
+
+
+def plan(jobs: Sequence[Job], rules: Rules) -> list[Planned]:
+    jobs = with_worktrees(jobs)
+    driving = prepare_agents(jobs, rules)
+    return [plan_job(job, driving) for job in jobs]
+
+
+def plan_job(job: Job, driving: "Driving | None") -> Planned:
+    """With the grant that a job of its kind gets before anything is known of it."""
+    if driving is None or job.brief is None:
+        return Planned(job.name, job.cwd, job.argv, job.env, job.stdin)
+    grant = max(prior_of(job.brief.agent).base_bytes, job.memory_bytes)
+    launch = driving.launch_first(job, grant, job.brief.model)
+    return Planned(job.name, job.cwd, launch.argv, {**launch.env, **job.env}, launch.stdin)

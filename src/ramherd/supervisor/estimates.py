@@ -1,0 +1,76 @@
+"""What runs of each class were seen to need: read once, and learned from those that are done."""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from ramherd.act.run import LiveRun
+from ramherd.core.memory import Estimate
+from ramherd.core.model import Job
+from ramherd.decide.governor.classes import ClassRecord, RunSummary, estimate, learn
+from ramherd.store.class_rows import ClassKey, get_class
+from ramherd.store.sqlite import Store
+
+# A command is its own agent; what it works on is its directory.
+COMMAND = "command"
+# Shorter runs were hardly looked at.
+SHORTEST_S = 1.0
+
+
+@dataclass
+class Classes:
+    """`estimates` is what the governor reads, by label. With other scales than 1 the shipped
+    priors are scaled: the agents are fast and small ones.
+    """
+
+    time_scale: float = 1.0
+    size_scale: float = 1.0
+    estimates: dict[str, Estimate] = field(default_factory=dict)
+    _records: dict[str, ClassRecord] = field(default_factory=dict)
+
+    def read(self, store: Store, jobs: Iterable[Job]) -> None:
+        for key in {class_of(job) for job in jobs}:
+            record = get_class(store, key)
+            prior = scaled(record.prior, self.size_scale)
+            self._keep(label_of(key), replace(record, prior=prior))
+
+    def learn(self, run: LiveRun, at_s: float) -> tuple[ClassKey, RunSummary] | None:
+        """What is to be stored of it, if it says anything."""
+        summary = summary_of(run, at_s, SHORTEST_S / self.time_scale)
+        if summary is None:
+            return None
+        self._keep(run.label, learn(self._records.get(run.label, ClassRecord()), summary))
+        return class_of(run.job), summary
+
+    def _keep(self, label: str, record: ClassRecord) -> None:
+        self._records[label] = record
+        self.estimates[label] = estimate(record)
+
+
+def class_of(job: Job) -> ClassKey:
+    agent = job.brief.agent if job.brief is not None else COMMAND
+    return ClassKey(agent, job.cwd, job.label)
+
+
+def label_of(key: ClassKey) -> str:
+    return "\0".join(key)
+
+
+def key_of(label: str) -> ClassKey:
+    return ClassKey(*label.split("\0"))
+
+
+def scaled(prior: Estimate, size: float) -> Estimate:
+    sizes = (prior.base_bytes, prior.sd_bytes, prior.peak_bytes)
+    base, sd, peak = (int(value / size) for value in sizes)
+    return replace(prior, base_bytes=base, sd_bytes=sd, peak_bytes=peak)
+
+
+def summary_of(run: LiveRun, at_s: float, shortest_s: float = SHORTEST_S) -> RunSummary | None:
+    """None of a run that was too short to say anything."""
+    ran_s, seen = at_s - run.started_s, run.moments
+    if ran_s < shortest_s or not seen.number:
+        return None
+    mean = seen.sum / seen.number
+    spread = math.sqrt(max(seen.squares / seen.number - mean**2, 0.0))
+    return RunSummary(int(mean), int(spread), run.reading.peak_bytes, round(ran_s, 1))

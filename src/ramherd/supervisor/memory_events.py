@@ -1,0 +1,72 @@
+"""What the loop says of memory: who is held, who got more, who waits to start and why."""
+
+from dataclasses import replace
+
+from ramherd.act.executor import Executor
+from ramherd.act.run import LiveRun
+from ramherd.core.memory import Grant
+from ramherd.core.model import JobState, JobStatus, Reason, Why
+from ramherd.decide.ramp import note_trouble
+from ramherd.store.herd_queue import Roster
+from ramherd.store.service_queue import Backlog
+from ramherd.supervisor.events import Telling
+from ramherd.supervisor.memory import SHORT_OF_MEMORY, Granting
+
+
+class MemoryNews(Telling):
+    roster: Roster | Backlog
+    executor: Executor
+    granting: Granting
+    tick_s: float
+    waits_for: Reason | None
+    _told_wait: tuple[str, Why] | None = None
+    _told_ledger: str = ""
+
+    def change(self, new: JobStatus) -> None:
+        raise NotImplementedError
+
+    def tell_grants(self, at_s: float) -> None:
+        """A run that is held for longer than a tick waits, and so does its job."""
+        for grant in self.granting.given:
+            run = self.executor.runs[grant.run]
+            if run.told_held and run.held_since_s is None:
+                self.tell_granted(run, grant)
+        self.granting.given.clear()
+        for run in self.executor.runs.values():
+            if run.frozen_s is not None and not run.told_held and at_s - run.frozen_s > self.tick_s:
+                self.tell_held(run)
+
+    def tell_held(self, run: LiveRun) -> None:
+        granted = sum(other.grant_bytes for other in self.executor.runs.values())
+        free = max(self.granting.leasing.lease_bytes - granted, 0)
+        reason = Reason(Why.AT_GRANT, grant_bytes=run.grant_bytes, free_bytes=free)
+        run.told_held = True
+        self.emit("run_held", reason, run)
+        self.change(replace(self.roster[run.job.id], state=JobState.HELD, reason=reason))
+        self.note_trouble(reason)
+
+    def tell_granted(self, run: LiveRun, grant: Grant) -> None:
+        run.told_held = False
+        self.emit("run_granted", grant.reason, run)
+        status = self.roster[run.job.id]
+        if status.state is JobState.HELD:
+            self.change(replace(status, state=JobState.RUNNING, reason=grant.reason))
+
+    def note_trouble(self, reason: Reason) -> None:
+        if self.granting.ramp is not None:
+            self.granting.ramp = note_trouble(self.granting.ramp, reason)
+
+    def tell_ledger(self) -> None:
+        trouble, told = self.granting.leasing.trouble, self._told_ledger
+        self._told_ledger = trouble
+        if trouble and not told:
+            self.emit_herd("ledger_waits", Reason(Why.LEDGER, what=trouble))
+
+    def note_wait(self, job: str, reason: Reason) -> None:
+        """Said when memory becomes the reason of the first in line, not each time that numbers
+        move.
+        """
+        if reason.why in SHORT_OF_MEMORY and self._told_wait != (job, reason.why):
+            self._told_wait = (job, reason.why)
+            self.emit_job("start_waits", reason, self.roster[job])
+        self.waits_for = reason

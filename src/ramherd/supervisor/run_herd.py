@@ -1,0 +1,312 @@
+"""One herd from its jobs to its summary: everything a supervisor needs, and gone after it."""
+
+import os
+import resource
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ramherd.act.executor import Executor
+from ramherd.act.keeper_client import KeeperLink
+from ramherd.act.pens.selection import make_fleet
+from ramherd.act.recovery import recover
+from ramherd.config.paths import runtime_dir, state_dir
+from ramherd.core.memory import GrantPolicy
+from ramherd.core.model import Job, JobState, JobStatus, Policy, Reason, Why
+from ramherd.core.units import MIB, format_size
+from ramherd.decide.budget import largest_budget_bytes
+from ramherd.decide.governor.recycle import RecyclePolicy
+from ramherd.decide.pruning import PruneRule
+from ramherd.decide.ramp import Ramp, begin_ramp
+from ramherd.decide.warm import ReusePolicy
+from ramherd.measure.cgroups import Trees, read_trees
+from ramherd.measure.machine import read_machine
+from ramherd.measure.pressure import PressureGauge
+from ramherd.store.herd_queue import Roster
+from ramherd.store.ledger import Ledger
+from ramherd.store.owner import OwnerLock
+from ramherd.store.sqlite import BUSY_S, Store
+from ramherd.store.write_buffer import Journal
+from ramherd.supervisor.counters import JobTally, Tally
+from ramherd.supervisor.estimates import Classes
+from ramherd.supervisor.events import Show
+from ramherd.supervisor.lease import Leasing
+from ramherd.supervisor.loop import Supervisor
+from ramherd.supervisor.memory import Granting
+from ramherd.supervisor.prune import prune
+from ramherd.system.procfs import read_peak_rss_bytes
+from ramherd.system.signals import catching_signals
+
+if TYPE_CHECKING:
+    from ramherd.supervisor.agent_runs import Driving
+    from ramherd.supervisor.warm_reuse import Warming
+
+OK, FAILED, NO_ROOM, INTERRUPTED = 0, 1, 3, 130
+# The kernel takes a moment to give back what the last runs held: waited for so long at most,
+# and no longer than until it is within this of what was there before.
+SETTLE_S = 1.0
+SETTLE_BYTES = 16 * MIB
+# In the loop nobody waits for the ledger: the last answer holds until the next tick.
+LEDGER_PATIENCE_S = 0.01
+# Six files of its pen and an event in the supervisor; pipes and logs in the keeper.
+DESCRIPTORS_A_RUN = 8
+OWN_DESCRIPTORS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    exit_code: int
+    summary: dict[str, Any]
+    missing_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """All that was set for a herd: what each layer compares with."""
+
+    policy: Policy = field(default_factory=Policy)
+    grants: GrantPolicy = field(default_factory=GrantPolicy)
+    recycling: RecyclePolicy = field(default_factory=RecyclePolicy)
+    reuse: ReusePolicy = field(default_factory=ReusePolicy)
+    pen: str = "auto"
+    ramp: int | None = None
+    on_alert: str | None = None
+    time_scale: float = 1.0
+    size_scale: float = 1.0
+    # What the agents of the herd may cost together.
+    max_cost_usd: float | None = None
+    # Agents also run in less memory than they are known to need.
+    force: bool = False
+
+
+def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, show: Show) -> Outcome:
+    """Runs all jobs; nothing of them is left when this returns or raises."""
+    rules, nofile = raise_file_limit(rules)
+    policy = rules.policy
+    jobs = with_worktrees(jobs)
+    driving = prepare_agents(jobs, rules)
+    state, runtime, trees = state_dir(), runtime_dir(), read_trees()
+    now_s = time.monotonic()
+    roster = Roster(first_standing(job, now_s) for job in jobs)
+    tally = Tally({status.job.id: JobTally(status.reason) for status in roster})
+    with closing(Store(state / "ramherd.db")) as store, closing(OwnerLock(runtime)) as lock:
+        if cleared := recover(store, runtime, state / "runs"):
+            print(f"ramherd: cleared what {cleared} dead ramherds left", file=sys.stderr)
+        keep_log_total(store, state / "runs", policy.log_total_bytes)
+        store.add_herd(herd, lock.owner, roster)
+        with (
+            catching_signals() as signals,
+            closing(Ledger(runtime / "ledger.db", runtime, lock.owner)) as ledger,
+            penned(
+                herd,
+                lock.owner.id,
+                trees=trees,
+                rules=rules,
+                store=store,
+                state=state,
+                tally=tally,
+                nofile=nofile,
+            ) as executor,
+        ):
+            granting = make_granting(
+                rules, store, roster, ledger=ledger, executor=executor, trees=trees
+            )
+            journal = Journal(store)
+            supervisor = Supervisor(
+                herd, roster, journal, executor, trees, policy, granting, show, signals, tally,
+                driving=driving, warming=make_warming(driving, executor, rules),
+            )  # fmt: skip
+            granting.driving = driving
+            supervisor.run()
+            costs = measure_costs(executor)
+            store.set_patience(BUSY_S)
+            journal.commit()
+        if driving is not None:
+            settle_worktrees(jobs, tally, store)
+        tally.available_after = wait_for_memory(trees, tally.available_before)
+        summary = {
+            **tally.as_json(herd, roster),
+            "budget_bytes": largest_budget_bytes(supervisor.machine, policy),
+            "pen": executor.fleet.kind,
+            "supervisor": costs,
+            **describe_holds(tally.holds),
+            **describe_ramp(granting.ramp),
+        }
+        store.end_herd(herd, summary)
+        store.commit()
+    code = choose_exit_code(signals.count, tally, summary, gave_up=supervisor.given_up)
+    return Outcome(code, summary, tally.missing_bytes)
+
+
+def prepare_agents(jobs: Sequence[Job], rules: Rules) -> "Driving | None":
+    """Their modules are loaded only where a job has one."""
+    if all(job.brief is None for job in jobs):
+        return None
+    from ramherd.supervisor.agent_runs import make_driving  # noqa: PLC0415
+
+    return make_driving(
+        jobs, rules.policy, max_cost_usd=rules.max_cost_usd, force=rules.force
+    )  # fmt: skip
+
+
+def make_warming(
+    driving: "Driving | None", executor: Executor, rules: Rules
+) -> "Warming | None":  # fmt: skip
+    if driving is None:
+        return None
+    from ramherd.supervisor.warm_reuse import Warming  # noqa: PLC0415
+
+    return Warming(executor, rules.reuse)
+
+
+def with_worktrees(jobs: Sequence[Job]) -> Sequence[Job]:
+    """What agents work in, where they would be in each other's way."""
+    if all(job.brief is None for job in jobs):
+        return jobs
+    from ramherd.act.worktrees import isolate  # noqa: PLC0415 - subprocess is 1 MB
+
+    return isolate(jobs, state_dir() / "worktrees")
+
+
+def settle_worktrees(jobs: Sequence[Job], tally: Tally, store: Store) -> None:
+    from ramherd.act.worktrees import settle  # noqa: PLC0415 - subprocess is 1 MB
+    from ramherd.store.agent_rows import set_worktree  # noqa: PLC0415
+
+    for job, tree in settle(jobs).items():
+        tally.jobs[job].said = {**tally.jobs[job].said, "worktree": tree.path}
+        set_worktree(store, job, tree.path)
+
+
+def make_granting(
+    rules: Rules, store: Store, roster: Roster, *,
+    ledger: Ledger, executor: Executor, trees: Trees,
+) -> Granting:  # fmt: skip
+    """What the governor needs: the lease, what is known of the jobs' classes, pressure."""
+    classes = Classes(rules.time_scale, rules.size_scale)
+    classes.read(store, (status.job for status in roster))
+    ledger.patience_s = LEDGER_PATIENCE_S
+    return Granting(
+        executor=executor,
+        roster=roster,
+        leasing=Leasing(ledger, rules.policy, rules.grants),
+        classes=classes,
+        gauge=PressureGauge(trees),
+        policy=rules.policy,
+        grants=rules.grants,
+        recycling=rules.recycling,
+        ramp=begin_ramp(rules.ramp) if rules.ramp is not None else None,
+        time_scale=rules.time_scale,
+    )
+
+
+def describe_ramp(ramp: Ramp | None) -> dict[str, Any]:
+    if ramp is None:
+        return {}
+    trouble = ramp.trouble.as_json() if ramp.trouble is not None else None
+    return {"ramp": {"reached": ramp.allowed, "clean": ramp.clean, "trouble": trouble}}
+
+
+@contextmanager
+def penned(
+    herd: str, owner: str, *,
+    trees: Trees, rules: Rules, store: Store, state: Path, tally: Tally, nofile: int,
+) -> Iterator[Executor]:  # fmt: skip
+    """Pens and a keeper, on record before they hold anything, and all gone afterwards."""
+    fleet, why_weaker = make_fleet(rules.pen, trees, owner)
+    if why_weaker:
+        print(f"ramherd: limits are polled, not enforced: {why_weaker}", file=sys.stderr)
+    store.add_pen(owner, herd, "", fleet.record())
+    store.commit()
+    executor = Executor(
+        fleet,
+        lambda: KeeperLink(rules.policy.grace_s, state / "keeper.err", nofile),
+        state / "runs",
+        rules.policy,
+        rules.grants,
+    )
+    try:
+        yield executor
+    finally:
+        for swept in executor.shut_down():
+            tally.residue_bytes += swept.residue_bytes
+            if swept.removed:
+                store.drop_pen(swept.run)
+        # What could not be removed stays on record, and the next start tries again.
+        if fleet.remove():
+            store.drop_pen(owner)
+        else:
+            print(f"ramherd: cannot remove {' '.join(fleet.dirs())}", file=sys.stderr)
+        store.commit()
+
+
+def keep_log_total(store: Store, runs_dir: Path, most_bytes: int) -> None:
+    pruned = prune(store, runs_dir, PruneRule(most_bytes))
+    if pruned.runs:
+        print(
+            f"ramherd: removed the logs of the {pruned.runs} oldest runs "
+            f"({format_size(pruned.freed_bytes)}): log_total is {format_size(most_bytes)}",
+            file=sys.stderr,
+        )
+
+
+def first_standing(job: Job, at_s: float) -> JobStatus:
+    state = JobState.WAITING if job.after else JobState.QUEUED
+    return JobStatus(job, state, Reason(Why.SUBMITTED), queued_s=at_s)
+
+
+def measure_costs(executor: Executor) -> dict[str, Any]:
+    times = os.times()
+    return {
+        "rss_peak_bytes": read_peak_rss_bytes(os.getpid()),
+        "cpu_s": round(times.user + times.system, 3),
+        "keeper_rss_peak_bytes": read_peak_rss_bytes(executor.link.proc_id.pid),
+    }
+
+
+def describe_holds(holds: Sequence[float]) -> dict[str, Any]:
+    """How many times runs stood still at their grants, and for how long."""
+    ordered = sorted(holds)
+    times = {
+        f"{name}_s": round(ordered[int(share * (len(ordered) - 1))], 5) if ordered else 0.0
+        for name, share in (("p50", 0.5), ("p95", 0.95))
+    }
+    return {"holds": {"count": len(ordered), **times}}
+
+
+def wait_for_memory(trees: Trees, before_bytes: int) -> int:
+    """What the machine has available once it has settled."""
+    deadline = time.monotonic() + SETTLE_S
+    while True:
+        available = read_machine(trees).available_bytes
+        if available >= before_bytes - SETTLE_BYTES or time.monotonic() >= deadline:
+            return available
+        time.sleep(0.05)
+
+
+def choose_exit_code(
+    interrupts: int, tally: Tally, summary: dict[str, Any], *, gave_up: bool
+) -> int:
+    if interrupts:
+        return INTERRUPTED
+    if summary["done"] == summary["jobs"]:
+        return OK
+    # Nobody was to wait, or not one could be started: it is the machine that cannot.
+    nothing_ran = all(job.runs == 0 for job in tally.jobs.values())
+    return NO_ROOM if gave_up or (tally.no_room and nothing_ran) else FAILED
+
+
+def raise_file_limit(rules: Rules) -> tuple[Rules, int]:
+    """As far as it goes; then no more runs than there are descriptors for. Gives the limit that
+    the user had as well: runs get that one.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    most = max((hard - OWN_DESCRIPTORS) // DESCRIPTORS_A_RUN, 1)
+    given = rules.grants.max_parallel
+    if given is None or given > most:
+        rules = replace(rules, grants=replace(rules.grants, max_parallel=most))
+    return rules, soft

@@ -1,0 +1,99 @@
+"""Warm reuse in the loop: after a job its process gets a new session, and then the next job.
+
+A job whose agent has said its result is not over at once: its process is asked for a new session,
+and is free when it has one. Whatever goes wrong, its stdin is closed, and it ends like a process
+that had one prompt.
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
+
+from ramherd.act.executor import Executor
+from ramherd.act.run import LiveRun
+from ramherd.act.warm_pool import Worker
+from ramherd.agents.ownership import own_pids
+from ramherd.core.model import Reason
+from ramherd.decide.warm import ReusePolicy, Worn, retired, why_retired
+from ramherd.supervisor.warm_demand import Want
+from ramherd.system.procfs import read_proc
+
+# claude answers within 0.1 s.
+RENEW_S = 10.0
+
+
+@dataclass
+class Warming:
+    executor: Executor
+    policy: ReusePolicy = field(default_factory=ReusePolicy)
+
+    @property
+    def is_used(self) -> bool:
+        """Some process is warm, and does not end by itself."""
+        runs = self.executor.runs.values()
+        return bool(self.executor.spares.all) or any(run.worker is not None for run in runs)
+
+    @property
+    def is_wanted(self) -> bool:
+        """Some process waits to be told what is next."""
+        waiting = any(map(waits_for_next, self.executor.runs.values()))
+        return waiting or bool(self.executor.spares.all)
+
+    def attend(self, want: Want, at_s: float) -> list[tuple[LiveRun, Reason]]:
+        """Runs that are through, then processes without one. Whose process serves no more."""
+        retired_now = []
+        for run in list(filter(waits_for_next, self.executor.runs.values())):
+            if reason := self._go_on(run, want, at_s):
+                self.executor.hang_up(run)
+                retired_now.append((run, reason))
+        for spare in self.executor.spares:
+            worn = worn_by(spare.worker, spare.used_bytes, at_s)
+            worn = replace(worn, idle_s=at_s - spare.since_s)
+            if reason := self._why_retired(worn, spare.worker.key, want):
+                self.executor.retire(spare, at_s)
+                retired_now.append((spare.last, reason))
+        return retired_now
+
+    def _go_on(self, run: LiveRun, want: Want, at_s: float) -> Reason | None:
+        """One step from the result to the next job, or why there is none."""
+        worker, driven = run.worker, run.driven
+        assert worker is not None
+        assert driven is not None
+        said, renewal = driven.said, driven.renewal
+        worn = worn_by(worker, run.reading.used_bytes, at_s)
+        if said.failure:
+            return retired(worn, "failure")
+        if run.reading.kernel_kills:  # of its tools: they would count for the next job as well
+            return retired(worn, "kernel_kill")
+        if renewal is not None and not renewal.is_new:
+            late = renewal.is_answered or at_s - renewal.since_s > RENEW_S
+            return retired(worn, "same_session") if late else None
+        # Subagents behind wake it again, and it says another result.
+        worn = replace(worn, company=count_company(run) + said.busy)
+        if reason := self._why_retired(worn, worker.key, want):
+            return reason
+        if renewal is None:
+            self.executor.feed(run, driven.renew(at_s))
+        run.ready = renewal is not None
+        return None
+
+    def _why_retired(self, worn: Worn, key: Hashable, want: Want) -> Reason | None:
+        return why_retired(worn, self.policy, wanted=want.is_memory(key), needed=want.needed)
+
+
+def waits_for_next(run: LiveRun) -> bool:
+    """Its warm process has answered, and waits to be told what is next."""
+    if run.worker is None or run.driven is None or run.is_ending or run.hung_up:
+        return False
+    return run.driven.said.has_ended
+
+
+def worn_by(worker: Worker, used_bytes: int, at_s: float) -> Worn:
+    return Worn(worker.jobs, worker.most_jobs, used_bytes, at_s - worker.born_s)
+
+
+def count_company(run: LiveRun) -> int:
+    """Processes in its pen that are not the agent's own."""
+    if run.pen is None or run.first is None:
+        return 0
+    procs = [proc for pid in run.pen.pids() if (proc := read_proc(pid)) is not None]
+    return len(procs) - len(own_pids(procs, run.first.pid))
