@@ -14,7 +14,7 @@ FIND_PYTHON = for p in python3.14 python3.13 python3.12 python3.11 python3; do \
 help:
 	@echo "make setup       .venv with ramherd and its tools in it"
 	@echo "make demo        50 fake agents in a budget of 2 GiB"
-	@echo "make check       ruff and mypy"
+	@echo "make check       ruff, mypy and import-linter"
 	@echo "make test        check, then all tests"
 	@echo "make test-uml    of these the ones on cgroup v2, in User-mode Linux"
 	@echo "make test-vm     an ordinary user on a systemd machine, in QEMU"
@@ -45,6 +45,7 @@ check: setup
 	.venv/bin/ruff check .
 	.venv/bin/ruff format --check .
 	.venv/bin/mypy
+	.venv/bin/lint-imports
 
 test: check
 	$(PY) -m pytest

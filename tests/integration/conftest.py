@@ -17,8 +17,9 @@ from typing import Any
 
 import pytest
 
-from ramherd.act.pens.selection import KINDS, make_fleet
+from ramherd.act.pens.selection import make_fleet
 from ramherd.core.errors import NoPen
+from ramherd.core.model import PEN_KINDS
 from ramherd.measure.cgroups import read_trees
 from ramherd.system.ids import new_id
 from ramherd.system.procfs import read_environment_tag, read_procs
@@ -92,7 +93,7 @@ class Ramherd:
 
 def pens() -> list[str]:
     """The kinds that this machine and this user allow, strongest first."""
-    return [kind for kind in KINDS if is_possible(kind)]
+    return [kind for kind in PEN_KINDS if is_possible(kind)]
 
 
 def is_possible(kind: str) -> bool:

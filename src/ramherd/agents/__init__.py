@@ -12,15 +12,13 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
+from ramherd.core.agent_task import AGENTS
 from ramherd.core.errors import UsageError
 
 if TYPE_CHECKING:
     from ramherd.agents.events import Fact
     from ramherd.agents.find_program import Program
 
-NAMES = ("claude", "codex", "gemini", "opencode", "qwen", "cursor", "command")
-# Those of which one process takes many prompts (`Agent.warm`).
-WARM_NAMES = ("claude",)
 # After TERM the history ends in the tool call that was cut short, or just before it.
 GO_ON = "You were stopped and started again. Go on where you were; check what is already done."
 
@@ -113,7 +111,7 @@ class Agent(Protocol):
 
 
 def find_agent(name: str) -> Agent:
-    if name not in NAMES:
-        raise UsageError(f"there is no agent {name!r}", hint=f"agents are: {', '.join(NAMES)}")
+    if name not in AGENTS:
+        raise UsageError(f"there is no agent {name!r}", hint=f"agents are: {', '.join(AGENTS)}")
     agent: Agent = import_module(f"ramherd.agents.{name}").AGENT
     return agent

@@ -7,16 +7,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ramherd.act.run import LiveRun
 from ramherd.agents import Agent, Launch
 from ramherd.agents.api_errors import is_overload
 from ramherd.agents.event_lines import Events
 from ramherd.agents.events import Fact, Progress, Session, Spent, after_fact, after_spending
 from ramherd.agents.gemini_history import read_last_run
-from ramherd.agents.ownership import own_pids
 from ramherd.core.model import Said
 from ramherd.measure.run_output import Follower
-from ramherd.system.procfs import read_anonymous_bytes, read_proc
 
 # Of one run in one step: 10 ms of parsing at the worst.
 STEP_BYTES = 512 << 10
@@ -180,13 +177,6 @@ class Driven:
     def leaves(self) -> Past:
         """What the next run of its job would begin with, were this one over."""
         return Past(self.progress, self.before, self.turns_before, self.past.heap_bytes)
-
-    def own_bytes(self, run: LiveRun) -> int | None:
-        """What the agent's own processes hold; None while a tool is in use."""
-        if run.pen is None or run.first is None or self.progress.tools:
-            return None
-        procs = [proc for pid in run.pen.pids() if (proc := read_proc(pid)) is not None]
-        return sum(read_anonymous_bytes(pid) for pid in own_pids(procs, run.first.pid))
 
     def as_json(self) -> dict[str, Any]:
         spent, at = self.spent, self.progress

@@ -10,7 +10,7 @@ from ramherd.config.paths import runtime_dir, state_dir
 from ramherd.core.errors import UsageError
 from ramherd.core.model import JobState
 from ramherd.core.units import format_size
-from ramherd.jobs.schema import nearest
+from ramherd.core.values import nearest
 from ramherd.measure.run_output import is_interactive, read_layout, read_output
 from ramherd.store.owner import is_alive
 from ramherd.store.sqlite import Store

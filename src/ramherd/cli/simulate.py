@@ -7,7 +7,7 @@ from pathlib import Path
 from ramherd.core.errors import UsageError
 from ramherd.core.memory import Mode
 from ramherd.core.units import format_duration, format_size, parse_size
-from ramherd.jobs.schema import nearest
+from ramherd.core.values import nearest
 from ramherd.sim.result import Result
 from ramherd.sim.traces import read_courses
 

@@ -16,9 +16,9 @@ from ramherd.config.keys import (
     resolve,
 )
 from ramherd.config.locations import find_files
+from ramherd.config.text import decode, read_bytes
 from ramherd.core.errors import UsageError
-from ramherd.jobs.reader import decode, read_bytes
-from ramherd.jobs.schema import nearest
+from ramherd.core.values import nearest
 
 PROFILE = "profile"
 SOFTWARE = "software"

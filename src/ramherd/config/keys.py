@@ -9,22 +9,21 @@ import shlex
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from ramherd.act.pens.selection import KINDS
 from ramherd.core.errors import UsageError
 from ramherd.core.memory import GrantPolicy
-from ramherd.core.model import Policy
+from ramherd.core.model import PEN_KINDS, Policy
 from ramherd.core.stray_policy import StrayPolicy
 from ramherd.core.units import KIB, format_duration, format_size, parse_duration, parse_size
+from ramherd.core.values import as_agent, as_name, as_words, parse_switch, parse_text
 from ramherd.decide.governor.recycle import RecyclePolicy
 from ramherd.decide.warm import ReusePolicy
-from ramherd.hook.settings import HOOK_WAIT_S, parse_text
-from ramherd.jobs.schema import as_agent, as_name, as_words
 
 POLICY, GRANTS, RECYCLING, REUSE = Policy(), GrantPolicy(), RecyclePolicy(), ReusePolicy()
 STRAYS = StrayPolicy()
 PREFIX = "RAMHERD_"
 # Each splice fills at most the rest of the ring: a small one would cost a call for every line.
 LEAST_RING_BYTES = 64 * KIB
+HOOK_WAIT_S = 600.0
 
 
 class Kind(NamedTuple):
@@ -77,17 +76,8 @@ def whole_number(least: int) -> Callable[[Any], int]:
     return parse
 
 
-def parse_switch(value: Any) -> bool:
-    words = {"1": True, "true": True, "yes": True, "on": True}
-    words |= {"0": False, "false": False, "no": False, "off": False}
-    switch = words.get(str(value).lower())
-    if switch is None:
-        raise UsageError(f"{value!r} is neither true nor false")
-    return switch
-
-
 def parse_pen(value: Any) -> str:
-    kinds = ("auto", *KINDS)
+    kinds = ("auto", *PEN_KINDS)
     if value not in kinds:
         raise UsageError(f"{value!r} is not a kind of pen", hint=f"one of: {', '.join(kinds)}")
     return str(value)
@@ -168,7 +158,7 @@ RUN_KEYS = (
     Key("recycle_at", SIZE, RECYCLING.recycle_at_bytes, "a leaking run is restarted there"),
     Key("max_cpu_pressure", SHARE, GRANTS.cpu_pressure_marks[0], "no starts above it, or none"),
     Key("grace", TIME, POLICY.grace_s, "between TERM and KILL"),
-    Key("pen", PEN, "auto", f"how runs are held: auto, {', '.join(KINDS)}"),
+    Key("pen", PEN, "auto", f"how runs are held: auto, {', '.join(PEN_KINDS)}"),
     Key("no_wait", SWITCH, False, "fail at once when memory is short (exit 3)"),
     Key("pids_limit", NUMBER, POLICY.pids_limit, "processes in one pen (cgroup pens)"),
     Key("log_head", SIZE, POLICY.log_head_bytes, "the beginning of a stream that is kept"),

@@ -28,7 +28,7 @@ from ramherd.config.keys import (
     variable_of,
 )
 from ramherd.core.errors import UsageError
-from ramherd.jobs.schema import nearest
+from ramherd.core.values import nearest
 
 DEFAULT = "default"
 # Variables of ours that are no settings: a run's own, the runtime directory, the tests'.

@@ -20,6 +20,9 @@ from ramherd.core.reasons import Reason as Reason  # noqa: PLC0414
 from ramherd.core.reasons import RunEnd as RunEnd  # noqa: PLC0414
 from ramherd.core.reasons import Why as Why  # noqa: PLC0414
 
+# The kinds of pen, the strongest first.
+PEN_KINDS = ("cgroup2", "cgroup1", "polling")
+
 
 @dataclass(frozen=True, slots=True)
 class Job:

@@ -253,3 +253,13 @@ class Saving(NamedTuple):
     software: str
     copies: int
     saved_bytes: int
+
+
+class Count(NamedTuple):
+    """One look: how many processes of a software there were, of these strays, and were ended."""
+
+    at_s: float
+    software: str
+    processes: int
+    strays: int
+    ended: int

@@ -9,31 +9,34 @@ import os
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
+from ramherd.config.text import decode, read_bytes
+from ramherd.core.agent_task import WARM_AGENTS
 from ramherd.core.errors import UsageError
 from ramherd.core.model import Brief, Job
 from ramherd.core.units import format_size, parse_duration, parse_size, shown
-from ramherd.jobs.schema import (
-    OF_AGENTS,
-    OF_COMMANDS,
-    Reader,
+from ramherd.core.values import (
     as_agent,
-    as_amount,
-    as_command,
     as_count,
-    as_directory,
-    as_environment,
     as_integer,
     as_name,
-    as_names,
-    as_prompt,
-    as_reuse,
     as_switch,
     as_text,
     as_words,
     nearest,
+)
+from ramherd.jobs.schema import (
+    OF_AGENTS,
+    OF_COMMANDS,
+    Reader,
+    as_amount,
+    as_command,
+    as_directory,
+    as_environment,
+    as_names,
+    as_prompt,
+    as_reuse,
 )
 from ramherd.system.ids import new_id
 
@@ -114,26 +117,6 @@ def line_name(number: int, line: str) -> str:
     """Short, unique, and still telling: `3-fix-the-lint-errors`."""
     words = "".join(c if c.isalnum() or c in "._" else " " for c in line).split()
     return "-".join([str(number), *words])[:40].rstrip("-")
-
-
-def read_bytes(path: str) -> bytes:
-    try:
-        return Path(path).read_bytes()
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from None
-
-
-def decode(data: bytes, where: str) -> str:
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        # The decoder does not count a byte order mark.
-        at = error.start + (3 if data.startswith(b"\xef\xbb\xbf") else 0)
-        byte = data[at]
-        raise UsageError(
-            f"{where} is not UTF-8: byte 0x{byte:02x} at offset {at}",
-            hint="save it as UTF-8",
-        ) from None
 
 
 def split_lines(text: str) -> list[str]:
@@ -256,9 +239,7 @@ def make_brief(reader: Reader, defaults: Defaults) -> Brief | None:
 
 def usual_reuse(defaults: Defaults, agent: str) -> int:
     """A setting is for all agents, and has its effect where it can."""
-    from ramherd.agents import WARM_NAMES  # noqa: PLC0415 - most herds have none
-
-    return defaults.reuse if agent in WARM_NAMES else 0
+    return defaults.reuse if agent in WARM_AGENTS else 0
 
 
 def refuse_keys(reader: Reader, keys: Iterable[str], why: str) -> None:

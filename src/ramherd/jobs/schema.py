@@ -3,11 +3,13 @@
 import os
 import shlex
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from ramherd.core.agent_task import WARM_AGENTS
 from ramherd.core.errors import RamherdError, UsageError
 from ramherd.core.units import shown
+from ramherd.core.values import as_count, as_name, as_text, nearest
 
 T = TypeVar("T")
 
@@ -30,7 +32,6 @@ MISSING = {
     "agent": 'add agent = "claude", or use --agent',
 }
 SHELL = "/bin/sh"
-NAME_LENGTH = 100
 
 
 class Reader:
@@ -60,46 +61,6 @@ class Reader:
                 raise UsageError(f"{self.where} has an unknown key {shown(key)}", hint=hint)
 
 
-def nearest(word: str, words: Iterable[str]) -> str:
-    import difflib  # noqa: PLC0415 - only once something is wrong: imports are a cost
-
-    known = list(words)
-    close = difflib.get_close_matches(word, known, 1)
-    if close:
-        return f"did you mean {close[0]!r}?"
-    return f"known are: {', '.join(known[:20])}"
-
-
-def as_text(value: Any) -> str:
-    if not isinstance(value, str) or "\0" in value:
-        raise UsageError("is not a text without NUL")
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise UsageError("holds half a surrogate pair, which no program can be given") from None
-    return value
-
-
-def as_name(value: Any) -> str:
-    name = as_text(value)
-    if not name or len(name) > NAME_LENGTH or not name.isprintable():
-        raise UsageError(f"is not 1 to {NAME_LENGTH} printable characters")
-    return name
-
-
-def as_integer(value: Any) -> int:
-    # SQLite keeps 64 bits.
-    if not isinstance(value, int) or isinstance(value, bool) or abs(value) >= 1 << 63:
-        raise UsageError(f"{shown(value)} is not a whole number")
-    return value
-
-
-def as_count(value: Any) -> int:
-    if as_integer(value) < 0:
-        raise UsageError(f"{shown(value)} is below zero")
-    return int(value)
-
-
 def as_names(value: Any) -> tuple[str, ...]:
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, list):
@@ -119,46 +80,18 @@ def as_environment(value: Any) -> dict[str, str]:
     return value
 
 
-def as_agent(value: Any) -> str:
-    from ramherd.agents import NAMES  # noqa: PLC0415 - most herds have none
-
-    if value not in NAMES:
-        hint = nearest(str(value), NAMES)
-        raise UsageError(f"{shown(value)} is not an agent that ramherd knows", hint=hint)
-    return str(value)
-
-
 def as_reuse(value: Any, agent: str) -> int:
     """How many jobs share a process."""
-    from ramherd.agents import WARM_NAMES  # noqa: PLC0415 - most herds have none
-
-    if as_count(value) and agent not in WARM_NAMES:
-        hint = f"reuse works with {', '.join(WARM_NAMES)}"
+    if as_count(value) and agent not in WARM_AGENTS:
+        hint = f"reuse works with {', '.join(WARM_AGENTS)}"
         raise UsageError(f"{agent} takes one prompt and ends", hint=hint)
     return int(value)
-
-
-def as_words(value: Any) -> tuple[str, ...]:
-    """A list, or a line as a shell would split it."""
-    try:
-        words = shlex.split(value) if isinstance(value, str) else value
-    except ValueError as error:
-        raise UsageError(f"{value!r} has {str(error).lower()}") from None
-    if not isinstance(words, list):
-        raise UsageError(f"{value!r} is neither a list of texts nor a line of words")
-    return tuple(as_text(word) for word in words)
 
 
 def as_prompt(value: Any) -> str:
     if not as_text(value).strip():
         raise UsageError("is empty")
     return str(value)
-
-
-def as_switch(value: Any) -> bool:
-    if not isinstance(value, bool):
-        raise UsageError(f"{shown(value)} is neither true nor false")
-    return value
 
 
 def as_amount(value: Any) -> float:

@@ -1,14 +1,44 @@
-"""Which processes of a run are the agent's own, and what they hold."""
+"""Which processes of a run are the agent's own, and what they hold; the rest belongs to its tools.
+
+All the CLIs that were tried (claude, codex, gemini, opencode, qwen) give each shell command a
+session of its own, and start MCP servers in theirs; what starts itself again stays in it, too. Of
+any other program only the time is known at which its processes began.
+"""
 
 from collections.abc import Iterable
 from pathlib import Path
 
 from ramherd.core.model import ProcId
-from ramherd.system.procfs import PROC, TICKS_A_S, read_anonymous_bytes, read_proc
+from ramherd.system.procfs import PROC, TICKS_A_S, Proc, read_anonymous_bytes, read_proc
 
 # Wrappers, the agent and its servers are all there by then (the slowest agent took 2.8 s to its
 # first request); what begins later is a tool call.
 SETTLED_S = 5.0
+
+
+def read_agent_bytes(first: ProcId | None, pids: Iterable[int], proc: Path = PROC) -> int | None:
+    """What the processes of a known CLI hold, without those of its tools."""
+    if first is None:
+        return None
+    procs = [found for pid in pids if (found := read_proc(pid, proc)) is not None]
+    return sum(read_anonymous_bytes(pid, proc) for pid in own_pids(procs, first.pid))
+
+
+def own_pids(procs: Iterable[Proc], first: int) -> frozenset[int]:
+    """The run's first process, and what descends from it without leaving its session."""
+    rows = {proc.id.pid: proc for proc in procs}
+    if first not in rows:
+        return frozenset()
+    session, own, grown = rows[first].sid, {first}, True
+    while grown:
+        found = {
+            pid
+            for pid, proc in rows.items()
+            if pid not in own and proc.ppid in own and proc.sid == session
+        }
+        own |= found
+        grown = bool(found)
+    return frozenset(own)
 
 
 def read_own_bytes(first: ProcId | None, pids: Iterable[int], proc: Path = PROC) -> int | None:

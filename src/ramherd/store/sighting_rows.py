@@ -5,11 +5,10 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ramherd.core.model import ProcId
-from ramherd.core.processes import Sighting
+from ramherd.core.processes import Count, Sighting
 from ramherd.store import sql
 from ramherd.store.owner import Owner, is_alive
 from ramherd.store.sqlite import Store
-from ramherd.strays.judge.trend import Count
 
 # A process that was not seen for a day is of another boot, or of a container that is gone.
 KEEP_S = 86400.0

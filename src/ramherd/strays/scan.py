@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ramherd.core.model import ProcId
 from ramherd.core.processes import (
+    Count,
     Kind,
     Process,
     Recorded,
@@ -38,7 +39,6 @@ from ramherd.strays.judge.family_tree import (
 )
 from ramherd.strays.judge.sightings import next_sighting
 from ramherd.strays.judge.software import Known
-from ramherd.strays.judge.trend import Count
 from ramherd.strays.judge.verdict import judge
 from ramherd.strays.read.listeners import read_sockets
 from ramherd.strays.read.process_probe import Probe

@@ -5,7 +5,7 @@ from typing import Any
 
 from ramherd.core.errors import UsageError
 from ramherd.core.processes import Kind, Software
-from ramherd.jobs.schema import nearest
+from ramherd.core.values import nearest
 from ramherd.strays.judge.software import KINDS_TO_ADD
 
 LISTS = ("programs", "packages", "modules", "paths", "marks")

@@ -30,7 +30,7 @@ from ramherd.decide.budget import largest_budget_bytes
 from ramherd.decide.governor.govern import govern
 from ramherd.decide.governor.recycle import Own, RecyclePolicy, Watches, recycle
 from ramherd.decide.ramp import Ramp, next_ramp
-from ramherd.measure.own_memory import read_own_bytes
+from ramherd.measure.own_memory import read_agent_bytes, read_own_bytes
 from ramherd.measure.pressure import Pressure, PressureGauge
 from ramherd.store.herd_queue import Roster
 from ramherd.store.service_queue import Backlog
@@ -226,8 +226,9 @@ def candidate(status: JobStatus) -> Candidate:
 
 def own_of(run: LiveRun) -> Own:
     """None while a tool call is open: what it holds is not the agent's own."""
-    if run.driven is not None:
-        between = run.driven.progress.is_between_turns
-        return Own(run.id, run.job.id, run.driven.own_bytes(run), turn_over=between)
     pids = run.pen.pids() if run.pen is not None else []
-    return Own(run.id, run.job.id, read_own_bytes(run.first, pids))
+    if run.driven is None:
+        return Own(run.id, run.job.id, read_own_bytes(run.first, pids))
+    at = run.driven.progress
+    held = None if at.tools or run.pen is None else read_agent_bytes(run.first, pids)
+    return Own(run.id, run.job.id, held, turn_over=at.is_between_turns)

@@ -11,8 +11,8 @@ from integration.conftest import await_, ours
 from llm import LLM
 from ramherd.agents import GO_ON
 from ramherd.agents.events import Overload, Progress, Session, ToolStarted
-from ramherd.agents.ownership import own_pids
 from ramherd.agents.session_ids import new_uuid
+from ramherd.measure.own_memory import own_pids
 from ramherd.system.procfs import read_procs
 
 # opencode takes 3 s to its first request, and 20 on a machine with much else to do.

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ramherd.core.model import ProcId
-from ramherd.core.processes import Sighting
+from ramherd.core.processes import Count, Sighting
 from ramherd.store.owner import Owner, OwnerLock
 from ramherd.store.sighting_rows import (
     add_counts,
@@ -16,7 +16,6 @@ from ramherd.store.sighting_rows import (
     set_sightings,
 )
 from ramherd.store.sqlite import Store
-from ramherd.strays.judge.trend import Count
 from support.make import job, status
 
 SEEN = Sighting(1.0, 90.0, 40, 7, 80.0, 1 << 20, None, ((1.0, 5), (2.0, 6)))

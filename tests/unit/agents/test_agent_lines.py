@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ramherd.agents import NAMES, find_agent
+from ramherd.agents import find_agent
 from ramherd.agents.event_lines import (
     Events,
     Lines,
@@ -19,6 +19,7 @@ from ramherd.agents.event_lines import (
     tables,
 )
 from ramherd.agents.events import Progress, next_progress
+from ramherd.core.agent_task import AGENTS
 
 DATA = Path(__file__).parents[2] / "data/agents"
 REAL_EVENTS = [
@@ -52,7 +53,7 @@ def bent_events(draw: st.DrawFn) -> Any:
     return event
 
 
-@given(st.lists(bent_events() | values, max_size=6), st.sampled_from(NAMES))
+@given(st.lists(bent_events() | values, max_size=6), st.sampled_from(AGENTS))
 def test_no_event_hurts(events: list[Any], name: str) -> None:
     """Unknown, bent or senseless events are facts or nothing; counts stay counts."""
     data = b"".join(json.dumps(event).encode() + b"\n" for event in events)
@@ -64,7 +65,7 @@ def test_no_event_hurts(events: list[Any], name: str) -> None:
     assert progress.cost_usd >= 0
 
 
-@given(st.binary(max_size=300), st.sampled_from(NAMES))
+@given(st.binary(max_size=300), st.sampled_from(AGENTS))
 def test_no_bytes_hurt(data: bytes, name: str) -> None:
     """Text between events, half of UTF-8, NULs: passed over."""
     parser = Events(find_agent(name).reader())

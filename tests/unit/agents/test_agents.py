@@ -11,25 +11,26 @@ from pathlib import Path
 
 import pytest
 
-from ramherd.agents import GO_ON, NAMES, Agent, Ask, find_agent
+from ramherd.agents import GO_ON, Agent, Ask, find_agent
 from ramherd.agents.find_program import Program
 from ramherd.agents.heap import check_limit, choose_heap_bytes
-from ramherd.agents.ownership import own_pids
 from ramherd.agents.session_ids import new_uuid
 from ramherd.agents.user_args import check_args
+from ramherd.core.agent_task import AGENTS
 from ramherd.core.errors import UsageError
 from ramherd.core.model import ProcId
 from ramherd.core.units import GIB, MIB
+from ramherd.measure.own_memory import own_pids
 from ramherd.system.procfs import Proc
 
 SKIPS = re.compile("danger|yolo|force|auto$|skip")
 ASK = Ask("do it", session="S", model="haiku", args=("--own", "x"))
 NODE = Program("/lib/cli.js", "1.2.3", "/bin/node")
 NATIVE = Program("/bin/agent")
-REAL = [name for name in NAMES if name != "command"]
+REAL = [name for name in AGENTS if name != "command"]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", AGENTS)
 def test_each_agent_fulfils_the_protocol(name: str) -> None:
     """All that a supervisor asks for is there."""
     agent: Agent = find_agent(name)

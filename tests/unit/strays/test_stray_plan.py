@@ -1,12 +1,12 @@
 """What reap ends, what ps warns of, and whether strays grow faster than they are reaped."""
 
 from ramherd.core.model import ProcId
-from ramherd.core.processes import Recorded
+from ramherd.core.processes import Count, Recorded
 from ramherd.core.stray_policy import StrayPolicy
 from ramherd.core.units import GIB, MIB
 from ramherd.strays.judge.reap_plan import choose_named, choose_orphans
 from ramherd.strays.judge.sightings import next_sighting
-from ramherd.strays.judge.trend import Count, find_growth
+from ramherd.strays.judge.trend import find_growth
 from ramherd.strays.judge.warnings import find_savings, find_warnings
 from support.stray_scenes import ALONE, CUT_OFF, NOW, TALKING, UID, Machine
 

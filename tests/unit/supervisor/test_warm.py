@@ -10,7 +10,8 @@ import pytest
 
 from ramherd.act.run import LiveRun
 from ramherd.act.warm_pool import LEAVE_S, Spare, Spares, Worker
-from ramherd.agents import NAMES, WARM_NAMES, find_agent
+from ramherd.agents import find_agent
+from ramherd.core.agent_task import AGENTS, WARM_AGENTS
 from ramherd.core.model import Finish, JobState, Reason, RunEnd, Why
 from ramherd.core.units import MIB
 from ramherd.decide.engine import decide
@@ -96,7 +97,7 @@ def test_a_warm_process_that_is_gone_costs_the_job_nothing() -> None:
 
 def test_the_names_of_those_that_can_be_warm() -> None:
     """Known without loading the adapters."""
-    assert tuple(name for name in NAMES if find_agent(name).warm is not None) == WARM_NAMES
+    assert tuple(name for name in AGENTS if find_agent(name).warm is not None) == WARM_AGENTS
 
 
 def test_what_is_started_warm_does_not_hold_the_job() -> None:

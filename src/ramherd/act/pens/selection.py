@@ -15,7 +15,6 @@ from ramherd.measure.cgroups import Trees
 
 # Strongest first.
 CGROUPS = (Cgroup2Fleet, Cgroup1Fleet)
-KINDS = (*(fleet.kind for fleet in CGROUPS), PollingFleet.kind)
 
 
 def make_fleet(kind: str, trees: Trees, owner: str) -> tuple[Fleet, str]:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from ramherd.core.processes import Count
 from ramherd.decide.governor.leaks import trend
 
 HOUR_S = 3600.0
@@ -11,16 +12,6 @@ LEAST_LOOKS = 4
 MOST_LOOKS = 100
 CERTAIN = 0.8
 LEAST_RISE = 5
-
-
-class Count(NamedTuple):
-    """One look: how many processes of a software there were, of these strays, and were ended."""
-
-    at_s: float
-    software: str
-    processes: int
-    strays: int
-    ended: int
 
 
 class Growth(NamedTuple):

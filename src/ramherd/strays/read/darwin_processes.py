@@ -1,6 +1,6 @@
 """macOS: processes, what they run and who is at their other ends, from what ps and lsof print.
 
-Written after their manual pages, not tried on a Mac, and asked by nobody yet: `scan.py` reads /proc.
+Written after their manual pages, not tried on a Mac, and not used yet: `scan.py` reads /proc.
 ps tells no session and joins words with spaces, so a program whose path has one is known by
 its binary alone; it shows no environment, so that tools of agents have no marks here.
 """
