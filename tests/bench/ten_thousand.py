@@ -14,7 +14,7 @@ from integration.conftest import make_ramherd, ours, pens
 from integration.service.conftest import Service, finish, rss
 from ramherd.core.model import Job, JobState
 from ramherd.store.requests import submit
-from ramherd.store.service_queue import Backlog
+from ramherd.store.service_queue import ServiceQueue
 from ramherd.store.sqlite import Store
 
 MANY, FEW = 10_000, 100
@@ -30,7 +30,7 @@ def measure_claims(here: Path, number: int) -> float:
     ]
     with closing(Store(path)) as store:
         submit(store, "H", jobs, None)
-        backlog = Backlog(store)
+        backlog = ServiceQueue(store)
         began = time.process_time()
         for _claim in range(CLAIMS):
             backlog.refill()

@@ -18,11 +18,11 @@ from ramherd.core.model import Event, Job, Machine, PenReading, Policy, ProcId
 from ramherd.core.units import GIB, MIB
 from ramherd.measure.cgroups import Trees
 from ramherd.show.view import View
-from ramherd.store.herd_queue import Roster
+from ramherd.store.herd_queue import HerdQueue
 from ramherd.store.ledger import Ledger
 from ramherd.store.owner import Owner
 from ramherd.store.sqlite import Store
-from ramherd.store.write_buffer import Journal
+from ramherd.store.write_buffer import WriteBuffer
 from ramherd.supervisor.counters import JobTally, Tally
 from ramherd.supervisor.loop import Supervisor
 from ramherd.supervisor.run_herd import Rules, first_standing, make_granting
@@ -264,7 +264,7 @@ class FakeHerd(Supervisor):
 def make_herd(
     store: Store, ledger: Ledger, runs_dir: Path, jobs: Sequence[Job], rules: Rules
 ) -> tuple[FakeHerd, FakeFleet, FakeShow]:  # fmt: skip
-    roster = Roster(first_standing(job, 0.0) for job in jobs)
+    roster = HerdQueue(first_standing(job, 0.0) for job in jobs)
     store.add_herd(HERD, OWNER, roster)
     fleet, show = FakeFleet(lambda: herd.at_s), FakeShow()
     executor = Executor(
@@ -276,8 +276,8 @@ def make_herd(
     # The load of this machine is none of the made-up one's.
     granting.gauge.proc = runs_dir
     herd = FakeHerd(
-        HERD, roster, Journal(store), executor, trees, rules.policy, granting, show, Signals(-1),
-        tally, clock=lambda: herd.at_s,
+        HERD, roster, WriteBuffer(store), executor, trees, rules.policy, granting, show,
+        Signals(-1), tally, clock=lambda: herd.at_s,
     )  # fmt: skip
     return herd, fleet, show
 

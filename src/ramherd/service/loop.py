@@ -25,7 +25,7 @@ from ramherd.service.signals import ServiceSignals
 from ramherd.service.worktree_cleanup import Worktrees, has_tree
 from ramherd.store.agent_rows import set_worktree, unsettled_jobs
 from ramherd.store.requests import Wish, is_paused
-from ramherd.store.service_queue import Backlog
+from ramherd.store.service_queue import ServiceQueue
 from ramherd.store.sqlite import Store
 from ramherd.store.takeover_rows import end_if_over, note_stopping, wishes
 from ramherd.supervisor.estimates import class_of, label_of
@@ -51,7 +51,7 @@ class Halt(StrEnum):
 
 @dataclass
 class ServiceSupervisor(Supervisor):
-    backlog: Backlog = field(kw_only=True)
+    backlog: ServiceQueue = field(kw_only=True)
     service_signals: ServiceSignals = field(kw_only=True)
     service_tally: ServiceTally = field(kw_only=True)
     api: ApiProcess = field(kw_only=True)

@@ -25,13 +25,13 @@ from ramherd.service.service_lock import service_lock
 from ramherd.service.signals import catching_service_signals
 from ramherd.service.status_publisher import Publisher
 from ramherd.service.takeover import Inherited, Takeover, describe, door_path, first_grant
-from ramherd.store.herd_queue import Roster
+from ramherd.store.herd_queue import HerdQueue
 from ramherd.store.ledger import Ledger
 from ramherd.store.owner import OwnerLock
-from ramherd.store.service_queue import Backlog
+from ramherd.store.service_queue import ServiceQueue
 from ramherd.store.sqlite import BUSY_S, Store
 from ramherd.store.takeover_rows import SERVICE, herd_environment
-from ramherd.store.write_buffer import Journal
+from ramherd.store.write_buffer import WriteBuffer
 from ramherd.supervisor.events import Show
 from ramherd.supervisor.run_herd import (
     LEDGER_PATIENCE_S,
@@ -77,7 +77,7 @@ def serve(options: Options, show: Show) -> None:
         signals = stack.enter_context(catching_service_signals())
         ledger = stack.enter_context(closing(Ledger(runtime / "ledger.db", runtime, owner.owner)))
         ledger.patience_s = LEDGER_PATIENCE_S
-        backlog = Backlog(store)
+        backlog = ServiceQueue(store)
         inherited = Environments(store)
         agents = Agents(store, rules.policy, inherited, rules.reuse)
         heir = Takeover(
@@ -91,14 +91,14 @@ def serve(options: Options, show: Show) -> None:
         api = ApiProcess(state, runtime, options.defaults, options.port)
         stack.callback(api.close)
         granting = make_granting(
-            rules, store, Roster(()), ledger=ledger, executor=executor, trees=place.trees
+            rules, store, HerdQueue(()), ledger=ledger, executor=executor, trees=place.trees
         )
         granting.roster = backlog
         commands = AlertCommands(rules.on_alert)
         stack.callback(commands.close)
         publisher = Publisher(runtime / "status.json")
         stack.callback(publisher.path.unlink, missing_ok=True)
-        journal = Journal(store)
+        journal = WriteBuffer(store)
         supervisor = ServiceSupervisor(
             SERVICE, backlog, journal, executor, place.trees, rules.policy, granting, show, signals,
             tally, backlog=backlog, service_signals=signals, service_tally=tally, api=api,

@@ -22,7 +22,7 @@ from ramherd.decide.run_end import judge
 from ramherd.measure.cgroups import Trees
 from ramherd.measure.machine import read_machine
 from ramherd.service.agent_setup import Agents
-from ramherd.store.service_queue import Backlog
+from ramherd.store.service_queue import ServiceQueue
 from ramherd.store.sqlite import Store, StoredPen
 from ramherd.store.takeover_rows import SERVICE, OpenRun, end_if_over, fleets, open_runs
 from ramherd.supervisor.estimates import class_of, label_of
@@ -45,7 +45,7 @@ class Inherited:
 @dataclass
 class Takeover:
     store: Store
-    backlog: Backlog
+    backlog: ServiceQueue
     runtime: Path
     runs_dir: Path
     trees: Trees

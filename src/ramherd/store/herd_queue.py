@@ -9,7 +9,7 @@ from ramherd.core.model import JobState, JobStatus, Settle
 from ramherd.decide.job_state import settle_dependants
 
 
-class Roster:
+class HerdQueue:
     """`queue` is kept sorted: a step looks at its head only, however long it is."""
 
     def __init__(self, statuses: Iterable[JobStatus]) -> None:

@@ -1,6 +1,6 @@
 """The service's jobs while it runs: a window on the head of the line, and whatever runs.
 
-It stands where a herd has its `Roster`. The rest of the line stays in the store, so a service
+It stands where a herd has its `HerdQueue`. The rest of the line stays in the store, so a service
 with ten thousand jobs holds no more of them than one with a hundred.
 """
 
@@ -24,7 +24,7 @@ PRIORITIES = 16
 LONGEST_DELAY_S = 1200.0
 
 
-class Backlog:
+class ServiceQueue:
     """What a step changed is here at once, and in the store after its commit: until then what is
     here counts (`_fresh`). `refill` comes after the commit.
     """

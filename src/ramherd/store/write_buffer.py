@@ -6,6 +6,7 @@ not be written is kept and written with the next step; until then nothing new is
 
 import sqlite3
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from ramherd.core.errors import StoreError
@@ -15,7 +16,7 @@ from ramherd.store.sqlite import Store
 LOOP_PATIENCE_S = 0.01
 
 
-class Journal:
+class WriteBuffer:
     def __init__(self, store: Store) -> None:
         self.store = store
         self._waiting: list[Callable[[], Any]] = []
@@ -24,14 +25,15 @@ class Journal:
 
     @property
     def is_clear(self) -> bool:
-        """Whether the store has all that was noted."""
+        """Whether everything added is in the store."""
         return not self._waiting
 
-    def note(self, write: Callable[[], Any]) -> None:
-        self._waiting.append(write)
+    def add(self, write: Callable[..., Any], *values: Any, **named: Any) -> None:
+        """`write(store, ...)` is called in the next commit."""
+        self._waiting.append(partial(write, self.store, *values, **named))
 
     def commit(self) -> bool:
-        """Whether everything noted so far is in the store."""
+        """Whether everything added so far is in the store."""
         if not self._waiting:
             return not self.trouble
         try:

@@ -2,14 +2,13 @@
 
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Protocol
 
 from ramherd.act.run import LiveRun
 from ramherd.core.model import Event, JobStatus, Reason
 from ramherd.show.view import View
 from ramherd.store.sqlite import Store
-from ramherd.store.write_buffer import Journal
+from ramherd.store.write_buffer import WriteBuffer
 from ramherd.supervisor.view import make_event
 
 
@@ -20,11 +19,11 @@ class Show(Protocol):
 
 class Telling:
     herd: str
-    journal: Journal
+    journal: WriteBuffer
     show: Show
 
     def note(self, write: Callable[..., Any], *values: Any, **named: Any) -> None:
-        self.journal.note(partial(write, self.journal.store, *values, **named))
+        self.journal.add(write, *values, **named)
 
     def emit(self, kind: str, reason: Reason, run: LiveRun) -> None:
         self.tell(make_event(kind, reason, run.job, run.id), run.job.name)

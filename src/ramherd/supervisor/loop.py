@@ -41,10 +41,10 @@ from ramherd.measure.cgroups import Trees
 from ramherd.measure.container_clients import read_engine_clients
 from ramherd.measure.machine import read_machine
 from ramherd.store.class_rows import learn_run
-from ramherd.store.herd_queue import Roster
-from ramherd.store.service_queue import Backlog
+from ramherd.store.herd_queue import HerdQueue
+from ramherd.store.service_queue import ServiceQueue
 from ramherd.store.sqlite import Store
-from ramherd.store.write_buffer import Journal
+from ramherd.store.write_buffer import WriteBuffer
 from ramherd.supervisor.agent_events import LISTEN_EVERY_S, Listening
 from ramherd.supervisor.counters import Tally
 from ramherd.supervisor.estimates import class_of, label_of
@@ -69,8 +69,8 @@ SAMPLE_EVERY_S = 5.0
 @dataclass
 class Supervisor(Listening):
     herd: str
-    roster: Roster | Backlog
-    journal: Journal
+    roster: HerdQueue | ServiceQueue
+    journal: WriteBuffer
     executor: Executor
     trees: Trees
     policy: Policy

@@ -32,8 +32,8 @@ from ramherd.decide.governor.recycle import Own, RecyclePolicy, Watches, recycle
 from ramherd.decide.ramp import Ramp, next_ramp
 from ramherd.measure.own_memory import read_agent_bytes, read_own_bytes
 from ramherd.measure.pressure import Pressure, PressureGauge
-from ramherd.store.herd_queue import Roster
-from ramherd.store.service_queue import Backlog
+from ramherd.store.herd_queue import HerdQueue
+from ramherd.store.service_queue import ServiceQueue
 from ramherd.supervisor.estimates import Classes, class_of, label_of
 from ramherd.supervisor.lease import Leasing
 
@@ -62,7 +62,7 @@ Order = Admit | Stop | Settle | Wait | SetLevel
 @dataclass
 class Granting:
     executor: Executor
-    roster: Roster | Backlog
+    roster: HerdQueue | ServiceQueue
     leasing: Leasing
     classes: Classes
     gauge: PressureGauge

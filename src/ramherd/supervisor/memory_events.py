@@ -7,14 +7,14 @@ from ramherd.act.run import LiveRun
 from ramherd.core.memory import Grant
 from ramherd.core.model import JobState, JobStatus, Reason, Why
 from ramherd.decide.ramp import note_trouble
-from ramherd.store.herd_queue import Roster
-from ramherd.store.service_queue import Backlog
+from ramherd.store.herd_queue import HerdQueue
+from ramherd.store.service_queue import ServiceQueue
 from ramherd.supervisor.events import Telling
 from ramherd.supervisor.memory import SHORT_OF_MEMORY, Granting
 
 
 class MemoryNews(Telling):
-    roster: Roster | Backlog
+    roster: HerdQueue | ServiceQueue
     executor: Executor
     granting: Granting
     tick_s: float

@@ -26,11 +26,11 @@ from ramherd.decide.warm import ReusePolicy
 from ramherd.measure.cgroups import Trees, read_trees
 from ramherd.measure.machine import read_machine
 from ramherd.measure.pressure import PressureGauge
-from ramherd.store.herd_queue import Roster
+from ramherd.store.herd_queue import HerdQueue
 from ramherd.store.ledger import Ledger
 from ramherd.store.owner import OwnerLock
 from ramherd.store.sqlite import BUSY_S, Store
-from ramherd.store.write_buffer import Journal
+from ramherd.store.write_buffer import WriteBuffer
 from ramherd.supervisor.counters import JobTally, Tally
 from ramherd.supervisor.estimates import Classes
 from ramherd.supervisor.events import Show
@@ -91,7 +91,7 @@ def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, show: Show) -> Outcom
     driving = prepare_agents(jobs, rules)
     state, runtime, trees = state_dir(), runtime_dir(), read_trees()
     now_s = time.monotonic()
-    roster = Roster(first_standing(job, now_s) for job in jobs)
+    roster = HerdQueue(first_standing(job, now_s) for job in jobs)
     tally = Tally({status.job.id: JobTally(status.reason) for status in roster})
     with closing(Store(state / "ramherd.db")) as store, closing(OwnerLock(runtime)) as lock:
         if cleared := recover(store, runtime, state / "runs"):
@@ -115,7 +115,7 @@ def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, show: Show) -> Outcom
             granting = make_granting(
                 rules, store, roster, ledger=ledger, executor=executor, trees=trees
             )
-            journal = Journal(store)
+            journal = WriteBuffer(store)
             supervisor = Supervisor(
                 herd, roster, journal, executor, trees, policy, granting, show, signals, tally,
                 driving=driving, warming=make_warming(driving, executor, rules),
@@ -182,7 +182,7 @@ def settle_worktrees(jobs: Sequence[Job], tally: Tally, store: Store) -> None:
 
 
 def make_granting(
-    rules: Rules, store: Store, roster: Roster, *,
+    rules: Rules, store: Store, roster: HerdQueue, *,
     ledger: Ledger, executor: Executor, trees: Trees,
 ) -> Granting:  # fmt: skip
     """What the governor needs: the lease, what is known of the jobs' classes, pressure."""

@@ -16,7 +16,7 @@ from integration.conftest import await_
 from ramherd.client.client import Client, is_running
 from ramherd.core.errors import NoService, UsageError
 from ramherd.core.model import Event, JobState, Reason, Why
-from ramherd.store.service_queue import Backlog
+from ramherd.store.service_queue import ServiceQueue
 from ramherd.system.procfs import read_peak_rss_bytes, read_rss_bytes
 from ramherd.system.unix_socket import connect
 
@@ -26,7 +26,7 @@ DONE = Reason(Why.EXITED, code=0)
 
 def settle(api: Served, job: str, state: JobState) -> None:
     """As the supervisor does."""
-    backlog = Backlog(api.store)
+    backlog = ServiceQueue(api.store)
     for status in backlog.change(replace(backlog[job], state=state, reason=DONE)):
         api.store.set_job(status)
     api.store.commit()

@@ -12,7 +12,7 @@ from ramherd.core.model import Brief, Job, JobState, Policy, Reason, Tree, Why
 from ramherd.store.agent_rows import herd_costs, set_worktree, unsettled_jobs
 from ramherd.store.listing import show_herd
 from ramherd.store.requests import submit
-from ramherd.store.service_queue import Backlog
+from ramherd.store.service_queue import ServiceQueue
 from ramherd.store.sqlite import Store
 from ramherd.store.takeover_rows import end_if_over
 from support.make import job
@@ -36,7 +36,7 @@ def jobs(herd: str, names: str) -> list[Job]:
 def test_a_busy_api_is_counted_over_a_refill(store: Store) -> None:
     """A job that waits ten minutes for it is not taken for one with a wrong clock."""
     submit(store, "H", jobs("H", "ab"), None)
-    backlog = Backlog(store)
+    backlog = ServiceQueue(store)
     backlog.refill()
     busy = replace(
         backlog["H-a"], reason=Reason(Why.OVERLOAD, what="busy"), overloads=7,
@@ -48,7 +48,7 @@ def test_a_busy_api_is_counted_over_a_refill(store: Store) -> None:
     backlog.refill()
 
     assert [status.job.id for status in backlog.queue] == ["H-b"]
-    assert Backlog(store)["H-a"].overloads == 7
+    assert ServiceQueue(store)["H-a"].overloads == 7
 
 
 def test_a_herd_is_over_when_its_worktrees_are_settled(store: Store) -> None:
@@ -56,7 +56,7 @@ def test_a_herd_is_over_when_its_worktrees_are_settled(store: Store) -> None:
     tree = Tree("/repo", "c0ffee", "/trees/a", "ramherd/a")
     brief = Brief("claude", "do it", tree=tree)
     submit(store, "H", [replace(one, brief=brief) for one in jobs("H", "ab")], None)
-    backlog = Backlog(store)
+    backlog = ServiceQueue(store)
     for job_id, attempts in (("H-a", 1), ("H-b", 0)):
         ended = replace(backlog[job_id], state=JobState.DONE, reason=DONE, attempts=attempts)
         for status in backlog.change(ended):

@@ -31,7 +31,7 @@ from ramherd.store.requests import (
     wish_for_herd,
     wish_for_job,
 )
-from ramherd.store.service_queue import WINDOW, Backlog
+from ramherd.store.service_queue import WINDOW, ServiceQueue
 from ramherd.store.sqlite import Store, job_from_spec, spec_json
 from support.make import exited, job
 
@@ -57,7 +57,7 @@ def fill(store: Store, herd: str, number: int, priority: int = 0) -> None:
     submit(store, herd, [replace(one, priority=priority) for one in made], None)
 
 
-def end(store: Store, backlog: Backlog, job_id: str, state: JobState) -> list[str]:
+def end(store: Store, backlog: ServiceQueue, job_id: str, state: JobState) -> list[str]:
     """As a step does it: here at once, in the store afterwards. Whose standing changed."""
     changed = list(backlog.change(replace(backlog[job_id], state=state, reason=DONE)))
     for status in changed:
@@ -125,7 +125,7 @@ def test_the_line_goes_by_priority_then_by_submission(store: Store) -> None:
     fill(store, "Z", 2)
     fill(store, "A", 1)
     fill(store, "M", 1, priority=5)
-    backlog = Backlog(store)
+    backlog = ServiceQueue(store)
     backlog.refill()
 
     assert names(backlog.queue) == ["M-j00000", "Z-j00000", "Z-j00001", "A-j00000"]
@@ -134,7 +134,7 @@ def test_the_line_goes_by_priority_then_by_submission(store: Store) -> None:
 def test_only_the_head_of_the_line_is_held(store: Store) -> None:
     """However long it is; what leaves makes place for the next."""
     fill(store, "H", WINDOW + 10)
-    backlog = Backlog(store)
+    backlog = ServiceQueue(store)
     backlog.refill()
     assert len(backlog.queue) == WINDOW
 
@@ -148,7 +148,7 @@ def steps_of_a_claim(path: Path, number: int) -> int:
     """SQLite's own steps, which no busy machine changes."""
     with closing(Store(path / f"{number}.db")) as store:
         fill(store, "H", number)
-        backlog = Backlog(store)
+        backlog = ServiceQueue(store)
         counted = [0]
 
         def count() -> int:
@@ -175,7 +175,7 @@ def test_a_claim_costs_the_same_however_long_the_line(tmp_path: Path) -> None:
 def test_who_waited_for_several_is_queued_with_the_last_of_them(store: Store) -> None:
     """Also when two end in the same step, before the store has either."""
     submit(store, "H", jobs("H", a=(), b=(), c=("a", "b"), d=("c",)), None)
-    backlog = Backlog(store)
+    backlog = ServiceQueue(store)
     backlog.refill()
     changed = [
         status.job.id
@@ -190,7 +190,7 @@ def test_who_waited_for_several_is_queued_with_the_last_of_them(store: Store) ->
 def test_who_waited_for_a_failure_is_cancelled_and_so_on(store: Store) -> None:
     """However long the line of those who wait for each other."""
     submit(store, "H", jobs("H", a=(), b=("a",), c=("b",)), None)
-    backlog = Backlog(store)
+    backlog = ServiceQueue(store)
     backlog.refill()
 
     assert end(store, backlog, "H-a", JobState.FAILED) == ["H-a", "H-b", "H-c"]
@@ -200,7 +200,7 @@ def test_who_waited_for_a_failure_is_cancelled_and_so_on(store: Store) -> None:
 def test_what_has_ended_stays_as_it_ended(store: Store) -> None:
     """Neither a job's result nor a run's is overwritten by a word that comes late."""
     fill(store, "H", 1)
-    backlog = Backlog(store)
+    backlog = ServiceQueue(store)
     done = replace(backlog["H-j00000"], state=JobState.DONE, reason=DONE, attempts=2)
     store.add_run("R1", "H-j00000", 2, 0)
     for end_, code in ((RunEnd.DONE, 0), (RunEnd.LOST, 9)):
@@ -219,7 +219,7 @@ def test_what_has_ended_stays_as_it_ended(store: Store) -> None:
 def test_a_run_before_the_newest_has_nothing_more_to_say(store: Store) -> None:
     """Its attempt is its fence."""
     fill(store, "H", 1)
-    standing = Backlog(store)["H-j00000"]
+    standing = ServiceQueue(store)["H-j00000"]
     store.set_job(replace(standing, state=JobState.RUNNING, attempts=3))
     store.set_job(replace(standing, state=JobState.FAILED, attempts=2))
     store.commit()
@@ -241,7 +241,7 @@ def test_a_job_has_one_living_run(store: Store) -> None:
 def test_a_wish_stays_until_it_is_so(store: Store) -> None:
     """Whoever dies between; and none is noted of what has ended."""
     submit(store, "H", jobs("H", a=(), b=(), c=()), None)
-    backlog = Backlog(store)
+    backlog = ServiceQueue(store)
     backlog.refill()
     end(store, backlog, "H-c", JobState.DONE)
 
@@ -258,7 +258,7 @@ def test_a_wish_stays_until_it_is_so(store: Store) -> None:
 def test_a_recycled_job_is_recycled_once(store: Store) -> None:
     """The wish is over when the job is back in the line."""
     fill(store, "H", 1)
-    backlog = Backlog(store)
+    backlog = ServiceQueue(store)
     end(store, backlog, "H-j00000", JobState.RUNNING)
     assert wish_for_job(store, "H-j00000", Wish.RECYCLE)
     end(store, backlog, "H-j00000", JobState.QUEUED)
@@ -269,7 +269,7 @@ def test_a_recycled_job_is_recycled_once(store: Store) -> None:
 def test_a_retry_brings_back_who_was_cancelled_because_of_it(store: Store) -> None:
     """And opens the herd again; what is done is not done twice."""
     submit(store, "H", jobs("H", a=(), b=("a",), c=("b", "x"), x=()), None)
-    backlog = Backlog(store)
+    backlog = ServiceQueue(store)
     backlog.refill()
     end(store, backlog, "H-x", JobState.DONE)
     end(store, backlog, "H-a", JobState.FAILED)
@@ -308,7 +308,7 @@ def test_a_delay_is_waited_for_but_not_for_a_clock_that_jumped(
     for name, delay_s in (("H-j00000", 30.0), ("H-j00001", 3600.0)):
         store.write("UPDATE jobs SET not_before_s = ? WHERE id = ?", (now + delay_s, name))
     store.commit()
-    backlog = Backlog(store)
+    backlog = ServiceQueue(store)
     backlog.refill()
 
     assert names(backlog.queue) == ["H-j00001"]

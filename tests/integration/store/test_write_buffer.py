@@ -4,7 +4,6 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from integration.store.test_store import OWNER, rows
 from ramherd.core.errors import StoreError
 from ramherd.core.model import Event, JobState, Reason, Why
 from ramherd.store.sqlite import Store
-from ramherd.store.write_buffer import Journal
+from ramherd.store.write_buffer import WriteBuffer
 from support.make import HERD, job, status
 
 
@@ -34,9 +33,9 @@ def locked(store: Store) -> Iterator[None]:
         other.execute("ROLLBACK")
 
 
-def note_event(journal: Journal, kind: str) -> None:
+def add_event(writes: WriteBuffer, kind: str) -> None:
     event = Event(kind, Reason(Why.FITS, need_bytes=1, have_bytes=2), 1.0, HERD)
-    journal.note(lambda: journal.store.add_event(event))
+    writes.add(Store.add_event, event)
 
 
 def kinds(store: Store) -> list[Any]:
@@ -44,96 +43,96 @@ def kinds(store: Store) -> list[Any]:
     return [row["kind"] for row in rows(store.path, "SELECT kind FROM events ORDER BY seq")]
 
 
-def test_what_is_noted_is_on_disk_after_the_commit(store: Store) -> None:
+def test_what_was_added_is_on_disk_after_the_commit(store: Store) -> None:
     """In order, once, and not before."""
-    journal = Journal(store)
-    note_event(journal, "a")
-    note_event(journal, "b")
+    writes = WriteBuffer(store)
+    add_event(writes, "a")
+    add_event(writes, "b")
     assert kinds(store) == []
 
-    assert journal.commit()
-    assert journal.commit()
+    assert writes.commit()
+    assert writes.commit()
     assert kinds(store) == ["a", "b"]
-    assert journal.trouble == ""
+    assert writes.trouble == ""
 
 
 def test_nothing_to_write_is_no_trouble(store: Store) -> None:
     """A quiet step does not touch the store, whoever holds it."""
-    journal = Journal(store)
+    writes = WriteBuffer(store)
 
     with locked(store):
-        assert journal.commit()
+        assert writes.commit()
 
 
 def test_a_locked_store_is_trouble_with_a_name(store: Store) -> None:
     """And nobody waits for it: limits and signals are looked after all the same."""
-    journal = Journal(store)
-    note_event(journal, "a")
+    writes = WriteBuffer(store)
+    add_event(writes, "a")
 
     with locked(store):
         began = time.monotonic()
-        assert not journal.commit()
+        assert not writes.commit()
         assert time.monotonic() - began < 1.0
 
-    assert "database is locked" in journal.trouble
-    assert str(store.path) in journal.trouble
+    assert "database is locked" in writes.trouble
+    assert str(store.path) in writes.trouble
 
 
 def test_nothing_is_lost_while_the_store_is_locked(store: Store) -> None:
     """Over several steps, in order, and each only once."""
-    journal = Journal(store)
+    writes = WriteBuffer(store)
     with locked(store):
         for kind in ("a", "b", "c"):
-            note_event(journal, kind)
-            assert not journal.commit()
-        assert not journal.commit()
+            add_event(writes, kind)
+            assert not writes.commit()
+        assert not writes.commit()
 
-    assert journal.commit()
+    assert writes.commit()
     assert kinds(store) == ["a", "b", "c"]
-    assert journal.trouble == ""
+    assert writes.trouble == ""
 
 
 def test_trouble_can_come_again(store: Store) -> None:
     """What was written is not written a second time."""
-    journal = Journal(store)
+    writes = WriteBuffer(store)
     for kind in ("a", "b"):
-        note_event(journal, kind)
+        add_event(writes, kind)
         with locked(store):
-            assert not journal.commit()
-        assert journal.commit()
+            assert not writes.commit()
+        assert writes.commit()
 
     assert kinds(store) == ["a", "b"]
 
 
 def test_a_disk_that_fills_up_in_the_middle_leaves_no_half_of_a_step(store: Store) -> None:
     """All of it comes with the next step, as one transaction."""
-    journal, full = Journal(store), [True]
+    writes, full = WriteBuffer(store), [True]
 
-    def write_last() -> None:
+    def write_last(store: Store) -> None:
         if full:
             with store._explained():
                 raise sqlite3.OperationalError("database or disk is full")
 
-    note_event(journal, "a")
-    journal.note(lambda: store.set_job(status(job("a"), JobState.DONE)))
-    journal.note(write_last)
-    assert not journal.commit()
-    assert "disk is full" in journal.trouble
+    add_event(writes, "a")
+    writes.add(Store.set_job, status(job("a"), JobState.DONE))
+    writes.add(write_last)
+    assert not writes.commit()
+    assert "disk is full" in writes.trouble
     assert (kinds(store), store.job_state("id-a")) == ([], "queued")
 
     full.clear()
-    assert journal.commit()
+    assert writes.commit()
     assert (kinds(store), store.job_state("id-a")) == (["a"], "done")
 
 
 def test_a_write_that_can_never_work_is_raised(store: Store) -> None:
     """The same attempt twice is a bug of ours: trying again would hide it for ever."""
-    journal = Journal(store)
-    note_event(journal, "a")
+    writes = WriteBuffer(store)
+    add_event(writes, "a")
     for run in ("R1", "R2"):
-        journal.note(partial(store.add_run, run, "id-a", 1, 0))
+        writes.add(Store.add_run, run, "id-a", 1, 0)
 
     with pytest.raises(StoreError, match="UNIQUE"):
-        journal.commit()
+        writes.commit()
     assert kinds(store) == []
     assert rows(store.path, "SELECT * FROM runs") == []

@@ -8,21 +8,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ramherd.core.model import JobState, JobStatus, Reason, Settle, Why
-from ramherd.store.herd_queue import Roster
+from ramherd.store.herd_queue import HerdQueue
 from support.make import job, status
 
 REASON = Reason(Why.INTERRUPTED, signals=1)
 
 
-def herd(**after: tuple[str, ...]) -> Roster:
+def herd(**after: tuple[str, ...]) -> HerdQueue:
     """Jobs in this order, each after those."""
-    return Roster(
+    return HerdQueue(
         status(job(name, seq=seq, after=names), JobState.WAITING if names else JobState.QUEUED)
         for seq, (name, names) in enumerate(after.items(), 1)
     )
 
 
-def end(roster: Roster, name: str, state: JobState) -> list[str]:
+def end(roster: HerdQueue, name: str, state: JobState) -> list[str]:
     """The names of all whose standing changes by that."""
     new = replace(roster[f"id-{name}"], state=state)
     return [changed.job.name for changed in roster.change(new)]
@@ -32,7 +32,7 @@ def names(statuses: list[JobStatus]) -> list[str]:
     return [one.job.name for one in statuses]
 
 
-def states(roster: Roster) -> dict[str, JobState]:
+def states(roster: HerdQueue) -> dict[str, JobState]:
     return {one.job.name: one.state for one in roster}
 
 
@@ -41,7 +41,12 @@ def test_the_queue_is_in_order_of_priority_then_of_the_file() -> None:
     jobs = [job("low", seq=1, priority=-1), job("a", seq=2), job("b", seq=3),
             job("high", seq=4, priority=7)]  # fmt: skip
 
-    assert names(Roster(status(one) for one in reversed(jobs)).queue) == ["high", "a", "b", "low"]
+    assert names(HerdQueue(status(one) for one in reversed(jobs)).queue) == [
+        "high",
+        "a",
+        "b",
+        "low",
+    ]
 
 
 def test_a_job_that_comes_back_keeps_its_place() -> None:
@@ -140,8 +145,8 @@ def test_queue_and_counts_always_say_what_the_jobs_say(data: st.DataObject) -> N
     assert +roster.counts == Counter(states(roster).values())
 
 
-def queue_of(*priorities: int) -> Roster:
-    return Roster(
+def queue_of(*priorities: int) -> HerdQueue:
+    return HerdQueue(
         status(job(f"j{seq}", seq=seq, priority=priority))
         for seq, priority in enumerate(priorities)
     )
