@@ -4,18 +4,27 @@ from collections.abc import Mapping
 from typing import Any
 
 from ramherd.core.model import ProcId
-from ramherd.core.processes import Details, End, Process, Program, Recorded, Row, Scene, Sighting
+from ramherd.core.sightings import Sighting
 from ramherd.core.stray_policy import StrayPolicy
-from ramherd.strays.judge.family_tree import Tree, choose_rows, choose_wrappers
-from ramherd.strays.judge.software import Known
+from ramherd.strays.judge.process_tree import ProcessTree, choose_rows, choose_wrappers
+from ramherd.strays.judge.software import SoftwareTable
 from ramherd.strays.judge.verdict import judge
+from ramherd.strays.nouns import (
+    Details,
+    PeerState,
+    Process,
+    ProcessScene,
+    PsRow,
+    Recorded,
+    RunningProgram,
+)
 
 NOW = 100_000.0
 UPTIME_TICKS = 1_000_000
 UID = 1000
-CUT_OFF = Details(stdin=End.GONE, stdout=End.GONE, stderr=End.NONE, stdin_inode=7)
-TALKING = Details(stdin=End.LIVE, stdout=End.LIVE, stderr=End.NONE, stdin_inode=8)
-ALONE = Details(stdin=End.NONE, stdout=End.NONE, stderr=End.NONE)
+CUT_OFF = Details(stdin=PeerState.GONE, stdout=PeerState.GONE, stderr=PeerState.NONE, stdin_inode=7)
+TALKING = Details(stdin=PeerState.LIVE, stdout=PeerState.LIVE, stderr=PeerState.NONE, stdin_inode=8)
+ALONE = Details(stdin=PeerState.NONE, stdout=PeerState.NONE, stderr=PeerState.NONE)
 INIT = "/sbin/init"
 
 
@@ -30,7 +39,7 @@ class Machine:
 
     def __init__(self) -> None:
         self.processes: dict[int, Process] = {}
-        self.programs: dict[int, Program] = {}
+        self.programs: dict[int, RunningProgram] = {}
         self.details: dict[int, Details] = {}
         self.sightings: dict[ProcId, Sighting] = {}
         self.recorded: dict[ProcId, Recorded] = {}
@@ -44,7 +53,7 @@ class Machine:
         self, pid: int, program: str, details: Details = ALONE, ppid: int = 1, **changes: Any
     ) -> Process:
         self.processes[pid] = process(pid, ppid, name=program[:15], **changes)
-        self.programs[pid] = Program(f"/usr/bin/{program}", (program,))
+        self.programs[pid] = RunningProgram(f"/usr/bin/{program}", (program,))
         self.details[pid] = details
         return self.processes[pid]
 
@@ -53,7 +62,7 @@ class Machine:
         made = Sighting(NOW - 100, NOW - 100, old.ppid, old.cpu_ticks, NOW - 100, 0)
         self.sightings[old.id] = made._replace(**changes)
 
-    def look(self, policy: StrayPolicy | None = None) -> Mapping[int, Row]:
+    def look(self, policy: StrayPolicy | None = None) -> Mapping[int, PsRow]:
         scene, tree = self.scene(), self.tree()
         marked = {pid for pid, one in self.details.items() if one.marks or one.run}
         marked |= {proc.pid for proc in self.recorded if proc.pid in self.processes}
@@ -61,16 +70,16 @@ class Machine:
         pids = rows | choose_wrappers(tree, rows)
         return {row.process.pid: row for row in judge(scene, tree, pids, policy or StrayPolicy())}
 
-    def tree(self) -> Tree:
-        return Tree(self.processes, self.software(), self.sightings)
+    def tree(self) -> ProcessTree:
+        return ProcessTree(self.processes, self.software(), self.sightings)
 
     def software(self) -> dict[int, Any]:
-        known = Known()
+        known = SoftwareTable()
         found = {pid: known.recognise(program) for pid, program in self.programs.items()}
         return {pid: one for pid, one in found.items() if one is not None}
 
-    def scene(self) -> Scene:
-        return Scene(
+    def scene(self) -> ProcessScene:
+        return ProcessScene(
             at_s=NOW, uptime_ticks=UPTIME_TICKS, ticks_per_s=100, uid=UID, ours=self.ours,
             processes=self.processes, software=self.software(), programs=self.programs,
             details=self.details, memory=self.memory, sightings=self.sightings,
@@ -78,9 +87,9 @@ class Machine:
         )  # fmt: skip
 
 
-def facts(row: Row) -> list[str]:
+def facts(row: PsRow) -> list[str]:
     return [one.fact.value for one in row.evidence]
 
 
-def spared(row: Row) -> list[str]:
+def spared(row: PsRow) -> list[str]:
     return [one.fact.value for one in row.spared]

@@ -16,13 +16,13 @@ from ramherd.config.load import Config, add_flags, load_config
 from ramherd.config.paths import runtime_dir, state_dir
 from ramherd.core.errors import RamherdError, StoreError
 from ramherd.core.model import Event, Reason, Why
-from ramherd.core.processes import WarningSign
 from ramherd.core.stray_policy import StrayPolicy
 from ramherd.store.sighting_rows import get_counts
 from ramherd.store.sqlite import Store
-from ramherd.strays.judge.software import Known
+from ramherd.strays.judge.software import SoftwareTable
 from ramherd.strays.judge.trend import Growth, find_growth
 from ramherd.strays.judge.warnings import find_savings, find_warnings
+from ramherd.strays.nouns import WarningSign
 from ramherd.strays.scan import Look, look, note_counts, remember
 from ramherd.strays.sentences import render_warning
 from ramherd.strays.software_file import parse_software
@@ -69,7 +69,7 @@ class Herdsman:
     """What looking needs: settings, the table of software, and what earlier looks left."""
 
     policy: StrayPolicy
-    known: Known
+    known: SoftwareTable
     runtime: Path
     store: Store | None
     config: Config
@@ -113,7 +113,7 @@ def opened_herdsman(options: argparse.Namespace) -> Iterator[Herdsman]:
     config = load_config(argparse.Namespace(**{name: getattr(options, name) for name in names}))
     for warning in config.warnings:
         print(f"ramherd: {warning}", file=sys.stderr)
-    known = Known(parse_software(config.software))
+    known = SoftwareTable(parse_software(config.software))
     store = open_store()
     try:
         yield Herdsman(make_policy(config), known, runtime_dir(), store, config)

@@ -13,9 +13,9 @@ from ramherd.config.keys import STRAY_KEYS
 from ramherd.config.load import add_flags
 from ramherd.core.errors import UsageError
 from ramherd.core.model import Reason, Why
-from ramherd.core.processes import Row, WarningSign
-from ramherd.strays.end import Outcome, close_processes, end_processes, open_processes
+from ramherd.strays.end import EndResult, close_processes, end_processes, open_processes
 from ramherd.strays.judge.reap_plan import Plan, choose_named, choose_orphans
+from ramherd.strays.nouns import PsRow, WarningSign
 from ramherd.strays.reap_report import render_ended, render_plan, render_refused
 from ramherd.strays.scan import Look
 from ramherd.strays.sentences import render_facts, render_warning
@@ -69,7 +69,7 @@ def as_texts(warnings: list[WarningSign]) -> list[str]:
 class Reaping:
     def __init__(self, options: argparse.Namespace, herdsman: Herdsman) -> None:
         self.options, self.herdsman = options, herdsman
-        self.ended: list[tuple[Row, Outcome]] = []
+        self.ended: list[tuple[PsRow, EndResult]] = []
 
     def run(self) -> int:
         seen = self.herdsman.look()
@@ -81,7 +81,7 @@ class Reaping:
             seen = self.herdsman.look()
             plan = self.plan(seen)
         warnings = self.herdsman.find_warnings(seen)
-        done = (Outcome.ENDED, Outcome.KILLED)
+        done = (EndResult.ENDED, EndResult.KILLED)
         self.herdsman.remember(seen, Counter(r.software for r, how in self.ended if how in done))
         self.herdsman.note_warnings(warnings, seen.scene.at_s)
         self.tell(first, seen, warnings)
@@ -109,7 +109,7 @@ class Reaping:
         finally:
             close_processes(opened)
 
-    def note(self, row: Row, how: Outcome) -> None:
+    def note(self, row: PsRow, how: EndResult) -> None:
         """Every end is an event."""
         numbers: dict[str, Any] = {
             "software": row.software, "pid": row.process.pid, "memory_bytes": row.memory_bytes,

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from ramherd.core.model import ProcId
-from ramherd.core.processes import Count, Sighting
+from ramherd.core.sightings import Sighting, StrayCount
 from ramherd.store import sql
 from ramherd.store.owner import Owner, is_alive
 from ramherd.store.sqlite import Store
@@ -37,15 +37,15 @@ def set_sightings(
     store.commit()
 
 
-def add_counts(store: Store, counts: Iterable[Count], at_s: float) -> None:
+def add_counts(store: Store, counts: Iterable[StrayCount], at_s: float) -> None:
     for count in counts:
         store.write(sql.ADD_STRAY_COUNT, count)
     store.write(sql.DROP_STRAY_COUNTS, (at_s - KEEP_COUNTS_S,))
     store.commit()
 
 
-def get_counts(store: Store, since_s: float) -> list[Count]:
-    return [Count(*row) for row in store.read(sql.STRAY_COUNTS, (since_s,))]
+def get_counts(store: Store, since_s: float) -> list[StrayCount]:
+    return [StrayCount(*row) for row in store.read(sql.STRAY_COUNTS, (since_s,))]
 
 
 def find_over(store: Store, runtime: Path, runs: Iterable[str]) -> dict[str, bool]:

@@ -13,7 +13,7 @@ from ramherd.system.procfs import is_same
 KILL_S = 5.0
 
 
-class Outcome(StrEnum):
+class EndResult(StrEnum):
     ENDED = "ended"
     KILLED = "killed"
     DENIED = "denied"
@@ -43,7 +43,7 @@ def close_processes(opened: Mapping[ProcId, int]) -> None:
 
 def end_processes(
     opened: Mapping[ProcId, int], grace_s: float, first: int = signal.SIGTERM
-) -> dict[ProcId, Outcome]:
+) -> dict[ProcId, EndResult]:
     """All at once: each has its grace at the same time."""
     denied = {proc for proc, fd in opened.items() if not tell(fd, first)}
     waiting = {proc: fd for proc, fd in opened.items() if proc not in denied}
@@ -59,12 +59,12 @@ def end_processes(
 
 def outcome_of(
     proc: ProcId, denied: set[ProcId], stubborn: Mapping[ProcId, int], stuck: Mapping[ProcId, int]
-) -> Outcome:
+) -> EndResult:
     if proc in denied:
-        return Outcome.DENIED
+        return EndResult.DENIED
     if proc in stuck:
-        return Outcome.STUCK
-    return Outcome.KILLED if proc in stubborn else Outcome.ENDED
+        return EndResult.STUCK
+    return EndResult.KILLED if proc in stubborn else EndResult.ENDED
 
 
 def tell(fd: int, number: int) -> bool:

@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator, Sequence
 
-from ramherd.core.processes import Row
 from ramherd.core.units import format_duration, format_size
+from ramherd.strays.nouns import PsRow
 from ramherd.strays.sentences import printable, render_facts
 
-Named = tuple[int, Row | None]
+Named = tuple[int, PsRow | None]
 
 
 def render_plan(
-    ends: Sequence[Row], later: Sequence[tuple[Row, float]], *, named: bool
+    ends: Sequence[PsRow], later: Sequence[tuple[PsRow, float]], *, named: bool
 ) -> Iterator[str]:
     for row in ends:
         yield f"would end {row_line(row)}"
@@ -24,7 +24,7 @@ def render_plan(
     yield f"{len(ends)} {what}, {freed} would come back; to end them: add --yes"
 
 
-def render_ended(ended: Sequence[tuple[Row, str]]) -> Iterator[str]:
+def render_ended(ended: Sequence[tuple[PsRow, str]]) -> Iterator[str]:
     for row, how in ended:
         yield f"{how}: {row_line(row)}"
     gone = [row for row, how in ended if how in ("ended", "killed")]
@@ -41,6 +41,6 @@ def render_refused(refused: Sequence[Named]) -> Iterator[str]:
             yield f"not ended: {pid} is {row.verdict}: {why}"
 
 
-def row_line(row: Row) -> str:
+def row_line(row: PsRow) -> str:
     size, name = format_size(row.memory_bytes), printable(row.software)
     return f"{name} (pid {row.process.pid}, {size}): {render_facts(row.evidence)}"

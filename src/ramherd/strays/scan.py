@@ -11,15 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ramherd.core.model import ProcId
-from ramherd.core.processes import (
-    Count,
-    Kind,
-    Process,
-    Recorded,
-    Row,
-    Scene,
-    Verdict,
-)
+from ramherd.core.sightings import StrayCount
 from ramherd.core.stray_policy import StrayPolicy
 from ramherd.store.sighting_rows import (
     add_counts,
@@ -30,16 +22,24 @@ from ramherd.store.sighting_rows import (
 )
 from ramherd.store.sqlite import Store
 from ramherd.strays import ancestry
-from ramherd.strays.judge.family_tree import (
-    Tree,
+from ramherd.strays.judge.process_tree import (
+    ProcessTree,
     choose_probes,
     choose_rows,
     choose_unclaimed,
     choose_wrappers,
 )
 from ramherd.strays.judge.sightings import next_sighting
-from ramherd.strays.judge.software import Known
+from ramherd.strays.judge.software import SoftwareTable
 from ramherd.strays.judge.verdict import judge
+from ramherd.strays.nouns import (
+    Kind,
+    Process,
+    ProcessScene,
+    PsRow,
+    Recorded,
+    Verdict,
+)
 from ramherd.strays.read.listeners import read_sockets
 from ramherd.strays.read.process_probe import Probe
 from ramherd.strays.read.process_table import (
@@ -59,15 +59,20 @@ PSS_CPU_S = 0.05
 
 @dataclass(frozen=True)
 class Look:
-    scene: Scene
-    tree: Tree
-    rows: list[Row]
+    scene: ProcessScene
+    tree: ProcessTree
+    rows: list[PsRow]
     # Of these the memory is the proportional share, of the others what is theirs alone.
     exact: frozenset[int]
 
 
 def look(
-    store: Store | None, runtime: Path, known: Known, policy: StrayPolicy, *, sizes: bool = True
+    store: Store | None,
+    runtime: Path,
+    known: SoftwareTable,
+    policy: StrayPolicy,
+    *,
+    sizes: bool = True,
 ) -> Look:
     """Without a store there are no sightings, and nothing is known of runs."""
     processes = read_table()
@@ -79,14 +84,14 @@ def look(
     }
     sightings = {} if store is None else get_sightings(store, ancestry.read_place())
     recorded = read_recorded(str(runtime))
-    tree = Tree(processes, software, sightings)
+    tree = ProcessTree(processes, software, sightings)
     probe = Probe(known.agents, read_sockets())
     rows = choose_rows(tree, find_marked(tree, probe, recorded))
     wrappers = choose_wrappers(tree, rows)
     details = probe.read(choose_probes(tree, rows, wrappers))
     tags = {one.run for one in details.values()} - {""}
     memory, exact = read_memory(processes, rows | wrappers) if sizes else ({}, frozenset())
-    scene = Scene(
+    scene = ProcessScene(
         at_s=time.time(),
         uptime_ticks=read_uptime_ticks(),
         ticks_per_s=TICKS_PER_S,
@@ -115,7 +120,7 @@ def read_cwds(pids: Iterable[int]) -> dict[int, str]:
     return found
 
 
-def find_marked(tree: Tree, probe: Probe, recorded: Mapping[ProcId, Recorded]) -> set[int]:
+def find_marked(tree: ProcessTree, probe: Probe, recorded: Mapping[ProcId, Recorded]) -> set[int]:
     """Unknown processes without a parent of their own that an agent or a run of ours started."""
     return {
         pid
@@ -180,18 +185,18 @@ def trees_of_agents(seen: Look) -> Iterable[tuple[ProcId, list[ProcId]]]:
                 yield row.process.id, below
 
 
-def count_strays(rows: Iterable[Row], at_s: float, ended: Mapping[str, int]) -> list[Count]:
+def count_strays(rows: Iterable[PsRow], at_s: float, ended: Mapping[str, int]) -> list[StrayCount]:
     """For the trend: agents and servers, and what was ended of them."""
     names = {row.software for row in rows if row.kind in (Kind.AGENT, Kind.MCP)} | set(ended)
     counts = []
     for name in sorted(names):
         own = [row for row in rows if row.software == name]
         strays = sum(row.verdict is Verdict.ORPHAN for row in own)
-        counts.append(Count(at_s, name, len(own), strays, ended.get(name, 0)))
+        counts.append(StrayCount(at_s, name, len(own), strays, ended.get(name, 0)))
     return counts
 
 
-def note_counts(store: Store, rows: Iterable[Row], at_s: float, ended: Mapping[str, int]) -> None:
+def note_counts(store: Store, rows: Iterable[PsRow], at_s: float, ended: Mapping[str, int]) -> None:
     if not ended and get_counts(store, at_s - COUNT_EVERY_S):
         return
     add_counts(store, count_strays(list(rows), at_s, ended), at_s)

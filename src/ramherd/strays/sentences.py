@@ -2,8 +2,8 @@
 
 from collections.abc import Iterable
 
-from ramherd.core.processes import Evidence, Fact, WarningSign
 from ramherd.core.units import format_duration, format_size
+from ramherd.strays.nouns import Evidence, Fact, WarningSign
 
 SENTENCES = {
     Fact.STDIN_GONE: "its client is gone: nobody can write to its stdin, nobody reads its stdout",

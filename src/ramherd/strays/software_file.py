@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ramherd.core.errors import UsageError
-from ramherd.core.processes import Kind, Software
 from ramherd.core.values import nearest
 from ramherd.strays.judge.software import KINDS_TO_ADD
+from ramherd.strays.nouns import Kind, Software
 
 LISTS = ("programs", "packages", "modules", "paths", "marks")
 TEXTS = ("kind", "resume", "resume_last")

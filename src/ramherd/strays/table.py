@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pwd import getpwuid
 from typing import Any
 
-from ramherd.core.processes import Row, Saving, Verdict, WarningSign
 from ramherd.core.units import format_duration, format_size
+from ramherd.strays.nouns import PsRow, Saving, Verdict, WarningSign
 from ramherd.strays.sentences import printable, render_evidence, render_facts, render_warning
 
 HEAD = ("PID", "MEMORY", "GROWTH", "AGE", "IDLE", "USER", "VERDICT", "WHAT", "WHY")
@@ -13,7 +13,7 @@ WHAT_CHARS = 44
 LEFT = "left behind, or of no session"
 
 
-def render_ps(rows: Sequence[Row], exact: frozenset[int], *, tree: bool) -> Iterator[str]:
+def render_ps(rows: Sequence[PsRow], exact: frozenset[int], *, tree: bool) -> Iterator[str]:
     """Groups with most memory first; within one parents stand before their children."""
     if not rows:
         yield "no agents, MCP servers or their tools are running"
@@ -28,8 +28,8 @@ def render_ps(rows: Sequence[Row], exact: frozenset[int], *, tree: bool) -> Iter
     yield f"{len(rows)} processes, {format_size(total)}; {count_verdicts(rows)}"
 
 
-def groups(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
-    found: dict[int, list[Row]] = {}
+def groups(rows: Sequence[PsRow]) -> list[tuple[str, list[PsRow]]]:
+    found: dict[int, list[PsRow]] = {}
     for row in rows:
         is_left = row.verdict is Verdict.ORPHAN or not row.session
         found.setdefault(0 if is_left else row.session, []).append(row)
@@ -37,7 +37,7 @@ def groups(rows: Sequence[Row]) -> list[tuple[str, list[Row]]]:
     return sorted(titled, key=lambda group: -sum(row.memory_bytes for row in group[1]))
 
 
-def title_of(session: int, members: Sequence[Row]) -> str:
+def title_of(session: int, members: Sequence[PsRow]) -> str:
     root = next((row for row in members if row.process.pid == session), None)
     if root is None:
         return LEFT
@@ -45,16 +45,16 @@ def title_of(session: int, members: Sequence[Row]) -> str:
     return f"{root.software} {session}{place}"
 
 
-def by_memory(rows: Iterable[Row]) -> list[Row]:
+def by_memory(rows: Iterable[PsRow]) -> list[PsRow]:
     return sorted(rows, key=lambda row: -row.memory_bytes)
 
 
-def as_tree(rows: Sequence[Row]) -> list[tuple[Row, int]]:
+def as_tree(rows: Sequence[PsRow]) -> list[tuple[PsRow, int]]:
     pids = {row.process.pid for row in rows}
-    children: dict[int, list[Row]] = {}
+    children: dict[int, list[PsRow]] = {}
     for row in by_memory(rows):
         children.setdefault(row.process.ppid if row.process.ppid in pids else 0, []).append(row)
-    found: list[tuple[Row, int]] = []
+    found: list[tuple[PsRow, int]] = []
     edge = [(row, 0) for row in reversed(children.get(0, []))]
     while edge:
         row, depth = edge.pop()
@@ -63,7 +63,7 @@ def as_tree(rows: Sequence[Row]) -> list[tuple[Row, int]]:
     return found
 
 
-def cells(row: Row, exact: frozenset[int], depth: int) -> tuple[str, ...]:
+def cells(row: PsRow, exact: frozenset[int], depth: int) -> tuple[str, ...]:
     what = "  " * depth + printable(f"{row.software} {row.kind.value}")
     size = format_size(row.memory_bytes) + ("" if row.process.pid in exact else "*")
     return (
@@ -99,7 +99,7 @@ def align(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
         yield "  ".join([" ", *left, *right, row[-1]]).rstrip()
 
 
-def count_verdicts(rows: Sequence[Row]) -> str:
+def count_verdicts(rows: Sequence[PsRow]) -> str:
     counts = [(verdict, sum(row.verdict is verdict for row in rows)) for verdict in Verdict]
     return ", ".join(f"{count} {verdict}" for verdict, count in counts if count)
 
@@ -114,7 +114,7 @@ def render_signs(warnings: Iterable[WarningSign], savings: Iterable[Saving]) -> 
         yield f"warning: {render_warning(sign)}"
 
 
-def row_json(row: Row, exact: frozenset[int]) -> Mapping[str, Any]:
+def row_json(row: PsRow, exact: frozenset[int]) -> Mapping[str, Any]:
     return {
         "pid": row.process.pid,
         "start_ticks": row.process.id.start_ticks,

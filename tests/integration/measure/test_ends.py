@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from ramherd.core.model import ProcId
-from ramherd.core.processes import Details, End
-from ramherd.strays.end import Outcome, close_processes, end_processes, open_processes
-from ramherd.strays.judge.software import Known
+from ramherd.strays.end import EndResult, close_processes, end_processes, open_processes
+from ramherd.strays.judge.software import SoftwareTable
+from ramherd.strays.nouns import Details, PeerState
 from ramherd.strays.read.listeners import read_sockets
 from ramherd.strays.read.process_probe import Probe
 from ramherd.strays.read.process_table import read_pss_bytes, read_table
@@ -42,14 +42,14 @@ def sleepers() -> Iterator[Sleepers]:
 
 
 def details(pid: int) -> Details:
-    return Probe(Known().agents, read_sockets()).read_one(pid)
+    return Probe(SoftwareTable().agents, read_sockets()).read_one(pid)
 
 
 def test_a_pipe_has_its_other_side_or_not(sleepers: Sleepers) -> None:
     """POLLHUP for the reader, POLLERR for the writer."""
     process = sleepers.start(stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     found = details(process.pid)
-    assert (found.stdin, found.stdout) == (End.LIVE, End.LIVE)
+    assert (found.stdin, found.stdout) == (PeerState.LIVE, PeerState.LIVE)
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.close()
@@ -57,7 +57,7 @@ def test_a_pipe_has_its_other_side_or_not(sleepers: Sleepers) -> None:
 
     found = details(process.pid)
 
-    assert (found.stdin, found.stdout) == (End.GONE, End.GONE)
+    assert (found.stdin, found.stdout) == (PeerState.GONE, PeerState.GONE)
     assert found.stdin_inode > 0
 
 
@@ -66,13 +66,13 @@ def test_a_socket_has_its_other_side_or_not(sleepers: Sleepers) -> None:
     ours, its = socket.socketpair()
     process = sleepers.start(stdin=its, stdout=its)
     its.close()
-    assert details(process.pid).stdin is End.LIVE
+    assert details(process.pid).stdin is PeerState.LIVE
     ours.send(b"unread")
     ours.close()
 
     found = details(process.pid)
 
-    assert (found.stdin, found.stdout) == (End.GONE, End.GONE)
+    assert (found.stdin, found.stdout) == (PeerState.GONE, PeerState.GONE)
 
 
 def test_a_file_and_a_closed_descriptor_have_no_other_side(sleepers: Sleepers) -> None:
@@ -83,7 +83,7 @@ def test_a_file_and_a_closed_descriptor_have_no_other_side(sleepers: Sleepers) -
 
     found = details(process.pid)
 
-    assert (found.stdin, found.stdout) == (End.NONE, End.NONE)
+    assert (found.stdin, found.stdout) == (PeerState.NONE, PeerState.NONE)
 
 
 def test_a_terminal_is_seen_at_both_sides(sleepers: Sleepers) -> None:
@@ -179,4 +179,4 @@ def test_term_then_kill_by_pidfd(sleepers: Sleepers) -> None:
     finally:
         close_processes(opened)
 
-    assert [outcomes[proc] for proc in procs] == [Outcome.ENDED, Outcome.KILLED]
+    assert [outcomes[proc] for proc in procs] == [EndResult.ENDED, EndResult.KILLED]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ramherd.core.model import ProcId
-from ramherd.core.processes import Count, Sighting
+from ramherd.core.sightings import Sighting, StrayCount
 from ramherd.store.owner import Owner, OwnerLock
 from ramherd.store.sighting_rows import (
     add_counts,
@@ -54,7 +54,7 @@ def test_what_was_not_seen_again_is_forgotten(store: Store) -> None:
 
 def test_counts_are_kept_for_a_week(store: Store) -> None:
     """As many as a trend needs."""
-    old, new = Count(10.0, "x", 1, 0, 0), Count(10.0 + 7 * 86400, "x", 3, 1, 2)
+    old, new = StrayCount(10.0, "x", 1, 0, 0), StrayCount(10.0 + 7 * 86400, "x", 3, 1, 2)
     add_counts(store, [old], old.at_s)
     assert get_counts(store, 0.0) == [old]
 

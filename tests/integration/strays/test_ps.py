@@ -14,7 +14,7 @@ import pytest
 
 from integration.conftest import Ramherd, await_
 from ramherd.core.stray_policy import StrayPolicy
-from ramherd.strays.judge.software import Known
+from ramherd.strays.judge.software import SoftwareTable
 from ramherd.strays.scan import look
 
 # What a look may cost with 1000 processes.
@@ -158,5 +158,5 @@ def test_a_look_at_a_thousand_processes_is_cheap(tmp_path: Path) -> None:
 
 def cost_of_look(runtime: Path) -> float:
     before_s = time.process_time()
-    look(None, runtime, Known(), StrayPolicy())
+    look(None, runtime, SoftwareTable(), StrayPolicy())
     return time.process_time() - before_s

@@ -1,7 +1,7 @@
 """`ramherd ps` on a screen."""
 
-from ramherd.core.processes import Fact, Saving, WarningSign
 from ramherd.core.units import GIB, MIB
+from ramherd.strays.nouns import Fact, Saving, WarningSign
 from ramherd.strays.reap_report import render_ended, render_plan, render_refused
 from ramherd.strays.sentences import SENTENCES, SIGNS, render_warning
 from ramherd.strays.table import align, as_tree, render_ps, render_signs, row_json

@@ -2,12 +2,12 @@
 
 from pathlib import Path
 
-from ramherd.core.processes import End, Kind, Scene, Verdict
 from ramherd.core.stray_policy import StrayPolicy
 from ramherd.core.units import KIB
-from ramherd.strays.judge.family_tree import Tree, choose_rows, choose_wrappers
-from ramherd.strays.judge.software import Known
+from ramherd.strays.judge.process_tree import ProcessTree, choose_rows, choose_wrappers
+from ramherd.strays.judge.software import SoftwareTable
 from ramherd.strays.judge.verdict import judge
+from ramherd.strays.nouns import Kind, PeerState, ProcessScene, Verdict
 from ramherd.strays.read.darwin_processes import (
     parse_open_files,
     parse_programs,
@@ -90,9 +90,13 @@ def test_open_files_say_who_is_at_the_other_end() -> None:
     found = parse_open_files(LSOF)
 
     assert (found[500].stdin, found[500].stdout, found[500].stderr) == (
-        End.GONE, End.GONE, End.NONE,
+        PeerState.GONE, PeerState.GONE, PeerState.NONE,
     )  # fmt: skip
-    assert (found[601].stdin, found[601].listens, found[601].clients) == (End.LIVE, True, (0,))
+    assert (found[601].stdin, found[601].listens, found[601].clients) == (
+        PeerState.LIVE,
+        True,
+        (0,),
+    )
     assert found[601].keeps_terminal
     assert parse_open_files("") == {}
 
@@ -101,15 +105,15 @@ def test_verdicts_are_the_same_as_elsewhere(tmp_path: Path) -> None:
     """A server whose client is gone, with its child; and one of a session on a terminal."""
     script = write_package(tmp_path / "p", name="acme-mcp", mcpName="io.acme")
     processes, programs = parse_table(PS), parse_programs(PS, commands(script))
-    known = Known()
+    known = SoftwareTable()
     software = {
         pid: found for pid, one in programs.items() if (found := known.recognise(one)) is not None
     }
-    scene = Scene(
+    scene = ProcessScene(
         at_s=0.0, uptime_ticks=0, ticks_per_s=1, uid=501, ours=frozenset(), processes=processes,
         software=software, programs=programs, details=parse_open_files(LSOF),
     )  # fmt: skip
-    tree = Tree(processes, software, {})
+    tree = ProcessTree(processes, software, {})
     rows = choose_rows(tree, set())
 
     judged = judge(scene, tree, rows | choose_wrappers(tree, rows), StrayPolicy())

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from ramherd.core.errors import UsageError
-from ramherd.core.processes import Kind, Program
-from ramherd.strays.judge.software import TABLE, Known
+from ramherd.strays.judge.software import TABLE, SoftwareTable
+from ramherd.strays.nouns import Kind, RunningProgram
 from ramherd.strays.read.programs import (
     find_package,
     is_mcp_module,
@@ -105,25 +105,28 @@ def test_a_python_server_is_told_by_its_distribution(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("program", "name"),
     [
-        (Program("/usr/local/bin/claude"), "claude"),
-        (Program("/home/me/.local/share/claude/versions/2.1.197"), "claude"),
-        (Program("/n/cli.js", package="@anthropic-ai/claude-code", is_script=True), "claude"),
-        (Program("/n/vendor/codex", package="@openai/codex-linux-x64"), "codex"),
-        (Program("/usr/bin/python3", module="mcp_server_git"), "mcp-server-git"),
-        (Program("/v/bin/aider", is_script=True), "aider"),
-        (Program("/typescript/lib/tsserver.js", package="typescript", is_script=True), "tsserver"),
-        (Program("/n/typescript/bin/tsc", package="typescript", is_script=True), "tsc"),
-        (Program("/n/x.js", package="@acme/mcp", is_script=True, is_mcp=True), "@acme/mcp"),
-        (Program("/n/next.js", package="acme", is_script=True), None),
-        (Program("/home/me/claude", is_script=True), None),
-        (Program("/usr/bin/vim", ("vim", "claude")), "vim"),
-        (Program("/usr/bin/grep", ("grep", "mcp-server-git")), None),
-        (Program("/opt/mcp-server-everything"), None),
+        (RunningProgram("/usr/local/bin/claude"), "claude"),
+        (RunningProgram("/home/me/.local/share/claude/versions/2.1.197"), "claude"),
+        (RunningProgram("/n/x.js", package="@anthropic-ai/claude-code", is_script=True), "claude"),
+        (RunningProgram("/n/vendor/codex", package="@openai/codex-linux-x64"), "codex"),
+        (RunningProgram("/usr/bin/python3", module="mcp_server_git"), "mcp-server-git"),
+        (RunningProgram("/v/bin/aider", is_script=True), "aider"),
+        (
+            RunningProgram("/typescript/lib/tsserver.js", package="typescript", is_script=True),
+            "tsserver",
+        ),
+        (RunningProgram("/n/typescript/bin/tsc", package="typescript", is_script=True), "tsc"),
+        (RunningProgram("/n/x.js", package="@acme/mcp", is_script=True, is_mcp=True), "@acme/mcp"),
+        (RunningProgram("/n/next.js", package="acme", is_script=True), None),
+        (RunningProgram("/home/me/claude", is_script=True), None),
+        (RunningProgram("/usr/bin/vim", ("vim", "claude")), "vim"),
+        (RunningProgram("/usr/bin/grep", ("grep", "mcp-server-git")), None),
+        (RunningProgram("/opt/mcp-server-everything"), None),
     ],
 )  # fmt: skip
-def test_software_is_known_by_its_program(program: Program, name: str | None) -> None:
+def test_software_is_known_by_its_program(program: RunningProgram, name: str | None) -> None:
     """What stands in the command line says nothing."""
-    found = Known().recognise(program)
+    found = SoftwareTable().recognise(program)
 
     assert (found.name if found is not None else None) == name
 
@@ -138,9 +141,9 @@ def test_no_name_is_in_the_table_twice() -> None:
 def test_a_user_adds_software() -> None:
     """And may say it of a program that the table has."""
     table = {"kind": "mcp", "programs": ["clangd"], "modules": ["acme_mcp"]}
-    known = Known(parse_software({"acme": (table, "f.toml")}))
+    known = SoftwareTable(parse_software({"acme": (table, "f.toml")}))
 
-    found = known.recognise(Program("/usr/bin/clangd"))
+    found = known.recognise(RunningProgram("/usr/bin/clangd"))
 
     assert found is not None
     assert (found.name, found.kind) == ("acme", Kind.MCP)

@@ -1,13 +1,14 @@
 """What reap ends, what ps warns of, and whether strays grow faster than they are reaped."""
 
 from ramherd.core.model import ProcId
-from ramherd.core.processes import Count, Recorded
+from ramherd.core.sightings import StrayCount
 from ramherd.core.stray_policy import StrayPolicy
 from ramherd.core.units import GIB, MIB
 from ramherd.strays.judge.reap_plan import choose_named, choose_orphans
 from ramherd.strays.judge.sightings import next_sighting
 from ramherd.strays.judge.trend import find_growth
 from ramherd.strays.judge.warnings import find_savings, find_warnings
+from ramherd.strays.nouns import Recorded
 from support.stray_scenes import ALONE, CUT_OFF, NOW, TALKING, UID, Machine
 
 POLICY = StrayPolicy()
@@ -143,13 +144,13 @@ def test_a_sighting_keeps_the_first_parent_and_the_last_work() -> None:
     assert busy.active_s == NOW
 
 
-def counts(sizes: list[int], ended: int = 0) -> list[Count]:
+def counts(sizes: list[int], ended: int = 0) -> list[StrayCount]:
     return [
         count
         for look, size in enumerate(sizes)
         for count in (
-            Count(look * 900.0, "leaky", size, size // 2, ended),
-            Count(look * 900.0, "calm", 5, 0, 0),
+            StrayCount(look * 900.0, "leaky", size, size // 2, ended),
+            StrayCount(look * 900.0, "calm", 5, 0, 0),
         )
     ]
 

@@ -3,10 +3,10 @@
 import pytest
 
 from ramherd.core.model import ProcId
-from ramherd.core.processes import Details, End, Kind, Program, Recorded, Verdict
+from ramherd.strays.nouns import Details, Kind, PeerState, Recorded, RunningProgram, Verdict
 from support.stray_scenes import ALONE, CUT_OFF, NOW, TALKING, UID, Machine, facts, spared
 
-UNREAD = ALONE._replace(stdout=End.GONE)
+UNREAD = ALONE._replace(stdout=PeerState.GONE)
 
 
 @pytest.fixture
@@ -28,9 +28,9 @@ def test_a_server_without_a_client_is_an_orphan(machine: Machine) -> None:
     [
         TALKING,
         ALONE,
-        CUT_OFF._replace(stdout=End.NONE),
-        CUT_OFF._replace(stdout=End.LIVE),
-        CUT_OFF._replace(stdin=End.UNKNOWN),
+        CUT_OFF._replace(stdout=PeerState.NONE),
+        CUT_OFF._replace(stdout=PeerState.LIVE),
+        CUT_OFF._replace(stdin=PeerState.UNKNOWN),
     ],
     ids=["client", "daemon", "prints to a file", "is read", "socket of another namespace"],
 )
@@ -178,7 +178,7 @@ def test_a_subreaper_that_did_not_start_it_is_no_owner(machine: Machine) -> None
 
 def test_an_agent_as_process_1_owns_its_children(machine: Machine) -> None:
     """In a container it may be."""
-    machine.programs[1] = Program("/usr/bin/claude", ("claude",))
+    machine.programs[1] = RunningProgram("/usr/bin/claude", ("claude",))
     machine.add(50, "gopls", CUT_OFF)
 
     assert "owner" in facts(machine.look()[50])
@@ -232,7 +232,7 @@ def test_a_tool_that_prints_to_nobody_is_an_orphan(machine: Machine) -> None:
         ALONE._replace(marks=("claude",), owner_pid=40),
         UNREAD._replace(marks=("codex",), nohup=True),
         UNREAD._replace(marks=("codex",), listens=True),
-        UNREAD._replace(marks=("codex",), stderr=End.LIVE),
+        UNREAD._replace(marks=("codex",), stderr=PeerState.LIVE),
     ],
     ids=["own file", "nohup", "listens", "stderr is read"],
 )

@@ -7,12 +7,12 @@ from contextlib import closing
 from ramherd.config.load import load_config
 from ramherd.config.paths import runtime_path, state_path
 from ramherd.core.model import ProcId
-from ramherd.core.processes import Verdict
 from ramherd.core.stray_policy import StrayPolicy
 from ramherd.decide.governor.leaks import find_leak
 from ramherd.doctor.facts import ProcRow
 from ramherd.store.sqlite import Store
-from ramherd.strays.judge.software import Known
+from ramherd.strays.judge.software import SoftwareTable
+from ramherd.strays.nouns import Verdict
 from ramherd.strays.scan import Look, look
 from ramherd.strays.sentences import render_facts
 from ramherd.strays.software_file import parse_software
@@ -24,7 +24,7 @@ def read_running() -> Iterator[ProcRow]:
     """Of this very machine. What earlier looks wrote down is read where there is a store: looking
     makes none.
     """
-    known = Known(parse_software(load_config(argparse.Namespace()).software))
+    known = SoftwareTable(parse_software(load_config(argparse.Namespace()).software))
     store = state_path() / "ramherd.db"
     if not store.exists():
         return rows_of(look(None, runtime_path(), known, StrayPolicy()))

@@ -4,14 +4,22 @@ A proof is about the process itself: its client, its run or its agent is gone. T
 is init proves nothing, and neither does a name. Signs and objections are not proofs.
 """
 
-from ramherd.core.processes import Details, End, Evidence, Fact, Kind, Process, Scene
-from ramherd.strays.judge.family_tree import STDIO, Tree
+from ramherd.strays.judge.process_tree import STDIO, ProcessTree
+from ramherd.strays.nouns import (
+    Details,
+    Evidence,
+    Fact,
+    Kind,
+    PeerState,
+    Process,
+    ProcessScene,
+)
 
 NOTHING = Details(readable=False)
 IN_USE = (Fact.TERMINAL, Fact.DISPLAY, Fact.CLIENTS)
 
 
-def find_proofs(pid: int, scene: Scene, tree: Tree) -> list[Evidence]:
+def find_proofs(pid: int, scene: ProcessScene, tree: ProcessTree) -> list[Evidence]:
     """Of a process that was inherited."""
     details = scene.details.get(pid, NOTHING)
     if not details.readable:
@@ -29,10 +37,10 @@ def find_proofs(pid: int, scene: Scene, tree: Tree) -> list[Evidence]:
 def is_cut_off(details: Details) -> bool:
     """A stdio server has both ends with one client. One that is fed from a pipe and prints to a
     file is a batch, and may be at work."""
-    return details.stdin is End.GONE and details.stdout is End.GONE
+    return details.stdin is PeerState.GONE and details.stdout is PeerState.GONE
 
 
-def is_server(pid: int, scene: Scene, tree: Tree) -> bool:
+def is_server(pid: int, scene: ProcessScene, tree: ProcessTree) -> bool:
     """A stdio server, or what started one and gave it its own stdin: npx, uvx, `sh -c`."""
     if tree.kind(pid) in STDIO:
         return True
@@ -43,7 +51,7 @@ def is_server(pid: int, scene: Scene, tree: Tree) -> bool:
     )
 
 
-def find_wrapper(pid: int, details: Details, tree: Tree) -> list[Evidence]:
+def find_wrapper(pid: int, details: Details, tree: ProcessTree) -> list[Evidence]:
     """An agent whose wrapper died goes on alone. Below an agent of its own kind the wrapper's
     variable may be inherited, and says nothing.
     """
@@ -53,7 +61,7 @@ def find_wrapper(pid: int, details: Details, tree: Tree) -> list[Evidence]:
     return []
 
 
-def find_owner(pid: int, details: Details, scene: Scene) -> list[Evidence]:
+def find_owner(pid: int, details: Details, scene: ProcessScene) -> list[Evidence]:
     """A tool whose agent is gone: its output is read by nobody, or goes to the agent's own file.
     One that prints to a file of its own, somebody may wait for.
     """
@@ -65,14 +73,14 @@ def find_owner(pid: int, details: Details, scene: Scene) -> list[Evidence]:
 
 
 def is_unread(details: Details) -> bool:
-    return details.stdout is End.GONE and details.stderr is not End.LIVE
+    return details.stdout is PeerState.GONE and details.stderr is not PeerState.LIVE
 
 
 def is_left_unread(details: Details) -> bool:
     return bool(details.marks) and is_unread(details)
 
 
-def find_gone_agent(pid: int, details: Details, scene: Scene) -> Evidence | None:
+def find_gone_agent(pid: int, details: Details, scene: ProcessScene) -> Evidence | None:
     """By what a recorder wrote down, else by the pid that the agent gave to its tools: gone if
     that is nobody's, or of one who started later.
     """
@@ -88,7 +96,7 @@ def find_gone_agent(pid: int, details: Details, scene: Scene) -> Evidence | None
     return None
 
 
-def find_objections(process: Process, scene: Scene, tree: set[int]) -> list[Evidence]:
+def find_objections(process: Process, scene: ProcessScene, tree: set[int]) -> list[Evidence]:
     """Why it is not ended by itself, whatever is proved. Clients in its own tree do not count:
     a browser's client is the server that started it.
     """

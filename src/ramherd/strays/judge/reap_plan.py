@@ -3,17 +3,17 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ramherd.core.processes import Evidence, Fact, Row, Verdict
 from ramherd.strays.judge.proofs import IN_USE
+from ramherd.strays.nouns import Evidence, Fact, PsRow, Verdict
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """`later` are orphans whose grace is not over, `refused` those that were named in vain."""
 
-    ends: tuple[Row, ...] = ()
-    later: tuple[tuple[Row, float], ...] = ()
-    refused: tuple[tuple[int, Row | None], ...] = ()
+    ends: tuple[PsRow, ...] = ()
+    later: tuple[tuple[PsRow, float], ...] = ()
+    refused: tuple[tuple[int, PsRow | None], ...] = ()
 
     @property
     def freed_bytes(self) -> int:
@@ -21,7 +21,7 @@ class Plan:
 
 
 def choose_orphans(
-    rows: Sequence[Row], at_s: float, grace_s: float, *, all_users: bool = False
+    rows: Sequence[PsRow], at_s: float, grace_s: float, *, all_users: bool = False
 ) -> Plan:
     """Proved orphans that have been so for the grace."""
     ends, later = [], []
@@ -36,10 +36,10 @@ def choose_orphans(
     return Plan(tuple(ends), tuple(later))
 
 
-def choose_named(rows: Sequence[Row], named: Sequence[int], *, all_users: bool = False) -> Plan:
+def choose_named(rows: Sequence[PsRow], named: Sequence[int], *, all_users: bool = False) -> Plan:
     """What the user names, with all that it started but for what is in use."""
     by_pid = {row.process.pid: row for row in rows}
-    ends: dict[int, Row] = {}
+    ends: dict[int, PsRow] = {}
     refused = []
     for pid in named:
         row = by_pid.get(pid)
@@ -55,16 +55,16 @@ def choose_named(rows: Sequence[Row], named: Sequence[int], *, all_users: bool =
     return Plan(tuple(ends.values()), refused=tuple(refused))
 
 
-def objections(row: Row, *, all_users: bool) -> list[Evidence]:
+def objections(row: PsRow, *, all_users: bool) -> list[Evidence]:
     return [one for one in row.spared if not (all_users and one.fact is Fact.OTHER_USER)]
 
 
-def is_never(row: Row, *, all_users: bool) -> bool:
+def is_never(row: PsRow, *, all_users: bool) -> bool:
     never = {Fact.OURS, Fact.UNREADABLE} | (set() if all_users else {Fact.OTHER_USER})
     return any(one.fact in never for one in row.spared)
 
 
-def may_be_named(row: Row, *, all_users: bool) -> bool:
+def may_be_named(row: PsRow, *, all_users: bool) -> bool:
     """A user may end what is only suspect; not what is in use, nor what nobody could look at."""
     is_suspect = row.verdict in (Verdict.SUSPECT, Verdict.ORPHAN)
     return is_suspect and not is_never(row, all_users=all_users)

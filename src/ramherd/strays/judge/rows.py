@@ -2,15 +2,22 @@
 
 from typing import NamedTuple
 
-from ramherd.core.processes import Evidence, Kind, Process, Row, Scene, Verdict
-from ramherd.strays.judge.family_tree import Tree
+from ramherd.strays.judge.process_tree import ProcessTree
 from ramherd.strays.judge.proofs import NOTHING, is_server
+from ramherd.strays.nouns import (
+    Evidence,
+    Kind,
+    Process,
+    ProcessScene,
+    PsRow,
+    Verdict,
+)
 
 COMMAND_CHARS = 200
 RAMHERD = "ramherd"
 
 
-class Finding(NamedTuple):
+class Judgement(NamedTuple):
     """`spared` says why nobody ends it by itself."""
 
     verdict: Verdict
@@ -18,11 +25,11 @@ class Finding(NamedTuple):
     spared: list[Evidence]
 
 
-def make_row(pid: int, scene: Scene, tree: Tree, found: Finding) -> Row:
+def make_row(pid: int, scene: ProcessScene, tree: ProcessTree, found: Judgement) -> PsRow:
     process, known = scene.processes[pid], scene.software.get(pid)
     memory, seen = scene.memory.get(pid, 0), scene.sightings.get(process.id)
     program = scene.programs.get(pid)
-    return Row(
+    return PsRow(
         process=process,
         software=known.name if known is not None else process.name,
         kind=known.kind if known is not None else find_kind(pid, scene, tree),
@@ -40,7 +47,7 @@ def make_row(pid: int, scene: Scene, tree: Tree, found: Finding) -> Row:
     )
 
 
-def find_orphan_s(process: Process, scene: Scene) -> float:
+def find_orphan_s(process: Process, scene: ProcessScene) -> float:
     """Since when it was seen to be one. If nothing was recorded, all that is known is its age."""
     seen = scene.sightings.get(process.id)
     if seen is None:
@@ -48,13 +55,13 @@ def find_orphan_s(process: Process, scene: Scene) -> float:
     return scene.at_s if seen.orphan_s is None else seen.orphan_s
 
 
-def find_idle(process: Process, scene: Scene) -> float | None:
+def find_idle(process: Process, scene: ProcessScene) -> float | None:
     """Since it last used the CPU, as far as anybody looked."""
     seen = scene.sightings.get(process.id)
     return None if seen is None else max(scene.at_s - seen.active_s, 0.0)
 
 
-def find_kind(pid: int, scene: Scene, tree: Tree) -> Kind:
+def find_kind(pid: int, scene: ProcessScene, tree: ProcessTree) -> Kind:
     """Of an unknown program: a tool of an agent, else what stands between."""
     details = scene.details.get(pid, NOTHING)
     if details.stdin_inode and is_server(pid, scene, tree):
@@ -63,7 +70,7 @@ def find_kind(pid: int, scene: Scene, tree: Tree) -> Kind:
     return Kind.TOOL if is_tool else Kind.WRAPPER
 
 
-def is_of_agent(pid: int, scene: Scene, tree: Tree) -> bool:
+def is_of_agent(pid: int, scene: ProcessScene, tree: ProcessTree) -> bool:
     """Known software, or what bears its mark."""
     if tree.kind(pid) not in (None, Kind.APPLICATION, Kind.REAPER):
         return True
@@ -71,12 +78,12 @@ def is_of_agent(pid: int, scene: Scene, tree: Tree) -> bool:
     return bool(details.marks or details.run) or scene.processes[pid].id in scene.recorded
 
 
-def find_session(pid: int, tree: Tree) -> int:
+def find_session(pid: int, tree: ProcessTree) -> int:
     agents = [above for above in (pid, *tree.above(pid)) if tree.kind(above) is Kind.AGENT]
     return agents[-1] if agents else 0
 
 
-def find_application(pid: int, scene: Scene, tree: Tree) -> str:
+def find_application(pid: int, scene: ProcessScene, tree: ProcessTree) -> str:
     if scene.details.get(pid, NOTHING).run:
         return RAMHERD
     applications = (above for above in tree.above(pid) if tree.kind(above) is Kind.APPLICATION)

@@ -1,14 +1,15 @@
 """What one look writes down for the next: since when, how much, how busy."""
 
-from ramherd.core.processes import Row, Scene, Sighting
+from ramherd.core.sightings import Sighting
 from ramherd.decide.governor.leaks import Watch, next_watch
+from ramherd.strays.nouns import ProcessScene, PsRow
 
 # An idle Node server was seen to use 0.1 % of a CPU for its timers.
 BUSY_SHARE = 0.005
 POINTS_EVERY_S = 60.0
 
 
-def next_sighting(row: Row, scene: Scene) -> Sighting:
+def next_sighting(row: PsRow, scene: ProcessScene) -> Sighting:
     process, now = row.process, scene.at_s
     seen = scene.sightings.get(process.id)
     points = next_points(seen.points if seen is not None else (), now, row.memory_bytes)

@@ -7,7 +7,7 @@ codex 0.166, gemini 0.61, opencode 1.18 and qwen 0.15.
 
 from collections.abc import Iterable, Mapping
 
-from ramherd.core.processes import Kind, Program, Software
+from ramherd.strays.nouns import Kind, RunningProgram, Software
 
 AGENTS = (
     Software(
@@ -130,7 +130,7 @@ TABLE = (*AGENTS, *SERVERS, *APPLICATIONS, *REAPERS)
 KINDS_TO_ADD = tuple(kind for kind in Kind if kind not in (Kind.REAPER, Kind.WRAPPER, Kind.TOOL))
 
 
-class Known:
+class SoftwareTable:
     """The table by what it is asked for. What a user adds comes before what is shipped."""
 
     def __init__(self, added: Iterable[Software] = ()) -> None:
@@ -144,7 +144,7 @@ class Known:
     def agents(self) -> tuple[Software, ...]:
         return tuple(one for one in self.table if one.kind is Kind.AGENT)
 
-    def recognise(self, program: Program) -> Software | None:
+    def recognise(self, program: RunningProgram) -> Software | None:
         found = self._of_path(program.path) or self._packages.get(program.package)
         if found is not None:
             return found
@@ -177,7 +177,7 @@ def index(table: Iterable[Software], field: str) -> Mapping[str, Software]:
     return found
 
 
-def as_mcp(program: Program) -> Software | None:
+def as_mcp(program: RunningProgram) -> Software | None:
     """A server that nobody listed, known by what its package says of itself."""
     if not program.is_mcp:
         return None

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from ramherd.core.processes import Count
+from ramherd.core.sightings import StrayCount
 from ramherd.decide.governor.leaks import trend
 
 HOUR_S = 3600.0
@@ -23,7 +23,7 @@ class Growth(NamedTuple):
     software: tuple[str, ...] = ()
 
 
-def find_growth(counts: Sequence[Count]) -> list[Growth]:
+def find_growth(counts: Sequence[StrayCount]) -> list[Growth]:
     """Of all processes and of strays, with the software that grows the most."""
     found = []
     for what in ("processes", "strays"):
@@ -44,7 +44,9 @@ def growth_of(points: list[tuple[float, int]]) -> float | None:
     return slope * HOUR_S
 
 
-def points_of(counts: Iterable[Count], what: str, software: str = "") -> list[tuple[float, int]]:
+def points_of(
+    counts: Iterable[StrayCount], what: str, software: str = ""
+) -> list[tuple[float, int]]:
     """The sum of each look, thinned to what a trend needs."""
     sums: dict[float, int] = {}
     for count in counts:
@@ -54,7 +56,7 @@ def points_of(counts: Iterable[Count], what: str, software: str = "") -> list[tu
     return points[:: max(len(points) // MOST_LOOKS, 1)]
 
 
-def steepest(counts: Sequence[Count], what: str) -> tuple[str, ...]:
+def steepest(counts: Sequence[StrayCount], what: str) -> tuple[str, ...]:
     """The software with most of the rise, at most three."""
     rises = []
     for software in sorted({count.software for count in counts}):
@@ -63,6 +65,6 @@ def steepest(counts: Sequence[Count], what: str) -> tuple[str, ...]:
     return tuple(name for rise, name in sorted(rises, reverse=True)[:3] if rise > 0)
 
 
-def hours(counts: Sequence[Count]) -> float:
+def hours(counts: Sequence[StrayCount]) -> float:
     times = [count.at_s for count in counts]
     return max((max(times) - min(times)) / HOUR_S, 1 / 60)

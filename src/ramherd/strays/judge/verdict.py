@@ -7,17 +7,27 @@ a living parent has an owner.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ramherd.core.processes import End, Evidence, Fact, Kind, Row, Scene, Verdict
 from ramherd.core.stray_policy import StrayPolicy
-from ramherd.strays.judge.family_tree import STDIO, Tree
+from ramherd.strays.judge.process_tree import STDIO, ProcessTree
 from ramherd.strays.judge.proofs import IN_USE, NOTHING, find_intent, find_objections, find_proofs
-from ramherd.strays.judge.rows import Finding, find_idle, make_row
+from ramherd.strays.judge.rows import Judgement, find_idle, make_row
+from ramherd.strays.nouns import (
+    Evidence,
+    Fact,
+    Kind,
+    PeerState,
+    ProcessScene,
+    PsRow,
+    Verdict,
+)
 
 
-def judge(scene: Scene, tree: Tree, pids: Iterable[int], policy: StrayPolicy) -> list[Row]:
+def judge(
+    scene: ProcessScene, tree: ProcessTree, pids: Iterable[int], policy: StrayPolicy
+) -> list[PsRow]:
     """`pids` are rows and what wraps them; a wrapper that is no orphan is no row."""
     bench = Bench(scene, tree, policy, find_duplicates(scene, tree, pids))
-    judged: dict[int, Row] = {}
+    judged: dict[int, PsRow] = {}
     for pid in sorted(pids, key=lambda pid: (depth(pid, tree), pid)):
         found = bench.judge(pid, judged.get(scene.processes[pid].ppid))
         row = make_row(pid, scene, tree, found)
@@ -26,7 +36,7 @@ def judge(scene: Scene, tree: Tree, pids: Iterable[int], policy: StrayPolicy) ->
     return list(judged.values())
 
 
-def depth(pid: int, tree: Tree) -> int:
+def depth(pid: int, tree: ProcessTree) -> int:
     return sum(1 for _above in tree.above(pid))
 
 
@@ -34,19 +44,19 @@ def depth(pid: int, tree: Tree) -> int:
 class Bench:
     """What every judgement of one look has in common."""
 
-    scene: Scene
-    tree: Tree
+    scene: ProcessScene
+    tree: ProcessTree
     policy: StrayPolicy
     duplicates: Mapping[int, int]
 
-    def judge(self, pid: int, parent: Row | None) -> Finding:
+    def judge(self, pid: int, parent: PsRow | None) -> Judgement:
         if self.tree.is_inherited(pid):
             return self.judge_inherited(pid)
         if parent is not None and parent.verdict is Verdict.ORPHAN:
             return self.judge_child(pid, parent)
         return self.judge_owned(pid)
 
-    def judge_child(self, pid: int, parent: Row) -> Finding:
+    def judge_child(self, pid: int, parent: PsRow) -> Judgement:
         evidence = [Evidence(Fact.CHILD_OF_ORPHAN, parent.software, parent.process.pid)]
         family = {pid, *self.tree.above(pid), *self.tree.below(pid)}
         spared = find_objections(self.scene.processes[pid], self.scene, family)
@@ -54,25 +64,25 @@ class Bench:
         nohup = self.scene.details.get(parent.process.pid, NOTHING).nohup
         if self.scene.details.get(pid, NOTHING).nohup and not nohup:
             spared.append(Evidence(Fact.NOHUP))
-        return Finding(verdict_of_proved(spared), evidence, spared)
+        return Judgement(verdict_of_proved(spared), evidence, spared)
 
-    def judge_inherited(self, pid: int) -> Finding:
+    def judge_inherited(self, pid: int) -> Judgement:
         """Nobody who started it is there: abandoned for certain, or only looking so."""
         process, details = self.scene.processes[pid], self.scene.details.get(pid, NOTHING)
         if self.scene.runs.get(details.run) is False:
-            return Finding(Verdict.LIVE, [Evidence(Fact.RUN_LIVE, details.run)], [])
+            return Judgement(Verdict.LIVE, [Evidence(Fact.RUN_LIVE, details.run)], [])
         signs = self.find_signs(pid)
         spared = find_objections(process, self.scene, {pid, *self.tree.below(pid)})
         if proofs := find_proofs(pid, self.scene, self.tree):
             spared += find_intent(details, proofs)
-            return Finding(verdict_of_proved(spared), proofs + signs, spared)
+            return Judgement(verdict_of_proved(spared), proofs + signs, spared)
         in_use = [one for one in spared if one.fact in IN_USE]
         if in_use:
-            return Finding(self.quiet(pid), in_use, spared)
+            return Judgement(self.quiet(pid), in_use, spared)
         idle_s = find_idle(process, self.scene) or 0.0
         if self.tree.kind(pid) is Kind.AGENT and idle_s < self.policy.suspect_s:
-            return Finding(self.quiet(pid), signs, spared)
-        return Finding(Verdict.SUSPECT, signs + self.idle(pid), spared)
+            return Judgement(self.quiet(pid), signs, spared)
+        return Judgement(Verdict.SUSPECT, signs + self.idle(pid), spared)
 
     def find_signs(self, pid: int) -> list[Evidence]:
         process, details = self.scene.processes[pid], self.scene.details.get(pid, NOTHING)
@@ -82,7 +92,7 @@ class Bench:
             signs.append(Evidence(Fact.LEADER_GONE, number=process.sid))
         return signs + [Evidence(Fact.MARK, name) for name in details.marks]
 
-    def judge_owned(self, pid: int) -> Finding:
+    def judge_owned(self, pid: int) -> Judgement:
         """Somebody who may want it is there: it is never ended by itself."""
         process, details = self.scene.processes[pid], self.scene.details.get(pid, NOTHING)
         owner = self.scene.processes.get(process.ppid)
@@ -91,14 +101,14 @@ class Bench:
             spared.append(Evidence(Fact.TERMINAL))
         found = []
         if self.tree.kind(pid) in STDIO:
-            if details.stdin is End.GONE:
+            if details.stdin is PeerState.GONE:
                 found.append(Evidence(Fact.STDIN_CLOSED))
             if pid in self.duplicates:
                 found.append(Evidence(Fact.DUPLICATE, number=self.duplicates[pid]))
             found += [one for one in self.idle(pid) if one.number >= self.policy.suspect_s]
         if found:
-            return Finding(Verdict.SUSPECT, found + spared, spared)
-        return Finding(self.quiet(pid), spared + self.idle(pid), spared)
+            return Judgement(Verdict.SUSPECT, found + spared, spared)
+        return Judgement(self.quiet(pid), spared + self.idle(pid), spared)
 
     def quiet(self, pid: int) -> Verdict:
         return Verdict.IDLE if self.idle(pid) else Verdict.LIVE
@@ -116,7 +126,7 @@ def verdict_of_proved(spared: list[Evidence]) -> Verdict:
     return Verdict.ORPHAN if is_orphan else Verdict.SUSPECT
 
 
-def find_duplicates(scene: Scene, tree: Tree, pids: Iterable[int]) -> dict[int, int]:
+def find_duplicates(scene: ProcessScene, tree: ProcessTree, pids: Iterable[int]) -> dict[int, int]:
     """Servers that have a younger twin with the same parent and command line -> its pid."""
     youngest: dict[tuple[int, tuple[str, ...]], int] = {}
     found: dict[int, int] = {}

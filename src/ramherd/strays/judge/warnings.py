@@ -3,26 +3,26 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from ramherd.core.model import ProcId
-from ramherd.core.processes import (
+from ramherd.core.stray_policy import StrayPolicy
+from ramherd.decide.governor.leaks import find_leak
+from ramherd.strays.nouns import (
     Details,
     Fact,
     Kind,
+    ProcessScene,
+    PsRow,
     Recorded,
-    Row,
     Saving,
-    Scene,
     Software,
     Verdict,
     WarningSign,
 )
-from ramherd.core.stray_policy import StrayPolicy
-from ramherd.decide.governor.leaks import find_leak
 
 NODES = ("node", "nodejs", "bun")
 
 
 def find_warnings(
-    rows: Sequence[Row], scene: Scene, policy: StrayPolicy, used_percent: float
+    rows: Sequence[PsRow], scene: ProcessScene, policy: StrayPolicy, used_percent: float
 ) -> list[WarningSign]:
     found = [*warn_of_sessions(rows, scene, policy), *warn_of_subagents(rows, scene, policy)]
     servers = sum(row.kind is Kind.MCP for row in rows)
@@ -43,12 +43,12 @@ def is_node(path: str, argv: tuple[str, ...]) -> bool:
     return any(name in NODES for name in names)
 
 
-def is_left(row: Row) -> bool:
+def is_left(row: PsRow) -> bool:
     return any(one.fact in (Fact.REPARENTED, Fact.CHILD_OF_ORPHAN) for one in row.evidence)
 
 
 def warn_of_sessions(
-    rows: Sequence[Row], scene: Scene, policy: StrayPolicy
+    rows: Sequence[PsRow], scene: ProcessScene, policy: StrayPolicy
 ) -> Iterator[WarningSign]:
     """An agent's own memory, not that of its tools, which come and go."""
     for row in rows:
@@ -66,7 +66,7 @@ def warn_of_sessions(
 
 
 def warn_of_subagents(
-    rows: Sequence[Row], scene: Scene, policy: StrayPolicy
+    rows: Sequence[PsRow], scene: ProcessScene, policy: StrayPolicy
 ) -> Iterator[WarningSign]:
     """Processes of agents below an agent, and what a recorder counted inside of it."""
     agents = {row.process.pid: row for row in rows if row.kind is Kind.AGENT}
@@ -82,7 +82,7 @@ def warn_of_subagents(
             yield WarningSign("subagents", count, limit, root.process.pid, root.software)
 
 
-def is_proper(row: Row, agents: Mapping[int, Row]) -> bool:
+def is_proper(row: PsRow, agents: Mapping[int, PsRow]) -> bool:
     """The agent proper below its own wrapper."""
     parent = agents.get(row.process.ppid)
     return parent is not None and parent.software == row.software
@@ -92,7 +92,7 @@ def count_inside(recorded: Mapping[ProcId, Recorded]) -> dict[ProcId, int]:
     return {one.owner: one.subagents for one in recorded.values()}
 
 
-def resume_command(row: Row, rows: Sequence[Row], scene: Scene) -> str:
+def resume_command(row: PsRow, rows: Sequence[PsRow], scene: ProcessScene) -> str:
     """By the session that its tools were told, or a recorder was; else its last one."""
     command = session_command(scene.software[row.process.pid], find_session_id(row, rows, scene))
     cwd = scene.cwds.get(row.process.pid)
@@ -111,7 +111,7 @@ def quoted(path: str) -> str:
     return "'" + path.replace("'", "'\\''") + "'"
 
 
-def find_session_id(row: Row, rows: Sequence[Row], scene: Scene) -> str:
+def find_session_id(row: PsRow, rows: Sequence[PsRow], scene: ProcessScene) -> str:
     for one in scene.recorded.values():
         if one.owner == row.process.id and one.session:
             return one.session
@@ -120,7 +120,7 @@ def find_session_id(row: Row, rows: Sequence[Row], scene: Scene) -> str:
     return next((session for session in told if session), "")
 
 
-def find_savings(rows: Sequence[Row], scene: Scene) -> list[Saving]:
+def find_savings(rows: Sequence[PsRow], scene: ProcessScene) -> list[Saving]:
     """Of servers with the same command line one would do."""
     copies: dict[tuple[str, tuple[str, ...]], list[int]] = {}
     for row in rows:

@@ -10,8 +10,8 @@ import time
 from collections.abc import Iterable, Iterator
 
 from ramherd.core.model import ProcId
-from ramherd.core.processes import Details, End, Process, Program
 from ramherd.core.units import KIB
+from ramherd.strays.nouns import Details, PeerState, Process, RunningProgram
 from ramherd.strays.read.programs import interpreter_of, look_into, package_of_path, parse_script
 
 TABLE = ("env", "LC_ALL=C", "ps", "-axwwo", "pid,ppid,pgid,tty,uid,rss,time,lstart,state,comm")
@@ -47,7 +47,7 @@ def parse_table(text: str) -> dict[int, Process]:
     return found
 
 
-def parse_programs(table: str, commands: str) -> dict[int, Program]:
+def parse_programs(table: str, commands: str) -> dict[int, RunningProgram]:
     """`comm` is the path of the binary, and what was called stands in `args`."""
     argv = dict(split_commands(commands))
     found = {}
@@ -66,14 +66,14 @@ def split_commands(text: str) -> Iterator[tuple[int, tuple[str, ...]]]:
             yield int(pid), tuple(command.split())
 
 
-def program_of(path: str, argv: tuple[str, ...]) -> Program:
+def program_of(path: str, argv: tuple[str, ...]) -> RunningProgram:
     interpreter = interpreter_of(path)
     script, module = parse_script(interpreter, argv) if interpreter else ("", "")
     # Relative to a directory that ps does not tell.
     if script.startswith("/"):
         resolved, package, is_mcp = look_into(script, argv[0])
-        return Program(resolved, argv, package, is_script=True, is_mcp=is_mcp)
-    return Program(path, argv, package_of_path(path), module)
+        return RunningProgram(resolved, argv, package, is_script=True, is_mcp=is_mcp)
+    return RunningProgram(path, argv, package_of_path(path), module)
 
 
 def parse_open_files(text: str) -> dict[int, Details]:
@@ -85,7 +85,7 @@ def parse_open_files(text: str) -> dict[int, Details]:
             stdin=stdin,
             stdout=stdout,
             stderr=stderr,
-            on_terminal=End.TERMINAL in (stdin, stdout, stderr),
+            on_terminal=PeerState.TERMINAL in (stdin, stdout, stderr),
             keeps_terminal=any(fields.get("n") == "/dev/ptmx" for fields in files.values()),
             listens=any(fields.get("T") == "ST=LISTEN" for fields in files.values()),
             clients=tuple(0 for fields in files.values() if fields.get("T") == "ST=ESTABLISHED"),
@@ -110,13 +110,13 @@ def split_processes(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, dict[
         yield pid, files
 
 
-def end_of(fields: dict[str, str] | None) -> End:
+def end_of(fields: dict[str, str] | None) -> PeerState:
     """lsof names the other end of a pipe or socket, `->0x...`, as long as there is one."""
     if fields is None:
-        return End.NONE
+        return PeerState.NONE
     kind, name = fields.get("t", ""), fields.get("n", "")
     if name.startswith("/dev/tty"):
-        return End.TERMINAL
+        return PeerState.TERMINAL
     if kind in ("PIPE", "unix"):
-        return End.LIVE if "->" in name else End.GONE
-    return End.NONE if kind in ("CHR", "REG", "DIR") else End.UNKNOWN
+        return PeerState.LIVE if "->" in name else PeerState.GONE
+    return PeerState.NONE if kind in ("CHR", "REG", "DIR") else PeerState.UNKNOWN

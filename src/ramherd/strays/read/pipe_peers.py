@@ -9,49 +9,51 @@ import select
 import stat
 from collections.abc import Mapping
 
-from ramherd.core.processes import End
+from ramherd.strays.nouns import PeerState
 
 PTY_MASTER = "/dev/ptmx"
 
 
-def read_end(pid: int, fd: int, peers: Mapping[int, int], proc: str = "/proc") -> tuple[End, int]:
+def read_end(
+    pid: int, fd: int, peers: Mapping[int, int], proc: str = "/proc"
+) -> tuple[PeerState, int]:
     """(what is at the other side, inode of the pipe or socket)."""
     path = f"{proc}/{pid}/fd/{fd}"
     try:
         target = os.readlink(path)
     except FileNotFoundError:
-        return End.NONE, 0
+        return PeerState.NONE, 0
     except OSError:
-        return End.UNKNOWN, 0
+        return PeerState.UNKNOWN, 0
     if target.startswith(("/dev/pts/", "/dev/tty")):
-        return End.TERMINAL, 0
+        return PeerState.TERMINAL, 0
     kind, _colon, number = target.partition(":")
     inode = int(number[1:-1]) if number[1:-1].isdigit() else 0
     if kind == "pipe":
         return probe_pipe(path, writes=fd != 0), inode
     if kind == "socket":
         return end_of_socket(inode, peers), inode
-    return End.NONE, 0
+    return PeerState.NONE, 0
 
 
-def end_of_socket(inode: int, peers: Mapping[int, int]) -> End:
+def end_of_socket(inode: int, peers: Mapping[int, int]) -> PeerState:
     """A socket that is not in the list is of another kind, or of another network namespace."""
     if inode not in peers:
-        return End.UNKNOWN
-    return End.LIVE if peers[inode] else End.GONE
+        return PeerState.UNKNOWN
+    return PeerState.LIVE if peers[inode] else PeerState.GONE
 
 
-def probe_pipe(path: str, *, writes: bool) -> End:
+def probe_pipe(path: str, *, writes: bool) -> PeerState:
     flags = os.O_NONBLOCK | os.O_CLOEXEC | (os.O_WRONLY if writes else os.O_RDONLY)
     try:
         fd = os.open(path, flags)
     except OSError:
-        return End.UNKNOWN
+        return PeerState.UNKNOWN
     try:
         # The number may be another file by now.
         if not stat.S_ISFIFO(os.fstat(fd).st_mode):
-            return End.UNKNOWN
-        return End.GONE if is_lonely(fd) else End.LIVE
+            return PeerState.UNKNOWN
+        return PeerState.GONE if is_lonely(fd) else PeerState.LIVE
     finally:
         os.close(fd)
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ramherd.core.processes import Details, End, Software
+from ramherd.strays.nouns import Details, PeerState, Software
 from ramherd.strays.read.listeners import Sockets, find_clients, read_namespaces
 from ramherd.strays.read.pipe_peers import PTY_MASTER, read_end
 
@@ -45,7 +45,7 @@ class Probe:
             stderr=stderr[0],
             stdin_inode=stdin[1],
             prints_to_agent=prints_to(self.agents, environ, targets.get("1", "")),
-            on_terminal=End.TERMINAL in (stdin[0], stdout[0], stderr[0]),
+            on_terminal=PeerState.TERMINAL in (stdin[0], stdout[0], stderr[0]),
             on_display=any(
                 self.sockets.peers.get(inode) in self.sockets.displays for inode in inodes
             ),

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
-from ramherd.core.processes import Process, Program
+from ramherd.strays.nouns import Process, RunningProgram
 
 COMMAND_BYTES = 4096
 PACKAGE_BYTES = 1 << 18
@@ -31,7 +31,7 @@ _IMPORT = re.compile(r"^\s*(?:from|import)\s+([A-Za-z_]\w*)", re.MULTILINE)
 _REQUIRES_MCP = re.compile(r"^Requires-Dist:\s*(?:mcp|fastmcp)\b", re.MULTILINE | re.IGNORECASE)
 
 
-def read_programs(processes: Iterable[Process], proc: str = "/proc") -> dict[int, Program]:
+def read_programs(processes: Iterable[Process], proc: str = "/proc") -> dict[int, RunningProgram]:
     found = {}
     for process in processes:
         program = read_program(process.pid, proc)
@@ -40,7 +40,7 @@ def read_programs(processes: Iterable[Process], proc: str = "/proc") -> dict[int
     return found
 
 
-def read_program(pid: int, proc: str = "/proc") -> Program | None:
+def read_program(pid: int, proc: str = "/proc") -> RunningProgram | None:
     try:
         fd = os.open(f"{proc}/{pid}/cmdline", os.O_RDONLY)
         try:
@@ -53,9 +53,9 @@ def read_program(pid: int, proc: str = "/proc") -> Program | None:
     try:
         exe = os.readlink(f"{proc}/{pid}/exe").removesuffix(" (deleted)")
     except OSError:
-        return Program(argv[0] if argv else "", argv, readable=False)
+        return RunningProgram(argv[0] if argv else "", argv, readable=False)
     if interpreter_of(exe) == "":
-        return Program(exe, argv, package_of_path(exe))
+        return RunningProgram(exe, argv, package_of_path(exe))
     return resolve(exe, argv, pid, proc)
 
 
@@ -72,7 +72,7 @@ def interpreter_of(exe: str) -> str:
     return "shell" if name in SHELLS else ""
 
 
-def resolve(exe: str, argv: tuple[str, ...], pid: int, proc: str) -> Program:
+def resolve(exe: str, argv: tuple[str, ...], pid: int, proc: str) -> RunningProgram:
     """The file that an interpreter was given, as far as there is one."""
     script, module = parse_script(interpreter_of(exe), argv)
     if script and not os.path.isabs(script):
@@ -82,10 +82,10 @@ def resolve(exe: str, argv: tuple[str, ...], pid: int, proc: str) -> Program:
             script = ""
     if script:
         path, package, is_mcp = look_into(script, argv[0])
-        return Program(path, argv, package, is_script=True, is_mcp=is_mcp)
+        return RunningProgram(path, argv, package, is_script=True, is_mcp=is_mcp)
     if module:
-        return Program(exe, argv, module=module, is_mcp=is_mcp_module(module, argv[0]))
-    return Program(exe, argv)
+        return RunningProgram(exe, argv, module=module, is_mcp=is_mcp_module(module, argv[0]))
+    return RunningProgram(exe, argv)
 
 
 def parse_script(interpreter: str, argv: tuple[str, ...]) -> tuple[str, str]:

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 from ramherd.core.model import ProcId
-from ramherd.core.processes import Kind, Process, Sighting, Software
+from ramherd.core.sightings import Sighting
+from ramherd.strays.nouns import Kind, Process, Software
 
 SHOWN = (
     Kind.AGENT, Kind.MCP, Kind.LANGUAGE, Kind.LINTER, Kind.WATCHER, Kind.DEV_SERVER, Kind.BROWSER,
@@ -13,7 +14,7 @@ STDIO = (Kind.MCP, Kind.LANGUAGE)
 INIT = 1
 
 
-class Tree:
+class ProcessTree:
     def __init__(
         self,
         processes: Mapping[int, Process],
@@ -81,12 +82,12 @@ class Tree:
         return pid
 
 
-def choose_unclaimed(tree: Tree) -> list[int]:
+def choose_unclaimed(tree: ProcessTree) -> list[int]:
     """Inherited processes of no known software: their environment may say whose they are."""
     return [pid for pid in tree.processes if pid not in tree.software and tree.is_inherited(pid)]
 
 
-def choose_rows(tree: Tree, marked: set[int]) -> set[int]:
+def choose_rows(tree: ProcessTree, marked: set[int]) -> set[int]:
     """Known software and what it started; what bears a mark and what that started."""
     seeds = {pid for pid in tree.software if tree.kind(pid) in SHOWN} | marked
     rows = set(seeds)
@@ -95,7 +96,7 @@ def choose_rows(tree: Tree, marked: set[int]) -> set[int]:
     return {pid for pid in rows if tree.kind(pid) not in (Kind.APPLICATION, Kind.REAPER)}
 
 
-def choose_wrappers(tree: Tree, rows: set[int]) -> set[int]:
+def choose_wrappers(tree: ProcessTree, rows: set[int]) -> set[int]:
     """Unknown processes between a row and whoever inherited its tree: npx, uvx, `sh -c`."""
     found = set()
     for pid in rows:
@@ -107,7 +108,7 @@ def choose_wrappers(tree: Tree, rows: set[int]) -> set[int]:
     return found
 
 
-def choose_probes(tree: Tree, rows: set[int], wrappers: set[int]) -> set[int]:
+def choose_probes(tree: ProcessTree, rows: set[int], wrappers: set[int]) -> set[int]:
     """Those that may be strays: all of a tree that was inherited, and servers on a pipe. What
     lives in an application that is there has an owner.
     """

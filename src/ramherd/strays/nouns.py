@@ -1,6 +1,6 @@
-"""The nouns of looking after strays: processes, what they run, what was seen of them, verdicts.
+"""The nouns of strays: processes, what they run, what was seen of them, verdicts with evidence.
 
-Filled by `measure/`, judged by `decide/strays/`, shown by `strays/sentences.py`. Named tuples where
+Filled by `strays/read/`, judged by `strays/judge/`, shown by `strays/render.py`. Named tuples where
 there is one for each process of the machine: a dataclass takes four times as long to make.
 """
 
@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from ramherd.core.model import ProcId
+from ramherd.core.sightings import Sighting
 
 
 class Kind(StrEnum):
@@ -35,7 +36,7 @@ class Verdict(StrEnum):
 
 
 class Fact(StrEnum):
-    """The closed list of what is said for or against a process, with sentences in `show/`."""
+    """All that speaks for or against a process; `strays/render.py` has a sentence for each."""
 
     # Each of these proves that nobody can want it any more.
     STDIN_GONE = "stdin_gone"
@@ -64,7 +65,7 @@ class Fact(StrEnum):
     OURS = "ours"
 
 
-class End(StrEnum):
+class PeerState(StrEnum):
     """The other side of a descriptor."""
 
     LIVE = "live"
@@ -94,7 +95,7 @@ class Process(NamedTuple):
         return self.id.pid
 
 
-class Program(NamedTuple):
+class RunningProgram(NamedTuple):
     """What a process runs: a binary, or the script, package or module of an interpreter."""
 
     path: str
@@ -132,9 +133,9 @@ class Software(NamedTuple):
 class Details(NamedTuple):
     """What is asked of the few processes that may be strays."""
 
-    stdin: End = End.UNKNOWN
-    stdout: End = End.UNKNOWN
-    stderr: End = End.UNKNOWN
+    stdin: PeerState = PeerState.UNKNOWN
+    stdout: PeerState = PeerState.UNKNOWN
+    stderr: PeerState = PeerState.UNKNOWN
     # Of stdin's pipe or socket: a wrapper and its server share it.
     stdin_inode: int = 0
     # It prints to a file of the agent whose mark it bears.
@@ -158,20 +159,6 @@ class Details(NamedTuple):
     run: str = ""
 
 
-class Sighting(NamedTuple):
-    """What earlier looks wrote down of a process."""
-
-    first_s: float
-    at_s: float
-    ppid: int
-    cpu_ticks: int
-    active_s: float
-    bytes: int
-    # Since when it is proved to be an orphan.
-    orphan_s: float | None = None
-    points: tuple[tuple[float, int], ...] = ()
-
-
 class Recorded(NamedTuple):
     """An ancestor that a recorder saw above a process, and the session it was in."""
 
@@ -188,7 +175,7 @@ class Evidence(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Scene:
+class ProcessScene:
     """All that one judgement may look at. `at_s` is epoch seconds."""
 
     at_s: float
@@ -199,7 +186,7 @@ class Scene:
     ours: frozenset[int]
     processes: Mapping[int, Process]
     software: Mapping[int, Software]
-    programs: Mapping[int, Program]
+    programs: Mapping[int, RunningProgram]
     details: Mapping[int, Details]
     memory: Mapping[int, int] = field(default_factory=dict)
     sightings: Mapping[ProcId, Sighting] = field(default_factory=dict)
@@ -214,7 +201,7 @@ class Scene:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class PsRow:
     """A process with its verdict. `spared` says why nobody ends it by itself."""
 
     process: Process
@@ -253,13 +240,3 @@ class Saving(NamedTuple):
     software: str
     copies: int
     saved_bytes: int
-
-
-class Count(NamedTuple):
-    """One look: how many processes of a software there were, of these strays, and were ended."""
-
-    at_s: float
-    software: str
-    processes: int
-    strays: int
-    ended: int
