@@ -4,11 +4,10 @@ The keys are in `config/keys.py`, files in `config/files.py`; what a value is go
 those who ask for it.
 """
 
-import argparse
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ramherd.config.files import read_files
 from ramherd.config.keys import (
@@ -29,6 +28,9 @@ from ramherd.config.keys import (
 )
 from ramherd.core.errors import UsageError
 from ramherd.core.values import nearest
+
+if TYPE_CHECKING:
+    import argparse
 
 DEFAULT = "default"
 # Variables of ours that are no settings: a run's own, the runtime directory, the tests'.
@@ -69,8 +71,10 @@ class Config:
         return replace(self, profile=name)
 
 
-def add_flags(parser: argparse.ArgumentParser, keys: Iterable[Key] = KEYS) -> None:
+def add_flags(parser: "argparse.ArgumentParser", keys: Iterable[Key] = KEYS) -> None:
     """Texts, parsed by `load_config` like those of every other place."""
+    import argparse  # noqa: PLC0415 - 15 ms that `exec` and the hook do without
+
     names = set()
     for key in keys:
         names.add(key.name)
@@ -81,7 +85,7 @@ def add_flags(parser: argparse.ArgumentParser, keys: Iterable[Key] = KEYS) -> No
             parser.add_argument(f"--{alias}", dest=dest, metavar="", help=argparse.SUPPRESS)
 
 
-def add_flag(parser: argparse.ArgumentParser, key: Key) -> None:
+def add_flag(parser: "argparse.ArgumentParser", key: Key) -> None:
     known = "" if key.default in (None, False) or key.kind is PEN else f" ({key.show(key.default)})"
     if key.kind is not SWITCH:
         parser.add_argument(
@@ -125,7 +129,7 @@ def is_setting(variable: str) -> bool:
     return variable.startswith(PREFIX)
 
 
-def from_flags(options: argparse.Namespace) -> Layer:
+def from_flags(options: "argparse.Namespace") -> Layer:
     given = {name: value for name, value in vars(options).items() if value is not None}
     for name in given:
         if name.startswith("to_come:"):
@@ -139,7 +143,7 @@ def from_flags(options: argparse.Namespace) -> Layer:
 
 
 def load_config(
-    options: argparse.Namespace, *, defaults: Mapping[str, Any] | None = None
+    options: "argparse.Namespace", *, defaults: Mapping[str, Any] | None = None
 ) -> Config:
     """All settings for this call; whatever is wrong is said before anything starts."""
     files = read_files(read_cwd(), os.environ)
