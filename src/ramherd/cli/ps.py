@@ -23,10 +23,9 @@ from ramherd.strays.judge.software import SoftwareTable
 from ramherd.strays.judge.trend import Growth, find_growth
 from ramherd.strays.judge.warnings import find_savings, find_warnings
 from ramherd.strays.nouns import WarningSign
+from ramherd.strays.render import render_ps, render_signs, render_warning, row_json
 from ramherd.strays.scan import Look, look, note_counts, remember
-from ramherd.strays.sentences import render_warning
 from ramherd.strays.software_file import parse_software
-from ramherd.strays.table import render_ps, render_signs, row_json
 from ramherd.system.procfs import read_meminfo
 
 EPILOG = """\

@@ -16,10 +16,16 @@ from ramherd.core.model import Reason, Why
 from ramherd.strays.end import EndResult, close_processes, end_processes, open_processes
 from ramherd.strays.judge.reap_plan import Plan, choose_named, choose_orphans
 from ramherd.strays.nouns import PsRow, WarningSign
-from ramherd.strays.reap_report import render_ended, render_plan, render_refused
+from ramherd.strays.render import (
+    render_ended,
+    render_facts,
+    render_plan,
+    render_refused,
+    render_signs,
+    render_warning,
+    row_json,
+)
 from ramherd.strays.scan import Look
-from ramherd.strays.sentences import render_facts, render_warning
-from ramherd.strays.table import render_signs, row_json
 
 EPILOG = """\
 examples:

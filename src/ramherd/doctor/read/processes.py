@@ -13,8 +13,8 @@ from ramherd.doctor.facts import ProcRow
 from ramherd.store.sqlite import Store
 from ramherd.strays.judge.software import SoftwareTable
 from ramherd.strays.nouns import Verdict
+from ramherd.strays.render import render_facts
 from ramherd.strays.scan import Look, look
-from ramherd.strays.sentences import render_facts
 from ramherd.strays.software_file import parse_software
 
 HOUR_S = 3600

@@ -2,9 +2,19 @@
 
 from ramherd.core.units import GIB, MIB
 from ramherd.strays.nouns import Fact, Saving, WarningSign
-from ramherd.strays.reap_report import render_ended, render_plan, render_refused
-from ramherd.strays.sentences import SENTENCES, SIGNS, render_warning
-from ramherd.strays.table import align, as_tree, render_ps, render_signs, row_json
+from ramherd.strays.render import (
+    SENTENCES,
+    SIGNS,
+    align,
+    as_tree,
+    render_ended,
+    render_plan,
+    render_ps,
+    render_refused,
+    render_signs,
+    render_warning,
+    row_json,
+)
 from support.stray_scenes import ALONE, CUT_OFF, Machine
 
 

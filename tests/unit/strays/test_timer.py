@@ -5,7 +5,7 @@ import plistlib
 import pytest
 
 from ramherd.core.errors import UsageError
-from ramherd.strays.timer_files import (
+from ramherd.strays.timer import (
     add_block,
     cron_times,
     make_cron_lines,
