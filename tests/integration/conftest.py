@@ -19,7 +19,7 @@ import pytest
 
 from ramherd.act.pens.selection import make_fleet
 from ramherd.core.errors import NoPen
-from ramherd.core.model import PEN_KINDS
+from ramherd.core.policies import PEN_KINDS
 from ramherd.measure.cgroups import read_trees
 from ramherd.system.ids import new_id
 from ramherd.system.procfs import read_environment_tag, read_procs

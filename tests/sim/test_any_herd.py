@@ -3,7 +3,8 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ramherd.core.memory import MB, GrantPolicy, Mode
+from ramherd.core.memory import MB, Mode
+from ramherd.core.policies import GrantPolicy
 from ramherd.sim.application import Application
 from ramherd.sim.course import Course
 from ramherd.sim.jobs import SimJob

@@ -6,15 +6,15 @@ Supervisor, executor, store and decisions are the real ones. Time goes on only i
 import errno
 import signal
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
 from ramherd.act.executor import Executor
 from ramherd.act.keeper_client import KeeperLink
 from ramherd.act.pens import SpawnPart
-from ramherd.core.memory import GrantPolicy
-from ramherd.core.model import Event, Job, Machine, PenReading, Policy, ProcId
+from ramherd.core.model import Event, Job, Machine, PenReading, ProcId
+from ramherd.core.policies import GrantPolicy, Policy
 from ramherd.core.units import GIB, MIB
 from ramherd.measure.cgroups import Trees
 from ramherd.show.view import View
@@ -284,8 +284,8 @@ def make_herd(
 
 def make_rules(**changes: Any) -> Rules:
     """Each under its own name, whichever layer it belongs to."""
-    ours = {one.name for one in fields(Policy)} & changes.keys()
-    theirs = {one.name for one in fields(GrantPolicy)} & changes.keys()
+    ours = set(Policy._fields) & changes.keys()
+    theirs = set(GrantPolicy._fields) & changes.keys()
     rest = changes.keys() - ours - theirs
     return Rules(
         policy(**{name: changes[name] for name in ours}),

@@ -1,7 +1,6 @@
 """Values to decide about: each has sensible numbers, and a test names those that matter."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from ramherd.core.model import (
@@ -11,7 +10,6 @@ from ramherd.core.model import (
     JobStatus,
     Machine,
     PenReading,
-    Policy,
     Reason,
     RunEnd,
     RunView,
@@ -19,6 +17,7 @@ from ramherd.core.model import (
     Stopping,
     Why,
 )
+from ramherd.core.policies import Policy
 from ramherd.core.units import GIB, MIB
 
 HERD = "HERD"
@@ -32,7 +31,7 @@ POLICY = Policy(
 
 
 def policy(**changes: Any) -> Policy:
-    return replace(POLICY, **changes)
+    return POLICY._replace(**changes)
 
 
 def job(name: str = "a", *, seq: int = 1, memory: int = GIB, **changes: Any) -> Job:

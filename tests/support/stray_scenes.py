@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from ramherd.core.model import ProcId
+from ramherd.core.policies import StrayPolicy
 from ramherd.core.sightings import Sighting
-from ramherd.core.stray_policy import StrayPolicy
 from ramherd.strays.judge.process_tree import ProcessTree, choose_rows, choose_wrappers
 from ramherd.strays.judge.software import SoftwareTable
 from ramherd.strays.judge.verdict import judge

@@ -20,8 +20,8 @@ from ramherd.act.pens.pids_limit import limit_pids
 from ramherd.act.pens.polling import signal_procs
 from ramherd.act.run import LiveRun
 from ramherd.act.warm_pool import Spare, Spares, Worker
-from ramherd.core.memory import GrantPolicy
-from ramherd.core.model import Exit, Job, Policy, ProcId, Reason, RunEnd, Stopping, Why
+from ramherd.core.model import Exit, Job, ProcId, Reason, RunEnd, Stopping, Why
+from ramherd.core.policies import GrantPolicy, Policy
 from ramherd.measure.run_output import read_tail
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ is the kernel's own limit, is a margin above. Who gets how much is decided elsew
 
 from ramherd.act.kernel_worker import Slowly
 from ramherd.act.run import LiveRun
-from ramherd.core.memory import GrantPolicy
+from ramherd.core.policies import GrantPolicy
 
 # A run that reads and writes files crosses its mark by page cache, again and again: heard of so
 # often at most. At 1 GB/s of growth meanwhile it stays below the backstop.

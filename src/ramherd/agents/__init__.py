@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ramherd.core.agent_task import AGENTS
+from ramherd.core.agent_names import AGENTS
 from ramherd.core.errors import UsageError
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ramherd.config.load import load_config
 from ramherd.core.errors import RamherdError, UsageError
-from ramherd.core.model import Policy
+from ramherd.core.policies import Policy
 from ramherd.doctor.examine import Patient, examine
 from ramherd.doctor.findings import Finding, Fix, Level
 from ramherd.doctor.fixes import apply, can_apply

@@ -16,7 +16,7 @@ from ramherd.config.load import Config, add_flags, load_config
 from ramherd.config.paths import runtime_dir, state_dir
 from ramherd.core.errors import RamherdError, StoreError
 from ramherd.core.model import Event, Reason, Why
-from ramherd.core.stray_policy import StrayPolicy
+from ramherd.core.policies import StrayPolicy
 from ramherd.store.sighting_rows import get_counts
 from ramherd.store.sqlite import Store
 from ramherd.strays.judge.software import SoftwareTable

@@ -13,10 +13,8 @@ from ramherd.config.keys import RUN_KEYS, Key
 from ramherd.config.load import Config, add_flags, load_config
 from ramherd.config.paths import runtime_dir
 from ramherd.core.errors import UsageError
-from ramherd.core.memory import GrantPolicy
-from ramherd.core.model import Job, Policy
-from ramherd.decide.governor.recycle import RecyclePolicy
-from ramherd.decide.warm import ReusePolicy
+from ramherd.core.model import Job
+from ramherd.core.policies import GrantPolicy, Policy, RecyclePolicy, ReusePolicy
 from ramherd.jobs.reader import (
     Defaults,
     jobs_from_lines,

@@ -10,13 +10,16 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from ramherd.core.errors import UsageError
-from ramherd.core.memory import GrantPolicy
-from ramherd.core.model import PEN_KINDS, Policy
-from ramherd.core.stray_policy import StrayPolicy
+from ramherd.core.policies import (
+    PEN_KINDS,
+    GrantPolicy,
+    Policy,
+    RecyclePolicy,
+    ReusePolicy,
+    StrayPolicy,
+)
 from ramherd.core.units import KIB, format_duration, format_size, parse_duration, parse_size
 from ramherd.core.values import as_agent, as_name, as_words, parse_switch, parse_text
-from ramherd.decide.governor.recycle import RecyclePolicy
-from ramherd.decide.warm import ReusePolicy
 
 POLICY, GRANTS, RECYCLING, REUSE = Policy(), GrantPolicy(), RecyclePolicy(), ReusePolicy()
 STRAYS = StrayPolicy()

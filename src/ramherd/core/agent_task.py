@@ -2,9 +2,6 @@
 
 from dataclasses import dataclass
 
-# The agents that ramherd can drive, and those of which one process takes many prompts.
-AGENTS = ("claude", "codex", "gemini", "opencode", "qwen", "cursor", "command")
-WARM_AGENTS = ("claude",)
 # What agents say of themselves, in results and lists; a plain command says none of it.
 SAID = ("session", "turns", "tokens_in", "tokens_out", "cost_usd", "result", "model", "worktree")
 

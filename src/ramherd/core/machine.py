@@ -1,10 +1,9 @@
 """The machine's memory as decisions see it."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(NamedTuple):
     """A memory limit that we live under, what is used of it, without page cache, and how much
     of that by the runs of other ramherds.
     """
@@ -14,8 +13,7 @@ class Limit:
     herds_used_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Machine:
+class Machine(NamedTuple):
     """The machine's memory, and the limits of the cgroups that we are in."""
 
     total_bytes: int

@@ -7,12 +7,10 @@ supervisor with real pens and the simulator. Bytes are without page cache, times
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
 
 from ramherd.core.model import Reason, RunEnd, Settle, Stop, Wait
-from ramherd.core.units import MIB
 
-__all__ = ["MB", "Admit", "Candidate", "Estimate", "Grant", "GrantAction", "GrantPolicy",
+__all__ = ["MB", "Admit", "Candidate", "Estimate", "Grant", "GrantAction",
            "History", "Level", "Mode", "Penned", "RunEnd", "Scene", "SetLevel", "Settle", "Stop",
            "Trim", "Wait"]  # fmt: skip
 
@@ -158,69 +156,6 @@ class History:
     level: Level = Level.CALM
     debt_since_s: float | None = None
     cpu_gate: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class GrantPolicy:
-    """The numbers that the governor compares with; `docs/governor.md` has their measurements."""
-
-    # 30 holds for a gigabyte, 5 ms each: a sixth of a second while a tool call starts.
-    quantum_bytes: int = 32 * MIB
-    # The event comes at the grant less this. Overshoot was 3 MB at most at 3.3 GB/s, so
-    # that what is held stays within the grant.
-    arm_below_bytes: int = 4 * MIB
-    # So near to that mark it counts as there: charges come in batches of 64 pages a core, and on
-    # cgroup v2 the kernel brakes a little before.
-    near_bytes: int = 2 * MIB
-    # A grant is shrunk to what is used and this, so long after the fall.
-    headroom_bytes: int = 32 * MIB
-    shrink_after_s: float = 5.0
-    # With somebody waiting, this is all the others keep above what they use.
-    slim_bytes: int = 8 * MIB
-    # The kernel's own limit is so far above the grant: a backstop for a supervisor that is late.
-    margin_bytes: int = 48 * MIB
-    patience_s: float = 3.0
-    max_hold_s: float = 30.0
-    # An urgent waiter that was not held for so long has finished growing.
-    urgent_for_s: float = 2.0
-    # Agents reach their base 8 s after the start, slow ones after 20 s.
-    young_s: float = 20.0
-    fill_share: float = 0.95
-    z_resumes: float = 0.5
-    z_starts_over: float = 1.5
-    # Equal agents started in one instant burst together: a quarter of the memory a second.
-    stagger_s: float = 1.0
-    stagger_share: float = 0.25
-    # Hundreds of starts under way at once make each of them, and the machine, late.
-    max_starting: int = 16
-    max_parallel: int | None = None
-    # A waiting job rises by one priority in this time.
-    ageing_s: float = 600.0
-    # So long may small jobs pass a large one that does not fit yet.
-    overtake_s: float = 120.0
-    single_debt_s: float = 10.0
-    # On and off marks.
-    single_bases: tuple[float, float] = (2.0, 2.5)
-    memory_pressure_marks: tuple[float, float] = (0.20, 0.10)
-    cpu_pressure_marks: tuple[float, float] = (0.90, 0.75)
-    swap_in_marks: tuple[float, float] = (4.0 * MIB, 1.0 * MIB)
-    single_failed_starts: int = 3
-
-    def scaled(self, time: float, size: float) -> "GrantPolicy":
-        """The same policy for agents that live `time` times faster and are `size` times smaller."""
-        times: dict[str, Any] = {name: getattr(self, name) / time for name in TIMES}
-        quantum, headroom = (
-            int(value / size) for value in (self.quantum_bytes, self.headroom_bytes)
-        )
-        # What a run keeps stays above its mark, which is the kernel's to set: it would be held.
-        headroom = max(headroom, self.slim_bytes)
-        return replace(self, **times, quantum_bytes=quantum, headroom_bytes=headroom)
-
-
-TIMES = (
-    "shrink_after_s", "patience_s", "max_hold_s", "urgent_for_s", "young_s", "stagger_s",
-    "ageing_s", "overtake_s", "single_debt_s",
-)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

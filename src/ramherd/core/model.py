@@ -20,9 +20,6 @@ from ramherd.core.reasons import Reason as Reason  # noqa: PLC0414
 from ramherd.core.reasons import RunEnd as RunEnd  # noqa: PLC0414
 from ramherd.core.reasons import Why as Why  # noqa: PLC0414
 
-# The kinds of pen, the strongest first.
-PEN_KINDS = ("cgroup2", "cgroup1", "polling")
-
 
 @dataclass(frozen=True, slots=True)
 class Job:
@@ -157,45 +154,6 @@ class Snapshot:
     # How often we were told to end: 1 is TERM and grace, 2 is KILL at once.
     interrupts: int = 0
     delayed: Sequence[JobStatus] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Policy:
-    """The numbers that decisions compare with. Texts become these in `config/load.py`."""
-
-    budget_cap_bytes: int | None = None
-    no_wait: bool = False
-    # Above 80 % of memory the machine begins to swap or to drop its page cache.
-    budget_share: float = 0.80
-    # Agents were seen to end within 0.4 s of TERM (claude, in a tool): 10 s is for test runs
-    # and builds below them, which write their files.
-    grace_s: float = 10.0
-    leftover_grace_s: float = 2.0
-    # Who has to make room is waited for: an agent needs half a second to put its session down.
-    # One that starts over anyway has nothing to put down.
-    preempt_grace_s: float = 2.0
-    # A killed pen that is not empty by then is killed again, and in the end given up: what
-    # lives on then is asleep in the kernel, or another user's by a setuid program.
-    kill_again_s: float = 1.0
-    give_up_s: float = 30.0
-    retry_first_s: float = 1.0
-    retry_max_s: float = 60.0
-    # A job whose runs keep being lost through no fault of its own ends after so many.
-    max_lost: int = 3
-    # A busy API costs no retries. Limits of a subscription last for hours: 50 tries with up to 10
-    # minutes between them are 8 hours.
-    overload_first_s: float = 5.0
-    overload_max_s: float = 600.0
-    max_overloads: int = 50
-    # The fleet's hard limit, and the mark below it at which the youngest run is put back.
-    fleet_slack_bytes: int = 256 << 20
-    fleet_mark_bytes: int = 64 << 20
-    # An agent has 1-12 processes, a browser test some 50, a parallel build some hundreds.
-    pids_limit: int = 4096
-    # What is kept of each stream of a run, and of all finished runs together.
-    log_head_bytes: int = 8 << 20
-    log_ring_bytes: int = 56 << 20
-    log_total_bytes: int = 4 << 30
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterable
 from typing import Any
 
-from ramherd.core.agent_task import AGENTS
+from ramherd.core.agent_names import AGENTS
 from ramherd.core.errors import UsageError
 from ramherd.core.units import shown
 

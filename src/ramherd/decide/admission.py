@@ -1,6 +1,7 @@
 """Whether a single session may start: it is not held, so it has to fit from the beginning."""
 
-from ramherd.core.model import Machine, Policy, Reason, Why
+from ramherd.core.model import Machine, Reason, Why
+from ramherd.core.policies import Policy
 from ramherd.decide.budget import budget_bytes, largest_budget_bytes
 
 

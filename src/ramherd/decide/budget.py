@@ -1,6 +1,7 @@
 """How much all runs together may hold: what memory there is, less what others use."""
 
-from ramherd.core.model import Limit, Machine, Policy
+from ramherd.core.model import Limit, Machine
+from ramherd.core.policies import Policy
 from ramherd.decide.shares import budget_of
 
 

@@ -4,18 +4,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TypeVar
 
-from ramherd.core.model import (
-    Action,
-    JobState,
-    Policy,
-    Reason,
-    Settle,
-    Snapshot,
-    Stop,
-    Wait,
-    Warn,
-    Why,
-)
+from ramherd.core.model import Action, JobState, Reason, Settle, Snapshot, Stop, Wait, Warn, Why
+from ramherd.core.policies import Policy
 from ramherd.decide.budget import largest_budget_bytes
 from ramherd.decide.run_end import (
     clear_leftovers,

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from ramherd.core.model import JobState, JobStatus, Policy, Reason, RunEnd, Settle, Why
+from ramherd.core.model import JobState, JobStatus, Reason, RunEnd, Settle, Why
+from ramherd.core.policies import Policy
 
 # Ends that are the job's own doing: they use up `retries`.
 OWN_FAILURES = (RunEnd.FAILED, RunEnd.TIMEOUT, RunEnd.LIMIT_KILL)

@@ -8,7 +8,6 @@ from ramherd.core.model import (
     Exit,
     Finish,
     Kill,
-    Policy,
     Reason,
     RunEnd,
     RunView,
@@ -18,6 +17,7 @@ from ramherd.core.model import (
     Stopping,
     Why,
 )
+from ramherd.core.policies import Policy
 
 SIGKILL = 9
 URGENT = (RunEnd.LIMIT_KILL, RunEnd.LOST)

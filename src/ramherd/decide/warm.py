@@ -3,15 +3,7 @@
 from dataclasses import dataclass
 
 from ramherd.core.model import Reason, Why
-from ramherd.core.units import MIB
-
-
-@dataclass(frozen=True, slots=True)
-class ReusePolicy:
-    # A fresh claude holds 110 MiB of its own, one after 20 heavy prompts 250.
-    most_bytes: int = 500 * MIB
-    most_age_s: float = 3600.0
-    most_idle_s: float = 60.0
+from ramherd.core.policies import ReusePolicy
 
 
 @dataclass(frozen=True, slots=True)

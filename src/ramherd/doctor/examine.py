@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
 from ramherd.config.paths import runtime_path, state_path
-from ramherd.core.model import Machine, Policy
+from ramherd.core.model import Machine
+from ramherd.core.policies import Policy
 from ramherd.doctor.check import bad_advice as of_written
 from ramherd.doctor.check import clis as of_clis
 from ramherd.doctor.check import clock as of_clock

@@ -7,7 +7,8 @@ import time
 from pathlib import Path
 
 from ramherd.core.errors import NoRoom, StoreError
-from ramherd.core.model import Policy, ProcId, Reason, Why
+from ramherd.core.model import ProcId, Reason, Why
+from ramherd.core.policies import Policy
 from ramherd.decide.admission import find_obstacle
 from ramherd.decide.budget import budget_bytes
 from ramherd.exec.lease import KIND

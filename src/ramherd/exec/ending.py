@@ -12,16 +12,8 @@ from pathlib import Path
 from ramherd.act.pens import Pen, cgroup1
 from ramherd.act.pens.selection import pen_from_record
 from ramherd.act.recovery import has_members, recover
-from ramherd.core.model import (
-    Exit,
-    Job,
-    PenReading,
-    Policy,
-    Reason,
-    RunEnd,
-    RunView,
-    Why,
-)
+from ramherd.core.model import Exit, Job, PenReading, Reason, RunEnd, RunView, Why
+from ramherd.core.policies import Policy
 from ramherd.decide.run_end import judge, limit_reason
 from ramherd.exec.nouns import End, Session
 from ramherd.exec.pen import SessionPen

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ramherd.config.text import decode, read_bytes
-from ramherd.core.agent_task import WARM_AGENTS
+from ramherd.core.agent_names import WARM_AGENTS
 from ramherd.core.errors import UsageError
 from ramherd.core.model import Brief, Job
 from ramherd.core.units import format_size, parse_duration, parse_size, shown

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from ramherd.core.agent_task import WARM_AGENTS
+from ramherd.core.agent_names import WARM_AGENTS
 from ramherd.core.errors import RamherdError, UsageError
 from ramherd.core.units import shown
 from ramherd.core.values import as_count, as_name, as_text, nearest

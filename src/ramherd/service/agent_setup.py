@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ramherd.core.model import Job, Policy
-from ramherd.decide.warm import ReusePolicy
+from ramherd.core.model import Job
+from ramherd.core.policies import Policy, ReusePolicy
 from ramherd.store.agent_rows import herd_costs, open_agents, said_of
 from ramherd.store.sqlite import Store
 

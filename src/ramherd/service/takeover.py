@@ -15,7 +15,8 @@ from ramherd.act.pens.selection import adopt_pen, fleet_from_record, pen_from_re
 from ramherd.act.recovery import clear
 from ramherd.act.run import LiveRun
 from ramherd.core.errors import NoPen
-from ramherd.core.model import Event, JobState, JobStatus, Policy, Reason, RunEnd, Stopping, Why
+from ramherd.core.model import Event, JobState, JobStatus, Reason, RunEnd, Stopping, Why
+from ramherd.core.policies import Policy
 from ramherd.decide.budget import largest_budget_bytes
 from ramherd.decide.job_state import after_run
 from ramherd.decide.run_end import judge

@@ -14,7 +14,6 @@ from ramherd.core.memory import (
     Estimate,
     Grant,
     GrantAction,
-    GrantPolicy,
     History,
     Mode,
     Scene,
@@ -23,9 +22,10 @@ from ramherd.core.memory import (
     Stop,
 )
 from ramherd.core.model import RunEnd
+from ramherd.core.policies import GrantPolicy, RecyclePolicy
 from ramherd.decide.governor.classes import ClassRecord, estimate, learn
 from ramherd.decide.governor.govern import govern
-from ramherd.decide.governor.recycle import RecyclePolicy, Watches, recycle
+from ramherd.decide.governor.recycle import Watches, recycle
 from ramherd.sim.course import RAMP_S
 from ramherd.sim.jobs import GRANT_COST_S, SimJob, SimRun
 from ramherd.sim.result import Tally

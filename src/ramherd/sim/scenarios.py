@@ -3,8 +3,8 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from ramherd.core.memory import MB, GrantPolicy, Mode
-from ramherd.decide.governor.recycle import RecyclePolicy
+from ramherd.core.memory import MB, Mode
+from ramherd.core.policies import GrantPolicy, RecyclePolicy
 from ramherd.sim.application import Application
 from ramherd.sim.course import Course, make_course
 from ramherd.sim.jobs import SimJob

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from ramherd.core.memory import GrantPolicy, Mode
-from ramherd.decide.governor.recycle import RecyclePolicy
+from ramherd.core.memory import Mode
+from ramherd.core.policies import GrantPolicy, RecyclePolicy
 from ramherd.sim.application import Application
 from ramherd.sim.course import Course
 from ramherd.sim.jobs import SimJob

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ramherd.core.model import ProcId
+from ramherd.core.policies import StrayPolicy
 from ramherd.core.sightings import StrayCount
-from ramherd.core.stray_policy import StrayPolicy
 from ramherd.store.sighting_rows import (
     add_counts,
     find_over,

@@ -18,18 +18,8 @@ from ramherd.agents.events import Overload
 from ramherd.agents.heap import choose_heap_bytes
 from ramherd.agents.run_state import Driven, Past, one_line, past_from_json
 from ramherd.core.errors import UsageError
-from ramherd.core.model import (
-    Brief,
-    Job,
-    JobState,
-    JobStatus,
-    Policy,
-    Reason,
-    RunEnd,
-    Settle,
-    Stop,
-    Why,
-)
+from ramherd.core.model import Brief, Job, JobState, JobStatus, Reason, RunEnd, Settle, Stop, Why
+from ramherd.core.policies import Policy
 from ramherd.decide.run_end import cost_reason
 from ramherd.measure.run_output import Follower
 from ramherd.supervisor.check_agents import Found, check_herd_cost, find_programs

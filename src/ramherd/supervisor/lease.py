@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from ramherd.core.errors import StoreError
-from ramherd.core.memory import GrantPolicy, Scene
-from ramherd.core.model import Machine, Policy
+from ramherd.core.memory import Scene
+from ramherd.core.model import Machine
+from ramherd.core.policies import GrantPolicy, Policy
 from ramherd.decide.budget import budget_bytes
 from ramherd.decide.governor.leases import waiting_since, wanted_lease
 from ramherd.store.ledger import Answer, Ask, Ledger, OtherUse

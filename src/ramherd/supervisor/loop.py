@@ -22,7 +22,6 @@ from ramherd.core.model import (
     JobState,
     JobStatus,
     Kill,
-    Policy,
     Reason,
     RunEnd,
     Settle,
@@ -33,6 +32,7 @@ from ramherd.core.model import (
     Warn,
     Why,
 )
+from ramherd.core.policies import Policy
 from ramherd.decide.budget import largest_budget_bytes
 from ramherd.decide.engine import decide, refuse_waits
 from ramherd.decide.job_state import after_run

@@ -17,7 +17,6 @@ from ramherd.core.memory import (
     Candidate,
     Grant,
     GrantAction,
-    GrantPolicy,
     History,
     Mode,
     Penned,
@@ -25,10 +24,11 @@ from ramherd.core.memory import (
     SetLevel,
     Trim,
 )
-from ramherd.core.model import JobStatus, Machine, Policy, RunEnd, Settle, Stop, Wait, Why
+from ramherd.core.model import JobStatus, Machine, RunEnd, Settle, Stop, Wait, Why
+from ramherd.core.policies import GrantPolicy, Policy, RecyclePolicy
 from ramherd.decide.budget import largest_budget_bytes
 from ramherd.decide.governor.govern import govern
-from ramherd.decide.governor.recycle import Own, RecyclePolicy, Watches, recycle
+from ramherd.decide.governor.recycle import Own, Watches, recycle
 from ramherd.decide.ramp import Ramp, next_ramp
 from ramherd.measure.own_memory import read_agent_bytes, read_own_bytes
 from ramherd.measure.pressure import Pressure, PressureGauge

@@ -15,14 +15,12 @@ from ramherd.act.keeper_client import KeeperLink
 from ramherd.act.pens.selection import make_fleet
 from ramherd.act.recovery import recover
 from ramherd.config.paths import runtime_dir, state_dir
-from ramherd.core.memory import GrantPolicy
-from ramherd.core.model import Job, JobState, JobStatus, Policy, Reason, Why
+from ramherd.core.model import Job, JobState, JobStatus, Reason, Why
+from ramherd.core.policies import GrantPolicy, Policy, RecyclePolicy, ReusePolicy
 from ramherd.core.units import MIB, format_size
 from ramherd.decide.budget import largest_budget_bytes
-from ramherd.decide.governor.recycle import RecyclePolicy
 from ramherd.decide.pruning import PruneRule
 from ramherd.decide.ramp import Ramp, begin_ramp
-from ramherd.decide.warm import ReusePolicy
 from ramherd.measure.cgroups import Trees, read_trees
 from ramherd.measure.machine import read_machine
 from ramherd.measure.pressure import PressureGauge
@@ -308,5 +306,5 @@ def raise_file_limit(rules: Rules) -> tuple[Rules, int]:
     most = max((hard - OWN_DESCRIPTORS) // DESCRIPTORS_A_RUN, 1)
     given = rules.grants.max_parallel
     if given is None or given > most:
-        rules = replace(rules, grants=replace(rules.grants, max_parallel=most))
+        rules = replace(rules, grants=rules.grants._replace(max_parallel=most))
     return rules, soft

@@ -12,7 +12,8 @@ from ramherd.act.executor import Executor
 from ramherd.act.run import LiveRun
 from ramherd.act.warm_pool import Worker
 from ramherd.core.model import Reason
-from ramherd.decide.warm import ReusePolicy, Worn, retired, why_retired
+from ramherd.core.policies import ReusePolicy
+from ramherd.decide.warm import Worn, retired, why_retired
 from ramherd.measure.own_memory import own_pids
 from ramherd.supervisor.warm_demand import Want
 from ramherd.system.procfs import read_proc

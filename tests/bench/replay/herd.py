@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 
-from ramherd.core.model import Policy
+from ramherd.core.policies import Policy
 from ramherd.sim import agent
 from ramherd.sim.course import Course, make_course
 from ramherd.sim.profiles import MB, Profile

@@ -102,7 +102,8 @@ def test_the_quick_answer_is_the_rule() -> None:
     from hypothesis import given
     from hypothesis import strategies as st
 
-    from ramherd.core.model import Machine, Policy
+    from ramherd.core.model import Machine
+    from ramherd.core.policies import Policy
     from ramherd.decide.admission import find_obstacle
     from ramherd.exec.room import Memory, is_plenty, most_bytes
 

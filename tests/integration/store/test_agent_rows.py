@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ramherd.core.model import Brief, Job, JobState, Policy, Reason, Tree, Why
+from ramherd.core.model import Brief, Job, JobState, Reason, Tree, Why
+from ramherd.core.policies import Policy
 from ramherd.store.agent_rows import herd_costs, set_worktree, unsettled_jobs
 from ramherd.store.listing import show_herd
 from ramherd.store.requests import submit

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from integration.conftest import Ramherd, await_
-from ramherd.core.stray_policy import StrayPolicy
+from ramherd.core.policies import StrayPolicy
 from ramherd.strays.judge.software import SoftwareTable
 from ramherd.strays.scan import look
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from ramherd.core.memory import Candidate, GrantPolicy, Penned, Scene
+from ramherd.core.memory import Candidate, Penned, Scene
 from ramherd.core.model import Machine
+from ramherd.core.policies import GrantPolicy
 from ramherd.core.units import GIB, MIB
 from ramherd.decide.budget import budget_bytes
 from ramherd.store.ledger import Ledger

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from ramherd.act.grant_enforcer import MUTE_S, Holding
 from ramherd.act.run import KEEP_HOLDS, LiveRun
-from ramherd.core.memory import GrantPolicy
 from ramherd.core.model import RunEnd
+from ramherd.core.policies import GrantPolicy
 from ramherd.core.units import MIB
 from support.fakes import FakePen
 from support.make import exited, job, stopping

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ramherd.act.grant_enforcer import Holding
 from ramherd.act.run import LiveRun
-from ramherd.core.memory import GrantPolicy
+from ramherd.core.policies import GrantPolicy
 from ramherd.core.units import MIB
 from support.fakes import FakePen
 from support.make import job

@@ -19,7 +19,7 @@ from ramherd.agents.event_lines import (
     tables,
 )
 from ramherd.agents.events import Progress, next_progress
-from ramherd.core.agent_task import AGENTS
+from ramherd.core.agent_names import AGENTS
 
 DATA = Path(__file__).parents[2] / "data/agents"
 REAL_EVENTS = [

@@ -16,7 +16,7 @@ from ramherd.agents.find_program import Program
 from ramherd.agents.heap import check_limit, choose_heap_bytes
 from ramherd.agents.session_ids import new_uuid
 from ramherd.agents.user_args import check_args
-from ramherd.core.agent_task import AGENTS
+from ramherd.core.agent_names import AGENTS
 from ramherd.core.errors import UsageError
 from ramherd.core.model import ProcId
 from ramherd.core.units import GIB, MIB

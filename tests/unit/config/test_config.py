@@ -13,7 +13,7 @@ from ramherd.cli.run import make_rules
 from ramherd.config.keys import ALIASES, BY_NAME, KEYS
 from ramherd.config.load import Config, add_flags, from_environment, load_config
 from ramherd.core.errors import UsageError
-from ramherd.core.memory import GrantPolicy
+from ramherd.core.policies import GrantPolicy
 from ramherd.core.units import GIB
 from ramherd.keeper.output_log import HEAD_BYTES, RING_BYTES
 from ramherd.show.settings import render_config
@@ -338,7 +338,7 @@ def test_without_settings_the_rules_are_the_defaults() -> None:
     assert replace(rules, grants=GrantPolicy()) == Rules()
     on, off = rules.grants.cpu_pressure_marks
     assert (on, off < on) == (GrantPolicy().cpu_pressure_marks[0], True)
-    assert replace(rules.grants, cpu_pressure_marks=(0.9, 0.75)) == GrantPolicy()
+    assert rules.grants._replace(cpu_pressure_marks=(0.9, 0.75)) == GrantPolicy()
 
 
 def test_the_keepers_own_numbers_are_the_defaults() -> None:

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ramherd.core.errors import NoRoom
-from ramherd.core.model import Limit, Machine, Policy, Reason, Why
+from ramherd.core.model import Limit, Machine, Reason, Why
+from ramherd.core.policies import Policy
 from ramherd.core.units import GIB, MIB
 from ramherd.decide.admission import find_obstacle
 from ramherd.decide.budget import budget_bytes, largest_budget_bytes

@@ -10,7 +10,8 @@ import pytest
 
 from ramherd.config.load import load_config
 from ramherd.core.errors import UsageError
-from ramherd.core.model import Limit, Machine, Policy
+from ramherd.core.model import Limit, Machine
+from ramherd.core.policies import Policy
 from ramherd.decide.budget import budget_bytes
 from ramherd.decide.governor.subagent_slots import Verdict
 from ramherd.decide.shares import budget_of

@@ -9,7 +9,8 @@ from ramherd.cli.run import make_defaults, make_policy
 from ramherd.config.keys import Setting
 from ramherd.config.load import Config, choose_profile, from_defaults, from_flags
 from ramherd.core.errors import UsageError
-from ramherd.core.model import Job, Policy
+from ramherd.core.model import Job
+from ramherd.core.policies import Policy
 from ramherd.core.units import GIB, MIB
 from ramherd.jobs.reader import make_jobs
 

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from ramherd.core.stray_policy import StrayPolicy
+from ramherd.core.policies import StrayPolicy
 from ramherd.core.units import KIB
 from ramherd.strays.judge.process_tree import ProcessTree, choose_rows, choose_wrappers
 from ramherd.strays.judge.software import SoftwareTable

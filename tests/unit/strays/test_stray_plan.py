@@ -1,8 +1,8 @@
 """What reap ends, what ps warns of, and whether strays grow faster than they are reaped."""
 
 from ramherd.core.model import ProcId
+from ramherd.core.policies import StrayPolicy
 from ramherd.core.sightings import StrayCount
-from ramherd.core.stray_policy import StrayPolicy
 from ramherd.core.units import GIB, MIB
 from ramherd.strays.judge.reap_plan import choose_named, choose_orphans
 from ramherd.strays.judge.sightings import next_sighting

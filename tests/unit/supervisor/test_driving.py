@@ -7,7 +7,8 @@ import pytest
 
 from ramherd.act.run import LiveRun
 from ramherd.core.errors import UsageError
-from ramherd.core.model import Exit, Job, JobState, Policy, RunEnd, Settle, Stop, Why
+from ramherd.core.model import Exit, Job, JobState, RunEnd, Settle, Stop, Why
+from ramherd.core.policies import Policy
 from ramherd.core.units import GIB, MIB
 from ramherd.supervisor.agent_runs import Driving, make_driving
 from ramherd.supervisor.check_agents import find_programs

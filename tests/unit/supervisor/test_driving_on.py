@@ -7,7 +7,8 @@ from typing import Any
 from ramherd.act.run import LiveRun
 from ramherd.agents.events import Progress, Spent
 from ramherd.agents.run_state import Past, past_from_json
-from ramherd.core.model import Policy, RunEnd
+from ramherd.core.model import RunEnd
+from ramherd.core.policies import Policy
 from ramherd.core.units import GIB
 from ramherd.supervisor.agent_runs import Driving, Records
 from ramherd.supervisor.check_agents import find_program_of

@@ -12,8 +12,8 @@ import pytest
 from ramherd.act.run import LiveRun
 from ramherd.core.memory import Admit, Level, Mode, SetLevel
 from ramherd.core.model import Job, JobState, ProcId, Reason, RunEnd, Stop, Stopping, Wait, Why
+from ramherd.core.policies import RecyclePolicy
 from ramherd.core.units import GIB, MIB
-from ramherd.decide.governor.recycle import RecyclePolicy
 from ramherd.decide.ramp import begin_ramp
 from ramherd.store.ledger import Ledger
 from ramherd.store.sqlite import Store

@@ -11,13 +11,14 @@ import pytest
 from ramherd.act.run import LiveRun
 from ramherd.act.warm_pool import LEAVE_S, Spare, Spares, Worker
 from ramherd.agents import find_agent
-from ramherd.core.agent_task import AGENTS, WARM_AGENTS
+from ramherd.core.agent_names import AGENTS, WARM_AGENTS
 from ramherd.core.model import Finish, JobState, Reason, RunEnd, Why
+from ramherd.core.policies import ReusePolicy
 from ramherd.core.units import MIB
 from ramherd.decide.engine import decide
 from ramherd.decide.job_state import after_run
 from ramherd.decide.run_end import finish_ended, is_failed_start, judge
-from ramherd.decide.warm import ReusePolicy, Worn, why_retired
+from ramherd.decide.warm import Worn, why_retired
 from ramherd.keeper.stdin_writer import CHUNK_BYTES, Feed
 from ramherd.supervisor.dry_run import plan_job
 from ramherd.supervisor.warm_demand import Want

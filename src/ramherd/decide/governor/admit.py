@@ -8,8 +8,9 @@ import math
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from ramherd.core.memory import Admit, Candidate, Estimate, GrantPolicy, History, Level, Mode, Scene
+from ramherd.core.memory import Admit, Candidate, Estimate, History, Level, Mode, Scene
 from ramherd.core.model import JobState, Reason, Settle, Wait, Why
+from ramherd.core.policies import GrantPolicy
 from ramherd.decide.governor.levels import is_pressed
 from ramherd.decide.governor.room import Room
 

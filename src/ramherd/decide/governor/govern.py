@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ramherd.core.memory import GrantAction, GrantPolicy, History, Penned, Scene, SetLevel
+from ramherd.core.memory import GrantAction, History, Penned, Scene, SetLevel
+from ramherd.core.policies import GrantPolicy
 from ramherd.decide.governor.admit import admit
 from ramherd.decide.governor.growth import (
     grow,

@@ -1,7 +1,8 @@
 """More for those at their grant, the oldest first; less for those that do not use theirs."""
 
-from ramherd.core.memory import GrantPolicy, History, Penned, Scene, Trim
+from ramherd.core.memory import History, Penned, Scene, Trim
 from ramherd.core.model import Reason, Why
+from ramherd.core.policies import GrantPolicy
 from ramherd.decide.governor.room import Room, is_at_work, oldest_first
 
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ramherd.core.memory import GrantPolicy, Scene
+    from ramherd.core.memory import Scene
+    from ramherd.core.policies import GrantPolicy
 
 
 class Lease(NamedTuple):

@@ -1,7 +1,8 @@
 """Calm, tight, single: how freely runs are started. Two marks each, and no run is ended."""
 
-from ramherd.core.memory import GrantPolicy, History, Level, Scene
+from ramherd.core.memory import History, Level, Scene
 from ramherd.core.model import Reason, Why
+from ramherd.core.policies import GrantPolicy
 from ramherd.decide.governor.room import Room
 
 

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from ramherd.core.memory import GrantPolicy, History, Penned, Scene
+from ramherd.core.memory import History, Penned, Scene
 from ramherd.core.model import JobState, Reason, RunEnd, Settle, Stop, Why
+from ramherd.core.policies import GrantPolicy
 from ramherd.decide.governor.room import Room, oldest_first
 
 

@@ -4,23 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ramherd.core.model import Reason, RunEnd, Stop, Why
-from ramherd.core.units import GIB
+from ramherd.core.policies import RecyclePolicy
 from ramherd.decide.governor.leaks import Leak, Watch, find_leak, next_watch
-
-
-@dataclass(frozen=True, slots=True)
-class RecyclePolicy:
-    recycle_at_bytes: int = int(1.5 * GIB)
-    # A leak that would reach the mark within this is ended at the next turn.
-    horizon_s: float = 60.0
-    # Back at the mark so soon after a restart: the session needs it, it does not leak.
-    back_within_s: float = 600.0
-
-    def scaled(self, time: float) -> "RecyclePolicy":
-        """The same for agents that live `time` times faster."""
-        return replace(
-            self, horizon_s=self.horizon_s / time, back_within_s=self.back_within_s / time
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,9 @@ Every rule takes from here and gives back to here, so that no two rules promise 
 
 from collections.abc import Iterable, Sequence
 
-from ramherd.core.memory import Grant, GrantPolicy, Penned, Scene
+from ramherd.core.memory import Grant, Penned, Scene
 from ramherd.core.model import Reason, Why
+from ramherd.core.policies import GrantPolicy
 
 
 class Room:

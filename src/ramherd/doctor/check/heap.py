@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator, Sequence
 
-from ramherd.core.model import Machine, Policy
+from ramherd.core.model import Machine
+from ramherd.core.policies import Policy
 from ramherd.core.units import MIB, format_size
 from ramherd.decide.budget import budget_bytes
 from ramherd.doctor.facts import Node

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ramherd.core.model import Policy
+from ramherd.core.policies import Policy
 from ramherd.core.units import GIB, MIB, format_size
 from ramherd.decide.budget import budget_bytes
 from ramherd.decide.governor.priors import prior_of

@@ -7,7 +7,7 @@ from contextlib import closing
 from ramherd.config.load import load_config
 from ramherd.config.paths import runtime_path, state_path
 from ramherd.core.model import ProcId
-from ramherd.core.stray_policy import StrayPolicy
+from ramherd.core.policies import StrayPolicy
 from ramherd.decide.governor.leaks import find_leak
 from ramherd.doctor.facts import ProcRow
 from ramherd.store.sqlite import Store

@@ -7,7 +7,7 @@ a living parent has an owner.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from ramherd.core.stray_policy import StrayPolicy
+from ramherd.core.policies import StrayPolicy
 from ramherd.strays.judge.process_tree import STDIO, ProcessTree
 from ramherd.strays.judge.proofs import IN_USE, NOTHING, find_intent, find_objections, find_proofs
 from ramherd.strays.judge.rows import Judgement, find_idle, make_row

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from ramherd.core.model import ProcId
-from ramherd.core.stray_policy import StrayPolicy
+from ramherd.core.policies import StrayPolicy
 from ramherd.decide.governor.leaks import find_leak
 from ramherd.strays.nouns import (
     Details,

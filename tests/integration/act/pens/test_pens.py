@@ -16,7 +16,7 @@ from ramherd.act.pens import Fleet, Pen
 from ramherd.act.pens.polling import TAG
 from ramherd.act.pens.selection import make_fleet, pen_from_record
 from ramherd.core.errors import NoPen
-from ramherd.core.memory import GrantPolicy
+from ramherd.core.policies import GrantPolicy
 from ramherd.measure.cgroups import Trees, read_trees
 from ramherd.system.descendants import kill_descendants
 from ramherd.system.ids import new_id

@@ -11,7 +11,6 @@ from ramherd.core.memory import (
     Admit,
     Candidate,
     Grant,
-    GrantPolicy,
     History,
     Level,
     Penned,
@@ -20,6 +19,7 @@ from ramherd.core.memory import (
     Trim,
 )
 from ramherd.core.model import Why
+from ramherd.core.policies import GrantPolicy
 from ramherd.decide.governor.govern import govern
 from ramherd.decide.governor.room import oldest_first
 from ramherd.show.reasons import render_reason

@@ -2,8 +2,9 @@
 
 from dataclasses import replace
 
-from ramherd.core.memory import MB, TIMES, GrantAction, GrantPolicy, History, Scene, Trim
+from ramherd.core.memory import MB, GrantAction, History, Scene, Trim
 from ramherd.core.model import Why
+from ramherd.core.policies import TIMES, GrantPolicy
 from ramherd.decide.governor.govern import govern
 from unit.decide.governor.scenes import admitted, carried_out, grants, held, pen, scene, waiting_job
 
@@ -106,10 +107,10 @@ def test_a_scaled_policy_is_the_same_for_small_and_fast_agents() -> None:
     # Less than this above what is used would hold a run at once.
     assert POLICY.scaled(1.0, 100.0).headroom_bytes == POLICY.slim_bytes
     changed = {*TIMES, *sizes}
-    same = [name for name in POLICY.__slots__ if name not in changed]
+    same = [name for name in POLICY._fields if name not in changed]
     assert all(getattr(fast, name) == getattr(POLICY, name) for name in same)
     assert POLICY.scaled(1.0, 1.0) == POLICY
-    assert {name for name in POLICY.__slots__ if name.endswith("_s")} == set(TIMES)
+    assert {name for name in POLICY._fields if name.endswith("_s")} == set(TIMES)
 
 
 def test_however_small_agents_are_what_one_keeps_is_above_its_mark() -> None:

@@ -6,8 +6,9 @@ import pytest
 
 from ramherd.core.memory import MB
 from ramherd.core.model import RunEnd, Stop, Why
+from ramherd.core.policies import RecyclePolicy
 from ramherd.decide.governor.leaks import KEEP_POINTS, Watch, find_leak, next_watch
-from ramherd.decide.governor.recycle import Own, RecyclePolicy, Watches, recycle
+from ramherd.decide.governor.recycle import Own, Watches, recycle
 from ramherd.sim.leak_set import score
 
 POLICY = RecyclePolicy(recycle_at_bytes=500 * MB)

@@ -7,7 +7,6 @@ from ramherd.core.memory import (
     Admit,
     Estimate,
     GrantAction,
-    GrantPolicy,
     History,
     Level,
     Mode,
@@ -17,6 +16,7 @@ from ramherd.core.memory import (
     Wait,
 )
 from ramherd.core.model import JobState, Why
+from ramherd.core.policies import GrantPolicy
 from ramherd.decide.governor.govern import govern
 from unit.decide.governor.scenes import admitted, grants, held, pen, scene, stops, waiting_job
 

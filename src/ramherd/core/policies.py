@@ -1,0 +1,145 @@
+"""The numbers that decisions compare with. Texts become these in `config/`.
+
+Named tuples: every program reads its settings, the hook at each call, and the defaults are here. To
+import `dataclasses` takes 20 ms, and a frozen class of it 0.6 ms.
+"""
+
+from typing import Any, NamedTuple
+
+from ramherd.core.units import GIB, MIB
+
+# The kinds of pen, the strongest first.
+PEN_KINDS = ("cgroup2", "cgroup1", "polling")
+
+
+class Policy(NamedTuple):
+    """The numbers that decisions compare with. Texts become these in `config/load.py`."""
+
+    budget_cap_bytes: int | None = None
+    no_wait: bool = False
+    # Above 80 % of memory the machine begins to swap or to drop its page cache.
+    budget_share: float = 0.80
+    # Agents were seen to end within 0.4 s of TERM (claude, in a tool): 10 s is for test runs
+    # and builds below them, which write their files.
+    grace_s: float = 10.0
+    leftover_grace_s: float = 2.0
+    # Who has to make room is waited for: an agent needs half a second to put its session down.
+    # One that starts over anyway has nothing to put down.
+    preempt_grace_s: float = 2.0
+    # A killed pen that is not empty by then is killed again, and in the end given up: what
+    # lives on then is asleep in the kernel, or another user's by a setuid program.
+    kill_again_s: float = 1.0
+    give_up_s: float = 30.0
+    retry_first_s: float = 1.0
+    retry_max_s: float = 60.0
+    # A job whose runs keep being lost through no fault of its own ends after so many.
+    max_lost: int = 3
+    # A busy API costs no retries. Limits of a subscription last for hours: 50 tries with up to 10
+    # minutes between them are 8 hours.
+    overload_first_s: float = 5.0
+    overload_max_s: float = 600.0
+    max_overloads: int = 50
+    # The fleet's hard limit, and the mark below it at which the youngest run is put back.
+    fleet_slack_bytes: int = 256 << 20
+    fleet_mark_bytes: int = 64 << 20
+    # An agent has 1-12 processes, a browser test some 50, a parallel build some hundreds.
+    pids_limit: int = 4096
+    # What is kept of each stream of a run, and of all finished runs together.
+    log_head_bytes: int = 8 << 20
+    log_ring_bytes: int = 56 << 20
+    log_total_bytes: int = 4 << 30
+
+
+class GrantPolicy(NamedTuple):
+    """The numbers that the governor compares with; `docs/governor.md` has their measurements."""
+
+    # 30 holds for a gigabyte, 5 ms each: a sixth of a second while a tool call starts.
+    quantum_bytes: int = 32 * MIB
+    # The event comes at the grant less this. Overshoot was 3 MB at most at 3.3 GB/s, so
+    # that what is held stays within the grant.
+    arm_below_bytes: int = 4 * MIB
+    # So near to that mark it counts as there: charges come in batches of 64 pages a core, and on
+    # cgroup v2 the kernel brakes a little before.
+    near_bytes: int = 2 * MIB
+    # A grant is shrunk to what is used and this, so long after the fall.
+    headroom_bytes: int = 32 * MIB
+    shrink_after_s: float = 5.0
+    # With somebody waiting, this is all the others keep above what they use.
+    slim_bytes: int = 8 * MIB
+    # The kernel's own limit is so far above the grant: a backstop for a supervisor that is late.
+    margin_bytes: int = 48 * MIB
+    patience_s: float = 3.0
+    max_hold_s: float = 30.0
+    # An urgent waiter that was not held for so long has finished growing.
+    urgent_for_s: float = 2.0
+    # Agents reach their base 8 s after the start, slow ones after 20 s.
+    young_s: float = 20.0
+    fill_share: float = 0.95
+    z_resumes: float = 0.5
+    z_starts_over: float = 1.5
+    # Equal agents started in one instant burst together: a quarter of the memory a second.
+    stagger_s: float = 1.0
+    stagger_share: float = 0.25
+    # Hundreds of starts under way at once make each of them, and the machine, late.
+    max_starting: int = 16
+    max_parallel: int | None = None
+    # A waiting job rises by one priority in this time.
+    ageing_s: float = 600.0
+    # So long may small jobs pass a large one that does not fit yet.
+    overtake_s: float = 120.0
+    single_debt_s: float = 10.0
+    # On and off marks.
+    single_bases: tuple[float, float] = (2.0, 2.5)
+    memory_pressure_marks: tuple[float, float] = (0.20, 0.10)
+    cpu_pressure_marks: tuple[float, float] = (0.90, 0.75)
+    swap_in_marks: tuple[float, float] = (4.0 * MIB, 1.0 * MIB)
+    single_failed_starts: int = 3
+
+    def scaled(self, time: float, size: float) -> "GrantPolicy":
+        """The same policy for agents that live `time` times faster and are `size` times smaller."""
+        times: dict[str, Any] = {name: getattr(self, name) / time for name in TIMES}
+        quantum, headroom = (
+            int(value / size) for value in (self.quantum_bytes, self.headroom_bytes)
+        )
+        # What a run keeps stays above its mark, which is the kernel's to set: it would be held.
+        headroom = max(headroom, self.slim_bytes)
+        return self._replace(**times, quantum_bytes=quantum, headroom_bytes=headroom)
+
+
+TIMES = (
+    "shrink_after_s", "patience_s", "max_hold_s", "urgent_for_s", "young_s", "stagger_s",
+    "ageing_s", "overtake_s", "single_debt_s",
+)  # fmt: skip
+
+
+class RecyclePolicy(NamedTuple):
+    recycle_at_bytes: int = int(1.5 * GIB)
+    # A leak that would reach the mark within this is ended at the next turn.
+    horizon_s: float = 60.0
+    # Back at the mark so soon after a restart: the session needs it, it does not leak.
+    back_within_s: float = 600.0
+
+    def scaled(self, time: float) -> "RecyclePolicy":
+        """The same for agents that live `time` times faster."""
+        return self._replace(
+            horizon_s=self.horizon_s / time, back_within_s=self.back_within_s / time
+        )
+
+
+class ReusePolicy(NamedTuple):
+    # A fresh claude holds 110 MiB of its own, one after 20 heavy prompts 250.
+    most_bytes: int = 500 * MIB
+    most_age_s: float = 3600.0
+    most_idle_s: float = 60.0
+
+
+class StrayPolicy(NamedTuple):
+    grace_s: float = 600.0
+    # An agent waits for its user this long over lunch; a server unused for so long is lost.
+    idle_s: float = 1800.0
+    suspect_s: float = 4 * 3600.0
+    warn_at_bytes: int = 3 << 29
+    warn_subagents: int = 3
+    warn_mcp: int = 10
+    warn_node: int = 40
+    warn_memory_percent: int = 80
