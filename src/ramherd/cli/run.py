@@ -12,9 +12,10 @@ from ramherd.act.systemd_scope import rescope
 from ramherd.config.keys import RUN_KEYS, Key
 from ramherd.config.load import Config, add_flags, load_config
 from ramherd.config.paths import runtime_dir
+from ramherd.config.policy import make_policy
 from ramherd.core.errors import UsageError
 from ramherd.core.model import Job
-from ramherd.core.policies import GrantPolicy, Policy, RecyclePolicy, ReusePolicy
+from ramherd.core.policies import GrantPolicy, RecyclePolicy, ReusePolicy
 from ramherd.jobs.reader import (
     Defaults,
     jobs_from_lines,
@@ -222,17 +223,4 @@ def make_rules(config: Config, *, force: bool = False) -> Rules:
         size_scale=size,
         max_cost_usd=config["max_cost_usd"],
         force=force,
-    )
-
-
-def make_policy(config: Config) -> Policy:
-    return Policy(
-        budget_cap_bytes=config["budget"],
-        budget_share=config["budget_share"],
-        no_wait=config["no_wait"],
-        grace_s=config["grace"],
-        pids_limit=config["pids_limit"],
-        log_head_bytes=config["log_head"],
-        log_ring_bytes=config["log_ring"],
-        log_total_bytes=config["log_total"],
     )
