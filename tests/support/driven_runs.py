@@ -9,7 +9,7 @@ from typing import Any
 from ramherd.act.run import LiveRun
 from ramherd.core.model import Brief, Job, Why
 from ramherd.core.units import MIB
-from ramherd.supervisor.agent_runs import Driving
+from ramherd.supervisor.agent_runs import AgentRuns
 from support.make import job
 
 PROGRAM = sys.executable
@@ -21,11 +21,11 @@ def asked(name: str = "a", *, memory_limit: int | None = None, **changes: Any) -
 
 
 def begun(
-    driving: Driving, of: Job, folder: Path, *, resumed: bool = False, short: bool = False
+    agent_runs: AgentRuns, of: Job, folder: Path, *, resumed: bool = False, short: bool = False
 ) -> LiveRun:  # fmt: skip
     run = LiveRun(f"R{len(list(folder.iterdir()))}", of, 1, folder, 0.0, label="claude")
     run.dir.mkdir()
-    driving.begin(run, 200 * MIB, resumed=resumed, short=short)
+    agent_runs.begin(run, 200 * MIB, resumed=resumed, short=short)
     return run
 
 
@@ -34,9 +34,9 @@ def say(run: LiveRun, *events: dict[str, Any]) -> None:
         out.writelines(json.dumps(event) + "\n" for event in events)
 
 
-def heard(driving: Driving, run: LiveRun, *, closed: bool = False) -> list[Why]:
+def heard(agent_runs: AgentRuns, run: LiveRun, *, closed: bool = False) -> list[Why]:
     run.output_closed = closed
-    return [reason.why for _run, reason in driving.hear([run], 10.0)]
+    return [reason.why for _run, reason in agent_runs.hear([run], 10.0)]
 
 
 def session(name: str) -> dict[str, Any]:
@@ -48,5 +48,5 @@ def result(text: str, cost_usd: float = 0.0) -> dict[str, Any]:
 
 
 def words(run: LiveRun) -> tuple[str, ...]:
-    assert run.driven is not None
-    return run.driven.launch.argv
+    assert run.agent_run is not None
+    return run.agent_run.launch.argv

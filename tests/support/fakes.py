@@ -23,9 +23,9 @@ from ramherd.store.ledger import Ledger
 from ramherd.store.owner import Owner
 from ramherd.store.sqlite import Store
 from ramherd.store.write_buffer import WriteBuffer
-from ramherd.supervisor.counters import JobTally, Tally
+from ramherd.supervisor.counters import HerdCounters, JobCounters
 from ramherd.supervisor.loop import Supervisor
-from ramherd.supervisor.run_herd import Rules, first_standing, make_granting
+from ramherd.supervisor.run_herd import Rules, first_standing, make_memory
 from ramherd.system.signals import Signals
 from support.make import HERD, policy
 
@@ -270,14 +270,14 @@ def make_herd(
     executor = Executor(
         fleet, lambda: cast("KeeperLink", FakeLink(fleet)), runs_dir, rules.policy, rules.grants
     )
-    tally = Tally({one.job.id: JobTally(one.reason) for one in roster})
+    counters = HerdCounters({one.job.id: JobCounters(one.reason) for one in roster})
     trees = Trees({}, None)
-    granting = make_granting(rules, store, roster, ledger=ledger, executor=executor, trees=trees)
+    memory = make_memory(rules, store, roster, ledger=ledger, executor=executor, trees=trees)
     # The load of this machine is none of the made-up one's.
-    granting.gauge.proc = runs_dir
+    memory.gauge.proc = runs_dir
     herd = FakeHerd(
-        HERD, roster, WriteBuffer(store), executor, trees, rules.policy, granting, show,
-        Signals(-1), tally, clock=lambda: herd.at_s,
+        HERD, roster, WriteBuffer(store), executor, trees, rules.policy, memory, show,
+        Signals(-1), counters, clock=lambda: herd.at_s,
     )  # fmt: skip
     return herd, fleet, show
 

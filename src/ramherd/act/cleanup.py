@@ -16,14 +16,14 @@ from ramherd.measure.cgroups import read_mount_points
 
 
 @dataclass(frozen=True, slots=True)
-class Swept:
+class CleanedPen:
     run: str
     residue_bytes: int
     removed: bool = True
 
 
 @dataclass
-class Sweep:
+class CleanupTask:
     pen: Pen
     tmp: Path
     begun: bool = False
@@ -31,10 +31,10 @@ class Sweep:
     residue_bytes: int | None = None
 
 
-class Sweeper:
+class Cleanup:
     def __init__(self) -> None:
-        self._sweeps: dict[str, Sweep] = {}
-        self._trees: SimpleQueue[Sweep | None] = SimpleQueue()
+        self._sweeps: dict[str, CleanupTask] = {}
+        self._trees: SimpleQueue[CleanupTask | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
 
     @property
@@ -43,37 +43,39 @@ class Sweeper:
 
     def sweep(self, run: str, pen: Pen, tmp: Path) -> None:
         """Noted only: the next start does not wait for it."""
-        self._sweeps[run] = Sweep(pen, tmp)
+        self._sweeps[run] = CleanupTask(pen, tmp)
 
-    def _begin(self, sweep: Sweep) -> None:
+    def _begin(self, sweep: CleanupTask) -> None:
         sweep.begun = True
         sweep.tmp_done = is_gone(sweep.tmp)
         if not sweep.tmp_done:
             self._start_thread()
             self._trees.put(sweep)
 
-    def advance(self, wait_s: float = 0.0) -> list[Swept]:
+    def advance(self, wait_s: float = 0.0) -> list[CleanedPen]:
         """Those that are through since the last time."""
         for sweep in self._sweeps.values():
             if not sweep.begun:
                 self._begin(sweep)
         through = [
-            Swept(run, sweep.residue_bytes or 0)
+            CleanedPen(run, sweep.residue_bytes or 0)
             for run, sweep in self._sweeps.items()
             if sweep.tmp_done and is_removed(sweep, wait_s)
         ]
-        for swept in through:
-            del self._sweeps[swept.run]
+        for cleaned in through:
+            del self._sweeps[cleaned.run]
         return through
 
-    def finish(self) -> list[Swept]:
+    def finish(self) -> list[CleanedPen]:
         first = self.advance()
         if self._thread is not None:
             self._trees.put(None)
             self._thread.join()
             self._thread = None
         through = self.advance(wait_s=2.0)
-        stuck = [Swept(run, sweep.residue_bytes or 0, False) for run, sweep in self._sweeps.items()]
+        stuck = [
+            CleanedPen(run, sweep.residue_bytes or 0, False) for run, sweep in self._sweeps.items()
+        ]
         return first + through + stuck
 
     def _start_thread(self) -> None:
@@ -87,7 +89,7 @@ class Sweeper:
             sweep.tmp_done = True  # or it cannot be done: the pen does not wait for it
 
 
-def is_removed(sweep: Sweep, wait_s: float) -> bool:
+def is_removed(sweep: CleanupTask, wait_s: float) -> bool:
     """What the run left in tmpfs is read first: it stays charged to the fleet afterwards."""
     if sweep.residue_bytes is None:
         sweep.residue_bytes = sweep.pen.residue_bytes()

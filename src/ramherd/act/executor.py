@@ -12,14 +12,14 @@ from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ramherd.act.cleanup import Sweeper, Swept
-from ramherd.act.grant_enforcer import Holding
-from ramherd.act.keeper_client import Link
+from ramherd.act.cleanup import CleanedPen, Cleanup
+from ramherd.act.grant_enforcer import GrantEnforcer
+from ramherd.act.keeper_client import KeeperClient
 from ramherd.act.pens import Fleet, Pen
 from ramherd.act.pens.pids_limit import limit_pids
 from ramherd.act.pens.polling import signal_procs
 from ramherd.act.run import LiveRun
-from ramherd.act.warm_pool import Spare, Spares, Worker
+from ramherd.act.warm_pool import IdleProcess, WarmPool, WarmProcess
 from ramherd.core.model import Exit, Job, ProcId, Reason, RunEnd, Stopping, Why
 from ramherd.core.policies import GrantPolicy, Policy
 from ramherd.measure.run_output import read_tail
@@ -36,26 +36,26 @@ class Executor:
     def __init__(
         self,
         fleet: Fleet,
-        start_keeper: Callable[[], Link],
+        start_keeper: Callable[[], KeeperClient],
         runs_dir: Path,
         policy: Policy | None = None,
         grants: GrantPolicy | None = None,
     ) -> None:
         self.fleet = fleet
-        self.holding = Holding(grants or GrantPolicy())
+        self.enforcer = GrantEnforcer(grants or GrantPolicy())
         self.runs: dict[str, LiveRun] = {}
         self.started: list[LiveRun] = []
         self._start_keeper = start_keeper
         self.runs_dir = runs_dir
         self._policy = policy or Policy()
-        self._sweeper = Sweeper()
-        self.spares = Spares()
+        self._sweeper = Cleanup()
+        self.warm_pool = WarmPool()
         # What a run has in its environment beside what its job says.
         ours = dict(os.environ)
         self.inherited: Callable[[Job], Mapping[str, str]] = lambda _job: ours
         self.link = self._new_keeper()
 
-    def _new_keeper(self) -> Link:
+    def _new_keeper(self) -> KeeperClient:
         link = self._start_keeper()
         link.ask("fleet", dirs=self.fleet.dirs())
         self.fleet.note_keeper(link.proc_id)
@@ -64,36 +64,36 @@ class Executor:
     def adopt(self, run: LiveRun, grant_bytes: int) -> None:
         """One that an earlier supervisor started. The keeper will say how it stands."""
         self.runs[run.id] = run
-        self.holding.give(run, grant_bytes, run.started_s)
+        self.enforcer.give(run, grant_bytes, run.started_s)
 
-    def start(self, run: LiveRun, grant_bytes: int, *, resumed: bool) -> Spare | None:
+    def start(self, run: LiveRun, grant_bytes: int, *, resumed: bool) -> IdleProcess | None:
         """The warm process that it takes over, if there is one. What is refused already never
         begins.
         """
         self.runs[run.id] = run
         if run.refused is not None:
             return None
-        launch = run.driven.launch if run.driven is not None else None
+        launch = run.agent_run.launch if run.agent_run is not None else None
         key = self.key_of(run.job, launch) if launch is not None and launch.warm else None
-        spare = self.spares.take(key) if key is not None else None
+        idle = self.warm_pool.take(key) if key is not None else None
         try:
             run.dir.mkdir(mode=0o700, parents=True)
             stdin = write_stdin(run)
-            if spare is not None:
-                self._take_over(run, spare, grant_bytes, stdin)
-                return spare
+            if idle is not None:
+                self._take_over(run, idle, grant_bytes, stdin)
+                return idle
             run.pen = self.fleet.add(run.id, run.job.memory_limit_bytes)
             limit_pids(run.pen, self._policy.pids_limit)
-            self.holding.begin(run, grant_bytes)
+            self.enforcer.begin(run, grant_bytes)
         except OSError as error:
             run.refused = (error.errno or 0, f"cannot prepare {error.filename}: {error.strerror}")
-            if spare is not None:
+            if idle is not None:
                 run.pen = None
-                self.spares.put(spare)
+                self.warm_pool.put(idle)
             return None
         if key is not None:
             most = run.job.brief.reuse if run.job.brief is not None else 0
-            run.worker = Worker(key, most, run.started_s)
+            run.worker = WarmProcess(key, most, run.started_s)
         self.link.ask(
             "spawn", run=run.id, argv=argv_of(run, resumed=resumed), cwd=run.job.cwd,
             dir=str(run.dir), stdin=stdin, fed=key is not None,
@@ -112,15 +112,15 @@ class Executor:
         reuse = job.brief.reuse if job.brief is not None else 0
         return launch.argv, job.cwd, job.memory_limit_bytes, reuse, frozenset(env.items())
 
-    def _take_over(self, run: LiveRun, spare: Spare, grant_bytes: int, stdin: str) -> None:
+    def _take_over(self, run: LiveRun, idle: IdleProcess, grant_bytes: int, stdin: str) -> None:
         """Another job's process, in its pen. What it uses is given to it in any case: that was not
         free before.
         """
-        last = spare.last
-        run.home, run.pen, run.first, run.worker = last.home, spare.pen, last.first, spare.worker
-        run.taken_from, run.peak_before = last.id, spare.peak_bytes
+        last = idle.last
+        run.home, run.pen, run.first, run.worker = last.home, idle.pen, last.first, idle.worker
+        run.taken_from, run.peak_before = last.id, idle.peak_bytes
         run.worker.jobs += 1
-        self.holding.give(run, max(grant_bytes, spare.used_bytes), run.started_s)
+        self.enforcer.give(run, max(grant_bytes, idle.used_bytes), run.started_s)
         self.link.ask("pass", run=last.id, to=run.id, dir=str(run.dir), stdin=stdin, log=self._log)
 
     def feed(self, run: LiveRun, text: str) -> None:
@@ -137,26 +137,26 @@ class Executor:
         run.hung_up = True
         self.link.ask("hang_up", run=run.id)
 
-    def shelve(self, run: LiveRun, at_s: float) -> Spare:
+    def shelve(self, run: LiveRun, at_s: float) -> IdleProcess:
         """The run is over, its process waits for another."""
         assert run.worker is not None
         assert run.pen is not None
         del self.runs[run.id]
         run.passed_on = True
         peak = max(run.peak_before, run.reading.peak_bytes)
-        spare = Spare(run, run.worker, run.pen, at_s, run.reading.used_bytes, peak)
-        self.spares.put(spare)
-        return spare
+        idle = IdleProcess(run, run.worker, run.pen, at_s, run.reading.used_bytes, peak)
+        self.warm_pool.put(idle)
+        return idle
 
-    def retire(self, spare: Spare, at_s: float) -> None:
-        spare.leaving_s = at_s
-        self.link.ask("hang_up", run=spare.last.id)
+    def retire(self, idle: IdleProcess, at_s: float) -> None:
+        idle.leaving_s = at_s
+        self.link.ask("hang_up", run=idle.last.id)
 
     def clear_spares(self, at_s: float) -> None:
-        """What has left is swept like any run."""
-        for spare in self.spares.gone(at_s):
-            self.link.ask("close", run=spare.last.id)
-            self._let_go(spare)
+        """What has left is cleaned like any run."""
+        for idle in self.warm_pool.gone(at_s):
+            self.link.ask("close", run=idle.last.id)
+            self._let_go(idle)
 
     def hear(self, at_s: float) -> bool:
         """Take in what the keeper said; False when it is gone."""
@@ -166,7 +166,7 @@ class Executor:
             if run is not None:
                 self._take(run, message, at_s)
             elif message["did"] == "exited":
-                self.spares.note_exit(message["run"])
+                self.warm_pool.note_exit(message["run"])
         return messages is not None
 
     def _take(self, run: LiveRun, message: dict[str, Any], at_s: float) -> None:
@@ -203,7 +203,7 @@ class Executor:
             run.pen.note_empty()
         if message["closed"]:
             self._note_closed(run)
-        if run.driven is not None and run.stop is not None:
+        if run.agent_run is not None and run.stop is not None:
             self.ask_to_end(run, at_s)  # the tools that its agent has left
 
     def _note_closed(self, run: LiveRun) -> None:
@@ -221,7 +221,7 @@ class Executor:
                 run.exit = Exit(None, signal.SIGKILL, at_s)
             run.output_closed = True
             self.kill(run, at_s)
-        self.spares.note_loss()
+        self.warm_pool.note_loss()
         self.link = self._new_keeper()
 
     def stop(self, run: LiveRun, stopping: Stopping) -> None:
@@ -236,7 +236,7 @@ class Executor:
         """TERM, and CONT for who has stopped itself or is held, and would not hear it."""
         if run.pen is None:
             return 0
-        self.holding.let_go(run)
+        self.enforcer.let_go(run)
         reached = send_end(run, run.pen)
         run.pen.signal(signal.SIGCONT)
         run.thaw(at_s)
@@ -260,9 +260,9 @@ class Executor:
         if run.pen is not None:
             self._sweep(run.home, run.pen)
 
-    def _let_go(self, spare: Spare) -> None:
-        self._forget(spare.last.id)
-        self._sweep(spare.last.home, spare.pen)
+    def _let_go(self, idle: IdleProcess) -> None:
+        self._forget(idle.last.id)
+        self._sweep(idle.last.home, idle.pen)
 
     def _forget(self, run: str) -> None:
         if self.link.is_adoptable:
@@ -285,33 +285,33 @@ class Executor:
         waits = (run.muted_until_s - at_s for run in self.runs.values())
         return min((wait for wait in waits if wait > 0), default=math.inf)
 
-    def sweep(self) -> list[Swept]:
+    def sweep(self) -> list[CleanedPen]:
         return self._sweeper.advance()
 
     @property
     def is_occupied(self) -> bool:
-        return bool(self.runs or self.spares.all)
+        return bool(self.runs or self.warm_pool.all)
 
     @property
     def is_busy(self) -> bool:
         """Something is on its way out: look again soon."""
-        busy = self._sweeper.is_busy or self.spares.is_busy
+        busy = self._sweeper.is_busy or self.warm_pool.is_busy
         return busy or any(run.is_ending or run.is_renewing for run in self.runs.values())
 
-    def shut_down(self, wait_s: float = 10.0) -> list[Swept]:
+    def shut_down(self, wait_s: float = 10.0) -> list[CleanedPen]:
         """Whatever happened before, nothing is left: pens first, then the keeper, the fleet."""
         deadline = time.monotonic() + wait_s
         for run in list(self.runs.values()):
             run.thaw(deadline)
             kill_all(run.pen, deadline)
             self.finish(run)
-        for spare in self.spares.take_all():
-            kill_all(spare.pen, deadline)
-            self._let_go(spare)
-        swept = self._sweeper.finish()
-        self.holding.close()
+        for idle in self.warm_pool.take_all():
+            kill_all(idle.pen, deadline)
+            self._let_go(idle)
+        cleaned = self._sweeper.finish()
+        self.enforcer.close()
         self.link.close()
-        return swept
+        return cleaned
 
 
 def environment(
@@ -319,7 +319,7 @@ def environment(
 ) -> dict[str, str]:
     return {
         **{name: text for name, text in inherited.items() if name != "RAMHERD_RESUMED"},
-        **(run.driven.launch.env if run.driven is not None else {}),
+        **(run.agent_run.launch.env if run.agent_run is not None else {}),
         **run.job.env,
         "RAMHERD_RUN": run.id,
         "RAMHERD_JOB": run.job.id,
@@ -334,21 +334,21 @@ def send_end(run: LiveRun, pen: Pen) -> int:
     """An agent alone at first: its tools, ended with it, would tell it of their own end, and that
     would be in its history.
     """
-    if run.driven is not None and run.exit is None and run.first is not None:
-        return signal_procs([run.first], run.driven.agent.stop_signal)
+    if run.agent_run is not None and run.exit is None and run.first is not None:
+        return signal_procs([run.first], run.agent_run.agent.stop_signal)
     return pen.signal(signal.SIGTERM)
 
 
 def argv_of(run: LiveRun, *, resumed: bool) -> tuple[str, ...]:
     """A job that cannot resume starts over."""
-    if run.driven is not None:
-        return run.driven.launch.argv
+    if run.agent_run is not None:
+        return run.agent_run.launch.argv
     return run.job.resume_argv if resumed and run.job.resume_argv else run.job.argv
 
 
 def write_stdin(run: LiveRun) -> str:
     """A file, not a pipe: of any size, and nobody has to feed it."""
-    text = run.driven.launch.stdin if run.driven is not None else run.job.stdin
+    text = run.agent_run.launch.stdin if run.agent_run is not None else run.job.stdin
     if text is None:
         return ""
     return write_file(run.dir / "in", text)

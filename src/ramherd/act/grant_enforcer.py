@@ -4,7 +4,7 @@ The mark is a little below the grant, so that what is held stays within it; the 
 is the kernel's own limit, is a margin above. Who gets how much is decided elsewhere.
 """
 
-from ramherd.act.kernel_worker import Slowly
+from ramherd.act.kernel_worker import KernelWorker
 from ramherd.act.run import LiveRun
 from ramherd.core.policies import GrantPolicy
 
@@ -14,10 +14,10 @@ MUTE_S = 0.05
 LEAVING_BYTES = 64 << 20
 
 
-class Holding:
+class GrantEnforcer:
     def __init__(self, policy: GrantPolicy) -> None:
         self.policy = policy
-        self.slowly = Slowly()
+        self.worker = KernelWorker()
 
     def begin(self, run: LiveRun, grant_bytes: int) -> None:
         """The first grant, before anybody is in the pen: nothing to look at yet."""
@@ -46,18 +46,18 @@ class Holding:
         if run.pen is not None:
             run.pen.set_grant(run.mark_bytes, grant_bytes + self.policy.margin_bytes)
             if run.pen.arms_slowly:
-                self.slowly.arm(run)
+                self.worker.arm(run)
 
     def take_armed(self, at_s: float) -> None:
         """New marks are in place. What was used meanwhile nobody has seen."""
-        for run, event, mark in self.slowly.take():
+        for run, event, mark in self.worker.take():
             if run.pen is None:
                 continue
             run.pen.take_event(event)
             run.measure()
             self.look(run, at_s)
             if mark != run.mark_bytes:  # of two at a time the older may come last
-                self.slowly.arm(run)
+                self.worker.arm(run)
 
     def _go_on(self, run: LiveRun, at_s: float) -> None:
         """Only if that is enough for a moment. It was served either way: its wait begins anew."""
@@ -99,10 +99,10 @@ class Holding:
         """
         run.cache_full = False
         if run.pen is not None:
-            self.slowly.trim(run.pen, (run.reading.used_bytes + run.mark_bytes) // 2)
+            self.worker.trim(run.pen, (run.reading.used_bytes + run.mark_bytes) // 2)
 
     def close(self) -> None:
-        self.slowly.close()
+        self.worker.close()
 
     def _is_full(self, run: LiveRun) -> bool:
         return self._is_at_mark(run.reading.used_bytes, run)

@@ -35,7 +35,7 @@ class Adoption:
     alone_s: float = 600.0
 
 
-class Link:
+class KeeperClient:
     """A keeper that is there. `known` are the runs that it had when it was adopted."""
 
     def __init__(self, channel: socket.socket, proc_id: ProcId) -> None:
@@ -114,7 +114,7 @@ class Link:
         raise NotImplementedError
 
 
-class KeeperLink(Link):
+class KeeperLink(KeeperClient):
     """A keeper of our own."""
 
     def __init__(
@@ -149,7 +149,7 @@ class KeeperLink(Link):
         self._process.wait()
 
 
-class AdoptedLink(Link):
+class AdoptedLink(KeeperClient):
     """A keeper that an earlier supervisor left."""
 
     def __init__(self, channel: socket.socket, pid: int, known: tuple[str, ...]) -> None:

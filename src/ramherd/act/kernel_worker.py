@@ -20,7 +20,7 @@ ARMING_THREADS = 4
 SETTLED_S = 0.02
 
 
-class Slowly:
+class KernelWorker:
     def __init__(self) -> None:
         # Becomes readable when something was armed; there is none before the first time.
         self.fds: list[int] = []

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ramherd.act.pens import Pen
-from ramherd.act.warm_pool import Worker
+from ramherd.act.warm_pool import WarmProcess
 from ramherd.core.model import Exit, Job, PenReading, ProcId, RunView, Stopping
 from ramherd.measure.container_clients import find_client
 
 if TYPE_CHECKING:
-    from ramherd.agents.run_state import Driven
+    from ramherd.agents.run_state import AgentRun
 
 # How long single holds took is kept of the first so many.
 KEEP_HOLDS = 1000
@@ -83,11 +83,11 @@ class LiveRun:
     # The grant at which it stood when it was told to make room.
     hit_bytes: int = 0
     # What is known of its agent, if it has one.
-    driven: "Driven | None" = None
+    agent_run: "AgentRun | None" = None
     # The process is to serve other jobs as well: which run it comes from, and what it has held
     # until then; whether it was told that nothing more comes; whether it is ready for the next,
     # or was given to it.
-    worker: Worker | None = None
+    worker: WarmProcess | None = None
     taken_from: str = ""
     peak_before: int = 0
     hung_up: bool = False
@@ -114,7 +114,9 @@ class LiveRun:
     @property
     def is_renewing(self) -> bool:
         """Its process gets a new session: that takes some milliseconds."""
-        return self.driven is not None and self.driven.renewal is not None and not self.hung_up
+        return (
+            self.agent_run is not None and self.agent_run.renewal is not None and not self.hung_up
+        )
 
     def measure(self) -> None:
         """Peaks between two looks: the largest single process is known at the end, and the
@@ -148,14 +150,14 @@ class LiveRun:
 
     def view(self, *, kernel_limits: bool, at_s: float) -> RunView:
         """What an agent printed counts as written when it was read as well."""
-        heard = self.driven is None or self.driven.is_read
+        heard = self.agent_run is None or self.agent_run.is_read
         return RunView(
             self.id, self.job, self.attempt, self.started_s, self.reading,
             exit=self.exit, stop=self.stop, refused=self.refused, clearing_s=self.clearing_s,
             killed_s=self.killed_s, output_closed=self.output_closed and heard,
             heap_exhausted=self.heap_exhausted, kernel_limits=kernel_limits, started=self.started,
             engine=self.engine, warned=self.warned, held_s=self.stood_s(at_s),
-            said=self.driven.said if self.driven is not None else None, ready=self.ready,
+            said=self.agent_run.said if self.agent_run is not None else None, ready=self.ready,
         )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ LEAVE_S = 5.0
 
 
 @dataclass
-class Worker:
+class WarmProcess:
     """A process that serves one job after another. `key` is what was started, where, with which
     environment and limit: only jobs that want the very same share it.
     """
@@ -27,11 +27,11 @@ class Worker:
 
 
 @dataclass
-class Spare:
+class IdleProcess:
     """A worker without a job. `last` is its last run, whose name it has with the keeper."""
 
     last: "LiveRun"
-    worker: Worker
+    worker: WarmProcess
     pen: Pen
     since_s: float
     used_bytes: int
@@ -51,29 +51,29 @@ class Spare:
 
 
 @dataclass
-class Spares:
-    all: dict[str, Spare] = field(default_factory=dict)
+class WarmPool:
+    all: dict[str, IdleProcess] = field(default_factory=dict)
 
-    def __iter__(self) -> Iterator[Spare]:
+    def __iter__(self) -> Iterator[IdleProcess]:
         """Those that can be taken."""
         return iter([one for one in self.all.values() if one.leaving_s is None and not one.exited])
 
     @property
     def used_bytes(self) -> int:
-        return sum(spare.used_bytes for spare in self.all.values())
+        return sum(idle.used_bytes for idle in self.all.values())
 
     @property
     def is_busy(self) -> bool:
         return any(one.leaving_s is not None or one.exited for one in self.all.values())
 
-    def put(self, spare: Spare) -> None:
-        self.all[spare.last.id] = spare
+    def put(self, idle: IdleProcess) -> None:
+        self.all[idle.last.id] = idle
 
-    def take(self, key: Hashable) -> Spare | None:
-        found = next((spare for spare in self if spare.worker.key == key), None)
+    def take(self, key: Hashable) -> IdleProcess | None:
+        found = next((idle for idle in self if idle.worker.key == key), None)
         return self.all.pop(found.last.id) if found is not None else None
 
-    def take_all(self) -> list[Spare]:
+    def take_all(self) -> list[IdleProcess]:
         taken, self.all = list(self.all.values()), {}
         return taken
 
@@ -83,12 +83,12 @@ class Spares:
 
     def note_loss(self) -> None:
         """The keeper is gone, and with it their stdin."""
-        for spare in self.all.values():
-            spare.exited = True
+        for idle in self.all.values():
+            idle.exited = True
 
-    def gone(self, at_s: float) -> list[Spare]:
+    def gone(self, at_s: float) -> list[IdleProcess]:
         """Those that have left since: nothing of them lives."""
-        gone = [spare for spare in self.all.values() if spare.is_gone(at_s)]
-        for spare in gone:
-            del self.all[spare.last.id]
+        gone = [idle for idle in self.all.values() if idle.is_gone(at_s)]
+        for idle in gone:
+            del self.all[idle.last.id]
         return gone

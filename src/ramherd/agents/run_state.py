@@ -76,7 +76,7 @@ class Renewal:
 
 
 @dataclass
-class Driven:
+class AgentRun:
     """One run of an agent: what was started, and what it said so far."""
 
     agent: Agent

@@ -10,43 +10,43 @@ from ramherd.store.agent_rows import herd_costs, open_agents, said_of
 from ramherd.store.sqlite import Store
 
 if TYPE_CHECKING:
-    from ramherd.supervisor.agent_runs import Driving
-    from ramherd.supervisor.cost_limit import Purse
+    from ramherd.supervisor.agent_runs import AgentRuns
+    from ramherd.supervisor.cost_limit import CostLimit
 
 
 @dataclass
-class Agents:
+class ServiceAgents:
     """`inherited` is the environment that a job's runs will have."""
 
     store: Store
     policy: Policy
     inherited: Callable[[Job], Mapping[str, str]]
     reuse: ReusePolicy = field(default_factory=ReusePolicy)
-    driving: "Driving | None" = None
+    agent_runs: "AgentRuns | None" = None
 
-    def drive(self) -> "Driving":
+    def drive(self) -> "AgentRuns":
         """Programs are looked for at each start: what is installed changes in months."""
-        if self.driving is None:
-            from ramherd.supervisor.agent_runs import Driving, Records  # noqa: PLC0415
+        if self.agent_runs is None:
+            from ramherd.supervisor.agent_runs import AgentRuns, JobRecords  # noqa: PLC0415
             from ramherd.supervisor.check_agents import find_program_of  # noqa: PLC0415 - 1 MB
 
-            records = Records(
+            records = JobRecords(
                 find=lambda job: find_program_of(job, self.inherited(job).get("PATH")),
-                purse=self._read_purse,
+                cost_limit=self._read_purse,
                 said=lambda job: said_of(self.store, job),
                 env=self.inherited,
             )
-            self.driving = Driving(records, self.policy)
-        return self.driving
+            self.agent_runs = AgentRuns(records, self.policy)
+        return self.agent_runs
 
-    def _read_purse(self, herd: str) -> "Purse | None":
+    def _read_purse(self, herd: str) -> "CostLimit | None":
         """Shared by the jobs that have not ended and are told what they may cost."""
         from ramherd.agents import find_agent  # noqa: PLC0415
-        from ramherd.supervisor.cost_limit import Purse  # noqa: PLC0415
+        from ramherd.supervisor.cost_limit import CostLimit  # noqa: PLC0415
 
         limit_usd, spent_usd = herd_costs(self.store, herd)
         if limit_usd is None:
             return None
         open_ = open_agents(self.store, herd)
         told = [job for job, agent in open_ if find_agent(agent).holds_to_cost]
-        return Purse(limit_usd, told, spent_usd)
+        return CostLimit(limit_usd, told, spent_usd)

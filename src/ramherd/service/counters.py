@@ -5,19 +5,19 @@ from dataclasses import dataclass, field
 from ramherd.act.run import LiveRun
 from ramherd.core.model import Event, Reason, RunEnd, Why
 from ramherd.core.service_status import Counters, count
-from ramherd.supervisor.counters import JobTally, Tally
+from ramherd.supervisor.counters import HerdCounters, JobCounters
 
 
-class Forgotten(dict[str, JobTally]):
+class Forgotten(dict[str, JobCounters]):
     """A place for what a herd would remember of each job; the store does that here."""
 
-    def __missing__(self, _job: str) -> JobTally:
-        return JobTally(Reason(Why.SUBMITTED))
+    def __missing__(self, _job: str) -> JobCounters:
+        return JobCounters(Reason(Why.SUBMITTED))
 
 
 @dataclass
-class ServiceTally(Tally):
-    jobs: dict[str, JobTally] = field(default_factory=Forgotten)
+class ServiceCounters(HerdCounters):
+    jobs: dict[str, JobCounters] = field(default_factory=Forgotten)
     counters: Counters = field(default_factory=Counters)
 
     def add_run(self, run: LiveRun, end: RunEnd, reason: Reason, at_s: float) -> None:

@@ -17,12 +17,12 @@ from ramherd.core.model import Event, JobState, JobStatus, Reason, RunEnd, Settl
 from ramherd.decide.alerts import AlertPolicy, Standing, Told, next_alerts
 from ramherd.decide.budget import largest_budget_bytes
 from ramherd.decide.governor.leaks import find_leak
-from ramherd.service.agent_setup import Agents
+from ramherd.service.agent_setup import ServiceAgents
 from ramherd.service.alerts import AlertCommands
 from ramherd.service.api_process import ApiProcess
-from ramherd.service.counters import ServiceTally
+from ramherd.service.counters import ServiceCounters
 from ramherd.service.signals import ServiceSignals
-from ramherd.service.worktree_cleanup import Worktrees, has_tree
+from ramherd.service.worktree_cleanup import WorktreeCleanup, has_tree
 from ramherd.store.agent_rows import set_worktree, unsettled_jobs
 from ramherd.store.requests import Wish, is_paused
 from ramherd.store.service_queue import ServiceQueue
@@ -53,16 +53,16 @@ class Halt(StrEnum):
 class ServiceSupervisor(Supervisor):
     backlog: ServiceQueue = field(kw_only=True)
     service_signals: ServiceSignals = field(kw_only=True)
-    service_tally: ServiceTally = field(kw_only=True)
+    service_counters: ServiceCounters = field(kw_only=True)
     api: ApiProcess = field(kw_only=True)
     load_rules: Callable[[], Rules] = field(kw_only=True)
     publish: Callable[["ServiceSupervisor", float], None] = field(kw_only=True)
     halt: Halt = field(kw_only=True)
     tidy: Callable[[], None] = field(kw_only=True)
     commands: AlertCommands = field(kw_only=True)
-    agents: Agents = field(kw_only=True)
+    agents: ServiceAgents = field(kw_only=True)
     is_lasting: bool = True
-    worktrees: Worktrees = field(default_factory=Worktrees)
+    worktrees: WorktreeCleanup = field(default_factory=WorktreeCleanup)
     told: Told = field(default_factory=Told)
     paused: bool = False
     leaving: bool = False
@@ -118,11 +118,11 @@ class ServiceSupervisor(Supervisor):
             return
         self._alerted_s = at_s
         runs = [self.standing_of(run) for run in self.executor.runs.values() if not run.is_ending]
-        leased = self.granting.leasing.budget_bytes
+        leased = self.memory.lease.budget_bytes
         self.told, alerts = next_alerts(runs, self.fleet_used, leased, self.told, AlertPolicy())
         for alert in alerts:
             run = self.executor.runs.get(alert.run)
-            self.service_tally.counters.alerts += 1
+            self.service_counters.counters.alerts += 1
             if run is not None:
                 self.emit("alert", alert.reason, run)
             else:
@@ -130,7 +130,7 @@ class ServiceSupervisor(Supervisor):
         self.commands.reap()
 
     def standing_of(self, run: LiveRun) -> Standing:
-        watch = self.granting.watches.watch.get(run.id)
+        watch = self.memory.watches.watch.get(run.id)
         leak = find_leak(watch.points) if watch is not None else None
         slope = leak.slope_bytes_per_s if leak is not None else 0.0
         limit = run.job.memory_limit_bytes
@@ -140,14 +140,14 @@ class ServiceSupervisor(Supervisor):
         """What is remembered of leaks and agents is of jobs that run or are about to."""
         at_work = [run.job for run in self.executor.runs.values()]
         at_work += [status.job for status in self.backlog.queue]
-        watches, jobs = self.granting.watches, {job.id for job in at_work}
-        self.granting.watches = replace(
+        watches, jobs = self.memory.watches, {job.id for job in at_work}
+        self.memory.watches = replace(
             watches,
             marks={job: mark for job, mark in watches.marks.items() if job in jobs},
             recycled_s={job: at_s for job, at_s in watches.recycled_s.items() if job in jobs},
         )
-        if self.driving is not None and self.journal.commit():
-            self.driving.keep(at_work, {label_of(class_of(job)) for job in at_work})
+        if self.agent_runs is not None and self.journal.commit():
+            self.agent_runs.keep(at_work, {label_of(class_of(job)) for job in at_work})
 
     def take_over(self) -> None:
         """What the service before this one had to do still."""
@@ -158,15 +158,15 @@ class ServiceSupervisor(Supervisor):
 
     def drive_agents(self) -> None:
         """With the first job that has an agent."""
-        if self.driving is None and (
-            self.agents.driving is not None
+        if self.agent_runs is None and (
+            self.agents.agent_runs is not None
             or any(status.job.brief is not None for status in self.backlog.queue)
         ):
-            from ramherd.supervisor.warm_reuse import Warming  # noqa: PLC0415 - with the first agent
+            from ramherd.supervisor.warm_reuse import WarmReuse  # noqa: PLC0415 - with the first agent
 
-            self.driving = self.granting.driving = self.agents.drive()
-            self.driving.is_occupied = self.worktrees.is_at
-            self.warming = Warming(self.executor, self.agents.reuse)
+            self.agent_runs = self.memory.agent_runs = self.agents.drive()
+            self.agent_runs.is_occupied = self.worktrees.is_at
+            self.warm_reuse = WarmReuse(self.executor, self.agents.reuse)
 
     def note_worktrees(self) -> None:
         for job, path in self.worktrees.take():
@@ -208,14 +208,14 @@ class ServiceSupervisor(Supervisor):
         except RamherdError as error:
             print(f"ramherd: settings are as before: {error}", file=sys.stderr, flush=True)
             return
-        self.policy = self.granting.policy = self.granting.leasing.policy = rules.policy
-        self.granting.grants = self.granting.leasing.grants = rules.grants
-        self.granting.recycling = rules.recycling
+        self.policy = self.memory.policy = self.memory.lease.policy = rules.policy
+        self.memory.grants = self.memory.lease.grants = rules.grants
+        self.memory.recycling = rules.recycling
         self.agents.reuse = rules.reuse
-        if self.warming is not None:
-            self.warming.policy = rules.reuse
+        if self.warm_reuse is not None:
+            self.warm_reuse.policy = rules.reuse
         self.commands.command = rules.on_alert
-        self.executor.holding.policy = rules.grants
+        self.executor.enforcer.policy = rules.grants
         self.executor.fleet.set_limit(
             largest_budget_bytes(self.machine, rules.policy) + rules.policy.fleet_slack_bytes
         )
@@ -259,14 +259,14 @@ class ServiceSupervisor(Supervisor):
         self._again = self._again or (self.may_start and before != after)
 
     def learn_classes(self) -> None:
-        known = self.granting.classes.estimates
+        known = self.memory.classes.estimates
         fresh = [
             status.job
             for status in self.backlog.queue
             if label_of(class_of(status.job)) not in known
         ]
         if fresh:
-            self.granting.classes.read(self.journal.store, fresh)
+            self.memory.classes.read(self.journal.store, fresh)
 
     def note_job(self, status: JobStatus) -> None:
         super().note_job(status)
@@ -286,6 +286,6 @@ class ServiceSupervisor(Supervisor):
 
     def tell(self, event: Event, name: str) -> None:
         super().tell(event, name)
-        self.service_tally.note(event)
+        self.service_counters.note(event)
         if event.kind == "alert":
             self.commands.start(event)

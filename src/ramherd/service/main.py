@@ -9,22 +9,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ramherd.act.executor import Executor
-from ramherd.act.keeper_client import Adoption, KeeperLink, Link
+from ramherd.act.keeper_client import Adoption, KeeperClient, KeeperLink
 from ramherd.act.pens.selection import make_fleet
 from ramherd.act.recovery import recover
 from ramherd.config.paths import runtime_dir, state_dir
 from ramherd.core.model import Job
 from ramherd.jobs.reader import Defaults
 from ramherd.measure.cgroups import Trees, read_trees
-from ramherd.service.agent_setup import Agents
+from ramherd.service.agent_setup import ServiceAgents
 from ramherd.service.alerts import AlertCommands
 from ramherd.service.api_process import ApiProcess
-from ramherd.service.counters import ServiceTally
+from ramherd.service.counters import ServiceCounters
 from ramherd.service.loop import Halt, ServiceSupervisor
 from ramherd.service.service_lock import service_lock
 from ramherd.service.signals import catching_service_signals
-from ramherd.service.status_publisher import Publisher
-from ramherd.service.takeover import Inherited, Takeover, describe, door_path, first_grant
+from ramherd.service.status_publisher import StatusPublisher
+from ramherd.service.takeover import Adopted, Takeover, describe, door_path, first_grant
 from ramherd.store.herd_queue import HerdQueue
 from ramherd.store.ledger import Ledger
 from ramherd.store.owner import OwnerLock
@@ -37,7 +37,7 @@ from ramherd.supervisor.run_herd import (
     LEDGER_PATIENCE_S,
     Rules,
     keep_log_total,
-    make_granting,
+    make_memory,
     raise_file_limit,
 )
 from ramherd.system.ids import new_id
@@ -79,29 +79,29 @@ def serve(options: Options, show: Show) -> None:
         ledger.patience_s = LEDGER_PATIENCE_S
         backlog = ServiceQueue(store)
         inherited = Environments(store)
-        agents = Agents(store, rules.policy, inherited, rules.reuse)
+        agents = ServiceAgents(store, rules.policy, inherited, rules.reuse)
         heir = Takeover(
             store, backlog, runtime, state / "runs", place.trees, rules.policy, agents
         ).take()  # fmt: skip
         for line in describe(heir):
             print(f"ramherd: {line}", file=sys.stderr)
-        tally = ServiceTally()
-        executor = stack.enter_context(keeping(place, rules, heir, tally, options.halt))
+        counters = ServiceCounters()
+        executor = stack.enter_context(keeping(place, rules, heir, counters, options.halt))
         executor.inherited = inherited
         api = ApiProcess(state, runtime, options.defaults, options.port)
         stack.callback(api.close)
-        granting = make_granting(
+        memory = make_memory(
             rules, store, HerdQueue(()), ledger=ledger, executor=executor, trees=place.trees
         )
-        granting.roster = backlog
+        memory.roster = backlog
         commands = AlertCommands(rules.on_alert)
         stack.callback(commands.close)
-        publisher = Publisher(runtime / "status.json")
+        publisher = StatusPublisher(runtime / "status.json")
         stack.callback(publisher.path.unlink, missing_ok=True)
         journal = WriteBuffer(store)
         supervisor = ServiceSupervisor(
-            SERVICE, backlog, journal, executor, place.trees, rules.policy, granting, show, signals,
-            tally, backlog=backlog, service_signals=signals, service_tally=tally, api=api,
+            SERVICE, backlog, journal, executor, place.trees, rules.policy, memory, show, signals,
+            counters, backlog=backlog, service_signals=signals, service_counters=counters, api=api,
             load_rules=options.load_rules, publish=publisher, halt=options.halt,
             commands=commands, agents=agents,
             tidy=lambda: tidy(place, rules.policy.log_total_bytes),
@@ -131,7 +131,7 @@ def tidy(place: Place, log_total_bytes: int) -> None:
 
 @contextmanager
 def keeping(
-    place: Place, rules: Rules, heir: Inherited, tally: ServiceTally, halt: Halt
+    place: Place, rules: Rules, heir: Adopted, counters: ServiceCounters, halt: Halt
 ) -> Iterator[Executor]:
     """Pens and a keeper: those that were there, or new ones. Gone afterwards, unless they are
     to be left; a service that fails leaves them too, for the next.
@@ -155,13 +155,13 @@ def keeping(
     )
     yield executor
     if halt is Halt.LEAVE:
-        executor.holding.close()
+        executor.enforcer.close()
         executor.link.leave()
         return
-    for swept in executor.shut_down():
-        tally.residue_bytes += swept.residue_bytes
-        if swept.removed:
-            place.store.drop_pen(swept.run)
+    for cleaned in executor.shut_down():
+        counters.residue_bytes += cleaned.residue_bytes
+        if cleaned.removed:
+            place.store.drop_pen(cleaned.run)
     door.unlink(missing_ok=True)
     if fleet.remove():
         place.store.drop_pen(fleet_id)
@@ -169,12 +169,12 @@ def keeping(
 
 
 def keeper_source(
-    place: Place, rules: Rules, adopted: Link | None, door: Path
-) -> Callable[[], Link]:
+    place: Place, rules: Rules, adopted: KeeperClient | None, door: Path
+) -> Callable[[], KeeperClient]:
     """The adopted keeper first; a new one whenever that is gone."""
     links = [adopted] if adopted is not None else []
 
-    def next_keeper() -> Link:
+    def next_keeper() -> KeeperClient:
         if links:
             return links.pop()
         errors = place.state / "keeper.err"

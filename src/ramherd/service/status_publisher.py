@@ -16,7 +16,7 @@ EVERY_S = 1.0
 
 
 @dataclass
-class Publisher:
+class StatusPublisher:
     path: Path
     started_s: float = field(default_factory=time.time)
     _published_s: float = float("-inf")
@@ -31,7 +31,7 @@ class Publisher:
             pass
 
     def describe(self, service: ServiceSupervisor, at_s: float) -> ServiceStatus:
-        granting, machine, times = service.granting, service.machine, os.times()
+        memory, machine, times = service.memory, service.machine, os.times()
         runs = list(service.executor.runs.values())
         return ServiceStatus(
             at_s=time.time(),
@@ -39,13 +39,13 @@ class Publisher:
             version=__version__,
             pid=os.getpid(),
             pen=service.executor.fleet.kind,
-            level=granting.history.level.value,
+            level=memory.history.level.value,
             draining=service.leaving,
-            budget_bytes=granting.leasing.budget_bytes,
-            leased_bytes=granting.leasing.lease_bytes,
+            budget_bytes=memory.lease.budget_bytes,
+            leased_bytes=memory.lease.lease_bytes,
             granted_bytes=sum(run.grant_bytes for run in runs),
             used_bytes=service.fleet_used,
-            residue_bytes=service.tally.residue_bytes,
+            residue_bytes=service.counters.residue_bytes,
             available_bytes=machine.available_bytes,
             total_bytes=machine.total_bytes,
             waits_for=service.waits_for.as_json() if service.waits_for is not None else None,
@@ -54,7 +54,7 @@ class Publisher:
             keeper_rss_bytes=read_rss_bytes(service.executor.link.proc_id.pid),
             open_fds=len(os.listdir("/proc/self/fd")),
             runs=tuple(describe_run(run, service, at_s) for run in runs),
-            counters=service.service_tally.counters,
+            counters=service.service_counters.counters,
         )
 
 
@@ -72,6 +72,6 @@ def describe_run(run: LiveRun, service: ServiceSupervisor, at_s: float) -> RunSt
         held=run.frozen_s is not None,
         held_s=round(at_s - run.frozen_s, 1) if run.frozen_s is not None else None,
         ending=run.is_ending,
-        doing=run.driven.doing if run.driven is not None else "",
+        doing=run.agent_run.doing if run.agent_run is not None else "",
         leak_bytes_per_s=service.standing_of(run).slope_bytes_per_s,
     )

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ramherd.act.cleanup import remove_tree
 from ramherd.act.executor import is_heap_exhausted, read_exit
-from ramherd.act.keeper_client import Link, adopt_keeper
+from ramherd.act.keeper_client import KeeperClient, adopt_keeper
 from ramherd.act.pens import Fleet
 from ramherd.act.pens.selection import adopt_pen, fleet_from_record, pen_from_record
 from ramherd.act.recovery import clear
@@ -22,7 +22,7 @@ from ramherd.decide.job_state import after_run
 from ramherd.decide.run_end import judge
 from ramherd.measure.cgroups import Trees
 from ramherd.measure.machine import read_machine
-from ramherd.service.agent_setup import Agents
+from ramherd.service.agent_setup import ServiceAgents
 from ramherd.store.service_queue import ServiceQueue
 from ramherd.store.sqlite import Store, StoredPen
 from ramherd.store.takeover_rows import SERVICE, OpenRun, end_if_over, fleets, open_runs
@@ -31,12 +31,12 @@ from ramherd.system.procfs import read_boot_id
 
 
 @dataclass
-class Inherited:
+class Adopted:
     """`runs` go on under `link` in `fleet`; `stuck` are those that could not be ended."""
 
     fleet_id: str = ""
     fleet: Fleet | None = None
-    link: Link | None = None
+    link: KeeperClient | None = None
     runs: list[LiveRun] = field(default_factory=list)
     ended: int = 0
     lost: int = 0
@@ -51,12 +51,12 @@ class Takeover:
     runs_dir: Path
     trees: Trees
     policy: Policy
-    agents: Agents
+    agents: ServiceAgents
     # What a reboot ended has no pens: their names and pids may be somebody else's by now.
     _has_pens: bool = True
 
-    def take(self) -> Inherited:
-        heir = Inherited()
+    def take(self) -> Adopted:
+        heir = Adopted()
         self._has_pens = any(map(is_of_this_boot, fleets(self.store)))
         for stored in fleets(self.store):
             if heir.link is None and is_of_this_boot(stored):
@@ -70,7 +70,7 @@ class Takeover:
         self._clear_pens(heir)
         return heir
 
-    def _adopt(self, stored: StoredPen, heir: Inherited) -> None:
+    def _adopt(self, stored: StoredPen, heir: Adopted) -> None:
         link = adopt_keeper(door_path(self.runtime, stored.id))
         if link is None:
             return
@@ -96,7 +96,7 @@ class Takeover:
         self.store.commit()
         return live
 
-    def _end(self, run: OpenRun, heir: Inherited) -> None:
+    def _end(self, run: OpenRun, heir: Adopted) -> None:
         """First the pen, then the record: a job is not started again while a run of it lives."""
         exit_ = read_exit(self.runs_dir / run.run, time.monotonic())
         live = LiveRun(run.run, run.status.job, run.attempt, self.runs_dir, time.monotonic())
@@ -131,10 +131,10 @@ class Takeover:
             run.run, end, reason, live.exit, live.reading, least_bytes=0, after_bytes=0
         )
         self.store.drop_pen(run.home)
-        if live.driven is not None:
+        if live.agent_run is not None:
             most = largest_budget_bytes(read_machine(self.trees), self.policy)
             self.agents.drive().end(live, end, most_bytes=most)
-            self.store.set_said(live.job.id, live.driven.take_record())
+            self.store.set_said(live.job.id, live.agent_run.take_record())
         self._event("run_ended", reason, run)
         self._change(status)
         self.store.commit()
@@ -149,14 +149,14 @@ class Takeover:
                 self.store.add_event(Event(kind, status.reason, now, job.herd, job.id))
             if status.state.is_final:
                 end_if_over(self.store, job.herd, now)
-                if self.agents.driving is not None:
-                    self.agents.driving.end_job(job)
+                if self.agents.agent_runs is not None:
+                    self.agents.agent_runs.end_job(job)
 
     def _event(self, kind: str, reason: Reason, run: OpenRun) -> None:
         job = run.status.job
         self.store.add_event(Event(kind, reason, time.time(), job.herd, job.id, run.run))
 
-    def _clear_pens(self, heir: Inherited) -> None:
+    def _clear_pens(self, heir: Adopted) -> None:
         """Of runs that had ended already, then the fleets that nobody is in any more."""
         kept = {heir.fleet_id, *(run.home for run in heir.runs)}
         stuck = {run.home for run in open_runs(self.store)} - kept
@@ -190,7 +190,7 @@ def first_grant(live: LiveRun, quantum_bytes: int) -> int:
     return live.reading.used_bytes + 2 * quantum_bytes
 
 
-def describe(heir: Inherited) -> Iterable[str]:
+def describe(heir: Adopted) -> Iterable[str]:
     if heir.runs:
         yield f"{len(heir.runs)} runs went on and are adopted"
     if heir.ended:

@@ -1,4 +1,4 @@
-"""Worktrees of jobs that have ended: what nobody has changed is removed, the rest stays.
+"""WorktreeCleanup of jobs that have ended: what nobody has changed is removed, the rest stays.
 
 git takes seconds for a large one, so a thread asks it. What a dying service has not come to is in
 the store: the next one does.
@@ -15,7 +15,7 @@ from ramherd.core.errors import RamherdError
 from ramherd.core.model import Job
 
 
-class Worktrees:
+class WorktreeCleanup:
     def __init__(self) -> None:
         # Becomes readable when one is settled; there is none before the first.
         self.fd = -1

@@ -3,24 +3,24 @@
 from typing import TYPE_CHECKING, Any
 
 from ramherd.act.run import LiveRun
-from ramherd.act.warm_pool import Spare
+from ramherd.act.warm_pool import IdleProcess
 from ramherd.core.model import JobStatus, Reason, Why
 from ramherd.store.sqlite import Store
 from ramherd.supervisor.estimates import key_of
 from ramherd.supervisor.memory_events import MemoryNews
-from ramherd.supervisor.warm_demand import Want, want_of
+from ramherd.supervisor.warm_demand import WarmDemand, want_of
 
 if TYPE_CHECKING:
-    from ramherd.supervisor.agent_runs import Driving
-    from ramherd.supervisor.warm_reuse import Warming
+    from ramherd.supervisor.agent_runs import AgentRuns
+    from ramherd.supervisor.warm_reuse import WarmReuse
 
 # A warm process does not end after its result: somebody has to hear it.
 LISTEN_EVERY_S = 0.1
 
 
 class Listening(MemoryNews):
-    driving: "Driving | None"
-    warming: "Warming | None"
+    agent_runs: "AgentRuns | None"
+    warm_reuse: "WarmReuse | None"
     # More jobs may come when all that are known have ended.
     is_lasting: bool
     _listened_s: float = float("-inf")
@@ -37,7 +37,7 @@ class Listening(MemoryNews):
 
     @property
     def has_warm(self) -> bool:
-        return self.warming is not None and self.warming.is_used
+        return self.warm_reuse is not None and self.warm_reuse.is_used
 
     def is_time_to_listen(self, at_s: float) -> bool:
         return self.executor.is_busy or at_s - self._listened_s >= LISTEN_EVERY_S
@@ -45,42 +45,42 @@ class Listening(MemoryNews):
     def listen(self, at_s: float) -> None:
         """What agents said since; some end for what they cost."""
         self._listened_s = at_s
-        if self.driving is None:
+        if self.agent_runs is None:
             return
         runs = self.executor.runs.values()
-        for run, reason in self.driving.hear(runs, at_s):
+        for run, reason in self.agent_runs.hear(runs, at_s):
             self.emit("run_warning", reason, run)
-        for label in self.driving.pacing.take_calmed():
+        for label in self.agent_runs.pacing.take_calmed():
             self.emit_herd("api_calm", Reason(Why.API_CALM, agent=key_of(label).agent))
-        for action in self.driving.stop_costly(runs, self.roster.queue):
+        for action in self.agent_runs.stop_costly(runs, self.roster.queue):
             self.carry_out(action, at_s)
         self.keep_warm(at_s)
 
     def keep_warm(self, at_s: float) -> None:
-        if self.warming is None or not self.warming.is_wanted:
+        if self.warm_reuse is None or not self.warm_reuse.is_wanted:
             return
         want = want_of(self, at_s)
-        for run, reason in self.warming.attend(want, at_s):
+        for run, reason in self.warm_reuse.attend(want, at_s):
             self.emit("agent_retired", reason, run)
         if want.short and not want.full:
             # The memory that it waits for is what its own kind of process holds.
-            for spare in self.executor.spares:
-                if want.is_served_by(spare):
-                    self.pass_on(spare, want, spare.used_bytes, at_s)
+            for idle in self.executor.warm_pool:
+                if want.is_served_by(idle):
+                    self.pass_on(idle, want, idle.used_bytes, at_s)
                     return
 
-    def hand_on(self, spare: Spare, at_s: float) -> None:
+    def hand_on(self, idle: IdleProcess, at_s: float) -> None:
         """To the first in line at once, if it wants the very same: then no memory changes hands."""
         want = want_of(self, at_s)
-        if want.is_served_by(spare):
-            self.pass_on(spare, want, spare.last.grant_bytes, at_s)
+        if want.is_served_by(idle):
+            self.pass_on(idle, want, idle.last.grant_bytes, at_s)
 
-    def pass_on(self, spare: Spare, want: Want, grant_bytes: int, at_s: float) -> None:
+    def pass_on(self, idle: IdleProcess, want: WarmDemand, grant_bytes: int, at_s: float) -> None:
         assert want.job is not None
-        worker = spare.worker
+        worker = idle.worker
         reason = Reason(Why.WARM, jobs=worker.jobs + 1, most_jobs=worker.most_jobs)
         self.start(want.job, grant_bytes, reason, at_s)
 
     def note_said(self, run: LiveRun) -> None:
-        if run.driven is not None:
-            self.note(Store.set_said, run.job.id, run.driven.take_record())
+        if run.agent_run is not None:
+            self.note(Store.set_said, run.job.id, run.agent_run.take_record())

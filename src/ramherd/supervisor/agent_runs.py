@@ -16,16 +16,16 @@ from ramherd.agents import GO_ON, Agent, Ask, Launch, find_agent
 from ramherd.agents.event_lines import Events
 from ramherd.agents.events import Overload
 from ramherd.agents.heap import choose_heap_bytes
-from ramherd.agents.run_state import Driven, Past, one_line, past_from_json
+from ramherd.agents.run_state import AgentRun, Past, one_line, past_from_json
 from ramherd.core.errors import UsageError
 from ramherd.core.model import Brief, Job, JobState, JobStatus, Reason, RunEnd, Settle, Stop, Why
 from ramherd.core.policies import Policy
 from ramherd.decide.run_end import cost_reason
 from ramherd.measure.run_output import Follower
 from ramherd.supervisor.check_agents import Found, check_herd_cost, find_programs
-from ramherd.supervisor.cost_limit import LEAST_USD, Purse
-from ramherd.supervisor.herd_costs import Costs
-from ramherd.supervisor.start_pacing import Pacing
+from ramherd.supervisor.cost_limit import LEAST_USD, CostLimit
+from ramherd.supervisor.herd_costs import HerdCosts
+from ramherd.supervisor.start_pacing import StartPacing
 
 # A process for one job is not shared.
 LEAST_REUSE = 2
@@ -34,27 +34,27 @@ CATCH_UP_STEPS = 16
 
 
 @dataclass(frozen=True, slots=True)
-class Records:
+class JobRecords:
     """Where a supervisor that does not know a job from before finds it: its program, what was
     said of it (`jobs.said`), what its herd may cost and has cost, what its runs inherit.
     """
 
     find: Callable[[Job], Found]
-    purse: Callable[[str], Purse | None]
+    cost_limit: Callable[[str], CostLimit | None]
     said: Callable[[str], Mapping[str, Any] | None] = lambda _job: None
     env: Callable[[Job], Mapping[str, str]] = lambda _job: os.environ
 
 
-class Driving:
+class AgentRuns:
     """All agents of a supervisor. `is_occupied`: somebody else is at work on what the job has."""
 
-    def __init__(self, records: Records, policy: Policy) -> None:
+    def __init__(self, records: JobRecords, policy: Policy) -> None:
         self._records = records
         self._kept_bytes = policy.log_head_bytes + policy.log_ring_bytes
-        self.costs = Costs(records.purse)
+        self.costs = HerdCosts(records.cost_limit)
         # What the last run of each job has left to the next.
         self._pasts: dict[str, Past] = {}
-        self.pacing = Pacing()
+        self.pacing = StartPacing()
         self.is_occupied: Callable[[Job], bool] = lambda _job: False
 
     def begin(
@@ -74,13 +74,13 @@ class Driving:
         except UsageError as error:
             run.refused = (errno.ENOENT, f"{error} ({error.hint})" if error.hint else str(error))
             return None
-        driven = self._drive(run, find_agent(brief.agent), launch, model, session)
-        driven.heap_bytes = self._heap_bytes(job, grant_bytes)
-        purse = self.costs[job.herd]
-        if purse is not None and driven.agent.holds_to_cost:
+        agent_run = self._drive(run, find_agent(brief.agent), launch, model, session)
+        agent_run.heap_bytes = self._heap_bytes(job, grant_bytes)
+        cost_limit = self.costs[job.herd]
+        if cost_limit is not None and agent_run.agent.holds_to_cost:
             told = self._told_usd(job) or 0.0
-            driven.share_usd = driven.spent.cost_usd + told
-            purse.tell(job.id, told)
+            agent_run.share_usd = agent_run.spent.cost_usd + told
+            cost_limit.tell(job.id, told)
         self.pacing.note_start(run.label, run.started_s)
         if model == brief.model:
             return None
@@ -92,32 +92,34 @@ class Driving:
         session = self._past(job).progress.session if resumed else ""
         said = self._records.said(job.id) or {}
         agent, noted = find_agent(brief_of(job).agent), said.get("run", {})
-        driven = self._drive(run, agent, Launch(()), said.get("model") or "", session)
-        driven.heap_bytes = noted.get("heap_bytes", 0)
-        driven.share_usd = noted.get("share_usd")
-        purse = self.costs[job.herd]
-        if purse is not None and driven.share_usd is not None:
-            purse.tell(job.id, max(driven.share_usd - driven.past.spent.cost_usd, 0.0))
+        agent_run = self._drive(run, agent, Launch(()), said.get("model") or "", session)
+        agent_run.heap_bytes = noted.get("heap_bytes", 0)
+        agent_run.share_usd = noted.get("share_usd")
+        cost_limit = self.costs[job.herd]
+        if cost_limit is not None and agent_run.share_usd is not None:
+            cost_limit.tell(job.id, max(agent_run.share_usd - agent_run.past.spent.cost_usd, 0.0))
         self._catch_up(run)
 
     def _drive(
         self, run: LiveRun, agent: Agent, launch: Launch, model: str, session: str
-    ) -> Driven:  # fmt: skip
-        run.driven = driven = Driven(
+    ) -> AgentRun:  # fmt: skip
+        run.agent_run = agent_run = AgentRun(
             agent, launch, model, Follower(run.dir, "out", self._kept_bytes),
             Events(agent.reader()), past=self._past(run.job),
             limit_usd=brief_of(run.job).max_cost_usd,
         )  # fmt: skip
-        driven.go_on(session)
-        return driven
+        agent_run.go_on(session)
+        return agent_run
 
     def _catch_up(self, run: LiveRun) -> None:
         """One that is over is heard out."""
-        driven, steps = run.driven, 0
-        while driven is not None and not driven.is_read:
-            driven.read(closed=run.output_closed)
+        agent_run, steps = run.agent_run, 0
+        while agent_run is not None and not agent_run.is_read:
+            agent_run.read(closed=run.output_closed)
             steps += 1
-            if not run.output_closed and (steps >= CATCH_UP_STEPS or not driven.follower.is_behind):
+            if not run.output_closed and (
+                steps >= CATCH_UP_STEPS or not agent_run.follower.is_behind
+            ):
                 return
 
     def _past(self, job: Job) -> Past:
@@ -174,24 +176,24 @@ class Driving:
 
     def _told_usd(self, job: Job) -> float | None:
         """For a CLI that holds to a limit itself: it counts anew in each run."""
-        most, purse = brief_of(job).max_cost_usd, self.costs[job.herd]
+        most, cost_limit = brief_of(job).max_cost_usd, self.costs[job.herd]
         left = [] if most is None else [most - self._past(job).spent.cost_usd]
-        if purse is not None:
-            left.append(purse.share_usd())
+        if cost_limit is not None:
+            left.append(cost_limit.share_usd())
         return max(min(left), LEAST_USD) if left else None
 
     def may_start(self, job: Job) -> bool:
         """Whether its worktree is free, and there is money for it now."""
-        purse = self.costs[job.herd]
+        cost_limit = self.costs[job.herd]
         if self.is_occupied(job) or self.costs.is_closed(job.herd):
             return False
-        return purse is None or purse.may_start(job.id)
+        return cost_limit is None or cost_limit.may_start(job.id)
 
     def hear(self, runs: Iterable[LiveRun], at_s: float) -> Iterator[tuple[LiveRun, Reason]]:
         """Reads on; what is worth telling of it."""
         for run in runs:
-            if run.driven is not None and not run.driven.is_read:
-                for fact in run.driven.read(closed=run.output_closed):
+            if run.agent_run is not None and not run.agent_run.is_read:
+                for fact in run.agent_run.read(closed=run.output_closed):
                     if isinstance(fact, Overload):
                         yield from self._slow_down(run, fact, at_s)
 
@@ -220,7 +222,7 @@ class Driving:
                 Stop(run.id, RunEnd.FAILED, cost_reason("it", said.cost_usd, said.limit_usd or 0.0))
                 for run in live
                 if run.job.herd not in over
-                if run.driven is not None and (said := run.driven.said).is_too_costly
+                if run.agent_run is not None and (said := run.agent_run.said).is_too_costly
                 if not said.result
             ),
         ]
@@ -230,7 +232,7 @@ class Driving:
     ) -> dict[str, Reason]:  # fmt: skip
         live = dict.fromkeys((status.job.herd for status in queue), 0.0)
         for run in runs:
-            cost = run.driven.cost_here_usd if run.driven is not None else 0.0
+            cost = run.agent_run.cost_here_usd if run.agent_run is not None else 0.0
             live[run.job.herd] = live.get(run.job.herd, 0.0) + cost
         found = {herd: self.costs.close(herd, cost) for herd, cost in live.items()}
         return {herd: reason for herd, reason in found.items() if reason is not None}
@@ -239,24 +241,24 @@ class Driving:
         """`most_bytes` is the whole budget, and no heap is larger; nor than a `memory_limit`, where
         the kernel would kill instead.
         """
-        if run.driven is None:
+        if run.agent_run is None:
             return
-        job, driven = run.job, run.driven
-        driven.count_unsaid({**self._records.env(job), **job.env})
-        if (purse := self.costs[job.herd]) is not None:
-            purse.spent_usd += driven.cost_here_usd
-            at = driven.progress
-            purse.end_run(job.id, said=at.result is not None or at.failure is not None)
-        left, twice = driven.leaves, 2 * driven.heap_bytes
+        job, agent_run = run.job, run.agent_run
+        agent_run.count_unsaid({**self._records.env(job), **job.env})
+        if (cost_limit := self.costs[job.herd]) is not None:
+            cost_limit.spent_usd += agent_run.cost_here_usd
+            at = agent_run.progress
+            cost_limit.end_run(job.id, said=at.result is not None or at.failure is not None)
+        left, twice = agent_run.leaves, 2 * agent_run.heap_bytes
         if end is RunEnd.HEAP_EXHAUSTED and job.memory_limit_bytes is None and twice <= most_bytes:
             left = replace(left, heap_bytes=left.heap_bytes or twice)
-        driven.past = self._pasts[job.id] = left
+        agent_run.past = self._pasts[job.id] = left
 
     def end_job(self, job: Job) -> None:
         """What it has not cost is for the others."""
         self._pasts.pop(job.id, None)
-        if (purse := self.costs[job.herd]) is not None:
-            purse.end_job(job.id)
+        if (cost_limit := self.costs[job.herd]) is not None:
+            cost_limit.end_job(job.id)
 
     def keep(self, jobs: Iterable[Job], labels: Iterable[str]) -> None:
         """What is at work or about to be; the records have the rest."""
@@ -267,7 +269,7 @@ class Driving:
 
 
 def is_through(run: LiveRun) -> bool:
-    return run.driven is not None and run.driven.said.through
+    return run.agent_run is not None and run.agent_run.said.through
 
 
 def brief_of(job: Job) -> Brief:
@@ -275,14 +277,14 @@ def brief_of(job: Job) -> Brief:
     return job.brief
 
 
-def make_driving(
+def make_agent_runs(
     jobs: Iterable[Job], policy: Policy, *, max_cost_usd: float | None = None, force: bool = False
-) -> Driving | None:
+) -> AgentRuns | None:
     """Of one herd, with all programs found first. None where no job has an agent."""
     found = find_programs(jobs, force=force)
     check_herd_cost(jobs, found, max_cost_usd)
     if not found:
         return None
-    holding = [job for job in found if found[job].agent.holds_to_cost]
-    purse = None if max_cost_usd is None else Purse(max_cost_usd, holding)
-    return Driving(Records(lambda job: found[job.id], lambda _herd: purse), policy)
+    enforcer = [job for job in found if found[job].agent.holds_to_cost]
+    cost_limit = None if max_cost_usd is None else CostLimit(max_cost_usd, enforcer)
+    return AgentRuns(JobRecords(lambda job: found[job.id], lambda _herd: cost_limit), policy)

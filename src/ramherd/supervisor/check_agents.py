@@ -22,7 +22,7 @@ class Found(NamedTuple):
 def prepare(
     jobs: Sequence[Job], folder: Path, *, path: str | None, max_cost_usd: float | None = None
 ) -> list[Job]:  # fmt: skip
-    """Jobs that can be driven, with their worktrees: one that cannot is refused. `path` is what
+    """Jobs whose agents can run, with their worktrees: one that cannot is refused. `path` is what
     their runs will have.
     """
     found = find_programs(jobs, path=path)

@@ -9,7 +9,7 @@ LEAST_USD = 1e-6
 SMALL = 0.25
 
 
-class Purse:
+class CostLimit:
     """Each run is told a share of what is left, even for all jobs that are still to come: what was
     spent and what those that live may spend is never above the limit.
     """

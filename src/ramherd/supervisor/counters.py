@@ -17,7 +17,7 @@ SILENT: Mapping[str, Any] = dict.fromkeys(SAID)
 
 
 @dataclass
-class JobTally:
+class JobCounters:
     reason: Reason
     end: RunEnd | None = None
     exit_code: int | None = None
@@ -30,8 +30,8 @@ class JobTally:
 
 
 @dataclass
-class Tally:
-    jobs: dict[str, JobTally] = field(default_factory=dict)
+class HerdCounters:
+    jobs: dict[str, JobCounters] = field(default_factory=dict)
     wall_s: float = 0.0
     peak_bytes: int = 0
     oom_kills: int = 0
@@ -59,8 +59,8 @@ class Tally:
         job.held_s += run.held_s
         self.holds += run.holds[: max(MOST_HOLDS - len(self.holds), 0)]
         job.log = run.dir / "out"
-        if run.driven is not None:
-            job.said = {**SILENT, **run.driven.as_json()}
+        if run.agent_run is not None:
+            job.said = {**SILENT, **run.agent_run.as_json()}
         self.preempted += end is RunEnd.PREEMPTED
         self.recycled += end is RunEnd.RECYCLED
         # What a run can resume is not done again: its open tool call is, which nobody sees here.

@@ -15,7 +15,7 @@ AGAIN_S = 0.02
 
 
 @dataclass
-class Leasing:
+class Lease:
     ledger: Ledger
     policy: Policy
     grants: GrantPolicy

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from ramherd.act.cleanup import Swept
+from ramherd.act.cleanup import CleanedPen
 from ramherd.act.executor import Executor
 from ramherd.act.run import LiveRun, note_engines
 from ramherd.core.memory import Admit, Level, SetLevel
@@ -46,18 +46,18 @@ from ramherd.store.service_queue import ServiceQueue
 from ramherd.store.sqlite import Store
 from ramherd.store.write_buffer import WriteBuffer
 from ramherd.supervisor.agent_events import LISTEN_EVERY_S, Listening
-from ramherd.supervisor.counters import Tally
+from ramherd.supervisor.counters import HerdCounters
 from ramherd.supervisor.estimates import class_of, label_of
 from ramherd.supervisor.events import Show
-from ramherd.supervisor.memory import Granting, Order
+from ramherd.supervisor.memory import MemoryGovernor, Order
 from ramherd.supervisor.view import make_view
 from ramherd.system.ids import new_id
 from ramherd.system.signals import Signals
 from ramherd.system.wait import wait_for
 
 if TYPE_CHECKING:
-    from ramherd.supervisor.agent_runs import Driving
-    from ramherd.supervisor.warm_reuse import Warming
+    from ramherd.supervisor.agent_runs import AgentRuns
+    from ramherd.supervisor.warm_reuse import WarmReuse
 
 TICK_S = 0.5
 # With time scaled, and where nobody tells when a run is at its grant.
@@ -74,13 +74,13 @@ class Supervisor(Listening):
     executor: Executor
     trees: Trees
     policy: Policy
-    granting: Granting
+    memory: MemoryGovernor
     show: Show
     signals: Signals
-    tally: Tally = field(default_factory=Tally)
+    counters: HerdCounters = field(default_factory=HerdCounters)
     clock: Callable[[], float] = time.monotonic
-    driving: "Driving | None" = None
-    warming: "Warming | None" = None
+    agent_runs: "AgentRuns | None" = None
+    warm_reuse: "WarmReuse | None" = None
     given_up: bool = False
     is_lasting: bool = False
     started_s: float = 0.0
@@ -93,20 +93,20 @@ class Supervisor(Listening):
     def __post_init__(self) -> None:
         self.machine = read_machine(self.trees)
         looking = 1.0 if self.executor.fleet.kernel_limits else LOOKING_TICK_S / TICK_S
-        self.tick_s = max(TICK_S * looking / self.granting.time_scale, LEAST_TICK_S)
+        self.tick_s = max(TICK_S * looking / self.memory.time_scale, LEAST_TICK_S)
 
-    def run(self) -> Tally:
+    def run(self) -> HerdCounters:
         """Until every job has ended and nothing of them is left."""
         self.started_s = self.clock()
-        self.tally.available_before = self.machine.available_bytes
+        self.counters.available_before = self.machine.available_bytes
         self.executor.fleet.set_limit(
             largest_budget_bytes(self.machine, self.policy) + self.policy.fleet_slack_bytes
         )
         while (timeout_s := self.step()) is not None:
             self.wait(timeout_s)
-        self.tally.wall_s = self.clock() - self.started_s
-        self.tally.peak_bytes = self.executor.fleet.read().peak_bytes
-        return self.tally
+        self.counters.wall_s = self.clock() - self.started_s
+        self.counters.peak_bytes = self.executor.fleet.read().peak_bytes
+        return self.counters
 
     def step(self) -> float | None:
         """One round; how long it may take until the next, None after the last."""
@@ -121,8 +121,8 @@ class Supervisor(Listening):
         self.executor.clear_spares(at_s)
         self.record()
         # While the keeper is at work with what it was asked for.
-        for swept in self.executor.sweep():
-            self.note_swept(swept)
+        for cleaned in self.executor.sweep():
+            self.note_swept(cleaned)
         self.show.update(lambda: make_view(self, at_s))
         if self.roster.is_over and not self.executor.is_occupied:
             return None
@@ -154,9 +154,9 @@ class Supervisor(Listening):
 
     def govern(self, at_s: float) -> None:
         """Who may hold how much, and so who starts and who makes room."""
-        for stop in self.granting.recycle(at_s) if self.may_start else []:
+        for stop in self.memory.recycle(at_s) if self.may_start else []:
             self.restart(self.executor.runs[stop.run], stop, at_s)
-        for order in refuse_waits(self.granting.govern(at_s, queue=self.may_start), self.policy):
+        for order in refuse_waits(self.memory.govern(at_s, queue=self.may_start), self.policy):
             self.carry_out(order, at_s)
         self.tell_grants(at_s)
 
@@ -177,15 +177,15 @@ class Supervisor(Listening):
         link, at_s = self.executor.link, self.clock()
         marks, muted_s = self.executor.grant_fds(at_s), self.executor.muted_for_s(at_s)
         sending = link.has_more_to_send and not self.journal.trouble
-        holding = self.executor.holding
-        fds = (self.signals.fd, *holding.slowly.fds, *marks, *self.alarms)
+        enforcer = self.executor.enforcer
+        fds = (self.signals.fd, *enforcer.worker.fds, *marks, *self.alarms)
         ready = wait_for(link.fileno(), fds, min(timeout_s, muted_s), sending=sending)
         if self.signals.fd in ready:
             os.read(self.signals.fd, 4096)
         for fd in ready & marks.keys():
-            holding.notice(marks[fd], self.clock())
-        if ready.intersection(holding.slowly.fds):
-            holding.take_armed(self.clock())
+            enforcer.notice(marks[fd], self.clock())
+        if ready.intersection(enforcer.worker.fds):
+            enforcer.take_armed(self.clock())
         for fd in ready & self.alarms.keys():
             self.alarms[fd]()
 
@@ -214,14 +214,14 @@ class Supervisor(Listening):
         self._looked_s = at_s
         runs, fleet = self.executor.runs.values(), self.executor.fleet
         fleet.scan()
-        others = [(other.pid, other.used_bytes) for other in self.granting.leasing.others]
+        others = [(other.pid, other.used_bytes) for other in self.memory.lease.others]
         self.machine = read_machine(self.trees, herds=others)
         for run in runs:
             run.measure()
             run.moments.add(run.reading.used_bytes)
             run.available_least = min(run.available_least, self.machine.available_bytes)
         self.fleet_used = fleet.read().used_bytes
-        self.granting.tick(self.machine, self.fleet_used, at_s)
+        self.memory.tick(self.machine, self.fleet_used, at_s)
         self.tell_ledger()
         self.record_samples(at_s)
         self.listen(at_s)
@@ -239,7 +239,7 @@ class Supervisor(Listening):
             self._sampled_s = at_s
             for run in self.executor.runs.values():
                 self.note(Store.add_sample, run.id, time.time(), run.reading.used_bytes)
-                if run.driven is not None and run.driven.has_news:
+                if run.agent_run is not None and run.agent_run.has_news:
                     self.note_said(run)
 
     def carry_out(self, action: Action | Order, at_s: float) -> None:
@@ -255,7 +255,7 @@ class Supervisor(Listening):
             case Clear(run, reason):
                 live = self.executor.runs[run]
                 self.executor.clear(live, at_s)
-                self.tally.leftovers_ended += live.leftovers
+                self.counters.leftovers_ended += live.leftovers
                 self.emit("leftovers_ended", reason, live)
             case Kill(run, reason):
                 live = self.executor.runs[run]
@@ -268,7 +268,7 @@ class Supervisor(Listening):
             case Finish(run, end, reason):
                 self.finish(self.executor.runs[run], end, reason, at_s)
             case SetLevel(level, reason):
-                self.tally.level_changes += 1
+                self.counters.level_changes += 1
                 self.emit_herd(f"level_{level.value}", reason)
 
     def start(self, status: JobStatus, grant_bytes: int, reason: Reason, at_s: float) -> None:
@@ -280,13 +280,13 @@ class Supervisor(Listening):
         run.first_s, run.label = first_s, label_of(class_of(job))
         run.available_least = self.machine.available_bytes
         self.note(Store.add_run, run.id, job.id, attempt, run.available_least)
-        if self.driving is not None and job.brief is not None:
-            again, short = status.interrupted, self.granting.history.level is Level.SINGLE
-            if why := self.driving.begin(run, grant_bytes, resumed=again, short=short):
+        if self.agent_runs is not None and job.brief is not None:
+            again, short = status.interrupted, self.memory.history.level is Level.SINGLE
+            if why := self.agent_runs.begin(run, grant_bytes, resumed=again, short=short):
                 self.emit("run_warning", why, run)
             self.note_said(run)
-        spare = self.executor.start(run, grant_bytes, resumed=status.interrupted)
-        if spare is not None:
+        idle = self.executor.start(run, grant_bytes, resumed=status.interrupted)
+        if idle is not None:
             self.note(Store.hand_pen, run.home, run.id)
         elif run.pen is not None:
             self.note(Store.add_pen, run.id, self.herd, run.id, run.pen.record())
@@ -302,7 +302,10 @@ class Supervisor(Listening):
 
     def settle(self, settle: Settle, at_s: float) -> None:
         """A job that still runs ends with its run."""
-        self.tally.no_room = self.tally.no_room or settle.reason.why in (Why.NO_WAIT, Why.TOO_BIG)
+        self.counters.no_room = self.counters.no_room or settle.reason.why in (
+            Why.NO_WAIT,
+            Why.TOO_BIG,
+        )
         self.given_up = self.given_up or settle.reason.why is Why.NO_WAIT
         for run in self.executor.runs.values():
             if run.job.id == settle.job:
@@ -313,22 +316,24 @@ class Supervisor(Listening):
 
     def finish(self, run: LiveRun, end: RunEnd, reason: Reason, at_s: float) -> None:
         run.thaw(at_s)
-        spare = self.executor.shelve(run, at_s) if run.is_free else None
-        if spare is None:
+        idle = self.executor.shelve(run, at_s) if run.is_free else None
+        if idle is None:
             self.executor.finish(run)
         self.note(
             Store.end_run, run.id, end, reason, run.exit, run.reading,
             least_bytes=run.available_least, after_bytes=self.machine.available_bytes,
         )  # fmt: skip
-        if self.driving is not None and run.driven is not None:
-            self.driving.end(run, end, most_bytes=largest_budget_bytes(self.machine, self.policy))
+        if self.agent_runs is not None and run.agent_run is not None:
+            self.agent_runs.end(
+                run, end, most_bytes=largest_budget_bytes(self.machine, self.policy)
+            )
             self.note_said(run)
-        self.tally.add_run(run, end, reason, at_s)
+        self.counters.add_run(run, end, reason, at_s)
         if is_failed_start(run.view(kernel_limits=True, at_s=at_s), end, at_s):
-            self.granting.failed_starts.append(at_s)
+            self.memory.failed_starts.append(at_s)
         if end in (RunEnd.LIMIT_KILL, RunEnd.OOM_KILL):
             self.note_trouble(reason)
-        if end is RunEnd.DONE and (learned := self.granting.classes.learn(run, at_s)) is not None:
+        if end is RunEnd.DONE and (learned := self.memory.classes.learn(run, at_s)) is not None:
             self.note(learn_run, *learned)
         self.emit("run_ended", reason, run)
         status = after_run(
@@ -336,8 +341,8 @@ class Supervisor(Listening):
             at_s=at_s, policy=self.policy, hit_bytes=run.hit_bytes,
         )  # fmt: skip
         self.change(status)
-        if spare is not None:
-            self.hand_on(spare, at_s)
+        if idle is not None:
+            self.hand_on(idle, at_s)
         elif run.reading.procs:
             self.emit("run_warning", Reason(Why.UNKILLABLE, processes=run.reading.procs), run)
 
@@ -347,15 +352,15 @@ class Supervisor(Listening):
 
     def note_job(self, status: JobStatus) -> None:
         self.note(Store.set_job, status)
-        self.tally.jobs[status.job.id].reason = status.reason
-        if self.driving is not None and status.state.is_final:
-            self.driving.end_job(status.job)
+        self.counters.jobs[status.job.id].reason = status.reason
+        if self.agent_runs is not None and status.state.is_final:
+            self.agent_runs.end_job(status.job)
         if status.state not in (JobState.RUNNING, JobState.HELD):
             self.emit_job(f"job_{status.state.value}", status.reason, status)
 
-    def note_swept(self, swept: Swept) -> None:
-        self.note(Store.drop_pen, swept.run)
-        self.tally.residue_bytes += swept.residue_bytes
-        if swept.residue_bytes:
-            reason = Reason(Why.RESIDUE, residue_bytes=swept.residue_bytes)
-            self.tell(Event("residue", reason, time.time(), self.herd, run=swept.run), "a run")
+    def note_swept(self, cleaned: CleanedPen) -> None:
+        self.note(Store.drop_pen, cleaned.run)
+        self.counters.residue_bytes += cleaned.residue_bytes
+        if cleaned.residue_bytes:
+            reason = Reason(Why.RESIDUE, residue_bytes=cleaned.residue_bytes)
+            self.tell(Event("residue", reason, time.time(), self.herd, run=cleaned.run), "a run")

@@ -35,10 +35,10 @@ from ramherd.measure.pressure import Pressure, PressureGauge
 from ramherd.store.herd_queue import HerdQueue
 from ramherd.store.service_queue import ServiceQueue
 from ramherd.supervisor.estimates import Classes, class_of, label_of
-from ramherd.supervisor.lease import Leasing
+from ramherd.supervisor.lease import Lease
 
 if TYPE_CHECKING:
-    from ramherd.supervisor.agent_runs import Driving
+    from ramherd.supervisor.agent_runs import AgentRuns
 
 # Of each priority so many are shown to the governor: more it does not look at in one round.
 HEADS = 36
@@ -60,10 +60,10 @@ Order = Admit | Stop | Settle | Wait | SetLevel
 
 
 @dataclass
-class Granting:
+class MemoryGovernor:
     executor: Executor
     roster: HerdQueue | ServiceQueue
-    leasing: Leasing
+    lease: Lease
     classes: Classes
     gauge: PressureGauge
     policy: Policy
@@ -77,7 +77,7 @@ class Granting:
     failed_starts: deque[float] = field(default_factory=deque)
     # Grants that were carried out since they were last asked for: (run, grant).
     given: list[Grant] = field(default_factory=list)
-    driving: "Driving | None" = None
+    agent_runs: "AgentRuns | None" = None
     # The first in line waits for memory.
     is_short: bool = False
     _machine: Machine = field(default_factory=lambda: Machine(0, 0))
@@ -90,19 +90,19 @@ class Granting:
         self._machine, self._fleet_used = machine, fleet_used_bytes
         self.pressure = self.gauge.read(at_s)
         for run in self.executor.runs.values():
-            self.executor.holding.look(run, at_s)
+            self.executor.enforcer.look(run, at_s)
         while self.failed_starts and at_s - self.failed_starts[0] > self._scaled(FAILED_STARTS_S):
             self.failed_starts.popleft()
         if self.ramp is not None:
             settle_s = self.grants.young_s
             self.ramp = next_ramp(self.ramp, len(self.executor.runs), at_s, settle_s=settle_s)
-        self.leasing.renew(machine, fleet_used_bytes, self.scene(at_s))
+        self.lease.renew(machine, fleet_used_bytes, self.scene(at_s))
 
     def govern(self, at_s: float, *, queue: bool = True) -> list[Order]:
         """What is left to do when grants are given and taken. `queue`: whether jobs may start."""
         scene = self.scene(at_s, queue=queue)
-        if self.leasing.is_due(scene):
-            self.leasing.renew(self._machine, self._fleet_used, scene)
+        if self.lease.is_due(scene):
+            self.lease.renew(self._machine, self._fleet_used, scene)
             scene = self.scene(at_s, queue=queue)
         for _ in range(ROUNDS):
             history, actions = govern(scene, self.history, self.grants)
@@ -118,21 +118,21 @@ class Granting:
         for action in actions:
             if isinstance(action, Grant):
                 run = self.executor.runs[action.run]
-                if not self.executor.holding.give(run, action.grant_bytes, at_s):
+                if not self.executor.enforcer.give(run, action.grant_bytes, at_s):
                     return False
                 self.given.append(action)
             elif isinstance(action, Trim):
-                self.executor.holding.trim(self.executor.runs[action.run])
+                self.executor.enforcer.trim(self.executor.runs[action.run])
         return True
 
     def scene(self, at_s: float, *, queue: bool = True) -> Scene:
         runs = self.executor.runs.values()
         live = [run for run in runs if not is_over(run)]
         ending = [run for run in runs if is_over(run)]
-        ending_bytes = sum(run.grant_bytes for run in ending) + self.executor.spares.used_bytes
+        ending_bytes = sum(run.grant_bytes for run in ending) + self.executor.warm_pool.used_bytes
         return Scene(
             at_s=at_s,
-            lease_bytes=max(self.leasing.lease_bytes - ending_bytes, 0),
+            lease_bytes=max(self.lease.lease_bytes - ending_bytes, 0),
             runs=[penned(run) for run in live],
             queue=self.candidates(at_s) if queue else [],
             largest_bytes=largest_budget_bytes(self._machine, self.policy),
@@ -157,14 +157,14 @@ class Granting:
         none.
         """
         heads = self.roster.heads(HEADS)
-        if self.driving is not None:
-            heads = [one for one in heads if self.driving.may_start(one.job)]
+        if self.agent_runs is not None:
+            heads = [one for one in heads if self.agent_runs.may_start(one.job)]
         # A step is short, and most of them stand where they stood in the one before.
         self._known = {status.job.id: self._candidate(status) for status in heads}
         found = [known for _status, known in self._known.values()]
-        if self.driving is None:
+        if self.agent_runs is None:
             return found
-        times = self.driving.pacing.times((one.label for one in found), at_s)
+        times = self.agent_runs.pacing.times((one.label for one in found), at_s)
         return [
             replace(one, not_before_s=paced_s) if paced_s > one.not_before_s else one
             for one, paced_s in zip(found, times, strict=True)
@@ -227,8 +227,8 @@ def candidate(status: JobStatus) -> Candidate:
 def own_of(run: LiveRun) -> Own:
     """None while a tool call is open: what it holds is not the agent's own."""
     pids = run.pen.pids() if run.pen is not None else []
-    if run.driven is None:
+    if run.agent_run is None:
         return Own(run.id, run.job.id, read_own_bytes(run.first, pids))
-    at = run.driven.progress
+    at = run.agent_run.progress
     held = None if at.tools or run.pen is None else read_agent_bytes(run.first, pids)
     return Own(run.id, run.job.id, held, turn_over=at.is_between_turns)

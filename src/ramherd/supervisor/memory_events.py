@@ -10,13 +10,13 @@ from ramherd.decide.ramp import note_trouble
 from ramherd.store.herd_queue import HerdQueue
 from ramherd.store.service_queue import ServiceQueue
 from ramherd.supervisor.events import Telling
-from ramherd.supervisor.memory import SHORT_OF_MEMORY, Granting
+from ramherd.supervisor.memory import SHORT_OF_MEMORY, MemoryGovernor
 
 
 class MemoryNews(Telling):
     roster: HerdQueue | ServiceQueue
     executor: Executor
-    granting: Granting
+    memory: MemoryGovernor
     tick_s: float
     waits_for: Reason | None
     _told_wait: tuple[str, Why] | None = None
@@ -27,18 +27,18 @@ class MemoryNews(Telling):
 
     def tell_grants(self, at_s: float) -> None:
         """A run that is held for longer than a tick waits, and so does its job."""
-        for grant in self.granting.given:
+        for grant in self.memory.given:
             run = self.executor.runs[grant.run]
             if run.told_held and run.held_since_s is None:
                 self.tell_granted(run, grant)
-        self.granting.given.clear()
+        self.memory.given.clear()
         for run in self.executor.runs.values():
             if run.frozen_s is not None and not run.told_held and at_s - run.frozen_s > self.tick_s:
                 self.tell_held(run)
 
     def tell_held(self, run: LiveRun) -> None:
         granted = sum(other.grant_bytes for other in self.executor.runs.values())
-        free = max(self.granting.leasing.lease_bytes - granted, 0)
+        free = max(self.memory.lease.lease_bytes - granted, 0)
         reason = Reason(Why.AT_GRANT, grant_bytes=run.grant_bytes, free_bytes=free)
         run.told_held = True
         self.emit("run_held", reason, run)
@@ -53,11 +53,11 @@ class MemoryNews(Telling):
             self.change(replace(status, state=JobState.RUNNING, reason=grant.reason))
 
     def note_trouble(self, reason: Reason) -> None:
-        if self.granting.ramp is not None:
-            self.granting.ramp = note_trouble(self.granting.ramp, reason)
+        if self.memory.ramp is not None:
+            self.memory.ramp = note_trouble(self.memory.ramp, reason)
 
     def tell_ledger(self) -> None:
-        trouble, told = self.granting.leasing.trouble, self._told_ledger
+        trouble, told = self.memory.lease.trouble, self._told_ledger
         self._told_ledger = trouble
         if trouble and not told:
             self.emit_herd("ledger_waits", Reason(Why.LEDGER, what=trouble))

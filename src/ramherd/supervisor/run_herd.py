@@ -29,19 +29,19 @@ from ramherd.store.ledger import Ledger
 from ramherd.store.owner import OwnerLock
 from ramherd.store.sqlite import BUSY_S, Store
 from ramherd.store.write_buffer import WriteBuffer
-from ramherd.supervisor.counters import JobTally, Tally
+from ramherd.supervisor.counters import HerdCounters, JobCounters
 from ramherd.supervisor.estimates import Classes
 from ramherd.supervisor.events import Show
-from ramherd.supervisor.lease import Leasing
+from ramherd.supervisor.lease import Lease
 from ramherd.supervisor.loop import Supervisor
-from ramherd.supervisor.memory import Granting
+from ramherd.supervisor.memory import MemoryGovernor
 from ramherd.supervisor.prune import prune
 from ramherd.system.procfs import read_peak_rss_bytes
 from ramherd.system.signals import catching_signals
 
 if TYPE_CHECKING:
-    from ramherd.supervisor.agent_runs import Driving
-    from ramherd.supervisor.warm_reuse import Warming
+    from ramherd.supervisor.agent_runs import AgentRuns
+    from ramherd.supervisor.warm_reuse import WarmReuse
 
 OK, FAILED, NO_ROOM, INTERRUPTED = 0, 1, 3, 130
 # The kernel takes a moment to give back what the last runs held: waited for so long at most,
@@ -86,11 +86,11 @@ def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, show: Show) -> Outcom
     rules, nofile = raise_file_limit(rules)
     policy = rules.policy
     jobs = with_worktrees(jobs)
-    driving = prepare_agents(jobs, rules)
+    agent_runs = prepare_agents(jobs, rules)
     state, runtime, trees = state_dir(), runtime_dir(), read_trees()
     now_s = time.monotonic()
     roster = HerdQueue(first_standing(job, now_s) for job in jobs)
-    tally = Tally({status.job.id: JobTally(status.reason) for status in roster})
+    counters = HerdCounters({status.job.id: JobCounters(status.reason) for status in roster})
     with closing(Store(state / "ramherd.db")) as store, closing(OwnerLock(runtime)) as lock:
         if cleared := recover(store, runtime, state / "runs"):
             print(f"ramherd: cleared what {cleared} dead ramherds left", file=sys.stderr)
@@ -106,59 +106,59 @@ def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, show: Show) -> Outcom
                 rules=rules,
                 store=store,
                 state=state,
-                tally=tally,
+                counters=counters,
                 nofile=nofile,
             ) as executor,
         ):
-            granting = make_granting(
+            memory = make_memory(
                 rules, store, roster, ledger=ledger, executor=executor, trees=trees
             )
             journal = WriteBuffer(store)
             supervisor = Supervisor(
-                herd, roster, journal, executor, trees, policy, granting, show, signals, tally,
-                driving=driving, warming=make_warming(driving, executor, rules),
+                herd, roster, journal, executor, trees, policy, memory, show, signals, counters,
+                agent_runs=agent_runs, warm_reuse=make_warm_reuse(agent_runs, executor, rules),
             )  # fmt: skip
-            granting.driving = driving
+            memory.agent_runs = agent_runs
             supervisor.run()
             costs = measure_costs(executor)
             store.set_patience(BUSY_S)
             journal.commit()
-        if driving is not None:
-            settle_worktrees(jobs, tally, store)
-        tally.available_after = wait_for_memory(trees, tally.available_before)
+        if agent_runs is not None:
+            settle_worktrees(jobs, counters, store)
+        counters.available_after = wait_for_memory(trees, counters.available_before)
         summary = {
-            **tally.as_json(herd, roster),
+            **counters.as_json(herd, roster),
             "budget_bytes": largest_budget_bytes(supervisor.machine, policy),
             "pen": executor.fleet.kind,
             "supervisor": costs,
-            **describe_holds(tally.holds),
-            **describe_ramp(granting.ramp),
+            **describe_holds(counters.holds),
+            **describe_ramp(memory.ramp),
         }
         store.end_herd(herd, summary)
         store.commit()
-    code = choose_exit_code(signals.count, tally, summary, gave_up=supervisor.given_up)
-    return Outcome(code, summary, tally.missing_bytes)
+    code = choose_exit_code(signals.count, counters, summary, gave_up=supervisor.given_up)
+    return Outcome(code, summary, counters.missing_bytes)
 
 
-def prepare_agents(jobs: Sequence[Job], rules: Rules) -> "Driving | None":
+def prepare_agents(jobs: Sequence[Job], rules: Rules) -> "AgentRuns | None":
     """Their modules are loaded only where a job has one."""
     if all(job.brief is None for job in jobs):
         return None
-    from ramherd.supervisor.agent_runs import make_driving  # noqa: PLC0415
+    from ramherd.supervisor.agent_runs import make_agent_runs  # noqa: PLC0415
 
-    return make_driving(
+    return make_agent_runs(
         jobs, rules.policy, max_cost_usd=rules.max_cost_usd, force=rules.force
     )  # fmt: skip
 
 
-def make_warming(
-    driving: "Driving | None", executor: Executor, rules: Rules
-) -> "Warming | None":  # fmt: skip
-    if driving is None:
+def make_warm_reuse(
+    agent_runs: "AgentRuns | None", executor: Executor, rules: Rules
+) -> "WarmReuse | None":  # fmt: skip
+    if agent_runs is None:
         return None
-    from ramherd.supervisor.warm_reuse import Warming  # noqa: PLC0415
+    from ramherd.supervisor.warm_reuse import WarmReuse  # noqa: PLC0415
 
-    return Warming(executor, rules.reuse)
+    return WarmReuse(executor, rules.reuse)
 
 
 def with_worktrees(jobs: Sequence[Job]) -> Sequence[Job]:
@@ -170,27 +170,27 @@ def with_worktrees(jobs: Sequence[Job]) -> Sequence[Job]:
     return isolate(jobs, state_dir() / "worktrees")
 
 
-def settle_worktrees(jobs: Sequence[Job], tally: Tally, store: Store) -> None:
+def settle_worktrees(jobs: Sequence[Job], counters: HerdCounters, store: Store) -> None:
     from ramherd.act.worktrees import settle  # noqa: PLC0415 - subprocess is 1 MB
     from ramherd.store.agent_rows import set_worktree  # noqa: PLC0415
 
     for job, tree in settle(jobs).items():
-        tally.jobs[job].said = {**tally.jobs[job].said, "worktree": tree.path}
+        counters.jobs[job].said = {**counters.jobs[job].said, "worktree": tree.path}
         set_worktree(store, job, tree.path)
 
 
-def make_granting(
+def make_memory(
     rules: Rules, store: Store, roster: HerdQueue, *,
     ledger: Ledger, executor: Executor, trees: Trees,
-) -> Granting:  # fmt: skip
+) -> MemoryGovernor:  # fmt: skip
     """What the governor needs: the lease, what is known of the jobs' classes, pressure."""
     classes = Classes(rules.time_scale, rules.size_scale)
     classes.read(store, (status.job for status in roster))
     ledger.patience_s = LEDGER_PATIENCE_S
-    return Granting(
+    return MemoryGovernor(
         executor=executor,
         roster=roster,
-        leasing=Leasing(ledger, rules.policy, rules.grants),
+        lease=Lease(ledger, rules.policy, rules.grants),
         classes=classes,
         gauge=PressureGauge(trees),
         policy=rules.policy,
@@ -211,7 +211,7 @@ def describe_ramp(ramp: Ramp | None) -> dict[str, Any]:
 @contextmanager
 def penned(
     herd: str, owner: str, *,
-    trees: Trees, rules: Rules, store: Store, state: Path, tally: Tally, nofile: int,
+    trees: Trees, rules: Rules, store: Store, state: Path, counters: HerdCounters, nofile: int,
 ) -> Iterator[Executor]:  # fmt: skip
     """Pens and a keeper, on record before they hold anything, and all gone afterwards."""
     fleet, why_weaker = make_fleet(rules.pen, trees, owner)
@@ -229,10 +229,10 @@ def penned(
     try:
         yield executor
     finally:
-        for swept in executor.shut_down():
-            tally.residue_bytes += swept.residue_bytes
-            if swept.removed:
-                store.drop_pen(swept.run)
+        for cleaned in executor.shut_down():
+            counters.residue_bytes += cleaned.residue_bytes
+            if cleaned.removed:
+                store.drop_pen(cleaned.run)
         # What could not be removed stays on record, and the next start tries again.
         if fleet.remove():
             store.drop_pen(owner)
@@ -286,15 +286,15 @@ def wait_for_memory(trees: Trees, before_bytes: int) -> int:
 
 
 def choose_exit_code(
-    interrupts: int, tally: Tally, summary: dict[str, Any], *, gave_up: bool
+    interrupts: int, counters: HerdCounters, summary: dict[str, Any], *, gave_up: bool
 ) -> int:
     if interrupts:
         return INTERRUPTED
     if summary["done"] == summary["jobs"]:
         return OK
     # Nobody was to wait, or not one could be started: it is the machine that cannot.
-    nothing_ran = all(job.runs == 0 for job in tally.jobs.values())
-    return NO_ROOM if gave_up or (tally.no_room and nothing_ran) else FAILED
+    nothing_ran = all(job.runs == 0 for job in counters.jobs.values())
+    return NO_ROOM if gave_up or (counters.no_room and nothing_ran) else FAILED
 
 
 def raise_file_limit(rules: Rules) -> tuple[Rules, int]:

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from ramherd.decide.start_pace import Pace, after_overload, after_start, next_pace
 
 
-class Pacing:
+class StartPacing:
     def __init__(self) -> None:
         self._paces: dict[str, Pace] = {}
         self._calmed: list[str] = []

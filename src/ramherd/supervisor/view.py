@@ -15,7 +15,7 @@ def make_event(kind: str, reason: Reason, job: Job, run: str = "") -> Event:
 
 
 def make_view(supervisor: "Supervisor", at_s: float) -> View:
-    counts, granting = supervisor.roster.counts, supervisor.granting
+    counts, memory = supervisor.roster.counts, supervisor.memory
     return View(
         herd=supervisor.herd,
         wall_s=at_s - supervisor.started_s,
@@ -31,14 +31,14 @@ def make_view(supervisor: "Supervisor", at_s: float) -> View:
                 ran_s=at_s - run.started_s,
                 ending=run.is_ending,
                 grant_bytes=run.grant_bytes,
-                doing=run.driven.doing if run.driven is not None else "",
+                doing=run.agent_run.doing if run.agent_run is not None else "",
                 held_s=at_s - run.frozen_s if run.frozen_s is not None else None,
             )
             for run in supervisor.executor.runs.values()
         ),
         used_bytes=supervisor.fleet_used,
-        budget_bytes=granting.leasing.lease_bytes,
+        budget_bytes=memory.lease.lease_bytes,
         available_bytes=supervisor.machine.available_bytes,
         waits_for=supervisor.waits_for,
-        level=granting.history.level.value,
+        level=memory.history.level.value,
     )

@@ -4,7 +4,7 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ramherd.act.warm_pool import Spare
+from ramherd.act.warm_pool import IdleProcess
 from ramherd.core.errors import UsageError
 from ramherd.core.memory import Level, Scene
 from ramherd.core.model import JobState, JobStatus
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Want:
+class WarmDemand:
     """What others wait for. `job` is the first in line, and `key` what it could share; `held`: runs
     wait for memory, so no process is kept; `short`: starts do, so one is kept for the first in
     line only. `needed`: some job may come yet. `full`: no more may run than do.
@@ -31,38 +31,38 @@ class Want:
     def is_memory(self, key: Hashable) -> bool:
         return self.held or (self.short and self.key != key)
 
-    def is_served_by(self, spare: Spare) -> bool:
-        return self.job is not None and not self.held and self.key == spare.worker.key
+    def is_served_by(self, idle: IdleProcess) -> bool:
+        return self.job is not None and not self.held and self.key == idle.worker.key
 
 
-def want_of(loop: "Listening", at_s: float) -> Want:
-    granting, counts = loop.granting, loop.roster.counts
-    scene = granting.scene(at_s, queue=loop.may_start)
+def want_of(loop: "Listening", at_s: float) -> WarmDemand:
+    memory, counts = loop.memory, loop.roster.counts
+    scene = memory.scene(at_s, queue=loop.may_start)
     first = first_in_line(loop, scene)
-    return Want(
+    return WarmDemand(
         first,
         key_for(loop, first) if first is not None else None,
-        held=granting.history.level is not Level.CALM
+        held=memory.history.level is not Level.CALM
         or any(run.told_held for run in loop.executor.runs.values()),
-        short=granting.is_short,
+        short=memory.is_short,
         needed=loop.may_start
         and (loop.is_lasting or counts[JobState.QUEUED] + counts[JobState.WAITING] > 0),
-        full=is_full(len(scene.runs) + scene.ending, scene, granting.grants) is not None,
+        full=is_full(len(scene.runs) + scene.ending, scene, memory.grants) is not None,
     )
 
 
 def first_in_line(loop: "Listening", scene: Scene) -> JobStatus | None:
-    line = in_line(scene, loop.granting.grants)
+    line = in_line(scene, loop.memory.grants)
     return loop.roster[line[0].job] if line else None
 
 
 def key_for(loop: "Listening", status: JobStatus) -> Hashable:
     """None: it needs a process of its own. One that goes on in its session does."""
-    job, driving = status.job, loop.driving
-    if driving is None or job.brief is None or status.interrupted:
+    job, agent_runs = status.job, loop.agent_runs
+    if agent_runs is None or job.brief is None or status.interrupted:
         return None
     try:
-        launch = driving.launch_warm(job, job.brief.model)
+        launch = agent_runs.launch_warm(job, job.brief.model)
     except UsageError:  # its program is gone: that is said when it starts
         return None
     return loop.executor.key_of(job, launch) if launch is not None else None

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 
 from ramherd.act.executor import Executor
 from ramherd.act.run import LiveRun
-from ramherd.act.warm_pool import Worker
+from ramherd.act.warm_pool import WarmProcess
 from ramherd.core.model import Reason
 from ramherd.core.policies import ReusePolicy
 from ramherd.decide.warm import Worn, retired, why_retired
 from ramherd.measure.own_memory import own_pids
-from ramherd.supervisor.warm_demand import Want
+from ramherd.supervisor.warm_demand import WarmDemand
 from ramherd.system.procfs import read_proc
 
 # claude answers within 0.1 s.
@@ -23,7 +23,7 @@ RENEW_S = 10.0
 
 
 @dataclass
-class Warming:
+class WarmReuse:
     executor: Executor
     policy: ReusePolicy = field(default_factory=ReusePolicy)
 
@@ -31,35 +31,35 @@ class Warming:
     def is_used(self) -> bool:
         """Some process is warm, and does not end by itself."""
         runs = self.executor.runs.values()
-        return bool(self.executor.spares.all) or any(run.worker is not None for run in runs)
+        return bool(self.executor.warm_pool.all) or any(run.worker is not None for run in runs)
 
     @property
     def is_wanted(self) -> bool:
         """Some process waits to be told what is next."""
         waiting = any(map(waits_for_next, self.executor.runs.values()))
-        return waiting or bool(self.executor.spares.all)
+        return waiting or bool(self.executor.warm_pool.all)
 
-    def attend(self, want: Want, at_s: float) -> list[tuple[LiveRun, Reason]]:
+    def attend(self, want: WarmDemand, at_s: float) -> list[tuple[LiveRun, Reason]]:
         """Runs that are through, then processes without one. Whose process serves no more."""
         retired_now = []
         for run in list(filter(waits_for_next, self.executor.runs.values())):
             if reason := self._go_on(run, want, at_s):
                 self.executor.hang_up(run)
                 retired_now.append((run, reason))
-        for spare in self.executor.spares:
-            worn = worn_by(spare.worker, spare.used_bytes, at_s)
-            worn = replace(worn, idle_s=at_s - spare.since_s)
-            if reason := self._why_retired(worn, spare.worker.key, want):
-                self.executor.retire(spare, at_s)
-                retired_now.append((spare.last, reason))
+        for idle in self.executor.warm_pool:
+            worn = worn_by(idle.worker, idle.used_bytes, at_s)
+            worn = replace(worn, idle_s=at_s - idle.since_s)
+            if reason := self._why_retired(worn, idle.worker.key, want):
+                self.executor.retire(idle, at_s)
+                retired_now.append((idle.last, reason))
         return retired_now
 
-    def _go_on(self, run: LiveRun, want: Want, at_s: float) -> Reason | None:
+    def _go_on(self, run: LiveRun, want: WarmDemand, at_s: float) -> Reason | None:
         """One step from the result to the next job, or why there is none."""
-        worker, driven = run.worker, run.driven
+        worker, agent_run = run.worker, run.agent_run
         assert worker is not None
-        assert driven is not None
-        said, renewal = driven.said, driven.renewal
+        assert agent_run is not None
+        said, renewal = agent_run.said, agent_run.renewal
         worn = worn_by(worker, run.reading.used_bytes, at_s)
         if said.failure:
             return retired(worn, "failure")
@@ -73,22 +73,22 @@ class Warming:
         if reason := self._why_retired(worn, worker.key, want):
             return reason
         if renewal is None:
-            self.executor.feed(run, driven.renew(at_s))
+            self.executor.feed(run, agent_run.renew(at_s))
         run.ready = renewal is not None
         return None
 
-    def _why_retired(self, worn: Worn, key: Hashable, want: Want) -> Reason | None:
+    def _why_retired(self, worn: Worn, key: Hashable, want: WarmDemand) -> Reason | None:
         return why_retired(worn, self.policy, wanted=want.is_memory(key), needed=want.needed)
 
 
 def waits_for_next(run: LiveRun) -> bool:
     """Its warm process has answered, and waits to be told what is next."""
-    if run.worker is None or run.driven is None or run.is_ending or run.hung_up:
+    if run.worker is None or run.agent_run is None or run.is_ending or run.hung_up:
         return False
-    return run.driven.said.has_ended
+    return run.agent_run.said.has_ended
 
 
-def worn_by(worker: Worker, used_bytes: int, at_s: float) -> Worn:
+def worn_by(worker: WarmProcess, used_bytes: int, at_s: float) -> Worn:
     return Worn(worker.jobs, worker.most_jobs, used_bytes, at_s - worker.born_s)
 
 

@@ -1,7 +1,7 @@
 """How fast agents are started while their API is too busy."""
 
 from ramherd.decide.start_pace import MOST_S, Pace, after_overload, after_start, next_pace
-from ramherd.supervisor.start_pacing import Pacing
+from ramherd.supervisor.start_pacing import StartPacing
 
 
 def test_the_pause_doubles_with_each_overload_up_to_a_minute() -> None:
@@ -39,7 +39,7 @@ def test_it_recovers_step_by_step() -> None:
 
 def test_of_one_kind_only_the_first_in_line_is_next() -> None:
     """However long ago the pause was over: the others would all start in the same moment."""
-    pacing = Pacing()
+    pacing = StartPacing()
     assert pacing.slow_down("a", 100.0) == 2.0
     assert pacing.slow_down("a", 101.0) is None
 
@@ -51,7 +51,7 @@ def test_of_one_kind_only_the_first_in_line_is_next() -> None:
 
 def test_it_is_told_once_when_all_is_as_before() -> None:
     """Nobody asks while nobody waits."""
-    pacing = Pacing()
+    pacing = StartPacing()
     pacing.slow_down("a", 100.0)
     assert pacing.take_calmed() == []
 

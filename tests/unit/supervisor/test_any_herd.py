@@ -41,9 +41,9 @@ def run_any(wants: list[dict[str, Any]]) -> Ran:
     herds: list[Ran] = []
 
     def look(_now_s: float) -> None:
-        executor, leasing = herds[0].herd.executor, herds[0].herd.granting.leasing
+        executor, lease = herds[0].herd.executor, herds[0].herd.memory.lease
         granted = sum(run.grant_bytes for run in executor.runs.values())
-        assert granted <= leasing.lease_bytes <= BUDGET_MIB * MIB
+        assert granted <= lease.lease_bytes <= BUDGET_MIB * MIB
         held = sum(run.frozen_s is not None for run in executor.runs.values())
         assert held == sum(pen.frozen for pen in herds[0].fleet.pens.values() if pen.alive)
 
@@ -63,5 +63,5 @@ def test_a_herd_comes_to_its_end_within_its_lease(wants: list[dict[str, Any]]) -
     ran = run_any(wants)
 
     assert ran.states == {JobState.DONE: len(wants)}
-    assert ran.herd.tally.oom_kills == ran.herd.tally.limit_kills == 0
+    assert ran.herd.counters.oom_kills == ran.herd.counters.limit_kills == 0
     assert not ran.herd.executor.runs

@@ -26,7 +26,7 @@ def test_a_herd_comes_to_its_end(run_herd: Run) -> None:
 
     assert ran.states == {JobState.DONE: 5}
     assert not any(pen.alive for pen in ran.fleet.pens.values())
-    assert ran.herd.tally.wall_s == pytest.approx(2.0, abs=0.5)
+    assert ran.herd.counters.wall_s == pytest.approx(2.0, abs=0.5)
 
 
 def test_no_more_run_at_a_time_than_allowed(run_herd: Run) -> None:
@@ -34,7 +34,7 @@ def test_no_more_run_at_a_time_than_allowed(run_herd: Run) -> None:
     ran = run_herd(jobs_of(5), max_parallel=2)
 
     assert ran.states == {JobState.DONE: 5}
-    assert ran.herd.tally.wall_s == pytest.approx(6.0, abs=0.5)
+    assert ran.herd.counters.wall_s == pytest.approx(6.0, abs=0.5)
 
 
 def test_why_a_start_waits_is_said_once(run_herd: Run) -> None:
@@ -68,7 +68,7 @@ def test_an_interrupted_herd_ends_what_runs_and_starts_nothing(run_herd: Run) ->
 
     assert ran.states == {JobState.CANCELLED: 4}
     assert len(ran.fleet.pens) == 1
-    assert ran.herd.tally.wall_s < 1.5
+    assert ran.herd.counters.wall_s < 1.5
 
 
 def test_no_wait_gives_up_at_once(run_herd: Run) -> None:
@@ -76,7 +76,7 @@ def test_no_wait_gives_up_at_once(run_herd: Run) -> None:
     ran = run_herd(jobs_of(3, memory=30 * GIB), no_wait=True)
 
     assert ran.states == {JobState.FAILED: 1, JobState.CANCELLED: 2}
-    assert ran.herd.tally.no_room
+    assert ran.herd.counters.no_room
     assert ran.fleet.pens == {}
     first = next(iter(ran.herd.roster))
     assert first.reason.why is Why.NO_WAIT
@@ -105,7 +105,7 @@ def test_who_is_too_big_for_the_whole_budget_fails(run_herd: Run) -> None:
 
     (job_,) = ran.herd.roster
     assert (job_.state, job_.reason.why) == (JobState.FAILED, Why.TOO_BIG)
-    assert ran.herd.tally.wall_s < 1.5
+    assert ran.herd.counters.wall_s < 1.5
 
 
 def test_a_store_that_is_locked_ends_no_run_and_starts_none(run_herd: Run, tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ def test_a_store_that_is_locked_ends_no_run_and_starts_none(run_herd: Run, tmp_p
     assert ran.states == {JobState.DONE: 3}
     assert [ran.count(kind) for kind in ("run_started", "job_done", "store_waits")] == [3, 3, 1]
     # Three runs of two seconds; the second began when the lock was gone.
-    assert ran.herd.tally.wall_s == pytest.approx(7.0, abs=0.6)
+    assert ran.herd.counters.wall_s == pytest.approx(7.0, abs=0.6)
     assert sorted(kinds) == sorted(kind for kind, _name in ran.show.events)
 
 
@@ -218,5 +218,5 @@ def test_what_cannot_be_ended_does_not_hold_the_herd_for_ever(run_herd: Run) -> 
 
     (job_,) = ran.herd.roster
     assert (job_.state, job_.reason.why) == (JobState.FAILED, Why.TIMEOUT)
-    assert ran.herd.tally.wall_s == pytest.approx(8.0, abs=0.6)
+    assert ran.herd.counters.wall_s == pytest.approx(8.0, abs=0.6)
     assert ran.count("run_warning") == 1

@@ -23,8 +23,8 @@ def test_the_oldest_run_is_never_put_back(run_herd: Run) -> None:
     ran = run_herd(jobs_of(2), **ONE_OF_TWO)
 
     assert ran.states == {JobState.DONE: 2}
-    assert [ran.herd.tally.jobs[f"id-j{n}"].runs for n in (1, 2)] == [1, 2]
-    assert (ran.herd.tally.preempted, ran.herd.tally.level_changes) == (1, 0)
+    assert [ran.herd.counters.jobs[f"id-j{n}"].runs for n in (1, 2)] == [1, 2]
+    assert (ran.herd.counters.preempted, ran.herd.counters.level_changes) == (1, 0)
 
 
 def test_who_had_to_make_room_comes_back_with_what_it_had(run_herd: Run) -> None:
@@ -44,10 +44,10 @@ def test_a_hold_is_said_when_it_lasts(run_herd: Run) -> None:
     """
     ran = run_herd(jobs_of(2), **ONE_OF_TWO)
 
-    assert len(ran.herd.tally.holds) > 10
+    assert len(ran.herd.counters.holds) > 10
     assert ran.names("run_held") == ["j2", "j1"]
     assert ran.names("run_granted") == ["j1"]
-    assert ran.herd.tally.jobs["id-j1"].held_s == pytest.approx(1.5, abs=0.6)
+    assert ran.herd.counters.jobs["id-j1"].held_s == pytest.approx(1.5, abs=0.6)
 
 
 def test_a_job_is_held_while_its_run_is(run_herd: Run) -> None:
@@ -75,7 +75,7 @@ def test_who_can_resume_is_told_so(run_herd: Run) -> None:
     first, *_, last = cast("FakeLink", resumes.herd.executor.link).spawned
     assert (first["argv"], "RAMHERD_RESUMED" in first["env"]) == (("true",), False)
     assert (last["argv"], last["env"]["RAMHERD_RESUMED"]) == (("true", "--on"), "1")
-    assert (resumes.herd.tally.preempted, resumes.herd.tally.redone_s) == (1, 0.0)
+    assert (resumes.herd.counters.preempted, resumes.herd.counters.redone_s) == (1, 0.0)
 
 
 def test_who_cannot_resume_does_its_work_again(run_herd: Run) -> None:
@@ -84,14 +84,14 @@ def test_who_cannot_resume_does_its_work_again(run_herd: Run) -> None:
 
     last = cast("FakeLink", again.herd.executor.link).spawned[-1]
     assert (last["argv"], last["env"]["RAMHERD_RESUMED"]) == (("true",), "1")
-    assert again.herd.tally.redone_s == pytest.approx(6.5, abs=1.0)
+    assert again.herd.counters.redone_s == pytest.approx(6.5, abs=1.0)
 
 
 def test_a_ramp_begins_with_few(run_herd: Run) -> None:
     """One at first, one more when that went well for as long as agents take to settle."""
     ran = run_herd(jobs_of(4), ramp=1, lasts_s=5.0, young_s=3.0)
 
-    ramp = ran.herd.granting.ramp
+    ramp = ran.herd.memory.ramp
     assert ran.states == {JobState.DONE: 4}
     assert ran.event("start_waits", "id-j2").reason == Reason(Why.RAMP, running=1, limit=1)
     assert ramp is not None
@@ -102,7 +102,7 @@ def test_a_ramp_says_what_went_wrong(run_herd: Run) -> None:
     """A run that had to wait for memory is the first trouble."""
     ran = run_herd(jobs_of(2), ramp=2, **ONE_OF_TWO)
 
-    ramp = ran.herd.granting.ramp
+    ramp = ran.herd.memory.ramp
     assert ramp is not None
     assert ramp.trouble is not None
     assert (ramp.trouble.why, ramp.clean) == (Why.AT_GRANT, 0)
@@ -115,7 +115,7 @@ def test_a_level_is_said_and_counted(run_herd: Run) -> None:
     kinds = [kind for kind, _name in ran.show.events if kind.startswith("level_")]
     assert kinds[0] != "level_calm"
     assert kinds[-1] == "level_calm"
-    assert ran.herd.tally.level_changes == len(kinds)
+    assert ran.herd.counters.level_changes == len(kinds)
 
 
 def test_a_ledger_that_cannot_be_used_is_said_once(run_herd: Run, tmp_path: Path) -> None:
@@ -132,4 +132,4 @@ def test_a_ledger_that_cannot_be_used_is_said_once(run_herd: Run, tmp_path: Path
 
     assert ran.states == {JobState.DONE: 3}
     assert ran.count("ledger_waits") == 1
-    assert ran.herd.tally.wall_s == pytest.approx(6.0, abs=0.5)
+    assert ran.herd.counters.wall_s == pytest.approx(6.0, abs=0.5)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from ramherd.act.run import LiveRun
-from ramherd.act.warm_pool import LEAVE_S, Spare, Spares, Worker
+from ramherd.act.warm_pool import LEAVE_S, IdleProcess, WarmPool, WarmProcess
 from ramherd.agents import find_agent
 from ramherd.core.agent_names import AGENTS, WARM_AGENTS
 from ramherd.core.model import Finish, JobState, Reason, RunEnd, Why
@@ -21,11 +21,11 @@ from ramherd.decide.run_end import finish_ended, is_failed_start, judge
 from ramherd.decide.warm import Worn, why_retired
 from ramherd.keeper.stdin_writer import CHUNK_BYTES, Feed
 from ramherd.supervisor.dry_run import plan_job
-from ramherd.supervisor.warm_demand import Want
+from ramherd.supervisor.warm_demand import WarmDemand
 from support.driven_runs import asked, begun, heard, result, say, session
 from support.fakes import FakePen
 from support.make import exited, job, policy, run, snapshot, status, stopping
-from unit.supervisor.test_driving import driving_of
+from unit.supervisor.test_agent_runs import agent_runs_of
 
 POLICY = ReusePolicy(most_bytes=100 * MIB, most_age_s=60.0, most_idle_s=10.0)
 FRESH = Worn(jobs=1, most_jobs=5, used_bytes=50 * MIB, age_s=5.0)
@@ -60,12 +60,12 @@ def test_a_process_goes_when_others_need_its_memory() -> None:
 
 def test_the_first_in_line_may_have_it_however_short_memory_is() -> None:
     """Nothing changes hands then; a run that is held comes before anybody's start."""
-    short = Want(key="same", short=True)
+    short = WarmDemand(key="same", short=True)
 
     assert not short.is_memory("same")
     assert short.is_memory("other")
     assert replace(short, held=True).is_memory("same")
-    assert not Want(key="same").is_memory("other")
+    assert not WarmDemand(key="same").is_memory("other")
 
 
 def test_a_run_whose_process_is_free_is_done() -> None:
@@ -104,8 +104,8 @@ def test_the_names_of_those_that_can_be_warm() -> None:
 def test_what_is_started_warm_does_not_hold_the_job() -> None:
     """Neither prompt nor session nor grant: it is the same for all that can share it."""
     jobs = [asked("a", prompt="one", reuse=2), asked("b", prompt="two", reuse=2)]
-    driving = driving_of(*jobs)
-    first, second = (driving.launch_warm(job, "opus") for job in jobs)
+    agent_runs = agent_runs_of(*jobs)
+    first, second = (agent_runs.launch_warm(job, "opus") for job in jobs)
 
     assert first is not None
     assert second is not None
@@ -119,7 +119,7 @@ def test_what_is_started_warm_does_not_hold_the_job() -> None:
 def test_a_plan_shows_the_warm_process() -> None:
     """`--dry-run` prints what would be started, not what would be without reuse."""
     jobs = [asked("a", reuse=2), asked("b")]
-    warm, cold = (plan_job(job, driving_of(*jobs)).argv for job in jobs)
+    warm, cold = (plan_job(job, agent_runs_of(*jobs)).argv for job in jobs)
 
     assert "--input-format" in warm
     assert "--input-format" not in cold
@@ -130,72 +130,71 @@ def test_a_job_that_has_a_process_of_its_own(changes: dict[str, Any]) -> None:
     """claude counts cost by process."""
     job = asked("a", **changes)
 
-    assert driving_of(job).launch_warm(job, "") is None
+    assert agent_runs_of(job).launch_warm(job, "") is None
 
 
 def test_a_job_of_a_herd_with_a_cost_limit() -> None:
     """What is left of it is counted by process, too."""
     job = asked("a", reuse=5)
 
-    assert driving_of(job, max_cost_usd=1.0).launch_warm(job, "") is None
+    assert agent_runs_of(job, max_cost_usd=1.0).launch_warm(job, "") is None
 
 
 @pytest.mark.parametrize(("name", "is_new"), [("s2", True), ("s1", False)])
 def test_a_new_session_is_another_one(tmp_path: Path, name: str, *, is_new: bool) -> None:
     """The answer to the question for one is no result of the job."""
     job = asked("a", reuse=5)
-    driving = driving_of(job)
-    live = begun(driving, job, tmp_path)
-    assert live.driven is not None
+    agent_runs = agent_runs_of(job)
+    live = begun(agent_runs, job, tmp_path)
+    assert live.agent_run is not None
     say(live, session("s1"), result("Through.", 0.5))
-    heard(driving, live)
-    fresh = live.driven.renew(10.0)
+    heard(agent_runs, live)
+    fresh = live.agent_run.renew(10.0)
     say(live, session(name), result(""))
-    heard(driving, live)
+    heard(agent_runs, live)
 
     assert "/clear" in fresh
-    assert live.driven.renewal is not None
-    assert live.driven.renewal.is_answered
-    assert live.driven.renewal.is_new is is_new
-    said = live.driven.as_json()
+    assert live.agent_run.renewal is not None
+    assert live.agent_run.renewal.is_answered
+    assert live.agent_run.renewal.is_new is is_new
+    said = live.agent_run.as_json()
     assert (said["session"], said["result"], said["cost_usd"]) == ("s1", "Through.", 0.5)
 
 
-def spare(name: str, key: str = "same") -> Spare:
+def idle(name: str, key: str = "same") -> IdleProcess:
     pen = FakePen(name, 50 * MIB, 1e9)
     pen.alive = True
     last = LiveRun(name, asked(name), 1, Path("/"), 0.0)
-    return Spare(last, Worker(key, 5, 0.0), pen, 0.0, 50 * MIB, 0)
+    return IdleProcess(last, WarmProcess(key, 5, 0.0), pen, 0.0, 50 * MIB, 0)
 
 
 def test_a_spare_is_taken_by_who_wants_the_same() -> None:
     """Once, and not when it is leaving."""
-    spares = Spares()
+    warm_pool = WarmPool()
     for name, key in (("a", "same"), ("b", "other"), ("c", "same")):
-        spares.put(spare(name, key))
-    spares.all["c"].leaving_s = 1.0
+        warm_pool.put(idle(name, key))
+    warm_pool.all["c"].leaving_s = 1.0
 
-    assert [taken and taken.last.id for taken in (spares.take("same"), spares.take("same"))] == [
-        "a", None,
-    ]  # fmt: skip
-    assert spares.used_bytes == 100 * MIB
+    found = [warm_pool.take("same"), warm_pool.take("same")]
+    assert [taken and taken.last.id for taken in found] == ["a", None]
+    assert warm_pool.used_bytes == 100 * MIB
 
 
 def test_a_spare_that_leaves_is_gone_when_nothing_of_it_lives() -> None:
     """One that does not leave is killed."""
-    spares = Spares()
-    spares.put(spare("a"))
-    spares.all["a"].leaving_s = 10.0
-    pen = spares.all["a"].pen
+    warm_pool = WarmPool()
+    warm_pool.put(idle("a"))
+    warm_pool.all["a"].leaving_s = 10.0
+    pen = warm_pool.all["a"].pen
     assert isinstance(pen, FakePen)
 
-    assert spares.gone(10.0 + LEAVE_S) == []
+    assert warm_pool.gone(10.0 + LEAVE_S) == []
     assert pen.alive
-    assert spares.gone(10.1 + LEAVE_S) == []
+    assert warm_pool.gone(10.1 + LEAVE_S) == []
     assert not pen.alive
-    spares.note_exit("a")
-    assert [one.last.id for one in spares.gone(20.0)] == ["a"]
-    assert not spares.all
+    warm_pool.note_exit("a")
+    assert [one.last.id for one in warm_pool.gone(20.0)] == ["a"]
+    assert not warm_pool.all
 
 
 def test_a_feed_writes_as_much_as_is_read(tmp_path: Path) -> None:
@@ -233,11 +232,11 @@ def test_a_reader_that_is_gone_costs_nothing(tmp_path: Path) -> None:
 def test_who_comes_later_hears_no_other_session(tmp_path: Path) -> None:
     """A supervisor that goes on with the run also reads what was printed for the next job."""
     job = asked("a", reuse=5)
-    driving = driving_of(job)
-    live = begun(driving, job, tmp_path)
-    assert live.driven is not None
+    agent_runs = agent_runs_of(job)
+    live = begun(agent_runs, job, tmp_path)
+    assert live.agent_run is not None
     say(live, session("s1"), result("Through.", 0.5), session("s2"), result(""))
-    heard(driving, live)
+    heard(agent_runs, live)
 
-    said = live.driven.as_json()
+    said = live.agent_run.as_json()
     assert (said["session"], said["result"], said["cost_usd"]) == ("s1", "Through.", 0.5)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ramherd.act import cleanup as module
-from ramherd.act.cleanup import Sweeper, has_mounts, remove_tree
+from ramherd.act.cleanup import Cleanup, has_mounts, remove_tree
 from ramherd.measure.cgroups import read_mount_points
 from support.fakes import FakePen
 
@@ -19,8 +19,8 @@ def tmp(tmp_path: Path) -> Path:
     return path
 
 
-def sweep(tmp: Path) -> Sweeper:
-    sweeper = Sweeper()
+def sweep(tmp: Path) -> Cleanup:
+    sweeper = Cleanup()
     sweeper.sweep("R", FakePen("R", 0, 0.0), tmp)
     return sweeper
 
@@ -32,9 +32,9 @@ def test_a_tmpdir_is_removed_with_its_pen(tmp: Path) -> None:
     (tmp.parent / "kept").mkdir(mode=0o755)
     (tmp / "link").symlink_to(tmp.parent / "kept")
 
-    (swept,) = sweep(tmp).finish()
+    (cleaned,) = sweep(tmp).finish()
 
-    assert (swept.run, swept.removed) == ("R", True)
+    assert (cleaned.run, cleaned.removed) == ("R", True)
     assert [path.name for path in tmp.parent.iterdir()] == ["kept"]
     assert (tmp.parent / "kept").stat().st_mode & 0o777 == 0o755
 
@@ -42,8 +42,8 @@ def test_a_tmpdir_is_removed_with_its_pen(tmp: Path) -> None:
 def test_an_empty_tmpdir_is_gone_at_once(tmp: Path) -> None:
     """Most runs leave one, or never had one: no thread is started for it."""
     for _ in range(2):
-        (swept,) = sweep(tmp).advance()
-        assert swept.removed
+        (cleaned,) = sweep(tmp).advance()
+        assert cleaned.removed
         assert not tmp.exists()
 
 
@@ -92,9 +92,9 @@ def test_a_tmpdir_that_cannot_be_removed_does_not_keep_the_pen(tmp: Path) -> Non
     tmp.rmdir()
     tmp.symlink_to(tmp.parent)
 
-    (swept,) = sweep(tmp).finish()
+    (cleaned,) = sweep(tmp).finish()
 
-    assert swept.removed
+    assert cleaned.removed
 
 
 Mounts = Callable[..., None]

@@ -10,14 +10,14 @@ from ramherd.core.errors import UsageError
 from ramherd.core.model import Exit, Job, JobState, RunEnd, Settle, Stop, Why
 from ramherd.core.policies import Policy
 from ramherd.core.units import GIB, MIB
-from ramherd.supervisor.agent_runs import Driving, make_driving
+from ramherd.supervisor.agent_runs import AgentRuns, make_agent_runs
 from ramherd.supervisor.check_agents import find_programs
 from support.driven_runs import asked, begun, heard, result, say, session, words
 from support.make import job, status
 
 
-def driving_of(*jobs: Job, max_cost_usd: float | None = None) -> Driving:
-    made = make_driving(jobs, Policy(), max_cost_usd=max_cost_usd)
+def agent_runs_of(*jobs: Job, max_cost_usd: float | None = None) -> AgentRuns:
+    made = make_agent_runs(jobs, Policy(), max_cost_usd=max_cost_usd)
     assert made is not None
     return made
 
@@ -25,62 +25,62 @@ def driving_of(*jobs: Job, max_cost_usd: float | None = None) -> Driving:
 def test_a_job_goes_on_in_the_session_that_its_agent_has_opened(tmp_path: Path) -> None:
     """The prompt the first time, its session the second, and what it took adds up."""
     of = asked()
-    driving = driving_of(of)
-    first = begun(driving, of, tmp_path)
+    agent_runs = agent_runs_of(of)
+    first = begun(agent_runs, of, tmp_path)
     say(first, session("s-1"), {**result("half", 0.5), "is_error": True})
-    heard(driving, first, closed=True)
-    driving.end(first, RunEnd.PREEMPTED, most_bytes=GIB)
-    second = begun(driving, of, tmp_path, resumed=True)
+    heard(agent_runs, first, closed=True)
+    agent_runs.end(first, RunEnd.PREEMPTED, most_bytes=GIB)
+    second = begun(agent_runs, of, tmp_path, resumed=True)
     say(second, session("s-1"), result("whole", 0.75))
-    heard(driving, second, closed=True)
+    heard(agent_runs, second, closed=True)
 
     assert "--session-id" in words(first)
     assert words(second)[words(second).index("--resume") + 1] == "s-1"
-    assert first.driven is not None
-    assert first.driven.launch.stdin == "do it"
-    assert second.driven is not None
-    assert second.driven.as_json()["cost_usd"] == 0.75
-    assert second.driven.as_json()["result"] == "whole"
+    assert first.agent_run is not None
+    assert first.agent_run.launch.stdin == "do it"
+    assert second.agent_run is not None
+    assert second.agent_run.as_json()["cost_usd"] == 0.75
+    assert second.agent_run.as_json()["result"] == "whole"
 
 
 def test_a_new_session_adds_to_what_the_old_one_took(tmp_path: Path) -> None:
     """Started over: cost and tokens of both, with an id that no session had."""
     of = asked()
-    driving = driving_of(of)
-    first = begun(driving, of, tmp_path)
+    agent_runs = agent_runs_of(of)
+    first = begun(agent_runs, of, tmp_path)
     say(first, session("s-1"), {**result("no", 0.5), "is_error": True})
-    heard(driving, first, closed=True)
-    driving.end(first, RunEnd.FAILED, most_bytes=GIB)
-    second = begun(driving, of, tmp_path)
+    heard(agent_runs, first, closed=True)
+    agent_runs.end(first, RunEnd.FAILED, most_bytes=GIB)
+    second = begun(agent_runs, of, tmp_path)
     say(second, session("s-2"), result("yes", 0.25))
-    heard(driving, second, closed=True)
+    heard(agent_runs, second, closed=True)
 
     assert "--session-id" in words(second)
-    assert second.driven is not None
-    assert second.driven.as_json()["cost_usd"] == 0.75
-    assert second.driven.as_json()["session"] == "s-2"
+    assert second.agent_run is not None
+    assert second.agent_run.as_json()["cost_usd"] == 0.75
+    assert second.agent_run.as_json()["session"] == "s-2"
 
 
 def test_a_run_that_opened_no_session_starts_over(tmp_path: Path) -> None:
     """There is nothing to resume before the agent has said its session."""
     of = asked()
-    driving = driving_of(of)
-    first = begun(driving, of, tmp_path)
-    heard(driving, first, closed=True)
-    driving.end(first, RunEnd.PREEMPTED, most_bytes=GIB)
+    agent_runs = agent_runs_of(of)
+    first = begun(agent_runs, of, tmp_path)
+    heard(agent_runs, first, closed=True)
+    agent_runs.end(first, RunEnd.PREEMPTED, most_bytes=GIB)
 
-    assert "--session-id" in words(begun(driving, of, tmp_path, resumed=True))
+    assert "--session-id" in words(begun(agent_runs, of, tmp_path, resumed=True))
 
 
 def test_a_run_is_not_over_before_its_words_were_read(tmp_path: Path) -> None:
     """The last line may have no end; only then it is known whether the agent is through."""
     of = asked()
-    driving = driving_of(of)
-    run = begun(driving, of, tmp_path)
+    agent_runs = agent_runs_of(of)
+    run = begun(agent_runs, of, tmp_path)
     run.exit, run.output_closed = Exit(0, None, 1.0), True
     (run.dir / "out").write_text(json.dumps(result("done")))
     before = run.view(kernel_limits=True, at_s=2.0)
-    heard(driving, run, closed=True)
+    heard(agent_runs, run, closed=True)
     after = run.view(kernel_limits=True, at_s=2.0)
 
     assert (before.output_closed, after.output_closed) == (False, True)
@@ -91,47 +91,47 @@ def test_a_run_is_not_over_before_its_words_were_read(tmp_path: Path) -> None:
 def test_a_resumed_agent_that_opens_nothing_has_lost_its_session(tmp_path: Path) -> None:
     """Until it says the session, in this very run."""
     of = asked()
-    driving = driving_of(of)
-    first = begun(driving, of, tmp_path)
+    agent_runs = agent_runs_of(of)
+    first = begun(agent_runs, of, tmp_path)
     say(first, session("s-1"))
-    heard(driving, first, closed=True)
-    driving.end(first, RunEnd.PREEMPTED, most_bytes=GIB)
-    second = begun(driving, of, tmp_path, resumed=True)
+    heard(agent_runs, first, closed=True)
+    agent_runs.end(first, RunEnd.PREEMPTED, most_bytes=GIB)
+    second = begun(agent_runs, of, tmp_path, resumed=True)
 
-    assert second.driven is not None
-    assert second.driven.said.lost_session
+    assert second.agent_run is not None
+    assert second.agent_run.said.lost_session
     say(second, session("s-1"))
-    heard(driving, second)
-    assert not second.driven.said.lost_session
+    heard(agent_runs, second)
+    assert not second.agent_run.said.lost_session
 
 
 def test_a_long_failure_is_told_in_one_line(tmp_path: Path) -> None:
     """It stands in events and on the screen; whether it speaks of load is told by all of it."""
     of = asked()
-    driving = driving_of(of)
-    run = begun(driving, of, tmp_path)
+    agent_runs = agent_runs_of(of)
+    run = begun(agent_runs, of, tmp_path)
     say(run, {**result("no\n" * 200 + "529 overloaded"), "is_error": True})
-    heard(driving, run, closed=True)
+    heard(agent_runs, run, closed=True)
 
-    assert run.driven is not None
-    assert len(run.driven.said.failure) == 300
-    assert "\n" not in run.driven.said.failure
-    assert run.driven.said.overloaded
+    assert run.agent_run is not None
+    assert len(run.agent_run.said.failure) == 300
+    assert "\n" not in run.agent_run.said.failure
+    assert run.agent_run.said.overloaded
 
 
 def test_the_smaller_model_is_only_for_short_memory(tmp_path: Path) -> None:
     """And it is said."""
     of = asked()
-    driving = driving_of(of)
-    usual, short = begun(driving, of, tmp_path), begun(driving, of, tmp_path, short=True)
+    agent_runs = agent_runs_of(of)
+    usual, short = begun(agent_runs, of, tmp_path), begun(agent_runs, of, tmp_path, short=True)
 
     assert [words(run)[words(run).index("--model") + 1] for run in (usual, short)] == [
         "opus",
         "haiku",
     ]
-    assert short.driven is not None
-    assert short.driven.as_json()["model"] == "haiku"
-    why = driving.begin(short, MIB, resumed=False, short=True)
+    assert short.agent_run is not None
+    assert short.agent_run.as_json()["model"] == "haiku"
+    why = agent_runs.begin(short, MIB, resumed=False, short=True)
     assert why is not None
     assert why.why is Why.STEP_DOWN
 
@@ -139,34 +139,34 @@ def test_the_smaller_model_is_only_for_short_memory(tmp_path: Path) -> None:
 def test_a_run_that_costs_too_much_is_stopped(tmp_path: Path) -> None:
     """Unless it is through anyway; a CLI that can is told the limit as well."""
     of = asked(max_cost_usd=1.0)
-    driving = driving_of(of)
-    run = begun(driving, of, tmp_path)
+    agent_runs = agent_runs_of(of)
+    run = begun(agent_runs, of, tmp_path)
     say(run, session("s"), {**result("", 1.5), "is_error": True})
-    heard(driving, run)
-    (stop,) = driving.stop_costly([run], [])
+    heard(agent_runs, run)
+    (stop,) = agent_runs.stop_costly([run], [])
     say(run, result("through", 1.5))
-    heard(driving, run)
+    heard(agent_runs, run)
 
     assert words(run)[words(run).index("--max-budget-usd") + 1] == "1.000000"
     assert isinstance(stop, Stop)
     assert (stop.end, stop.reason.why) == (RunEnd.FAILED, Why.COST)
-    assert driving.stop_costly([run], []) == []
+    assert agent_runs.stop_costly([run], []) == []
 
 
 def test_a_herd_that_costs_too_much_is_over(tmp_path: Path) -> None:
     """With what ended before: what runs is stopped, what waits is cancelled, nothing starts."""
     first, second, third = asked("a"), asked("b"), asked("c")
-    driving = driving_of(first, second, third, max_cost_usd=1.0)
-    ended, runs = begun(driving, first, tmp_path), begun(driving, second, tmp_path)
+    agent_runs = agent_runs_of(first, second, third, max_cost_usd=1.0)
+    ended, runs = begun(agent_runs, first, tmp_path), begun(agent_runs, second, tmp_path)
     say(ended, result("yes", 0.6))
-    heard(driving, ended, closed=True)
-    driving.end(ended, RunEnd.DONE, most_bytes=GIB)
-    assert driving.stop_costly([runs], []) == []
+    heard(agent_runs, ended, closed=True)
+    agent_runs.end(ended, RunEnd.DONE, most_bytes=GIB)
+    assert agent_runs.stop_costly([runs], []) == []
     say(runs, {**result("no", 0.6), "is_error": True})
-    heard(driving, runs)
-    stop, settle = driving.stop_costly([runs], [status(third)])
+    heard(agent_runs, runs)
+    stop, settle = agent_runs.stop_costly([runs], [status(third)])
 
-    assert driving.costs.closed == {third.herd}
+    assert agent_runs.costs.closed == {third.herd}
     assert isinstance(stop, Stop)
     assert isinstance(settle, Settle)
     assert (stop.end, settle.state) == (RunEnd.CANCELLED, JobState.CANCELLED)
@@ -175,23 +175,23 @@ def test_a_herd_that_costs_too_much_is_over(tmp_path: Path) -> None:
 def test_runs_of_a_herd_share_what_is_left(tmp_path: Path) -> None:
     """Told to each; one that has spent its share goes on with what others left."""
     jobs = [asked("a"), asked("b")]
-    driving = driving_of(*jobs, max_cost_usd=1.0)
-    first, second = (begun(driving, of, tmp_path) for of in jobs)
+    agent_runs = agent_runs_of(*jobs, max_cost_usd=1.0)
+    first, second = (begun(agent_runs, of, tmp_path) for of in jobs)
     assert [told_usd(run) for run in (first, second)] == ["0.500000", "0.500000"]
     say(first, session("s"), {**result("", 0.55), "is_error": True})
-    heard(driving, first, closed=True)
-    assert first.driven is not None
-    assert first.driven.said.has_spent_share
-    assert not first.driven.said.is_too_costly
-    driving.end(first, RunEnd.FAILED, most_bytes=GIB)
-    assert not driving.may_start(jobs[0])
+    heard(agent_runs, first, closed=True)
+    assert first.agent_run is not None
+    assert first.agent_run.said.has_spent_share
+    assert not first.agent_run.said.is_too_costly
+    agent_runs.end(first, RunEnd.FAILED, most_bytes=GIB)
+    assert not agent_runs.may_start(jobs[0])
 
     say(second, session("t"), result("yes", 0.15))
-    heard(driving, second, closed=True)
-    driving.end(second, RunEnd.DONE, most_bytes=GIB)
-    driving.end_job(jobs[1])
-    assert driving.may_start(jobs[0])
-    assert told_usd(begun(driving, jobs[0], tmp_path, resumed=True)) == "0.300000"
+    heard(agent_runs, second, closed=True)
+    agent_runs.end(second, RunEnd.DONE, most_bytes=GIB)
+    agent_runs.end_job(jobs[1])
+    assert agent_runs.may_start(jobs[0])
+    assert told_usd(begun(agent_runs, jobs[0], tmp_path, resumed=True)) == "0.300000"
 
 
 def told_usd(run: LiveRun) -> str:
@@ -201,15 +201,15 @@ def told_usd(run: LiveRun) -> str:
 def test_an_overload_is_told_once_and_slows_the_class(tmp_path: Path) -> None:
     """Many agents say the same of one moment."""
     of = asked()
-    driving = driving_of(of)
-    run = begun(driving, of, tmp_path)
+    agent_runs = agent_runs_of(of)
+    run = begun(agent_runs, of, tmp_path)
     retry = {"type": "system", "subtype": "api_retry", "error_status": 529, "error": "overloaded"}
     say(run, retry, retry)
 
     line = ["claude", "codex"]
-    assert list(driving.pacing.times(line, 10.0)) == [0.0, 0.0]
-    assert heard(driving, run) == [Why.OVERLOAD]
-    assert list(driving.pacing.times(line, 10.0)) == [12.0, 0.0]
+    assert list(agent_runs.pacing.times(line, 10.0)) == [0.0, 0.0]
+    assert heard(agent_runs, run) == [Why.OVERLOAD]
+    assert list(agent_runs.pacing.times(line, 10.0)) == [12.0, 0.0]
 
 
 def test_a_heap_that_was_too_small_is_larger_once(tmp_path: Path) -> None:
@@ -218,18 +218,18 @@ def test_a_heap_that_was_too_small_is_larger_once(tmp_path: Path) -> None:
     """
     for limit, most, factor in ((None, GIB, 1), (None, 2 * GIB, 2), (GIB, 8 * GIB, 1)):
         of = asked(memory_limit=limit)
-        driving = driving_of(of)
-        first = begun(driving, of, tmp_path)
+        agent_runs = agent_runs_of(of)
+        first = begun(agent_runs, of, tmp_path)
         first.grant_bytes = 900 * MIB
-        driving.end(first, RunEnd.HEAP_EXHAUSTED, most_bytes=most)
-        second = begun(driving, of, tmp_path)
+        agent_runs.end(first, RunEnd.HEAP_EXHAUSTED, most_bytes=most)
+        second = begun(agent_runs, of, tmp_path)
 
-        assert first.driven is not None
-        assert second.driven is not None
+        assert first.agent_run is not None
+        assert second.agent_run is not None
         sizes = [
-            int(run.driven.launch.env["BUN_JSC_forceRAMSize"])
+            int(run.agent_run.launch.env["BUN_JSC_forceRAMSize"])
             for run in (first, second)
-            if run.driven
+            if run.agent_run
         ]
         assert sizes[1] == factor * sizes[0]
 
@@ -258,9 +258,9 @@ def test_a_limit_on_a_cost_that_nobody_says_is_refused() -> None:
     with pytest.raises(UsageError, match="codex does not say what it costs"):
         find_programs([asked(agent="codex", max_cost_usd=1.0)])
     with pytest.raises(UsageError, match="codex does not say what it costs"):
-        driving_of(asked(agent="codex"), max_cost_usd=1.0)
+        agent_runs_of(asked(agent="codex"), max_cost_usd=1.0)
 
 
 def test_a_herd_without_agents_drives_none() -> None:
     """Nothing is looked for."""
-    assert make_driving([job()], Policy()) is None
+    assert make_agent_runs([job()], Policy()) is None

@@ -5,7 +5,7 @@ import select
 import threading
 from pathlib import Path
 
-from ramherd.act.grant_enforcer import Holding
+from ramherd.act.grant_enforcer import GrantEnforcer
 from ramherd.act.run import LiveRun
 from ramherd.core.policies import GrantPolicy
 from ramherd.core.units import MIB
@@ -47,51 +47,51 @@ def make_run(pen: SlowPen) -> LiveRun:
     return LiveRun("r1", job("r1"), 1, Path("/nowhere"), 0.0, pen=pen)
 
 
-def await_armed(holding: Holding) -> None:
-    assert select.select(holding.slowly.fds, [], [], 10)[0]
+def await_armed(enforcer: GrantEnforcer) -> None:
+    assert select.select(enforcer.worker.fds, [], [], 10)[0]
 
 
 def test_a_mark_is_armed_in_a_thread_and_the_run_looked_at_again() -> None:
     """Giving more does not wait for it; what was used meanwhile is seen afterwards."""
-    holding, pen = Holding(GrantPolicy()), SlowPen()
+    enforcer, pen = GrantEnforcer(GrantPolicy()), SlowPen()
     run = make_run(pen)
-    holding.give(run, 100 * MIB, 0.0)
+    enforcer.give(run, 100 * MIB, 0.0)
     assert (pen.armed, run.held_since_s) == ([], None)
 
     pen.used = 99 * MIB
     pen.go.set()
-    await_armed(holding)
-    holding.take_armed(1.0)
+    await_armed(enforcer)
+    enforcer.take_armed(1.0)
 
     assert pen.armed == [run.mark_bytes]
     assert pen.threads != [threading.get_ident()]
     assert run.held_since_s == 1.0
-    holding.close()
+    enforcer.close()
     pen.close()
 
 
 def test_of_many_marks_the_newest_counts() -> None:
     """Those that waited for their turn are left out; one that comes too late is armed anew."""
-    holding, pen = Holding(GrantPolicy()), SlowPen()
+    enforcer, pen = GrantEnforcer(GrantPolicy()), SlowPen()
     run = make_run(pen)
     for size in (100, 110, 120, 130):
-        holding.give(run, size * MIB, 0.0)
+        enforcer.give(run, size * MIB, 0.0)
     pen.go.set()
     while not pen.armed or pen.armed[-1] != run.mark_bytes:
-        await_armed(holding)
-        holding.take_armed(1.0)
+        await_armed(enforcer)
+        enforcer.take_armed(1.0)
 
     assert len(pen.armed) <= 3
-    holding.close()
+    enforcer.close()
     pen.close()
 
 
 def test_what_was_armed_for_nobody_is_closed() -> None:
     """The herd is over while a mark is on its way."""
     before = len(os.listdir("/proc/self/fd"))
-    holding, pen = Holding(GrantPolicy()), SlowPen()
-    holding.give(make_run(pen), 100 * MIB, 0.0)
+    enforcer, pen = GrantEnforcer(GrantPolicy()), SlowPen()
+    enforcer.give(make_run(pen), 100 * MIB, 0.0)
     pen.go.set()
-    holding.close()
+    enforcer.close()
 
     assert len(os.listdir("/proc/self/fd")) == before

@@ -6,7 +6,7 @@ from typing import Any
 from ramherd.act.run import LiveRun
 from ramherd.core.model import JobState, PenReading, Reason, RunEnd, Why
 from ramherd.core.units import MIB
-from ramherd.supervisor.counters import MOST_HOLDS, JobTally, Tally
+from ramherd.supervisor.counters import MOST_HOLDS, HerdCounters, JobCounters
 from ramherd.supervisor.run_herd import FAILED, INTERRUPTED, NO_ROOM, OK, choose_exit_code
 from support.make import HERD, exited, job, status
 
@@ -22,24 +22,26 @@ def keys(text: str) -> set[str]:
     return {key.strip() for key in text.split(",")}
 
 
-def tally_of(*ends: RunEnd, **reading: Any) -> Tally:
+def counters_of(*ends: RunEnd, **reading: Any) -> HerdCounters:
     """Of one job `a`, whose runs of three seconds each ended so."""
-    tally = Tally({"id-a": JobTally(Reason(Why.SUBMITTED))})
+    counters = HerdCounters({"id-a": JobCounters(Reason(Why.SUBMITTED))})
     for number, end in enumerate(ends, 1):
         run = LiveRun(f"R{number}", job("a"), number, Path("/runs"), 10.0)
         run.exit, run.reading = exited(number), PenReading(**reading)
-        tally.add_run(run, end, REASON, at_s=13.0)
-    return tally
+        counters.add_run(run, end, REASON, at_s=13.0)
+    return counters
 
 
-def result(tally: Tally, state: JobState = JobState.DONE) -> dict[str, Any]:
-    found: dict[str, Any] = tally.as_json(HERD, [status("a", state, reason=REASON)])["results"][0]
+def result(counters: HerdCounters, state: JobState = JobState.DONE) -> dict[str, Any]:
+    found: dict[str, Any] = counters.as_json(HERD, [status("a", state, reason=REASON)])["results"][
+        0
+    ]
     return found
 
 
 def test_the_summary_has_the_keys_of_the_contract() -> None:
     """All of them, and no other."""
-    summary = tally_of().as_json(HERD, [status("a")])
+    summary = counters_of().as_json(HERD, [status("a")])
 
     assert set(summary) == keys(CONTRACT)
     assert set(summary["results"][0]) == keys(RESULT)
@@ -47,7 +49,7 @@ def test_the_summary_has_the_keys_of_the_contract() -> None:
 
 def test_a_result_is_the_sum_of_its_runs() -> None:
     """Time of all, the highest peak, the last exit status and log."""
-    found = result(tally_of(RunEnd.FAILED, RunEnd.PREEMPTED, RunEnd.DONE, peak_bytes=5 * MIB))
+    found = result(counters_of(RunEnd.FAILED, RunEnd.PREEMPTED, RunEnd.DONE, peak_bytes=5 * MIB))
 
     assert (found["runs"], found["wall_s"], found["peak_bytes"]) == (3, 9.0, 5 * MIB)
     assert (found["end"], found["exit_code"], found["log"]) == ("done", 3, "/runs/R3/out")
@@ -56,7 +58,7 @@ def test_a_result_is_the_sum_of_its_runs() -> None:
 
 def test_a_job_that_never_ran_has_no_end_and_no_log() -> None:
     """Cancelled by what it waited for."""
-    found = result(tally_of(), JobState.CANCELLED)
+    found = result(counters_of(), JobState.CANCELLED)
 
     assert (found["state"], found["runs"]) == ("cancelled", 0)
     assert found["end"] is found["exit_code"] is found["log"] is None
@@ -64,38 +66,38 @@ def test_a_job_that_never_ran_has_no_end_and_no_log() -> None:
 
 def test_work_that_is_done_again_is_counted() -> None:
     """Put back, lost, killed by the kernel: not what failed by itself."""
-    again = tally_of(RunEnd.PREEMPTED, RunEnd.LOST, RunEnd.OOM_KILL, RunEnd.FAILED, RunEnd.DONE)
+    again = counters_of(RunEnd.PREEMPTED, RunEnd.LOST, RunEnd.OOM_KILL, RunEnd.FAILED, RunEnd.DONE)
 
     assert (again.redone_s, again.preempted) == (9.0, 1)
 
 
 def test_what_can_resume_is_not_done_again() -> None:
     """It goes on where it was stopped; a restart of a leaking run is counted on its own."""
-    tally = Tally({"id-a": JobTally(REASON)})
+    counters = HerdCounters({"id-a": JobCounters(REASON)})
     for end in (RunEnd.PREEMPTED, RunEnd.RECYCLED):
         run = LiveRun("R", job("a", resume_argv=("on",)), 1, Path("/runs"), 10.0)
-        tally.add_run(run, end, REASON, at_s=13.0)
+        counters.add_run(run, end, REASON, at_s=13.0)
 
-    assert (tally.preempted, tally.recycled, tally.redone_s) == (1, 1, 0.0)
+    assert (counters.preempted, counters.recycled, counters.redone_s) == (1, 1, 0.0)
 
 
 def test_held_time_is_summed_and_its_holds_are_kept_up_to_a_bound() -> None:
     """A run that grows for days is held millions of times."""
-    tally = Tally({"id-a": JobTally(REASON)}, holds=[0.0] * (MOST_HOLDS - 1))
+    counters = HerdCounters({"id-a": JobCounters(REASON)}, holds=[0.0] * (MOST_HOLDS - 1))
     for _ in range(2):
         run = LiveRun("R", job("a"), 1, Path("/runs"), 10.0)
         run.held_s, run.holds = 1.5, [1.0, 0.5]
-        tally.add_run(run, RunEnd.DONE, REASON, at_s=13.0)
+        counters.add_run(run, RunEnd.DONE, REASON, at_s=13.0)
 
-    assert result(tally)["held_s"] == 3.0
-    assert (len(tally.holds), tally.holds[-1]) == (MOST_HOLDS, 1.0)
+    assert result(counters)["held_s"] == 3.0
+    assert (len(counters.holds), counters.holds[-1]) == (MOST_HOLDS, 1.0)
 
 
 def test_a_kernel_kill_counts_once_as_what_it_was() -> None:
     """At a memory_limit it is a limit kill, else an OOM kill, whoever was hit."""
-    at_limit = tally_of(RunEnd.DONE, kernel_kills=2, limit_hit=True)
-    elsewhere = tally_of(RunEnd.OOM_KILL, kernel_kills=1)
-    polled = tally_of(RunEnd.LIMIT_KILL)
+    at_limit = counters_of(RunEnd.DONE, kernel_kills=2, limit_hit=True)
+    elsewhere = counters_of(RunEnd.OOM_KILL, kernel_kills=1)
+    polled = counters_of(RunEnd.LIMIT_KILL)
 
     counts = [(one.limit_kills, one.oom_kills) for one in (at_limit, elsewhere, polled)]
     assert counts == [(2, 0), (0, 1), (1, 0)]
@@ -103,10 +105,10 @@ def test_a_kernel_kill_counts_once_as_what_it_was() -> None:
 
 def test_states_are_counted() -> None:
     """Each by its own name."""
-    tally = Tally({f"id-{name}": JobTally(REASON) for name in "abc"})
+    counters = HerdCounters({f"id-{name}": JobCounters(REASON) for name in "abc"})
     states = (JobState.DONE, JobState.FAILED, JobState.FAILED)
 
-    summary = tally.as_json(HERD, [status(n, s) for n, s in zip("abc", states, strict=True)])
+    summary = counters.as_json(HERD, [status(n, s) for n, s in zip("abc", states, strict=True)])
 
     assert [summary[key] for key in ("jobs", "done", "failed", "cancelled")] == [3, 1, 2, 0]
 
@@ -114,7 +116,7 @@ def test_states_are_counted() -> None:
 def test_exit_codes() -> None:
     """0 all done, 1 a job failed, 3 this machine cannot, 130 interrupted."""
     done, failed = {"done": 1, "jobs": 1}, {"done": 0, "jobs": 1}
-    ran, never = tally_of(RunEnd.FAILED), tally_of()
+    ran, never = counters_of(RunEnd.FAILED), counters_of()
 
     assert choose_exit_code(0, ran, done, gave_up=False) == OK == 0
     assert choose_exit_code(0, ran, failed, gave_up=False) == FAILED == 1
@@ -126,7 +128,7 @@ def test_exit_codes() -> None:
 
 def test_who_was_not_to_wait_is_told_that_there_was_no_room() -> None:
     """Also when others ran; an interrupt comes before it."""
-    ran, failed = tally_of(RunEnd.DONE), {"done": 1, "jobs": 2}
+    ran, failed = counters_of(RunEnd.DONE), {"done": 1, "jobs": 2}
 
     assert choose_exit_code(0, ran, failed, gave_up=True) == NO_ROOM
     assert choose_exit_code(1, ran, failed, gave_up=True) == INTERRUPTED

@@ -18,7 +18,13 @@ from ramherd.decide.ramp import begin_ramp
 from ramherd.store.ledger import Ledger
 from ramherd.store.sqlite import Store
 from ramherd.supervisor.estimates import class_of, label_of
-from ramherd.supervisor.memory import FAILED_STARTS_S, HEADS, RECYCLE_EVERY_S, ROUNDS, Granting
+from ramherd.supervisor.memory import (
+    FAILED_STARTS_S,
+    HEADS,
+    RECYCLE_EVERY_S,
+    ROUNDS,
+    MemoryGovernor,
+)
 from support.fakes import OWNER, FakeHerd, FakePen, FakeShow, fake_machine, make_herd, make_rules
 from support.make import MACHINE, exited, job, stopping
 
@@ -31,8 +37,8 @@ class Stage:
     show: FakeShow
 
     @property
-    def granting(self) -> Granting:
-        return self.herd.granting
+    def memory(self) -> MemoryGovernor:
+        return self.herd.memory
 
     def add(
         self, name: str, used: int, grant: int, pen: FakePen | None = None, **of: Any
@@ -46,7 +52,7 @@ class Stage:
         run.first_s, run.label = run.started_s, label_of(class_of(run.job))
         run.measure()
         self.herd.executor.runs[name] = run
-        self.herd.executor.holding.give(run, grant, 0.0)
+        self.herd.executor.enforcer.give(run, grant, 0.0)
         return run
 
     @property
@@ -70,8 +76,8 @@ def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
             herd, _fleet, show = make_herd(
                 store, ledger, tmp_path / "runs", jobs, make_rules(**rules)
             )
-            herd.granting.leasing.lease_bytes = lease
-            herd.granting._machine = MACHINE
+            herd.memory.lease.lease_bytes = lease
+            herd.memory._machine = MACHINE
             return Stage(herd, show)
 
         yield make
@@ -85,7 +91,7 @@ def test_runs_that_are_over_are_not_part_of_the_scene(stand: Stand) -> None:
     stage.add("refused", 0, 30 * MIB).refused = (errno.ENOMEM, "x")
     stage.add("late", 50 * MIB, 7 * MIB).stop = stopping(RunEnd.TIMEOUT)
 
-    scene = stage.granting.scene(1.0)
+    scene = stage.memory.scene(1.0)
 
     assert [run.run for run in scene.runs] == ["live"]
     assert (scene.ending, scene.ending_bytes) == (3, 137 * MIB)
@@ -97,7 +103,7 @@ def test_a_lease_smaller_than_what_is_leaving_is_nothing(stand: Stand) -> None:
     stage = stand(50 * MIB)
     stage.add("exited", MIB, 100 * MIB).exit = exited()
 
-    assert stage.granting.scene(1.0).lease_bytes == 0
+    assert stage.memory.scene(1.0).lease_bytes == 0
 
 
 @pytest.mark.parametrize("end", [RunEnd.PREEMPTED, RunEnd.RECYCLED])
@@ -107,9 +113,9 @@ def test_who_makes_room_is_still_the_governors(stand: Stand, end: RunEnd) -> Non
     run = stage.add("r", 50 * MIB, 100 * MIB)
     run.stop = stopping(end)
 
-    assert [one.leaving for one in stage.granting.scene(1.0).runs] == [True]
+    assert [one.leaving for one in stage.memory.scene(1.0).runs] == [True]
     run.exit = exited()
-    assert stage.granting.scene(1.0).runs == []
+    assert stage.memory.scene(1.0).runs == []
 
 
 def test_a_run_is_shown_as_it_is(stand: Stand) -> None:
@@ -118,7 +124,7 @@ def test_a_run_is_shown_as_it_is(stand: Stand) -> None:
     run = stage.add("r", 99 * MIB, 100 * MIB, memory=80 * MIB, memory_limit_bytes=GIB, priority=3)
     run.cache_full, run.first_s = True, -700.0
 
-    (shown,) = stage.granting.scene(1.0).runs
+    (shown,) = stage.memory.scene(1.0).runs
 
     assert (shown.used_bytes, shown.grant_bytes, shown.held_since_s) == (99 * MIB, 100 * MIB, 0.0)
     assert (shown.promised_bytes, shown.limit_bytes, shown.priority) == (80 * MIB, GIB, 3)
@@ -132,13 +138,13 @@ def test_the_queue_is_shown_as_far_as_it_matters(stand: Stand) -> None:
     stage = stand(GIB, *jobs)
     stage.herd.change(replace(stage.herd.roster["id-on"], seen_bytes=5 * MIB))
 
-    queue = stage.granting.scene(1.0).queue
+    queue = stage.memory.scene(1.0).queue
 
     assert len(queue) == 2 * HEADS + 1
     assert [one.priority for one in queue] == [2] + [1] * HEADS + [0] * HEADS
     assert [one.mode for one in queue[:2]] == [Mode.RESUMES, Mode.STARTS_OVER]
     assert (queue[0].need_bytes, queue[1].need_bytes) == (5 * MIB, 0)
-    assert stage.granting.scene(1.0, queue=False).queue == []
+    assert stage.memory.scene(1.0, queue=False).queue == []
 
 
 def test_starts_under_way_and_the_ramp_are_shown(stand: Stand) -> None:
@@ -146,10 +152,10 @@ def test_starts_under_way_and_the_ramp_are_shown(stand: Stand) -> None:
     stage = stand(GIB)
     stage.add("r1", MIB, 100 * MIB).started = False
     stage.add("r2", MIB, 100 * MIB)
-    assert (stage.granting.scene(1.0).starting, stage.granting.scene(1.0).ramp) == (1, None)
+    assert (stage.memory.scene(1.0).starting, stage.memory.scene(1.0).ramp) == (1, None)
 
-    stage.granting.ramp = begin_ramp(4)
-    assert stage.granting.scene(1.0).ramp == 4
+    stage.memory.ramp = begin_ramp(4)
+    assert stage.memory.scene(1.0).ramp == 4
 
 
 def test_grants_are_carried_out_and_the_rest_is_handed_on(stand: Stand) -> None:
@@ -158,11 +164,11 @@ def test_grants_are_carried_out_and_the_rest_is_handed_on(stand: Stand) -> None:
     full = stage.add("full", 94 * MIB, 100 * MIB)
     idle = stage.add("idle", 50 * MIB, 400 * MIB)
 
-    orders = stage.granting.govern(1.0)
+    orders = stage.memory.govern(1.0)
 
     assert (full.held_since_s, full.grant_bytes) == (None, 132 * MIB)
     assert idle.grant_bytes == 368 * MIB
-    assert [grant.run for grant in stage.granting.given] == ["idle", "full"]
+    assert [grant.run for grant in stage.memory.given] == ["idle", "full"]
     assert [type(order) for order in orders] == [Wait]
 
 
@@ -188,7 +194,7 @@ def test_a_lowering_that_fails_leaves_the_rest_out(stand: Stand) -> None:
     full = stage.add("full", 99 * MIB, 100 * MIB)
     idle = sudden(stage, by=330 * MIB)
 
-    orders = stage.granting.govern(1.0)
+    orders = stage.memory.govern(1.0)
 
     assert idle.grant_bytes + full.grant_bytes <= 500 * MIB
     assert idle.grant_bytes >= 380 * MIB
@@ -211,9 +217,9 @@ def test_a_run_that_outgrows_each_lowering_ends_the_round(stand: Stand) -> None:
     pen = Restless("idle", 50 * MIB, 1e9)
     stage.add("idle", 0, 400 * MIB, pen)
 
-    assert stage.granting.govern(1.0) == []
+    assert stage.memory.govern(1.0) == []
 
-    assert (stage.granted, stage.granting.given) == (500 * MIB, [])
+    assert (stage.granted, stage.memory.given) == (500 * MIB, [])
     assert full.held_since_s == 0.0
     assert len(pen.grants) == 1 + 2 * ROUNDS
 
@@ -223,12 +229,12 @@ def test_a_level_is_told_though_a_grant_failed(stand: Stand) -> None:
     stage = stand(500 * MIB)
     stage.add("full", 99 * MIB, 100 * MIB)
     sudden(stage, by=330 * MIB)
-    stage.granting.failed_starts.append(0.5)
+    stage.memory.failed_starts.append(0.5)
 
-    orders = stage.granting.govern(1.0)
+    orders = stage.memory.govern(1.0)
 
     assert [order.level for order in orders if isinstance(order, SetLevel)] == [Level.TIGHT]
-    assert stage.granting.history.level is Level.TIGHT
+    assert stage.memory.history.level is Level.TIGHT
 
 
 def test_page_cache_gets_what_nobody_wants_or_is_dropped(stand: Stand) -> None:
@@ -236,13 +242,13 @@ def test_page_cache_gets_what_nobody_wants_or_is_dropped(stand: Stand) -> None:
     stage = stand(900 * MIB)
     run = stage.add("r", 10 * MIB, 100 * MIB, FakePen("r", 10 * MIB, 1e9, cache=90 * MIB))
     assert run.cache_full
-    stage.granting.govern(1.0)
+    stage.memory.govern(1.0)
     assert run.grant_bytes == 190 * MIB
 
     run.cache_full = True
-    stage.granting.leasing.lease_bytes = 200 * MIB
-    stage.granting.govern(2.0)
-    stage.herd.executor.holding.close()
+    stage.memory.lease.lease_bytes = 200 * MIB
+    stage.memory.govern(2.0)
+    stage.herd.executor.enforcer.close()
     pen = run.pen
     assert isinstance(pen, FakePen)
     assert (run.grant_bytes, run.cache_full, len(pen.trims)) == (190 * MIB, False, 1)
@@ -252,12 +258,12 @@ def test_page_cache_gets_what_nobody_wants_or_is_dropped(stand: Stand) -> None:
 def test_failed_starts_are_forgotten_after_a_minute(stand: Stand, scale: float) -> None:
     """A tenth of it when time goes ten times as fast."""
     stage = stand(GIB, time_scale=scale)
-    stage.granting.failed_starts.append(0.0)
+    stage.memory.failed_starts.append(0.0)
 
-    stage.granting.tick(MACHINE, 0, FAILED_STARTS_S / scale)
-    assert stage.granting.scene(1.0).failed_starts == 1
-    stage.granting.tick(MACHINE, 0, FAILED_STARTS_S / scale + 0.1)
-    assert stage.granting.scene(1.0).failed_starts == 0
+    stage.memory.tick(MACHINE, 0, FAILED_STARTS_S / scale)
+    assert stage.memory.scene(1.0).failed_starts == 1
+    stage.memory.tick(MACHINE, 0, FAILED_STARTS_S / scale + 0.1)
+    assert stage.memory.scene(1.0).failed_starts == 0
 
 
 def test_a_tick_holds_who_has_come_to_its_mark(stand: Stand) -> None:
@@ -268,7 +274,7 @@ def test_a_tick_holds_who_has_come_to_its_mark(stand: Stand) -> None:
     run.pen.used = 100 * MIB
     run.measure()
 
-    stage.granting.tick(MACHINE, 100 * MIB, 3.0)
+    stage.memory.tick(MACHINE, 100 * MIB, 3.0)
 
     assert run.held_since_s == 3.0
 
@@ -277,12 +283,12 @@ def test_the_first_of_a_herd_starts_at_once(stand: Stand) -> None:
     """With a lease, and nobody there: it gets what its class is expected to need."""
     stage = stand(GIB, job("first", memory=0), job("second", seq=2, memory=0))
 
-    first, wait = stage.granting.govern(1.0)
+    first, wait = stage.memory.govern(1.0)
 
     assert isinstance(first, Admit)
     assert isinstance(wait, Wait)
     assert (first.job, wait.reason.why) == ("id-first", Why.STAGGER)
-    assert stage.granting.govern(1.0, queue=False) == []
+    assert stage.memory.govern(1.0, queue=False) == []
 
 
 @pytest.fixture
@@ -315,14 +321,14 @@ def test_who_leaks_is_restarted_where_it_was(stand: Stand, all_is_own: dict[int,
     small = leaking(stage, all_is_own, "small")
     small.reading = replace(small.reading, used_bytes=MIB)
 
-    stops = stage.granting.recycle(1.0)
+    stops = stage.memory.recycle(1.0)
 
     assert [(stop.run, stop.end, stop.reason.why) for stop in stops] == [
         ("r", RunEnd.RECYCLED, Why.OVER_MARK)
     ]
     leaking(stage, all_is_own, "other")
-    assert stage.granting.recycle(1.0 + 0.9 * RECYCLE_EVERY_S) == []
-    assert [stop.run for stop in stage.granting.recycle(1.0 + RECYCLE_EVERY_S)] == ["other"]
+    assert stage.memory.recycle(1.0 + 0.9 * RECYCLE_EVERY_S) == []
+    assert [stop.run for stop in stage.memory.recycle(1.0 + RECYCLE_EVERY_S)] == ["other"]
 
 
 def test_while_a_tool_call_is_open_nobody_is_restarted(
@@ -333,7 +339,7 @@ def test_while_a_tool_call_is_open_nobody_is_restarted(
     leaking(stage, all_is_own)
     all_is_own.clear()
 
-    assert stage.granting.recycle(1.0) == []
+    assert stage.memory.recycle(1.0) == []
 
 
 def test_who_cannot_go_on_where_it_was_is_not_restarted(stand: Stand) -> None:
