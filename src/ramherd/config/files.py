@@ -3,7 +3,8 @@
 All are read, key by key: what the project does not say, the user's file may.
 """
 
-from collections.abc import Mapping
+import os
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple
 
 from ramherd.config.keys import (
@@ -11,11 +12,13 @@ from ramherd.config.keys import (
     BY_NAME,
     OF_PROFILE,
     Layer,
+    Report,
     Setting,
     parse_at,
+    refuse,
     resolve,
 )
-from ramherd.config.locations import find_files
+from ramherd.config.locations import PROJECT_FILE, find_files
 from ramherd.config.text import decode, read_bytes
 from ramherd.core.errors import UsageError
 from ramherd.core.values import nearest
@@ -34,20 +37,32 @@ class Files(NamedTuple):
     software: Mapping[str, tuple[Any, str]] = {}
 
 
-def read_files(cwd: str, environ: Mapping[str, str]) -> Files:
+def read_files(
+    cwd: str, environ: Mapping[str, str], report: Report = refuse, personal: Collection[str] = ()
+) -> Files:
+    """`personal` are keys that only the user's own file may set."""
     paths = tuple(find_files(cwd, environ))
     settings: dict[str, Setting] = {}
     profiles: dict[str, Layer] = {}
     software: dict[str, tuple[Any, str]] = {}
     for path in reversed(paths):
-        own, named, programs = parse_config(decode(read_bytes(path), path), path)
+        refused = personal if os.path.basename(path) == PROJECT_FILE else ()
+        try:
+            own, named, programs = parse_config(
+                decode(read_bytes(path), path), path, report, refused
+            )
+        except UsageError as error:
+            report(error)
+            continue
         settings |= own
         profiles |= named
         software |= {name: (table, path) for name, table in programs.items()}
     return Files(paths, settings, profiles, software)
 
 
-def parse_config(text: str, where: str) -> tuple[Layer, Mapping[str, Layer], Mapping[str, Any]]:
+def parse_config(
+    text: str, where: str, report: Report = refuse, refused: Collection[str] = ()
+) -> tuple[Layer, Mapping[str, Layer], Mapping[str, Any]]:
     import tomllib  # noqa: PLC0415 - most calls find no file, and imports are a cost
 
     try:
@@ -57,40 +72,57 @@ def parse_config(text: str, where: str) -> tuple[Layer, Mapping[str, Layer], Map
     profiles = {}
     # `profile = "NAME"` is a setting, [profile.NAME] are tables: one file cannot have both.
     if isinstance(document.get(PROFILE), dict):
-        profiles = parse_profiles(document.pop(PROFILE), where)
+        profiles = parse_profiles(document.pop(PROFILE), where, report)
     software = document.pop(SOFTWARE, {})
     if not isinstance(software, dict):
         raise UsageError(f"{where}: {SOFTWARE!r} is not a table", hint="write [software.NAME]")
-    own = parse_table(document, tuple(BY_NAME), where, lines_of(text))
+    own = parse_table(
+        document, tuple(BY_NAME), where, lines_of(text), report=report, refused=refused
+    )
     return own, profiles, software
 
 
-def parse_profiles(tables: Mapping[str, Any], where: str) -> dict[str, Layer]:
+def parse_profiles(
+    tables: Mapping[str, Any], where: str, report: Report = refuse
+) -> dict[str, Layer]:
     profiles = {}
     for name, table in tables.items():
         place = f"{where}, profile {name!r}"
         if not isinstance(table, dict):
             raise UsageError(f"{place} is not a table", hint=f"write [profile.{name}]")
-        profiles[name] = parse_table(table, OF_PROFILE, place, {})
+        profiles[name] = parse_table(table, OF_PROFILE, place, {}, report=report)
     return profiles
 
 
 def parse_table(
-    table: Mapping[str, Any], names: tuple[str, ...], where: str, lines: Mapping[str, int]
-) -> Layer:
+    table: Mapping[str, Any], names: tuple[str, ...], where: str, lines: Mapping[str, int], *,
+    report: Report = refuse, refused: Collection[str] = (),
+) -> Layer:  # fmt: skip
     found: dict[str, Setting] = {}
     for written, value in table.items():
         place = f"{where}, line {lines[written]}" if written in lines else where
-        name = resolve(written, place)
-        if name not in names:
-            known = [*names, *(alias for alias, key in ALIASES.items() if key in names)]
-            raise UsageError(
-                f"{place} has an unknown key {written!r}", hint=nearest(written, known)
-            )
-        if name in found:
-            raise UsageError(f"{place}: {written!r} is another name of a key that is there")
-        found[name] = Setting(parse_at(BY_NAME[name], value, f"{place}, key {written!r}"), place)
+        try:
+            name = find_key(written, names, place)
+            if name in refused:
+                raise UsageError(
+                    f"{place}: a project may not have commands run ({name})",
+                    hint="put it into your own config.toml",
+                )
+            if name in found:
+                raise UsageError(f"{place}: {written!r} is another name of a key that is there")
+            parsed = parse_at(BY_NAME[name], value, f"{place}, key {written!r}")
+            found[name] = Setting(parsed, place)
+        except UsageError as error:
+            report(error)
     return found
+
+
+def find_key(written: str, names: tuple[str, ...], place: str) -> str:
+    name = resolve(written, place)
+    if name not in names:
+        known = [*names, *(alias for alias, key in ALIASES.items() if key in names)]
+        raise UsageError(f"{place} has an unknown key {written!r}", hint=nearest(written, known))
+    return name
 
 
 def lines_of(text: str) -> dict[str, int]:

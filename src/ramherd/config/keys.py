@@ -225,6 +225,14 @@ class Setting(NamedTuple):
 Layer = Mapping[str, Setting]
 
 
+# Gets each wrong setting: raises, or leaves it out.
+Report = Callable[[UsageError], None]
+
+
+def refuse(error: UsageError) -> None:
+    raise error
+
+
 def flag_of(name: str) -> str:
     return "--" + name.replace("_", "-")
 

@@ -5,8 +5,7 @@ those who ask for it.
 """
 
 import os
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ramherd.config.files import read_files
@@ -20,9 +19,11 @@ from ramherd.config.keys import (
     TO_COME,
     Key,
     Layer,
+    Report,
     Setting,
     flag_of,
     parse_at,
+    refuse,
     resolve,
     variable_of,
 )
@@ -41,23 +42,20 @@ NO_SETTINGS = (
 OF_TESTS = "RAMHERD_TEST"
 
 
-@dataclass(frozen=True)
 class Config:
-    """`below` is what a profile is laid over (defaults, files), `above` what is laid over it."""
+    """`below` is what a profile is laid over (defaults, files), `above` what is laid over it.
+    `software` are the [software.NAME] tables as they stand, with the file of each.
+    """
 
-    below: Layer
-    above: Layer
-    profiles: Mapping[str, Layer]
-    profile: str | None = None
-    files: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-    # [software.NAME] tables as they stand, with the file of each.
-    software: Mapping[str, tuple[Any, str]] = field(default_factory=dict)
-
-    @property
-    def settings(self) -> Layer:
-        chosen: Layer = self.profiles[self.profile] if self.profile is not None else {}
-        return {**self.below, **chosen, **self.above}
+    def __init__(
+        self, below: Layer, above: Layer, profiles: Mapping[str, Layer], *,
+        profile: str | None = None, files: tuple[str, ...] = (), warnings: tuple[str, ...] = (),
+        software: Mapping[str, tuple[Any, str]] | None = None,
+    ) -> None:  # fmt: skip
+        self.below, self.above, self.profiles, self.profile = below, above, profiles, profile
+        self.files, self.warnings, self.software = files, warnings, software or {}
+        chosen: Layer = profiles[profile] if profile is not None else {}
+        self.settings: Layer = {**below, **chosen, **above}
 
     def __getitem__(self, name: str) -> Any:
         return self.settings[name].value
@@ -68,7 +66,10 @@ class Config:
         return None if setting.source == DEFAULT else setting.value
 
     def with_profile(self, name: str) -> "Config":
-        return replace(self, profile=name)
+        return Config(
+            self.below, self.above, self.profiles, profile=name, files=self.files,
+            warnings=self.warnings, software=self.software,
+        )  # fmt: skip
 
 
 def add_flags(parser: "argparse.ArgumentParser", keys: Iterable[Key] = KEYS) -> None:
@@ -103,7 +104,9 @@ def from_defaults(other: Mapping[str, Any]) -> Layer:
     return {key.name: Setting(other.get(key.name, key.default), DEFAULT) for key in KEYS}
 
 
-def from_environment(environ: Mapping[str, str]) -> tuple[Layer, list[str]]:
+def from_environment(
+    environ: Mapping[str, str], report: Report = refuse
+) -> tuple[Layer, list[str]]:
     """The settings, and a line for each variable that looks like one and is none. An empty
     variable counts as not set.
     """
@@ -117,9 +120,12 @@ def from_environment(environ: Mapping[str, str]) -> tuple[Layer, list[str]]:
         if variable not in named:
             warnings.append(f"unknown variable {variable}: {nearest(variable, named)}")
             continue
-        name = resolve(named[variable], variable)
-        if name not in found or variable == BY_NAME[name].variable:
-            found[name] = Setting(parse_at(BY_NAME[name], text, variable), variable)
+        try:
+            name = resolve(named[variable], variable)
+            if name not in found or variable == BY_NAME[name].variable:
+                found[name] = Setting(parse_at(BY_NAME[name], text, variable), variable)
+        except UsageError as error:
+            report(error)
     return found, warnings
 
 
@@ -143,18 +149,25 @@ def from_flags(options: "argparse.Namespace") -> Layer:
 
 
 def load_config(
-    options: "argparse.Namespace", *, defaults: Mapping[str, Any] | None = None
-) -> Config:
-    """All settings for this call; whatever is wrong is said before anything starts."""
-    files = read_files(read_cwd(), os.environ)
-    environment, warnings = from_environment(os.environ)
+    options: "argparse.Namespace | None" = None, *, defaults: Mapping[str, Any] | None = None,
+    cwd: str = "", report: Report = refuse, personal: Collection[str] = (),
+) -> Config:  # fmt: skip
+    """All settings for this call. A wrong setting is an error before anything starts, unless
+    `report` does not raise: then it is left out. `personal` keys are wrong in a project's file.
+    """
+    files = read_files(cwd or read_cwd(), os.environ, report, personal)
+    environment, warnings = from_environment(os.environ, report)
     below = {**from_defaults(defaults or {}), **files.settings}
-    above = {**environment, **from_flags(options)}
+    above = {**environment, **from_flags(options)} if options is not None else environment
     config = Config(
         below, above, files.profiles, files=files.paths, warnings=tuple(warnings),
         software=files.software,
     )  # fmt: skip
-    return choose_profile(config)
+    try:
+        return choose_profile(config)
+    except UsageError as error:
+        report(error)
+    return config
 
 
 def read_cwd() -> str:

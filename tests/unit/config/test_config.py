@@ -244,6 +244,41 @@ def test_a_profile_of_the_user_can_be_used_by_a_project(project: Path) -> None:
     assert "[profile.small]" in lines
 
 
+def test_wrong_settings_may_be_reported_and_left_out(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each with its place; the right ones beside them count."""
+    lines = ('budget = "much"', "no_such_key = 1", "max_parallel = 3", 'profile = "none there"')
+    (project / "ramherd.toml").write_text("\n".join(lines))
+    monkeypatch.setenv("RAMHERD_GRACE", "soon")
+    wrong: list[str] = []
+    found = load_config(cwd=str(project), report=lambda error: wrong.append(str(error)))
+    assert (found["max_parallel"], found["budget"], found["grace"]) == (3, None, 10.0)
+    assert [text.removeprefix(f"{project}/").split(":")[0] for text in wrong] == [
+        "ramherd.toml, line 1, key 'budget'",
+        "ramherd.toml, line 2 has an unknown key 'no_such_key'",
+        "RAMHERD_GRACE",
+        "ramherd.toml, line 4",
+    ]
+    (project / "ramherd.toml").write_text("budget = ")
+    wrong.clear()
+    load_config(cwd=str(project), report=lambda error: wrong.append(str(error)))
+    assert "is not TOML" in wrong[0]
+
+
+def test_personal_keys_are_wrong_in_a_projects_file(project: Path) -> None:
+    """The user's own file may set them, and what it says is not lost to the project's."""
+    write_user_file(project, 'on_subagent_stop = "notify"')
+    (project / "ramherd.toml").write_text('on_subagent_stop = "./evil"')
+    wrong: list[str] = []
+    found = load_config(
+        cwd=str(project), personal=("on_subagent_stop",),
+        report=lambda error: wrong.append(str(error)),
+    )  # fmt: skip
+    assert found["on_subagent_stop"] == "notify"
+    assert "a project may not have commands run" in wrong[0]
+
+
 def test_a_directory_that_is_gone(project: Path) -> None:
     """Said in a line, not with a traceback."""
     (project / "deep/down").rmdir()
