@@ -69,7 +69,7 @@ class SessionLease:
 
         db.execute(sql.ADD_OWNER, (self.owner, read_boot_id(), *read_own_id()))
         place = (self.owner, KIND, "")
-        db.execute(sql.SET_LEASE, (*place, need_bytes, 0, need_bytes, None))
+        db.execute(sql.SET_LEASE, (*place, need_bytes, 0, need_bytes, None, None))
 
     def _is_locked(self, owner: str) -> bool:
         return is_locked(f"{self._place.owners}/{owner}")
@@ -89,8 +89,8 @@ class SessionLease:
         try:
             db = self._db or self._open()
             if db is not None:
-                db.execute(sql.DROP_LEASES, (self.owner,))
-                db.execute(sql.DROP_OWNER, (self.owner,))
+                for statement in sql.DROP_OWNER:
+                    db.execute(statement, (self.owner,))
                 db.close()
         except sqlite3.Error:
             pass

@@ -11,6 +11,7 @@ from ramherd.hook.messages import tell_user
 from ramherd.hook.room import is_below, read_sizes
 from ramherd.hook.settings import SUBAGENT_MEMORY_BYTES, read_settings
 from ramherd.hook.subagent_sizes import estimate_bytes
+from ramherd.store.ledger import Ledger
 from ramherd.store.owner import session_owner
 from ramherd.store.subagent_rows import Room
 from ramherd.store.subagent_slots import Seats
@@ -35,9 +36,8 @@ class Call:
         self.runtime, self.state = runtime_dir(), state_dir()
         self.said: dict[str, object] = {}
         self._texts: list[str] = []
-        self.seats = Seats(
-            f"{self.runtime}/ledger.db", self.runtime, session_owner(session), self.tell_once
-        )
+        path, owner = f"{self.runtime}/ledger.db", session_owner(session)
+        self.seats = Seats(Ledger(path, self.runtime, owner, self.tell_once))
         for problem in self.settings.problems:
             self.tell_once(problem)
 

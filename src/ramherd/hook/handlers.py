@@ -157,7 +157,7 @@ def run_command(call: Call, command: str, agent: str, past: Past) -> None:
 def end_session(call: Call) -> None:
     from ramherd.hook.notified import forget  # noqa: PLC0415
 
-    call.seats.give_back_all()
+    call.seats.ledger.release_all()
     forget(call.runtime, call.session_id)
     if call.text("reason") not in GOES_ON:
         sweep_after(call, 0.0, None)

@@ -76,7 +76,7 @@ def serve(options: Options, show: Show) -> None:
         owner = stack.enter_context(closing(OwnerLock(runtime)))
         signals = stack.enter_context(catching_service_signals())
         ledger = stack.enter_context(closing(Ledger(runtime / "ledger.db", runtime, owner.owner)))
-        ledger.patience_s = LEDGER_PATIENCE_S
+        ledger.file.patience_s = LEDGER_PATIENCE_S
         backlog = ServiceQueue(store)
         inherited = Environments(store)
         agents = ServiceAgents(store, rules.policy, inherited, rules.reuse)

@@ -10,24 +10,11 @@ from ramherd.decide.shares import budget_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
+    from ramherd.store.ledger import LeaseRow
+
 # Less than this is noise, and every write wakes those who wait.
 NOTED_BYTES = 1 << 20
 HOOKED = ("session", "subagent")
-
-
-class Row(NamedTuple):
-    owner: str
-    kind: str
-    key: str
-    bytes: int
-    used_bytes: int
-    wants_bytes: int
-    waiting_since_s: float | None
-    until_s: float | None
-
-    @property
-    def is_seat(self) -> bool:
-        return self.kind == "subagent" and self.bytes > 0
 
 
 class Size(NamedTuple):
@@ -72,15 +59,19 @@ class Past(NamedTuple):
     used_bytes: int
 
 
+def is_seat(row: LeaseRow) -> bool:
+    return row.kind == "subagent" and row.bytes > 0
+
+
 def is_news(before: Iterable[int], now: Iterable[int]) -> bool:
     return any(abs(a - b) >= NOTED_BYTES for a, b in zip(before, now, strict=True))
 
 
-def used_by(owner: str, rows: Iterable[Row]) -> int:
+def used_by(owner: str, rows: Iterable[LeaseRow]) -> int:
     return sum(row.used_bytes for row in rows if row.owner == owner)
 
 
-def holders(own: str, rows: Iterable[Row]) -> dict[str, Holder]:
+def holders(own: str, rows: Iterable[LeaseRow]) -> dict[str, Holder]:
     """One for each application; our own is among them."""
     found = {own: Holder(own)}
     for row in rows:
@@ -89,8 +80,8 @@ def holders(own: str, rows: Iterable[Row]) -> dict[str, Holder]:
     return found
 
 
-def joined(holder: Holder, row: Row) -> Holder:
-    holder = holder._replace(bytes=holder.bytes + row.bytes, seats=holder.seats + row.is_seat)
+def joined(holder: Holder, row: LeaseRow) -> Holder:
+    holder = holder._replace(bytes=holder.bytes + row.bytes, seats=holder.seats + is_seat(row))
     since_s = row.waiting_since_s
     if since_s is None or (holder.since_s is not None and holder.since_s <= since_s):
         return holder
@@ -99,7 +90,7 @@ def joined(holder: Holder, row: Row) -> Holder:
     )
 
 
-def caps_of(rows: Sequence[Row], pids: Mapping[str, int], room: Room) -> Caps:
+def caps_of(rows: Sequence[LeaseRow], pids: Mapping[str, int], room: Room) -> Caps:
     """The budget is the least that RAM or a limit leaves."""
 
     def ours(size: Size) -> int:

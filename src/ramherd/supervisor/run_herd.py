@@ -186,7 +186,7 @@ def make_memory(
     """What the governor needs: the lease, what is known of the jobs' classes, pressure."""
     classes = Classes(rules.time_scale, rules.size_scale)
     classes.read(store, (status.job for status in roster))
-    ledger.patience_s = LEDGER_PATIENCE_S
+    ledger.file.patience_s = LEDGER_PATIENCE_S
     return MemoryGovernor(
         executor=executor,
         roster=roster,

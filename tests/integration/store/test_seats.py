@@ -14,7 +14,7 @@ import pytest
 from ramherd.core.procid import ProcId
 from ramherd.store.ledger import Ask, Ledger
 from ramherd.store.owner import OwnerLock, is_alive, session_owner
-from ramherd.store.subagent_rows import Room, Size, Starting
+from ramherd.store.subagent_rows import Room, Size, Starting, is_seat
 from ramherd.store.subagent_slots import Seats, read_sessions
 from ramherd.system.identity import read_boot_id, read_identity
 
@@ -67,12 +67,12 @@ def open_seats(tmp_path: Path) -> Iterator[Opener]:
         found = read_identity(os.getpid())
         assert found is not None
         owner = session_owner(proc or found[0])
-        opened.append(Seats(tmp_path / "ledger.db", tmp_path, owner))
+        opened.append(Seats(Ledger(tmp_path / "ledger.db", tmp_path, owner)))
         return opened[-1]
 
     yield open_one
     for seats in opened:
-        seats._db.close()
+        seats.ledger.detach()
 
 
 def measure(_session: ProcId) -> int:
@@ -116,7 +116,7 @@ def test_a_seat_that_is_not_confirmed_comes_free(
     monkeypatch.setattr(time, "monotonic", lambda: later_s)
     seats.note(measure)
 
-    assert [row.key for row in seats.rows() if row.is_seat] == ["agent"]
+    assert [row.key for row in seats.rows() if is_seat(row)] == ["agent"]
 
 
 def test_a_waiter_who_is_gone_is_in_nobodys_way(
@@ -166,7 +166,7 @@ def test_a_stop_frees_the_seat_and_tells_of_the_subagent(open_seats: Opener) -> 
     figures = (past.type, past.before_bytes, past.most_bytes, past.used_bytes)
     assert figures == ("explore", 100 * MIB, 50 * MIB, 120 * MIB)
     assert seats.stop("agent", growing) is None
-    assert not any(row.is_seat for row in seats.rows())
+    assert not any(is_seat(row) for row in seats.rows())
 
 
 @pytest.mark.parametrize("end", ENDS)
@@ -180,11 +180,11 @@ def test_a_subagent_that_was_cut_short_frees_its_seat(
     first.start(Starting("agent", "", str(path)), NEED, ROOM, measure)
     path.write_text(f'{end}\n{{"text":"and woken again"}}\n')
     second.note(measure)
-    assert [row.key for row in second.rows() if row.is_seat] == ["agent"]
+    assert [row.key for row in second.rows() if is_seat(row)] == ["agent"]
     with path.open("a") as file:
         file.write(f"{end}\n")
     second.note(measure)
-    assert not any(row.is_seat for row in second.rows())
+    assert not any(is_seat(row) for row in second.rows())
     assert first.stop("agent", measure) is None
 
 
@@ -202,7 +202,7 @@ def test_the_hook_that_tells_the_end_comes_before_the_transcript(
 
     assert past is not None
     assert past.type == "explore"
-    assert not any(row.is_seat for row in seats.rows())
+    assert not any(is_seat(row) for row in seats.rows())
 
 
 def test_a_cancelled_call_frees_one_provisional_seat(open_seats: Opener) -> None:
@@ -212,7 +212,7 @@ def test_a_cancelled_call_frees_one_provisional_seat(open_seats: Opener) -> None
     take(seats, "started")
     seats.start(Starting("agent"), NEED, ROOM, measure)
     seats.cancel("denied")
-    assert [row.key for row in seats.rows() if row.is_seat] == ["agent"]
+    assert [row.key for row in seats.rows() if is_seat(row)] == ["agent"]
 
 
 def test_at_the_end_of_a_turn_only_the_background_is_left(open_seats: Opener) -> None:
@@ -223,7 +223,7 @@ def test_at_the_end_of_a_turn_only_the_background_is_left(open_seats: Opener) ->
         seats.start(Starting(f"agent-{name}"), NEED, ROOM, measure)
     take(seats, "lost")
     seats.keep_only(["agent-two"], measure)
-    assert [row.key for row in seats.rows() if row.is_seat] == ["agent-two"]
+    assert [row.key for row in seats.rows() if is_seat(row)] == ["agent-two"]
 
 
 def test_a_killed_session_frees_its_seats(
@@ -237,7 +237,7 @@ def test_a_killed_session_frees_its_seats(
     assert not take(second, "call")
     claude.kill()
     assert take(second, "call")
-    assert {row.owner for row in second.rows()} == {second.owner.id}
+    assert {row.owner for row in second.rows()} == {second.ledger.owner.id}
 
 
 def test_another_process_with_the_same_pid_is_not_the_session(tmp_path: Path) -> None:

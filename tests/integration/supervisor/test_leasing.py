@@ -29,7 +29,7 @@ def ledgers(tmp_path: Path) -> Iterator[list[Ledger]]:
         locks = [stack.enter_context(closing(OwnerLock(tmp_path))) for _ in range(2)]
         made = [Ledger(tmp_path / "ledger.db", tmp_path, lock.owner) for lock in locks]
         for ledger in made:
-            ledger.patience_s = 0.01
+            ledger.file.patience_s = 0.01
             stack.enter_context(closing(ledger))
         yield made
 
