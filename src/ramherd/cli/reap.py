@@ -3,29 +3,28 @@
 import argparse
 import json
 import os
-import signal
-import time
-from collections import Counter
+import sys
 from typing import Any
 
-from ramherd.cli.ps import Herdsman, opened_herdsman, render_growth
-from ramherd.config.keys import STRAY_KEYS
+from ramherd.cli.ps import load_stray_config, opened_scanner, record
+from ramherd.config.keys import BY_NAME, STRAY_KEYS, parse_at
 from ramherd.config.load import add_flags
+from ramherd.config.paths import state_dir
 from ramherd.core.errors import UsageError
 from ramherd.core.model import Reason, Why
-from ramherd.strays.end import EndResult, close_processes, end_processes, open_processes
-from ramherd.strays.judge.reap_plan import Plan, choose_named, choose_orphans
-from ramherd.strays.nouns import PsRow, WarningSign
+from ramherd.core.units import format_duration, parse_duration
+from ramherd.strays.nouns import WarningSign
+from ramherd.strays.reap import Reaped, Reaper
 from ramherd.strays.render import (
     render_ended,
-    render_facts,
+    render_growth,
     render_plan,
     render_refused,
     render_signs,
     render_warning,
     row_json,
 )
-from ramherd.strays.scan import Look
+from ramherd.strays.scan import Scanner
 
 EPILOG = """\
 examples:
@@ -38,8 +37,10 @@ examples:
 Only what is proved to be abandoned is ended: docs/strays.md says what is proof. Nothing with a
 terminal, a live client or a live parent is, nor another user's, nor what cannot be looked at.
 """
-# What is ended may start something in its last words: the last round leaves it none.
-ROUNDS = (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL)
+# The timer's command finds the same files, and ramherd itself, whoever calls it.
+TIMER_VARIABLES = ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "RAMHERD_RUNTIME_DIR", "PYTHONPATH")
+LEAST_S = 60.0
+TIMER_RECORD = "reap-timer.json"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -59,94 +60,104 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def reap(options: argparse.Namespace) -> int:
     if options.install or options.uninstall or options.every:
-        from ramherd.cli.reap_timer import change_timer  # noqa: PLC0415 - seldom
-
         return change_timer(options)
     if options.all_users and os.getuid() != 0:
         raise UsageError("--all-users is for root", hint="sudo ramherd reap --all-users")
-    with opened_herdsman(options) as herdsman:
-        return Reaping(options, herdsman).run()
+    config = load_stray_config(options)
+    with opened_scanner(config) as scanner:
+        reaper = Reaper(scanner, config["grace"], options.suspect, options.all_users)
+        reaped = reaper.reap() if options.yes else reaper.plan()
+        warnings = scanner.find_warnings(reaped.scan)
+        at_s = reaped.scan.scene.at_s
+        record(scanner, reaped.scan, reaped.ended_software)
+        for sign in warnings:
+            reason = Reason(Why.WARNING_SIGN, what=render_warning(sign))
+            scanner.record_event("warning", reason, at_s)
+        show(options, reaped, warnings, scanner)
+        return 0 if reaped.succeeded else 1
 
 
-def as_texts(warnings: list[WarningSign]) -> list[str]:
-    return [render_warning(sign) for sign in warnings]
+def show(
+    options: argparse.Namespace, reaped: Reaped, warnings: list[WarningSign], scanner: Scanner
+) -> None:
+    if options.json:
+        texts = [render_warning(sign) for sign in warnings]
+        print(json.dumps({**as_json(options, reaped), "warnings": texts}))
+        return
+    plan = reaped.plan
+    if options.yes:
+        lines = [*render_ended(reaped.ended)]
+    else:
+        lines = [*render_plan(plan.ends, plan.later, named=bool(options.suspect))]
+    lines += [*render_refused(plan.refused), *render_signs(warnings, ())]
+    lines += render_growth(scanner.find_growth(reaped.scan.scene.at_s))
+    print("\n".join(lines))
 
 
-class Reaping:
-    def __init__(self, options: argparse.Namespace, herdsman: Herdsman) -> None:
-        self.options, self.herdsman = options, herdsman
-        self.ended: list[tuple[PsRow, EndResult]] = []
+def as_json(options: argparse.Namespace, reaped: Reaped) -> dict[str, Any]:
+    plan, exact = reaped.plan, reaped.scan.exact
+    return {
+        "dry_run": not options.yes,
+        "would_end": [row_json(row, exact) for row in plan.ends],
+        "freed_bytes": plan.freed_bytes,
+        "ended": [{**row_json(row, exact), "outcome": how} for row, how in reaped.ended],
+        "later": [{**row_json(row, exact), "left_s": round(left_s)} for row, left_s in plan.later],
+        "refused": [pid for pid, _row in plan.refused],
+    }
 
-    def run(self) -> int:
-        seen = self.herdsman.look()
-        plan = first = self.plan(seen)
-        for number in ROUNDS if self.options.yes else ():
-            if not plan.ends:
-                break
-            self.end(plan, number)
-            seen = self.herdsman.look()
-            plan = self.plan(seen)
-        warnings = self.herdsman.find_warnings(seen)
-        done = (EndResult.ENDED, EndResult.KILLED)
-        self.herdsman.remember(seen, Counter(r.software for r, how in self.ended if how in done))
-        self.herdsman.note_warnings(warnings, seen.scene.at_s)
-        self.tell(first, seen, warnings)
-        failed = any(how not in done for _row, how in self.ended)
-        return 1 if failed or first.refused else 0
 
-    def plan(self, seen: Look) -> Plan:
-        everybody = self.options.all_users
-        if self.options.suspect:
-            return choose_named(seen.rows, self.options.suspect, all_users=everybody)
-        return choose_orphans(
-            seen.rows, seen.scene.at_s, self.herdsman.policy.grace_s, all_users=everybody
+def change_timer(options: argparse.Namespace) -> int:
+    if options.install == options.uninstall or (options.uninstall and options.every):
+        raise UsageError(
+            "a timer takes --every TIME --install, or --uninstall",
+            hint="ramherd reap --every 15m --install",
         )
+    if options.yes or options.suspect:
+        raise UsageError("--yes and --suspect are for now, not for a timer", hint="leave them out")
+    return uninstall_timer() if options.uninstall else install_timer(options)
 
-    def end(self, plan: Plan, number: int) -> None:
-        """Held by pidfd first, then looked at again: what is signalled is what was judged."""
-        opened = open_processes(row.process.id for row in plan.ends)
-        try:
-            again = {row.process.id: row for row in self.plan(self.herdsman.look()).ends}
-            chosen = {proc: fd for proc, fd in opened.items() if proc in again}
-            grace_s = self.herdsman.config["grace"]
-            for proc, how in end_processes(chosen, grace_s, number).items():
-                self.ended.append((again[proc], how))
-                self.note(again[proc], how)
-        finally:
-            close_processes(opened)
 
-    def note(self, row: PsRow, how: EndResult) -> None:
-        """Every end is an event."""
-        numbers: dict[str, Any] = {
-            "software": row.software, "pid": row.process.pid, "memory_bytes": row.memory_bytes,
-            "outcome": how.value,
-        }  # fmt: skip
-        if self.options.suspect:
-            reason = Reason(Why.NAMED, **numbers)
-        else:
-            reason = Reason(Why.ABANDONED, **numbers, evidence=render_facts(row.evidence[:1]))
-        self.herdsman.note("reaped", reason, time.time())
+def install_timer(options: argparse.Namespace) -> int:
+    from ramherd.strays.timer import choose_kind, install  # noqa: PLC0415 - seldom
 
-    def tell(self, plan: Plan, seen: Look, warnings: list[WarningSign]) -> None:
-        growth = self.herdsman.find_growth(seen.scene.at_s)
-        if self.options.json:
-            print(json.dumps({**self.as_json(plan, seen), "warnings": as_texts(warnings)}))
-            return
-        named = bool(self.options.suspect)
-        planned = render_plan(plan.ends, plan.later, named=named)
-        lines = [*(render_ended(self.ended) if self.options.yes else planned)]
-        lines += [*render_refused(plan.refused), *render_signs(warnings, ())]
-        print("\n".join([*lines, *render_growth(growth)]))
+    every_s = parse_every(options.every)
+    argv = [sys.executable, "-m", "ramherd", "reap", "--yes"]
+    if options.stray_grace is not None:
+        parse_at(BY_NAME["stray_grace"], options.stray_grace, "--grace")
+        argv += ["--grace", options.stray_grace]
+    if options.all_users:
+        argv.append("--all-users")
+    env = {name: os.environ[name] for name in TIMER_VARIABLES if os.environ.get(name)}
+    kind = choose_kind()
+    found = install(kind, argv, env, every_s, state_dir() / TIMER_RECORD)
+    for path, text in found.files.items():
+        print(f"wrote {path}:\n{text}")
+    print(f"ramherd reap runs every {format_duration(every_s)} ({kind}); ", end="")
+    print("to take it back: ramherd reap --uninstall")
+    if kind == "systemd":
+        print("while you are not logged in only after: loginctl enable-linger")
+    return 0
 
-    def as_json(self, plan: Plan, seen: Look) -> dict[str, Any]:
-        done = [{**row_json(row, seen.exact), "outcome": how} for row, how in self.ended]
-        return {
-            "dry_run": not self.options.yes,
-            "would_end": [row_json(row, seen.exact) for row in plan.ends],
-            "freed_bytes": plan.freed_bytes,
-            "ended": done,
-            "later": [
-                {**row_json(row, seen.exact), "left_s": round(left_s)} for row, left_s in plan.later
-            ],
-            "refused": [pid for pid, _row in plan.refused],
-        }
+
+def parse_every(text: str | None) -> float:
+    if text is None:
+        raise UsageError("--install needs --every TIME", hint="ramherd reap --every 15m --install")
+    try:
+        every_s = parse_duration(text)
+    except UsageError as error:
+        raise UsageError(f"--every: {error}", hint=error.hint) from None
+    if every_s < LEAST_S:
+        raise UsageError(f"--every: {text} is below {format_duration(LEAST_S)}", hint="--every 15m")
+    return every_s
+
+
+def uninstall_timer() -> int:
+    from ramherd.strays.timer import uninstall  # noqa: PLC0415 - seldom
+
+    found = uninstall(state_dir() / TIMER_RECORD)
+    if found is None:
+        print("no timer was installed")
+        return 0
+    for path in found.files:
+        print(f"removed {'our lines of the ' if found.kind == 'cron' else ''}{path}")
+    return 0

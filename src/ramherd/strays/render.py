@@ -7,6 +7,7 @@ from pwd import getpwuid
 from typing import Any
 
 from ramherd.core.units import format_duration, format_size
+from ramherd.strays.judge.trend import Growth
 from ramherd.strays.nouns import Evidence, Fact, PsRow, Saving, Verdict, WarningSign
 
 SENTENCES = {
@@ -177,6 +178,16 @@ def render_signs(warnings: Iterable[WarningSign], savings: Iterable[Saving]) -> 
         )
     for sign in warnings:
         yield f"warning: {render_warning(sign)}"
+
+
+def render_growth(growth: Iterable[Growth]) -> Iterator[str]:
+    for one in growth:
+        which = "agents and MCP servers" if one.what == "processes" else "strays"
+        names = f", most of all {', '.join(one.software)}" if one.software else ""
+        yield (
+            f"warning: {which} grow by {one.per_hour:.0f} an hour, "
+            f"{one.ended_per_hour:.0f} an hour are reaped{names}"
+        )
 
 
 def row_json(row: PsRow, exact: frozenset[int]) -> Mapping[str, Any]:

@@ -1,7 +1,7 @@
-"""One look at the machine: which agents, servers and tools there are, and whose they are.
+"""One scan of the machine: which agents, servers and tools run, and to whom they belong.
 
-Everything is read once and cheaply, and only what may be a stray is asked more: with 1000
-processes it takes less than 150 ms of CPU (tests/bench/look.py).
+Everything is read once and cheaply; only processes that may be strays are probed: with 1000
+processes a scan takes less than 150 ms of CPU (tests/bench/look.py).
 """
 
 import os
@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ramherd.core.model import ProcId
+from ramherd.config.load import Config
+from ramherd.core.model import Event, ProcId, Reason
 from ramherd.core.policies import StrayPolicy
 from ramherd.core.sightings import StrayCount
 from ramherd.store.sighting_rows import (
@@ -31,7 +32,9 @@ from ramherd.strays.judge.process_tree import (
 )
 from ramherd.strays.judge.sightings import next_sighting
 from ramherd.strays.judge.software import SoftwareTable
+from ramherd.strays.judge.trend import Growth, find_growth
 from ramherd.strays.judge.verdict import judge
+from ramherd.strays.judge.warnings import find_warnings
 from ramherd.strays.nouns import (
     Kind,
     Process,
@@ -39,6 +42,7 @@ from ramherd.strays.nouns import (
     PsRow,
     Recorded,
     Verdict,
+    WarningSign,
 )
 from ramherd.strays.read.listeners import read_sockets
 from ramherd.strays.read.process_probe import Probe
@@ -49,65 +53,89 @@ from ramherd.strays.read.process_table import (
     read_uptime_ticks,
 )
 from ramherd.strays.read.programs import read_programs
-from ramherd.system.procfs import read_anonymous_bytes
+from ramherd.system.procfs import read_anonymous_bytes, read_meminfo
 
-# A trend needs no more, and `ps --watch` looks every two seconds.
+# A trend needs no more, and `ps --watch` scans every two seconds.
 COUNT_EVERY_S = 300.0
+TREND_S = 6 * 3600.0
 # smaps_rollup of 500 MB takes 13 ms: the largest first, the rest by their anonymous memory.
 PSS_CPU_S = 0.05
 
 
 @dataclass(frozen=True)
-class Look:
+class Scan:
     scene: ProcessScene
     tree: ProcessTree
     rows: list[PsRow]
-    # Of these the memory is the proportional share, of the others what is theirs alone.
+    # Pids whose memory is the proportional share (PSS); of the others it is the anonymous memory.
     exact: frozenset[int]
 
 
-def look(
-    store: Store | None,
-    runtime: Path,
-    known: SoftwareTable,
-    policy: StrayPolicy,
-    *,
-    sizes: bool = True,
-) -> Look:
-    """Without a store there are no sightings, and nothing is known of runs."""
-    processes = read_table()
-    programs = read_programs(processes.values())
-    software = {
-        pid: found
-        for pid, program in programs.items()
-        if (found := known.recognise(program)) is not None
-    }
-    sightings = {} if store is None else get_sightings(store, ancestry.read_place())
-    recorded = read_recorded(str(runtime))
-    tree = ProcessTree(processes, software, sightings)
-    probe = Probe(known.agents, read_sockets())
-    rows = choose_rows(tree, find_marked(tree, probe, recorded))
-    wrappers = choose_wrappers(tree, rows)
-    details = probe.read(choose_probes(tree, rows, wrappers))
-    tags = {one.run for one in details.values()} - {""}
-    memory, exact = read_memory(processes, rows | wrappers) if sizes else ({}, frozenset())
-    scene = ProcessScene(
-        at_s=time.time(),
-        uptime_ticks=read_uptime_ticks(),
-        ticks_per_s=TICKS_PER_S,
-        uid=os.getuid(),
-        ours=find_ours(processes),
-        processes=processes,
-        software=software,
-        programs=programs,
-        details=details,
-        memory=memory,
-        cwds=read_cwds(pid for pid in rows if tree.kind(pid) is Kind.AGENT),
-        sightings=sightings,
-        recorded=recorded,
-        runs={} if store is None else find_over(store, runtime, tags),
-    )
-    return Look(scene, tree, judge(scene, tree, rows | wrappers, policy), exact)
+@dataclass(frozen=True)
+class Scanner:
+    """Scans with the user's settings, and records each scan for later ones.
+
+    Without a store nothing is known of earlier scans or of runs, and nothing is recorded.
+    """
+
+    policy: StrayPolicy
+    software: SoftwareTable
+    runtime: Path
+    store: Store | None
+
+    def scan(self) -> Scan:
+        processes = read_table()
+        programs = read_programs(processes.values())
+        software = {
+            pid: found
+            for pid, program in programs.items()
+            if (found := self.software.recognise(program)) is not None
+        }
+        sightings = {} if self.store is None else get_sightings(self.store, ancestry.read_place())
+        recorded = read_recorded(str(self.runtime))
+        tree = ProcessTree(processes, software, sightings)
+        probe = Probe(self.software.agents, read_sockets())
+        rows = choose_rows(tree, find_marked(tree, probe, recorded))
+        wrappers = choose_wrappers(tree, rows)
+        details = probe.read(choose_probes(tree, rows, wrappers))
+        tags = {one.run for one in details.values()} - {""}
+        memory, exact = read_memory(processes, rows | wrappers)
+        scene = ProcessScene(
+            at_s=time.time(),
+            uptime_ticks=read_uptime_ticks(),
+            ticks_per_s=TICKS_PER_S,
+            uid=os.getuid(),
+            ours=find_ours(processes),
+            processes=processes,
+            software=software,
+            programs=programs,
+            details=details,
+            memory=memory,
+            cwds=read_cwds(pid for pid in rows if tree.kind(pid) is Kind.AGENT),
+            sightings=sightings,
+            recorded=recorded,
+            runs={} if self.store is None else find_over(self.store, self.runtime, tags),
+        )
+        return Scan(scene, tree, judge(scene, tree, rows | wrappers, self.policy), exact)
+
+    def record(self, scan: Scan, ended: Mapping[str, int] | None = None) -> None:
+        """`ended` is how many processes of each software were ended."""
+        if self.store is not None:
+            record_sightings(self.store, self.runtime, scan)
+            record_counts(self.store, scan.rows, scan.scene.at_s, ended or {})
+
+    def record_event(self, kind: str, reason: Reason, at_s: float) -> None:
+        if self.store is not None:
+            self.store.add_event(Event(kind, reason, at_s, herd=""))
+            self.store.commit()
+
+    def find_growth(self, at_s: float) -> list[Growth]:
+        return [] if self.store is None else find_growth(get_counts(self.store, at_s - TREND_S))
+
+    def find_warnings(self, scan: Scan) -> list[WarningSign]:
+        total, available = read_meminfo()
+        used_percent = 100 * (1 - available / total)
+        return find_warnings(scan.rows, scan.scene, self.policy, used_percent)
 
 
 def read_cwds(pids: Iterable[int]) -> dict[int, str]:
@@ -162,27 +190,47 @@ def read_memory(
     return memory, frozenset(exact)
 
 
-def remember(store: Store, runtime: Path, seen: Look) -> None:
-    """Sightings for the next look, and the trees of agents for when they are gone."""
-    scene = seen.scene
-    sightings = {row.process.id: next_sighting(row, scene) for row in seen.rows}
+def make_policy(config: Config) -> StrayPolicy:
+    return StrayPolicy(
+        grace_s=config["stray_grace"],
+        warn_at_bytes=config["warn_at"],
+        warn_subagents=config["warn_subagents"],
+        warn_mcp=config["warn_mcp"],
+        warn_node=config["warn_node"],
+        warn_memory_percent=config["warn_memory"],
+    )
+
+
+def record_sightings(store: Store, runtime: Path, scan: Scan) -> None:
+    """Sightings for the next scan, and the trees of agents for when they are gone."""
+    scene = scan.scene
+    sightings = {row.process.id: next_sighting(row, scene) for row in scan.rows}
     set_sightings(store, ancestry.read_place(), sightings, scene.at_s)
-    for root, members in trees_of_agents(seen):
+    for root, members in trees_of_agents(scan):
         below = [(proc.pid, proc.start_ticks) for proc in members]
         if any(ProcId(*one) not in scene.recorded for one in below):
             agent = scene.software[root.pid].name
-            note = scene.recorded.get(root, Recorded(agent, root))
+            recorded = scene.recorded.get(root, Recorded(agent, root))
             start = (root.pid, root.start_ticks)
-            ancestry.append(str(runtime), (agent, note.session, note.subagents, start, below))
+            line = (agent, recorded.session, recorded.subagents, start, below)
+            ancestry.append(str(runtime), line)
 
 
-def trees_of_agents(seen: Look) -> Iterable[tuple[ProcId, list[ProcId]]]:
+def trees_of_agents(scan: Scan) -> Iterable[tuple[ProcId, list[ProcId]]]:
     """Agents that live, with all that they have below them."""
-    for row in seen.rows:
+    for row in scan.rows:
         if row.kind is Kind.AGENT and row.session == row.process.pid:
-            below = [seen.scene.processes[pid].id for pid in seen.tree.below(row.process.pid)]
+            below = [scan.scene.processes[pid].id for pid in scan.tree.below(row.process.pid)]
             if below and row.verdict is not Verdict.ORPHAN:
                 yield row.process.id, below
+
+
+def record_counts(
+    store: Store, rows: Iterable[PsRow], at_s: float, ended: Mapping[str, int]
+) -> None:
+    if not ended and get_counts(store, at_s - COUNT_EVERY_S):
+        return
+    add_counts(store, count_strays(list(rows), at_s, ended), at_s)
 
 
 def count_strays(rows: Iterable[PsRow], at_s: float, ended: Mapping[str, int]) -> list[StrayCount]:
@@ -194,9 +242,3 @@ def count_strays(rows: Iterable[PsRow], at_s: float, ended: Mapping[str, int]) -
         strays = sum(row.verdict is Verdict.ORPHAN for row in own)
         counts.append(StrayCount(at_s, name, len(own), strays, ended.get(name, 0)))
     return counts
-
-
-def note_counts(store: Store, rows: Iterable[PsRow], at_s: float, ended: Mapping[str, int]) -> None:
-    if not ended and get_counts(store, at_s - COUNT_EVERY_S):
-        return
-    add_counts(store, count_strays(list(rows), at_s, ended), at_s)

@@ -15,7 +15,7 @@ import pytest
 from integration.conftest import Ramherd, await_
 from ramherd.core.policies import StrayPolicy
 from ramherd.strays.judge.software import SoftwareTable
-from ramherd.strays.scan import look
+from ramherd.strays.scan import Scanner
 
 # What a look may cost with 1000 processes.
 CPU_S = 0.150
@@ -158,5 +158,5 @@ def test_a_look_at_a_thousand_processes_is_cheap(tmp_path: Path) -> None:
 
 def cost_of_look(runtime: Path) -> float:
     before_s = time.process_time()
-    look(None, runtime, SoftwareTable(), StrayPolicy())
+    Scanner(StrayPolicy(), SoftwareTable(), runtime, None).scan()
     return time.process_time() - before_s

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ramherd.core.errors import UsageError
-from ramherd.strays.judge.software import TABLE, SoftwareTable
+from ramherd.strays.judge.software import TABLE, SoftwareTable, parse_software
 from ramherd.strays.nouns import Kind, RunningProgram
 from ramherd.strays.read.programs import (
     find_package,
@@ -16,7 +16,6 @@ from ramherd.strays.read.programs import (
     parse_command,
     parse_script,
 )
-from ramherd.strays.software_file import parse_software
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,10 @@ from ramherd.core.policies import StrayPolicy
 from ramherd.decide.governor.leaks import find_leak
 from ramherd.doctor.facts import ProcRow
 from ramherd.store.sqlite import Store
-from ramherd.strays.judge.software import SoftwareTable
+from ramherd.strays.judge.software import SoftwareTable, parse_software
 from ramherd.strays.nouns import Verdict
 from ramherd.strays.render import render_facts
-from ramherd.strays.scan import Look, look
-from ramherd.strays.software_file import parse_software
+from ramherd.strays.scan import Scan, Scanner
 
 HOUR_S = 3600
 
@@ -27,14 +26,14 @@ def read_running() -> Iterator[ProcRow]:
     known = SoftwareTable(parse_software(load_config(argparse.Namespace()).software))
     store = state_path() / "ramherd.db"
     if not store.exists():
-        return rows_of(look(None, runtime_path(), known, StrayPolicy()))
+        return rows_of(Scanner(StrayPolicy(), known, runtime_path(), None).scan())
     with closing(Store(store)) as opened:
-        return rows_of(look(opened, runtime_path(), known, StrayPolicy()))
+        return rows_of(Scanner(StrayPolicy(), known, runtime_path(), opened).scan())
 
 
-def rows_of(seen: Look) -> Iterator[ProcRow]:
-    for row in seen.rows:
-        program = seen.scene.programs.get(row.process.pid)
+def rows_of(scan: Scan) -> Iterator[ProcRow]:
+    for row in scan.rows:
+        program = scan.scene.programs.get(row.process.pid)
         yield ProcRow(
             pid=row.process.pid,
             name=row.software,
@@ -42,12 +41,12 @@ def rows_of(seen: Look) -> Iterator[ProcRow]:
             used_bytes=row.memory_bytes,
             command="\0".join(program.argv) if program is not None else "",
             orphan=render_facts(row.evidence) if row.verdict is Verdict.ORPHAN else "",
-            growth_bytes_per_hour=find_growth(seen, row.process.id),
+            growth_bytes_per_hour=find_growth(scan, row.process.id),
         )
 
 
-def find_growth(seen: Look, process: ProcId) -> float | None:
+def find_growth(scan: Scan, process: ProcId) -> float | None:
     """Of the memory at earlier looks; None where it does not grow, or nobody looked."""
-    sighting = seen.scene.sightings.get(process)
+    sighting = scan.scene.sightings.get(process)
     leak = find_leak(sighting.points) if sighting is not None else None
     return None if leak is None else HOUR_S * leak.slope_bytes_per_s

@@ -8,7 +8,7 @@ from ramherd.strays.nouns import Evidence, Fact, PsRow, Verdict
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class ReapPlan:
     """`later` are orphans whose grace is not over, `refused` those that were named in vain."""
 
     ends: tuple[PsRow, ...] = ()
@@ -22,7 +22,7 @@ class Plan:
 
 def choose_orphans(
     rows: Sequence[PsRow], at_s: float, grace_s: float, *, all_users: bool = False
-) -> Plan:
+) -> ReapPlan:
     """Proved orphans that have been so for the grace."""
     ends, later = [], []
     for row in rows:
@@ -33,10 +33,12 @@ def choose_orphans(
             ends.append(row)
         else:
             later.append((row, left_s))
-    return Plan(tuple(ends), tuple(later))
+    return ReapPlan(tuple(ends), tuple(later))
 
 
-def choose_named(rows: Sequence[PsRow], named: Sequence[int], *, all_users: bool = False) -> Plan:
+def choose_named(
+    rows: Sequence[PsRow], named: Sequence[int], *, all_users: bool = False
+) -> ReapPlan:
     """What the user names, with all that it started but for what is in use."""
     by_pid = {row.process.pid: row for row in rows}
     ends: dict[int, PsRow] = {}
@@ -52,7 +54,7 @@ def choose_named(rows: Sequence[PsRow], named: Sequence[int], *, all_users: bool
         in_use = any(one.fact in IN_USE for one in row.spared)
         if row.process.ppid in ends and not in_use and not is_never(row, all_users=all_users):
             ends.setdefault(row.process.pid, row)
-    return Plan(tuple(ends.values()), refused=tuple(refused))
+    return ReapPlan(tuple(ends.values()), refused=tuple(refused))
 
 
 def objections(row: PsRow, *, all_users: bool) -> list[Evidence]:

@@ -6,7 +6,10 @@ codex 0.166, gemini 0.61, opencode 1.18 and qwen 0.15.
 """
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
+from ramherd.core.errors import UsageError
+from ramherd.core.values import nearest
 from ramherd.strays.nouns import Kind, RunningProgram, Software
 
 AGENTS = (
@@ -127,6 +130,9 @@ REAPERS = (
 )  # fmt: skip
 
 TABLE = (*AGENTS, *SERVERS, *APPLICATIONS, *REAPERS)
+# Keys of a [software.NAME] table in a settings file.
+LISTS = ("programs", "packages", "modules", "paths", "marks")
+TEXTS = ("kind", "resume", "resume_last")
 KINDS_TO_ADD = tuple(kind for kind in Kind if kind not in (Kind.REAPER, Kind.WRAPPER, Kind.TOOL))
 
 
@@ -183,3 +189,35 @@ def as_mcp(program: RunningProgram) -> Software | None:
         return None
     name = program.package or program.module or name_of(program.path)
     return Software(name, Kind.MCP)
+
+
+def parse_software(tables: Mapping[str, tuple[Any, str]]) -> list[Software]:
+    return [parse_table(name, table, path) for name, (table, path) in tables.items()]
+
+
+def parse_table(name: str, table: Any, path: str) -> Software:
+    where = f"{path}, software {name!r}"
+    if not isinstance(table, dict):
+        raise UsageError(f"{where} is not a table", hint=f"write [software.{name}]")
+    for key, value in table.items():
+        check_entry(key, value, where)
+    kind = table.get("kind")
+    if kind not in KINDS_TO_ADD:
+        kinds = ", ".join(KINDS_TO_ADD)
+        raise UsageError(f"{where}: {kind!r} is not a kind", hint=f"one of: {kinds}")
+    if not any(table.get(key) for key in ("programs", "packages", "modules", "paths")):
+        raise UsageError(f"{where} says nothing to know it by", hint="add programs or packages")
+    given: dict[str, Any] = {key: tuple(table[key]) for key in LISTS if key in table}
+    given |= {key: table[key] for key in ("resume", "resume_last") if key in table}
+    return Software(name, Kind(kind), **given)
+
+
+def check_entry(key: str, value: Any, where: str) -> None:
+    if key in LISTS:
+        fits = isinstance(value, list) and all(isinstance(word, str) and word for word in value)
+        if not fits:
+            raise UsageError(f"{where}: {key!r} is not a list of words")
+    elif key not in TEXTS:
+        raise UsageError(f"{where} has an unknown key {key!r}", hint=nearest(key, (*LISTS, *TEXTS)))
+    elif not isinstance(value, str):
+        raise UsageError(f"{where}: {key!r} is not a text")
