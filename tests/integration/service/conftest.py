@@ -109,7 +109,7 @@ def is_keeper(pid: int) -> bool:
         command = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
-    return b"act/keep.py" in command
+    return b"keeper/__main__.py" in command
 
 
 def finish(service: Service) -> None:
