@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 
+from ramherd.core.policies import Policy
 from ramherd.core.units import format_size
 from ramherd.hook.admission import take_seat
 from ramherd.hook.caller import read_anonymous_bytes
@@ -71,9 +72,10 @@ def begin_session(call: Call) -> None:
 
 
 def warn_of_strays(call: Call) -> None:
-    from ramherd.hook.leftovers import find_strays  # noqa: PLC0415
+    from ramherd.strays.judge.proofs import EndedSession  # noqa: PLC0415
+    from ramherd.strays.left_behind import find_left_behind  # noqa: PLC0415
 
-    strays = find_strays(call.session)
+    strays = find_left_behind(EndedSession(call.session))
     held = sum(read_anonymous_bytes(one.pid) for one in strays)
     if len(strays) >= MANY_STRAYS or held >= MUCH_BYTES:
         call.tell_once(
@@ -137,13 +139,15 @@ def describe(call: Call, agent: str, past: Past) -> dict[str, object]:
 
 
 def sweep_after(call: Call, since_s: float, before_s: float | None) -> None:
-    from ramherd.hook.leftovers import sweep  # noqa: PLC0415
+    from ramherd.strays.judge.proofs import EndedSession  # noqa: PLC0415
+    from ramherd.strays.left_behind import end_left_behind  # noqa: PLC0415
 
     if not call.settings.hook_sweep or not call.session_id:
         return
-    if ended := sweep(call.session_id, call.session, since_s, before_s):
-        what = "process that a tool" if ended == 1 else "processes that tools"
-        call.say(f"ended {ended} {what} had left behind")
+    ended = EndedSession(call.session, call.session_id, since_s, before_s)
+    if count := end_left_behind(ended, Policy().leftover_grace_s):
+        what = "process that a tool" if count == 1 else "processes that tools"
+        call.say(f"ended {count} {what} had left behind")
 
 
 def run_command(call: Call, command: str, agent: str, past: Past) -> None:

@@ -4,6 +4,10 @@ A proof is about the process itself: its client, its run or its agent is gone. T
 is init proves nothing, and neither does a name. Signs and objections are not proofs.
 """
 
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from ramherd.core.model import ProcId
 from ramherd.strays.judge.process_tree import STDIO, ProcessTree
 from ramherd.strays.nouns import (
     Details,
@@ -13,6 +17,7 @@ from ramherd.strays.nouns import (
     PeerState,
     Process,
     ProcessScene,
+    Software,
 )
 
 NOTHING = Details(readable=False)
@@ -129,3 +134,52 @@ def find_intent(details: Details, proofs: list[Evidence]) -> list[Evidence]:
     if details.nohup and not facts & {Fact.RUN_OVER, Fact.STDIN_GONE}:
         found.append(Evidence(Fact.NOHUP))
     return found
+
+
+class EndedSession(NamedTuple):
+    """What an agent reports to be over: the session `id` (none: any session) below its process
+    `root`, or the part of it from `since_s` on and before `before_s`, in seconds since boot.
+    """
+
+    root: ProcId
+    id: str = ""
+    since_s: float = 0.0
+    before_s: float | None = None
+
+
+def choose_adopted(tree: ProcessTree, ended: EndedSession, ticks_per_s: int) -> list[int]:
+    """Children of the processes above a session. One that is a tool of the session lost its own
+    parent: none of these processes starts tools.
+    """
+    above, pid = set(), ended.root.pid
+    # Where others' processes are hidden (hidepid), the last one is not in the table.
+    while pid in tree.processes and (pid := tree.processes[pid].ppid) not in above:
+        above.add(pid)
+    return [
+        pid
+        for pid, process in tree.processes.items()
+        if process.ppid in above - {0}
+        and pid not in above
+        and process.id != ended.root
+        and is_in_time(process.id.start_ticks / ticks_per_s, ended)
+    ]
+
+
+def is_in_time(started_s: float, ended: EndedSession) -> bool:
+    """What began later may be another subagent's that still runs."""
+    return ended.since_s <= started_s and (ended.before_s is None or started_s < ended.before_s)
+
+
+def is_tool_of(environ: Mapping[str, str], agents: Iterable[Software], session: str) -> bool:
+    """An agent gives the id of its session to its tools, and a child inherits it."""
+    ids = [environ[one.session_in] for one in agents if one.session_in in environ]
+    return session in ids if session else bool(ids)
+
+
+def is_left_behind(family: Iterable[int], scene: ProcessScene) -> bool:
+    """Unless one of them is in use, or belongs to a run, which ends with all that it started."""
+    pids = set(family)
+    return not any(
+        scene.details.get(pid, NOTHING).run or find_objections(scene.processes[pid], scene, pids)
+        for pid in pids
+    )

@@ -1,18 +1,24 @@
 """What tools of a session left behind, with real processes."""
 
 import os
+import socket
 import subprocess
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 from integration.conftest import await_
 from ramherd.core.procid import ProcId
-from ramherd.hook.leftovers import TICKS_A_SECOND, end, find_leftovers, find_strays, sweep
+from ramherd.strays.end import close_processes, end_processes, open_processes
+from ramherd.strays.judge.proofs import EndedSession
+from ramherd.strays.left_behind import end_left_behind, find_left_behind
+from ramherd.strays.read.process_table import TICKS_PER_S
 from ramherd.system.identity import is_running, read_identity
 from support.terminals import open_terminal
 
+GRACE_S = 2.0
 TAG = "CLAUDE_CODE_SESSION_ID=sess-1"
 Start = Callable[[str], tuple[ProcId, list[ProcId]]]
 
@@ -48,6 +54,14 @@ def start() -> Iterator[Start]:
     end(others)
 
 
+def end(processes: Iterable[ProcId]) -> int:
+    opened = open_processes(processes)
+    try:
+        return len(end_processes(opened, GRACE_S))
+    finally:
+        close_processes(opened)
+
+
 def orphan(variables: str = TAG, command: str = "sleep 300") -> str:
     """Its parent, a subshell, has ended before its pid is printed."""
     return f"echo $( {variables} setsid {command} >/dev/null 2>&1 & echo $!);"
@@ -58,7 +72,7 @@ def child(variables: str = TAG) -> str:
 
 
 def found_by(root: ProcId, since_s: float = 0.0, before_s: float | None = None) -> list[ProcId]:
-    return find_leftovers("sess-1", root, since_s, before_s)
+    return find_left_behind(EndedSession(root, "sess-1", since_s, before_s))
 
 
 def test_what_lost_its_parent_is_found_and_ended(start: Start) -> None:
@@ -87,8 +101,8 @@ def test_nothing_else_is_found(start: Start) -> None:
 def test_strays_of_all_sessions_are_counted(start: Start) -> None:
     """Whichever session left them; what still has its parent is none."""
     root, (left, own) = start(orphan("CLAUDE_CODE_SESSION_ID=sess-9") + child())
-    assert left in find_strays(root)
-    assert own not in find_strays(root)
+    assert left in find_left_behind(EndedSession(root))
+    assert own not in find_left_behind(EndedSession(root))
 
 
 def test_a_second_claude_of_the_same_session_keeps_its_tools(start: Start) -> None:
@@ -101,7 +115,7 @@ def test_a_second_claude_of_the_same_session_keeps_its_tools(start: Start) -> No
 def test_only_what_began_in_the_time_is_found(start: Start) -> None:
     """From the start of the subagent on, and before any other that still runs."""
     root, (left,) = start(orphan())
-    began_s = left.start_ticks / TICKS_A_SECOND
+    began_s = left.start_ticks / TICKS_PER_S
     assert found_by(root, began_s) == [left]
     assert found_by(root, began_s + 1) == []
     assert found_by(root, 0.0, began_s) == []
@@ -128,7 +142,7 @@ def test_one_that_ignores_term_is_killed(start: Start) -> None:
     """TERM, the grace, KILL; and so is what it started in between."""
     root, (left,) = start(orphan(command="sh -c 'trap \"\" TERM; while :; do sleep 1; done'"))
     await_(lambda: len(found_by(root)) == 2, "the shell and its sleep")
-    assert sweep("sess-1", root, 0.0, None) >= 2
+    assert end_left_behind(EndedSession(root, "sess-1"), GRACE_S) >= 2
     assert not is_running(left)
     assert found_by(root) == []
 
@@ -138,3 +152,25 @@ def test_a_pid_that_is_another_by_now_is_not_touched(start: Start) -> None:
     _root, (left,) = start(orphan())
     assert end([left._replace(start_ticks=left.start_ticks - 1)]) == 0
     assert is_running(left)
+
+
+SERVER = """\
+import os, socket, sys, time
+server = socket.socket(socket.AF_UNIX)
+server.bind(sys.argv[1])
+server.listen()
+client, _ = server.accept()
+time.sleep(300)
+"""
+
+
+def test_a_server_is_spared_while_it_has_a_client(start: Start, tmp_path: Path) -> None:
+    """Nothing with a live client is ended by itself; a server that only listens is."""
+    code, path = tmp_path / "server.py", tmp_path / "socket"
+    code.write_text(SERVER)
+    root, (left,) = start(orphan(command=f"{sys.executable} {code} {path}"))
+    await_(path.exists, "the socket")
+    with socket.socket(socket.AF_UNIX) as client:
+        await_(lambda: client.connect_ex(str(path)) == 0, "a connection")
+        assert found_by(root) == []
+    await_(lambda: found_by(root) == [left], "the server without a client")
