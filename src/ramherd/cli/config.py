@@ -3,11 +3,11 @@
 import argparse
 import json
 import sys
+from collections.abc import Iterator
 from typing import Any
 
-from ramherd.config.keys import BY_NAME, Layer
+from ramherd.config.keys import BY_NAME, KEYS, Layer
 from ramherd.config.load import Config, add_flags, load_config
-from ramherd.show.settings import render_config
 
 EPILOG = """\
 Stronger places last: default, ~/.config/ramherd/config.toml, ramherd.toml (here or above),
@@ -31,6 +31,21 @@ def config(options: argparse.Namespace) -> int:
     else:
         print("\n".join(render_config(loaded)))
     return 0
+
+
+def render_config(config: Config) -> Iterator[str]:
+    yield from render_layer(config.settings)
+    for name, layer in config.profiles.items():
+        yield ""
+        yield f"[profile.{name}]" + (" (in use)" if name == config.profile else "")
+        yield from render_layer(layer)
+
+
+def render_layer(layer: Layer) -> Iterator[str]:
+    for key in KEYS:
+        if key.name in layer:
+            setting = layer[key.name]
+            yield f"{key.name:<14} {key.show(setting.value):<9} {setting.source}"
 
 
 def as_json(loaded: Config) -> dict[str, Any]:

@@ -88,8 +88,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def show_plan(jobs: list[Job], rules: Rules) -> int:
-    from ramherd.show.dry_run import render_plan  # noqa: PLC0415
-    from ramherd.supervisor.dry_run import plan  # noqa: PLC0415 - only here
+    from ramherd.supervisor.dry_run import plan, render_plan  # noqa: PLC0415 - seldom
 
     for line in render_plan(plan(jobs, rules)):
         print(line)

@@ -1,15 +1,30 @@
-"""What a herd would start, without starting it: `ramherd run --dry-run`."""
+"""What a herd would start, without starting it, as lines that a shell understands:
+`ramherd run --dry-run`.
+"""
 
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ramherd.core.model import Job
 from ramherd.decide.governor.priors import prior_of
-from ramherd.show.dry_run import Planned
 from ramherd.supervisor.run_herd import Rules, prepare_agents, with_worktrees
 
 if TYPE_CHECKING:
     from ramherd.supervisor.agent_runs import AgentRuns
+
+SECRET = ("KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "AUTH")
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    name: str
+    cwd: str
+    argv: tuple[str, ...]
+    # Beside what ramherd itself was started with.
+    env: Mapping[str, str]
+    stdin: str | None
 
 
 def plan(jobs: Sequence[Job], rules: Rules) -> list[Planned]:
@@ -25,3 +40,18 @@ def plan_job(job: Job, agent_runs: "AgentRuns | None") -> Planned:
     grant = max(prior_of(job.brief.agent).base_bytes, job.memory_bytes)
     launch = agent_runs.launch_first(job, grant, job.brief.model)
     return Planned(job.name, job.cwd, launch.argv, {**launch.env, **job.env}, launch.stdin)
+
+
+def render_plan(jobs: Iterable[Planned]) -> Iterator[str]:
+    for job in jobs:
+        yield f"# {shlex.quote(job.name)}"
+        env = [f"{name}={hidden(name, text)}" for name, text in sorted(job.env.items())]
+        given = f" <<< {shlex.quote(job.stdin)}" if job.stdin is not None else ""
+        words = " ".join([*env, shlex.join(job.argv)])
+        yield f"cd {shlex.quote(job.cwd)} && {words}{given}"
+
+
+def hidden(name: str, text: str) -> str:
+    """No secret reaches a screen or a log."""
+    secret = any(part in name.upper() for part in SECRET)
+    return "(hidden)" if secret else shlex.quote(text)

@@ -40,7 +40,11 @@ class Samples:
     seen: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
 
     def take(self) -> None:
-        for name, mark in (("up", b"up"), ("api", b"api/serve.py"), ("keeper", b"keeper/__main__.py")):
+        for name, mark in (
+            ("up", b"up"),
+            ("api", b"api/serve.py"),
+            ("keeper", b"keeper/__main__.py"),
+        ):
             for pid in ours():
                 words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
                 if any(word.endswith(mark) for word in words) and pid not in agents():

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from ramherd.cli.config import render_config
 from ramherd.cli.run import make_rules
 from ramherd.config.keys import ALIASES, BY_NAME, KEYS
 from ramherd.config.load import Config, add_flags, from_environment, load_config
@@ -16,7 +17,6 @@ from ramherd.core.errors import UsageError
 from ramherd.core.policies import GrantPolicy
 from ramherd.core.units import GIB
 from ramherd.keeper.output_log import HEAD_BYTES, RING_BYTES
-from ramherd.show.settings import render_config
 from ramherd.supervisor.run_herd import Rules
 
 ROOT = Path(__file__).parents[3]
