@@ -7,8 +7,8 @@ from ramherd.core.memory import MB, Mode
 from ramherd.core.policies import GrantPolicy
 from ramherd.sim.application import Application
 from ramherd.sim.course import Course
-from ramherd.sim.jobs import SimJob
-from ramherd.sim.result import Tally
+from ramherd.sim.result import SimCounters
+from ramherd.sim.sim_jobs import SimJob
 from ramherd.sim.world import Ground, level_ground, run_world
 
 POLICY = GrantPolicy()
@@ -40,8 +40,8 @@ def fits_with_all(herd: list[SimJob], after: tuple[str, ...]) -> bool:
     return all(job.course.peak_bytes <= FITS for job in herd if job.name in after)
 
 
-def play(herd: list[SimJob], ground: Ground) -> Tally:
-    tally = Tally()
+def play(herd: list[SimJob], ground: Ground) -> SimCounters:
+    tally = SimCounters()
     return run_world([Application(herd, POLICY, tally)], ground, tally)
 
 
@@ -91,7 +91,7 @@ def test_a_budget_that_comes_and_goes_loses_no_job(
 @given(jobs(most_mb=800))
 def test_the_oldest_run_always_gets_on(herd: list[SimJob]) -> None:
     """It stands still only for its patience and while others leave, one a second or two."""
-    tally = Tally()
+    tally = SimCounters()
     app = Application(herd, POLICY, tally)
     app.lease_bytes = app.largest_bytes = BUDGET
     still_s, last = 0, ("", -1)
@@ -116,7 +116,7 @@ def test_two_applications_never_hold_more_than_there_is(
     one: list[SimJob], two: list[SimJob]
 ) -> None:
     """And both get done."""
-    tally = Tally()
+    tally = SimCounters()
     apps = [Application(herd, POLICY, tally) for herd in (one, two)]
 
     run_world(apps, level_ground(BUDGET), tally)

@@ -8,8 +8,8 @@ from ramherd.core.errors import UsageError
 from ramherd.core.memory import Mode
 from ramherd.core.units import format_duration, format_size, parse_size
 from ramherd.core.values import nearest
-from ramherd.sim.result import Result
-from ramherd.sim.traces import read_courses
+from ramherd.sim.course import read_courses
+from ramherd.sim.result import SimResult
 
 EPILOG = """\
 examples:
@@ -43,7 +43,7 @@ def simulate_verb(options: argparse.Namespace) -> int:
     plot = check_plot(options.plot)
     result = play_scenario(options) if options.scenario else play_traces(options)
     if plot is not None:
-        from ramherd.sim.picture import write_plot  # noqa: PLC0415 - only for pictures
+        from ramherd.sim.plot import write_plot  # noqa: PLC0415 - only for pictures
 
         write_plot(plot, result.tally.picture or [], result.budget_bytes)
     print(json.dumps(result.as_json()) if options.json else render(result))
@@ -69,7 +69,7 @@ def list_scenarios() -> int:
     return 0
 
 
-def play_scenario(options: argparse.Namespace) -> Result:
+def play_scenario(options: argparse.Namespace) -> SimResult:
     from ramherd.sim.scenarios import SCENARIOS, play  # noqa: PLC0415
 
     if options.scenario not in SCENARIOS:
@@ -79,7 +79,7 @@ def play_scenario(options: argparse.Namespace) -> Result:
     return play(options.scenario, picture=options.plot is not None).result
 
 
-def play_traces(options: argparse.Namespace) -> Result:
+def play_traces(options: argparse.Namespace) -> SimResult:
     from ramherd.sim.simulate import simulate  # noqa: PLC0415
 
     if options.copies < 1:
@@ -94,7 +94,7 @@ def play_traces(options: argparse.Namespace) -> Result:
     )
 
 
-def render(result: Result) -> str:
+def render(result: SimResult) -> str:
     tally, figures = result.tally, result.as_json()
     return "\n".join(
         (

@@ -21,12 +21,13 @@ if __name__ == "__main__" and not __package__:
     sys.path.insert(0, os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..")))
 
 from ramherd.core.errors import RamherdError, UsageError
-from ramherd.sim.agent_options import parse_options
-from ramherd.sim.agent_state import Journal, take_lock
-from ramherd.sim.allocator import Holder
+from ramherd.core.units import parse_size
+from ramherd.sim.agent_state import WorkLog, acquire_lock
+from ramherd.sim.allocator import ProfileAllocator
 from ramherd.sim.profiles import Profile, flat, parse_traces, scaled, synthetic_at
 
-# Between samples: how often a leak grows and progress is noted.
+_WHAT = "A fake agent: it really allocates along a memory profile, and misbehaves as asked."
+# Between samples: how often a leak grows and progress is recorded.
 _STEP_S = 0.1
 # Being late by more than this is being held or starved: that time did no work, and is not made up.
 _SLACK_S = 0.05
@@ -47,9 +48,73 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 1
 
 
+def parse_options(argv: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="ramherd.sim.agent", description=_WHAT)
+    _add_profile(parser)
+    _add_trouble(parser)
+    options = parser.parse_args(argv)
+    sources = (options.flat is not None, options.synthetic is not None, options.traces is not None)
+    if sum(sources) != 1 and options.die_at_birth is None:
+        parser.error("one of --traces, --synthetic and --flat is needed")
+    if options.flat and not options.seconds:
+        parser.error("--flat needs --for")
+    if options.fail_first and not options.state:
+        parser.error("--fail-first needs --state, where attempts are counted")
+    return options
+
+
+def _add_profile(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--traces", metavar="FILE", help="trace file, one JSON object a line")
+    add("--synthetic", metavar="SEED", type=int, help="built-in profiles of this seed")
+    add("--index", metavar="N", type=_count, default=0, help="which profile, from 0")
+    add("--flat", metavar="SIZE", type=_size, help="the same memory all the time")
+    add("--for", dest="seconds", metavar="SECONDS", type=_factor, help="how long --flat lasts")
+    add("--size", metavar="FACTOR", type=_factor, default=1.0, help="scale the memory")
+    add("--time", metavar="FACTOR", type=_factor, default=1.0, help="scale the time")
+    add("--state", metavar="FILE", default="", help="go on from here if RAMHERD_RESUMED=1")
+    # What `simulate` takes as the least that a resume loses.
+    add("--checkpoint", metavar="SECONDS", type=float, default=10.0,
+        help="trace seconds between points to go on from; 0: from each")  # fmt: skip
+    add("--lock", metavar="FILE", help="exit with 99 if another copy holds this lock")
+
+
+def _add_trouble(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--leak", metavar="SIZE", type=_size, default=0, help="per real second, never given back")
+    add("--burst-in-child", action="store_true", help="a child holds what is above the plateau")
+    add("--helper", metavar="SECONDS", type=_count, nargs="?", const=300,
+        help="leave a process in a session of its own")  # fmt: skip
+    add("--ignore-term", action="store_true")
+    add("--flood", metavar="SIZE", type=_size, default=0, help="print that much after `ready`")
+    add("--die-at-birth", metavar="CODE", type=_count, help="exit at once")
+    add("--fail-first", metavar="N", type=_count, default=0, help="attempts that exit with 1")
+
+
+def _size(text: str) -> int:
+    try:
+        return parse_size(text)
+    except UsageError as error:
+        raise argparse.ArgumentTypeError(str(error)) from None
+
+
+def _factor(text: str) -> float:
+    value = float(text)
+    if not 0 < value < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text} is not above zero")
+    return value
+
+
+def _count(text: str) -> int:
+    value = int(text)
+    if value < 0:
+        raise argparse.ArgumentTypeError(f"{text} is below zero")
+    return value
+
+
 def run(options: argparse.Namespace) -> int:
     if options.lock:
-        take_lock(options.lock)
+        acquire_lock(options.lock)
     profile = scaled(load_profile(options), options.size, options.time)
     catch_signals(ignore_term=options.ignore_term, agent_pid=os.getpid())
     # The backstop when nobody reads a flood. Frozen time counts, so it is far above any profile.
@@ -57,8 +122,8 @@ def run(options: argparse.Namespace) -> int:
     if options.helper:
         leave_helper(options.helper)
     resumed = os.environ.get("RAMHERD_RESUMED") == "1"
-    journal = Journal(options.state, checkpoint_s=options.checkpoint, resumed=resumed)
-    return play(profile, journal, options)
+    work = WorkLog(options.state, checkpoint_s=options.checkpoint, resumed=resumed)
+    return play(profile, work, options)
 
 
 def load_profile(options: argparse.Namespace) -> Profile:
@@ -75,26 +140,28 @@ def load_profile(options: argparse.Namespace) -> Profile:
     return profile
 
 
-def play(profile: Profile, journal: Journal, options: argparse.Namespace) -> int:
-    start_s = journal.start_s * options.time
+def play(profile: Profile, work: WorkLog, options: argparse.Namespace) -> int:
+    start_s = work.start_s * options.time
     leak_bytes = int(options.leak * max(0.0, profile.duration_s - start_s))
-    holder = Holder(profile, leak_bytes=leak_bytes, burst_in_child=options.burst_in_child)
+    allocator = ProfileAllocator(
+        profile, leak_bytes=leak_bytes, burst_in_child=options.burst_in_child
+    )
     try:
-        holder.hold(start_s, 0)
+        allocator.hold(start_s, 0)
         print("ready", flush=True)
-        if journal.attempt <= options.fail_first:
-            print(f"agent: attempt {journal.attempt} fails as asked", file=sys.stderr)
+        if work.attempt <= options.fail_first:
+            print(f"agent: attempt {work.attempt} fails as asked", file=sys.stderr)
             return 1
         flood(options.flood)
         for at_s in steps(profile, start_s):
-            journal.note(at_s / options.time)
-            holder.hold(at_s, int(options.leak * (at_s - start_s)))
-        journal.note(max(start_s, profile.duration_s) / options.time)
-        journal.done = True
+            work.record(at_s / options.time)
+            allocator.hold(at_s, int(options.leak * (at_s - start_s)))
+        work.record(max(start_s, profile.duration_s) / options.time)
+        work.done = True
     finally:
-        holder.close()
-        journal.save()
-    print(done_line(profile, journal, options.time), flush=True)
+        allocator.close()
+        work.save()
+    print(done_line(profile, work, options.time), flush=True)
     return 0
 
 
@@ -117,8 +184,8 @@ def wait_until(due: float) -> float:
     return due
 
 
-def done_line(profile: Profile, journal: Journal, time_factor: float) -> str:
-    trace_s, progress = profile.duration_s / time_factor, journal.progress
+def done_line(profile: Profile, work: WorkLog, time_factor: float) -> str:
+    trace_s, progress = profile.duration_s / time_factor, work.progress
     redone_s = max(0.0, progress.executed_s - trace_s)
     return (
         f"done trace_s={trace_s:.1f} executed_s={progress.executed_s:.1f} "

@@ -18,7 +18,7 @@ class SecondCopy(RamherdError):
     exit_code = 99
 
 
-class Progress(NamedTuple):
+class TraceProgress(NamedTuple):
     """In trace seconds, so that attempts at different speeds can be added up."""
 
     resume_s: float = 0.0
@@ -27,41 +27,41 @@ class Progress(NamedTuple):
     done: int = 0
 
 
-def render_progress(progress: Progress) -> str:
-    pairs = zip(Progress._fields, progress, strict=True)
+def render_progress(progress: TraceProgress) -> str:
+    pairs = zip(TraceProgress._fields, progress, strict=True)
     return "".join(f"{name} {value}\n" for name, value in pairs)
 
 
-def parse_progress(text: str) -> Progress:
+def parse_progress(text: str) -> TraceProgress:
     fields = dict(line.split(" ", 1) for line in text.splitlines())
     resume_s, executed_s = float(fields["resume_s"]), float(fields["executed_s"])
-    return Progress(resume_s, executed_s, int(fields["attempts"]), int(fields["done"]))
+    return TraceProgress(resume_s, executed_s, int(fields["attempts"]), int(fields["done"]))
 
 
-def read_progress(path: str) -> Progress:
+def read_progress(path: str) -> TraceProgress:
     """A file that is not there yet is the first attempt."""
     try:
         with open(path, encoding="utf-8") as file:
             return parse_progress(file.read())
     except FileNotFoundError:
-        return Progress()
+        return TraceProgress()
     except (ValueError, KeyError):
         hint = f"rm {path}"
         raise UsageError(f"{path} is not a state file of the fake agent", hint=hint) from None
 
 
-def write_progress(path: str, progress: Progress) -> None:
+def write_progress(path: str, progress: TraceProgress) -> None:
     """Whole or not at all, whenever the agent is killed."""
     with open(path + ".tmp", "w", encoding="utf-8") as file:
         file.write(render_progress(progress))
     os.replace(path + ".tmp", path)
 
 
-class Journal:
+class WorkLog:
     """Counts the work of this attempt on top of those before it; without a path it only counts."""
 
     def __init__(self, path: str, *, checkpoint_s: float, resumed: bool) -> None:
-        before = read_progress(path) if path else Progress()
+        before = read_progress(path) if path else TraceProgress()
         self._path, self._checkpoint_s = path, checkpoint_s
         self._executed_before_s = before.executed_s
         self._saved_at = 0.0
@@ -71,12 +71,12 @@ class Journal:
         self.save()
 
     @property
-    def progress(self) -> Progress:
+    def progress(self) -> TraceProgress:
         executed_s = self._executed_before_s + self._at_s - self.start_s
         resume_s = max(self.start_s, self._last_checkpoint_s())
-        return Progress(round(resume_s, 3), round(executed_s, 3), self.attempt, int(self.done))
+        return TraceProgress(round(resume_s, 3), round(executed_s, 3), self.attempt, int(self.done))
 
-    def note(self, at_s: float) -> None:
+    def record(self, at_s: float) -> None:
         """The work is done up to `at_s`."""
         self._at_s = at_s
         if time.monotonic() - self._saved_at >= _SAVE_EVERY_S:
@@ -91,7 +91,7 @@ class Journal:
         return self._at_s - self._at_s % self._checkpoint_s if self._checkpoint_s else self._at_s
 
 
-def take_lock(path: str) -> int:
+def acquire_lock(path: str) -> int:
     """Held by the returned descriptor until the agent and its tool calls have ended."""
     lock = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
     try:

@@ -99,7 +99,7 @@ def _obey(orders: int, peak_bytes: int) -> None:
         reserve.resize(int.from_bytes(order, "little"))
 
 
-class Holder:
+class ProfileAllocator:
     """Memory of the whole agent along a profile; its own interpreter counts as part of it."""
 
     def __init__(self, profile: Profile, *, leak_bytes: int, burst_in_child: bool) -> None:

@@ -27,8 +27,8 @@ from ramherd.decide.governor.classes import ClassRecord, estimate, learn
 from ramherd.decide.governor.govern import govern
 from ramherd.decide.governor.recycle import Watches, recycle
 from ramherd.sim.course import RAMP_S
-from ramherd.sim.jobs import GRANT_COST_S, SimJob, SimRun
-from ramherd.sim.result import Tally
+from ramherd.sim.result import SimCounters
+from ramherd.sim.sim_jobs import GRANT_COST_S, SimJob, SimRun
 
 # A gigabyte in quanta, for several runs: a second holds no more rounds than this.
 ROUNDS = 200
@@ -39,7 +39,7 @@ class Application:
         self,
         jobs: Sequence[SimJob],
         policy: GrantPolicy,
-        tally: Tally,
+        tally: SimCounters,
         *,
         recycling: RecyclePolicy | None = None,
     ) -> None:
@@ -80,7 +80,7 @@ class Application:
             self._recycle(at_s, self.recycling)
         self.decide(at_s)
         for run in self.runs.values():
-            run.note()
+            run.record_second()
             self.tally.held_s += run.held_since_s is not None
 
     def decide(self, at_s: float) -> None:

@@ -13,15 +13,14 @@ from pathlib import Path
 from random import Random
 
 from ramherd.core.memory import Mode
-from ramherd.sim.course import Course, make_course
+from ramherd.sim.course import Course, make_course, read_courses
 from ramherd.sim.leak_set import score
 from ramherd.sim.oracle import oracle_makespan_s, passing_makespan_s
 from ramherd.sim.peers import fixed, run_peer
 from ramherd.sim.profiles import synthetic
-from ramherd.sim.result import Result
+from ramherd.sim.result import SimResult
 from ramherd.sim.scenarios import SCENARIOS, play
 from ramherd.sim.simulate import simulate
-from ramherd.sim.traces import read_courses
 
 GB = 10**9
 BUDGETS = (4 * GB, 128 * GB // 10)
@@ -151,7 +150,7 @@ def peers(herd: Sequence[Course]) -> Iterator[Row]:
             yield row_of(simulate(herd, budget, policy, oracle_s=oracle_s))
 
 
-def row_of(result: Result) -> Row:
+def row_of(result: SimResult) -> Row:
     tally = result.tally
     return (
         result.policy,

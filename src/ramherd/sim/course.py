@@ -1,15 +1,20 @@
-"""A profile second by second, and what it costs to stop in the middle of it."""
+"""A profile second by second, and what it costs to stop in the middle of it; courses from trace
+files, or built-in ones.
+"""
 
 import math
 from dataclasses import dataclass
 
-from ramherd.sim.profiles import Profile, split_bursts
+from ramherd.core.errors import UsageError
+from ramherd.sim.profiles import Profile, parse_traces, split_bursts, synthetic
 
 # A resumed agent starts again before it goes on: 0.3 to 2.8 s were measured for the programs
 # alone; the first 5 s of a trace also hold the reading of its session.
 RAMP_S = 5
 # The least that a resume takes back, also when no tool call was open.
 REDO_S = 10
+# As many built-in traces as there are published runs.
+SYNTHETIC = 105
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,3 +64,18 @@ def by_second(profile: Profile, seconds: int) -> list[int]:
         for second in range(first, min(max(math.ceil(end_s), first + 1), seconds)):
             sizes[second] = max(sizes[second], size)
     return sizes
+
+
+def read_courses(traces: str | None, seed: int) -> list[Course]:
+    if traces is None:
+        return [make_course(profile) for profile in synthetic(seed, SYNTHETIC)]
+    try:
+        with open(traces, encoding="utf-8") as lines:
+            courses = [make_course(profile) for profile in parse_traces(lines)]
+    except OSError as error:
+        raise UsageError(f"cannot read {traces}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{traces} is not UTF-8: {error.reason}") from None
+    if not courses:
+        raise UsageError(f"{traces} holds no trace")
+    return courses

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from ramherd.core.errors import UsageError
 from ramherd.core.units import parse_size
 from ramherd.sim.course import Course
-from ramherd.sim.result import Tally
+from ramherd.sim.result import SimCounters
 
 
 @dataclass(slots=True)
@@ -69,12 +69,12 @@ def run_peer(
     *,
     picture: bool = False,
     most_kills: float = float("inf"),
-) -> Tally:
+) -> SimCounters:
     """Ended early after `most_kills`, or when it takes longer than one job after another: then
     its runs are killed again and again, and it does not get on.
     """
     longest_s = sum(course.seconds + 1 for course in courses)
-    tally = Tally(picture=[] if picture else None)
+    tally = SimCounters(picture=[] if picture else None)
     queue, going = deque(range(len(courses))), list[Going]()
     fitting = [course.peak_bytes <= budget_bytes for course in courses]
     while (queue or going) and tally.makespan_s <= longest_s and tally.oom_kills <= most_kills:
@@ -92,7 +92,7 @@ def run_peer(
     return tally
 
 
-def advance(going: list[Going], tally: Tally) -> None:
+def advance(going: list[Going], tally: SimCounters) -> None:
     """One second; what is at its end leaves."""
     for one in going:
         one.position += 1
@@ -104,7 +104,7 @@ def advance(going: list[Going], tally: Tally) -> None:
 
 
 def kill_largest(
-    going: list[Going], queue: deque[int], limit: int, fitting: Sequence[bool], tally: Tally
+    going: list[Going], queue: deque[int], limit: int, fitting: Sequence[bool], tally: SimCounters
 ) -> None:
     total = sum(one.used_bytes for one in going)
     while total > limit:
@@ -118,7 +118,7 @@ def kill_largest(
             tally.failed += 1
 
 
-def put_back(one: Going, queue: deque[int], tally: Tally) -> None:
+def put_back(one: Going, queue: deque[int], tally: SimCounters) -> None:
     """At the end of the queue, where it meets other neighbours, and from its beginning."""
     tally.redone_s += max(one.position, 0)
     queue.append(one.job)

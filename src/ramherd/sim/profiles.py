@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from ramherd.core.errors import UsageError
-from ramherd.sim.shape import run_mb
+from ramherd.sim.synthetic_runs import run_mb
 
 MB = 10**6
 # Above any machine and any run; keeps NaN, infinity and 400-digit integers out of a profile.

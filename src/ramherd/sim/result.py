@@ -5,7 +5,7 @@ from typing import Any
 
 
 @dataclass
-class Tally:
+class SimCounters:
     """Counted on the way."""
 
     makespan_s: int = 0
@@ -34,14 +34,14 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class SimResult:
     policy: str
     traces: str
     jobs: int
     budget_bytes: int
     oracle_s: int
     area_byte_s: int
-    tally: Tally
+    tally: SimCounters
 
     @property
     def lost(self) -> int:

@@ -7,10 +7,10 @@ from ramherd.core.memory import MB, Mode
 from ramherd.core.policies import GrantPolicy, RecyclePolicy
 from ramherd.sim.application import Application
 from ramherd.sim.course import Course, make_course
-from ramherd.sim.jobs import SimJob
 from ramherd.sim.oracle import oracle_makespan_s
 from ramherd.sim.profiles import synthetic
-from ramherd.sim.result import Result, Tally
+from ramherd.sim.result import SimCounters, SimResult
+from ramherd.sim.sim_jobs import SimJob
 from ramherd.sim.simulate import make_jobs
 from ramherd.sim.world import Ground, level_ground, run_world
 
@@ -33,20 +33,20 @@ class Scenario:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    result: Result
+    result: SimResult
     apps: Sequence[Application]
 
 
 def play(name: str, *, picture: bool = False) -> Played:
     scenario = SCENARIOS[name]()
-    tally = Tally(picture=[] if picture else None)
+    tally = SimCounters(picture=[] if picture else None)
     apps = [
         Application(herd, scenario.policy, tally, recycling=scenario.recycling)
         for herd in scenario.herds
     ]
     run_world(apps, scenario.ground, tally)
     courses, budget = scenario.courses, scenario.ground.largest_bytes
-    result = Result(
+    result = SimResult(
         policy="grants",
         traces=name,
         jobs=len(courses),

@@ -6,10 +6,10 @@ from ramherd.core.memory import Mode
 from ramherd.core.policies import GrantPolicy, RecyclePolicy
 from ramherd.sim.application import Application
 from ramherd.sim.course import Course
-from ramherd.sim.jobs import SimJob
 from ramherd.sim.oracle import oracle_makespan_s
 from ramherd.sim.peers import parse_peer, run_peer
-from ramherd.sim.result import Result, Tally
+from ramherd.sim.result import SimCounters, SimResult
+from ramherd.sim.sim_jobs import SimJob
 from ramherd.sim.world import Ground, level_ground, run_world
 
 GRANTS = "grants"
@@ -28,9 +28,9 @@ def run_grants(
     *,
     recycling: RecyclePolicy | None = None,
     picture: bool = False,
-) -> Tally:
+) -> SimCounters:
     """One application that has the whole budget."""
-    tally = Tally(picture=[] if picture else None)
+    tally = SimCounters(picture=[] if picture else None)
     app = Application(jobs, policy or GrantPolicy(), tally, recycling=recycling)
     return run_world([app], ground, tally)
 
@@ -44,14 +44,14 @@ def simulate(
     mode: Mode = Mode.RESUMES,
     oracle_s: int | None = None,
     picture: bool = False,
-) -> Result:
+) -> SimResult:
     if policy == GRANTS:
         jobs = make_jobs(courses, mode)
         tally = run_grants(jobs, level_ground(budget_bytes), picture=picture)
     else:
         peer = parse_peer(policy, budget_bytes)
         tally = run_peer(peer, courses, budget_bytes, picture=picture)
-    return Result(
+    return SimResult(
         policy=policy,
         traces=traces,
         jobs=len(courses),

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from ramherd.decide.governor.leases import Lease, choose_lease, waiting_since, wanted_lease
 from ramherd.sim.application import Application
-from ramherd.sim.result import Tally
+from ramherd.sim.result import SimCounters
 
 LONGEST_S = 40 * 86_400
 
@@ -22,7 +22,7 @@ def level_ground(budget_bytes: int) -> Ground:
     return Ground(lambda _at_s: budget_bytes, budget_bytes)
 
 
-def run_world(apps: Sequence[Application], ground: Ground, tally: Tally) -> Tally:
+def run_world(apps: Sequence[Application], ground: Ground, tally: SimCounters) -> SimCounters:
     """Until every job of every application has ended. `tally` is that of the machine."""
     leases = [Lease(str(number), 0) for number in range(len(apps))]
     owed_s = 0

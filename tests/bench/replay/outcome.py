@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from bench.replay.herd import AgentJob
-from ramherd.sim.agent_state import Progress, read_progress
+from ramherd.sim.agent_state import TraceProgress, read_progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ def read_work(jobs: Sequence[AgentJob]) -> Work:
     return add_up([(job.trace_s, read_progress(str(job.state))) for job in jobs])
 
 
-def add_up(pairs: Sequence[tuple[float, Progress]]) -> Work:
+def add_up(pairs: Sequence[tuple[float, TraceProgress]]) -> Work:
     """Of a job that is not done, only what is beyond its whole length was surely done twice."""
     return Work(
         jobs=len(pairs),

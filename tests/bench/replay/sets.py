@@ -8,8 +8,8 @@ from bench.replay.contest import MakeTool
 from bench.replay.herd import SLACK_BYTES, AgentJob, Herd, cut
 from bench.replay.tools import Tool, find_parallel, fixed, memory_parallel, ramherd
 from ramherd.sim.bench import best_fixed
+from ramherd.sim.course import SYNTHETIC
 from ramherd.sim.profiles import MB, Profile, parse_traces, synthetic
-from ramherd.sim.traces import SYNTHETIC
 
 GB = 1000 * MB
 TRACES = Path(

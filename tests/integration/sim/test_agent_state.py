@@ -1,4 +1,4 @@
-"""Progress outlives the fake agent: resumed work goes on, and work done twice is counted."""
+"""TraceProgress outlives the fake agent: resumed work goes on, and work done twice is counted."""
 
 import signal
 from pathlib import Path
@@ -8,8 +8,8 @@ import pytest
 from integration.sim.procs import Agent, StartAgent, wait_for
 from ramherd.core.errors import RamherdError
 from ramherd.sim.agent_state import (
-    Journal,
-    Progress,
+    TraceProgress,
+    WorkLog,
     parse_progress,
     read_progress,
     render_progress,
@@ -24,7 +24,7 @@ def executed_s(running: Agent) -> float:
     return float(running.out.split("executed_s=")[1].split()[0])
 
 
-def interrupt(running: Agent, state: Path, number: signal.Signals) -> Progress:
+def interrupt(running: Agent, state: Path, number: signal.Signals) -> TraceProgress:
     """End an attempt after its first checkpoint."""
     running.ready()
     wait_for(lambda: read_progress(str(state)).resume_s > 0, "a checkpoint")
@@ -72,7 +72,7 @@ def test_the_first_attempts_can_fail(agent: StartAgent, tmp_path: Path) -> None:
 
 def test_a_state_file_is_read_back_as_written() -> None:
     """Text that a person can read."""
-    progress = Progress(resume_s=10.0, executed_s=12.5, attempts=2, done=1)
+    progress = TraceProgress(resume_s=10.0, executed_s=12.5, attempts=2, done=1)
 
     assert parse_progress(render_progress(progress)) == progress
 
@@ -90,19 +90,19 @@ def test_a_file_that_is_no_state_is_named(tmp_path: Path, text: str) -> None:
 def test_progress_counts_from_checkpoint_to_checkpoint(tmp_path: Path) -> None:
     """A tool call that was open is lost; what was executed is not forgotten."""
     path = str(tmp_path / "state")
-    journal = Journal(path, checkpoint_s=10, resumed=False)
-    journal.note(27.5)
+    journal = WorkLog(path, checkpoint_s=10, resumed=False)
+    journal.record(27.5)
     journal.save()
 
-    assert read_progress(path) == Progress(20, 27.5, 1)
-    resumed = Journal(path, checkpoint_s=10, resumed=True)
-    resumed.note(25)
-    assert resumed.progress == Progress(20, 32.5, 2)
+    assert read_progress(path) == TraceProgress(20, 27.5, 1)
+    resumed = WorkLog(path, checkpoint_s=10, resumed=True)
+    resumed.record(25)
+    assert resumed.progress == TraceProgress(20, 32.5, 2)
 
 
 def test_without_checkpoints_nothing_is_lost(tmp_path: Path) -> None:
     """Each noted second is a place to go on from."""
-    journal = Journal(str(tmp_path / "state"), checkpoint_s=0, resumed=False)
-    journal.note(27.5)
+    journal = WorkLog(str(tmp_path / "state"), checkpoint_s=0, resumed=False)
+    journal.record(27.5)
 
     assert journal.progress.resume_s == 27.5

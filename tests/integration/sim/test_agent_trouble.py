@@ -122,7 +122,7 @@ def test_wrong_options_are_a_usage_error(
     capsys: pytest.CaptureFixture[str], args: tuple[str, ...], what: str
 ) -> None:
     """Exit 2 with one line that says what."""
-    from ramherd.sim.agent_options import parse_options
+    from ramherd.sim.agent import parse_options
 
     with pytest.raises(SystemExit) as caught:
         parse_options(args)

@@ -17,7 +17,7 @@ from bench.replay.tools import scale_sleeps, shell_lines
 from bench.replay.verdict import faults
 from ramherd.core.errors import RamherdError
 from ramherd.core.units import GIB, MIB
-from ramherd.sim.agent_state import Progress
+from ramherd.sim.agent_state import TraceProgress
 from ramherd.sim.bench import write_section
 from ramherd.sim.profiles import MB, Profile, flat
 from ramherd.system.procfs import parse_kib_fields
@@ -79,9 +79,9 @@ def test_a_kill_counts_where_its_victim_was(cgroup: str, inside: bool) -> None:
 def test_work_done_twice_is_what_is_beyond_the_trace() -> None:
     """A job that never ran to its end has redone only what exceeds its whole length."""
     work = add_up([
-        (100.0, Progress(executed_s=110.0, attempts=2, done=1)),
-        (100.0, Progress(executed_s=60.0, attempts=3)),
-        (100.0, Progress()),
+        (100.0, TraceProgress(executed_s=110.0, attempts=2, done=1)),
+        (100.0, TraceProgress(executed_s=60.0, attempts=3)),
+        (100.0, TraceProgress()),
     ])  # fmt: skip
 
     assert work == Work(jobs=3, done=1, attempts=5, begun=2, done_s=100.0, redone_s=10.0)

@@ -91,7 +91,7 @@ class SimRun:
             self.position += 1
         return True
 
-    def note(self) -> None:
+    def record_second(self) -> None:
         self.seen += 1
         self.total += self.used
         self.squares += self.used * self.used
