@@ -7,21 +7,23 @@ FIND_PYTHON = for p in python3.14 python3.13 python3.12 python3.11 python3; do \
 	&& { echo $$p; exit 0; }; done; \
 	echo "make: no Python >= 3.11 found: apt-get install python3 python3-venv" >&2; exit 1
 
-.PHONY: help setup demo check test test-unit test-integration test-uml test-vm \
-	test-tools test-e2e agents measure-agents zoo zoo-tools bench bench-sim bench-smoke \
+.PHONY: help setup demo check test test-all test-unit test-integration test-e2e test-uml test-vm \
+	test-agents test-tools agents measure-agents zoo zoo-tools bench bench-sim bench-smoke \
 	chaos soak clean
 
 help:
 	@echo "make setup       .venv with ramherd and its tools in it"
 	@echo "make demo        50 fake agents in a budget of 2 GiB"
 	@echo "make check       ruff, mypy and import-linter"
-	@echo "make test        check, then all tests"
-	@echo "make test-uml    of these the ones on cgroup v2, in User-mode Linux"
-	@echo "make test-vm     an ordinary user on a systemd machine, in QEMU"
-	@echo "make agents      the real agents that the tests run, from npm into .tools/"
-	@echo "make test-e2e    of these the ones with real agents"
-	@echo "make measure-agents  what each of them takes, as a table"
-	@echo "make test-tools  what the tests use beside Python (apt-get, as root)"
+	@echo "make test        check, then the unit, simulation and integration tests"
+	@echo "make test-all    make test, then the tests below"
+	@echo "make test-e2e    real agents, chaos, the zoo, User-mode Linux and QEMU"
+	@echo "make test-uml    only cgroup v2, in User-mode Linux"
+	@echo "make test-vm     only an ordinary user on a systemd machine, in QEMU"
+	@echo "make test-agents only the real agents"
+	@echo "make test-tools  install the programs that these tests use (apt-get, as root)"
+	@echo "make agents      install the real agents from npm into .tools/"
+	@echo "make measure-agents  what each real agent takes, as a table"
 	@echo "make zoo         ramherd reap among 300 and more real processes"
 	@echo "make bench       what ramherd costs, and real processes beside other tools (40 min, root)"
 	@echo "make bench-smoke of these a herd of 40, which must lose nothing (2 min, root)"
@@ -47,24 +49,32 @@ check: setup
 	.venv/bin/mypy
 	.venv/bin/lint-imports
 
+# Tests that own the machine's cgroups or measure CPU time share one worker (xdist_group).
+PARALLEL = -n 2 --dist loadgroup
+
 test: check
-	$(PY) -m pytest
+	$(PY) -m pytest tests/unit tests/sim tests/integration $(PARALLEL) --durations=10
+
+test-all: test
+	@$(MAKE) --no-print-directory test-e2e
 
 test-unit: setup
-	$(PY) -m pytest tests/unit
+	$(PY) -m pytest tests/unit tests/sim $(PARALLEL)
 
 test-integration: setup
-	$(PY) -m pytest tests/integration
+	$(PY) -m pytest tests/integration $(PARALLEL)
+
+test-e2e: setup
+	$(PY) -m pytest tests/e2e --durations=10
 
 test-uml: setup
 	$(PY) -m pytest tests/e2e/uml --durations=0
 
 test-vm: setup
-	$(PY) -m pytest -m vm tests/e2e/vm -rP
+	$(PY) -m pytest tests/e2e/vm -rP
 
-REAL_AGENTS = $(addprefix tests/e2e/,agents hook service strays)
-test-e2e: setup agents
-	$(PY) -m pytest $(REAL_AGENTS) --durations=5
+test-agents: setup agents
+	$(PY) -m pytest $(addprefix tests/e2e/,agents hook service strays) --durations=5
 
 # At the versions of tests/e2e/package.json. npm only: nothing is fetched from anywhere else.
 AGENTS = .tools/agents
@@ -83,7 +93,7 @@ measure-agents: setup agents
 # A program and its package: node for a real V8 out of its heap; User-mode Linux and its disk;
 # QEMU and the image it boots. uidmap is for building that without root. GNU parallel is what
 # the benchmark measures ramherd against.
-TOOLS = node:nodejs npm:npm tmux:tmux linux.uml:user-mode-linux mke2fs:e2fsprogs taskset:util-linux \
+TOOLS = git:git node:nodejs npm:npm tmux:tmux linux.uml:user-mode-linux mke2fs:e2fsprogs taskset:util-linux \
 	qemu-system-x86_64:qemu-system-x86 mmdebstrap:mmdebstrap genext2fs:genext2fs \
 	newuidmap:uidmap parallel:parallel
 
@@ -115,6 +125,7 @@ bench: setup
 	$(PY) tests/bench/overhead.py
 	$(PY) tests/bench/exec_overhead.py
 	$(PY) tests/bench/hook_time.py
+	PYTHONPATH=tests $(PY) -m bench.lease_time
 	PYTHONPATH=tests $(PY) -m bench.replay --write .
 	cd tests && ../$(PY) -m bench.ten_thousand
 
@@ -133,4 +144,4 @@ bench-sim: setup
 	$(PY) -m ramherd.sim.bench $(if $(TRACES),--traces $(TRACES) --write docs/benchmarks.md)
 
 clean:
-	rm -rf .venv .tools build dist .mypy_cache .ruff_cache .hypothesis src/*.egg-info
+	rm -rf .venv .tools build mutants dist .mypy_cache .ruff_cache .hypothesis src/*.egg-info

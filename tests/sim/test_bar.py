@@ -65,6 +65,7 @@ def test_other_agents_do_as_well(seed: int) -> None:
     assert ours.tally.oom_kills == ours.lost == 0
 
 
+@pytest.mark.xdist_group("serial")
 def test_an_hour_of_fifty_runs_takes_five_seconds() -> None:
     """Of processor time: the machine may be busy with something else."""
     sizes = [size for profile in synthetic(1, 600) for size in make_course(profile).bytes]

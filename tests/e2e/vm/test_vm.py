@@ -1,11 +1,7 @@
 """An ordinary user on a machine with systemd: one boot of QEMU, all of in_session.py in it."""
 
-import pytest
-
 from integration.conftest import need
 from machines.vm import PYTHON, run_in_vm
-
-pytestmark = pytest.mark.vm
 
 
 def test_an_ordinary_user_on_systemd() -> None:

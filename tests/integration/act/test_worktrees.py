@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from integration.conftest import need
 from ramherd.act.worktrees import argv_in, isolate, settle
 from ramherd.core.errors import UsageError
 from ramherd.core.model import Brief, Job, Tree
@@ -17,6 +18,7 @@ IDENTITY = ("-c", "user.name=test", "-c", "user.email=test@example.org")
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
     """With one commit, and a folder in it."""
+    need("git", "git")
     path = tmp_path / "repo"
     (path / "part").mkdir(parents=True)
     (path / "part/file").write_text("old\n")
@@ -64,7 +66,7 @@ def test_outside_of_a_repository_there_is_none(tmp_path: Path) -> None:
     assert trees([asked("a", tmp_path), asked("b", tmp_path)], tmp_path) == [None, None]
     with pytest.raises(UsageError, match="is in no git repository"):
         isolate([asked("a", tmp_path, worktree=True)], tmp_path)
-    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    subprocess.run([need("git", "git"), "init", "-q"], cwd=tmp_path, check=True)
     with pytest.raises(UsageError, match="has no commit"):
         isolate([asked("a", tmp_path, worktree=True)], tmp_path)
 

@@ -7,6 +7,7 @@ import pytest
 from integration.conftest import Ramherd
 
 
+@pytest.mark.xdist_group("serial")
 @pytest.mark.parametrize("seed", range(1, 11))
 def test_every_agent_of_a_drill_is_done(ramherd: Ramherd, seed: int) -> None:
     """Whoever they are: all are done, the kernel kills nobody, and nothing is left."""

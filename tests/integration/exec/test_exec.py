@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from integration.conftest import DEADLINE_S, Ramherd, await_, our_cgroups, ours
+from ramherd.system.procfs import read_procs
 from support.terminals import Terminal, open_terminal
 
 SHELL = ["bash", "--norc", "--noprofile", "-i"]
@@ -22,6 +23,8 @@ print("ready", flush=True)
 while True:
     signal.pause()
 """
+# No other test sleeps for this long.
+NAP_S = f"300.{os.getpid()}"
 STUBBORN = "setsid sh -c \"trap '' TERM HUP; sleep 300; sleep 300\" &"
 Open = Callable[..., Terminal]
 
@@ -231,18 +234,22 @@ def test_a_pipeline_is_one_job(each_ramherd: Ramherd, terminal: Open) -> None:
 
 def test_leftovers_are_ended(each_ramherd: Ramherd) -> None:
     """Also in sessions of their own, with a cleaned environment, and deaf to TERM."""
-    code = f"setsid env -i sleep 300 & {STUBBORN} sleep 0.1; exit 3"
+    code = f"setsid env -i sleep {NAP_S} & {STUBBORN} sleep 0.1; exit 3"
     assert run(each_ramherd, "--", "sh", "-c", code).returncode == 3
     assert not ours()
-    assert not our_sleeps()
+    assert not our_naps()
 
 
-def our_sleeps() -> list[str]:
+def our_naps() -> list[int]:
     """Those that `env -i` hides from `ours`."""
-    found = subprocess.run(
-        ["pgrep", "-fx", "sleep 300"], capture_output=True, text=True, check=False
-    )
-    return [pid for pid in found.stdout.split() if Path(f"/proc/{pid}/environ").read_bytes() == b""]
+    return [proc.id.pid for proc in read_procs() if is_nap(proc.id.pid)]
+
+
+def is_nap(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text() == f"sleep\0{NAP_S}\0"
+    except (OSError, ValueError):
+        return False
 
 
 def test_the_memory_limit_holds(each_ramherd: Ramherd) -> None:

@@ -14,7 +14,7 @@ from integration.act.pens.test_ordinary_user import (
     run_as_nobody,
 )
 from integration.conftest import TAG, Ramherd
-from integration.exec.test_exec import Open, exec_of, our_sleeps, run, terminal
+from integration.exec.test_exec import NAP_S, Open, exec_of, our_naps, run, terminal
 from support.terminals import open_terminal
 
 __all__ = ["home", "terminal"]  # fixtures: pytest finds them by their names here
@@ -131,7 +131,7 @@ def test_a_session_of_an_ordinary_user(home: Path) -> None:
         "PYTHONPATH": str(home / "lib"), "RAMHERD_RUNTIME_DIR": str(home / "run"),
     }  # fmt: skip
     command = [python_for_everybody(), "-m", "ramherd", "exec", "--"]
-    code = "setsid env -i sleep 300 & read line; echo got $line; exit 7"
+    code = f"setsid env -i sleep {NAP_S} & read line; echo got $line; exit 7"
     window = open_terminal([*command, "sh", "-c", code], env, user=NOBODY)
     try:
         window.type("hello\n")
@@ -139,7 +139,7 @@ def test_a_session_of_an_ordinary_user(home: Path) -> None:
         assert window.wait() == 7
     finally:
         window.close()
-    assert not our_sleeps()
+    assert not our_naps()
     hog = [command[0], "-c", "import time; b = b'x' * (200 << 20); time.sleep(300)"]
     limited = [*command[:-1], "--memory-limit", "64MiB", "--", *hog]
     done = run_as_nobody(limited, env=env, cwd=home)

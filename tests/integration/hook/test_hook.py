@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from integration.conftest import await_
 from integration.hook.hooks import Session, room_for, session, waiting_hooks
 from ramherd.hook.claude_settings import hook_command
@@ -236,6 +238,7 @@ def test_other_tools_are_none_of_its_business(session: Callable[..., Session]) -
     assert one.ask("PreToolUse", tool_name="Bash", tool_use_id="x") == {}
 
 
+@pytest.mark.xdist_group("serial")
 def test_a_hook_that_waits_costs_little(session: Callable[..., Session]) -> None:
     """Looking at the ledger, not asking it: a few hundredths of a core."""
     one = session(**room_for(1))

@@ -5,6 +5,8 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from integration.conftest import Ramherd, await_
 from ramherd.keeper.output_log import HEAD_BYTES, RING_BYTES
 from ramherd.system.procfs import parse_kib_fields
@@ -25,6 +27,7 @@ def rss(pid: int, field: str = "VmRSS") -> int:
         return 0
 
 
+@pytest.mark.xdist_group("serial")
 def test_floods_change_neither_memory_nor_disk(ramherd: Ramherd) -> None:
     """5 GB, one line of 1 GB and random bytes at once: flat within 1 MB, disk under the cap."""
     jobs = "".join(
@@ -68,6 +71,7 @@ def test_a_child_cannot_truncate_the_log(ramherd: Ramherd) -> None:
     assert ramherd.run("logs", "cut").stdout == "one\ntwo\nthree\n"
 
 
+@pytest.mark.xdist_group("serial")
 def test_fifty_runs_within_what_it_may_cost(ramherd: Ramherd) -> None:
     """Supervisor <= 32 MB, keeper <= 12 MB with fifty runs alive."""
     lines = "".join(f"{number}\n" for number in range(50))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from integration.conftest import await_, ours
+from integration.conftest import await_, need, ours
 from integration.service.conftest import Service
 from integration.service.talker import Talker
 from integration.show.test_terminal import start_on_terminal
@@ -245,6 +245,7 @@ def test_worktrees_are_made_and_settled(
     """What one has changed is kept on its branch, the other's is removed: by the next service as
     well, if the jobs have ended before it came.
     """
+    need("git", "git")
     repo = tmp_path / "repo"
     repo.mkdir()
     for args in (("init", "-q"), ("commit", "-q", "--allow-empty", "-m", "first")):

@@ -4,7 +4,6 @@ import os
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -187,19 +186,3 @@ def test_a_file_moved_away_meanwhile_is_noticed(open_ledger: Opener, tmp_path: P
     two.ask(Ask(500 * MIB), BUDGET)
 
     assert one.ask(Ask(600 * MIB, granted_bytes=600 * MIB), BUDGET).lease_bytes == 500 * MIB
-
-
-def p99_s(ledgers: list[Ledger]) -> float:
-    times: list[float] = []
-    for number in range(200):
-        started = time.perf_counter()
-        ledgers[number % len(ledgers)].ask(Ask(number * MIB), BUDGET)
-        times.append(time.perf_counter() - started)
-    return sorted(times)[int(0.99 * len(times))]
-
-
-def test_a_lease_takes_less_than_ten_milliseconds(open_ledger: Opener) -> None:
-    """At p99, with four applications on file; the best of three tries on a busy machine."""
-    ledgers = [open_ledger() for _ in range(4)]
-
-    assert min(p99_s(ledgers) for _ in range(3)) < 0.010

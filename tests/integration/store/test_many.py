@@ -58,16 +58,13 @@ def look_on(path: Path, doomed: list[subprocess.Popen[str]], until_s: float) -> 
 
 
 def test_twenty_applications_never_hold_more_than_the_budget(tmp_path: Path) -> None:
-    """Looked at while they take, give and die; and a lease is quick all the while."""
-    until_s, busy = time.monotonic() + SECONDS, os.getloadavg()[0]
+    """Looked at while they take, give and die."""
+    until_s = time.monotonic() + SECONDS
     with started(tmp_path, until_s) as workers:
         sums = look_on(tmp_path / "ledger.db", workers[:5], until_s - 1)
         times = [took for worker in workers[5:] for took in json.loads(worker.communicate()[0])]
 
-    p99 = sorted(times)[int(0.99 * len(times))]
-    print(f"{len(times)} leases, p99 {1000 * p99:.1f} ms, most {max(sums) / BUDGET:.3f} leased")
+    print(f"{len(times)} leases, most {max(sums) / BUDGET:.3f} leased")
     assert len(sums) > 50
     assert 0 < max(sums) <= BUDGET
-    # On a machine that is busy with other things it is its scheduler that is measured.
-    if busy < (os.cpu_count() or 1):
-        assert p99 < 0.010
+    assert len(times) > 500

@@ -72,7 +72,8 @@ def test_a_locked_store_is_trouble_with_a_name(store: Store) -> None:
     with locked(store):
         began = time.monotonic()
         assert not writes.commit()
-        assert time.monotonic() - began < 1.0
+        # The store itself is patient for ten seconds.
+        assert time.monotonic() - began < 5.0
 
     assert "database is locked" in writes.trouble
     assert str(store.path) in writes.trouble

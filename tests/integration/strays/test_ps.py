@@ -134,6 +134,7 @@ def test_a_mistake_is_said(ramherd: Ramherd, args: list[str], message: str) -> N
     assert (done.returncode, message in done.stderr) == (2, True), done.stderr
 
 
+@pytest.mark.xdist_group("serial")
 def test_a_look_at_a_thousand_processes_is_cheap(tmp_path: Path) -> None:
     """CPU time, the best of three: a busy machine only adds to it."""
     program = tmp_path / "gopls"

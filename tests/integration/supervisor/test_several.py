@@ -33,9 +33,12 @@ JOIN = 'echo 0 > "$BOX/cgroup.procs" && exec "$@"'
 TREES = read_trees()
 AGENT = (sys.executable, "-I", "-S", agent.__file__)
 
-pytestmark = pytest.mark.skipif(
-    os.getuid() != 0 or "memory" not in TREES.v1, reason="needs a limited cgroup v1 of its own"
-)
+pytestmark = [
+    pytest.mark.xdist_group("serial"),
+    pytest.mark.skipif(
+        os.getuid() != 0 or "memory" not in TREES.v1, reason="needs a limited cgroup v1 of its own"
+    ),
+]
 
 
 @dataclass

@@ -32,7 +32,7 @@ def test_one_that_stays_does_not_keep_the_others(tmp_path: Path) -> None:
 
     began = time.monotonic()
     assert not remove_dirs([str(tmp_path / "busy"), str(tmp_path / "free")], 0.05)
-    assert 0.05 <= time.monotonic() - began < 1.0
+    assert 0.05 <= time.monotonic() - began < 10.0
     assert [path.name for path in tmp_path.iterdir()] == ["busy"]
     assert (tmp_path / "busy/file").exists()
 

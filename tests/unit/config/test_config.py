@@ -287,7 +287,7 @@ def test_a_directory_that_is_gone(project: Path) -> None:
 
 
 def test_loading_takes_no_time(project: Path) -> None:
-    """Less than 5 ms with both files there."""
+    """Less than 5 ms of CPU time with both files there."""
     write_user_file(project, 'budget = "1GiB"\n[profile.a]\nmemory = "1GiB"')
     (project / "ramherd.toml").write_text('grace = "1s"')
     parser = argparse.ArgumentParser()
@@ -295,9 +295,9 @@ def test_loading_takes_no_time(project: Path) -> None:
     options = parser.parse_args([])
     times = []
     for _turn in range(5):
-        start = time.perf_counter()
+        start = time.process_time()
         load_config(options)
-        times.append(time.perf_counter() - start)
+        times.append(time.process_time() - start)
     assert min(times) < 0.005
 
 

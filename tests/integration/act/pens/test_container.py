@@ -30,9 +30,12 @@ JOIN = 'for dir in $BOX; do echo 0 > "$dir/cgroup.procs" || exit 99; done; exec 
 JOBS = [{"name": f"job-{n}", "command": "cat /proc/self/cgroup"} for n in "123"]
 SETTINGS = {"RAMHERD_MEMORY": "32MiB", "RAMHERD_MAX_PARALLEL": "2", "RAMHERD_TIMEOUT": "30s"}
 
-pytestmark = pytest.mark.skipif(
-    os.getuid() != 0, reason="making a limited cgroup and namespaces takes root"
-)
+pytestmark = [
+    pytest.mark.xdist_group("serial"),
+    pytest.mark.skipif(
+        os.getuid() != 0, reason="making a limited cgroup and namespaces takes root"
+    ),
+]
 
 
 @dataclass

@@ -48,6 +48,7 @@ def home() -> Iterator[Path]:
     shutil.rmtree(made)
 
 
+@pytest.mark.xdist_group("serial")
 @pytest.mark.skipif(os.getuid() != 0, reason="we are an ordinary user already: all tests show it")
 def test_a_drill_as_an_ordinary_user(home: Path) -> None:
     """Polling pens, said so; all jobs done and nothing left."""

@@ -1,0 +1,40 @@
+"""The end of every test run: what was skipped, and the command that gets it."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from _pytest.terminal import TerminalReporter
+
+E2E = Path(__file__).with_name("e2e")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The tests that run one after another begin first: as the last ones they would run alone."""
+    items.sort(key=lambda item: item.get_closest_marker("xdist_group") is None)
+
+
+def pytest_terminal_summary(terminalreporter: TerminalReporter, config: pytest.Config) -> None:
+    reasons = Counter(reason_of(report) for report in terminalreporter.stats.get("skipped", []))
+    if reasons:
+        terminalreporter.section("skipped, and why")
+    for reason, number in reasons.most_common():
+        terminalreporter.line(f"{number:4}  {reason}")
+    if is_make_test(config):
+        terminalreporter.line(
+            "not part of `make test`: real agents, chaos, the zoo, User-mode Linux and QEMU "
+            "(`make test-all`)"
+        )
+
+
+def reason_of(report: pytest.TestReport) -> str:
+    """A skip is a file, a line and a reason."""
+    if isinstance(report.longrepr, tuple):
+        return report.longrepr[2].removeprefix("Skipped: ")
+    return str(report.longrepr)
+
+
+def is_make_test(config: pytest.Config) -> bool:
+    """All the tests outside of tests/e2e were asked for."""
+    asked = {Path(config.rootpath, arg).resolve() for arg in config.args}
+    return {E2E.with_name(name) for name in ("unit", "sim", "integration")} <= asked
