@@ -1,8 +1,7 @@
 """How much all runs together may hold: what memory there is, less what others use."""
 
-from ramherd.core.model import Limit, Machine
+from ramherd.core.machine import Limit, Machine
 from ramherd.core.policies import Policy
-from ramherd.decide.shares import budget_of
 
 
 def budget_bytes(
@@ -32,3 +31,8 @@ def largest_budget_bytes(machine: Machine, policy: Policy) -> int:
     """What the budget could be with nothing else on the machine."""
     whole = int(policy.budget_share * machine.most_bytes)
     return min(whole, policy.budget_cap_bytes) if policy.budget_cap_bytes else whole
+
+
+def budget_of(size_bytes: int, used_bytes: int, ours_bytes: int, share: float) -> int:
+    """The share of RAM or of a limit, less what others use of it."""
+    return int(share * size_bytes) - max(used_bytes - ours_bytes, 0)

@@ -8,9 +8,9 @@ import sys
 
 def main() -> None:
     if not os.environ.get("RAMHERD_RUN"):
-        from ramherd.hook.main import answer  # noqa: PLC0415 - not for those inside a pen
+        from ramherd.hook.main import run  # noqa: PLC0415 - not for those inside a pen
 
-        answer(sys.argv[1:])
+        run(sys.argv[1:])
     # Nothing is buffered, and tearing down the interpreter takes 5 ms.
     os._exit(0)
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import signal
 import time
 
+from ramherd.decide.budget import largest_budget_bytes
 from ramherd.hook.messages import deny
-from ramherd.hook.room import largest_bytes
 from ramherd.system.identity import is_running
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ramherd.decide.governor.subagent_slots import Verdict
+    from ramherd.decide.governor.subagent_slots import SlotChoice
     from ramherd.hook.call import Call
 
 # Whether somebody wrote to the ledger costs 0.02 ms to ask.
@@ -22,48 +22,49 @@ ASK_EVERY_S = 2.0
 MARGIN_S = 10.0
 
 
-def take_seat(call: Call, timeout_s: float) -> None:
-    """A subagent's own subagent does not wait: the one that called it would hold its seat all
+def admit_subagent(call: Call, timeout_s: float) -> None:
+    """A subagent's own subagent does not wait: the one that called it would hold its slot all
     the while, and all of them could wait for each other.
     """
     began_s = time.monotonic()
-    wait_s = min(call.settings.hook_wait_s, max(timeout_s - MARGIN_S, 0.0))
+    wait_s = min(call.config["hook_wait"], max(timeout_s - MARGIN_S, 0.0))
     if call.event.get("agent_id"):
         wait_s = 0.0
-    verdict = ask(call, began_s)
-    if not verdict.is_yes and wait_s and can_ever_fit(call, verdict):
-        verdict = wait(call, verdict, began_s, wait_s)
-    if not verdict.is_yes:
-        call.seats.leave(call.text("tool_use_id"))
-        call.said = {**call.said, **deny(verdict, time.monotonic() - began_s)}
+    choice = ask(call, began_s)
+    if not choice.is_yes and wait_s and can_ever_fit(call, choice):
+        choice = wait(call, choice, began_s, wait_s)
+    if not choice.is_yes:
+        call.slots.stop_waiting(call.text("tool_use_id"))
+        call.answer = {**call.answer, **deny(choice, time.monotonic() - began_s)}
 
 
-def ask(call: Call, since_s: float) -> Verdict:
+def ask(call: Call, since_s: float) -> SlotChoice:
     need = call.need_bytes()
-    return call.seats.take(call.text("tool_use_id"), need, since_s, call.room(), call.measure)
+    return call.slots.reserve(call.text("tool_use_id"), need, since_s, call.limits, call.measure)
 
 
-def can_ever_fit(call: Call, verdict: Verdict) -> bool:
-    return verdict.need_bytes <= largest_bytes(call.room().sizes, call.settings.budget_bytes)
+def can_ever_fit(call: Call, choice: SlotChoice) -> bool:
+    largest = largest_budget_bytes(call.read_machine(), call.limits.policy)
+    return choice.need_bytes <= largest
 
 
-def wait(call: Call, verdict: Verdict, began_s: float, wait_s: float) -> Verdict:
+def wait(call: Call, choice: SlotChoice, began_s: float, wait_s: float) -> SlotChoice:
     """Until there is room, the time is over, or nobody wants it any more."""
     signal.signal(signal.SIGTERM, stop_waiting)
     try:
-        while not verdict.is_yes and time.monotonic() < began_s + wait_s:
+        while not choice.is_yes and time.monotonic() < began_s + wait_s:
             await_news(call, min(began_s + wait_s, time.monotonic() + ASK_EVERY_S))
             if not is_running(call.session):
                 raise SystemExit
-            verdict = ask(call, began_s)
+            choice = ask(call, began_s)
     except SystemExit:
-        call.seats.leave(call.text("tool_use_id"))
+        call.slots.stop_waiting(call.text("tool_use_id"))
         raise
-    return verdict
+    return choice
 
 
 def await_news(call: Call, until_s: float) -> None:
-    while not call.seats.has_news() and time.monotonic() < until_s:
+    while not call.slots.has_changed() and time.monotonic() < until_s:
         time.sleep(min(LOOK_EVERY_S, max(until_s - time.monotonic(), 0.0)))
 
 

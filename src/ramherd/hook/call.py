@@ -1,30 +1,35 @@
-"""One call of the hook: who called, in which project, under which settings."""
+"""One call of the hook: the event, the session that called, its settings and its slots."""
 
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
-from ramherd.exec.places import runtime_dir, state_dir
-from ramherd.exec.room import BUDGET_SHARE
+from ramherd.config.load import load_config
+from ramherd.config.paths import runtime_dir, state_dir
+from ramherd.config.policy import make_policy
 from ramherd.hook.caller import read_tree_bytes
-from ramherd.hook.messages import tell_user
-from ramherd.hook.room import is_below, read_sizes
-from ramherd.hook.settings import SUBAGENT_MEMORY_BYTES, read_settings
-from ramherd.hook.subagent_sizes import estimate_bytes
+from ramherd.hook.messages import user_message
+from ramherd.hook.subagent_sizes import DEFAULT_BYTES, estimate_bytes
+from ramherd.measure.cgroups import read_trees
+from ramherd.measure.machine import read_machine
 from ramherd.store.ledger import Ledger
 from ramherd.store.owner import session_owner
-from ramherd.store.subagent_rows import Room
-from ramherd.store.subagent_slots import Seats
+from ramherd.store.subagent_slots import SlotLimits, SubagentSlots
 
-TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Any
 
+    from ramherd.core.machine import Machine
     from ramherd.core.procid import ProcId
+
+# To open somebody's repository must not be enough to run its commands.
+PERSONAL = ("on_subagent_stop",)
 
 
 class Call:
-    """`said` is what Claude gets as the answer."""
+    """`answer` is what Claude gets back."""
 
     def __init__(self, event: dict[str, Any], session: ProcId) -> None:
         self.event, self.session = event, session
@@ -32,40 +37,47 @@ class Call:
         self.session_id = str(event.get("session_id", ""))
         self.cwd = str(event.get("cwd") or os.getcwd())
         self.project = os.environ.get("CLAUDE_PROJECT_DIR") or self.cwd
-        self.settings = read_settings(self.cwd)
-        self.runtime, self.state = runtime_dir(), state_dir()
-        self.said: dict[str, object] = {}
+        self.runtime, self.state = str(runtime_dir()), str(state_dir())
+        self.answer: dict[str, object] = {}
         self._texts: list[str] = []
-        path, owner = f"{self.runtime}/ledger.db", session_owner(session)
-        self.seats = Seats(Ledger(path, self.runtime, owner, self.tell_once))
-        for problem in self.settings.problems:
-            self.tell_once(problem)
+        wrong: list[str] = []
+        self.config = load_config(
+            cwd=self.cwd, report=lambda error: wrong.append(str(error)), personal=PERSONAL
+        )
+        for problem in (*wrong, *self.config.warnings):
+            self.report_once(problem)
+        self._trees = read_trees()
+        self.limits = SlotLimits(
+            self.read_machine, make_policy(self.config),
+            self.config["max_parallel_session"], self.config["max_parallel"],
+        )  # fmt: skip
+        ledger = f"{self.runtime}/ledger.db"
+        self.slots = SubagentSlots(
+            Ledger(ledger, self.runtime, session_owner(session), self.report_once)
+        )
 
     def text(self, key: str) -> str:
         return str(self.event.get(key) or "")
 
     def need_bytes(self) -> int:
         """What was set, else what was learned, else the default."""
-        known = self.settings.subagent_memory_bytes or estimate_bytes(self.state, self.project)
-        return known or SUBAGENT_MEMORY_BYTES
+        known = self.config["subagent_memory"] or estimate_bytes(self.state, self.project)
+        return int(known or DEFAULT_BYTES)
 
-    def room(self) -> Room:
-        """As it is now."""
-        settings = self.settings
-        return Room(
-            read_sizes(), BUDGET_SHARE, is_below, settings.budget_bytes,
-            settings.max_parallel_session, settings.max_parallel,
-        )  # fmt: skip
+    def read_machine(self, uses: Sequence[tuple[int, int]] = ()) -> Machine:
+        """`uses` are the applications in the ledger: pid and used bytes of each."""
+        return read_machine(self._trees, herds=uses)
 
     def measure(self, session: ProcId) -> int:
         return read_tree_bytes(session)
 
-    def tell_once(self, text: str) -> None:
-        from ramherd.hook.notified import is_first  # noqa: PLC0415 - mostly there is nothing to say
+    def report_once(self, text: str) -> None:
+        """Shows the text to the user, once in a session."""
+        from ramherd.hook.notified import is_first  # noqa: PLC0415 - most calls report nothing
 
         if is_first(self.runtime, self.session_id, text, self.kind):
-            self.say(text)
+            self.report(text)
 
-    def say(self, text: str) -> None:
+    def report(self, text: str) -> None:
         self._texts.append(text)
-        self.said.update(tell_user("; ".join(self._texts)))
+        self.answer.update(user_message("; ".join(self._texts)))

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import time
 
-from ramherd.core.policies import Policy
 from ramherd.core.units import format_size
-from ramherd.hook.admission import take_seat
+from ramherd.hook.admission import admit_subagent
 from ramherd.hook.caller import read_anonymous_bytes
 from ramherd.measure.transcripts import find_agent_of, transcript_of
-from ramherd.store.subagent_rows import Starting
+from ramherd.store.subagent_slots import StartedSubagent
 from ramherd.strays.ancestry import record_tree
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ramherd.hook.call import Call
-    from ramherd.store.subagent_rows import Past
+    from ramherd.store.subagent_slots import EndedSubagent
 
 TOOLS = ("Task", "Agent")
 # After these the same process goes on.
@@ -27,7 +26,7 @@ MANY_STRAYS, MUCH_BYTES = 5, 256 << 20
 def handle(call: Call, timeout_s: float) -> None:
     match call.kind:
         case "PreToolUse" if call.text("tool_name") in TOOLS:
-            take_seat(call, timeout_s)
+            admit_subagent(call, timeout_s)
         case "PostToolUse" if call.text("tool_name") in TOOLS:
             note_result(call)
         case "PostToolUseFailure" if call.text("tool_name") in TOOLS:
@@ -37,7 +36,7 @@ def handle(call: Call, timeout_s: float) -> None:
         case "SubagentStop":
             stop_subagent(call, call.text("agent_id"))
         case "Stop":
-            call.seats.keep_only(running_behind(call), call.measure)
+            call.slots.stop_all_but(running_behind(call), call.measure)
             record(call)
         case "SessionStart":
             begin_session(call)
@@ -53,19 +52,19 @@ def running_behind(call: Call) -> list[str]:
 
 def record(call: Call) -> None:
     """For `ramherd ps`: which processes are below the session, and how many subagents it has."""
-    count = call.seats.count_running()
+    count = call.slots.count_running()
     record_tree(
         call.runtime, call.session.pid, agent="claude", session=call.session_id, subagents=count
     )
 
 
 def begin_session(call: Call) -> None:
-    call.seats.note(call.measure)
+    call.slots.record(call.measure)
     record(call)
     warn_of_strays(call)
-    free, need = call.seats.free(call.room()), call.need_bytes()
+    free, need = call.slots.read_free_bytes(call.limits), call.need_bytes()
     if free < need:
-        call.tell_once(
+        call.report_once(
             f"memory is short: {format_size(max(free, 0))} are free for subagents, which need "
             f"{format_size(need)} each, so they will wait (ramherd hook status)"
         )
@@ -78,7 +77,7 @@ def warn_of_strays(call: Call) -> None:
     strays = find_left_behind(EndedSession(call.session))
     held = sum(read_anonymous_bytes(one.pid) for one in strays)
     if len(strays) >= MANY_STRAYS or held >= MUCH_BYTES:
-        call.tell_once(
+        call.report_once(
             f"{len(strays)} processes that tools of Claude left behind hold {format_size(held)}: "
             "look at them with `ramherd ps`"
         )
@@ -87,8 +86,8 @@ def warn_of_strays(call: Call) -> None:
 def start_subagent(call: Call) -> None:
     agent = call.text("agent_id")
     transcript = transcript_of(call.text("transcript_path"), agent)
-    starting = Starting(agent, call.text("agent_type"), transcript)
-    call.seats.start(starting, call.need_bytes(), call.room(), call.measure)
+    starting = StartedSubagent(agent, call.text("agent_type"), transcript)
+    call.slots.start(starting, call.need_bytes(), call.limits, call.measure)
     record(call)
 
 
@@ -105,31 +104,31 @@ def note_failure(call: Call) -> None:
     if agent := find_agent_of(call.text("transcript_path"), tool_use):
         stop_subagent(call, agent)
     else:
-        call.seats.cancel(tool_use)
+        call.slots.cancel(tool_use)
 
 
 def stop_subagent(call: Call, agent: str) -> None:
     """What one in the background left is not told from what its session started meanwhile, so
     only one that its session waited for is swept after.
     """
-    past = call.seats.stop(agent, call.measure)
+    past = call.slots.stop(agent, call.measure)
     if past is None:
         return
     record(call)
     keep(call, agent, past)
     if agent not in running_behind(call):
-        sweep_after(call, past.started_s, call.seats.first_start())
-    if call.settings.on_subagent_stop:
-        run_command(call, call.settings.on_subagent_stop, agent, past)
+        sweep_after(call, past.started_s, call.slots.first_start())
+    if call.config["on_subagent_stop"]:
+        run_command(call, call.config["on_subagent_stop"], agent, past)
 
 
-def keep(call: Call, agent: str, past: Past) -> None:
+def keep(call: Call, agent: str, past: EndedSubagent) -> None:
     from ramherd.hook.subagent_sizes import learn  # noqa: PLC0415
 
     learn(call.state, call.project, describe(call, agent, past))
 
 
-def describe(call: Call, agent: str, past: Past) -> dict[str, object]:
+def describe(call: Call, agent: str, past: EndedSubagent) -> dict[str, object]:
     return {
         "session": call.session_id, "agent": agent, "type": past.type,
         "seconds": round(time.clock_gettime(time.CLOCK_BOOTTIME) - past.started_s, 1),
@@ -142,26 +141,26 @@ def sweep_after(call: Call, since_s: float, before_s: float | None) -> None:
     from ramherd.strays.judge.proofs import EndedSession  # noqa: PLC0415
     from ramherd.strays.left_behind import end_left_behind  # noqa: PLC0415
 
-    if not call.settings.hook_sweep or not call.session_id:
+    if not call.config["hook_sweep"] or not call.session_id:
         return
     ended = EndedSession(call.session, call.session_id, since_s, before_s)
-    if count := end_left_behind(ended, Policy().leftover_grace_s):
+    if count := end_left_behind(ended, call.limits.policy.leftover_grace_s):
         what = "process that a tool" if count == 1 else "processes that tools"
-        call.say(f"ended {count} {what} had left behind")
+        call.report(f"ended {count} {what} had left behind")
 
 
-def run_command(call: Call, command: str, agent: str, past: Past) -> None:
+def run_command(call: Call, command: str, agent: str, past: EndedSubagent) -> None:
     """With what is known of the subagent on its standard input."""
     from ramherd.hook.stop_command import run  # noqa: PLC0415 - only those pay who set a command
 
     if problem := run(command, {**describe(call, agent, past), "cwd": call.cwd}, call.cwd):
-        call.tell_once(f"on_subagent_stop: {problem}")
+        call.report_once(f"on_subagent_stop: {problem}")
 
 
 def end_session(call: Call) -> None:
     from ramherd.hook.notified import forget  # noqa: PLC0415
 
-    call.seats.ledger.release_all()
+    call.slots.ledger.release_all()
     forget(call.runtime, call.session_id)
     if call.text("reason") not in GOES_ON:
         sweep_after(call, 0.0, None)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 
 TYPE_CHECKING = False
@@ -13,20 +12,20 @@ if TYPE_CHECKING:
 DEFAULT_TIMEOUT_S = 60.0
 
 
-def answer(args: list[str]) -> None:
+def run(args: list[str]) -> None:
     """`args` is the timeout that Claude's settings have for this hook, in seconds."""
     event: dict[str, Any] = {}
     try:
         event = json.loads(sys.stdin.buffer.read())
-        said = respond(event, float(args[0]) if args else DEFAULT_TIMEOUT_S)
+        answer = respond(event, float(args[0]) if args else DEFAULT_TIMEOUT_S)
     except (SystemExit, KeyboardInterrupt):
         return
     except BaseException as error:  # a hook that fails must not stop Claude
-        said = explain(event, error)
-    if said:
+        answer = explain(event, error)
+    if answer:
         from ramherd.hook.messages import write  # noqa: PLC0415
 
-        write(said)
+        write(answer)
 
 
 def respond(event: dict[str, Any], timeout_s: float) -> dict[str, object]:
@@ -40,28 +39,21 @@ def respond(event: dict[str, Any], timeout_s: float) -> dict[str, object]:
 
     call = Call(event, session)
     handle(call, timeout_s)
-    return call.said
+    return call.answer
 
 
 def explain(event: object, error: BaseException) -> dict[str, object]:
     """Once for each session."""
     try:
+        from ramherd.config.paths import runtime_path  # noqa: PLC0415
         from ramherd.core.errors import RamherdError  # noqa: PLC0415
-        from ramherd.hook.messages import tell_user  # noqa: PLC0415
+        from ramherd.hook.messages import user_message  # noqa: PLC0415
         from ramherd.hook.notified import is_first  # noqa: PLC0415
 
         what = str(error) if isinstance(error, RamherdError) else f"{type(error).__name__}: {error}"
         known = event if isinstance(event, dict) else {}
         text = f"the hook does not work, and subagents start without it: {what}"
         session, kind = str(known.get("session_id", "")), str(known.get("hook_event_name", ""))
-        return tell_user(text) if is_first(find_runtime(), session, text, kind) else {}
+        return user_message(text) if is_first(str(runtime_path()), session, text, kind) else {}
     except BaseException:  # and neither must its excuse
         return {}
-
-
-def find_runtime() -> str:
-    """Where it would be: it may be the very thing that does not work."""
-    chosen = os.environ.get("RAMHERD_RUNTIME_DIR")
-    uid = os.getuid()
-    user = f"/run/user/{uid}"
-    return chosen or (f"{user}/ramherd" if os.access(user, os.W_OK) else f"/tmp/ramherd-{uid}")

@@ -9,7 +9,7 @@ from ramherd.core.units import format_duration, format_size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from ramherd.decide.governor.subagent_slots import Verdict
+    from ramherd.decide.governor.subagent_slots import SlotChoice
 
 WHY = {
     "no_room_budget": "it needs {need} and {free} are free",
@@ -18,23 +18,23 @@ WHY = {
 }
 
 
-def deny(verdict: Verdict, waited_s: float) -> dict[str, object]:
+def deny(choice: SlotChoice, waited_s: float) -> dict[str, object]:
     """In the words that the model gets as the result of its tool call."""
-    why = WHY[verdict.why].format(
-        need=format_size(verdict.need_bytes), free=format_size(verdict.free_bytes)
+    why = WHY[choice.why].format(
+        need=format_size(choice.need_bytes), free=format_size(choice.free_bytes)
     )
     waited = f" after waiting {format_duration(waited_s)}" if waited_s >= 1 else ""
     reason = (
         f"ramherd: no memory for another subagent{waited}: {why} "
-        f"({verdict.in_session} run in this session, {verdict.in_all} on this machine). "
-        f"{what_next(verdict)}"
+        f"({choice.in_session} run in this session, {choice.in_all} on this machine). "
+        f"{what_next(choice)}"
     )
     decision = {"permissionDecision": "deny", "permissionDecisionReason": reason}
     return {"hookSpecificOutput": {"hookEventName": "PreToolUse", **decision}}
 
 
-def what_next(verdict: Verdict) -> str:
-    if verdict.in_session:
+def what_next(choice: SlotChoice) -> str:
+    if choice.in_session:
         return (
             "Let the subagents that run finish first, then start the others one at a time, "
             "or do this task yourself without a subagent."
@@ -42,7 +42,7 @@ def what_next(verdict: Verdict) -> str:
     return "Do this task yourself without a subagent, or try one again later."
 
 
-def tell_user(text: str) -> dict[str, object]:
+def user_message(text: str) -> dict[str, object]:
     return {"systemMessage": f"ramherd: {text}"}
 
 

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 NAME = "subagents.json"
+# Of a project that nothing is known of yet.
+DEFAULT_BYTES = 128 << 20
 PROJECTS, RECENT = 64, 16
 # A few say nothing yet; a subagent that just began holds 8 MB, and its tools come and go.
 ENOUGH = 4

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ramherd.core.model import Limit
+from ramherd.core.machine import Limit
 from ramherd.system.procfs import PROC, read_text
 
 # "No limit" in v1 is the largest page-aligned 64-bit number.

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from ramherd.core.model import Machine
+from ramherd.core.machine import Machine
 from ramherd.measure.cgroups import Trees, read_limits
 from ramherd.system.procfs import PROC, read_meminfo
 

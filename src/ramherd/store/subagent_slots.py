@@ -1,68 +1,108 @@
-"""What hooked sessions ask the ledger: a seat for each subagent.
+"""Slots of subagents in the ledger.
 
-A session is one application: a lease of kind `session` for its own memory, and one of kind
-`subagent` for each seat. A seat is provisional (it has an `until`) from the call of the tool
-to the start of the subagent, and so is a waiter, who renews it: whoever is killed in between
-is in nobody's way for long. Between hooks no session says anything, so whoever asks measures
-all of them, and looks for subagents that were cut short.
+A hooked session is one application: a lease of kind `session` for its own memory, and one of kind
+`subagent` for each slot. A slot is provisional (it has an `until`) from the call of the tool to the
+start of the subagent. So is a waiter, which renews its row: a hook that is killed meanwhile blocks
+the others for a few seconds only. Between hooks no session reports anything, so each call measures
+all sessions, and looks for subagents that were interrupted.
 """
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ramherd.core.procid import ProcId
-from ramherd.decide.governor.subagent_slots import Caps, Verdict, choose_seat, free_bytes
+from ramherd.decide.budget import budget_bytes
+from ramherd.decide.governor.subagent_slots import (
+    Caps,
+    SlotChoice,
+    SlotHolder,
+    choose_slot,
+    free_bytes,
+)
 from ramherd.measure.transcripts import was_cut_short
 from ramherd.store import ledger_sql as sql
 from ramherd.store.ledger import LeaseRow, Ledger
 from ramherd.store.ledger_file import read_ledger
-from ramherd.store.subagent_rows import (
-    Past,
-    Room,
-    Starting,
-    caps_of,
-    holders,
-    is_news,
-    is_seat,
-    used_by,
-)
 from ramherd.system.identity import is_running
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from ramherd.core.machine import Machine
+    from ramherd.core.policies import Policy
 
     Measure = Callable[[ProcId], int]
 
 T = TypeVar("T")
 
 # From the call of the tool to the start of its subagent took 0.03 s; a user who is asked for
-# permission takes longer, and then its seat is found again when it starts.
+# permission takes longer, and then its slot is found again when it starts.
 PROVISIONAL_S = 30.0
 # A waiter says every five seconds that it is still there.
 WAITER_S, RENEW_S = 15.0, 10.0
 
+# A smaller change is noise, and every write wakes those who wait.
+RECORDED_BYTES = 1 << 20
+HOOKED = ("session", "subagent")
 
-class Seats:
-    """The ledger, for one hooked session."""
+
+class SlotLimits(NamedTuple):
+    """What subagents may use. `read_machine` reads the memory of the machine, with the pid and the
+    used bytes of every application in the ledger. `policy.budget_cap_bytes` is for all hooked
+    sessions together.
+    """
+
+    read_machine: Callable[[Sequence[tuple[int, int]]], Machine]
+    policy: Policy
+    per_session: int | None = None
+    in_all: int | None = None
+
+
+class StartedSubagent(NamedTuple):
+    """`transcript` is the file in which Claude writes what the subagent does."""
+
+    name: str
+    type: str = ""
+    transcript: str = ""
+
+
+class EndedSubagent(NamedTuple):
+    """`started_s` is since boot, as the start of a process is; `most_bytes` is the most that the
+    subagent was seen to hold.
+    """
+
+    type: str
+    started_s: float
+    before_bytes: int
+    most_bytes: int
+    used_bytes: int
+
+
+class SubagentSlots:
+    """The slots of one hooked session."""
 
     def __init__(self, ledger: Ledger) -> None:
         self.ledger = ledger
         self._own = ledger.owner.id
 
-    def note(self, measure: Measure) -> int:
-        """The session is there, with so much memory."""
+    def record(self, measure: Measure) -> int:
+        """Records the session and its memory; returns what it uses."""
         return self._turn(measure, lambda rows: used_by(self._own, rows))
 
-    def take(
-        self, call: str, need_bytes: int, since_s: float, room: Room, measure: Measure
-    ) -> Verdict:
-        """A provisional seat, or a place among those who wait."""
-        return self._turn(measure, lambda rows: self._take(call, need_bytes, since_s, room, rows))
+    def reserve(
+        self, call: str, need_bytes: int, since_s: float, limits: SlotLimits, measure: Measure
+    ) -> SlotChoice:
+        """A provisional slot, or a place among those who wait."""
+        return self._turn(
+            measure, lambda rows: self._reserve(call, need_bytes, since_s, limits, rows)
+        )
 
-    def start(self, agent: Starting, need_bytes: int, room: Room, measure: Measure) -> None:
-        """Its seat is no longer provisional. One that nobody asked for (a subagent that is
+    def start(
+        self, agent: StartedSubagent, need_bytes: int, limits: SlotLimits, measure: Measure
+    ) -> None:
+        """Its slot is no longer provisional. One that nobody asked for (a subagent that is
         woken again) has what is left: it runs in any case.
         """
 
@@ -71,42 +111,42 @@ class Seats:
             if self.ledger.file.read(sql.SUBAGENT, (owner, name)):
                 return  # the hook is in two settings files
             found = self.ledger.file.read(sql.FIRST_PROVISIONAL, (owner, ""))
-            key, held = found[0] if found else (name, min(need_bytes, self._free(rows, room)))
-            self._drop_seat(owner, key)
-            self._set_seat(name, max(held, 1), need_bytes)
+            key, held = found[0] if found else (name, min(need_bytes, self._free(rows, limits)))
+            self._drop_slot(owner, key)
+            self._set_slot(name, max(held, 1), need_bytes)
             now_s, used = time.clock_gettime(time.CLOCK_BOOTTIME), used_by(owner, rows)
             entry = (owner, name, agent.type, now_s, used, agent.transcript)
             self.ledger.file.write(sql.ADD_SUBAGENT, entry)
 
         self._turn(measure, confirm)
 
-    def stop(self, agent: str, measure: Measure) -> Past | None:
-        """Frees its seat; what is known of it, if it was seen to start."""
+    def stop(self, agent: str, measure: Measure) -> EndedSubagent | None:
+        """Frees its slot; what is known of it, if it was seen to start."""
 
-        def free(rows: list[LeaseRow]) -> Past | None:
+        def free(rows: list[LeaseRow]) -> EndedSubagent | None:
             found = self.ledger.file.read(sql.SUBAGENT, (self._own, agent))
             self._drop_subagent(self._own, agent)
             used = used_by(self._own, rows)
-            return Past._make((*found[0], used)) if found else None
+            return EndedSubagent._make((*found[0], used)) if found else None
 
         return self._turn(measure, free, ends=agent)
 
     def cancel(self, call: str) -> None:
-        """The call came to nothing: its provisional seat, or as many as there would be."""
+        """The call came to nothing: its provisional slot, or as many as there would be."""
 
         def drop() -> None:
             with self.ledger.file.transaction():
                 found = self.ledger.file.read(sql.FIRST_PROVISIONAL, (self._own, call))
                 for key in {call, found[0][0] if found else call}:
-                    self._drop_seat(self._own, key)
+                    self._drop_slot(self._own, key)
 
         self.ledger.file.attempt(drop)
 
-    def leave(self, call: str) -> None:
+    def stop_waiting(self, call: str) -> None:
         """Nobody waits for this one any more."""
         self.ledger.release("subagent", call)
 
-    def keep_only(self, agents: Iterable[str], measure: Measure) -> None:
+    def stop_all_but(self, agents: Iterable[str], measure: Measure) -> None:
         """The turn is over: all other subagents of this session are."""
         kept = set(agents)
 
@@ -114,19 +154,19 @@ class Seats:
             owner = self._own
             for row in rows:
                 if row.owner == owner and row.kind == "subagent" and row.key not in kept:
-                    self._drop_seat(owner, row.key)
+                    self._drop_slot(owner, row.key)
             for (agent,) in self.ledger.file.read(sql.AGENTS, (owner,)):
                 if agent not in kept:
                     self._drop_subagent(owner, agent)
 
         self._turn(measure, drop)
 
-    def has_news(self) -> bool:
+    def has_changed(self) -> bool:
         """Whether another process wrote since the last call."""
         return self.ledger.file.has_changed()
 
-    def free(self, room: Room) -> int:
-        return self._free(self.rows(), room)
+    def read_free_bytes(self, limits: SlotLimits) -> int:
+        return self._free(self.rows(), limits)
 
     def first_start(self) -> float | None:
         """Of the subagents of this session that run, in seconds since boot."""
@@ -151,7 +191,7 @@ class Seats:
                 for owner, agent in over:
                     if agent != ends:
                         self._drop_subagent(owner, agent)
-                self._note_memory(used)
+                self._record_memory(used)
                 return act(self.rows())
 
         return self.ledger.file.attempt(turn)
@@ -160,7 +200,7 @@ class Seats:
         rows = self.ledger.file.read(sql.TRANSCRIPTS)
         return [(owner, agent) for owner, agent, path in rows if was_cut_short(path)]
 
-    def _set_seat(
+    def _set_slot(
         self, key: str, held: int, need_bytes: int,
         since_s: float | None = None, until_s: float | None = None,
     ) -> None:  # fmt: skip
@@ -168,11 +208,11 @@ class Seats:
             LeaseRow(self._own, "subagent", key, held, 0, need_bytes, since_s, until_s)
         )
 
-    def _drop_seat(self, owner: str, key: str) -> None:
+    def _drop_slot(self, owner: str, key: str) -> None:
         self.ledger.drop_lease(owner, "subagent", key)
 
     def _drop_subagent(self, owner: str, agent: str) -> None:
-        self._drop_seat(owner, agent)
+        self._drop_slot(owner, agent)
         self.ledger.file.write(sql.DROP_SUBAGENT, (owner, agent))
 
     def _sessions(self) -> list[tuple[str, ProcId]]:
@@ -181,57 +221,95 @@ class Seats:
             known[id_] = ProcId(pid, ticks)
         return list(known.items())
 
-    def _note_memory(self, used: dict[str, int]) -> None:
+    def _record_memory(self, used: dict[str, int]) -> None:
         rows = self.rows()
         known = {row.owner: row for row in rows if row.kind == "session"}
         for owner, used_bytes in used.items():
             if owner not in known and owner != self._own:
                 continue  # gone since it was measured
-            seats = [row.bytes for row in rows if row.owner == owner and is_seat(row)]
+            slots = [row.bytes for row in rows if row.owner == owner and is_slot(row)]
             before = known.get(owner)
-            base = before.wants_bytes if before is not None and seats else used_bytes
-            now = (max(base, used_bytes - sum(seats)), used_bytes, base)
+            base = before.wants_bytes if before is not None and slots else used_bytes
+            now = (max(base, used_bytes - sum(slots)), used_bytes, base)
             if before is None or is_news(before[3:6], now):
                 self.ledger.set_lease(LeaseRow(owner, "session", "", *now))
-            if seats:
-                self.ledger.file.write(sql.NOTE_MOST, ((used_bytes - base) // len(seats), owner))
+            if slots:
+                self.ledger.file.write(sql.RECORD_MOST, ((used_bytes - base) // len(slots), owner))
 
-    def _caps(self, rows: list[LeaseRow], room: Room) -> Caps:
+    def _caps(self, rows: list[LeaseRow], limits: SlotLimits) -> Caps:
         pids = {owner: proc.pid for owner, proc in self.ledger.read_processes().items()}
-        return caps_of(rows, pids, room)
+        return caps_of(rows, pids, limits)
 
-    def _free(self, rows: list[LeaseRow], room: Room) -> int:
+    def _free(self, rows: list[LeaseRow], limits: SlotLimits) -> int:
         everyone = holders(self._own, rows).values()
-        return free_bytes(list(everyone), self._caps(rows, room))
+        return free_bytes(list(everyone), self._caps(rows, limits))
 
-    def _take(
-        self, call: str, need_bytes: int, since_s: float, room: Room, rows: list[LeaseRow]
-    ) -> Verdict:
+    def _reserve(
+        self, call: str, need_bytes: int, since_s: float, limits: SlotLimits, rows: list[LeaseRow]
+    ) -> SlotChoice:
         own = (self._own, "subagent", call)
         before = next((row for row in rows if row[:3] == own), None)
         known = holders(self._own, [row for row in rows if row[:3] != own])
         mine = known.pop(self._own)
-        verdict = choose_seat(
+        choice = choose_slot(
             mine._replace(since_s=since_s, need_bytes=need_bytes), list(known.values()),
-            self._caps(rows, room), older_s=mine.since_s,
+            self._caps(rows, limits), older_s=mine.since_s,
         )  # fmt: skip
         now_s = time.monotonic()
-        if verdict.is_yes:
-            self._set_seat(call, need_bytes, need_bytes, until_s=now_s + PROVISIONAL_S)
-        elif not verdict.is_queued:
-            self._drop_seat(self._own, call)
+        if choice.is_yes:
+            self._set_slot(call, need_bytes, need_bytes, until_s=now_s + PROVISIONAL_S)
+        elif not choice.is_queued:
+            self._drop_slot(self._own, call)
         elif before is None or (before.until_s or 0.0) < now_s + RENEW_S:
-            self._set_seat(call, 0, need_bytes, since_s, now_s + WAITER_S)
-        return verdict
+            self._set_slot(call, 0, need_bytes, since_s, now_s + WAITER_S)
+        return choice
 
 
 def read_sessions(path: str) -> list[tuple[int, int, int, int, int]]:
-    """Pid, used, leased, seats and waiters of each hooked session, for whoever has no lease."""
+    """Pid, used, leased, slots and waiters of each hooked session, for whoever has no lease."""
     owners = {id_: ProcId(pid, ticks) for id_, pid, ticks in read_ledger(path, sql.SESSIONS)}
     rows = [LeaseRow._make(row) for row in read_ledger(path, sql.LEASES)]
     return [
         (proc.pid, used_by(id_, own), sum(row.bytes for row in own),
-         sum(is_seat(row) for row in own), sum(row.waiting_since_s is not None for row in own))
+         sum(is_slot(row) for row in own), sum(row.waiting_since_s is not None for row in own))
         for id_, proc in owners.items() if is_running(proc)
         if (own := [row for row in rows if row.owner == id_])
     ]  # fmt: skip
+
+
+def is_slot(row: LeaseRow) -> bool:
+    return row.kind == "subagent" and row.bytes > 0
+
+
+def is_news(before: Iterable[int], now: Iterable[int]) -> bool:
+    return any(abs(a - b) >= RECORDED_BYTES for a, b in zip(before, now, strict=True))
+
+
+def used_by(owner: str, rows: Iterable[LeaseRow]) -> int:
+    return sum(row.used_bytes for row in rows if row.owner == owner)
+
+
+def holders(own: str, rows: Iterable[LeaseRow]) -> dict[str, SlotHolder]:
+    """One for each application; our own is among them."""
+    found = {own: SlotHolder(own)}
+    for row in rows:
+        holder = found.get(row.owner, SlotHolder(row.owner, is_hooked=row.kind in HOOKED))
+        found[row.owner] = joined(holder, row)
+    return found
+
+
+def joined(holder: SlotHolder, row: LeaseRow) -> SlotHolder:
+    holder = holder._replace(bytes=holder.bytes + row.bytes, slots=holder.slots + is_slot(row))
+    since_s = row.waiting_since_s
+    if since_s is None or (holder.since_s is not None and holder.since_s <= since_s):
+        return holder
+    return holder._replace(
+        since_s=since_s, need_bytes=row.wants_bytes if row.kind == "subagent" else 0
+    )
+
+
+def caps_of(rows: Sequence[LeaseRow], pids: Mapping[str, int], limits: SlotLimits) -> Caps:
+    """The budget is that of every application: the least that RAM or a limit leaves."""
+    uses = [(pid, used_by(owner, rows)) for owner, pid in pids.items()]
+    budget = budget_bytes(limits.read_machine(uses), 0, limits.policy, capped=False)
+    return Caps(budget, limits.policy.budget_cap_bytes, limits.per_session, limits.in_all)

@@ -52,10 +52,10 @@ class World:
         install = [sys.executable, "-m", "ramherd", "hook", "install", "claude"]
         subprocess.run(install, env=self.env, check=True, capture_output=True)
 
-    def limit(self, seats: int, sessions: int = 1) -> None:
-        """Room for so many subagents: each session itself holds 110 to 400 MiB."""
+    def limit(self, slots: int, sessions: int = 1) -> None:
+        """SlotLimits for so many subagents: each session itself holds 110 to 400 MiB."""
         self.env["RAMHERD_SUBAGENT_MEMORY"] = f"{512 * sessions}MiB"
-        self.env["RAMHERD_BUDGET"] = f"{(512 * seats + 450) * sessions}MiB"
+        self.env["RAMHERD_BUDGET"] = f"{(512 * slots + 450) * sessions}MiB"
 
     def start(self, script: str, *flags: str, env: Mapping[str, str] | None = None) -> Session:
         command = [
@@ -75,8 +75,8 @@ class World:
         self.sessions.append(Session(process))
         return self.sessions[-1]
 
-    def seats(self) -> list[tuple[str, str]]:
-        """Owner and key of each seat, given or waited for."""
+    def slots(self) -> list[tuple[str, str]]:
+        """Owner and key of each slot, given or waited for."""
         path = self.place / "runtime/ledger.db"
         if not path.exists():
             return []
@@ -85,7 +85,7 @@ class World:
             return [(owner, key) for owner, key in rows]
 
     def await_seats(self, count: int) -> None:
-        await_(lambda: len(self.seats()) == count, f"{count} seats")
+        await_(lambda: len(self.slots()) == count, f"{count} slots")
 
     def at_a_time(self, script: str, held_s: float) -> int:
         """The most conversations of this script that the model had open at once."""

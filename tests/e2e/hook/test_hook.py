@@ -29,7 +29,7 @@ def many(count: int, script: str = "part", name: str = "") -> list[dict[str, obj
 def test_eight_subagents_with_room_for_two(world: World) -> None:
     """All of them finish, never more than two at a time, and the session is done."""
     world.llm.add({"eight": many(8), "part": [{"wait_s": HELD_S, "say": "Done."}]})
-    world.limit(seats=2)
+    world.limit(slots=2)
 
     result = world.start("eight").result()
 
@@ -38,13 +38,13 @@ def test_eight_subagents_with_room_for_two(world: World) -> None:
     assert world.at_a_time("part", HELD_S) == 2
     (answers,) = [talk.texts("result") for talk in world.llm.of("eight") if talk.step == 1]
     assert all("Done." in answer for answer in answers)
-    assert world.seats() == []
+    assert world.slots() == []
 
 
 def test_without_room_the_model_is_told_so(world: World) -> None:
     """After hook_wait, in a sentence that says how much there is and what to do instead."""
     world.llm.add({"two": many(2), "part": [{"gate": "go", "say": "Done."}]})
-    world.limit(seats=1)
+    world.limit(slots=1)
     session = world.start("two", env={"RAMHERD_HOOK_WAIT": "1s"})
     world.await_seats(2)
     world.await_seats(1)
@@ -64,7 +64,7 @@ def test_two_sessions_share(world: World) -> None:
     part = [{"gate": "all ask", "wait_s": HELD_S, "say": "Done."}]
     world.llm.add({"one": many(4, "part-one", "first"), "part-one": part})
     world.llm.add({"two": many(4, "part-two", "second"), "part-two": part})
-    world.limit(seats=2, sessions=2)
+    world.limit(slots=2, sessions=2)
     sessions = [world.start("one"), world.start("two")]
     world.await_seats(8)
     world.llm.open("all ask")
@@ -90,7 +90,7 @@ def test_a_killed_session_frees_its_leases(world: World) -> None:
             "stuck": [{"gate": "never", "say": ""}], "part": [{"say": "Done."}],
         }
     )  # fmt: skip
-    world.limit(seats=2)
+    world.limit(slots=2)
     greedy = world.start("greedy")
     world.llm.await_step("stuck", 0)
     await_(lambda: len(world.llm.of("stuck")) == 2, "both subagents of the first session")
@@ -110,7 +110,7 @@ def test_an_interrupted_turn_frees_its_seats(world: World) -> None:
     forever = [{"shell": "tail -f /dev/null"}, {"say": ""}]
     world.llm.add({"long": many(2, "stuck"), "stuck": forever})
     world.llm.add({"modest": many(1), "part": [{"say": "Done."}]})
-    world.limit(seats=2)
+    world.limit(slots=2)
     flags = ("--dangerously-skip-permissions", "--input-format", "stream-json")
     patient = world.start("none", *flags)
     patient.tell(type="user", message={"role": "user", "content": "go [script long]"})
@@ -155,7 +155,7 @@ def test_one_in_the_background_that_failed_frees_its_seat(world: World) -> None:
     behind = {"prompt": "part [script broken]", "run_in_background": True}
     world.llm.add({"behind": [{"agents": [behind]}, {"gate": "go", "say": "Well."}, {"say": "."}]})
     world.llm.add({"modest": many(1), "part": [{"say": "Done."}]})
-    world.limit(seats=1)
+    world.limit(slots=1)
     busy = world.start("behind")
     world.llm.await_step("behind", 1)
 
@@ -177,7 +177,7 @@ def test_subagents_in_the_background_keep_their_seats(world: World) -> None:
     world.await_seats(1)
     world.llm.open("go")
     session.result()
-    assert world.seats() == []
+    assert world.slots() == []
 
 
 def test_what_tools_of_a_subagent_left_is_ended_with_it(world: World) -> None:
@@ -206,9 +206,9 @@ def test_what_tools_of_a_subagent_left_is_ended_with_it(world: World) -> None:
 
 
 def test_a_subagent_of_a_subagent_does_not_wait(world: World) -> None:
-    """It would wait for the seat of the one that called it: it is denied at once."""
+    """It would wait for the slot of the one that called it: it is denied at once."""
     world.llm.add({"main": many(1, "middle"), "middle": many(1)})
-    world.limit(seats=1)
+    world.limit(slots=1)
 
     assert world.start("main").result()["result"] == "All are back."
 
@@ -219,18 +219,18 @@ def test_a_subagent_of_a_subagent_does_not_wait(world: World) -> None:
 def test_inside_a_pen_the_hook_does_nothing(world: World) -> None:
     """There the governor of the run decides."""
     world.llm.add({"eight": many(2), "part": [{"wait_s": HELD_S, "say": "Done."}]})
-    world.limit(seats=1)
+    world.limit(slots=1)
 
     world.start("eight", env={"RAMHERD_RUN": "01RUN"}).result()
 
     assert world.at_a_time("part", HELD_S) == 2
-    assert not os.path.exists(world.place / "runtime/ledger.db") or world.seats() == []
+    assert not os.path.exists(world.place / "runtime/ledger.db") or world.slots() == []
 
 
 def test_claudes_own_cap_does_not_count_those_that_wait(world: World) -> None:
     """Above its cap Claude fails a subagent instead of letting it wait."""
     world.llm.add({"five": many(5), "part": [{"wait_s": HELD_S, "say": "Done."}]})
-    world.limit(seats=2)
+    world.limit(slots=2)
 
     world.start("five", env={"CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS": "2"}).result()
 

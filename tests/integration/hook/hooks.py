@@ -65,7 +65,7 @@ class Session:
             rows = db.execute("SELECT kind, key, bytes, waiting_since FROM leases")
             return [(kind, key, held, since) for kind, key, held, since in rows]
 
-    def seats(self) -> list[str]:
+    def slots(self) -> list[str]:
         return [key for kind, key, held, _since in self.leases() if kind == "subagent" and held]
 
     def waiting(self) -> list[str]:
@@ -95,9 +95,9 @@ def session(ramherd: Ramherd, tmp_path: Path) -> Iterator[Callable[..., Session]
     await_(lambda: waiting_hooks() == [], "the end of hooks whose session is gone")
 
 
-def room_for(seats: int) -> dict[str, str]:
+def room_for(slots: int) -> dict[str, str]:
     """The session itself holds some 10 MiB."""
-    return {"subagent_memory": "128MiB", "budget": f"{128 * seats + 100}MiB"}
+    return {"subagent_memory": "128MiB", "budget": f"{128 * slots + 100}MiB"}
 
 
 def waiting_hooks() -> list[int]:

@@ -56,7 +56,7 @@ def test_a_broken_ledger_is_begun_anew(session: Callable[..., Session], tmp_path
     one = session()
     one.call("first")
     assert "a new one is begun" in one.await_end("first")["systemMessage"]
-    assert one.seats() == ["first"]
+    assert one.slots() == ["first"]
 
 
 def test_a_wrong_setting_is_said_once_and_left_out(
@@ -68,7 +68,8 @@ def test_a_wrong_setting_is_said_once_and_left_out(
     one = session()
     one.call("first")
     said = one.await_end("first")
-    assert "ramherd.toml: hook_wait: duration 'soon' does not parse" in said["systemMessage"]
+    place = "ramherd.toml, line 1, key 'hook_wait'"
+    assert f"{place}: duration 'soon' does not parse" in said["systemMessage"]
     assert said["hookSpecificOutput"]["permissionDecision"] == "deny"
     one.call("second")
     assert "systemMessage" not in one.await_end("second")

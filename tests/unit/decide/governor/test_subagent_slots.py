@@ -4,25 +4,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ramherd.core.model import Why
-from ramherd.decide.governor.subagent_slots import Caps, Holder, Verdict, choose_seat
+from ramherd.decide.governor.subagent_slots import Caps, SlotChoice, SlotHolder, choose_slot
 
 MIB = 1 << 20
 NEED = 128 * MIB
 
 
-def holder(owner: str, seats: int = 0, since_s: float | None = None, base: int = 0) -> Holder:
-    return Holder(owner, base + seats * NEED, seats, since_s, NEED if since_s else 0)
+def holder(owner: str, slots: int = 0, since_s: float | None = None, base: int = 0) -> SlotHolder:
+    return SlotHolder(owner, base + slots * NEED, slots, since_s, NEED if since_s else 0)
 
 
-def ask(mine: Holder, *others: Holder, room: int = 2, older_s: float | None = None) -> Verdict:
-    return choose_seat(mine, others, Caps(room * NEED), older_s=older_s)
+def ask(
+    mine: SlotHolder, *others: SlotHolder, room: int = 2, older_s: float | None = None
+) -> SlotChoice:
+    return choose_slot(mine, others, Caps(room * NEED), older_s=older_s)
 
 
 def test_a_subagent_gets_its_whole_seat_or_none() -> None:
     """One byte short is no room."""
     mine = holder("a", 1, 1.0)
-    assert choose_seat(mine, [], Caps(2 * NEED)).is_yes
-    assert choose_seat(mine, [], Caps(2 * NEED - 1)).why == "no_room_budget"
+    assert choose_slot(mine, [], Caps(2 * NEED)).is_yes
+    assert choose_slot(mine, [], Caps(2 * NEED - 1)).why == "no_room_budget"
 
 
 def test_the_oldest_of_a_session_goes_first() -> None:
@@ -51,7 +53,7 @@ def test_who_waits_for_nothing_is_in_nobodys_way() -> None:
 
 def test_a_herd_below_its_share_goes_first() -> None:
     """It takes what there is at its next look; above its share it has to wait."""
-    herd = Holder("run", NEED // 2, 0, 1.0, 0, is_hooked=False)
+    herd = SlotHolder("run", NEED // 2, 0, 1.0, 0, is_hooked=False)
     assert ask(holder("a", 0, 2.0), herd).why == "somebody_waits"
     assert ask(holder("a", 0, 2.0), herd._replace(bytes=NEED)).is_yes
 
@@ -59,19 +61,19 @@ def test_a_herd_below_its_share_goes_first() -> None:
 def test_numbers_may_be_capped_too() -> None:
     """In a session, and in all; one kept by its own session alone is in nobody's way."""
     mine, other = holder("a", 2, 1.0), holder("b", 3)
-    own = choose_seat(mine, [other], Caps(99 * NEED, per_session=2))
-    everybody = choose_seat(mine, [other], Caps(99 * NEED, in_all=5))
+    own = choose_slot(mine, [other], Caps(99 * NEED, per_session=2))
+    everybody = choose_slot(mine, [other], Caps(99 * NEED, in_all=5))
     assert (own.why, own.is_queued) == ("max_parallel", False)
     assert (everybody.why, everybody.is_queued) == ("max_parallel", True)
-    assert choose_seat(mine, [other], Caps(99 * NEED, per_session=3, in_all=6)).is_yes
+    assert choose_slot(mine, [other], Caps(99 * NEED, per_session=3, in_all=6)).is_yes
 
 
 def test_the_budget_of_hooked_sessions_does_not_count_herds() -> None:
     """`budget` caps an application; a herd has its own."""
-    herd = Holder("run", 9 * NEED, is_hooked=False)
+    herd = SlotHolder("run", 9 * NEED, is_hooked=False)
     caps = Caps(20 * NEED, hooked_bytes=2 * NEED)
-    assert choose_seat(holder("a", 1, 1.0), [herd], caps).is_yes
-    assert choose_seat(holder("a", 1, 1.0), [herd, holder("b", 1)], caps).why == "no_room_budget"
+    assert choose_slot(holder("a", 1, 1.0), [herd], caps).is_yes
+    assert choose_slot(holder("a", 1, 1.0), [herd, holder("b", 1)], caps).why == "no_room_budget"
 
 
 def test_each_reason_is_one_of_the_list() -> None:
@@ -89,13 +91,13 @@ WAITERS = st.lists(
 
 
 @given(WAITERS, st.integers(0, 40))
-def test_somebody_goes_on_whenever_there_is_room(waiting: list[Holder], room: int) -> None:
-    """Of all that wait exactly one is let in if a seat is free, and nobody if none is."""
+def test_somebody_goes_on_whenever_there_is_room(waiting: list[SlotHolder], room: int) -> None:
+    """Of all that wait exactly one is let in if a slot is free, and nobody if none is."""
     caps = Caps(room * NEED)
     free = caps.budget_bytes - sum(one.bytes for one in waiting)
     let_in = [
         one
         for one in waiting
-        if choose_seat(one, [other for other in waiting if other != one], caps).is_yes
+        if choose_slot(one, [other for other in waiting if other != one], caps).is_yes
     ]
     assert len(let_in) == (1 if free >= NEED else 0)
