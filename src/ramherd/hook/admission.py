@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from ramherd.decide.governor.subagent_slots import SlotChoice
     from ramherd.hook.call import Call
 
-# Whether somebody wrote to the ledger costs 0.02 ms to ask.
-LOOK_EVERY_S = 0.25
-# The machine's memory changes without a word in the ledger.
+# To ask whether another process wrote to the ledger takes 0.02 ms.
+POLL_EVERY_S = 0.25
+# The machine's memory changes without a row in the ledger.
 ASK_EVERY_S = 2.0
 # Claude ends a hook at its timeout and lets the tool run: we come before that.
 MARGIN_S = 10.0
@@ -30,9 +30,15 @@ def admit_subagent(call: Call, timeout_s: float) -> None:
     wait_s = min(call.config["hook_wait"], max(timeout_s - MARGIN_S, 0.0))
     if call.event.get("agent_id"):
         wait_s = 0.0
-    choice = ask(call, began_s)
-    if not choice.is_yes and wait_s and can_ever_fit(call, choice):
-        choice = wait(call, choice, began_s, wait_s)
+    # Before the first row is written: a hook that is ended leaves none behind.
+    signal.signal(signal.SIGTERM, give_up)
+    try:
+        choice = ask(call, began_s)
+        if not choice.is_yes and wait_s and can_ever_fit(call, choice):
+            choice = wait(call, choice, began_s, wait_s)
+    except SystemExit:
+        call.slots.stop_waiting(call.text("tool_use_id"))
+        raise
     if not choice.is_yes:
         call.slots.stop_waiting(call.text("tool_use_id"))
         call.answer = {**call.answer, **deny(choice, time.monotonic() - began_s)}
@@ -49,25 +55,20 @@ def can_ever_fit(call: Call, choice: SlotChoice) -> bool:
 
 
 def wait(call: Call, choice: SlotChoice, began_s: float, wait_s: float) -> SlotChoice:
-    """Until there is room, the time is over, or nobody wants it any more."""
-    signal.signal(signal.SIGTERM, stop_waiting)
-    try:
-        while not choice.is_yes and time.monotonic() < began_s + wait_s:
-            await_news(call, min(began_s + wait_s, time.monotonic() + ASK_EVERY_S))
-            if not is_running(call.session):
-                raise SystemExit
-            choice = ask(call, began_s)
-    except SystemExit:
-        call.slots.stop_waiting(call.text("tool_use_id"))
-        raise
+    """Until there is room, the time is over, or the session has ended."""
+    while not choice.is_yes and time.monotonic() < began_s + wait_s:
+        await_change(call, min(began_s + wait_s, time.monotonic() + ASK_EVERY_S))
+        if not is_running(call.session):
+            raise SystemExit
+        choice = ask(call, began_s)
     return choice
 
 
-def await_news(call: Call, until_s: float) -> None:
+def await_change(call: Call, until_s: float) -> None:
     while not call.slots.has_changed() and time.monotonic() < until_s:
-        time.sleep(min(LOOK_EVERY_S, max(until_s - time.monotonic(), 0.0)))
+        time.sleep(min(POLL_EVERY_S, max(until_s - time.monotonic(), 0.0)))
 
 
-def stop_waiting(_number: int, _frame: object) -> None:
+def give_up(_number: int, _frame: object) -> None:
     """Claude, or its user, has given up this call."""
     raise SystemExit
