@@ -10,7 +10,7 @@ from ramherd.config.load import load_config
 from ramherd.core.errors import RamherdError, UsageError
 from ramherd.core.policies import Policy
 from ramherd.doctor.examine import Patient, examine
-from ramherd.doctor.findings import Finding, Fix, Level
+from ramherd.doctor.findings import Finding, Fix, Severity
 from ramherd.doctor.fixes import apply, can_apply
 from ramherd.doctor.read.host import Host
 from ramherd.doctor.render import findings_json, render_findings
@@ -47,7 +47,7 @@ def doctor(options: argparse.Namespace) -> int:
     if options.json:
         steps = [{"step": fix.step, "undo": fix.undo} for fix in fixed]
         print(json.dumps({**findings_json(found), "fixed": steps}))
-    return 1 if any(finding.level is Level.PROBLEM for finding in found) else 0
+    return 1 if any(finding.level is Severity.PROBLEM for finding in found) else 0
 
 
 def refuse_wrong(options: argparse.Namespace) -> None:

@@ -23,8 +23,8 @@ from ramherd.doctor.check import state as of_state
 from ramherd.doctor.check import units as of_units
 from ramherd.doctor.check import variables as of_variables
 from ramherd.doctor.check import virtual as of_virtual
-from ramherd.doctor.facts import Cli, Line, Memory, Processes, ProcRow, Variable
-from ramherd.doctor.findings import Finding, Level
+from ramherd.doctor.facts import InstalledCli, Line, Memory, Processes, ProcRow, Variable
+from ramherd.doctor.findings import Finding, Severity
 from ramherd.doctor.probe_pens import try_pens
 from ramherd.doctor.read.clis import read_clis
 from ramherd.doctor.read.clock import read_clock
@@ -69,7 +69,7 @@ class Patient:
         return read_variables(self.host, self.written)
 
     @cached_property
-    def clis(self) -> list[Cli]:
+    def clis(self) -> list[InstalledCli]:
         return read_clis(self.host)
 
 
@@ -84,7 +84,7 @@ def look(theme: str, check: "Check", patient: Patient) -> list[Finding]:
     # Machines are odd in ways that nobody foresees, and that is when a doctor is called.
     except Exception as error:
         why = f"{type(error).__name__}: {error}"
-        return [Finding(theme, Level.HINT, f"{theme} could not be checked", why)]
+        return [Finding(theme, Severity.HINT, f"{theme} could not be checked", why)]
 
 
 def check_heap(patient: Patient) -> Iterator[Finding]:

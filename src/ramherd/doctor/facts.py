@@ -128,7 +128,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Cli:
+class InstalledCli:
     name: str
     path: str
     version: str
@@ -184,7 +184,7 @@ class Folder:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class OwnDirectory:
     """A directory of ours, whether or not it is there yet."""
 
     path: str
@@ -200,7 +200,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    places: tuple[Place, ...]
+    places: tuple[OwnDirectory, ...]
     logs_bytes: int
     logs_keep_bytes: int
     # Why the store cannot be read; nothing where it can, or is not there.

@@ -8,7 +8,7 @@ from enum import StrEnum
 from ramherd.core.model import Number
 
 
-class Level(StrEnum):
+class Severity(StrEnum):
     OK = "ok"
     HINT = "hint"
     WARNING = "warning"
@@ -100,7 +100,7 @@ class Finding:
     """
 
     check: str
-    level: Level
+    level: Severity
     what: str
     why: str = ""
     command: str = ""

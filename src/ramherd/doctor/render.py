@@ -5,11 +5,11 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from ramherd.doctor.findings import Finding, Level
+from ramherd.doctor.findings import Finding, Severity
 from ramherd.show.event_lines import printable
 
 WIDTH = 100
-LEVELS = tuple(Level)
+LEVELS = tuple(Severity)
 INDENT = " " * 10
 
 

@@ -16,7 +16,7 @@ from ramherd.doctor.check.clock import check_clock
 from ramherd.doctor.check.folders import check_folders
 from ramherd.doctor.check.processes import check_processes
 from ramherd.doctor.check.state import check_place
-from ramherd.doctor.facts import Clock, Folder, Place, Processes, ProcRow
+from ramherd.doctor.facts import Clock, Folder, OwnDirectory, Processes, ProcRow
 from ramherd.doctor.read import folders, runtimes
 from ramherd.doctor.read.clis import read_clis
 from ramherd.doctor.read.clock import read_clock
@@ -25,7 +25,7 @@ from support.roots import ELF, Root
 
 MACHINE = Machine(16 * GIB, 12 * GIB)
 FOLDER = Folder("/home/me/.claude/projects", 10 * MIB, 5, "", 0, True, False, 90 * GIB, 100 * GIB)
-PLACE = Place("/s", True, exists=True, mode=0o700, free_bytes=9 * GIB)
+PLACE = OwnDirectory("/s", True, exists=True, mode=0o700, free_bytes=9 * GIB)
 NOW_S = 1_800_000_000.0
 CLOCK = Clock(NOW_S, True, "tsc", NOW_S - 5)
 

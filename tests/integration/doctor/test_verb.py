@@ -15,7 +15,7 @@ import pytest
 import ramherd.cli.doctor
 from ramherd.cli.main import call
 from ramherd.doctor.examine import THEMES
-from ramherd.doctor.findings import Finding, Level
+from ramherd.doctor.findings import Finding, Severity
 from ramherd.doctor.read.host import Host
 from ramherd.doctor.render import render_findings
 from support.roots import Root
@@ -144,9 +144,9 @@ def test_a_directory_that_was_removed_stops_nobody(
 def test_the_worst_comes_last() -> None:
     """Above the prompt; what is ok takes one line, and no control sequence gets through."""
     findings = [
-        Finding("a", Level.PROBLEM, "bad \x1b[2J", "because", "do this"),
-        Finding("b", Level.OK, "fine"),
-        Finding("c", Level.HINT, "word " * 40),
+        Finding("a", Severity.PROBLEM, "bad \x1b[2J", "because", "do this"),
+        Finding("b", Severity.OK, "fine"),
+        Finding("c", Severity.HINT, "word " * 40),
     ]
 
     lines = list(render_findings(findings))

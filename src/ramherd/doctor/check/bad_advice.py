@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ramherd.doctor.facts import Line
-from ramherd.doctor.findings import Finding, Level, quoted
+from ramherd.doctor.findings import Finding, Severity, quoted
 
 
 class Wrong(NamedTuple):
     check: str
-    level: Level
+    level: Severity
     kinds: tuple[str, ...]
     pattern: re.Pattern[str]
     why: str
@@ -24,24 +24,24 @@ RUN = ("cron", "script", "unit", "start")
 AGENTS = r"(?:claude|codex|gemini|opencode|qwen|node|bun|mcp[\w-]*)"
 WRONG = (
     Wrong(
-        "cron-step", Level.WARNING, ("cron",), re.compile(r"^\s*\*/(?:[6-9]\d|\d{3,})(?=\s)"),
+        "cron-step", Severity.WARNING, ("cron",), re.compile(r"^\s*\*/(?:[6-9]\d|\d{3,})(?=\s)"),
         "a step above 59 minutes fires once an hour, at minute 0",
         "${EDITOR:-vi} {path}   # two lines, or a systemd timer with OnUnitActiveSec=90min",
     ),
     Wrong(
-        "cron-step", Level.WARNING, ("cron",),
+        "cron-step", Severity.WARNING, ("cron",),
         re.compile(r"^\s*\S+\s+\*/(?:2[4-9]|[3-9]\d|\d{3,})(?=\s)"),
         "a step above 23 hours fires once a day, at midnight",
         "${EDITOR:-vi} {path}   # or a systemd timer with OnUnitActiveSec=36h",
     ),
     Wrong(
-        "timer-step", Level.WARNING, ("unit",),
+        "timer-step", Severity.WARNING, ("unit",),
         re.compile(r"^\s*OnCalendar=.*:\d+/(?:[6-9]\d|\d{3,})(?!\d)"),
         "a step above 59 minutes fires once an hour",
         "${EDITOR:-vi} {path}   # OnUnitActiveSec=90min",
     ),
     Wrong(
-        "kill-by-name", Level.WARNING, RUN,
+        "kill-by-name", Severity.WARNING, RUN,
         re.compile(
             rf"(?:pkill|killall)(?:\s+-\S+)*\s+['\"]?{AGENTS}\b"
             rf"|(?:pgrep|ps\s[^|]*\|\s*grep)[^|]*{AGENTS}\b.*xargs[^|]*\bkill\b"
@@ -50,57 +50,57 @@ WRONG = (
         "ramherd ps",
     ),
     Wrong(
-        "ps-column", Level.WARNING, RUN, re.compile(r"ps\s+-?aux\b.*awk.*\$3\s*==\s*1\b"),
+        "ps-column", Severity.WARNING, RUN, re.compile(r"ps\s+-?aux\b.*awk.*\$3\s*==\s*1\b"),
         "column 3 of `ps aux` is %CPU, not the parent: it finds whatever uses 1 % of a processor",
         "ramherd ps",
     ),
     Wrong(
-        "ppid-1", Level.HINT, RUN,
+        "ppid-1", Severity.HINT, RUN,
         re.compile(r"\bps\b.*\bppid\b.*==\s*1\b|\bp(?:grep|kill)\s[^|;]*-P\s*1\b|--ppid[ =]1\b"),
         "orphans go to `systemd --user` or a subreaper as well, and daemons have pid 1 too",
         "ramherd ps",
     ),
     Wrong(
-        "interrupted", Level.HINT, RUN, re.compile(r"Request interrupted by user"),
+        "interrupted", Severity.HINT, RUN, re.compile(r"Request interrupted by user"),
         "it says that a person, or a signal, stopped a turn; nothing of memory",
         "sudo dmesg -T | grep -i -E 'out of memory|oom-kill' | tail",
     ),
     Wrong(
-        "pgrep-or", Level.WARNING, RUN, re.compile(r"p(?:grep|kill)\s[^|;]*\\\|"),
+        "pgrep-or", Severity.WARNING, RUN, re.compile(r"p(?:grep|kill)\s[^|;]*\\\|"),
         r"pgrep reads extended patterns: `\|` is a plain bar, and nothing matches",
         "pgrep -f 'one|other'",
     ),
     Wrong(
-        "etime", Level.HINT, RUN,
+        "etime", Severity.HINT, RUN,
         re.compile(r"\betime\b(?!s).*(?:cut\s+-d\s*['\"]?:|awk\s+-F\s*['\"]?:)"),
         "etime is [[days-]hours:]minutes:seconds: a part of it says nothing of the age",
         "ps -o etimes= -p PID   # seconds",
     ),
     Wrong(
-        "swapoff", Level.WARNING, RUN, re.compile(r"\bswapoff\s+(?:-a|--all)\b"),
+        "swapoff", Severity.WARNING, RUN, re.compile(r"\bswapoff\s+(?:-a|--all)\b"),
         "all of the swap has to fit into RAM at that moment, or the kernel kills",
         "sudo sysctl -w vm.swappiness=10   # uses less of it",
     ),
     Wrong(
-        "address-limit", Level.WARNING, RUN, re.compile(r"\bulimit\s+-v\s+\d+"),
+        "address-limit", Severity.WARNING, RUN, re.compile(r"\bulimit\s+-v\s+\d+"),
         "a claude maps 73 GB of addresses and uses 0.2: it does not start, or nothing is limited",
         "ramherd exec --memory-limit 4GiB -- claude",
     ),
     Wrong(
-        "no-such-flag", Level.WARNING, RUN,
+        "no-such-flag", Severity.WARNING, RUN,
         re.compile(r"\bclaude\b[^|;&]*\s--(?:max-memory|agent-count)\b"),
         "claude has no such option",
         "ramherd exec --memory-limit 4GiB -- claude",
     ),
     Wrong(
-        "sysctl-overcommit", Level.PROBLEM, ("sysctl", *RUN),
+        "sysctl-overcommit", Severity.PROBLEM, ("sysctl", *RUN),
         re.compile(r"vm[./]overcommit_memory\s*=\s*2\b"),
         "each claude maps 73 GB of addresses: starts and forks fail while memory is free",
         "sudo sed -i 's/overcommit_memory *= *2/overcommit_memory = 0/' {path} && "
         "sudo sysctl -w vm.overcommit_memory=0",
     ),
     Wrong(
-        "sysctl-oom-task", Level.WARNING, ("sysctl", *RUN),
+        "sysctl-oom-task", Severity.WARNING, ("sysctl", *RUN),
         re.compile(r"vm[./]oom_kill_allocating_task\s*=\s*[1-9]\d*"),
         "a switch and no size: whoever asks for the last page is killed",
         "sudo sed -i '/oom_kill_allocating_task/d' {path} && "
@@ -111,7 +111,7 @@ WRONG = (
 
 # Only in files that speak of agents: other programs may well be killed so.
 KILL_9 = Wrong(
-    "kill-9", Level.HINT, ("cron", "script", "unit"),
+    "kill-9", Severity.HINT, ("cron", "script", "unit"),
     re.compile(r"\bkill\s+(?:-9|-KILL|-s\s+(?:9|KILL))\b"),
     "an agent that is killed leaves its tools and MCP servers behind; after TERM its session can "
     "be resumed just as well",
@@ -126,7 +126,7 @@ def check_wrong(lines: Sequence[Line]) -> Iterator[Finding]:
         if line.path in of_agents:
             found += check_line(line, (KILL_9,))
     yield from found or [
-        Finding("written", Level.OK, "no line of the wrong kind in cron and units")
+        Finding("written", Severity.OK, "no line of the wrong kind in cron and units")
     ]
 
 

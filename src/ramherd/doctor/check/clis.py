@@ -2,8 +2,8 @@
 
 from collections.abc import Collection, Iterator, Sequence
 
-from ramherd.doctor.facts import Cli
-from ramherd.doctor.findings import Finding, Level
+from ramherd.doctor.facts import InstalledCli
+from ramherd.doctor.findings import Finding, Severity
 
 RUNTIMES = {
     "bun": "built with Bun",
@@ -15,10 +15,10 @@ RUNTIMES = {
 RELAUNCH = {"gemini": ("GEMINI_CLI_NO_RELAUNCH", 110), "qwen": ("QWEN_CODE_NO_RELAUNCH", 140)}
 
 
-def check_clis(clis: Sequence[Cli], variables: Collection[str]) -> Iterator[Finding]:
+def check_clis(clis: Sequence[InstalledCli], variables: Collection[str]) -> Iterator[Finding]:
     if not clis:
         yield Finding(
-            "cli", Level.HINT, "no agent CLI in PATH",
+            "cli", Severity.HINT, "no agent CLI in PATH",
             "claude, codex, gemini, opencode, qwen and cursor-agent were looked for; any other "
             "command can be run as well",
             "npm install -g @anthropic-ai/claude-code",
@@ -31,16 +31,16 @@ def check_clis(clis: Sequence[Cli], variables: Collection[str]) -> Iterator[Find
             yield check_relaunch(cli.name)
 
 
-def describe(cli: Cli) -> Finding:
+def describe(cli: InstalledCli) -> Finding:
     runtime = RUNTIMES.get(cli.runtime, "of an unknown kind")
     what = f"{cli.name} {cli.version or '(version not told)'}, {runtime}: {cli.path}"
-    return Finding("cli", Level.OK, what)
+    return Finding("cli", Severity.OK, what)
 
 
-def check_shadowed(cli: Cli) -> Finding:
+def check_shadowed(cli: InstalledCli) -> Finding:
     others = ", ".join(f"{version or '?'} at {path}" for path, version in cli.shadowed)
     return Finding(
-        "cli-twice", Level.HINT, f"{cli.name} is there more than once: also {others}",
+        "cli-twice", Severity.HINT, f"{cli.name} is there more than once: also {others}",
         f"{cli.path} is used; cron and services with another PATH may start the other",
         f"type -a {cli.name}",
     )  # fmt: skip
@@ -49,7 +49,7 @@ def check_shadowed(cli: Cli) -> Finding:
 def check_relaunch(name: str) -> Finding:
     variable, saved = RELAUNCH[name]
     return Finding(
-        "cli-relaunch", Level.HINT, f"{name} starts itself a second time",
+        "cli-relaunch", Severity.HINT, f"{name} starts itself a second time",
         f"it costs {saved} MiB an agent, and its heap may grow to half of the RAM",
         f"export {variable}=true",
     )  # fmt: skip

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from ramherd.core.units import GIB, MIB, format_size
 from ramherd.doctor.facts import Folder
-from ramherd.doctor.findings import Finding, Level, quoted
+from ramherd.doctor.findings import Finding, Severity, quoted
 
 # Users reported 297 GB, 310 GB and 1.2 TB.
 LARGE_BYTES = 10 * GIB
@@ -16,7 +16,7 @@ FULL_BYTES = GIB
 
 def check_folders(folders: Sequence[Folder]) -> Iterator[Finding]:
     if not folders:
-        yield Finding("transcripts", Level.OK, "no transcripts or output of agents")
+        yield Finding("transcripts", Severity.OK, "no transcripts or output of agents")
     for folder in sorted(folders, key=lambda folder: -folder.size_bytes):
         yield check_folder(folder)
 
@@ -32,21 +32,21 @@ def check_folder(folder: Folder) -> Finding:
         "size_bytes": folder.size_bytes, "files": folder.files,
         "largest_bytes": folder.largest_bytes, "disk_free_bytes": folder.disk_free_bytes,
     }  # fmt: skip
-    command = "" if level is Level.OK else clear(folder)
+    command = "" if level is Severity.OK else clear(folder)
     return Finding("transcripts", level, what, why, command, numbers=numbers)
 
 
-def judge(folder: Folder) -> tuple[Level, str]:
+def judge(folder: Folder) -> tuple[Severity, str]:
     free = format_size(folder.disk_free_bytes)
     if folder.disk_free_bytes < FULL_BYTES and folder.size_bytes > folder.disk_free_bytes:
-        return Level.PROBLEM, f"the disk has {free} left: agents stop when it is full"
+        return Severity.PROBLEM, f"the disk has {free} left: agents stop when it is full"
     if folder.on_tmpfs and folder.size_bytes > IN_RAM_BYTES:
-        return Level.WARNING, "it lies on a tmpfs: all of it is RAM"
+        return Severity.WARNING, "it lies on a tmpfs: all of it is RAM"
     if folder.size_bytes > LARGE_BYTES or folder.largest_bytes > LARGE_FILE_BYTES:
-        return Level.WARNING, f"nothing limits it; the disk has {free} left"
+        return Severity.WARNING, f"nothing limits it; the disk has {free} left"
     if folder.size_bytes > WORTH_SAYING_BYTES:
-        return Level.HINT, f"it only grows; the disk has {free} left"
-    return Level.OK, ""
+        return Severity.HINT, f"it only grows; the disk has {free} left"
+    return Severity.OK, ""
 
 
 def clear(folder: Folder) -> str:

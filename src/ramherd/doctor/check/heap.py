@@ -7,7 +7,7 @@ from ramherd.core.policies import Policy
 from ramherd.core.units import MIB, format_size
 from ramherd.decide.budget import budget_bytes
 from ramherd.doctor.facts import Node
-from ramherd.doctor.findings import Finding, Level
+from ramherd.doctor.findings import Finding, Severity
 
 # Two such heaps are all of the memory. Node takes no more by itself.
 LARGE_SHARE = 0.5
@@ -20,7 +20,7 @@ TOO_SMALL = "gemini and qwen hold 200 MiB at rest: V8 aborts at its limit (exit 
 
 def check_nodes(nodes: Sequence[Node], machine: Machine) -> Iterator[Finding]:
     if not nodes:
-        yield Finding("heap", Level.OK, "no node in PATH")
+        yield Finding("heap", Severity.OK, "no node in PATH")
     for node in nodes:
         yield check_failed(node) if node.error else check_heap(node, machine)
 
@@ -28,7 +28,7 @@ def check_nodes(nodes: Sequence[Node], machine: Machine) -> Iterator[Finding]:
 def check_failed(node: Node) -> Finding:
     wrong_options = "NODE_OPTIONS" in node.error
     return Finding(
-        "heap", Level.PROBLEM if wrong_options else Level.HINT,
+        "heap", Severity.PROBLEM if wrong_options else Severity.HINT,
         f"{node.path} did not tell its heap: {node.error}",
         "no program on it starts: agents, MCP servers, builds" if wrong_options
         else "how much it may hold is not known",
@@ -46,9 +46,9 @@ def check_heap(node: Node, machine: Machine) -> Finding:
     if heap - REPORTED_MORE_BYTES > LARGE_SHARE * most:
         why = "it collects late, and the kernel kills it or another before V8 says a word"
         command = f"export NODE_OPTIONS=--max-old-space-size={most // 4 // MIB}"
-        return Finding("heap", Level.WARNING, what, why, command, numbers=numbers)
+        return Finding("heap", Severity.WARNING, what, why, command, numbers=numbers)
     if heap < LEAST_HEAP_BYTES:
         return Finding(
-            "heap", Level.WARNING, what, TOO_SMALL, "unset NODE_OPTIONS", numbers=numbers
+            "heap", Severity.WARNING, what, TOO_SMALL, "unset NODE_OPTIONS", numbers=numbers
         )
-    return Finding("heap", Level.OK, what, numbers=numbers)
+    return Finding("heap", Severity.OK, what, numbers=numbers)

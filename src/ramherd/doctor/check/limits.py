@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from ramherd.core.units import format_size
 from ramherd.doctor.facts import Kernel, Limits, Memory
-from ramherd.doctor.findings import Finding, Level, SetKernel
+from ramherd.doctor.findings import Finding, SetKernel, Severity
 
 GB = 10**9
 # A claude maps this much address space, and touches 0.2 GB of it.
@@ -37,10 +37,10 @@ def check_overcommit(kernel: Kernel, memory: Memory) -> Finding:
     name = "vm.overcommit_memory"
     mode = kernel.values.get(name, 0)
     if mode != 2:
-        return Finding("overcommit", Level.OK, f"{name} is {mode}", numbers={"mode": mode})
+        return Finding("overcommit", Severity.OK, f"{name} is {mode}", numbers={"mode": mode})
     left = max(memory.commit_limit_bytes - memory.committed_bytes, 0)
     return Finding(
-        "overcommit", Level.PROBLEM,
+        "overcommit", Severity.PROBLEM,
         f"{name} is 2: {format_size(left)} of {format_size(memory.commit_limit_bytes)} can still "
         "be promised",
         f"each claude maps {VIRTUAL_BYTES // GB} GB of addresses and uses little of it: starts "
@@ -54,10 +54,10 @@ def check_allocating_task(kernel: Kernel) -> Finding:
     name = "vm.oom_kill_allocating_task"
     value = kernel.values.get(name, 0)
     if not value:
-        return Finding("oom-task", Level.OK, f"{name} is 0")
+        return Finding("oom-task", Severity.OK, f"{name} is 0")
     size = "; it is a switch and no size" if value > 1 else ""
     return Finding(
-        "oom-task", Level.WARNING, f"{name} is {value}{size}",
+        "oom-task", Severity.WARNING, f"{name} is {value}{size}",
         "whoever asks for the last page is killed, a small shell as well as the one that leaks",
         f"sudo sysctl -w {name}=0", set_kernel(kernel, name, 0), {"value": value},
     )  # fmt: skip
@@ -66,11 +66,11 @@ def check_allocating_task(kernel: Kernel) -> Finding:
 def check_inotify(kernel: Kernel, name: str, least: int) -> Finding:
     check, value = name.rsplit(".", 1)[1].replace("max_user_", "inotify-"), kernel.values.get(name)
     if value is None:
-        return Finding(check, Level.HINT, f"{name} cannot be read", "it may not be there")
+        return Finding(check, Severity.HINT, f"{name} cannot be read", "it may not be there")
     if value >= least:
-        return Finding(check, Level.OK, f"{name} is {value}", numbers={"value": value})
+        return Finding(check, Severity.OK, f"{name} is {value}", numbers={"value": value})
     return Finding(
-        check, Level.HINT, f"{name} is {value}",
+        check, Severity.HINT, f"{name} is {value}",
         "every agent, editor and test runner that watches files takes of it: ENOSPC or EMFILE "
         "when it is used up",
         f"sudo sysctl -w {name}={BETTER[name]}", set_kernel(kernel, name, BETTER[name]),
@@ -84,8 +84,8 @@ def check_file_table(kernel: Kernel) -> Finding:
     if most and used > FILES_FULL_SHARE * most:
         why = "at the end of it every open fails with ENFILE, in every program"
         command = f"sudo sysctl -w fs.file-max={most * 2}"
-        return Finding("file-table", Level.WARNING, what, why, command, numbers=numbers)
-    return Finding("file-table", Level.OK, what, numbers=numbers)
+        return Finding("file-table", Severity.WARNING, what, why, command, numbers=numbers)
+    return Finding("file-table", Severity.OK, what, numbers=numbers)
 
 
 def check_limits(limits: Limits) -> Iterator[Finding]:
@@ -97,8 +97,8 @@ def check_limits(limits: Limits) -> Iterator[Finding]:
 
 def check_open_files(soft: int | None, hard: int | None) -> Finding:
     if soft is None or soft > FEW_FILES:
-        return Finding("open-files", Level.OK, f"ulimit -n is {soft or 'unlimited'}")
-    level = Level.WARNING if soft < FEW_FILES else Level.HINT
+        return Finding("open-files", Severity.OK, f"ulimit -n is {soft or 'unlimited'}")
+    level = Severity.WARNING if soft < FEW_FILES else Severity.HINT
     most = MANY_FILES if hard is None else min(hard, MANY_FILES)
     raised = f"ulimit -n {most}" if most > soft else f"sudo prlimit --pid $$ --nofile={MANY_FILES}"
     return Finding(
@@ -110,8 +110,8 @@ def check_open_files(soft: int | None, hard: int | None) -> Finding:
 
 def check_processes(soft: int | None) -> Finding:
     if soft is None or soft >= SOME_PROCESSES:
-        return Finding("processes", Level.OK, f"ulimit -u is {soft or 'unlimited'}")
-    level = Level.WARNING if soft < FEW_PROCESSES else Level.HINT
+        return Finding("processes", Severity.OK, f"ulimit -u is {soft or 'unlimited'}")
+    level = Severity.WARNING if soft < FEW_PROCESSES else Severity.HINT
     return Finding(
         "processes", level, f"ulimit -u is {soft}",
         "threads count, of all your programs together: an agent has 10 to 30, and forks fail",
@@ -122,8 +122,8 @@ def check_processes(soft: int | None) -> Finding:
 def check_addresses(name: str, limit: int | None) -> Finding:
     check = "address-space" if name.endswith("v") else "data-segment"
     if limit is None:
-        return Finding(check, Level.OK, f"{name} is unlimited")
-    level = Level.PROBLEM if limit < VIRTUAL_BYTES else Level.HINT
+        return Finding(check, Severity.OK, f"{name} is unlimited")
+    level = Severity.PROBLEM if limit < VIRTUAL_BYTES else Severity.HINT
     return Finding(
         check, level, f"{name} is {format_size(limit)}",
         f"it counts addresses, not memory: a claude maps {VIRTUAL_BYTES // GB} GB and does not "

@@ -7,7 +7,7 @@ from ramherd.core.units import GIB, MIB, format_size
 from ramherd.decide.budget import budget_bytes
 from ramherd.decide.governor.priors import prior_of
 from ramherd.doctor.facts import Memory, Swap
-from ramherd.doctor.findings import Finding, Level, SetMode, quoted
+from ramherd.doctor.findings import Finding, SetMode, Severity, quoted
 
 # The budget leaves 0.2 free: below this, less than a tenth of the memory is left for new agents.
 LOW_SHARE = 0.3
@@ -44,11 +44,11 @@ def check_ram(memory: Memory) -> Finding:
     command = "ps -eo pid,rss,comm --sort=-rss | head"
     if room < 1:
         why = "not one agent fits beside what runs already; `ramherd run` would wait"
-        return Finding("ram", Level.PROBLEM, what, why, command, numbers=numbers)
+        return Finding("ram", Severity.PROBLEM, what, why, command, numbers=numbers)
     if machine.available_bytes < LOW_SHARE * machine.total_bytes:
         why = "little is left to give; what runs already and grows takes it from new agents"
-        return Finding("ram", Level.WARNING, what, why, command, numbers=numbers)
-    return Finding("ram", Level.OK, what, numbers=numbers)
+        return Finding("ram", Severity.WARNING, what, why, command, numbers=numbers)
+    return Finding("ram", Severity.OK, what, numbers=numbers)
 
 
 def check_swap(memory: Memory) -> Finding:
@@ -57,7 +57,7 @@ def check_swap(memory: Memory) -> Finding:
     numbers = {"size_bytes": size, "used_bytes": used}
     if not size:
         return Finding(
-            "swap", Level.HINT, "no swap",
+            "swap", Severity.HINT, "no swap",
             "idle agents cannot be moved out of RAM, and pressure (PSI) says nothing before "
             "the kernel kills",
             make_zram(memory), numbers=numbers,
@@ -69,8 +69,8 @@ def check_swap(memory: Memory) -> Finding:
             f"`swapoff -a`: that needs {format_size(used)} of RAM at once"
         )
         command = "grep VmSwap /proc/[0-9]*/status | sort -k2 -n | tail"
-        return Finding("swap", Level.WARNING, what, why, command, numbers=numbers)
-    return Finding("swap", Level.OK, what, numbers=numbers)
+        return Finding("swap", Severity.WARNING, what, why, command, numbers=numbers)
+    return Finding("swap", Severity.OK, what, numbers=numbers)
 
 
 def make_zram(memory: Memory) -> str:
@@ -89,8 +89,8 @@ def check_swap_file(swap: Swap) -> Finding:
         why = "others can read what agents had in memory: keys, prompts, files"
         fix = SetMode(swap.path, PRIVATE, mode)
         command = f"sudo chmod 600 {quoted(swap.path)}"
-        return Finding("swap-file", Level.WARNING, what, why, command, fix)
-    return Finding("swap-file", Level.OK, what)
+        return Finding("swap-file", Severity.WARNING, what, why, command, fix)
+    return Finding("swap-file", Severity.OK, what)
 
 
 def check_zram(memory: Memory) -> Finding:
@@ -98,11 +98,11 @@ def check_zram(memory: Memory) -> Finding:
     if in_use and memory.zram_held_bytes:
         ratio = memory.zram_stored_bytes / memory.zram_held_bytes
         what = f"zram: {format_size(memory.zram_stored_bytes)} stored at a ratio of {ratio:.1f}"
-        return Finding("zram", Level.OK, what, numbers={"ratio": round(ratio, 2)})
+        return Finding("zram", Severity.OK, what, numbers={"ratio": round(ratio, 2)})
     if in_use or not memory.swaps:
-        return Finding("zram", Level.OK, "zram: nothing stored" if in_use else "no zram")
+        return Finding("zram", Severity.OK, "zram: nothing stored" if in_use else "no zram")
     return Finding(
-        "zram", Level.HINT, "swap is on disk only",
+        "zram", Severity.HINT, "swap is on disk only",
         "an idle agent of 374 MB takes 144 MB in zram, and is back in 0.7 s instead of 2.5 s",
         make_zram(memory),
     )  # fmt: skip
@@ -111,30 +111,30 @@ def check_zram(memory: Memory) -> Finding:
 def check_shm(memory: Memory) -> Finding:
     size, used, total = memory.shm_size_bytes, memory.shm_used_bytes, memory.machine.total_bytes
     if size is None:
-        return Finding("shm", Level.OK, "no /dev/shm of its own")
+        return Finding("shm", Severity.OK, "no /dev/shm of its own")
     what = f"/dev/shm holds {format_size(used)} and may hold {format_size(size)}"
     numbers = {"size_bytes": size, "used_bytes": used}
     if used > SHM_USED_SHARE * total:
         why = "these files are RAM: they stay when their process has ended, and in no pen"
         command = "ls -lS /dev/shm | head"
-        return Finding("shm", Level.WARNING, what, why, command, numbers=numbers)
+        return Finding("shm", Severity.WARNING, what, why, command, numbers=numbers)
     if size < SHM_LEAST_BYTES:
         why = "pages of a browser (browser MCP servers) crash when it is full"
         command = "sudo mount -o remount,size=1G /dev/shm   # a container: --shm-size=1g"
-        return Finding("shm", Level.WARNING, what, why, command, numbers=numbers)
+        return Finding("shm", Severity.WARNING, what, why, command, numbers=numbers)
     if size > SHM_SIZE_SHARE * total:
         why = "a larger /dev/shm adds no memory; its files can take the RAM that agents need"
         command = "sudo mount -o remount,size=50% /dev/shm"
-        return Finding("shm", Level.HINT, what, why, command, numbers=numbers)
-    return Finding("shm", Level.OK, what, numbers=numbers)
+        return Finding("shm", Severity.HINT, what, why, command, numbers=numbers)
+    return Finding("shm", Severity.OK, what, numbers=numbers)
 
 
 def check_kills(memory: Memory) -> Finding:
     kills = memory.oom_kills
     if not kills:
-        return Finding("oom-kills", Level.OK, "no kernel OOM kill since boot")
+        return Finding("oom-kills", Severity.OK, "no kernel OOM kill since boot")
     return Finding(
-        "oom-kills", Level.HINT, f"{kills} kernel OOM kills since boot",
+        "oom-kills", Severity.HINT, f"{kills} kernel OOM kills since boot",
         "limits of cgroups count too; an agent that was killed ends with exit status 137",
         "sudo dmesg -T | grep -i -E 'out of memory|oom-kill' | tail", numbers={"kills": kills},
     )  # fmt: skip

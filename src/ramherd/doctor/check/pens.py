@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from ramherd.doctor.facts import Pens
-from ramherd.doctor.findings import Finding, Level, RunCommand
+from ramherd.doctor.findings import Finding, RunCommand, Severity
 
 LINGER = ("loginctl", "enable-linger")
 UNLINGER = ("loginctl", "disable-linger")
@@ -19,9 +19,9 @@ def check_pens(pens: Pens) -> Iterator[Finding]:
 def check_kind(pens: Pens) -> Finding:
     if pens.kind != "polling":
         how = " through a scope of your user manager" if pens.through_scope else ""
-        return Finding("pen", Level.OK, f"{pens.kind}{how}: the kernel holds the limits")
+        return Finding("pen", Severity.OK, f"{pens.kind}{how}: the kernel holds the limits")
     return Finding(
-        "pen", Level.WARNING, "limits are polled, not enforced",
+        "pen", Severity.WARNING, "limits are polled, not enforced",
         f"a run grows for half a second before it is seen; {pens.why_weaker}", better(pens),
     )  # fmt: skip
 
@@ -39,9 +39,9 @@ def better(pens: Pens) -> str:
 
 def check_linger(pens: Pens) -> Finding:
     if pens.lingers:
-        return Finding("linger", Level.OK, "your user manager outlives your sessions")
+        return Finding("linger", Severity.OK, "your user manager outlives your sessions")
     return Finding(
-        "linger", Level.HINT, "your user manager ends with your last session",
+        "linger", Severity.HINT, "your user manager ends with your last session",
         "from cron, or after logout, there is no cgroup of your own, and limits are only polled",
         " ".join(LINGER), RunCommand(LINGER, UNLINGER),
     )  # fmt: skip

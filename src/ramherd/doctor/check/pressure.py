@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from ramherd.core.model import Machine
 from ramherd.core.units import format_size
 from ramherd.doctor.facts import Candidate, Group, Killers, Pressure
-from ramherd.doctor.findings import Finding, Level
+from ramherd.doctor.findings import Finding, Severity
 
 SOME_MUCH, FULL_MUCH = 10.0, 10.0
 # The kernel looks for pages when a few percent are left, not before.
@@ -25,7 +25,7 @@ CARRIERS = {
 def check_pressure(pressure: Pressure | None, machine: Machine) -> Iterator[Finding]:
     if pressure is None:
         yield Finding(
-            "psi", Level.HINT, "the kernel tells no pressure (PSI)",
+            "psi", Severity.HINT, "the kernel tells no pressure (PSI)",
             "that tasks wait for memory is then seen only when it is too late",
             "sudo sed -i 's/^GRUB_CMDLINE_LINUX=\"/&psi=1 /' /etc/default/grub && sudo update-grub",
         )  # fmt: skip
@@ -39,15 +39,15 @@ def check_pressure(pressure: Pressure | None, machine: Machine) -> Iterator[Find
     much = pressure.full_60 >= FULL_MUCH or pressure.some_60 >= SOME_MUCH
     if much and machine.available_bytes > ENOUGH_SHARE * machine.total_bytes:
         why = "with so much available it is a cgroup at its own limit, not the machine"
-        yield Finding("psi", Level.HINT, what, why, FIND_STALLED, numbers=numbers)
+        yield Finding("psi", Severity.HINT, what, why, FIND_STALLED, numbers=numbers)
     elif pressure.full_60 >= FULL_MUCH:
         why = "the machine does little else than look for memory: end something now"
-        yield Finding("psi", Level.PROBLEM, what, why, command, numbers=numbers)
+        yield Finding("psi", Severity.PROBLEM, what, why, command, numbers=numbers)
     elif pressure.some_60 >= SOME_MUCH:
         why = "memory is short: another agent makes all of them slower"
-        yield Finding("psi", Level.WARNING, what, why, command, numbers=numbers)
+        yield Finding("psi", Severity.WARNING, what, why, command, numbers=numbers)
     else:
-        yield Finding("psi", Level.OK, what, numbers=numbers)
+        yield Finding("psi", Severity.OK, what, numbers=numbers)
 
 
 def check_killers(killers: Killers) -> Iterator[Finding]:
@@ -60,7 +60,7 @@ def check_killers(killers: Killers) -> Iterator[Finding]:
             yield check_oomd(choose_group(killers.groups))
         else:
             yield Finding(
-                name, Level.HINT, f"{name} runs",
+                name, Severity.HINT, f"{name} runs",
                 "it ends processes by rules of its own, agents too",
                 f"systemctl status {name}",
             )  # fmt: skip
@@ -73,16 +73,16 @@ def first_by_score(candidates: Sequence[Candidate]) -> Candidate | None:
 def check_victim(check: str, who: str, victim: Candidate | None) -> Finding:
     check = f"oom-{check}"
     if victim is None:
-        return Finding(check, Level.OK, f"{who} would find nothing to kill")
+        return Finding(check, Severity.OK, f"{who} would find nothing to kill")
     what = (
         f"{who} would first kill {victim.name} (pid {victim.pid}, "
         f"{format_size(victim.rss_bytes)}, oom_score {victim.score})"
     )
     numbers = {"pid": victim.pid, "score": victim.score, "rss_bytes": victim.rss_bytes}
     if victim.name not in CARRIERS:
-        return Finding(check, Level.OK, what, numbers=numbers)
+        return Finding(check, Severity.OK, what, numbers=numbers)
     return Finding(
-        check, Level.WARNING, what, "much else ends with it, or depends on it",
+        check, Severity.WARNING, what, "much else ends with it, or depends on it",
         f"sudo choom -p {victim.pid} -n -500", numbers=numbers,
     )  # fmt: skip
 
@@ -131,12 +131,14 @@ def choose_group(groups: Sequence[Group]) -> Group | None:
 
 def check_oomd(group: Group | None) -> Finding:
     if group is None:
-        return Finding("oom-systemd-oomd", Level.OK, "systemd-oomd runs and would find no cgroup")
+        return Finding(
+            "oom-systemd-oomd", Severity.OK, "systemd-oomd runs and would find no cgroup"
+        )
     what = f"systemd-oomd would first kill all of {group.path}"
-    scope = group.path.rsplit("/", 1)[-1]
+    is_session = group.path.rsplit("/", 1)[-1].startswith(("session-", "vte-"))
     return Finding(
-        "oom-systemd-oomd", Level.WARNING if scope.startswith(("session-", "vte-")) else Level.HINT,
-        what, "it ends whole cgroups: every agent started from one terminal at once",
+        "oom-systemd-oomd", Severity.WARNING if is_session else Severity.HINT, what,
+        "it ends whole cgroups: every agent started from one terminal at once",
         "ramherd exec -- claude   # each in a cgroup of its own; what it watches: oomctl",
         numbers={"swap_bytes": group.swap_bytes, "scanned_pages": group.scanned_pages},
     )  # fmt: skip

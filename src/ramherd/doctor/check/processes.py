@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from ramherd.core.units import MIB, format_size
 from ramherd.doctor.facts import Processes, ProcRow
-from ramherd.doctor.findings import Finding, Level
+from ramherd.doctor.findings import Finding, Severity
 
 MUCH_SHARE = 0.6
 # An agent at rest does not grow; at this rate it is a GiB in four hours.
@@ -33,20 +33,20 @@ def check_total(processes: Processes) -> Finding:
     }  # fmt: skip
     if used > MUCH_SHARE * most:
         why = "nobody counts what they will need together; ramherd does, for those it starts"
-        return Finding("running", Level.WARNING, what, why, "ramherd ps", numbers=numbers)
-    return Finding("running", Level.OK, what, numbers=numbers)
+        return Finding("running", Severity.WARNING, what, why, "ramherd ps", numbers=numbers)
+    return Finding("running", Severity.OK, what, numbers=numbers)
 
 
 def check_copies(servers: Sequence[ProcRow]) -> Finding:
     counts = Counter((row.name, row.command) for row in servers)
     extra = {key: count for key, count in counts.items() if count > 1}
     if not extra:
-        return Finding("mcp-copies", Level.OK, "no MCP server runs twice")
+        return Finding("mcp-copies", Severity.OK, "no MCP server runs twice")
     held = sum(row.used_bytes for row in servers if (row.name, row.command) in extra)
     most = sorted(extra.items(), key=lambda item: (-item[1], item[0]))[:SHOWN]
     names = ", ".join(f"{count} x {name}" for (name, _command), count in most)
     return Finding(
-        "mcp-copies", Level.HINT, f"{names}: {format_size(held)}",
+        "mcp-copies", Severity.HINT, f"{names}: {format_size(held)}",
         "each session starts its own; most servers can be shared",
         "ramherd ps", numbers={"copies": sum(extra.values()), "used_bytes": held},
     )  # fmt: skip
@@ -54,10 +54,10 @@ def check_copies(servers: Sequence[ProcRow]) -> Finding:
 
 def check_orphans(orphans: Sequence[ProcRow]) -> Finding:
     if not orphans:
-        return Finding("orphans", Level.OK, "no orphan of an agent")
+        return Finding("orphans", Severity.OK, "no orphan of an agent")
     held, first = sum(row.used_bytes for row in orphans), orphans[0]
     return Finding(
-        "orphans", Level.WARNING, f"{len(orphans)} orphans hold {format_size(held)}",
+        "orphans", Severity.WARNING, f"{len(orphans)} orphans hold {format_size(held)}",
         f"nobody will ever use them again; {first.name} (pid {first.pid}): {first.orphan}",
         "ramherd reap --yes", numbers={"orphans": len(orphans), "used_bytes": held},
     )  # fmt: skip
@@ -66,11 +66,11 @@ def check_orphans(orphans: Sequence[ProcRow]) -> Finding:
 def check_growing(rows: Sequence[ProcRow]) -> Finding:
     growing = [row for row in rows if (row.growth_bytes_per_hour or 0) > GROWTH_BYTES_PER_HOUR]
     if not growing:
-        return Finding("growing", Level.OK, "no session is known to grow")
+        return Finding("growing", Severity.OK, "no session is known to grow")
     worst = max(growing, key=lambda row: row.growth_bytes_per_hour or 0)
     rate = format_size(worst.growth_bytes_per_hour or 0)
     return Finding(
-        "growing", Level.WARNING,
+        "growing", Severity.WARNING,
         f"{len(growing)} sessions grow; {worst.name} (pid {worst.pid}) by {rate} an hour",
         "it ends at the memory's end: restart it between two prompts, its session can be resumed",
         "claude --resume" if worst.name == "claude" else "ramherd ps",

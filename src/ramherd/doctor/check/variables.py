@@ -12,7 +12,7 @@ from ramherd.doctor.check.heap import (
     TOO_SMALL,
 )
 from ramherd.doctor.facts import Line, Variable
-from ramherd.doctor.findings import CommentOut, Finding, Fix, Level, quoted
+from ramherd.doctor.findings import CommentOut, Finding, Fix, Severity, quoted
 
 # BUN_JSC_* that claude was started with; it does not start with a name that it does not know.
 KNOWN_JSC = {"BUN_JSC_forceRAMSize", "BUN_JSC_useJIT", "BUN_JSC_gcMaxHeapSize"}
@@ -30,7 +30,9 @@ def check_variables(
         for variable in variables
         if (finding := check_variable(variable, machine, bun_clis)) is not None
     ]
-    yield from found or [Finding("variables", Level.OK, "no variable is set in vain or too large")]
+    yield from found or [
+        Finding("variables", Severity.OK, "no variable is set in vain or too large")
+    ]
 
 
 def check_variable(
@@ -57,16 +59,16 @@ def check_node_options(
             f"every node gets it, MCP servers and builds too, and the machine has "
             f"{format_size(most)}: two of them fill it, and the kernel kills"
         )
-        return make("node-options", Level.WARNING, where, why, variable, numbers=numbers)
+        return make("node-options", Severity.WARNING, where, why, variable, numbers=numbers)
     if size < LEAST_HEAP_BYTES:
-        return make("node-options", Level.WARNING, where, TOO_SMALL, variable, numbers=numbers)
+        return make("node-options", Severity.WARNING, where, TOO_SMALL, variable, numbers=numbers)
     if bun_clis:
         names = " and ".join(sorted(bun_clis))
         why = (
             f"no effect on {names}: built with Bun, not Node. It reaches only the Node programs "
             "that they start (MCP servers, builds)"
         )
-        return make("node-options", Level.HINT, where, why, variable, numbers=numbers)
+        return make("node-options", Severity.HINT, where, why, variable, numbers=numbers)
     return None
 
 
@@ -74,7 +76,7 @@ def check_jsc(variable: Variable) -> Finding | None:
     if variable.name not in KNOWN_JSC:
         what = f"{variable.name} in {place(variable.line)} is not a name that was tried"
         why = "claude does not start with a BUN_JSC_ name that it does not know"
-        return make("bun-options", Level.WARNING, what, why, variable)
+        return make("bun-options", Severity.WARNING, what, why, variable)
     if variable.name == "BUN_JSC_gcMaxHeapSize":
         return without_effect(variable)
     return None
@@ -83,7 +85,7 @@ def check_jsc(variable: Variable) -> Finding | None:
 def without_effect(variable: Variable) -> Finding:
     what = f"{variable.name} in {place(variable.line)}"
     why = "no effect on the memory of claude (20 heavy prompts with it and without)"
-    return make("bun-options", Level.HINT, what, why, variable)
+    return make("bun-options", Severity.HINT, what, why, variable)
 
 
 def check_smol(variable: Variable) -> Finding | None:
@@ -94,13 +96,13 @@ def check_threadpool(variable: Variable) -> Finding | None:
     if variable.value.strip() != "4":
         return None
     what = f"UV_THREADPOOL_SIZE=4 in {place(variable.line)}"
-    return make("threadpool", Level.HINT, what, "4 is what node has without it", variable)
+    return make("threadpool", Severity.HINT, what, "4 is what node has without it", variable)
 
 
 def check_invented(variable: Variable) -> Finding:
     what = f"{variable.name} in {place(variable.line)}"
     return make(
-        "invented", Level.HINT, what, "nothing reads it: there is no such setting", variable
+        "invented", Severity.HINT, what, "nothing reads it: there is no such setting", variable
     )
 
 
@@ -108,7 +110,7 @@ def check_subagents(variable: Variable) -> Finding:
     what = f"{variable.name}={variable.value} in {place(variable.line)}"
     why = "a count knows nothing of memory, and subagents above it fail instead of waiting"
     command = "ramherd hook install claude"
-    return Finding("subagents", Level.HINT, what, why, command)
+    return Finding("subagents", Severity.HINT, what, why, command)
 
 
 OTHERS: Mapping[str, Callable[[Variable], Finding | None]] = {
@@ -120,7 +122,7 @@ OTHERS: Mapping[str, Callable[[Variable], Finding | None]] = {
 
 
 def make(
-    check: str, level: Level, what: str, why: str, variable: Variable, *,
+    check: str, level: Severity, what: str, why: str, variable: Variable, *,
     numbers: Mapping[str, int] | None = None,
 ) -> Finding:  # fmt: skip
     command, fix = taking_out(variable)

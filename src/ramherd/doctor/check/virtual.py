@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from ramherd.core.model import Machine
 from ramherd.core.units import GIB, format_size
 from ramherd.doctor.facts import Virtual
-from ramherd.doctor.findings import Finding, Level
+from ramherd.doctor.findings import Finding, Severity
 
 # Under this a single agent with a build in it comes to its limit.
 SMALL_BYTES = GIB
@@ -20,16 +20,16 @@ def check_virtual(virtual: Virtual, machine: Machine) -> Iterator[Finding]:
 
 def check_wsl(virtual: Virtual, machine: Machine) -> Finding:
     if not virtual.is_wsl:
-        return Finding("wsl", Level.OK, "not WSL")
+        return Finding("wsl", Severity.OK, "not WSL")
     what = f"WSL with {format_size(machine.total_bytes)}"
     if not virtual.has_systemd:
         return Finding(
-            "wsl", Level.WARNING, f"{what}, without systemd",
+            "wsl", Severity.WARNING, f"{what}, without systemd",
             "an ordinary user gets no cgroup of their own: limits are only polled",
             r"printf '[boot]\nsystemd=true\n' | sudo tee -a /etc/wsl.conf   # then: wsl --shutdown",
         )  # fmt: skip
     return Finding(
-        "wsl", Level.HINT, what,
+        "wsl", Severity.HINT, what,
         "WSL takes half of the RAM of Windows unless told otherwise, and gives little of it back",
         r"notepad %UserProfile%\.wslconfig   # [wsl2] memory=24GB",
     )  # fmt: skip
@@ -41,9 +41,9 @@ def check_container(virtual: Virtual, machine: Machine) -> Finding:
     where = f"in a container ({virtual.container})" if virtual.container else "no container"
     if limit is None or limit >= machine.total_bytes:
         if not virtual.container:
-            return Finding("limit", Level.OK, "no container and no limit around us")
+            return Finding("limit", Severity.OK, "no container and no limit around us")
         return Finding(
-            "limit", Level.HINT, f"{where} without a memory limit",
+            "limit", Severity.HINT, f"{where} without a memory limit",
             "the budget comes from the RAM of the whole host, which others use too",
             f"ramherd run --budget {half_gib(machine)}GiB jobs.toml",
         )  # fmt: skip
@@ -52,8 +52,8 @@ def check_container(virtual: Virtual, machine: Machine) -> Finding:
     if limit < SMALL_BYTES:
         why = "the kernel kills at the limit: a claude needs 400 MB, and its builds more"
         command = "docker update --memory 4g --memory-swap 4g NAME   # a service: MemoryMax=4G"
-        return Finding("limit", Level.WARNING, what, why, command, numbers=numbers)
-    return Finding("limit", Level.OK, f"{what}: the budget comes from it", numbers=numbers)
+        return Finding("limit", Severity.WARNING, what, why, command, numbers=numbers)
+    return Finding("limit", Severity.OK, f"{what}: the budget comes from it", numbers=numbers)
 
 
 def half_gib(machine: Machine) -> int:
@@ -62,14 +62,14 @@ def half_gib(machine: Machine) -> int:
 
 def check_balloon(virtual: Virtual, machine: Machine) -> Finding:
     if not virtual.balloon_driver:
-        return Finding("balloon", Level.OK, "no memory balloon")
+        return Finding("balloon", Severity.OK, "no memory balloon")
     taken, name = virtual.balloon_bytes, virtual.balloon_driver
     if taken > TAKEN_SHARE * machine.total_bytes:
         return Finding(
-            "balloon", Level.WARNING, f"the host has taken {format_size(taken)} back ({name})",
+            "balloon", Severity.WARNING, f"the host has taken {format_size(taken)} back ({name})",
             "it may take more while agents run; the budget follows, and runs are put back",
             f"ramherd run --budget {half_gib(machine)}GiB jobs.toml",
             numbers={"taken_bytes": taken},
         )  # fmt: skip
     what = f"{name}: the host can take memory back, and has taken {format_size(taken)}"
-    return Finding("balloon", Level.OK, what, numbers={"taken_bytes": taken})
+    return Finding("balloon", Severity.OK, what, numbers={"taken_bytes": taken})

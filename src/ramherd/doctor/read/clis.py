@@ -4,7 +4,7 @@ import json
 import re
 from pathlib import Path
 
-from ramherd.doctor.facts import Cli
+from ramherd.doctor.facts import InstalledCli
 from ramherd.doctor.read.host import Host
 from ramherd.doctor.read.runtimes import find_programs
 
@@ -16,14 +16,16 @@ ABOVE = 3
 _VERSION = re.compile(r"/(\d+\.\d+\.\d+[\w.-]*)(?:/|$)")
 
 
-def read_clis(host: Host) -> list[Cli]:
+def read_clis(host: Host) -> list[InstalledCli]:
     found = []
     for name in NAMES:
         paths = list(find_programs(host, name))
         if paths:
             shadowed = tuple((str(path), read_version(path)) for path in paths[1:])
             first = paths[0]
-            found.append(Cli(name, str(first), read_version(first), read_runtime(first), shadowed))
+            found.append(
+                InstalledCli(name, str(first), read_version(first), read_runtime(first), shadowed)
+            )
     return found
 
 

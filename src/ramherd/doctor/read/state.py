@@ -7,7 +7,7 @@ from contextlib import closing
 from itertools import islice
 from pathlib import Path
 
-from ramherd.doctor.facts import Place, State
+from ramherd.doctor.facts import OwnDirectory, State
 from ramherd.doctor.read.folders import read_file_system, walk
 from ramherd.doctor.read.host import Host
 
@@ -28,17 +28,17 @@ def read_state(host: Host, state: Path, runtime: Path, logs_keep_bytes: int) -> 
     )
 
 
-def read_place(path: Path, host: Host, *, keeps: bool) -> Place:
+def read_place(path: Path, host: Host, *, keeps: bool) -> OwnDirectory:
     above = next(parent for parent in (path, *path.parents) if parent.exists())
     disk = os.statvfs(above)
     kind, free = read_file_system(host, above), disk.f_bavail * disk.f_frsize
     writable = os.access(above, os.W_OK | os.X_OK)
     if above != path:
-        return Place(
+        return OwnDirectory(
             str(path), keeps, exists=False, is_writable=writable, file_system=kind, free_bytes=free
         )
     found = path.lstat()
-    return Place(
+    return OwnDirectory(
         str(path), keeps, exists=True,
         is_ours=stat.S_ISDIR(found.st_mode) and found.st_uid == host.uid,
         mode=found.st_mode & 0o777, is_writable=writable, file_system=kind, free_bytes=free,
