@@ -21,14 +21,14 @@ from e2e.agent_home import AGENTS, INSTALLED, Home, make_home
 from llm import LLM
 from ramherd.agents.events import Progress
 from ramherd.core.units import MIB
-from ramherd.system.procfs import parse_kib_fields, read_procs
+from ramherd.system.procfs import parse_kib_fields, read_processes
 
 SETTLE_S = 2.0
 WAITING = {"waiting": [{"gate": "go", "say": "Done."}]}
 
 
 def tree_of(first: int) -> list[int]:
-    procs, tree = list(read_procs()), [first]
+    procs, tree = list(read_processes()), [first]
     for pid in tree:
         tree += [proc.id.pid for proc in procs if proc.ppid == pid]
     return tree

@@ -22,7 +22,7 @@ from ramherd.core.errors import NoPen
 from ramherd.core.policies import PEN_KINDS
 from ramherd.measure.cgroups import read_trees
 from ramherd.system.ids import new_id
-from ramherd.system.procfs import read_environment_tag, read_procs
+from ramherd.system.procfs import read_processes, read_variable
 
 # Started in the background or under nohup we ignore these, and so would every ramherd below.
 for ignored in (signal.SIGINT, signal.SIGHUP):
@@ -155,11 +155,11 @@ def ours(extra: str = "") -> list[int]:
     """Living processes that descend from this test session, by their environment."""
     return [
         proc.id.pid
-        for proc in read_procs()
+        for proc in read_processes()
         if proc.is_alive
         and proc.id.pid != os.getpid()
-        and read_environment_tag(proc.id.pid, TAG) == os.environ[TAG]
-        and (not extra or read_environment_tag(proc.id.pid, extra) is not None)
+        and read_variable(proc.id.pid, TAG) == os.environ[TAG]
+        and (not extra or read_variable(proc.id.pid, extra) is not None)
     ]
 
 

@@ -82,7 +82,7 @@ class Root:
         self, pid: int, name: str, *, score: int = 0, adjusted: int = 0, pages: int = 1000,
         argv: tuple[str, ...] = (),
     ) -> None:  # fmt: skip
-        self.write(f"proc/{pid}/stat", f"{pid} ({name}) S 1 1 1 " + "0 " * 15 + "99 0")
+        self.write(f"proc/{pid}/stat", f"{pid} ({name}) S 1 1 1 " + "0 " * 15 + "99 0 0")
         self.write(f"proc/{pid}/statm", f"{pages * 2} {pages} 0 0 0 0 0")
         self.write(f"proc/{pid}/oom_score", f"{score}\n")
         self.write(f"proc/{pid}/oom_score_adj", f"{adjusted}\n")

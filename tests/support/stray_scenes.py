@@ -5,19 +5,12 @@ from typing import Any
 
 from ramherd.core.model import ProcId
 from ramherd.core.policies import StrayPolicy
+from ramherd.core.procid import Process
 from ramherd.core.sightings import Sighting
 from ramherd.strays.judge.process_tree import ProcessTree, choose_rows, choose_wrappers
 from ramherd.strays.judge.software import SoftwareTable
 from ramherd.strays.judge.verdict import judge
-from ramherd.strays.nouns import (
-    Details,
-    PeerState,
-    Process,
-    ProcessScene,
-    PsRow,
-    Recorded,
-    RunningProgram,
-)
+from ramherd.strays.nouns import Details, PeerState, ProcessScene, PsRow, Recorded, RunningProgram
 
 NOW = 100_000.0
 UPTIME_TICKS = 1_000_000

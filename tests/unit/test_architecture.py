@@ -23,6 +23,7 @@ KEEPER = {f"ramherd.keeper.{path.stem}" for path in (PACKAGE / "keeper").glob("[
     "ramherd.keeper.__main__",
     "ramherd.system.descendants",
     "ramherd.system.files",
+    "ramherd.system.proc_stat",
 }
 KEEPER_STDLIB = {
     "_socket", "gc",

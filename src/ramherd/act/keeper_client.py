@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from ramherd.core.errors import StoreError
 from ramherd.core.model import ProcId
-from ramherd.system.procfs import read_proc
+from ramherd.system.procfs import read_process
 from ramherd.system.unix_socket import connect, listen
 
 # A keeper answers in milliseconds; one that has just lost its supervisor first reads all that
@@ -136,7 +136,7 @@ class KeeperLink(KeeperClient):
             )  # fmt: skip
         if door is not None:
             door.close()
-        proc = read_proc(self._process.pid)
+        proc = read_process(self._process.pid)
         super().__init__(ours, proc.id if proc is not None else ProcId(self._process.pid, 0))
         self.is_adoptable = adoption is not None
 
@@ -153,7 +153,7 @@ class AdoptedLink(KeeperClient):
     """A keeper that an earlier supervisor left."""
 
     def __init__(self, channel: socket.socket, pid: int, known: tuple[str, ...]) -> None:
-        proc = read_proc(pid)
+        proc = read_process(pid)
         super().__init__(channel, proc.id if proc is not None else ProcId(pid, 0))
         self.known = known
         self.is_adoptable = True

@@ -17,7 +17,7 @@ from ramherd.measure.machine import read_machine
 from ramherd.show.reasons import render_reason
 from ramherd.store.ledger import Ask, Ledger, OtherUse
 from ramherd.store.owner import Owner
-from ramherd.system.procfs import read_boot_id, read_proc
+from ramherd.system.procfs import read_boot_id, read_process
 
 
 class Asking:
@@ -65,7 +65,7 @@ class Asking:
 
 def open_ledger(path: Path, owner: str) -> Ledger | None:
     """A ledger that cannot be used keeps nobody from working."""
-    own = read_proc(os.getpid())
+    own = read_process(os.getpid())
     proc = own.id if own is not None else ProcId(os.getpid(), 0)
     try:
         return Ledger(path, path.parent, Owner(owner, read_boot_id(), proc))

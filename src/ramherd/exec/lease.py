@@ -65,7 +65,7 @@ class SessionLease:
         return True
 
     def _write(self, db: sqlite3.Connection, need_bytes: int) -> None:
-        from ramherd.exec.record import read_boot_id, read_own_id  # noqa: PLC0415
+        from ramherd.system.procfs import read_boot_id, read_own_id  # noqa: PLC0415
 
         db.execute(sql.ADD_OWNER, (self.owner, read_boot_id(), *read_own_id()))
         place = (self.owner, KIND, "")

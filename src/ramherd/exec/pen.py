@@ -10,6 +10,7 @@ import os
 
 from ramherd.exec.own_cgroups import V2, read, read_field
 from ramherd.system.files import remove_dirs, try_control, write_control
+from ramherd.system.proc_stat import read_children, read_start_ticks
 
 TYPE_CHECKING = False  # `typing` costs 4 ms
 if TYPE_CHECKING:
@@ -59,14 +60,12 @@ class SessionPen:
         """Without cgroups: whatever lost its parent is our child, and so is the guard."""
         if self.join:
             return not any(read(path).strip() for path in self.join)
-        me = os.getpid()
-        return read(f"/proc/{me}/task/{me}/children").split() == [str(guard)]
+        return read_children(os.getpid()) == [guard]
 
     def note_start(self, first: int) -> None:
         """Without cgroups the first process is what can be told."""
         if not self.join:
-            text = read(f"/proc/{first}/stat")
-            self.record["first"] = [first, int(text[text.rindex(")") + 2 :].split()[19])]
+            self.record["first"] = [first, read_start_ticks(first)]
 
     def used_bytes(self) -> int:
         """Without page cache; 0 where nobody counts it."""

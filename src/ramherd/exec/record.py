@@ -14,6 +14,7 @@ import time
 from ramherd.core.errors import StoreError
 from ramherd.store import sql
 from ramherd.store.lock_file import is_locked
+from ramherd.system.procfs import read_boot_id, read_own_id
 
 TYPE_CHECKING = False  # `typing` costs 4 ms
 if TYPE_CHECKING:
@@ -136,15 +137,3 @@ def standing(job: str, state: str, reason: str, now: float, *, failures: int = 0
         "reason": reason, "attempts": 1, "failures": failures, "lost": 0, "overloads": 0,
         "seen_bytes": 0, "interrupted": False, "not_before_s": 0.0, "now": now,
     }  # fmt: skip
-
-
-def read_boot_id() -> str:
-    with open("/proc/sys/kernel/random/boot_id") as file:
-        return file.read().strip()
-
-
-def read_own_id() -> tuple[int, int]:
-    """Pid and start time."""
-    with open("/proc/self/stat", "rb") as file:
-        text = file.read()
-    return os.getpid(), int(text[text.rindex(b")") + 2 :].split()[19])

@@ -6,7 +6,7 @@ from ramherd.act.pens.polling import PollingFleet
 from ramherd.core.model import PenReading, ProcId
 from ramherd.exec.nouns import Session
 from ramherd.exec.pen import SessionPen
-from ramherd.system.procfs import read_proc, read_procs
+from ramherd.system.procfs import read_process, read_processes
 
 
 class Watcher:
@@ -16,7 +16,7 @@ class Watcher:
         self._limit = session.limit_bytes
         self._run, self._guard = session.run, guard
         self.fleet = PollingFleet()
-        own = read_proc(os.getpid())
+        own = read_process(os.getpid())
         if own is not None:
             self.fleet.note_keeper(own.id)
         self.pen = self.fleet.add(session.run, self._limit)
@@ -24,7 +24,7 @@ class Watcher:
         self.reading = PenReading()
 
     def adopt(self) -> None:
-        for proc in read_procs():
+        for proc in read_processes():
             if proc.ppid == os.getpid() and proc.id.pid != self._guard:
                 self.fleet.note(proc.id, self._run)
 

@@ -7,7 +7,7 @@ import time
 
 from ramherd.decide.budget import largest_budget_bytes
 from ramherd.hook.messages import deny
-from ramherd.system.identity import is_running
+from ramherd.system.procfs import is_running
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -5,32 +5,37 @@ from __future__ import annotations
 import os
 
 from ramherd.core.procid import ProcId
-from ramherd.strays.ancestry import find_below
-from ramherd.system.identity import PROC, is_running, read_identity
+from ramherd.system.proc_stat import PROC
+from ramherd.system.procfs import (
+    find_descendants,
+    is_running,
+    read_anonymous_bytes,
+    read_cmdline,
+    read_process,
+)
 
-PAGE = os.sysconf("SC_PAGE_SIZE")
 # A shell with our name in its words is how we were called; whoever has it elsewhere, in a
 # prompt or in settings on the command line, is not.
-MARK = b"ramherd.hook"
-SHELLS = (b"sh", b"bash", b"dash", b"zsh", b"ash", b"busybox")
+MARK = "ramherd.hook"
+SHELLS = ("sh", "bash", "dash", "zsh", "ash", "busybox")
 
 
 def find_session(proc: str = PROC) -> ProcId | None:
     """The nearest process above us that is not on the way to us."""
     pid = os.getppid()
     while pid > 1:
-        found = read_identity(pid, proc)
-        if found is None:
+        found = read_process(pid, proc)
+        if found is None or not found.is_alive:
             return None
-        if not is_wrapper(read_bytes(f"{proc}/{pid}/cmdline")):
-            return found[0]
-        pid = found[1]
+        if not is_wrapper(read_cmdline(pid, proc) or ("",)):
+            return found.id
+        pid = found.ppid
     return None
 
 
-def is_wrapper(cmdline: bytes) -> bool:
-    program = cmdline.split(b"\0", 1)[0].rpartition(b"/")[2]
-    return program.lstrip(b"-") in SHELLS and MARK in cmdline
+def is_wrapper(words: tuple[str, ...]) -> bool:
+    program = words[0].rpartition("/")[2]
+    return program.lstrip("-") in SHELLS and any(MARK in word for word in words)
 
 
 def read_tree_bytes(root: ProcId) -> int:
@@ -39,13 +44,7 @@ def read_tree_bytes(root: ProcId) -> int:
     """
     if not is_running(root):
         return 0
-    return sum(read_anonymous_bytes(pid) for pid in (root.pid, *find_below(root.pid)))
-
-
-def read_anonymous_bytes(pid: int, proc: str = PROC) -> int:
-    """`system/procfs.py` in small."""
-    fields = read_bytes(f"{proc}/{pid}/statm").split()
-    return max(int(fields[1]) - int(fields[2]), 0) * PAGE if fields else 0
+    return sum(read_anonymous_bytes(pid) for pid in (root.pid, *find_descendants(root.pid)))
 
 
 def read_bytes(path: str) -> bytes:

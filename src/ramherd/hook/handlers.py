@@ -6,10 +6,10 @@ import time
 
 from ramherd.core.units import format_size
 from ramherd.hook.admission import admit_subagent
-from ramherd.hook.caller import read_anonymous_bytes
 from ramherd.measure.transcripts import find_agent_of, transcript_of
 from ramherd.store.subagent_slots import StartedSubagent
 from ramherd.strays.ancestry import record_tree
+from ramherd.system.procfs import read_anonymous_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -10,9 +10,10 @@ import time
 from ramherd.keeper.adoption_socket import GONE
 from ramherd.keeper.exec_child import Ends, become
 from ramherd.keeper.output_log import Log
-from ramherd.keeper.run import Run, read_start_ticks, say
+from ramherd.keeper.run import Run, say
 from ramherd.keeper.stdin_writer import Feed
 from ramherd.system.descendants import has_orphans
+from ramherd.system.proc_stat import read_start_ticks
 
 TYPE_CHECKING = False  # the keeper does without the 1 MB that `typing` costs
 if TYPE_CHECKING:
@@ -165,7 +166,7 @@ class Tending:
         return False
 
     def tell_started(self, run: Run) -> None:
-        self.tell("started", run.id, pid=run.pid, start_ticks=read_start_ticks(run.pid))
+        self.tell("started", run.id, pid=run.pid, start_ticks=read_start_ticks(run.pid) or 0)
 
     def drain(self, run: Run, name: str) -> None:
         log = run.logs[name]

@@ -43,15 +43,6 @@ class Run:
             say(f"cannot write {self.dir}/{name}: {error.strerror}")
 
 
-def read_start_ticks(pid: int) -> int:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            text = file.read()
-    except OSError:
-        return 0
-    return int(text[text.rindex(b")") + 2 :].split()[19])
-
-
 def say(text: str) -> None:
     """Into keeper.err, if its disk takes it."""
     try:

@@ -1,12 +1,12 @@
 """Where this process stands in the cgroup trees, and what cgroup v1 says of memory."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ramherd.core.machine import Limit
-from ramherd.system.procfs import PROC, read_text
+from ramherd.system.proc_stat import PROC, Root
+from ramherd.system.procfs import parse_flat, read_cgroup, read_mountinfo, read_text, unescape
 
 # "No limit" in v1 is the largest page-aligned 64-bit number.
 NO_LIMIT = 1 << 60
@@ -54,22 +54,15 @@ def parse_mounts(text: str) -> tuple[dict[str, tuple[str, str]], tuple[str, str]
     return v1, v2
 
 
-def read_mount_points(proc: Path = PROC) -> list[str]:
-    lines = (read_text(proc / "self/mountinfo") or "").split("\n")
+def read_mount_points(proc: Root = PROC) -> list[str]:
+    lines = read_mountinfo(proc).split("\n")
     return [unescape(line.split(" ")[4]) for line in lines if line]
 
 
-def unescape(text: str) -> str:
-    """mountinfo writes a space as \\040, byte by byte."""
-    return re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), text)
-
-
-def read_trees(proc: Path = PROC, pid: int | str = "self") -> Trees:
+def read_trees(proc: Root = PROC, pid: int | str = "self") -> Trees:
     """Of this process, or of another one as this one sees it."""
-    own_text = read_text(proc / f"{pid}/cgroup") or ""
-    mounts_text = read_text(proc / "self/mountinfo") or ""
-    own_v1, own_v2 = parse_own_cgroups(own_text)
-    mounts_v1, mount_v2 = parse_mounts(mounts_text)
+    own_v1, own_v2 = parse_own_cgroups(read_cgroup(pid, proc))
+    mounts_v1, mount_v2 = parse_mounts(read_mountinfo(proc))
     v1 = {
         name: directory
         for name, path in own_v1.items()
@@ -85,13 +78,6 @@ def place(mount: tuple[str, str], path: str) -> Path:
     below = path == root or path.startswith(root.rstrip("/") + "/")
     inside = path[len(root) :] if below else path
     return Path(point) / inside.lstrip("/")
-
-
-def parse_flat(text: str | bytes) -> dict[str, int]:
-    """`name value` lines: memory.stat, memory.oom_control, memory.events, cgroup.events."""
-    if isinstance(text, bytes):
-        text = text.decode()
-    return {name: int(value) for name, value in (line.split() for line in text.splitlines())}
 
 
 def parse_file_bytes_v1(stat: bytes) -> int:
@@ -114,7 +100,7 @@ def used_bytes_v2(stat: Mapping[str, int]) -> int:
 
 
 def read_limits(
-    trees: Trees, herds: Sequence[tuple[int, int]] = (), proc: Path = PROC
+    trees: Trees, herds: Sequence[tuple[int, int]] = (), proc: Root = PROC
 ) -> Iterator[Limit]:
     """Every memory limit on the way up from our own cgroups, as far as we can see; with what
     the other ramherds (pid, used bytes) use of it, if they live below it as well.

@@ -5,13 +5,12 @@ The kernel tells the other end of every unix socket (sock_diag). An engine is kn
 of its socket, a client by the inode of its own end.
 """
 
-import os
 import socket
 import struct
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 
-from ramherd.system.procfs import PROC
+from ramherd.system.proc_stat import PROC, Root
+from ramherd.system.procfs import read_descriptors
 
 ENGINE_SOCKETS = ("docker.sock", "podman.sock", "containerd.sock", "crio.sock")
 NETLINK_SOCK_DIAG, SOCK_DIAG_BY_FAMILY = 4, 20
@@ -34,25 +33,14 @@ def read_engine_clients() -> dict[int, str]:
     return {peers[inode]: name for inode, name in names.items() if peers[inode]}
 
 
-def find_client(pids: Iterable[int], clients: dict[int, str], proc: Path = PROC) -> str:
+def find_client(pids: Iterable[int], clients: dict[int, str], proc: Root = PROC) -> str:
     """The engine that one of these processes is connected to, or nothing."""
     wanted = {f"socket:[{inode}]": name for inode, name in clients.items()}
     for pid in pids:
-        for target in read_descriptors(pid, proc):
+        for target in (read_descriptors(pid, proc) or {}).values():
             if target in wanted:
                 return wanted[target]
     return ""
-
-
-def read_descriptors(pid: int, proc: Path = PROC) -> Iterator[str]:
-    try:
-        for fd in os.listdir(proc / f"{pid}/fd"):
-            try:
-                yield os.readlink(proc / f"{pid}/fd/{fd}")
-            except OSError:
-                continue
-    except OSError:
-        return
 
 
 def read_unix_sockets() -> Iterator[tuple[int, str, int]]:

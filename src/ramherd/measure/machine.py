@@ -1,14 +1,14 @@
 """The machine's memory as decisions see it."""
 
 from collections.abc import Iterable
-from pathlib import Path
 
 from ramherd.core.machine import Machine
 from ramherd.measure.cgroups import Trees, read_limits
-from ramherd.system.procfs import PROC, read_meminfo
+from ramherd.system.proc_stat import PROC, Root
+from ramherd.system.procfs import read_meminfo
 
 
-def read_machine(trees: Trees, proc: Path = PROC, herds: Iterable[tuple[int, int]] = ()) -> Machine:
+def read_machine(trees: Trees, proc: Root = PROC, herds: Iterable[tuple[int, int]] = ()) -> Machine:
     """Read anew each time: virtual machines grow and shrink. `herds` are the other ramherds:
     (pid, bytes that its runs use).
     """

@@ -6,25 +6,26 @@ any other program only the time is known at which its processes began.
 """
 
 from collections.abc import Iterable
-from pathlib import Path
 
 from ramherd.core.model import ProcId
-from ramherd.system.procfs import PROC, TICKS_A_S, Proc, read_anonymous_bytes, read_proc
+from ramherd.core.procid import Process
+from ramherd.system.proc_stat import PROC, Root
+from ramherd.system.procfs import TICKS_PER_S, read_anonymous_bytes, read_process
 
 # Wrappers, the agent and its servers are all there by then (the slowest agent took 2.8 s to its
 # first request); what begins later is a tool call.
 SETTLED_S = 5.0
 
 
-def read_agent_bytes(first: ProcId | None, pids: Iterable[int], proc: Path = PROC) -> int | None:
+def read_agent_bytes(first: ProcId | None, pids: Iterable[int], proc: Root = PROC) -> int | None:
     """What the processes of a known CLI hold, without those of its tools."""
     if first is None:
         return None
-    procs = [found for pid in pids if (found := read_proc(pid, proc)) is not None]
+    procs = [found for pid in pids if (found := read_process(pid, proc)) is not None]
     return sum(read_anonymous_bytes(pid, proc) for pid in own_pids(procs, first.pid))
 
 
-def own_pids(procs: Iterable[Proc], first: int) -> frozenset[int]:
+def own_pids(procs: Iterable[Process], first: int) -> frozenset[int]:
     """The run's first process, and what descends from it without leaving its session."""
     rows = {proc.id.pid: proc for proc in procs}
     if first not in rows:
@@ -41,14 +42,14 @@ def own_pids(procs: Iterable[Proc], first: int) -> frozenset[int]:
     return frozenset(own)
 
 
-def read_own_bytes(first: ProcId | None, pids: Iterable[int], proc: Path = PROC) -> int | None:
+def read_own_bytes(first: ProcId | None, pids: Iterable[int], proc: Root = PROC) -> int | None:
     """What the processes hold that began with the run; None while others are there as well."""
     if first is None:
         return None
-    settled = first.start_ticks + SETTLED_S * TICKS_A_S
+    settled = first.start_ticks + SETTLED_S * TICKS_PER_S
     own = 0
     for pid in pids:
-        found = read_proc(pid, proc)
+        found = read_process(pid, proc)
         if found is None or not found.is_alive:
             continue
         if found.id.start_ticks > settled:

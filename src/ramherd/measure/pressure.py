@@ -1,10 +1,12 @@
 """Signs that memory or the CPUs are short: the kernel's pressure files, and swapping in."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ramherd.measure.cgroups import Trees, parse_flat
-from ramherd.system.procfs import PAGE, PROC, read_text
+from ramherd.measure.cgroups import Trees
+from ramherd.system.proc_stat import PROC, Root
+from ramherd.system.procfs import PAGE, read_pressure, read_text, read_vmstat
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +28,9 @@ def parse_pressure(text: str) -> float:
     return 0.0
 
 
-def parse_swapped_in(text: str) -> int:
-    """Pages read back from swap since the machine is up, in bytes."""
-    return parse_flat(text).get("pswpin", 0) * PAGE
+def swapped_in_bytes(vmstat: Mapping[str, int]) -> int:
+    """What was read back from swap since the machine is up; the kernel counts pages."""
+    return vmstat.get("pswpin", 0) * PAGE
 
 
 @dataclass
@@ -38,17 +40,18 @@ class PressureGauge:
     """
 
     trees: Trees
-    proc: Path = PROC
+    proc: Root = PROC
     _swapped_in: tuple[float, int] | None = field(default=None, repr=False)
 
     def read(self, at_s: float) -> Pressure:
         own = self.trees.v2 / "memory.pressure" if self.trees.v2 is not None else None
         memory = read_share(own) if own is not None and own.exists() else 0.0
-        memory = max(memory, read_share(self.proc / "pressure/memory"))
-        return Pressure(memory, read_share(self.proc / "pressure/cpu"), self._swap_in(at_s))
+        memory = max(memory, parse_pressure(read_pressure("memory", self.proc)))
+        cpu = parse_pressure(read_pressure("cpu", self.proc))
+        return Pressure(memory, cpu, self._swap_in(at_s))
 
     def _swap_in(self, at_s: float) -> float:
-        now = parse_swapped_in(read_text(self.proc / "vmstat") or "")
+        now = swapped_in_bytes(read_vmstat(self.proc))
         before, self._swapped_in = self._swapped_in, (at_s, now)
         if before is None or at_s <= before[0]:
             return 0.0

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ramherd.core.procid import ProcId
 from ramherd.store.lock_file import hold, is_locked
-from ramherd.system.identity import is_running, read_boot_id, read_own_identity
 from ramherd.system.ids import new_id
+from ramherd.system.procfs import is_running, read_boot_id, read_own_id
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -32,7 +32,7 @@ class OwnerLock:
     """Held for as long as this process lives."""
 
     def __init__(self, runtime: Path) -> None:
-        self.owner = Owner(new_id(), read_boot_id(), read_own_identity())
+        self.owner = Owner(new_id(), read_boot_id(), read_own_id())
         self._path = lock_path(runtime, self.owner.id)
         self._fd = hold(str(self._path))
 

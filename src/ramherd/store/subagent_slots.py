@@ -25,7 +25,7 @@ from ramherd.measure.transcripts import was_cut_short
 from ramherd.store import ledger_sql as sql
 from ramherd.store.ledger import LeaseRow, Ledger
 from ramherd.store.ledger_file import read_ledger
-from ramherd.system.identity import is_running
+from ramherd.system.procfs import is_running
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence

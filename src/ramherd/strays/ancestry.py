@@ -10,14 +10,15 @@ from __future__ import annotations
 
 import os
 
+from ramherd.system.proc_stat import read_start_ticks
+from ramherd.system.procfs import find_descendants, read_boot_id, read_pid_namespace
+
 TYPE_CHECKING = False  # `typing` costs 4 ms
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 NAME = "ancestry"
 LIMIT_BYTES = 1 << 20
-# A tree without end is none of an agent's making.
-MOST = 512
 
 # (agent, session, subagents, pid and start of the agent, pid and start of each below it)
 Note = tuple[str, str, int, tuple[int, int], list[tuple[int, int]]]
@@ -27,10 +28,12 @@ def record_tree(
     runtime: str, pid: int, *, agent: str, session: str = "", subagents: int = 0
 ) -> int:
     """How many processes below `pid` were noted. One that is gone has nothing to note."""
-    start = read_start(pid)
+    start = read_start_ticks(pid)
     if start is None:
         return 0
-    below = [(child, ticks) for child in find_below(pid) if (ticks := read_start(child))]
+    below = [
+        (child, ticks) for child in find_descendants(pid) if (ticks := read_start_ticks(child))
+    ]
     append(runtime, (agent, session, subagents, (pid, start), below))
     return len(below)
 
@@ -81,34 +84,4 @@ def parse_note(words: list[str], here: str) -> Note | None:
 
 def read_place() -> str:
     """Where a pid with its start means one process: this boot, this pid namespace."""
-    with open("/proc/sys/kernel/random/boot_id") as file:
-        return f"{file.read().strip()}/{os.readlink('/proc/self/ns/pid')}"
-
-
-def find_below(root: int) -> list[int]:
-    found: list[int] = []
-    edge = [root]
-    while edge and len(found) < MOST:
-        edge = [child for pid in edge for child in read_children(pid)]
-        found += edge
-    return found[:MOST]
-
-
-def read_children(pid: int) -> list[int]:
-    children: list[int] = []
-    try:
-        for task in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{task}/children") as file:
-                children += map(int, file.read().split())
-    except OSError:  # gone, or a kernel that does not list them
-        pass
-    return children
-
-
-def read_start(pid: int) -> int | None:
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            text = file.read()
-    except OSError:
-        return None
-    return int(text[text.rindex(b")") + 2 :].split()[19])
+    return f"{read_boot_id()}/{read_pid_namespace()}"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from ramherd.core.model import ProcId
-from ramherd.system.procfs import is_same
+from ramherd.system.procfs import is_running
 
 KILL_S = 5.0
 
@@ -29,7 +29,7 @@ def open_processes(procs: Iterable[ProcId]) -> dict[ProcId, int]:
             fd = os.pidfd_open(proc.pid)
         except OSError:
             continue
-        if is_same(proc):
+        if is_running(proc):
             found[proc] = fd
         else:
             os.close(fd)

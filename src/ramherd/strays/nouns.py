@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
-from ramherd.core.model import ProcId
+from ramherd.core.procid import Process, ProcId
 from ramherd.core.sightings import Sighting
 
 
@@ -74,25 +74,6 @@ class PeerState(StrEnum):
     # Nothing that could go away: a file, /dev/null, or closed.
     NONE = "none"
     UNKNOWN = "unknown"
-
-
-class Process(NamedTuple):
-    """One line of the process table."""
-
-    id: ProcId
-    name: str
-    state: str
-    ppid: int
-    pgid: int
-    sid: int
-    tty: int
-    uid: int
-    cpu_ticks: int
-    resident_bytes: int
-
-    @property
-    def pid(self) -> int:
-        return self.id.pid
 
 
 class RunningProgram(NamedTuple):

@@ -13,6 +13,7 @@ from pathlib import Path
 from ramherd.config.load import Config
 from ramherd.core.model import Event, ProcId, Reason
 from ramherd.core.policies import StrayPolicy
+from ramherd.core.procid import Process
 from ramherd.core.sightings import StrayCount
 from ramherd.store.sighting_rows import (
     add_counts,
@@ -35,15 +36,7 @@ from ramherd.strays.judge.software import SoftwareTable
 from ramherd.strays.judge.trend import Growth, find_growth
 from ramherd.strays.judge.verdict import judge
 from ramherd.strays.judge.warnings import find_warnings
-from ramherd.strays.nouns import (
-    Kind,
-    Process,
-    ProcessScene,
-    PsRow,
-    Recorded,
-    Verdict,
-    WarningSign,
-)
+from ramherd.strays.nouns import Kind, ProcessScene, PsRow, Recorded, Verdict, WarningSign
 from ramherd.strays.read.listeners import read_sockets
 from ramherd.strays.read.process_probe import Probe
 from ramherd.strays.read.process_table import (

@@ -16,7 +16,7 @@ from ramherd.core.policies import ReusePolicy
 from ramherd.decide.warm import Worn, retired, why_retired
 from ramherd.measure.own_memory import own_pids
 from ramherd.supervisor.warm_demand import WarmDemand
-from ramherd.system.procfs import read_proc
+from ramherd.system.procfs import read_process
 
 # claude answers within 0.1 s.
 RENEW_S = 10.0
@@ -96,5 +96,5 @@ def count_company(run: LiveRun) -> int:
     """Processes in its pen that are not the agent's own."""
     if run.pen is None or run.first is None:
         return 0
-    procs = [proc for pid in run.pen.pids() if (proc := read_proc(pid)) is not None]
+    procs = [proc for pid in run.pen.pids() if (proc := read_process(pid)) is not None]
     return len(procs) - len(own_pids(procs, run.first.pid))

@@ -7,27 +7,7 @@ setsid below it becomes its child in the end, so its descendants are all there i
 import os
 import signal
 
-
-def read_parents() -> dict[int, int]:
-    """pid -> ppid of every process that is not a zombie."""
-    parents = {}
-    for entry in os.listdir("/proc"):
-        if not entry.isdigit():
-            continue
-        try:
-            fd = os.open(f"/proc/{entry}/stat", os.O_RDONLY)
-        except OSError:
-            continue
-        try:
-            text = os.read(fd, 4096)
-        except OSError:
-            continue
-        finally:
-            os.close(fd)
-        state, ppid = text[text.rindex(b")") + 2 :].split(maxsplit=2)[:2]
-        if state not in (b"Z", b"X"):
-            parents[int(entry)] = int(ppid)
-    return parents
+from ramherd.system.proc_stat import read_children, read_parents
 
 
 def find_descendants(root: int) -> set[int]:
@@ -43,23 +23,12 @@ def find_descendants(root: int) -> set[int]:
     return found
 
 
-def read_children() -> set[int] | None:
-    """Our own children as the kernel lists them: a process that forks and exits in a chain is
-    seldom found by looking through /proc. None from a kernel that does not list them.
-    """
-    try:
-        with open(f"/proc/self/task/{os.getpid()}/children", "rb") as file:
-            return {int(pid) for pid in file.read().split()}
-    except OSError:
-        return None
-
-
 def has_orphans(firsts: set[int]) -> bool:
     """Whether a child of ours is none of the first processes of runs: then some run has left
     it behind. What lives below a process that has ended becomes our child with its end.
     """
-    children = read_children()
-    return children is None or not children <= firsts
+    children = read_children(os.getpid())
+    return children is None or not firsts.issuperset(children)
 
 
 def has_children() -> bool:
@@ -82,7 +51,7 @@ def signal_all(pids: set[int], number: int) -> None:
 def kill_descendants(root: int) -> None:
     """STOP until nobody new appears, then KILL: a stopped process cannot fork any more."""
     stopped: set[int] = set()
-    while fresh := (find_descendants(root) | (read_children() or set())) - stopped:
+    while fresh := find_descendants(root).union(read_children(os.getpid()) or ()) - stopped:
         signal_all(fresh, signal.SIGSTOP)
         stopped |= fresh
     signal_all(stopped, signal.SIGKILL)

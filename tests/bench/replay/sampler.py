@@ -1,21 +1,24 @@
 """Looks at the arena and at the tool while a contest goes on."""
 
-import os
 import threading
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 from bench.replay.arena import Arena
 from bench.replay.kernel_log import KernelLog
 from bench.replay.meminfo import Meminfo
-from ramherd.system.procfs import PROC, read_peak_rss_bytes, read_text
+from ramherd.system.proc_stat import PROC, Root, read_children
+from ramherd.system.procfs import (
+    TICKS_PER_S,
+    read_cmdline,
+    read_peak_rss_bytes,
+    read_process,
+)
 
 # A second of trace at 60 times the pace: what a tool that looks once a second would see.
 EVERY_S = 1 / 60
 # The tree of cgroups and the tool's own processes, which take longer to read.
 TREE_EVERY_S = 0.1
-TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Sampler(threading.Thread):
@@ -80,23 +83,17 @@ def tool_pids(pid: int) -> list[int]:
     """The tool, and ramherd's keeper. Programs that others start to look at the memory are not
     counted, which is kind to them.
     """
-    children = (read_text(PROC / str(pid) / "task" / str(pid) / "children") or "").split()
-    return [pid, *(int(child) for child in children if is_keeper(int(child)))]
+    return [pid, *(child for child in read_children(pid) or () if is_keeper(child))]
 
 
 def is_keeper(pid: int) -> bool:
-    return "keeper" in (read_text(PROC / str(pid) / "cmdline") or "")
+    return any("keeper" in word for word in read_cmdline(pid) or ())
 
 
-def read_cpu_s(pid: int, proc: Path = PROC) -> float:
-    text = read_text(proc / str(pid) / "stat")
-    return parse_cpu_s(text) if text else 0.0
-
-
-def parse_cpu_s(stat: str) -> float:
+def read_cpu_s(pid: int, proc: Root = PROC) -> float:
     """Of the process itself, without its children."""
-    rest = stat[stat.rindex(")") + 2 :].split()
-    return (int(rest[11]) + int(rest[12])) / TICKS
+    found = read_process(pid, proc)
+    return found.cpu_ticks / TICKS_PER_S if found is not None else 0.0
 
 
 def share_of_core(costs: Sequence[tuple[float, int, float]], runs: int) -> float | None:

@@ -13,7 +13,7 @@ from ramherd.agents import GO_ON
 from ramherd.agents.events import Overload, Progress, Session, ToolStarted
 from ramherd.agents.session_ids import new_uuid
 from ramherd.measure.own_memory import own_pids
-from ramherd.system.procfs import read_procs
+from ramherd.system.procfs import read_processes
 
 # opencode takes 3 s to its first request, and 20 on a machine with much else to do.
 START_S = 60.0
@@ -47,7 +47,7 @@ def test_a_stopped_agent_goes_on_in_its_session(home: Home, llm: LLM) -> None:
     sign = home.cwd / "waiting"
     await_(lambda: sign.exists() or run.process.poll() is not None, "the tool", START_S)
     tool = await_(sleeping, "the tool's own tool")
-    own = own_pids(read_procs(), run.process.pid)
+    own = own_pids(read_processes(), run.process.pid)
     assert run.process.pid in own
     assert not own & tool
     stopped = stop(run, home)
@@ -68,7 +68,9 @@ def test_a_stopped_agent_goes_on_in_its_session(home: Home, llm: LLM) -> None:
 def sleeping() -> set[int]:
     """What the second part of the script waits in."""
     tagged = ours()
-    return {proc.id.pid for proc in read_procs() if proc.name == "sleep" and proc.id.pid in tagged}
+    return {
+        proc.id.pid for proc in read_processes() if proc.name == "sleep" and proc.id.pid in tagged
+    }
 
 
 def stop(run: Running, home: Home) -> Progress:

@@ -16,7 +16,7 @@ from integration.conftest import Ramherd, await_, make_ramherd, ours, pens
 from llm import LLM, Talk
 from ramherd.agents import GO_ON
 from ramherd.core.units import MIB
-from ramherd.system.procfs import read_environment_tag
+from ramherd.system.procfs import read_variable
 
 BIG = "python3 -c 'import time; held = bytearray(1536 << 20); time.sleep(1)'"
 # The second part waits to be stopped, the first time.
@@ -196,7 +196,7 @@ def test_an_agent_that_is_killed_from_outside(claude: Home, herd: Ramherd, llm: 
 
 def first_of(which: str) -> int:
     """The agent's own process: the first of its run."""
-    return min(pid for pid in ours() if read_environment_tag(pid, "WHICH") == which)
+    return min(pid for pid in ours() if read_variable(pid, "WHICH") == which)
 
 
 def test_a_herd_ends_when_it_has_cost_enough(claude: Home, herd: Ramherd, llm: LLM) -> None:

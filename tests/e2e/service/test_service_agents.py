@@ -12,7 +12,7 @@ from integration.conftest import await_, ours
 from integration.service.conftest import Service, finish
 from llm import LLM
 from ramherd.agents import GO_ON
-from ramherd.system.procfs import read_environment_tag
+from ramherd.system.procfs import read_variable
 
 # The second part waits for a file, whoever is there meanwhile.
 GATED = [
@@ -40,7 +40,7 @@ def agents() -> set[int]:
     """The first process of each run."""
     firsts: dict[str, int] = {}
     for pid in sorted(ours("RAMHERD_RUN")):
-        firsts.setdefault(read_environment_tag(pid, "RAMHERD_RUN") or "", pid)
+        firsts.setdefault(read_variable(pid, "RAMHERD_RUN") or "", pid)
     return set(firsts.values())
 
 

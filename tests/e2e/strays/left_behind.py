@@ -20,7 +20,7 @@ from e2e.zoo.namespace import call
 from e2e.zoo.place import HERE, TOOLS
 from e2e.zoo.species import await_
 from llm import LLM
-from ramherd.system.procfs import read_procs
+from ramherd.system.procfs import read_processes
 
 # claude refuses to sleep.
 SCRIPT = [{"shell": "tail -f /dev/null"}, {"say": "never"}]
@@ -94,7 +94,7 @@ def start(name: str, directory: Path, url: str) -> "subprocess.Popen[bytes]":
 
 def family(root: int) -> dict[int, str]:
     """It and all below it, with their names."""
-    procs = {proc.id.pid: proc for proc in read_procs() if proc.is_alive}
+    procs = {proc.id.pid: proc for proc in read_processes() if proc.is_alive}
     found = {root: procs[root].name} if root in procs else {}
     while more := {p: q.name for p, q in procs.items() if q.ppid in found and p not in found}:
         found |= more
@@ -145,7 +145,7 @@ def main() -> None:
 
 
 def alive() -> set[int]:
-    return {proc.id.pid for proc in read_procs() if proc.is_alive}
+    return {proc.id.pid for proc in read_processes() if proc.is_alive}
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from integration.conftest import await_, ours
-from ramherd.system.procfs import Proc, read_proc, read_procs
+from ramherd.core.procid import Process
+from ramherd.system.procfs import read_process, read_processes
 
 RAMHERD = (sys.executable, "-m", "ramherd")
 SCOPE = ("systemd-run", "--user", "--scope", "--quiet", "--collect", "-p", "Delegate=yes")
@@ -119,11 +120,11 @@ def test_orphans_below_the_user_manager_are_reaped(tmp_path: Path) -> None:
     client = [sys.executable, str(Path(__file__).parents[1] / "zoo/client.py"), spec]
     service = ("systemd-run", "--user", "--quiet", "--collect", "--unit=client")
     subprocess.run([*service, "-p", "KillMode=process", "--", *client], check=True)
-    server: Proc = await_(lambda: find(program.name), "the server")
+    server: Process = await_(lambda: find(program.name), "the server")
     before = server.ppid
     systemctl("kill", "--signal=KILL", "--kill-whom=main", "client.service")
-    await_(lambda: (now := read_proc(server.id.pid)) and now.ppid != before, "its client's end")
-    manager = read_proc(read_ppid(server.id.pid))
+    await_(lambda: (now := read_process(server.id.pid)) and now.ppid != before, "its client's end")
+    manager = read_process(read_ppid(server.id.pid))
     assert manager is not None
     assert (manager.name, manager.id.pid != 1) == ("systemd", True)
 
@@ -133,10 +134,10 @@ def test_orphans_below_the_user_manager_are_reaped(tmp_path: Path) -> None:
     assert find(program.name) is None
 
 
-def find(name: str) -> Proc | None:
-    return next((proc for proc in read_procs() if proc.is_alive and proc.name == name), None)
+def find(name: str) -> Process | None:
+    return next((proc for proc in read_processes() if proc.is_alive and proc.name == name), None)
 
 
 def read_ppid(pid: int) -> int:
-    proc = read_proc(pid)
+    proc = read_process(pid)
     return 0 if proc is None else proc.ppid

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from integration.conftest import DEADLINE_S, Ramherd, await_, our_cgroups, ours
-from ramherd.system.procfs import read_procs
+from ramherd.system.procfs import read_processes
 from support.terminals import Terminal, open_terminal
 
 SHELL = ["bash", "--norc", "--noprofile", "-i"]
@@ -242,7 +242,7 @@ def test_leftovers_are_ended(each_ramherd: Ramherd) -> None:
 
 def our_naps() -> list[int]:
     """Those that `env -i` hides from `ours`."""
-    return [proc.id.pid for proc in read_procs() if is_nap(proc.id.pid)]
+    return [proc.id.pid for proc in read_processes() if is_nap(proc.id.pid)]
 
 
 def is_nap(pid: int) -> bool:

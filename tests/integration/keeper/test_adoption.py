@@ -20,7 +20,7 @@ from integration.conftest import await_, ours
 from ramherd.act.keeper_client import AdoptedLink, Adoption, KeeperLink, adopt_keeper
 from ramherd.core.errors import StoreError
 from ramherd.keeper.requests import SHAPES
-from ramherd.system.procfs import read_peak_rss_bytes, read_proc
+from ramherd.system.procfs import read_peak_rss_bytes, read_process
 from ramherd.system.unix_socket import connect
 
 # A supervisor: asks what it is told on its standard input, and goes on until it is killed.
@@ -77,7 +77,7 @@ class Herd:
         return link
 
     def is_gone(self) -> bool:
-        proc = read_proc(self.keeper)
+        proc = read_process(self.keeper)
         return proc is None or not proc.is_alive
 
 
@@ -267,7 +267,7 @@ def test_no_line_ends_the_keeper_or_its_runs(herd: Herd) -> None:
     """Whatever is said to it, a run that it has goes on, and it listens to the next."""
     herd.supervise(spawn(herd.here, "R1", "echo x; sleep 300 & wait; exit 5"), started=1)
     feed(herd.here / "door")
-    (child,) = [pid for pid in ours() if (proc := read_proc(pid)) and proc.name == "sleep"]
+    (child,) = [pid for pid in ours() if (proc := read_process(pid)) and proc.name == "sleep"]
     with closing(herd.adopt()) as link:
         assert "R1" in link.known
         os.kill(child, signal.SIGKILL)

@@ -16,7 +16,7 @@ from ramherd.strays.nouns import Details, PeerState
 from ramherd.strays.read.listeners import read_sockets
 from ramherd.strays.read.process_probe import Probe
 from ramherd.strays.read.process_table import read_pss_bytes, read_table
-from ramherd.system.procfs import read_proc
+from ramherd.system.procfs import read_process
 
 
 class Sleepers:
@@ -78,7 +78,7 @@ def test_a_socket_has_its_other_side_or_not(sleepers: Sleepers) -> None:
 def test_a_file_and_a_closed_descriptor_have_no_other_side(sleepers: Sleepers) -> None:
     """Nothing that could go away."""
     process = sleepers.start("sh", "-c", "exec sleep 1000 <&- >/dev/null")
-    while (at := read_proc(process.pid)) is not None and at.name != "sleep":
+    while (at := read_process(process.pid)) is not None and at.name != "sleep":
         pass
 
     found = details(process.pid)
@@ -126,7 +126,7 @@ def test_marks_of_agents_and_nohup_are_seen(sleepers: Sleepers) -> None:
     """In the environment and in the mask of signals."""
     env = {**os.environ, "CLAUDECODE": "1", "CLAUDE_PID": "77", "RAMHERD_RUN": "r"}
     process = sleepers.start("nohup", "sleep", "1000", env=env, stdout=subprocess.DEVNULL)
-    while (at := read_proc(process.pid)) is not None and at.name != "sleep":
+    while (at := read_process(process.pid)) is not None and at.name != "sleep":
         pass
 
     found = details(process.pid)
@@ -153,7 +153,7 @@ def test_the_table_has_this_process_and_no_kernel_thread() -> None:
 def test_a_pid_that_is_another_by_now_is_not_touched(sleepers: Sleepers) -> None:
     """The same number with another start."""
     process = sleepers.start()
-    found = read_proc(process.pid)
+    found = read_process(process.pid)
     assert found is not None
     stale = ProcId(found.id.pid, found.id.start_ticks - 1)
 
@@ -171,7 +171,7 @@ def test_term_then_kill_by_pidfd(sleepers: Sleepers) -> None:
     deaf = sleepers.start(*command, stdout=subprocess.PIPE)
     assert deaf.stdout is not None
     deaf.stdout.readline()
-    procs = [found.id for pid in (kind.pid, deaf.pid) if (found := read_proc(pid)) is not None]
+    procs = [found.id for pid in (kind.pid, deaf.pid) if (found := read_process(pid)) is not None]
 
     opened = open_processes(procs)
     try:

@@ -13,7 +13,7 @@ from pathlib import Path
 from integration.conftest import await_, ours
 from integration.service.conftest import Service, read_json
 from ramherd.core.errors import NoService
-from ramherd.system.procfs import read_proc
+from ramherd.system.procfs import read_process
 
 SLEEP = "echo begun; sleep 300"
 
@@ -24,7 +24,9 @@ def agents() -> list[int]:
 
 def shells() -> set[int]:
     """The first processes of runs: what they start comes and goes."""
-    return {pid for pid in agents() if (proc := read_proc(pid)) is not None and proc.name == "sh"}
+    return {
+        pid for pid in agents() if (proc := read_process(pid)) is not None and proc.name == "sh"
+    }
 
 
 def wait_for(here: Path) -> str:

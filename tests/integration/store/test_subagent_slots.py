@@ -23,7 +23,7 @@ from ramherd.store.subagent_slots import (
     is_slot,
     read_sessions,
 )
-from ramherd.system.identity import read_boot_id, read_identity
+from ramherd.system.procfs import read_boot_id, read_process
 
 MIB = 1 << 20
 GIB = 1 << 30
@@ -55,9 +55,9 @@ class Process:
 
     def __init__(self) -> None:
         self.child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
-        found = read_identity(self.child.pid)
+        found = read_process(self.child.pid)
         assert found is not None
-        self.id = found[0]
+        self.id = found.id
 
     def kill(self) -> None:
         self.child.kill()
@@ -82,9 +82,9 @@ def open_slots(tmp_path: Path) -> Iterator[Opener]:
     opened: list[SubagentSlots] = []
 
     def open_one(proc: ProcId | None = None) -> SubagentSlots:
-        found = read_identity(os.getpid())
+        found = read_process(os.getpid())
         assert found is not None
-        owner = session_owner(proc or found[0])
+        owner = session_owner(proc or found.id)
         opened.append(SubagentSlots(Ledger(tmp_path / "ledger.db", tmp_path, owner)))
         return opened[-1]
 
@@ -260,11 +260,11 @@ def test_a_killed_session_frees_its_seats(
 
 def test_another_process_with_the_same_pid_is_not_the_session(tmp_path: Path) -> None:
     """Its start differs, and so does every boot."""
-    found = read_identity(os.getpid())
+    found = read_process(os.getpid())
     assert found is not None
-    owner = session_owner(found[0])
+    owner = session_owner(found.id)
     assert is_alive(owner, tmp_path)
-    reused = ProcId(found[0].pid, found[0].start_ticks - 1)
+    reused = ProcId(found.id.pid, found.id.start_ticks - 1)
     assert not is_alive(session_owner(reused), tmp_path)
     assert owner.boot_id == read_boot_id()
     assert not is_alive(owner._replace(boot_id="before"), tmp_path)

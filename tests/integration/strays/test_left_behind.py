@@ -15,7 +15,7 @@ from ramherd.strays.end import close_processes, end_processes, open_processes
 from ramherd.strays.judge.proofs import EndedSession
 from ramherd.strays.left_behind import end_left_behind, find_left_behind
 from ramherd.strays.read.process_table import TICKS_PER_S
-from ramherd.system.identity import is_running, read_identity
+from ramherd.system.procfs import is_running, read_process
 from support.terminals import open_terminal
 
 GRACE_S = 2.0
@@ -24,9 +24,9 @@ Start = Callable[[str], tuple[ProcId, list[ProcId]]]
 
 
 def identify(pid: int) -> ProcId:
-    found = read_identity(pid)
+    found = read_process(pid)
     assert found is not None
-    return found[0]
+    return found.id
 
 
 @pytest.fixture

@@ -19,9 +19,9 @@ from ramherd.agents.user_args import check_args
 from ramherd.core.agent_names import AGENTS
 from ramherd.core.errors import UsageError
 from ramherd.core.model import ProcId
+from ramherd.core.procid import Process
 from ramherd.core.units import GIB, MIB
 from ramherd.measure.own_memory import own_pids
-from ramherd.system.procfs import Proc
 
 SKIPS = re.compile("danger|yolo|force|auto$|skip")
 ASK = Ask("do it", session="S", model="haiku", args=("--own", "x"))
@@ -262,8 +262,8 @@ def test_qwen_is_started_without_its_entry(tmp_path: Path) -> None:
     assert find_agent("qwen").find(str(tmp_path)).file == str(proper)
 
 
-def proc(pid: int, ppid: int, sid: int) -> Proc:
-    return Proc(ProcId(pid, 1), "x", "S", ppid, pid, sid)
+def proc(pid: int, ppid: int, sid: int) -> Process:
+    return Process(ProcId(pid, 1), "x", "S", ppid, pid, sid)
 
 
 def test_tools_are_not_the_agents_own() -> None:

@@ -10,7 +10,7 @@ from bench.replay.kernel_log import is_kill_inside
 from bench.replay.meminfo import Meminfo, render_meminfo
 from bench.replay.outcome import Outcome, Work, add_up
 from bench.replay.picture import make_columns, render_picture
-from bench.replay.sampler import parse_cpu_s, share_of_core
+from bench.replay.sampler import share_of_core
 from bench.replay.table import full_rows, render_table, short_rows
 from bench.replay.told import Holds, Told, parse_told
 from bench.replay.tools import scale_sleeps, shell_lines
@@ -20,7 +20,7 @@ from ramherd.core.units import GIB, MIB
 from ramherd.sim.agent_state import TraceProgress
 from ramherd.sim.bench import write_section
 from ramherd.sim.profiles import MB, Profile, flat
-from ramherd.system.procfs import parse_kib_fields
+from ramherd.system.procfs import TICKS_PER_S, parse_kib_fields, parse_stat
 
 KILL = (
     "3,1,2,-;oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,"
@@ -141,7 +141,7 @@ def test_cpu_time_is_of_the_process_alone() -> None:
     """Not of children it has waited for; a name may hold brackets."""
     stat = "7 (a) b) S 1 1 1 0 -1 4194560 0 0 0 0 150 50 900 900 20 0 1 0 1 1 1"
 
-    assert parse_cpu_s(stat) == pytest.approx(2.0)
+    assert parse_stat(stat.encode()).cpu_ticks / TICKS_PER_S == pytest.approx(2.0)
 
 
 def test_the_sleeps_of_parallel_are_scaled() -> None:

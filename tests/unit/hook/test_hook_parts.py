@@ -29,7 +29,7 @@ MIB = 1 << 20
 )
 def test_only_the_shell_that_calls_us_is_passed_over(words: list[str], expected: bool) -> None:
     """A session may well have our name in its words."""
-    assert is_wrapper("\0".join(words).encode()) is expected
+    assert is_wrapper(tuple(words)) is expected
 
 
 def past(most: int) -> dict[str, Any]:

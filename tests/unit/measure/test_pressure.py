@@ -12,10 +12,10 @@ from ramherd.measure.pressure import (
     Pressure,
     PressureGauge,
     parse_pressure,
-    parse_swapped_in,
     read_share,
+    swapped_in_bytes,
 )
-from ramherd.system.procfs import PAGE
+from ramherd.system.procfs import PAGE, parse_flat
 
 MEMORY = """\
 some avg10=12.50 avg60=3.05 avg300=0.80 total=81234567
@@ -48,8 +48,8 @@ def test_a_share_is_between_none_and_all(percent: float) -> None:
 
 def test_what_came_back_from_swap_is_in_pages() -> None:
     """Beside much else; a kernel without swap does not say."""
-    assert parse_swapped_in("nr_free_pages 9\npswpin 7\npswpout 5\n") == 7 * PAGE
-    assert parse_swapped_in("nr_free_pages 9\n") == 0
+    assert swapped_in_bytes(parse_flat("nr_free_pages 9\npswpin 7\npswpout 5\n")) == 7 * PAGE
+    assert swapped_in_bytes(parse_flat("nr_free_pages 9\n")) == 0
 
 
 def write_proc(proc: Path, swapped_in: int, memory: str = MEMORY) -> None:

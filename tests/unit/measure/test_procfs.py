@@ -11,17 +11,17 @@ from ramherd.core.errors import RamherdError
 from ramherd.core.model import ProcId
 from ramherd.system.procfs import (
     PAGE,
-    is_same,
+    is_running,
     parse_kib_fields,
     parse_stat,
     read_anonymous_bytes,
     read_boot_id,
-    read_environment_tag,
     read_meminfo,
     read_peak_rss_bytes,
-    read_proc,
-    read_procs,
+    read_process,
+    read_processes,
     read_text,
+    read_variable,
 )
 
 REST = (
@@ -58,7 +58,7 @@ def write_stat(proc: Path, pid: int, name: str = "x", rest: str = REST) -> None:
 @pytest.mark.parametrize("name", HOSTILE)
 def test_a_hostile_name_changes_no_field(name: str) -> None:
     """Any program can call itself `foo) Z (`: it is read as a name and nothing else."""
-    found = parse_stat(f"40 ({name}) {REST}\n")
+    found = parse_stat(f"40 ({name}) {REST}\n".encode(errors="surrogateescape"))
 
     assert found.id == ProcId(40, 366008)
     assert (found.name, found.state) == (name, "S")
@@ -68,7 +68,7 @@ def test_a_hostile_name_changes_no_field(name: str) -> None:
 @given(st.text(max_size=15))
 def test_any_name_changes_no_field(name: str) -> None:
     """Fifteen characters of whatever kind."""
-    found = parse_stat(f"40 ({name}) {REST}\n")
+    found = parse_stat(f"40 ({name}) {REST}\n".encode(errors="surrogateescape"))
 
     assert (found.id, found.name, found.ppid) == (ProcId(40, 366008), name, 41)
 
@@ -77,26 +77,26 @@ def test_any_name_changes_no_field(name: str) -> None:
                                               ("X", False), ("x", False)])  # fmt: skip
 def test_a_zombie_is_not_alive(state: str, alive: bool) -> None:
     """Frozen, stopped and sleeping processes are; what waits to be reaped is not."""
-    assert parse_stat(f"1 (a) {state}{REST[1:]}").is_alive is alive
+    assert parse_stat(f"1 (a) {state}{REST[1:]}".encode()).is_alive is alive
 
 
 def test_this_very_process_is_read() -> None:
     """The real /proc says what os says."""
-    found = read_proc(os.getpid())
+    found = read_process(os.getpid())
 
     assert found is not None
     assert (found.id.pid, found.ppid) == (os.getpid(), os.getppid())
     assert (found.pgid, found.sid) == (os.getpgrp(), os.getsid(0))
-    assert is_same(found.id)
+    assert is_running(found.id)
 
 
 def test_a_process_that_is_gone_is_an_ordinary_answer(tmp_path: Path) -> None:
     """None, or nothing used, and no exception."""
-    assert read_proc(40, tmp_path) is None
+    assert read_process(40, tmp_path) is None
     assert read_anonymous_bytes(40, tmp_path) == 0
     assert read_peak_rss_bytes(40, tmp_path) == 0
-    assert read_environment_tag(40, "X", tmp_path) is None
-    assert not is_same(ProcId(40, 1), tmp_path)
+    assert read_variable(40, "X", tmp_path) is None
+    assert not is_running(ProcId(40, 1), tmp_path)
     assert read_text(tmp_path / "none") is None
 
 
@@ -108,7 +108,10 @@ def test_all_processes_are_found_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "self").mkdir()
     (tmp_path / "meminfo").write_text(MEMINFO)
 
-    assert {proc.id.pid: proc.name for proc in read_procs(tmp_path)} == {40: "foo) Z (", 7: "a\nb"}
+    assert {proc.id.pid: proc.name for proc in read_processes(tmp_path)} == {
+        40: "foo) Z (",
+        7: "a\nb",
+    }
 
 
 @pytest.mark.skipif(os.getuid() == 0, reason="root may read everything")
@@ -117,17 +120,17 @@ def test_a_process_that_we_may_not_look_at_is_passed_over(tmp_path: Path) -> Non
     write_stat(tmp_path, 40)
     (tmp_path / "40" / "stat").chmod(0)
 
-    assert list(read_procs(tmp_path)) == []
+    assert list(read_processes(tmp_path)) == []
 
 
 def test_a_pid_that_was_given_again_is_someone_else(tmp_path: Path) -> None:
     """Identity is the pid and the start time; a zombie is nobody any more."""
     write_stat(tmp_path, 40)
 
-    assert is_same(ProcId(40, 366008), tmp_path)
-    assert not is_same(ProcId(40, 366007), tmp_path)
+    assert is_running(ProcId(40, 366008), tmp_path)
+    assert not is_running(ProcId(40, 366007), tmp_path)
     write_stat(tmp_path, 40, rest="Z" + REST[1:])
-    assert not is_same(ProcId(40, 366008), tmp_path)
+    assert not is_running(ProcId(40, 366008), tmp_path)
 
 
 def test_memory_of_its_own_is_resident_less_shared(tmp_path: Path) -> None:
@@ -182,8 +185,8 @@ def test_an_environment_is_searched_by_whole_names(tmp_path: Path) -> None:
     data = b"MY_TAG=no\0X=TAG=no\0\xff\xfe\0TAG=yes\xff\0TAG=late\0"
     (tmp_path / "40" / "environ").write_bytes(data)
 
-    assert read_environment_tag(40, "TAG", tmp_path) == "yes\ufffd"
-    assert read_environment_tag(40, "TA", tmp_path) is None
+    assert read_variable(40, "TAG", tmp_path) == "yes\ufffd"
+    assert read_variable(40, "TA", tmp_path) is None
 
 
 def test_the_boot_id_is_one_line(tmp_path: Path) -> None:

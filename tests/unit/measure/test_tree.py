@@ -6,10 +6,10 @@ import pytest
 
 from ramherd.core.model import ProcId
 from ramherd.measure.own_memory import SETTLED_S, read_own_bytes
-from ramherd.system.procfs import PAGE, TICKS_A_S
+from ramherd.system.procfs import PAGE, TICKS_PER_S
 
 FIRST = ProcId(10, 5000)
-LAST = 5000 + int(SETTLED_S * TICKS_A_S)
+LAST = 5000 + int(SETTLED_S * TICKS_PER_S)
 
 
 def write(proc: Path, pid: int, start_ticks: int, pages: int, state: str = "S") -> int:

@@ -12,8 +12,9 @@ from ramherd.act.pens.process_group import Holder
 from ramherd.core.errors import NoPen
 from ramherd.core.model import PenReading
 from ramherd.core.units import MIB
-from ramherd.measure.cgroups import Trees, parse_file_bytes_v1, parse_flat
+from ramherd.measure.cgroups import Trees, parse_file_bytes_v1
 from ramherd.system.files import remove_dirs, try_control, write_control
+from ramherd.system.procfs import parse_flat
 
 # The counter is charged in batches of 64 pages a core: a kill at the limit leaves it this near.
 NEAR_LIMIT_BYTES = MIB

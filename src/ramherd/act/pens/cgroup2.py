@@ -9,8 +9,9 @@ from ramherd.act.pens.open_files import KeptFiles
 from ramherd.act.pens.process_group import Holder
 from ramherd.core.errors import NoPen
 from ramherd.core.model import PenReading
-from ramherd.measure.cgroups import Trees, parse_flat, used_bytes_v2
+from ramherd.measure.cgroups import Trees, used_bytes_v2
 from ramherd.system.files import try_control, write_control
+from ramherd.system.procfs import parse_flat
 
 V2 = "cgroup2"
 

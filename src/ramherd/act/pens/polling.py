@@ -10,19 +10,13 @@ import os
 import signal
 from collections.abc import Iterable
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 from ramherd.act.pens import SpawnPart
 from ramherd.core.model import PenReading, ProcId
-from ramherd.system.procfs import (
-    PROC,
-    Proc,
-    is_same,
-    read_anonymous_bytes,
-    read_environment_tag,
-    read_procs,
-)
+from ramherd.core.procid import Process
+from ramherd.system.proc_stat import PROC, Root
+from ramherd.system.procfs import is_running, read_anonymous_bytes, read_processes, read_variable
 
 TAG = "RAMHERD_RUN"
 
@@ -35,7 +29,7 @@ class PollingFleet:
     # A scan of 100 processes takes 2 ms, of 1000 some 20.
     soon_s = 0.05
 
-    def __init__(self, proc: Path = PROC) -> None:
+    def __init__(self, proc: Root = PROC) -> None:
         self._proc = proc
         self._keeper: ProcId | None = None
         self._keeper_lives = False
@@ -60,7 +54,7 @@ class PollingFleet:
 
     def scan(self) -> None:
         """One look at all processes, for all pens."""
-        procs = {proc.id.pid: proc for proc in read_procs(self._proc)}
+        procs = {proc.id.pid: proc for proc in read_processes(self._proc)}
         keeper = procs.get(self._keeper.pid) if self._keeper is not None else None
         self._keeper_lives = keeper is not None and keeper.id == self._keeper and keeper.is_alive
         owners: dict[int, str | None] = {}
@@ -69,7 +63,7 @@ class PollingFleet:
         living = {procs[pid].id: run for pid, run in owners.items() if run is not None}
         self._owner = {proc: run for proc, run in living.items() if run in self._pens}
         self._strangers &= {proc.id for proc in procs.values()}
-        members: dict[str, list[Proc]] = {run: [] for run in self._pens}
+        members: dict[str, list[Process]] = {run: [] for run in self._pens}
         for proc_id, run in self._owner.items():
             if procs[proc_id.pid].is_alive:
                 members[run].append(procs[proc_id.pid])
@@ -77,7 +71,7 @@ class PollingFleet:
             pen.members = members[run]
 
     def _find_owner(
-        self, pid: int, procs: dict[int, Proc], owners: dict[int, str | None]
+        self, pid: int, procs: dict[int, Process], owners: dict[int, str | None]
     ) -> str | None:
         """Known already, or the parent's, or by its own marks; a long line of ancestors is
         walked once.
@@ -95,10 +89,10 @@ class PollingFleet:
         owners.update(dict.fromkeys(line, run))
         return run
 
-    def _is_top(self, proc: Proc) -> bool:
+    def _is_top(self, proc: Process) -> bool:
         return self._keeper_lives and self._keeper is not None and proc.ppid == self._keeper.pid
 
-    def _marked(self, proc: Proc) -> str | None:
+    def _marked(self, proc: Process) -> str | None:
         """Our tag or session, asked of the keeper's own children, or of everybody once the
         keeper is gone. Who was asked once is not asked again.
         """
@@ -106,19 +100,19 @@ class PollingFleet:
             return None
         if self._keeper_lives and not self._is_top(proc):
             return None
-        tag = read_environment_tag(proc.id.pid, TAG, self._proc)
+        tag = read_variable(proc.id.pid, TAG, self._proc)
         run = tag if tag in self._pens else self._by_session(proc)
         if run is None:
             self._strangers.add(proc.id)
         return run
 
-    def _by_session(self, proc: Proc) -> str | None:
+    def _by_session(self, proc: Process) -> str | None:
         """A session keeps its number for as long as anybody is in it; after that, and after a
         reboot, the number may be anybody's: then its first process has to be there still.
         """
         for run, pen in self._pens.items():
             if pen.first is not None and pen.first.pid == proc.sid:
-                return run if self._keeper_lives or is_same(pen.first, self._proc) else None
+                return run if self._keeper_lives or is_running(pen.first, self._proc) else None
         return None
 
     def read(self) -> PenReading:
@@ -146,7 +140,7 @@ class PollingPen:
         self._fleet = fleet
         self._peak = 0
         self.first = first
-        self.members: list[Proc] = []
+        self.members: list[Process] = []
 
     def spawn_part(self) -> SpawnPart:
         return {"join": [], "on_loss": {"thaw": [], "kill": []}, "dirs": []}
@@ -162,7 +156,7 @@ class PollingPen:
     def read(self) -> PenReading:
         used = sum(read_anonymous_bytes(proc.id.pid) for proc in self.members)
         self._peak = max(self._peak, used)
-        alive = sum(is_same(proc.id) for proc in self.members)
+        alive = sum(is_running(proc.id) for proc in self.members)
         return PenReading(used_bytes=used, peak_bytes=self._peak, procs=alive)
 
     def pids(self) -> list[int]:
@@ -234,7 +228,7 @@ def signal_procs(procs: Iterable[ProcId], number: int) -> int:
         with suppress(OSError):
             fd = os.pidfd_open(proc.pid)
             try:
-                if is_same(proc):
+                if is_running(proc):
                     signal.pidfd_send_signal(fd, number)
                     reached += 1
             finally:

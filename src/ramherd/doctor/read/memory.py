@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from ramherd.core.units import KIB
 from ramherd.doctor.facts import Memory, Swap
 from ramherd.doctor.read.host import Host
-from ramherd.measure.cgroups import parse_flat, read_trees, unescape
+from ramherd.measure.cgroups import read_trees
 from ramherd.measure.machine import read_machine
-from ramherd.system.procfs import parse_kib_fields
+from ramherd.system.procfs import parse_flat, parse_kib_fields, unescape
 
 
 def read_memory(host: Host) -> Memory:

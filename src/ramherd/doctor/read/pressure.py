@@ -6,8 +6,7 @@ from pathlib import Path
 
 from ramherd.doctor.facts import Candidate, Group, Killers, Pressure
 from ramherd.doctor.read.host import Host
-from ramherd.measure.cgroups import parse_flat
-from ramherd.system.procfs import PAGE, read_procs, read_text
+from ramherd.system.procfs import PAGE, parse_flat, read_processes, read_text
 
 DAEMONS = ("earlyoom", "systemd-oomd", "oomd", "nohang", "low-memory-monitor")
 XATTRS = ("omit", "avoid")
@@ -31,7 +30,7 @@ def parse_pressure(text: str) -> Pressure:
 def read_killers(host: Host) -> Killers:
     daemons: dict[str, tuple[str, ...]] = {}
     candidates = []
-    for proc in read_procs(host.proc):
+    for proc in read_processes(host.proc):
         pid = proc.id.pid
         # The kernel cuts names at 15 bytes.
         if name := next((name for name in DAEMONS if name[:15] == proc.name), ""):

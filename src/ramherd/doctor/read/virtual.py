@@ -2,8 +2,7 @@
 
 from ramherd.doctor.facts import Virtual
 from ramherd.doctor.read.host import Host
-from ramherd.measure.cgroups import parse_flat
-from ramherd.system.procfs import PAGE, read_environment_tag
+from ramherd.system.procfs import PAGE, parse_flat, read_variable
 
 MARKS = {".dockerenv": "docker", "run/.containerenv": "podman"}
 # Where pid 1's cgroups still tell: v1, and v2 without a cgroup namespace.
@@ -35,7 +34,7 @@ def read_container(host: Host) -> str:
     for mark, name in IN_CGROUP.items():
         if mark in cgroups:
             return name
-    return read_environment_tag(1, "container", host.proc) or ""
+    return read_variable(1, "container", host.proc) or ""
 
 
 def read_balloon(host: Host) -> tuple[str, int]:

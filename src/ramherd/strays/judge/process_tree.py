@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping
 from functools import cached_property
 
 from ramherd.core.model import ProcId
+from ramherd.core.procid import Process
 from ramherd.core.sightings import Sighting
-from ramherd.strays.nouns import Kind, Process, Software
+from ramherd.strays.nouns import Kind, Software
 
 SHOWN = (
     Kind.AGENT, Kind.MCP, Kind.LANGUAGE, Kind.LINTER, Kind.WATCHER, Kind.DEV_SERVER, Kind.BROWSER,

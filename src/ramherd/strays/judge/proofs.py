@@ -8,17 +8,9 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ramherd.core.model import ProcId
+from ramherd.core.procid import Process
 from ramherd.strays.judge.process_tree import STDIO, ProcessTree
-from ramherd.strays.nouns import (
-    Details,
-    Evidence,
-    Fact,
-    Kind,
-    PeerState,
-    Process,
-    ProcessScene,
-    Software,
-)
+from ramherd.strays.nouns import Details, Evidence, Fact, Kind, PeerState, ProcessScene, Software
 
 NOTHING = Details(readable=False)
 IN_USE = (Fact.TERMINAL, Fact.DISPLAY, Fact.CLIENTS)

@@ -2,16 +2,10 @@
 
 from typing import NamedTuple
 
+from ramherd.core.procid import Process
 from ramherd.strays.judge.process_tree import ProcessTree
 from ramherd.strays.judge.proofs import NOTHING, is_server
-from ramherd.strays.nouns import (
-    Evidence,
-    Kind,
-    Process,
-    ProcessScene,
-    PsRow,
-    Verdict,
-)
+from ramherd.strays.nouns import Evidence, Kind, ProcessScene, PsRow, Verdict
 
 COMMAND_CHARS = 200
 RAMHERD = "ramherd"

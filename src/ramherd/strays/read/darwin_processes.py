@@ -10,8 +10,9 @@ import time
 from collections.abc import Iterable, Iterator
 
 from ramherd.core.model import ProcId
+from ramherd.core.procid import Process
 from ramherd.core.units import KIB
-from ramherd.strays.nouns import Details, PeerState, Process, RunningProgram
+from ramherd.strays.nouns import Details, PeerState, RunningProgram
 from ramherd.strays.read.programs import interpreter_of, look_into, package_of_path, parse_script
 
 TABLE = ("env", "LC_ALL=C", "ps", "-axwwo", "pid,ppid,pgid,tty,uid,rss,time,lstart,state,comm")

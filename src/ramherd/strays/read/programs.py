@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from pathlib import Path
 
-from ramherd.strays.nouns import Process, RunningProgram
+from ramherd.core.procid import Process
+from ramherd.strays.nouns import RunningProgram
 
 COMMAND_BYTES = 4096
 PACKAGE_BYTES = 1 << 18

@@ -20,7 +20,7 @@ from ramherd.core.policies import GrantPolicy
 from ramherd.measure.cgroups import Trees, read_trees
 from ramherd.system.descendants import kill_descendants
 from ramherd.system.ids import new_id
-from ramherd.system.procfs import read_proc
+from ramherd.system.procfs import read_process
 
 # Fewer on machines where a fork costs 20 times as much (tests/e2e/uml, tests/e2e/vm).
 STORM_TRIALS = int(os.environ.get("RAMHERD_TEST_STORMS", "50"))
@@ -92,7 +92,7 @@ class Yard:
         env = {**os.environ, TAG: self.run}
         child = subprocess.Popen([*command, *args], stdout=subprocess.PIPE, env=env)
         self.children.append(child)
-        proc = read_proc(child.pid)
+        proc = read_process(child.pid)
         assert proc is not None
         self.pen.note_start(proc.id)
         assert child.stdout is not None
