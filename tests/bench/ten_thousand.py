@@ -13,9 +13,10 @@ from pathlib import Path
 from integration.conftest import make_ramherd, ours, pens
 from integration.service.conftest import Service, finish, rss
 from ramherd.core.model import Job, JobState
-from ramherd.store.requests import submit
+from ramherd.store.herds import set_job
 from ramherd.store.service_queue import ServiceQueue
-from ramherd.store.sqlite import Store
+from ramherd.store.service_requests import submit
+from ramherd.store.sqlite import SqliteStore
 
 MANY, FEW = 10_000, 100
 CLAIMS = 50
@@ -28,14 +29,14 @@ def measure_claims(here: Path, number: int) -> float:
         Job(f"id-{n:05}", "H", f"job-{n}", n, ("true",), "/", 16 << 20)
         for n in range(1, number + 1)
     ]
-    with closing(Store(path)) as store:
+    with closing(SqliteStore(path)) as store:
         submit(store, "H", jobs, None)
         backlog = ServiceQueue(store)
         began = time.process_time()
         for _claim in range(CLAIMS):
             backlog.refill()
             for status in backlog.change(replace(backlog.queue[0], state=JobState.RUNNING)):
-                store.set_job(status)
+                set_job(store, status)
             store.commit()
         return 1000 * (time.process_time() - began) / CLAIMS
 

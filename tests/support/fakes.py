@@ -19,9 +19,10 @@ from ramherd.core.units import GIB, MIB
 from ramherd.measure.cgroups import Trees
 from ramherd.show.view import View
 from ramherd.store.herd_queue import HerdQueue
+from ramherd.store.herds import add_herd
 from ramherd.store.ledger import Ledger
 from ramherd.store.owner import Owner
-from ramherd.store.sqlite import Store
+from ramherd.store.sqlite import SqliteStore
 from ramherd.store.write_buffer import WriteBuffer
 from ramherd.supervisor.counters import HerdCounters, JobCounters
 from ramherd.supervisor.loop import Supervisor
@@ -262,10 +263,10 @@ class FakeHerd(Supervisor):
 
 
 def make_herd(
-    store: Store, ledger: Ledger, runs_dir: Path, jobs: Sequence[Job], rules: Rules
+    store: SqliteStore, ledger: Ledger, runs_dir: Path, jobs: Sequence[Job], rules: Rules
 ) -> tuple[FakeHerd, FakeFleet, FakeShow]:  # fmt: skip
     roster = HerdQueue(first_standing(job, 0.0) for job in jobs)
-    store.add_herd(HERD, OWNER, roster)
+    add_herd(store, HERD, OWNER, roster)
     fleet, show = FakeFleet(lambda: herd.at_s), FakeShow()
     executor = Executor(
         fleet, lambda: cast("KeeperLink", FakeLink(fleet)), runs_dir, rules.policy, rules.grants

@@ -10,7 +10,7 @@ from typing import Any
 from ramherd.core.model import Event, Job, JobState
 from ramherd.core.units import MIB
 from ramherd.store.ledger import Ledger
-from ramherd.store.sqlite import Store
+from ramherd.store.sqlite import SqliteStore
 from support.fakes import EXIT_S, OWNER, FakeFleet, FakeHerd, FakeShow, make_herd, make_rules
 from support.make import job
 
@@ -42,7 +42,7 @@ Run = Callable[..., Ran]
 def herds_at(path: Path) -> Iterator[Run]:
     """Runs these jobs to their end; runs last two seconds."""
     with (
-        closing(Store(path / "ramherd.db")) as store,
+        closing(SqliteStore(path / "ramherd.db")) as store,
         closing(Ledger(path / "ledger.db", path, OWNER)) as ledger,
     ):
 

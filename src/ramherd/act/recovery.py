@@ -11,8 +11,9 @@ from ramherd.act.pens import Pen
 from ramherd.act.pens.polling import PollingFleet
 from ramherd.act.pens.selection import pen_from_record
 from ramherd.core.model import Reason, Why
+from ramherd.store.herds import StoredPen, drop_pen, lose_herd, read_open_herds, read_pens
 from ramherd.store.owner import Owner, is_alive, lock_path
-from ramherd.store.sqlite import Store, StoredPen
+from ramherd.store.protocol import Store
 from ramherd.system.procfs import read_boot_id
 
 CLEAR_S = 10.0
@@ -22,10 +23,10 @@ def recover(store: Store, runtime: Path, runs_dir: Path) -> int:
     """How many herds of dead owners were closed. One whose pens cannot be cleared stays open,
     and the next start tries again.
     """
-    dead = [found for found in store.open_herds() if not is_alive(found[1], runtime)]
+    dead = [found for found in read_open_herds(store) if not is_alive(found[1], runtime)]
     closed = [herd for herd, owner in dead if clear_pens(store, herd, owner, runs_dir)]
     for herd in closed:
-        store.lose_herd(herd, Reason(Why.SUPERVISOR_LOST))
+        lose_herd(store, herd, Reason(Why.SUPERVISOR_LOST))
         store.commit()
     for _herd, owner in dead:
         lock_path(runtime, owner.id).unlink(missing_ok=True)
@@ -36,9 +37,9 @@ def clear_pens(store: Store, herd: str, owner: Owner, runs_dir: Path) -> bool:
     """Pens of runs before the fleet that holds them. What a reboot ended has no pens."""
     rebooted = owner.boot_id != read_boot_id()
     done = True
-    for stored in sorted(store.pens_of(herd), key=lambda pen: not pen.run):
+    for stored in sorted(read_pens(store, herd), key=lambda pen: not pen.run):
         if rebooted or clear(stored):
-            store.drop_pen(stored.id)
+            drop_pen(store, stored.id)
             store.commit()
         else:
             done = False

@@ -17,7 +17,7 @@ from ramherd.api.routes import Api
 from ramherd.api.server import Listener, Server
 from ramherd.core.errors import RamherdError, UsageError
 from ramherd.jobs.reader import Defaults
-from ramherd.store.sqlite import Store
+from ramherd.store.connect import open_store
 from ramherd.system.unix_socket import listen
 
 
@@ -37,7 +37,7 @@ def run() -> None:
         signal.signal(number, signal.SIG_IGN)
     state, runtime = Path(given["state"]), Path(given["runtime"])
     lifeline = given["lifeline"]
-    with closing(Store(state / "ramherd.db")) as store:
+    with closing(open_store(state)) as store:
         api = Api(
             store, state, runtime, lambda: say(lifeline, b"w"), read_defaults(given["defaults"])
         )

@@ -18,18 +18,18 @@ from ramherd.core.service_status import ServiceStatus, parse_status
 from ramherd.jobs.reader import Defaults, make_jobs
 from ramherd.jobs.schema import as_amount, as_environment
 from ramherd.show.metrics import Queue, render_metrics
+from ramherd.store.events import read_event_page, read_event_range
 from ramherd.store.listing import (
     LAST_ID,
-    counts,
-    event_ends,
-    events_after,
     list_herds,
     list_jobs,
-    oldest_queued_s,
-    show_herd,
-    show_job,
+    read_herd,
+    read_job,
+    read_job_counts,
+    read_oldest_queued_s,
 )
-from ramherd.store.requests import (
+from ramherd.store.protocol import Store
+from ramherd.store.service_requests import (
     Wish,
     is_paused,
     retry,
@@ -38,7 +38,6 @@ from ramherd.store.requests import (
     wish_for_herd,
     wish_for_job,
 )
-from ramherd.store.sqlite import Store
 from ramherd.system.ids import new_id
 from ramherd.system.procfs import read_rss_bytes
 
@@ -84,7 +83,7 @@ class Api:
         return answer
 
     def _submit_apart(self, request: Request) -> Response:
-        with closing(Store(self.store.path)) as store, as_http_errors():
+        with closing(self.store.open_another()) as store, as_http_errors():
             return self._submit(store, request)
 
     def _submit(self, store: Store, request: Request) -> Response:
@@ -111,7 +110,7 @@ class Api:
         return json_response({"herds": list_herds(self.store, before=before, most=most(request))})
 
     def herd(self, _request: Request, herd: str) -> Response:
-        return json_response(found(show_herd(self.store, herd), "herd", herd))
+        return json_response(found(read_herd(self.store, herd), "herd", herd))
 
     def jobs(self, request: Request) -> Response:
         state = request.query.get("state")
@@ -125,10 +124,10 @@ class Api:
         return json_response({"jobs": jobs})
 
     def job(self, _request: Request, job: str) -> Response:
-        return json_response(found(show_job(self.store, job), "job", job))
+        return json_response(found(read_job(self.store, job), "job", job))
 
     def logs(self, request: Request, job: str) -> Response:
-        found(show_job(self.store, job), "job", job)
+        found(read_job(self.store, job), "job", job)
         stream = one_of(request, "stream", ("out", "err"))
         follow = one_of(request, "follow", ("false", "true")) == "true"
         start = number(request, "from", 0)
@@ -139,26 +138,26 @@ class Api:
         return self._wish(job, Wish.CANCEL)
 
     def recycle(self, _request: Request, job: str) -> Response:
-        shown = found(show_job(self.store, job), "job", job)
+        shown = found(read_job(self.store, job), "job", job)
         if shown["state"] in (JobState.QUEUED, JobState.WAITING):
             raise HttpError(409, f"job {shown['name']!r} does not run: it is {shown['state']}")
         return self._wish(job, Wish.RECYCLE)
 
     def _wish(self, job: str, wish: Wish) -> Response:
-        shown = found(show_job(self.store, job), "job", job)
+        shown = found(read_job(self.store, job), "job", job)
         if not wish_for_job(self.store, job, wish):
             raise HttpError(409, why_not(shown))
         self.wake()
         return json_response({"job": job, "wish": wish.value}, 202)
 
     def cancel_herd(self, _request: Request, herd: str) -> Response:
-        found(show_herd(self.store, herd), "herd", herd)
+        found(read_herd(self.store, herd), "herd", herd)
         number_of = wish_for_herd(self.store, herd, Wish.CANCEL)
         self.wake()
         return json_response({"herd": herd, "jobs": number_of}, 202)
 
     def retry(self, _request: Request, job: str) -> Response:
-        shown = found(show_job(self.store, job), "job", job)
+        shown = found(read_job(self.store, job), "job", job)
         again = retry(self.store, job)
         if not again:
             raise HttpError(409, f"job {shown['name']!r} has not failed: it is {shown['state']}")
@@ -182,19 +181,23 @@ class Api:
             stream = EventStream(self.store, last_event(request), herd, job)
             return Response(200, content_type=EVENT_STREAM, stream=stream)
         after = number(request, "after", 0)
-        rows = events_after(self.store, after, herd=herd, job=job, most=most(request))
-        first, last = event_ends(self.store)
+        rows = read_event_page(self.store, after, herd=herd, job=job, most=most(request))
+        first, last = read_event_range(self.store)
         return json_response({"events": rows, "first": first, "last": last})
 
     def snapshot(self, _request: Request) -> Response:
         status = self._status()
-        shown = {**status.as_json(), "jobs": counts(self.store), "paused": is_paused(self.store)}
+        shown = {
+            **status.as_json(),
+            "jobs": read_job_counts(self.store),
+            "paused": is_paused(self.store),
+        }
         return json_response(shown)
 
     def metrics(self, _request: Request) -> Response:
         queue = Queue(
-            counts(self.store), oldest_queued_s(self.store), time.time(), is_paused(self.store),
-            read_rss_bytes(os.getpid()),
+            read_job_counts(self.store), read_oldest_queued_s(self.store), time.time(),
+            is_paused(self.store), read_rss_bytes(os.getpid()),
         )  # fmt: skip
         text = render_metrics(self._status(), queue)
         return Response(200, text.encode(), "text/plain; version=0.0.4; charset=utf-8")

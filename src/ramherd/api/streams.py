@@ -8,8 +8,9 @@ from typing import Any
 
 from ramherd.core.model import JobState
 from ramherd.measure.run_output import read_layout, read_output
-from ramherd.store.listing import event_ends, events_after
-from ramherd.store.sqlite import Store
+from ramherd.store.events import read_event_page, read_event_range
+from ramherd.store.herds import read_job_state, read_newest_run
+from ramherd.store.protocol import Store
 
 # Proxies and clients take a silent connection for a dead one.
 HEARTBEAT_S = 15.0
@@ -29,7 +30,7 @@ class EventStream:
         self._gap = self._find_gap()
 
     def _find_gap(self) -> bytes:
-        first, last = event_ends(self._store)
+        first, last = read_event_range(self._store)
         self._at = min(self._at, last)
         if not first or self._at + 1 >= first or not self._at:
             return b""
@@ -37,7 +38,7 @@ class EventStream:
         return b"event: gap\ndata: %b\n\n" % json.dumps(missing).encode()
 
     def advance(self) -> bytes:
-        events = events_after(self._store, self._at, herd=self._herd, job=self._job)
+        events = read_event_page(self._store, self._at, herd=self._herd, job=self._job)
         said, self._gap = self._gap + b"".join(map(render_event, events)), b""
         if events:
             self._at = events[-1]["seq"]
@@ -75,7 +76,7 @@ class LogStream:
             return None
         # Before the output is looked at: what is printed later belongs to a job that goes on.
         over = not self._follow or self._has_ended()
-        newest = self._store.newest_run(self._job)
+        newest = read_newest_run(self._store, self._job)
         self._run = self._run or newest
         if self._has_more():
             return self._next_chunk()
@@ -94,8 +95,8 @@ class LogStream:
         return chunk
 
     def _has_ended(self) -> bool:
-        found = self._store.read("SELECT state FROM jobs WHERE id = ?", (self._job,))
-        return not found or JobState(found[0][0]).is_final
+        state = read_job_state(self._store, self._job)
+        return state is None or JobState(state).is_final
 
     def _has_more(self) -> bool:
         if self._run is None:

@@ -11,8 +11,10 @@ from ramherd.config.paths import state_dir
 from ramherd.core.errors import UsageError
 from ramherd.core.units import parse_duration
 from ramherd.show.event_lines import render_stored
-from ramherd.store.event_rows import StoredEvent, read_events
-from ramherd.store.sqlite import Store
+from ramherd.store.connect import open_store
+from ramherd.store.events import StoredEvent, read_events
+from ramherd.store.herds import read_newest_herd
+from ramherd.store.protocol import Store
 
 VERSION = 1
 DESCRIPTION = """\
@@ -32,7 +34,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def events(options: argparse.Namespace) -> int:
     since_s = time.time() - parse_since(options.since) if options.since is not None else None
-    with closing(Store(state_dir() / "ramherd.db")) as store:
+    with closing(open_store(state_dir())) as store:
         job = find_job(store, options.job, options.herd) if options.job is not None else None
         for event in read_events(store, job=job, herd=choose_herd(store, options), since_s=since_s):
             print(json.dumps(as_json(event)) if options.json else render(event))
@@ -50,7 +52,7 @@ def choose_herd(store: Store, options: argparse.Namespace) -> str | None:
     """None means all: a job is in one herd anyway, and a time says enough."""
     if options.herd is not None or options.job is not None or options.since is not None:
         return options.herd if options.job is None else None
-    herd = store.newest_herd()
+    herd = read_newest_herd(store)
     if herd is None:
         raise UsageError("no herd has run yet", hint="ramherd drill makes one")
     return herd

@@ -8,8 +8,8 @@ from typing import Any
 from ramherd.config.paths import state_dir
 from ramherd.core.units import format_duration, format_size
 from ramherd.decide.governor.classes import estimate
-from ramherd.store.class_rows import Known, all_classes
-from ramherd.store.sqlite import Store
+from ramherd.store.classes import Known, read_classes
+from ramherd.store.connect import open_store
 
 HEAD = ("class", "runs", "mean", "spread", "peak p90", "duration", "right")
 
@@ -26,8 +26,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def history(options: argparse.Namespace) -> int:
-    with closing(Store(state_dir() / "ramherd.db")) as store:
-        known = list(all_classes(store))
+    with closing(open_store(state_dir())) as store:
+        known = list(read_classes(store))
     if options.json:
         print(json.dumps({"classes": [as_json(one) for one in known]}))
     elif not known:

@@ -14,8 +14,8 @@ from ramherd.config.paths import state_dir
 from ramherd.core.model import Reason, Why
 from ramherd.show.event_lines import printable
 from ramherd.show.reasons import render_reason
+from ramherd.store.connect import open_store
 from ramherd.store.listing import list_herds, list_jobs
-from ramherd.store.sqlite import Store
 
 WATCH_EVERY_S = 1.0
 PAGE = 1000
@@ -52,7 +52,7 @@ def read_jobs(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
             for job in client.jobs(herd):
                 yield {**job, "doing": doing.get(job["id"], "")}
         return
-    with closing(Store(state_dir() / "ramherd.db")) as store:
+    with closing(open_store(state_dir())) as store:
         for herd in chosen(list_herds(store, most=1000), options):
             after = ""
             while page := list_jobs(store, herd=herd, after=after, most=PAGE):

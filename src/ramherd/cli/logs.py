@@ -12,9 +12,19 @@ from ramherd.core.model import JobState
 from ramherd.core.units import format_size
 from ramherd.core.values import nearest
 from ramherd.measure.run_output import is_interactive, read_layout, read_output
+from ramherd.store.connect import open_store
+from ramherd.store.herds import (
+    find_job_of_herd,
+    find_newest_job,
+    read_job_names,
+    read_job_owner,
+    read_job_state,
+    read_newest_herd,
+    read_newest_run,
+)
 from ramherd.store.owner import is_alive
-from ramherd.store.sqlite import Store
-from ramherd.store.takeover_rows import SERVICE
+from ramherd.store.protocol import Store
+from ramherd.store.service_runs import SERVICE
 
 FOLLOW_EVERY_S = 0.2
 
@@ -30,7 +40,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def logs(options: argparse.Namespace) -> int:
     state = state_dir()
-    with closing(Store(state / "ramherd.db")) as store:
+    with closing(open_store(state)) as store:
         job = find_job(store, options.job, options.herd)
         refuse_session(store, state / "runs", job, options.job)
         Printer(store, state / "runs", job, "err" if options.err else "out").print(
@@ -40,18 +50,19 @@ def logs(options: argparse.Namespace) -> int:
 
 
 def find_job(store: Store, name: str, herd: str | None) -> str:
-    given, herd = herd, herd or store.newest_herd()
+    given, herd = herd, herd or read_newest_herd(store)
     if herd is None:
         raise UsageError("no herd has run yet", hint="ramherd drill makes one")
-    found = store.find_job(herd, name) or (None if given else store.find_newest_job(name))
+    found = find_job_of_herd(store, herd, name) or (None if given else find_newest_job(store, name))
     if found is None:
-        hint = nearest(name, store.job_names(herd, 1000)) if store.job_names(herd, 1) else ""
+        names = read_job_names(store, herd, 1000)
+        hint = nearest(name, names) if names else ""
         raise UsageError(f"no job {name!r} in herd {herd}", hint=hint)
     return found[0]
 
 
 def refuse_session(store: Store, runs_dir: Path, job: str, name: str) -> None:
-    run = store.newest_run(job)
+    run = read_newest_run(store, job)
     if run is not None and is_interactive(runs_dir / run):
         raise UsageError(
             f"{name} was an interactive session: it keeps no log",
@@ -71,7 +82,8 @@ class Printer:
 
     def print(self, *, follow: bool) -> None:
         while True:
-            over = JobState(self._store.job_state(self._job)).is_final or not self._is_owned()
+            state = read_job_state(self._store, self._job)
+            over = state is None or JobState(state).is_final or not self._is_owned()
             self._print_new()
             if over or not follow:
                 return
@@ -79,13 +91,13 @@ class Printer:
 
     def _is_owned(self) -> bool:
         """A job whose ramherd died never ends by itself; the service is started again."""
-        owner = self._store.owner_of(self._job)
+        owner = read_job_owner(self._store, self._job)
         if owner is None:
             return False
         return owner.id == SERVICE or is_alive(owner, runtime_dir())
 
     def _print_new(self) -> None:
-        run = self._store.newest_run(self._job)
+        run = read_newest_run(self._store, self._job)
         if run is None:
             return
         if run != self._run:

@@ -14,7 +14,8 @@ from ramherd.config.paths import runtime_dir, state_dir
 from ramherd.core.errors import StoreError, UsageError
 from ramherd.core.units import format_size, parse_duration, parse_size
 from ramherd.decide.pruning import PruneRule
-from ramherd.store.sqlite import Store
+from ramherd.store.connect import open_store
+from ramherd.store.protocol import Store
 from ramherd.supervisor.prune import Pruned, foresee, make_room, prune, prune_unknown
 
 EPILOG = """\
@@ -40,7 +41,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def prune_and_tell(options: argparse.Namespace) -> int:
     rule, state = make_rule(options, time.time()), state_dir()
     runs_dir = state / "runs"
-    with closing(open_store(state, rule, dry_run=options.dry_run)) as store:
+    with closing(open_or_make_room(state, rule, dry_run=options.dry_run)) as store:
         # Herds whose owner died are over as well; closing them is more than a dry run may do.
         if not options.dry_run:
             recover(store, runtime_dir(), runs_dir)
@@ -53,14 +54,13 @@ def prune_and_tell(options: argparse.Namespace) -> int:
     return 1 if pruned.stuck else 0
 
 
-def open_store(state: Path, rule: PruneRule, *, dry_run: bool) -> Store:
-    db = state / "ramherd.db"
+def open_or_make_room(state: Path, rule: PruneRule, *, dry_run: bool) -> Store:
     try:
-        return Store(db)
+        return open_store(state)
     except StoreError:
-        if dry_run or not make_room(db, state / "runs", rule):
+        if dry_run or not make_room(state / "ramherd.db", state / "runs", rule):
             raise
-        return Store(db)
+        return open_store(state)
 
 
 def make_rule(options: argparse.Namespace, now_s: float) -> PruneRule:

@@ -12,7 +12,8 @@ from ramherd.config.keys import STRAY_KEYS
 from ramherd.config.load import Config, add_flags, load_config
 from ramherd.config.paths import runtime_dir, state_dir
 from ramherd.core.errors import RamherdError, StoreError
-from ramherd.store.sqlite import Store
+from ramherd.store.connect import open_store
+from ramherd.store.protocol import Store
 from ramherd.strays.judge.software import SoftwareTable, parse_software
 from ramherd.strays.judge.warnings import find_savings
 from ramherd.strays.render import (
@@ -71,7 +72,7 @@ def load_stray_config(options: argparse.Namespace) -> Config:
 @contextmanager
 def opened_scanner(config: Config) -> Iterator[Scanner]:
     software = SoftwareTable(parse_software(config.software))
-    store = open_store()
+    store = try_open_store()
     try:
         yield Scanner(make_policy(config), software, runtime_dir(), store)
     finally:
@@ -79,9 +80,9 @@ def opened_scanner(config: Config) -> Iterator[Scanner]:
             store.close()
 
 
-def open_store() -> Store | None:
+def try_open_store() -> Store | None:
     try:
-        return Store(state_dir() / "ramherd.db")
+        return open_store(state_dir())
     except StoreError as error:
         print(f"ramherd: {error}; nothing is known of earlier", file=sys.stderr)
         return None

@@ -39,3 +39,7 @@ class StoreError(RamherdError):
     """The store or a state directory cannot be used."""
 
     exit_code = 3
+
+
+class StoreUnavailable(StoreError):
+    """The store is locked, or its disk is full: the same may work later."""

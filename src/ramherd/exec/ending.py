@@ -20,7 +20,7 @@ from ramherd.exec.pen import SessionPen
 from ramherd.exec.program import ENDING, Program
 from ramherd.exec.watcher import Watcher
 from ramherd.show.reasons import render_reason
-from ramherd.store.sqlite import Store
+from ramherd.store.connect import open_store
 
 LOOK_EVERY_S = 0.01
 # Ctrl-C, or another TERM, while we wait: now.
@@ -121,7 +121,7 @@ def full_pen(made: SessionPen, limit_bytes: int | None) -> Pen:
 
 
 def recover_all(state: str, runtime: str) -> None:
-    with closing(Store(Path(state) / "ramherd.db")) as store:
+    with closing(open_store(Path(state))) as store:
         recover(store, Path(runtime), Path(state) / "runs")
 
 

@@ -10,8 +10,9 @@ from ramherd.act.pens.selection import pen_from_record
 from ramherd.act.recovery import has_members, recover
 from ramherd.exec.nouns import Session
 from ramherd.exec.places import Place
+from ramherd.store.connect import open_store
+from ramherd.store.herds import read_open_herds, read_pens
 from ramherd.store.owner import is_alive
-from ramherd.store.sqlite import Store
 from ramherd.system.files import remove_dirs
 
 LOOK_EVERY_S = 0.02
@@ -20,14 +21,16 @@ LOOK_EVERY_S = 0.02
 def clear_lost(session: Session, place: Place, dirs: list[str], grace_s: float) -> None:
     """`dirs` are the pen's, in case that it was not on record yet."""
     runtime = Path(place.runtime)
-    with closing(Store(Path(place.state) / "ramherd.db")) as store:
-        stored = [pen for pen in store.pens_of(session.herd) if pen.run]
+    with closing(open_store(Path(place.state))) as store:
+        stored = [pen for pen in read_pens(store, session.herd) if pen.run]
         pens = [pen_from_record(pen.record) for pen in stored]
         ask_to_end(pens)
         deadline = time.monotonic() + grace_s
         while any(map(is_inhabited, pens)) and time.monotonic() < deadline:
             time.sleep(LOOK_EVERY_S)
-        owner = next((owner for herd, owner in store.open_herds() if herd == session.herd), None)
+        owner = next(
+            (owner for herd, owner in read_open_herds(store) if herd == session.herd), None
+        )
         # Its files are closed a moment before the process is gone.
         while owner is not None and is_alive(owner, runtime):
             time.sleep(LOOK_EVERY_S)

@@ -11,8 +11,8 @@ import sqlite3
 import time
 
 from ramherd.exec.room import BUDGET_SHARE
-from ramherd.store import ledger_sql as sql
 from ramherd.store.lock_file import is_locked
+from ramherd.store.sql import ledger as sql
 
 TYPE_CHECKING = False  # `typing` costs 4 ms
 if TYPE_CHECKING:

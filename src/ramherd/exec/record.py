@@ -12,8 +12,9 @@ import sqlite3
 import time
 
 from ramherd.core.errors import StoreError
-from ramherd.store import sql
 from ramherd.store.lock_file import is_locked
+from ramherd.store.sql import migrations
+from ramherd.store.sql import records as sql
 from ramherd.system.procfs import read_boot_id, read_own_id
 
 TYPE_CHECKING = False  # `typing` costs 4 ms
@@ -50,9 +51,9 @@ class Record:
             db.close()
         from pathlib import Path  # noqa: PLC0415
 
-        from ramherd.store.sqlite import Store  # noqa: PLC0415
+        from ramherd.store.sqlite import SqliteStore  # noqa: PLC0415
 
-        Store(Path(self.path)).close()
+        SqliteStore(Path(self.path)).close()
         return self._connect()
 
     def _connect(self) -> sqlite3.Connection:
@@ -124,10 +125,10 @@ class Record:
 
 def is_current(db: sqlite3.Connection) -> bool:
     try:
-        (number,) = db.execute(sql.NEWEST_MIGRATION).fetchone()
+        (number,) = db.execute(migrations.NEWEST_MIGRATION).fetchone()
     except sqlite3.OperationalError:
         return False
-    return bool(number == len(sql.MIGRATIONS))
+    return bool(number == len(migrations.MIGRATIONS))
 
 
 def standing(job: str, state: str, reason: str, now: float, *, failures: int = 0) -> dict[str, Any]:

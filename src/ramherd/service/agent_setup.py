@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from ramherd.core.model import Job
 from ramherd.core.policies import Policy, ReusePolicy
-from ramherd.store.agent_rows import herd_costs, open_agents, said_of
-from ramherd.store.sqlite import Store
+from ramherd.store.protocol import Store
+from ramherd.store.service_herds import read_herd_costs, read_open_agents, read_said
 
 if TYPE_CHECKING:
     from ramherd.supervisor.agent_runs import AgentRuns
@@ -33,7 +33,7 @@ class ServiceAgents:
             records = JobRecords(
                 find=lambda job: find_program_of(job, self.inherited(job).get("PATH")),
                 cost_limit=self._read_purse,
-                said=lambda job: said_of(self.store, job),
+                said=lambda job: read_said(self.store, job),
                 env=self.inherited,
             )
             self.agent_runs = AgentRuns(records, self.policy)
@@ -44,9 +44,9 @@ class ServiceAgents:
         from ramherd.agents import find_agent  # noqa: PLC0415
         from ramherd.supervisor.cost_limit import CostLimit  # noqa: PLC0415
 
-        limit_usd, spent_usd = herd_costs(self.store, herd)
+        limit_usd, spent_usd = read_herd_costs(self.store, herd)
         if limit_usd is None:
             return None
-        open_ = open_agents(self.store, herd)
+        open_ = read_open_agents(self.store, herd)
         told = [job for job, agent in open_ if find_agent(agent).holds_to_cost]
         return CostLimit(limit_usd, told, spent_usd)

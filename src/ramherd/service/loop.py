@@ -23,11 +23,11 @@ from ramherd.service.api_process import ApiProcess
 from ramherd.service.counters import ServiceCounters
 from ramherd.service.signals import ServiceSignals
 from ramherd.service.worktree_cleanup import WorktreeCleanup, has_tree
-from ramherd.store.agent_rows import set_worktree, unsettled_jobs
-from ramherd.store.requests import Wish, is_paused
+from ramherd.store.events import trim_events
+from ramherd.store.service_herds import end_if_over, read_jobs_with_worktree, set_worktree
 from ramherd.store.service_queue import ServiceQueue
-from ramherd.store.sqlite import Store
-from ramherd.store.takeover_rows import end_if_over, note_stopping, wishes
+from ramherd.store.service_requests import Wish, is_paused, read_wishes
+from ramherd.store.service_runs import record_stopping
 from ramherd.supervisor.estimates import class_of, label_of
 from ramherd.supervisor.loop import Supervisor
 from ramherd.supervisor.run_herd import Rules
@@ -98,7 +98,7 @@ class ServiceSupervisor(Supervisor):
             self.look_at_store(at_s)
         if at_s - self._trimmed_s >= TRIM_EVERY_S:
             self._trimmed_s = at_s
-            self.note(Store.trim)
+            self.note(trim_events)
             self.forget_jobs()
             self.tidy()
 
@@ -152,7 +152,7 @@ class ServiceSupervisor(Supervisor):
     def take_over(self) -> None:
         """What the service before this one had to do still."""
         self.drive_agents()
-        for job in unsettled_jobs(self.journal.store):
+        for job in read_jobs_with_worktree(self.journal.store):
             self.worktrees.settle(job)
         self.watch_api()
 
@@ -223,7 +223,7 @@ class ServiceSupervisor(Supervisor):
 
     def grant_wishes(self, after: int, at_s: float) -> int | None:
         """Of the next so many; where to go on in the next step, None after the last."""
-        found = wishes(self.journal.store, after, WISHES)
+        found = read_wishes(self.journal.store, after, WISHES)
         for job, wish, _place in found:
             run = self.run_of(job)
             if run is not None and not run.is_ending:
@@ -280,7 +280,7 @@ class ServiceSupervisor(Supervisor):
 
     def stop(self, run: LiveRun, stopping: Stopping) -> None:
         """On record first: if we die now, the next service knows why the run ended."""
-        self.note(note_stopping, run.id, stopping.end, stopping.reason)
+        self.note(record_stopping, run.id, stopping.end, stopping.reason)
         self.journal.commit()
         super().stop(run, stopping)
 

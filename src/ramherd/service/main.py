@@ -25,12 +25,15 @@ from ramherd.service.service_lock import service_lock
 from ramherd.service.signals import catching_service_signals
 from ramherd.service.status_publisher import StatusPublisher
 from ramherd.service.takeover import Adopted, Takeover, describe, door_path, first_grant
+from ramherd.store.connect import open_store
 from ramherd.store.herd_queue import HerdQueue
+from ramherd.store.herds import add_pen, drop_pen
 from ramherd.store.ledger import Ledger
 from ramherd.store.owner import OwnerLock
+from ramherd.store.protocol import BUSY_S, Store
+from ramherd.store.service_herds import read_herd_environment
 from ramherd.store.service_queue import ServiceQueue
-from ramherd.store.sqlite import BUSY_S, Store
-from ramherd.store.takeover_rows import SERVICE, herd_environment
+from ramherd.store.service_runs import SERVICE
 from ramherd.store.write_buffer import WriteBuffer
 from ramherd.supervisor.events import Show
 from ramherd.supervisor.run_herd import (
@@ -69,7 +72,7 @@ def serve(options: Options, show: Show) -> None:
     state, runtime = state_dir(), runtime_dir()
     with ExitStack() as stack:
         stack.enter_context(service_lock(runtime))
-        store = stack.enter_context(closing(Store(state / "ramherd.db")))
+        store = stack.enter_context(closing(open_store(state)))
         place = Place(state, runtime, read_trees(), store, nofile)
         recover(store, runtime, state / "runs")
         keep_log_total(store, state / "runs", rules.policy.log_total_bytes)
@@ -123,7 +126,7 @@ def tidy(place: Place, log_total_bytes: int) -> None:
     """Removing logs takes a while, so not in the loop, and not with its store."""
 
     def prune_apart() -> None:
-        with closing(Store(place.store.path)) as store:
+        with closing(place.store.open_another()) as store:
             keep_log_total(store, place.state / "runs", log_total_bytes)
 
     threading.Thread(target=prune_apart, daemon=True).start()
@@ -143,7 +146,7 @@ def keeping(
         if why_weaker:
             print(f"ramherd: limits are polled, not enforced: {why_weaker}", file=sys.stderr)
         record = {**fleet.record(), "boot_id": read_boot_id()}
-        place.store.add_pen(fleet_id, SERVICE, "", record)
+        add_pen(place.store, fleet_id, SERVICE, "", record)
         place.store.commit()
     door = door_path(place.runtime, fleet_id)
     executor = Executor(
@@ -161,10 +164,10 @@ def keeping(
     for cleaned in executor.shut_down():
         counters.residue_bytes += cleaned.residue_bytes
         if cleaned.removed:
-            place.store.drop_pen(cleaned.run)
+            drop_pen(place.store, cleaned.run)
     door.unlink(missing_ok=True)
     if fleet.remove():
-        place.store.drop_pen(fleet_id)
+        drop_pen(place.store, fleet_id)
     place.store.commit()
 
 
@@ -194,6 +197,6 @@ class Environments:
         if job.herd not in self._kept:
             if len(self._kept) >= KEPT_ENVIRONMENTS:
                 self._kept.pop(next(iter(self._kept)))
-            found = herd_environment(self._store, job.herd)
+            found = read_herd_environment(self._store, job.herd)
             self._kept[job.herd] = os.environ if found is None else found
         return self._kept[job.herd]

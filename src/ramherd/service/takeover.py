@@ -23,9 +23,12 @@ from ramherd.decide.run_end import judge
 from ramherd.measure.cgroups import Trees
 from ramherd.measure.machine import read_machine
 from ramherd.service.agent_setup import ServiceAgents
+from ramherd.store.events import add_event
+from ramherd.store.herds import StoredPen, drop_pen, end_run, read_pens, set_job, set_said
+from ramherd.store.protocol import Store
+from ramherd.store.service_herds import end_if_over
 from ramherd.store.service_queue import ServiceQueue
-from ramherd.store.sqlite import Store, StoredPen
-from ramherd.store.takeover_rows import SERVICE, OpenRun, end_if_over, fleets, open_runs
+from ramherd.store.service_runs import SERVICE, OpenRun, read_fleets, read_open_runs
 from ramherd.supervisor.estimates import class_of, label_of
 from ramherd.system.procfs import read_boot_id
 
@@ -57,12 +60,12 @@ class Takeover:
 
     def take(self) -> Adopted:
         heir = Adopted()
-        self._has_pens = any(map(is_of_this_boot, fleets(self.store)))
-        for stored in fleets(self.store):
+        self._has_pens = any(map(is_of_this_boot, read_fleets(self.store)))
+        for stored in read_fleets(self.store):
             if heir.link is None and is_of_this_boot(stored):
                 self._adopt(stored, heir)
         adopted = set(heir.link.known) if heir.link is not None else set()
-        for run in open_runs(self.store):
+        for run in read_open_runs(self.store):
             if run.run in adopted and heir.fleet is not None:
                 heir.runs.append(self._go_on(run, heir.fleet))
             else:
@@ -127,14 +130,21 @@ class Takeover:
         )
         if end is RunEnd.LOST:  # through no fault of its own, however often
             status = replace(run.status, state=JobState.QUEUED, reason=reason, interrupted=True)
-        self.store.end_run(
-            run.run, end, reason, live.exit, live.reading, least_bytes=0, after_bytes=0
+        end_run(
+            self.store,
+            run.run,
+            end,
+            reason,
+            live.exit,
+            peak_bytes=live.reading.peak_bytes,
+            least_bytes=0,
+            after_bytes=0,
         )
-        self.store.drop_pen(run.home)
+        drop_pen(self.store, run.home)
         if live.agent_run is not None:
             most = largest_budget_bytes(read_machine(self.trees), self.policy)
             self.agents.drive().end(live, end, most_bytes=most)
-            self.store.set_said(live.job.id, live.agent_run.take_record())
+            set_said(self.store, live.job.id, live.agent_run.take_record())
         self._event("run_ended", reason, run)
         self._change(status)
         self.store.commit()
@@ -142,11 +152,11 @@ class Takeover:
     def _change(self, new: JobStatus) -> None:
         now = time.time()
         for status in self.backlog.change(new):
-            self.store.set_job(status)
+            set_job(self.store, status)
             job = status.job
             kind = f"job_{status.state.value}"
             if status.state is not JobState.RUNNING:
-                self.store.add_event(Event(kind, status.reason, now, job.herd, job.id))
+                add_event(self.store, Event(kind, status.reason, now, job.herd, job.id))
             if status.state.is_final:
                 end_if_over(self.store, job.herd, now)
                 if self.agents.agent_runs is not None:
@@ -154,18 +164,18 @@ class Takeover:
 
     def _event(self, kind: str, reason: Reason, run: OpenRun) -> None:
         job = run.status.job
-        self.store.add_event(Event(kind, reason, time.time(), job.herd, job.id, run.run))
+        add_event(self.store, Event(kind, reason, time.time(), job.herd, job.id, run.run))
 
     def _clear_pens(self, heir: Adopted) -> None:
         """Of runs that had ended already, then the fleets that nobody is in any more."""
         kept = {heir.fleet_id, *(run.home for run in heir.runs)}
-        stuck = {run.home for run in open_runs(self.store)} - kept
-        pens = sorted(self.store.pens_of(SERVICE), key=lambda pen: not pen.run)
+        stuck = {run.home for run in read_open_runs(self.store)} - kept
+        pens = sorted(read_pens(self.store, SERVICE), key=lambda pen: not pen.run)
         for stored in pens:
             if stored.id in kept | stuck or (stuck and not stored.run):
                 continue
             if not self._has_pens or clear(stored):
-                self.store.drop_pen(stored.id)
+                drop_pen(self.store, stored.id)
                 if stored.run:
                     remove_tree(self.runs_dir / stored.id / "tmp")
         self.store.commit()

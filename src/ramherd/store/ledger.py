@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ramherd.core.procid import ProcId
 from ramherd.decide.governor.leases import Lease, choose_lease
-from ramherd.store import ledger_sql as sql
 from ramherd.store.ledger_file import LedgerFile
 from ramherd.store.owner import Owner, is_alive
+from ramherd.store.sql import ledger as sql
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -16,7 +16,7 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from ramherd.core.errors import StoreError
-from ramherd.store import ledger_sql as sql
+from ramherd.store.sql import ledger as sql
 from ramherd.system.ids import new_id
 
 if TYPE_CHECKING:

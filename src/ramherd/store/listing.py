@@ -1,12 +1,12 @@
-"""What the store says to those who ask: herds, jobs, runs and events, in pages."""
+"""Lists of herds, jobs and runs for the API and the command line, in pages."""
 
 import json
 from collections.abc import Sequence
 from typing import Any
 
 from ramherd.core.agent_task import SAID
-from ramherd.store import service_sql as sql
-from ramherd.store.sqlite import Store
+from ramherd.store.protocol import Store
+from ramherd.store.sql import listing as sql
 
 LAST_ID = "~"  # sorts after every ULID
 
@@ -16,7 +16,7 @@ def list_herds(store: Store, *, before: str = LAST_ID, most: int = 100) -> list[
     return [herd_json(store, row) for row in store.read(sql.HERDS, (before, most))]
 
 
-def show_herd(store: Store, herd: str) -> dict[str, Any] | None:
+def read_herd(store: Store, herd: str) -> dict[str, Any] | None:
     rows = store.read(sql.HERD, (herd,))
     return {**herd_json(store, rows[0]), "summary": parsed(rows[0][4])} if rows else None
 
@@ -36,14 +36,14 @@ def list_jobs(
     """In the order in which they were asked for."""
     values = {"herd": herd, "state": state, "after": after, "most": most}
     jobs = [job_json(row) for row in store.read(sql.JOBS, values)]
-    return [{**job, "runs": runs_of(store, job["id"])} for job in jobs] if runs else jobs
+    return [{**job, "runs": read_runs(store, job["id"])} for job in jobs] if runs else jobs
 
 
-def runs_of(store: Store, job: str) -> list[dict[str, Any]]:
+def read_runs(store: Store, job: str) -> list[dict[str, Any]]:
     return [run_json(run) for run in store.read(sql.RUNS_OF_JOB, (job,))]
 
 
-def show_job(store: Store, job: str) -> dict[str, Any] | None:
+def read_job(store: Store, job: str) -> dict[str, Any] | None:
     """With its runs, and as it was asked for but for its environment, which may hold secrets."""
     rows = store.read(sql.JOB, (job,))
     if not rows:
@@ -53,7 +53,7 @@ def show_job(store: Store, job: str) -> dict[str, Any] | None:
     known = {name: value for name, value in asked.items() if name in SHOWN}
     brief = asked.get("brief") or {}
     agent = {name: brief.get(name) for name in ("agent", "prompt")}
-    return {**job_json(row), **known, **agent, "runs": runs_of(store, job)}
+    return {**job_json(row), **known, **agent, "runs": read_runs(store, job)}
 
 
 SHOWN = ("argv", "cwd", "after", "memory_bytes", "memory_limit_bytes", "timeout_s", "retries")
@@ -79,34 +79,13 @@ def run_json(row: Sequence[Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def events_after(
-    store: Store, seq: int, *, herd: str | None = None, job: str | None = None, most: int = 500
-) -> list[dict[str, Any]]:
-    values = {"after": seq, "herd": herd, "job": job, "most": most}
-    return [event_json(row) for row in store.read(sql.EVENTS_AFTER, values)]
-
-
-def event_json(row: Sequence[Any]) -> dict[str, Any]:
-    seq, at_s, kind, herd, job, run, node, reason = row
-    return {
-        "v": 1, "seq": seq, "at_s": at_s, "kind": kind, "herd": herd, "job": job, "run": run,
-        "node": node, "reason": json.loads(reason),
-    }  # fmt: skip
-
-
-def event_ends(store: Store) -> tuple[int, int]:
-    """The oldest and the newest number there is, to tell who asks for what is gone."""
-    ((first, last),) = store.read(sql.EVENT_ENDS, ())
-    return first, last
-
-
-def counts(store: Store) -> dict[str, int]:
+def read_job_counts(store: Store) -> dict[str, int]:
     """The service's jobs by state."""
-    return dict(store.read(sql.COUNTS, ()))
+    return dict(store.read(sql.COUNTS))
 
 
-def oldest_queued_s(store: Store) -> float | None:
-    ((at_s,),) = store.read(sql.OLDEST_QUEUED, ())
+def read_oldest_queued_s(store: Store) -> float | None:
+    ((at_s,),) = store.read(sql.OLDEST_QUEUED)
     return None if at_s is None else float(at_s)
 
 

@@ -12,8 +12,9 @@ from typing import Any
 
 from ramherd.core.model import JobState, JobStatus, Settle
 from ramherd.decide.job_state import settle_dependants
-from ramherd.store import service_sql as sql
-from ramherd.store.sqlite import Store, job_from_spec, reason_from_json
+from ramherd.store.json_columns import job_from_spec, reason_from_json
+from ramherd.store.protocol import Store
+from ramherd.store.sql import service as sql
 
 # Starts under way are 16 at a time: a step never looks at more than the first of these.
 WINDOW = 64
@@ -130,7 +131,7 @@ def is_at_work(status: JobStatus) -> bool:
 
 
 def standing(row: Sequence[Any]) -> JobStatus:
-    """The order of `service_sql.STANDING`. A delay is over by the time that it is read."""
+    """The order of `sql.service.STANDING`. A delay is over by the time that it is read."""
     spec, state, reason, attempts, failures, lost, seen_bytes, interrupted, place, *rest = row
     updated_s, overloads = rest
     waited_s = max(time.time() - updated_s, 0.0)

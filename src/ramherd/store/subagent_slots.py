@@ -22,9 +22,9 @@ from ramherd.decide.governor.subagent_slots import (
     free_bytes,
 )
 from ramherd.measure.transcripts import was_cut_short
-from ramherd.store import ledger_sql as sql
 from ramherd.store.ledger import LeaseRow, Ledger
 from ramherd.store.ledger_file import read_ledger
+from ramherd.store.sql import ledger as sql
 from ramherd.system.procfs import is_running
 
 if TYPE_CHECKING:

@@ -4,13 +4,12 @@ A store that another process has locked, or whose disk is full, must not end run
 not be written is kept and written with the next step; until then nothing new is started.
 """
 
-import sqlite3
 from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ramherd.core.errors import StoreError
-from ramherd.store.sqlite import Store
+from ramherd.core.errors import StoreError, StoreUnavailable
+from ramherd.store.protocol import Store
 
 # In the loop nobody waits for a lock; the next step is there soon enough.
 LOOP_PATIENCE_S = 0.01
@@ -40,12 +39,13 @@ class WriteBuffer:
             for write in self._waiting:
                 write()
             self.store.commit()
-        except StoreError as error:
+        except StoreUnavailable as error:
             self.store.rollback()
-            if not isinstance(error.__cause__, sqlite3.OperationalError):
-                raise
             self.trouble = str(error)
             return False
+        except StoreError:
+            self.store.rollback()
+            raise
         self._waiting.clear()
         self.trouble = ""
         return True

@@ -15,14 +15,15 @@ from ramherd.core.model import Event, ProcId, Reason
 from ramherd.core.policies import StrayPolicy
 from ramherd.core.procid import Process
 from ramherd.core.sightings import StrayCount
-from ramherd.store.sighting_rows import (
+from ramherd.store.events import add_event
+from ramherd.store.protocol import Store
+from ramherd.store.sightings import (
     add_counts,
     find_over,
-    get_counts,
-    get_sightings,
+    read_counts,
+    read_sightings,
     set_sightings,
 )
-from ramherd.store.sqlite import Store
 from ramherd.strays import ancestry
 from ramherd.strays.judge.process_tree import (
     ProcessTree,
@@ -84,7 +85,7 @@ class Scanner:
             for pid, program in programs.items()
             if (found := self.software.recognise(program)) is not None
         }
-        sightings = {} if self.store is None else get_sightings(self.store, ancestry.read_place())
+        sightings = {} if self.store is None else read_sightings(self.store, ancestry.read_place())
         recorded = read_recorded(str(self.runtime))
         tree = ProcessTree(processes, software, sightings)
         probe = Probe(self.software.agents, read_sockets())
@@ -119,11 +120,11 @@ class Scanner:
 
     def record_event(self, kind: str, reason: Reason, at_s: float) -> None:
         if self.store is not None:
-            self.store.add_event(Event(kind, reason, at_s, herd=""))
+            add_event(self.store, Event(kind, reason, at_s, herd=""))
             self.store.commit()
 
     def find_growth(self, at_s: float) -> list[Growth]:
-        return [] if self.store is None else find_growth(get_counts(self.store, at_s - TREND_S))
+        return [] if self.store is None else find_growth(read_counts(self.store, at_s - TREND_S))
 
     def find_warnings(self, scan: Scan) -> list[WarningSign]:
         total, available = read_meminfo()
@@ -221,7 +222,7 @@ def trees_of_agents(scan: Scan) -> Iterable[tuple[ProcId, list[ProcId]]]:
 def record_counts(
     store: Store, rows: Iterable[PsRow], at_s: float, ended: Mapping[str, int]
 ) -> None:
-    if not ended and get_counts(store, at_s - COUNT_EVERY_S):
+    if not ended and read_counts(store, at_s - COUNT_EVERY_S):
         return
     add_counts(store, count_strays(list(rows), at_s, ended), at_s)
 

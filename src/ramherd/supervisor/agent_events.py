@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 from ramherd.act.run import LiveRun
 from ramherd.act.warm_pool import IdleProcess
 from ramherd.core.model import JobStatus, Reason, Why
-from ramherd.store.sqlite import Store
+from ramherd.store.herds import set_said
 from ramherd.supervisor.estimates import key_of
 from ramherd.supervisor.memory_events import MemoryNews
 from ramherd.supervisor.warm_demand import WarmDemand, want_of
@@ -83,4 +83,4 @@ class Listening(MemoryNews):
 
     def note_said(self, run: LiveRun) -> None:
         if run.agent_run is not None:
-            self.note(Store.set_said, run.job.id, run.agent_run.take_record())
+            self.note(set_said, run.job.id, run.agent_run.take_record())

@@ -8,8 +8,8 @@ from ramherd.act.run import LiveRun
 from ramherd.core.memory import Estimate
 from ramherd.core.model import Job
 from ramherd.decide.governor.classes import ClassRecord, RunSummary, estimate, learn
-from ramherd.store.class_rows import ClassKey, get_class
-from ramherd.store.sqlite import Store
+from ramherd.store.classes import ClassKey, read_class
+from ramherd.store.protocol import Store
 
 # A command is its own agent; what it works on is its directory.
 COMMAND = "command"
@@ -30,7 +30,7 @@ class Classes:
 
     def read(self, store: Store, jobs: Iterable[Job]) -> None:
         for key in {class_of(job) for job in jobs}:
-            record = get_class(store, key)
+            record = read_class(store, key)
             prior = scaled(record.prior, self.size_scale)
             self._keep(label_of(key), replace(record, prior=prior))
 

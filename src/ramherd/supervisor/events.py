@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from ramherd.act.run import LiveRun
 from ramherd.core.model import Event, JobStatus, Reason
 from ramherd.show.view import View
-from ramherd.store.sqlite import Store
+from ramherd.store.events import add_event
 from ramherd.store.write_buffer import WriteBuffer
 from ramherd.supervisor.view import make_event
 
@@ -35,5 +35,5 @@ class Telling:
         self.tell(make_event(kind, reason, status.job), status.job.name)
 
     def tell(self, event: Event, name: str) -> None:
-        self.note(Store.add_event, event)
+        self.note(add_event, event)
         self.show.event(event, name)

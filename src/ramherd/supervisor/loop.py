@@ -40,10 +40,19 @@ from ramherd.decide.run_end import is_failed_start, next_deadline_s
 from ramherd.measure.cgroups import Trees
 from ramherd.measure.container_clients import read_engine_clients
 from ramherd.measure.machine import read_machine
-from ramherd.store.class_rows import learn_run
+from ramherd.store.classes import learn_run
 from ramherd.store.herd_queue import HerdQueue
+from ramherd.store.herds import (
+    add_pen,
+    add_run,
+    add_sample,
+    drop_pen,
+    end_run,
+    reassign_pen,
+    set_job,
+    set_pen,
+)
 from ramherd.store.service_queue import ServiceQueue
-from ramherd.store.sqlite import Store
 from ramherd.store.write_buffer import WriteBuffer
 from ramherd.supervisor.agent_events import LISTEN_EVERY_S, Listening
 from ramherd.supervisor.counters import HerdCounters
@@ -232,13 +241,13 @@ class Supervisor(Listening):
         while self.executor.started:
             run = self.executor.started.pop()
             if run.pen is not None and not self.executor.fleet.kernel_limits:
-                self.note(Store.set_pen, run.home, run.pen.record())
+                self.note(set_pen, run.home, run.pen.record())
 
     def record_samples(self, at_s: float) -> None:
         if at_s - self._sampled_s >= SAMPLE_EVERY_S:
             self._sampled_s = at_s
             for run in self.executor.runs.values():
-                self.note(Store.add_sample, run.id, time.time(), run.reading.used_bytes)
+                self.note(add_sample, run.id, time.time(), run.reading.used_bytes)
                 if run.agent_run is not None and run.agent_run.has_news:
                     self.note_said(run)
 
@@ -279,7 +288,7 @@ class Supervisor(Listening):
         run = LiveRun(new_id(), job, attempt, self.executor.runs_dir, at_s)
         run.first_s, run.label = first_s, label_of(class_of(job))
         run.available_least = self.machine.available_bytes
-        self.note(Store.add_run, run.id, job.id, attempt, run.available_least)
+        self.note(add_run, run.id, job.id, attempt, run.available_least)
         if self.agent_runs is not None and job.brief is not None:
             again, short = status.interrupted, self.memory.history.level is Level.SINGLE
             if why := self.agent_runs.begin(run, grant_bytes, resumed=again, short=short):
@@ -287,9 +296,9 @@ class Supervisor(Listening):
             self.note_said(run)
         idle = self.executor.start(run, grant_bytes, resumed=status.interrupted)
         if idle is not None:
-            self.note(Store.hand_pen, run.home, run.id)
+            self.note(reassign_pen, run.home, run.id)
         elif run.pen is not None:
-            self.note(Store.add_pen, run.id, self.herd, run.id, run.pen.record())
+            self.note(add_pen, run.id, self.herd, run.id, run.pen.record())
         self.emit("run_started", reason, run)
 
     def stop(self, run: LiveRun, stopping: Stopping) -> None:
@@ -320,7 +329,7 @@ class Supervisor(Listening):
         if idle is None:
             self.executor.finish(run)
         self.note(
-            Store.end_run, run.id, end, reason, run.exit, run.reading,
+            end_run, run.id, end, reason, run.exit, peak_bytes=run.reading.peak_bytes,
             least_bytes=run.available_least, after_bytes=self.machine.available_bytes,
         )  # fmt: skip
         if self.agent_runs is not None and run.agent_run is not None:
@@ -351,7 +360,7 @@ class Supervisor(Listening):
             self.note_job(status)
 
     def note_job(self, status: JobStatus) -> None:
-        self.note(Store.set_job, status)
+        self.note(set_job, status)
         self.counters.jobs[status.job.id].reason = status.reason
         if self.agent_runs is not None and status.state.is_final:
             self.agent_runs.end_job(status.job)
@@ -359,7 +368,7 @@ class Supervisor(Listening):
             self.emit_job(f"job_{status.state.value}", status.reason, status)
 
     def note_swept(self, cleaned: CleanedPen) -> None:
-        self.note(Store.drop_pen, cleaned.run)
+        self.note(drop_pen, cleaned.run)
         self.counters.residue_bytes += cleaned.residue_bytes
         if cleaned.residue_bytes:
             reason = Reason(Why.RESIDUE, residue_bytes=cleaned.residue_bytes)

@@ -14,7 +14,16 @@ from ramherd.act.cleanup import remove_tree
 from ramherd.core.model import KeptLog
 from ramherd.core.units import MIB
 from ramherd.decide.pruning import PruneRule, choose_due
-from ramherd.store.sqlite import Store, read_oldest_over
+from ramherd.store.herds import is_run
+from ramherd.store.logs import (
+    drop_logs,
+    read_logs_bytes,
+    read_oldest_logs,
+    read_unmeasured_runs,
+    set_log_bytes,
+)
+from ramherd.store.protocol import Store
+from ramherd.store.sqlite import read_oldest_over
 
 # Some ms of the store's lock each, which herds wait for; and never more than this in memory.
 BATCH = 100
@@ -45,21 +54,21 @@ def prune(store: Store, runs_dir: Path, rule: PruneRule) -> Pruned:
     """What the rule does not keep, the oldest first."""
     measure_new(store, runs_dir)
     pruned, choose = Pruned(), partial(choose_due, rule=rule)
-    while logs := store.take_logs(choose, BATCH):
+    while logs := drop_logs(store, choose, BATCH):
         for log in logs:
             remove_tree(runs_dir / log.run)
             pruned.count(runs_dir / log.run, log.bytes)
         pruned.runs += len(logs)
-    pruned.left_bytes = store.logs_bytes()
+    pruned.left_bytes = read_logs_bytes(store)
     return pruned
 
 
 def foresee(store: Store, runs_dir: Path, rule: PruneRule) -> Pruned:
     """What `prune` would do now."""
     measure_new(store, runs_dir)
-    pruned = Pruned(left_bytes=store.logs_bytes())
+    pruned = Pruned(left_bytes=read_logs_bytes(store))
     after: KeptLog | None = None
-    while logs := choose_due(store.oldest_logs(BATCH, after), pruned.left_bytes, rule):
+    while logs := choose_due(read_oldest_logs(store, BATCH, after), pruned.left_bytes, rule):
         size = sum(log.bytes for log in logs)
         pruned.runs += len(logs)
         pruned.freed_bytes += size
@@ -93,9 +102,9 @@ def read_free_bytes(path: Path) -> int:
 
 def measure_new(store: Store, runs_dir: Path) -> None:
     """A finished run's files do not change any more: they are measured once."""
-    while runs := store.not_measured(BATCH):
+    while runs := read_unmeasured_runs(store, BATCH):
         for run in runs:
-            store.set_log_bytes(run, size_of(runs_dir / run))
+            set_log_bytes(store, run, size_of(runs_dir / run))
         store.commit()
 
 
@@ -119,7 +128,7 @@ def find_unknown(store: Store, runs_dir: Path, before_s: float) -> Iterator[Path
         for entry in entries:
             if (
                 entry.is_dir(follow_symlinks=False)
-                and not store.is_run(entry.name)
+                and not is_run(store, entry.name)
                 and newest_change_s(entry.path) < before_s
             ):
                 yield Path(entry.path)

@@ -24,10 +24,12 @@ from ramherd.decide.ramp import Ramp, begin_ramp
 from ramherd.measure.cgroups import Trees, read_trees
 from ramherd.measure.machine import read_machine
 from ramherd.measure.pressure import PressureGauge
+from ramherd.store.connect import open_store
 from ramherd.store.herd_queue import HerdQueue
+from ramherd.store.herds import add_herd, add_pen, drop_pen, end_herd
 from ramherd.store.ledger import Ledger
 from ramherd.store.owner import OwnerLock
-from ramherd.store.sqlite import BUSY_S, Store
+from ramherd.store.protocol import BUSY_S, Store
 from ramherd.store.write_buffer import WriteBuffer
 from ramherd.supervisor.counters import HerdCounters, JobCounters
 from ramherd.supervisor.estimates import Classes
@@ -91,11 +93,11 @@ def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, show: Show) -> Outcom
     now_s = time.monotonic()
     roster = HerdQueue(first_standing(job, now_s) for job in jobs)
     counters = HerdCounters({status.job.id: JobCounters(status.reason) for status in roster})
-    with closing(Store(state / "ramherd.db")) as store, closing(OwnerLock(runtime)) as lock:
+    with closing(open_store(state)) as store, closing(OwnerLock(runtime)) as lock:
         if cleared := recover(store, runtime, state / "runs"):
             print(f"ramherd: cleared what {cleared} dead ramherds left", file=sys.stderr)
         keep_log_total(store, state / "runs", policy.log_total_bytes)
-        store.add_herd(herd, lock.owner, roster)
+        add_herd(store, herd, lock.owner, roster)
         with (
             catching_signals() as signals,
             closing(Ledger(runtime / "ledger.db", runtime, lock.owner)) as ledger,
@@ -134,7 +136,7 @@ def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, show: Show) -> Outcom
             **describe_holds(counters.holds),
             **describe_ramp(memory.ramp),
         }
-        store.end_herd(herd, summary)
+        end_herd(store, herd, summary)
         store.commit()
     code = choose_exit_code(signals.count, counters, summary, gave_up=supervisor.given_up)
     return Outcome(code, summary, counters.missing_bytes)
@@ -172,7 +174,7 @@ def with_worktrees(jobs: Sequence[Job]) -> Sequence[Job]:
 
 def settle_worktrees(jobs: Sequence[Job], counters: HerdCounters, store: Store) -> None:
     from ramherd.act.worktrees import settle  # noqa: PLC0415 - subprocess is 1 MB
-    from ramherd.store.agent_rows import set_worktree  # noqa: PLC0415
+    from ramherd.store.service_herds import set_worktree  # noqa: PLC0415
 
     for job, tree in settle(jobs).items():
         counters.jobs[job].said = {**counters.jobs[job].said, "worktree": tree.path}
@@ -217,7 +219,7 @@ def penned(
     fleet, why_weaker = make_fleet(rules.pen, trees, owner)
     if why_weaker:
         print(f"ramherd: limits are polled, not enforced: {why_weaker}", file=sys.stderr)
-    store.add_pen(owner, herd, "", fleet.record())
+    add_pen(store, owner, herd, "", fleet.record())
     store.commit()
     executor = Executor(
         fleet,
@@ -232,10 +234,10 @@ def penned(
         for cleaned in executor.shut_down():
             counters.residue_bytes += cleaned.residue_bytes
             if cleaned.removed:
-                store.drop_pen(cleaned.run)
+                drop_pen(store, cleaned.run)
         # What could not be removed stays on record, and the next start tries again.
         if fleet.remove():
-            store.drop_pen(owner)
+            drop_pen(store, owner)
         else:
             print(f"ramherd: cannot remove {' '.join(fleet.dirs())}", file=sys.stderr)
         store.commit()

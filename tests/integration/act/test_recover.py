@@ -10,8 +10,17 @@ import pytest
 from ramherd.act import recovery as module
 from ramherd.act.recovery import recover
 from ramherd.core.model import ProcId
+from ramherd.store.herds import (
+    StoredPen,
+    add_herd,
+    add_pen,
+    add_run,
+    read_job_state,
+    read_open_herds,
+    read_pens,
+)
 from ramherd.store.owner import Owner, OwnerLock, lock_path
-from ramherd.store.sqlite import Store, StoredPen
+from ramherd.store.sqlite import SqliteStore
 from ramherd.system.procfs import read_boot_id
 from support.make import HERD, job, status
 
@@ -19,20 +28,20 @@ DEAD = Owner("DEAD", read_boot_id(), ProcId(os.getpid(), 1))
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
+def store(tmp_path: Path) -> Iterator[SqliteStore]:
     """With a herd of a dead owner: one run, its pen, the fleet, and a TMPDIR."""
     (tmp_path / "R1/tmp/a").mkdir(parents=True)
     lock_path(tmp_path, "DEAD").parent.mkdir()
     lock_path(tmp_path, "DEAD").touch()
-    with closing(Store(tmp_path / "ramherd.db")) as made:
+    with closing(SqliteStore(tmp_path / "ramherd.db")) as made:
         yield made
 
 
-def add_dead(store: Store, owner: Owner = DEAD) -> None:
-    store.add_herd(HERD, owner, [status(job("a"))])
-    store.add_pen("FLEET", HERD, "", {"kind": "fake"})
-    store.add_run("R1", "id-a", 1, 0)
-    store.add_pen("R1", HERD, "R1", {"kind": "fake"})
+def add_dead(store: SqliteStore, owner: Owner = DEAD) -> None:
+    add_herd(store, HERD, owner, [status(job("a"))])
+    add_pen(store, "FLEET", HERD, "", {"kind": "fake"})
+    add_run(store, "R1", "id-a", 1, 0)
+    add_pen(store, "R1", HERD, "R1", {"kind": "fake"})
     store.commit()
 
 
@@ -49,7 +58,7 @@ def clear_only(monkeypatch: pytest.MonkeyPatch, *ids: str) -> list[str]:
 
 
 def test_a_dead_herd_is_closed_when_all_its_pens_are_cleared(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Runs before the fleet that holds them; nothing of it is left."""
     add_dead(store)
@@ -57,42 +66,42 @@ def test_a_dead_herd_is_closed_when_all_its_pens_are_cleared(
 
     assert recover(store, tmp_path, tmp_path) == 1
     assert tried == ["R1", "FLEET"]
-    assert (store.open_herds(), store.pens_of(HERD)) == ([], [])
-    assert store.job_state("id-a") == "cancelled"
+    assert (read_open_herds(store), read_pens(store, HERD)) == ([], [])
+    assert read_job_state(store, "id-a") == "cancelled"
     assert not (tmp_path / "R1/tmp").exists()
     assert not lock_path(tmp_path, "DEAD").exists()
 
 
 def test_a_herd_whose_pens_cannot_be_cleared_stays_open(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What was cleared is off the record, and the next start tries the rest again."""
     add_dead(store)
     clear_only(monkeypatch, "R1")
 
     assert recover(store, tmp_path, tmp_path) == 0
-    assert [herd for herd, _owner in store.open_herds()] == [HERD]
-    assert [pen.id for pen in store.pens_of(HERD)] == ["FLEET"]
-    assert store.job_state("id-a") == "queued"
+    assert [herd for herd, _owner in read_open_herds(store)] == [HERD]
+    assert [pen.id for pen in read_pens(store, HERD)] == ["FLEET"]
+    assert read_job_state(store, "id-a") == "queued"
 
     assert clear_only(monkeypatch, "FLEET") == []
     assert recover(store, tmp_path, tmp_path) == 1
-    assert store.open_herds() == []
+    assert read_open_herds(store) == []
 
 
 def test_what_a_reboot_ended_has_no_pens(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Their names and pids may be somebody else's by now: nobody is killed for them."""
     add_dead(store, Owner("DEAD", "another boot", ProcId(os.getpid(), 1)))
     tried = clear_only(monkeypatch)
 
     assert recover(store, tmp_path, tmp_path) == 1
-    assert (tried, store.open_herds(), store.pens_of(HERD)) == ([], [], [])
+    assert (tried, read_open_herds(store), read_pens(store, HERD)) == ([], [], [])
 
 
 def test_who_is_alive_is_left_alone(
-    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    store: SqliteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Several ramherds share one store."""
     tried = clear_only(monkeypatch, "R1", "FLEET")
@@ -101,5 +110,5 @@ def test_who_is_alive_is_left_alone(
 
         assert recover(store, tmp_path, tmp_path) == 0
         assert lock_path(tmp_path, lock.owner.id).exists()
-    assert (tried, len(store.open_herds())) == ([], 1)
+    assert (tried, len(read_open_herds(store))) == ([], 1)
     assert (tmp_path / "R1/tmp/a").exists()

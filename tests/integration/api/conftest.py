@@ -14,7 +14,7 @@ import pytest
 
 from ramherd.client.client import Client
 from ramherd.service.api_process import SERVE
-from ramherd.store.sqlite import Store
+from ramherd.store.sqlite import SqliteStore
 
 
 @dataclass
@@ -23,7 +23,7 @@ class Served:
 
     state: Path
     runtime: Path
-    store: Store
+    store: SqliteStore
     woken: socket.socket
     port: int
     process: "subprocess.Popen[bytes]"
@@ -58,7 +58,7 @@ def start(state: Path, runtime: Path, **defaults: Any) -> Iterator[Served]:
         "defaults": defaults,
     }  # fmt: skip
     command = [sys.executable, "-I", "-S", SERVE, json.dumps(given)]
-    with ours, theirs, closing(Store(state / "ramherd.db")) as store:
+    with ours, theirs, closing(SqliteStore(state / "ramherd.db")) as store:
         with (state / "api.err").open("wb") as errors:
             process = subprocess.Popen(command, pass_fds=[theirs.fileno()], stderr=errors)
         theirs.close()

@@ -16,6 +16,8 @@ from integration.conftest import await_
 from ramherd.client.client import Client, is_running
 from ramherd.core.errors import NoService, UsageError
 from ramherd.core.model import Event, JobState, Reason, Why
+from ramherd.store.events import add_event
+from ramherd.store.herds import add_run, end_herd, set_job
 from ramherd.store.service_queue import ServiceQueue
 from ramherd.system.procfs import read_peak_rss_bytes, read_rss_bytes
 from ramherd.system.unix_socket import connect
@@ -28,7 +30,7 @@ def settle(api: Served, job: str, state: JobState) -> None:
     """As the supervisor does."""
     backlog = ServiceQueue(api.store)
     for status in backlog.change(replace(backlog[job], state=state, reason=DONE)):
-        api.store.set_job(status)
+        set_job(api.store, status)
     api.store.commit()
 
 
@@ -130,7 +132,7 @@ def test_events_go_on_where_a_client_left_off(api: Served) -> None:
     event = next(events)
     assert event["herd"] == second
     events = api.client.events(after=event["seq"])
-    api.store.add_event(Event("job_done", DONE, time.time(), second))
+    add_event(api.store, Event("job_done", DONE, time.time(), second))
     api.store.commit()
     assert (next(events)["kind"], event["kind"]) == ("job_done", "herd_submitted")
     of_one = api.client.events(herd=first)
@@ -140,7 +142,7 @@ def test_events_go_on_where_a_client_left_off(api: Served) -> None:
 def test_a_gap_in_the_events_is_told(api: Served) -> None:
     """Old events are trimmed: who was away too long must not take the rest for everything."""
     for _number in range(4):
-        api.store.add_event(Event("x", DONE, 1.0, "H"))
+        add_event(api.store, Event("x", DONE, 1.0, "H"))
     api.store.write("DELETE FROM events WHERE seq <= ?", (2,))
     api.store.commit()
     with connect(api.runtime / "api.sock", 10.0) as link:
@@ -156,8 +158,8 @@ def test_a_herd_is_waited_for_until_it_ends(api: Served) -> None:
     """The event of its end is what a client waits for."""
     herd = api.client.submit([TRUE])
     settle(api, only_job(api, herd), JobState.DONE)
-    api.store.end_herd(herd, {"done": 1})
-    api.store.add_event(Event("herd_ended", DONE, 1.0, herd))
+    end_herd(api.store, herd, {"done": 1})
+    add_event(api.store, Event("herd_ended", DONE, 1.0, herd))
     api.store.commit()
 
     assert api.client.wait(herd)["summary"] == {"done": 1}
@@ -171,7 +173,7 @@ def test_logs_are_followed_over_the_runs_of_a_job(api: Served) -> None:
     for path in (first, second):
         path.parent.mkdir(parents=True)
         path.touch()
-    api.store.add_run("R1", job, 1, 0)
+    add_run(api.store, "R1", job, 1, 0)
     api.store.commit()
     chunks = api.client.logs(job, follow=True)
     first.write_bytes(b"one\n")
@@ -179,7 +181,7 @@ def test_logs_are_followed_over_the_runs_of_a_job(api: Served) -> None:
     first.write_bytes(b"one\nlate\n")
     second.write_bytes(b"two\n" * 100_000)
     api.store.write("UPDATE runs SET ended_s = 1.0 WHERE id = ?", ("R1",))
-    api.store.add_run("R2", job, 2, 0)
+    add_run(api.store, "R2", job, 2, 0)
     api.store.commit()
     settle(api, job, JobState.DONE)
 
@@ -232,7 +234,7 @@ def test_what_is_too_large_is_refused_before_it_is_read(api: Served) -> None:
 def test_a_client_that_does_not_read_holds_nobody_up(api: Served) -> None:
     """Others are answered while its answer waits in a bounded buffer."""
     job = only_job(api, api.client.submit([TRUE]))
-    api.store.add_run("R1", job, 1, 0)
+    add_run(api.store, "R1", job, 1, 0)
     api.store.commit()
     run_dir = api.state / "runs/R1"
     run_dir.mkdir(parents=True)

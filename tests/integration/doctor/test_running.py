@@ -9,7 +9,7 @@ from ramherd.core.units import GIB
 from ramherd.doctor.check.processes import check_processes
 from ramherd.doctor.facts import Processes
 from ramherd.doctor.read.processes import read_running
-from ramherd.store.sqlite import Store
+from ramherd.store.sqlite import SqliteStore
 from support.roots import Root
 
 
@@ -34,6 +34,6 @@ def test_a_store_is_read_where_there_is_one(tmp_path: Path) -> None:
     """What earlier looks wrote down tells who grows."""
     state = tmp_path / "xdg_state_home/ramherd"
     state.mkdir(parents=True, mode=0o700)
-    Store(state / "ramherd.db").close()
+    SqliteStore(state / "ramherd.db").close()
 
     assert all(row.pid != os.getpid() for row in read_running())

@@ -10,20 +10,25 @@ import pytest
 
 from ramherd.core.model import Brief, Job, JobState, Reason, Tree, Why
 from ramherd.core.policies import Policy
-from ramherd.store.agent_rows import herd_costs, set_worktree, unsettled_jobs
-from ramherd.store.listing import show_herd
-from ramherd.store.requests import submit
+from ramherd.store.herds import set_job, set_said
+from ramherd.store.listing import read_herd
+from ramherd.store.service_herds import (
+    end_if_over,
+    read_herd_costs,
+    read_jobs_with_worktree,
+    set_worktree,
+)
 from ramherd.store.service_queue import ServiceQueue
-from ramherd.store.sqlite import Store
-from ramherd.store.takeover_rows import end_if_over
+from ramherd.store.service_requests import submit
+from ramherd.store.sqlite import SqliteStore
 from support.make import job
 
 DONE = Reason(Why.SAID_DONE)
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with closing(Store(tmp_path / "ramherd.db")) as made:
+def store(tmp_path: Path) -> Iterator[SqliteStore]:
+    with closing(SqliteStore(tmp_path / "ramherd.db")) as made:
         yield made
 
 
@@ -34,7 +39,7 @@ def jobs(herd: str, names: str) -> list[Job]:
     ]
 
 
-def test_a_busy_api_is_counted_over_a_refill(store: Store) -> None:
+def test_a_busy_api_is_counted_over_a_refill(store: SqliteStore) -> None:
     """A job that waits ten minutes for it is not taken for one with a wrong clock."""
     submit(store, "H", jobs("H", "ab"), None)
     backlog = ServiceQueue(store)
@@ -44,7 +49,7 @@ def test_a_busy_api_is_counted_over_a_refill(store: Store) -> None:
         not_before_s=time.monotonic() + Policy().overload_max_s,
     )  # fmt: skip
     for status in backlog.change(busy):
-        store.set_job(status)
+        set_job(store, status)
     store.commit()
     backlog.refill()
 
@@ -52,7 +57,7 @@ def test_a_busy_api_is_counted_over_a_refill(store: Store) -> None:
     assert ServiceQueue(store)["H-a"].overloads == 7
 
 
-def test_a_herd_is_over_when_its_worktrees_are_settled(store: Store) -> None:
+def test_a_herd_is_over_when_its_worktrees_are_settled(store: SqliteStore) -> None:
     """Whoever does it: what is left to do is in the store. A job that never ran has none."""
     tree = Tree("/repo", "c0ffee", "/trees/a", "ramherd/a")
     brief = Brief("claude", "do it", tree=tree)
@@ -61,26 +66,26 @@ def test_a_herd_is_over_when_its_worktrees_are_settled(store: Store) -> None:
     for job_id, attempts in (("H-a", 1), ("H-b", 0)):
         ended = replace(backlog[job_id], state=JobState.DONE, reason=DONE, attempts=attempts)
         for status in backlog.change(ended):
-            store.set_job(status)
-    store.set_said("H-a", {"turns": 1})
+            set_job(store, status)
+    set_said(store, "H-a", {"turns": 1})
     end_if_over(store, "H", 1.0)
-    assert [one.id for one in unsettled_jobs(store)] == ["H-a"]
-    before = show_herd(store, "H")
+    assert [one.id for one in read_jobs_with_worktree(store)] == ["H-a"]
+    before = read_herd(store, "H")
     set_worktree(store, "H-a", None)
     end_if_over(store, "H", 2.0)
-    after = show_herd(store, "H")
+    after = read_herd(store, "H")
 
     assert before is not None
     assert after is not None
     assert (before["ended_s"], after["ended_s"] is None) == (None, False)
-    assert unsettled_jobs(store) == []
+    assert read_jobs_with_worktree(store) == []
 
 
-def test_what_a_herd_has_cost_is_added_up(store: Store) -> None:
+def test_what_a_herd_has_cost_is_added_up(store: SqliteStore) -> None:
     """Of its runs that have ended; where there is no limit nobody asks."""
     submit(store, "H", jobs("H", "abc"), None, 2.0)
     submit(store, "F", jobs("F", "a"), None)
     for name in "ab":
-        store.set_said(f"H-{name}", {"cost_usd": 9.0, "past": {"spent_usd": 0.25}})
+        set_said(store, f"H-{name}", {"cost_usd": 9.0, "past": {"spent_usd": 0.25}})
 
-    assert (herd_costs(store, "H"), herd_costs(store, "F")) == ((2.0, 0.5), (None, 0.0))
+    assert (read_herd_costs(store, "H"), read_herd_costs(store, "F")) == ((2.0, 0.5), (None, 0.0))

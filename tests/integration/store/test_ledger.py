@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from ramherd.store.ledger import Ask, Ledger
-from ramherd.store.ledger_sql import VERSION
 from ramherd.store.owner import OwnerLock
+from ramherd.store.sql.ledger import VERSION
 
 MIB = 1 << 20
 BUDGET = 1000 * MIB

@@ -11,18 +11,13 @@ import pytest
 
 from ramherd.act.recovery import recover
 from ramherd.core.errors import StoreError
-from ramherd.core.model import Job, JobState, JobStatus, PenReading, Reason, RunEnd, Why
-from ramherd.store import sql
-from ramherd.store.listing import (
-    counts,
-    event_ends,
-    events_after,
-    list_herds,
-    list_jobs,
-    show_herd,
-    show_job,
-)
-from ramherd.store.requests import (
+from ramherd.core.model import Job, JobState, JobStatus, Reason, RunEnd, Why
+from ramherd.store.events import read_event_page, read_event_range
+from ramherd.store.herds import add_run, end_herd, end_run, read_job_state, read_open_herds, set_job
+from ramherd.store.json_columns import job_from_spec, spec_json
+from ramherd.store.listing import list_herds, list_jobs, read_herd, read_job, read_job_counts
+from ramherd.store.service_queue import WINDOW, ServiceQueue
+from ramherd.store.service_requests import (
     Wish,
     is_paused,
     retry,
@@ -31,8 +26,8 @@ from ramherd.store.requests import (
     wish_for_herd,
     wish_for_job,
 )
-from ramherd.store.service_queue import WINDOW, ServiceQueue
-from ramherd.store.sqlite import Store, job_from_spec, spec_json
+from ramherd.store.sql import migrations as sql
+from ramherd.store.sqlite import SqliteStore
 from support.make import exited, job
 
 OLD = Path(__file__).parents[2] / "data/store-3.db"
@@ -40,8 +35,8 @@ DONE = Reason(Why.EXITED, code=0)
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    with closing(Store(tmp_path / "ramherd.db")) as made:
+def store(tmp_path: Path) -> Iterator[SqliteStore]:
+    with closing(SqliteStore(tmp_path / "ramherd.db")) as made:
         yield made
 
 
@@ -52,16 +47,16 @@ def jobs(herd: str, **after: tuple[str, ...]) -> list[Job]:
     ]
 
 
-def fill(store: Store, herd: str, number: int, priority: int = 0) -> None:
+def fill(store: SqliteStore, herd: str, number: int, priority: int = 0) -> None:
     made = jobs(herd, **{f"j{n:05}": () for n in range(number)})
     submit(store, herd, [replace(one, priority=priority) for one in made], None)
 
 
-def end(store: Store, backlog: ServiceQueue, job_id: str, state: JobState) -> list[str]:
+def end(store: SqliteStore, backlog: ServiceQueue, job_id: str, state: JobState) -> list[str]:
     """As a step does it: here at once, in the store afterwards. Whose standing changed."""
     changed = list(backlog.change(replace(backlog[job_id], state=state, reason=DONE)))
     for status in changed:
-        store.set_job(status)
+        set_job(store, status)
     store.commit()
     return [status.job.id for status in changed]
 
@@ -70,7 +65,7 @@ def names(queue: list[JobStatus]) -> list[str]:
     return [status.job.id for status in queue]
 
 
-def states(store: Store) -> dict[str, str]:
+def states(store: SqliteStore) -> dict[str, str]:
     return {one["id"]: one["state"] for one in list_jobs(store)}
 
 
@@ -78,20 +73,20 @@ def test_an_old_store_is_migrated_with_all_that_is_in_it(tmp_path: Path) -> None
     """A file of schema 3 as it was: what is over is listed, what was open is recovered."""
     path = tmp_path / "ramherd.db"
     shutil.copy(OLD, path)
-    with closing(Store(path)) as store:
-        done, herd = show_job(store, "id-a"), show_herd(store, "01OVER")
+    with closing(SqliteStore(path)) as store:
+        done, herd = read_job(store, "id-a"), read_herd(store, "01OVER")
         assert [found["herd"] for found in list_herds(store)] == ["02OPEN", "01OVER"]
         assert done is not None
         assert herd is not None
         assert [run["end"] for run in done["runs"]] == ["failed", "done"]
         assert (herd["summary"], herd["counts"]) == ({"done": 2, "jobs": 2}, {"done": 2})
         assert recover(store, tmp_path, tmp_path) == 1
-        assert store.job_state("id-c") == "cancelled"
+        assert read_job_state(store, "id-c") == "cancelled"
         fill(store, "03NEW", 1)
         assert store.read(sql.NEWEST_MIGRATION, ()) == [(len(sql.MIGRATIONS),)]
 
 
-def test_a_job_survives_the_store(store: Store) -> None:
+def test_a_job_survives_the_store(store: SqliteStore) -> None:
     """What is started is what was asked for."""
     asked = job("a", env={"X": "\u00e9"}, stdin="in", timeout_s=1.5, after=("b", "c"), retries=2)
 
@@ -99,28 +94,28 @@ def test_a_job_survives_the_store(store: Store) -> None:
     assert job_from_spec(spec_json(asked)[:-1] + ', "of_a_newer_ramherd": 1}') == asked
 
 
-def test_a_submitted_herd_is_whole_or_not_there(store: Store, tmp_path: Path) -> None:
+def test_a_submitted_herd_is_whole_or_not_there(store: SqliteStore, tmp_path: Path) -> None:
     """On disk when submit returns; when one of its jobs cannot be stored there is none."""
     twice = jobs("H", a=()) * 2
     with pytest.raises(StoreError, match="UNIQUE"):
         submit(store, "H", twice, None)
     assert (list_herds(store), list_jobs(store)) == ([], [])
     submit(store, "H", jobs("H", a=(), b=("a",)), {"PATH": "/bin"})
-    with closing(Store(tmp_path / "ramherd.db")) as other:
+    with closing(SqliteStore(tmp_path / "ramherd.db")) as other:
         assert states(other) == {"H-a": "queued", "H-b": "waiting"}
-        assert [event["kind"] for event in events_after(other, 0)] == ["herd_submitted"]
+        assert [event["kind"] for event in read_event_page(other, 0)] == ["herd_submitted"]
 
 
-def test_herds_of_the_service_wait_for_the_next_service(store: Store, tmp_path: Path) -> None:
+def test_herds_of_the_service_wait_for_the_next_service(store: SqliteStore, tmp_path: Path) -> None:
     """No other ramherd closes them because their owner is dead."""
     fill(store, "H", 1)
 
-    assert store.open_herds() == []
+    assert read_open_herds(store) == []
     assert recover(store, tmp_path, tmp_path) == 0
-    assert store.job_state("H-j00000") == "queued"
+    assert read_job_state(store, "H-j00000") == "queued"
 
 
-def test_the_line_goes_by_priority_then_by_submission(store: Store) -> None:
+def test_the_line_goes_by_priority_then_by_submission(store: SqliteStore) -> None:
     """Over all herds; a herd that came later waits behind one of the same priority."""
     fill(store, "Z", 2)
     fill(store, "A", 1)
@@ -131,7 +126,7 @@ def test_the_line_goes_by_priority_then_by_submission(store: Store) -> None:
     assert names(backlog.queue) == ["M-j00000", "Z-j00000", "Z-j00001", "A-j00000"]
 
 
-def test_only_the_head_of_the_line_is_held(store: Store) -> None:
+def test_only_the_head_of_the_line_is_held(store: SqliteStore) -> None:
     """However long it is; what leaves makes place for the next."""
     fill(store, "H", WINDOW + 10)
     backlog = ServiceQueue(store)
@@ -146,7 +141,7 @@ def test_only_the_head_of_the_line_is_held(store: Store) -> None:
 
 def steps_of_a_claim(path: Path, number: int) -> int:
     """SQLite's own steps, which no busy machine changes."""
-    with closing(Store(path / f"{number}.db")) as store:
+    with closing(SqliteStore(path / f"{number}.db")) as store:
         fill(store, "H", number)
         backlog = ServiceQueue(store)
         counted = [0]
@@ -172,7 +167,7 @@ def test_a_claim_costs_the_same_however_long_the_line(tmp_path: Path) -> None:
     assert long <= 1.1 * short
 
 
-def test_who_waited_for_several_is_queued_with_the_last_of_them(store: Store) -> None:
+def test_who_waited_for_several_is_queued_with_the_last_of_them(store: SqliteStore) -> None:
     """Also when two end in the same step, before the store has either."""
     submit(store, "H", jobs("H", a=(), b=(), c=("a", "b"), d=("c",)), None)
     backlog = ServiceQueue(store)
@@ -187,7 +182,7 @@ def test_who_waited_for_several_is_queued_with_the_last_of_them(store: Store) ->
     assert backlog["H-c"].state is JobState.QUEUED
 
 
-def test_who_waited_for_a_failure_is_cancelled_and_so_on(store: Store) -> None:
+def test_who_waited_for_a_failure_is_cancelled_and_so_on(store: SqliteStore) -> None:
     """However long the line of those who wait for each other."""
     submit(store, "H", jobs("H", a=(), b=("a",), c=("b",)), None)
     backlog = ServiceQueue(store)
@@ -197,48 +192,48 @@ def test_who_waited_for_a_failure_is_cancelled_and_so_on(store: Store) -> None:
     assert states(store) == {"H-a": "failed", "H-b": "cancelled", "H-c": "cancelled"}
 
 
-def test_what_has_ended_stays_as_it_ended(store: Store) -> None:
+def test_what_has_ended_stays_as_it_ended(store: SqliteStore) -> None:
     """Neither a job's result nor a run's is overwritten by a word that comes late."""
     fill(store, "H", 1)
     backlog = ServiceQueue(store)
     done = replace(backlog["H-j00000"], state=JobState.DONE, reason=DONE, attempts=2)
-    store.add_run("R1", "H-j00000", 2, 0)
+    add_run(store, "R1", "H-j00000", 2, 0)
     for end_, code in ((RunEnd.DONE, 0), (RunEnd.LOST, 9)):
-        store.end_run("R1", end_, DONE, exited(code), PenReading(), least_bytes=0, after_bytes=0)
-    store.set_job(done)
-    store.set_job(replace(done, state=JobState.QUEUED))
+        end_run(store, "R1", end_, DONE, exited(code), peak_bytes=0, least_bytes=0, after_bytes=0)
+    set_job(store, done)
+    set_job(store, replace(done, state=JobState.QUEUED))
     store.commit()
 
-    found = show_job(store, "H-j00000")
+    found = read_job(store, "H-j00000")
     assert found is not None
     assert (found["state"], found["runs"][0]["end"], found["runs"][0]["exit_code"]) == (
         "done", "done", 0,
     )  # fmt: skip
 
 
-def test_a_run_before_the_newest_has_nothing_more_to_say(store: Store) -> None:
+def test_a_run_before_the_newest_has_nothing_more_to_say(store: SqliteStore) -> None:
     """Its attempt is its fence."""
     fill(store, "H", 1)
     standing = ServiceQueue(store)["H-j00000"]
-    store.set_job(replace(standing, state=JobState.RUNNING, attempts=3))
-    store.set_job(replace(standing, state=JobState.FAILED, attempts=2))
+    set_job(store, replace(standing, state=JobState.RUNNING, attempts=3))
+    set_job(store, replace(standing, state=JobState.FAILED, attempts=2))
     store.commit()
 
-    assert store.job_state("H-j00000") == "running"
+    assert read_job_state(store, "H-j00000") == "running"
 
 
-def test_a_job_has_one_living_run(store: Store) -> None:
+def test_a_job_has_one_living_run(store: SqliteStore) -> None:
     """A second is refused until the first has ended."""
     fill(store, "H", 1)
-    store.add_run("R1", "H-j00000", 1, 0)
+    add_run(store, "R1", "H-j00000", 1, 0)
     with pytest.raises(StoreError, match="UNIQUE"):
-        store.add_run("R2", "H-j00000", 2, 0)
-    store.end_run("R1", RunEnd.LOST, DONE, None, PenReading(), least_bytes=0, after_bytes=0)
-    store.add_run("R2", "H-j00000", 2, 0)
+        add_run(store, "R2", "H-j00000", 2, 0)
+    end_run(store, "R1", RunEnd.LOST, DONE, None, peak_bytes=0, least_bytes=0, after_bytes=0)
+    add_run(store, "R2", "H-j00000", 2, 0)
     store.commit()
 
 
-def test_a_wish_stays_until_it_is_so(store: Store) -> None:
+def test_a_wish_stays_until_it_is_so(store: SqliteStore) -> None:
     """Whoever dies between; and none is noted of what has ended."""
     submit(store, "H", jobs("H", a=(), b=(), c=()), None)
     backlog = ServiceQueue(store)
@@ -255,7 +250,7 @@ def test_a_wish_stays_until_it_is_so(store: Store) -> None:
     }  # fmt: skip
 
 
-def test_a_recycled_job_is_recycled_once(store: Store) -> None:
+def test_a_recycled_job_is_recycled_once(store: SqliteStore) -> None:
     """The wish is over when the job is back in the line."""
     fill(store, "H", 1)
     backlog = ServiceQueue(store)
@@ -266,14 +261,14 @@ def test_a_recycled_job_is_recycled_once(store: Store) -> None:
     assert list_jobs(store)[0]["wish"] is None
 
 
-def test_a_retry_brings_back_who_was_cancelled_because_of_it(store: Store) -> None:
+def test_a_retry_brings_back_who_was_cancelled_because_of_it(store: SqliteStore) -> None:
     """And opens the herd again; what is done is not done twice."""
     submit(store, "H", jobs("H", a=(), b=("a",), c=("b", "x"), x=()), None)
     backlog = ServiceQueue(store)
     backlog.refill()
     end(store, backlog, "H-x", JobState.DONE)
     end(store, backlog, "H-a", JobState.FAILED)
-    store.end_herd("H", {"done": 1})
+    end_herd(store, "H", {"done": 1})
     store.commit()
 
     assert retry(store, "H-x") == []
@@ -282,24 +277,24 @@ def test_a_retry_brings_back_who_was_cancelled_because_of_it(store: Store) -> No
     assert states(store) == {
         "H-a": "queued", "H-b": "waiting", "H-c": "waiting", "H-x": "done",
     }  # fmt: skip
-    herd = show_herd(store, "H")
+    herd = read_herd(store, "H")
     assert herd is not None
     assert herd["ended_s"] is None
 
 
-def test_a_pause_outlives_who_was_told(store: Store, tmp_path: Path) -> None:
+def test_a_pause_outlives_who_was_told(store: SqliteStore, tmp_path: Path) -> None:
     """It is a flag in the store, and said once."""
     for _again in range(2):
         set_paused(store, paused=True)
-    with closing(Store(tmp_path / "ramherd.db")) as other:
+    with closing(SqliteStore(tmp_path / "ramherd.db")) as other:
         assert is_paused(other)
         set_paused(other, paused=False)
     assert not is_paused(store)
-    assert [event["kind"] for event in events_after(store, 0)] == ["paused", "resumed"]
+    assert [event["kind"] for event in read_event_page(store, 0)] == ["paused", "resumed"]
 
 
 def test_a_delay_is_waited_for_but_not_for_a_clock_that_jumped(
-    store: Store, monkeypatch: pytest.MonkeyPatch
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A retry in an hour is none that we gave: the clock was set back."""
     fill(store, "H", 2)
@@ -315,44 +310,44 @@ def test_a_delay_is_waited_for_but_not_for_a_clock_that_jumped(
     assert backlog.next_delayed_s == 30.0
 
 
-def test_events_are_read_on_from_any_number(store: Store) -> None:
+def test_events_are_read_on_from_any_number(store: SqliteStore) -> None:
     """Of a herd or a job alone, too; the ends tell who asks for what is gone."""
     fill(store, "H", 1)
     fill(store, "I", 1)
-    first, last = event_ends(store)
+    first, last = read_event_range(store)
 
-    assert [event["herd"] for event in events_after(store, first)] == ["I"]
-    assert [event["seq"] for event in events_after(store, 0, herd="I")] == [last]
-    assert events_after(store, 0, job="none") == []
+    assert [event["herd"] for event in read_event_page(store, first)] == ["I"]
+    assert [event["seq"] for event in read_event_page(store, 0, herd="I")] == [last]
+    assert read_event_page(store, 0, job="none") == []
 
 
-def test_a_job_is_shown_without_its_environment(store: Store) -> None:
+def test_a_job_is_shown_without_its_environment(store: SqliteStore) -> None:
     """Keys and tokens stand there."""
     submit(store, "H", [replace(jobs("H", a=())[0], env={"KEY": "secret"})], {"TOKEN": "secret"})
 
-    assert "secret" not in str(show_job(store, "H-a"))
-    assert "secret" not in str(show_herd(store, "H"))
+    assert "secret" not in str(read_job(store, "H-a"))
+    assert "secret" not in str(read_herd(store, "H"))
 
 
-def test_the_jobs_of_the_service_are_counted(store: Store) -> None:
+def test_the_jobs_of_the_service_are_counted(store: SqliteStore) -> None:
     """By state, over all herds; pages go on after the last id."""
     fill(store, "H", 3)
     submit(store, "I", jobs("I", a=(), b=("a",)), None)
 
-    assert counts(store) == {"queued": 4, "waiting": 1}
+    assert read_job_counts(store) == {"queued": 4, "waiting": 1}
     assert [one["id"] for one in list_jobs(store, herd="H", after="H-j00000", most=1)] == [
         "H-j00001"
     ]
     assert [one["id"] for one in list_jobs(store, state="waiting")] == ["I-b"]
 
 
-def test_two_services_cannot_claim_the_same_job(store: Store, tmp_path: Path) -> None:
+def test_two_services_cannot_claim_the_same_job(store: SqliteStore, tmp_path: Path) -> None:
     """Should there ever be two, the second's run is refused by the store."""
     fill(store, "H", 1)
-    with closing(Store(tmp_path / "ramherd.db")) as other:
-        other.add_run("R1", "H-j00000", 1, 0)
+    with closing(SqliteStore(tmp_path / "ramherd.db")) as other:
+        add_run(other, "R1", "H-j00000", 1, 0)
         other.commit()
         with pytest.raises(StoreError) as caught:
-            store.add_run("R2", "H-j00000", 2, 0)
+            add_run(store, "R2", "H-j00000", 2, 0)
         store.rollback()
     assert isinstance(caught.value.__cause__, sqlite3.IntegrityError)

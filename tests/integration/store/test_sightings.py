@@ -7,38 +7,39 @@ import pytest
 
 from ramherd.core.model import ProcId
 from ramherd.core.sightings import Sighting, StrayCount
+from ramherd.store.herds import add_herd, add_pen, add_run, end_herd
 from ramherd.store.owner import Owner, OwnerLock
-from ramherd.store.sighting_rows import (
+from ramherd.store.sightings import (
     add_counts,
     find_over,
-    get_counts,
-    get_sightings,
+    read_counts,
+    read_sightings,
     set_sightings,
 )
-from ramherd.store.sqlite import Store
+from ramherd.store.sqlite import SqliteStore
 from support.make import job, status
 
 SEEN = Sighting(1.0, 90.0, 40, 7, 80.0, 1 << 20, None, ((1.0, 5), (2.0, 6)))
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    made = Store(tmp_path / "ramherd.db")
+def store(tmp_path: Path) -> Iterator[SqliteStore]:
+    made = SqliteStore(tmp_path / "ramherd.db")
     yield made
     made.close()
 
 
-def test_sightings_are_kept_for_each_place(store: Store) -> None:
+def test_sightings_are_kept_for_each_place(store: SqliteStore) -> None:
     """A pid in a container is another process."""
     orphan = SEEN._replace(orphan_s=50.0)
     set_sightings(store, "here", {ProcId(5, 50): SEEN, ProcId(6, 60): orphan}, 90.0)
     set_sightings(store, "there", {ProcId(5, 50): orphan}, 90.0)
 
-    assert get_sightings(store, "here") == {ProcId(5, 50): SEEN, ProcId(6, 60): orphan}
-    assert get_sightings(store, "there") == {ProcId(5, 50): orphan}
+    assert read_sightings(store, "here") == {ProcId(5, 50): SEEN, ProcId(6, 60): orphan}
+    assert read_sightings(store, "there") == {ProcId(5, 50): orphan}
 
 
-def test_what_was_not_seen_again_is_forgotten(store: Store) -> None:
+def test_what_was_not_seen_again_is_forgotten(store: SqliteStore) -> None:
     """At once here, after a day elsewhere."""
     set_sightings(store, "here", {ProcId(5, 50): SEEN, ProcId(6, 60): SEEN}, 90.0)
     set_sightings(store, "there", {ProcId(7, 70): SEEN}, 90.0)
@@ -46,45 +47,45 @@ def test_what_was_not_seen_again_is_forgotten(store: Store) -> None:
 
     set_sightings(store, "here", {ProcId(5, 50): later}, 100.0)
 
-    assert get_sightings(store, "here") == {ProcId(5, 50): later}
-    assert get_sightings(store, "there") != {}
+    assert read_sightings(store, "here") == {ProcId(5, 50): later}
+    assert read_sightings(store, "there") != {}
     set_sightings(store, "here", {}, 90.0 + 86401)
-    assert get_sightings(store, "there") == {}
+    assert read_sightings(store, "there") == {}
 
 
-def test_counts_are_kept_for_a_week(store: Store) -> None:
+def test_counts_are_kept_for_a_week(store: SqliteStore) -> None:
     """As many as a trend needs."""
     old, new = StrayCount(10.0, "x", 1, 0, 0), StrayCount(10.0 + 7 * 86400, "x", 3, 1, 2)
     add_counts(store, [old], old.at_s)
-    assert get_counts(store, 0.0) == [old]
+    assert read_counts(store, 0.0) == [old]
 
     add_counts(store, [new], new.at_s + 1)
 
-    assert get_counts(store, 0.0) == [new]
+    assert read_counts(store, 0.0) == [new]
 
 
-def test_a_run_is_over_with_its_owner_or_its_end(store: Store, tmp_path: Path) -> None:
+def test_a_run_is_over_with_its_owner_or_its_end(store: SqliteStore, tmp_path: Path) -> None:
     """Of a run that this store does not know, nothing is said."""
     lock = OwnerLock(tmp_path)
-    store.add_herd("h", lock.owner, [status(job("a"))])
-    store.add_run("r", status(job("a")).job.id, 1, 0)
+    add_herd(store, "h", lock.owner, [status(job("a"))])
+    add_run(store, "r", status(job("a")).job.id, 1, 0)
     store.commit()
 
     assert find_over(store, tmp_path, ["r", "foreign"]) == {"r": False}
-    store.end_herd("h", {})
+    end_herd(store, "h", {})
     store.commit()
     assert find_over(store, tmp_path, ["r"]) == {"r": True}
     # A warm process bears the tag of its first run.
-    store.add_pen("r", "h", "the run that it serves now", {})
+    add_pen(store, "r", "h", "the run that it serves now", {})
     assert find_over(store, tmp_path, ["r"]) == {"r": False}
     lock.close()
 
 
-def test_a_run_of_a_dead_service_is_the_next_ones(store: Store, tmp_path: Path) -> None:
+def test_a_run_of_a_dead_service_is_the_next_ones(store: SqliteStore, tmp_path: Path) -> None:
     """It goes on without its supervisor, to be adopted."""
     gone = Owner("o", "another boot", ProcId(1, 1))
-    store.add_herd("h", gone, [status(job("a"))])
-    store.add_run("r", job("a").id, 1, 0)
+    add_herd(store, "h", gone, [status(job("a"))])
+    add_run(store, "r", job("a").id, 1, 0)
     store.commit()
     assert find_over(store, tmp_path, ["r"]) == {"r": True}
     store.write("UPDATE herds SET service = 1", ())

@@ -12,11 +12,36 @@ from typing import Any
 import pytest
 
 from ramherd.core.errors import StoreError
-from ramherd.core.model import Brief, Event, JobState, PenReading, ProcId, Reason, RunEnd, Tree, Why
+from ramherd.core.model import Brief, Event, JobState, ProcId, Reason, RunEnd, Tree, Why
 from ramherd.exec.record import standing
-from ramherd.store import sql
+from ramherd.store.events import add_event
+from ramherd.store.herds import (
+    StoredPen,
+    add_herd,
+    add_pen,
+    add_run,
+    add_sample,
+    drop_pen,
+    end_herd,
+    end_run,
+    find_job_of_herd,
+    lose_herd,
+    read_job_names,
+    read_job_owner,
+    read_job_state,
+    read_newest_herd,
+    read_newest_run,
+    read_open_herds,
+    read_pens,
+    reassign_pen,
+    set_job,
+    set_pen,
+    set_said,
+)
+from ramherd.store.json_columns import job_from_spec, spec_json
 from ramherd.store.owner import Owner
-from ramherd.store.sqlite import Store, StoredPen, job_from_spec, spec_json
+from ramherd.store.sql import migrations, records
+from ramherd.store.sqlite import SqliteStore
 from support.make import HERD, exited, job, killed_by, status
 
 OWNER = Owner("OWNER", "boot", ProcId(7, 99))
@@ -32,9 +57,9 @@ def path(tmp_path: Path) -> Path:
 
 
 @contextmanager
-def store_with_herd(path: Path) -> Iterator[Store]:
-    with closing(Store(path)) as store:
-        store.add_herd(HERD, OWNER, JOBS)
+def store_with_herd(path: Path) -> Iterator[SqliteStore]:
+    with closing(SqliteStore(path)) as store:
+        add_herd(store, HERD, OWNER, JOBS)
         yield store
         store.commit()
 
@@ -66,27 +91,27 @@ def test_states_are_recorded_as_they_happen(path: Path) -> None:
         job("a"), JobState.FAILED, reason=Reason(Why.EXITED, code=3), attempts=2, failures=2
     )
     with store_with_herd(path) as store:
-        store.set_job(failed)
+        set_job(store, failed)
         assert rows(path, "SELECT state FROM jobs WHERE name = 'a'") == [{"state": "queued"}]
         store.commit()
         (found,) = rows(path, "SELECT * FROM jobs WHERE name = 'a'")
 
         assert (found["state"], found["attempts"], found["failures"]) == ("failed", 2, 2)
         assert json.loads(found["reason"]) == {"why": "exited", "code": 3}
-        assert store.job_state("id-a") == "failed"
+        assert read_job_state(store, "id-a") == "failed"
 
 
 def test_a_run_is_recorded_from_its_start_to_its_end(path: Path) -> None:
     """How it ended, what it held, and what the machine had before, during and after."""
     with store_with_herd(path) as store:
-        store.add_run("R1", "id-a", 1, 500)
-        store.end_run("R1", RunEnd.FAILED, Reason(Why.SIGNALLED, signal=11), killed_by(11),
-                      PenReading(1, 77), least_bytes=300, after_bytes=400)  # fmt: skip
-        store.add_run("R2", "id-a", 2, 450)
-        store.end_run("R2", RunEnd.DONE, Reason(Why.EXITED, code=0), exited(0), PenReading(),
+        add_run(store, "R1", "id-a", 1, 500)
+        end_run(store, "R1", RunEnd.FAILED, Reason(Why.SIGNALLED, signal=11), killed_by(11),
+                      peak_bytes=77, least_bytes=300, after_bytes=400)  # fmt: skip
+        add_run(store, "R2", "id-a", 2, 450)
+        end_run(store, "R2", RunEnd.DONE, Reason(Why.EXITED, code=0), exited(0), peak_bytes=0,
                       least_bytes=1, after_bytes=2)  # fmt: skip
-        assert store.newest_run("id-a") == "R2"
-        assert store.newest_run("id-b") is None
+        assert read_newest_run(store, "id-a") == "R2"
+        assert read_newest_run(store, "id-b") is None
     first, second = rows(path, "SELECT * FROM runs ORDER BY attempt")
 
     assert (first["end"], first["exit_code"], first["signal"]) == ("failed", None, 11)
@@ -98,37 +123,37 @@ def test_a_run_is_recorded_from_its_start_to_its_end(path: Path) -> None:
 def test_an_attempt_is_recorded_once(path: Path) -> None:
     """Its number is the fencing token: two runs of a job never have the same."""
     with store_with_herd(path) as store:
-        store.add_run("R1", "id-a", 1, 0)
+        add_run(store, "R1", "id-a", 1, 0)
         with pytest.raises(StoreError, match="UNIQUE"):
-            store.add_run("R2", "id-a", 1, 0)
+            add_run(store, "R2", "id-a", 1, 0)
 
 
 def test_a_job_is_found_by_its_name_in_the_herd_or_by_its_id_anywhere(path: Path) -> None:
     """`ramherd logs` asks by either."""
     with store_with_herd(path) as store:
-        store.add_herd("LATER", OWNER, [status(job("c"))])
+        add_herd(store, "LATER", OWNER, [status(job("c"))])
 
-        assert store.newest_herd() == "LATER"
-        assert store.find_job(HERD, "b") == ("id-b", "waiting")
-        assert store.find_job("LATER", "b") is None
-        assert store.find_job("LATER", "id-b") == ("id-b", "waiting")
-        assert store.job_names(HERD, 1) == ["a"]
+        assert read_newest_herd(store) == "LATER"
+        assert find_job_of_herd(store, HERD, "b") == ("id-b", "waiting")
+        assert find_job_of_herd(store, "LATER", "b") is None
+        assert find_job_of_herd(store, "LATER", "id-b") == ("id-b", "waiting")
+        assert read_job_names(store, HERD, 1) == ["a"]
 
 
 def test_a_store_without_herds_has_no_newest(path: Path) -> None:
     """The first start of all."""
-    with closing(Store(path)) as store:
-        assert store.newest_herd() is None
-        assert store.open_herds() == []
+    with closing(SqliteStore(path)) as store:
+        assert read_newest_herd(store) is None
+        assert read_open_herds(store) == []
 
 
 def test_the_herds_that_have_not_ended_are_found_with_their_owners(path: Path) -> None:
     """The next start asks whether they live."""
     with store_with_herd(path) as store:
-        store.add_herd("OVER", OWNER, [])
-        store.end_herd("OVER", {"done": 0})
+        add_herd(store, "OVER", OWNER, [])
+        end_herd(store, "OVER", {"done": 0})
 
-        assert store.open_herds() == [(HERD, OWNER)]
+        assert read_open_herds(store) == [(HERD, OWNER)]
     assert rows(path, "SELECT summary FROM herds WHERE id = 'OVER'") == [{"summary": '{"done": 0}'}]
 
 
@@ -136,15 +161,15 @@ def test_a_lost_herd_is_closed_and_says_which_runs_were_open(path: Path) -> None
     """Open runs are lost, open jobs cancelled; what had ended stays as it was."""
     why = Reason(Why.SUPERVISOR_LOST)
     with store_with_herd(path) as store:
-        store.set_job(status(job("a"), JobState.DONE))
-        store.add_run("R1", "id-a", 1, 0)
-        store.end_run("R1", RunEnd.DONE, Reason(Why.EXITED, code=0), exited(), PenReading(),
+        set_job(store, status(job("a"), JobState.DONE))
+        add_run(store, "R1", "id-a", 1, 0)
+        end_run(store, "R1", RunEnd.DONE, Reason(Why.EXITED, code=0), exited(), peak_bytes=0,
                       least_bytes=0, after_bytes=0)  # fmt: skip
-        store.add_run("R2", "id-b", 1, 0)
+        add_run(store, "R2", "id-b", 1, 0)
 
-        assert store.lose_herd(HERD, why) == ["R2"]
-        assert store.lose_herd(HERD, why) == []
-        assert store.open_herds() == []
+        assert lose_herd(store, HERD, why) == ["R2"]
+        assert lose_herd(store, HERD, why) == []
+        assert read_open_herds(store) == []
     jobs = rows(path, "SELECT state, reason FROM jobs ORDER BY name")
     runs = rows(path, "SELECT end FROM runs ORDER BY id")
     assert [one["state"] for one in jobs] == ["done", "cancelled"]
@@ -155,21 +180,25 @@ def test_a_lost_herd_is_closed_and_says_which_runs_were_open(path: Path) -> None
 def test_pens_are_on_record_until_they_are_gone(path: Path) -> None:
     """Where they are, to be cleared by the next start; never searched by name."""
     with store_with_herd(path) as store:
-        store.add_pen("P1", HERD, "", {"kind": "cgroup1"})
-        store.add_pen("P2", HERD, "R1", {"kind": "polling", "first": None})
-        store.add_pen("P3", "OTHER", "R9", {})
-        store.set_pen("P2", {"kind": "polling", "first": [7, 99]})
-        store.hand_pen("P2", "R2")
-        store.drop_pen("P1")
+        add_pen(store, "P1", HERD, "", {"kind": "cgroup1"})
+        add_pen(store, "P2", HERD, "R1", {"kind": "polling", "first": None})
+        add_pen(store, "P3", "OTHER", "R9", {})
+        set_pen(store, "P2", {"kind": "polling", "first": [7, 99]})
+        reassign_pen(store, "P2", "R2")
+        drop_pen(store, "P1")
 
-        assert store.pens_of(HERD) == [StoredPen("P2", "R2", {"kind": "polling", "first": [7, 99]})]
+        assert read_pens(store, HERD) == [
+            StoredPen("P2", "R2", {"kind": "polling", "first": [7, 99]})
+        ]
 
 
 def test_events_carry_their_reason_and_a_growing_number(path: Path) -> None:
     """Append-only: a number is never given twice."""
     with store_with_herd(path) as store:
         first, second = (
-            store.add_event(Event("run_started", Reason(Why.FITS, need_bytes=n), 5.0, HERD, "id-a"))
+            add_event(
+                store, Event("run_started", Reason(Why.FITS, need_bytes=n), 5.0, HERD, "id-a")
+            )
             for n in (1, 2)
         )
     found = rows(path, "SELECT * FROM events ORDER BY seq")
@@ -181,16 +210,16 @@ def test_events_carry_their_reason_and_a_growing_number(path: Path) -> None:
 
 def test_events_and_samples_are_bounded(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The newest are kept when the next herd comes, and numbers go on from there."""
-    monkeypatch.setattr("ramherd.store.sqlite.KEEP_EVENTS", 5)
-    monkeypatch.setattr("ramherd.store.sqlite.KEEP_SAMPLES", 3)
+    monkeypatch.setattr("ramherd.store.events.KEEP_EVENTS", 5)
+    monkeypatch.setattr("ramherd.store.events.KEEP_SAMPLES", 3)
     with store_with_herd(path) as store:
         for n in range(20):
-            last = store.add_event(Event("x", Reason(Why.SUBMITTED), n, HERD))
-            store.add_sample("R1", float(n), n)
+            last = add_event(store, Event("x", Reason(Why.SUBMITTED), n, HERD))
+            add_sample(store, "R1", float(n), n)
         store.commit()
-        store.add_herd("NEXT", OWNER, [])
+        add_herd(store, "NEXT", OWNER, [])
 
-        assert store.add_event(Event("x", Reason(Why.SUBMITTED), 99, HERD)) == last + 1
+        assert add_event(store, Event("x", Reason(Why.SUBMITTED), 99, HERD)) == last + 1
     assert [one["at_s"] for one in rows(path, "SELECT at_s FROM events")] == [
         15,
         16,
@@ -206,7 +235,7 @@ def test_the_store_is_private_and_in_wal_mode(path: Path) -> None:
     """Commands and prompts are in it; readers and a writer do not wait for each other."""
     with store_with_herd(path) as store:
         assert {file.stat().st_mode & 0o777 for file in path.parent.iterdir()} == {0o600}
-        store.set_job(status(job("a"), JobState.RUNNING))
+        set_job(store, status(job("a"), JobState.RUNNING))
         assert rows(path, "PRAGMA journal_mode") == [{"journal_mode": "wal"}]
         assert len(rows(path, "SELECT * FROM jobs")) == 2
 
@@ -215,10 +244,10 @@ def test_migrations_are_applied_once(path: Path) -> None:
     """A store that is opened again is the same store."""
     with store_with_herd(path):
         before = rows(path, "SELECT * FROM migrations")
-    with closing(Store(path)) as store:
-        assert store.newest_herd() == HERD
+    with closing(SqliteStore(path)) as store:
+        assert read_newest_herd(store) == HERD
     assert rows(path, "SELECT * FROM migrations") == before
-    assert [one["number"] for one in before] == list(range(1, len(sql.MIGRATIONS) + 1))
+    assert [one["number"] for one in before] == list(range(1, len(migrations.MIGRATIONS) + 1))
 
 
 def test_a_new_migration_is_applied_to_an_old_store(
@@ -227,14 +256,14 @@ def test_a_new_migration_is_applied_to_an_old_store(
     """Only the new one, and nothing of what was there is lost."""
     with store_with_herd(path):
         pass
-    added = "ALTER TABLE jobs ADD COLUMN mood INTEGER; CREATE TABLE extra (x)"
-    monkeypatch.setattr(sql, "MIGRATIONS", (*sql.MIGRATIONS, added))
+    added = ("ALTER TABLE jobs ADD COLUMN mood INTEGER", "CREATE TABLE extra (x)")
+    monkeypatch.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, added))
 
-    with closing(Store(path)) as store:
-        assert store.newest_herd() == HERD
+    with closing(SqliteStore(path)) as store:
+        assert read_newest_herd(store) == HERD
     assert rows(path, "SELECT mood FROM jobs") == [{"mood": None}, {"mood": None}]
     assert rows(path, "SELECT max(number) AS newest FROM migrations") == [
-        {"newest": len(sql.MIGRATIONS)}
+        {"newest": len(migrations.MIGRATIONS)}
     ]
 
 
@@ -244,15 +273,15 @@ def test_a_migration_that_fails_changes_nothing(
     """The old ramherd can still use it."""
     with store_with_herd(path):
         pass
-    broken = "CREATE TABLE extra (x); CREATE TABLE jobs (x)"
-    monkeypatch.setattr(sql, "MIGRATIONS", (*sql.MIGRATIONS, broken))
+    broken = ("CREATE TABLE extra (x)", "CREATE TABLE jobs (x)")
+    monkeypatch.setattr(migrations, "MIGRATIONS", (*migrations.MIGRATIONS, broken))
     with pytest.raises(StoreError, match="jobs already exists"):
-        Store(path)
+        SqliteStore(path)
     monkeypatch.undo()
     gc.collect()  # closes what the next test is about
 
-    with closing(Store(path)) as store:
-        assert store.newest_herd() == HERD
+    with closing(SqliteStore(path)) as store:
+        assert read_newest_herd(store) == HERD
     assert rows(path, "SELECT name FROM sqlite_master WHERE name = 'extra'") == []
 
 
@@ -260,9 +289,9 @@ def test_a_store_that_could_not_be_opened_is_let_go(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """No lock stays behind that would keep the next one waiting for ten seconds."""
-    monkeypatch.setattr(sql, "MIGRATIONS", ("CREATE TABLE jobs (x)", "CREATE TABLE jobs (x)"))
+    monkeypatch.setattr(migrations, "MIGRATIONS", (("CREATE TABLE jobs (x)",) * 2,))
     with pytest.raises(StoreError) as caught:
-        Store(path)
+        SqliteStore(path)
 
     assert caught
     with closing(sqlite3.connect(path, timeout=0.0)) as other:
@@ -280,7 +309,7 @@ def test_a_store_of_a_newer_ramherd_is_refused(path: Path) -> None:
         db.execute("INSERT INTO migrations VALUES (99, 0)")
 
     with pytest.raises(StoreError, match=r"newer ramherd \(schema 99, this one knows") as caught:
-        Store(path)
+        SqliteStore(path)
     assert caught.value.exit_code == 3
     assert "upgrade" in caught.value.hint
 
@@ -291,7 +320,7 @@ def test_a_foreign_file_is_refused_and_left_as_it_is(path: Path, data: bytes) ->
     path.write_bytes(data)
 
     with pytest.raises(StoreError, match=str(path)) as caught:
-        Store(path)
+        SqliteStore(path)
     assert caught.value.hint
     assert path.read_bytes() == data
 
@@ -302,7 +331,7 @@ def test_a_database_of_another_program_is_refused_and_left_as_it_is(path: Path) 
         db.execute("CREATE TABLE migrations (id TEXT)")
 
     with pytest.raises(StoreError):
-        Store(path)
+        SqliteStore(path)
     tables = rows(path, "SELECT name FROM sqlite_master WHERE type = 'table'")
     assert tables == [{"name": "migrations"}]
 
@@ -311,13 +340,13 @@ def test_a_database_of_another_program_is_refused_and_left_as_it_is(path: Path) 
 def test_a_place_that_takes_no_store_is_an_error_that_names_it(tmp_path: Path, name: str) -> None:
     """No such directory, or a directory in its place."""
     with pytest.raises(StoreError, match=str(tmp_path)):
-        Store(tmp_path / name)
+        SqliteStore(tmp_path / name)
 
 
 def test_a_herd_is_on_disk_whole_or_not_at_all(path: Path) -> None:
     """When its second job cannot be stored there is no herd with one."""
-    with closing(Store(path)) as store, pytest.raises(StoreError, match="UNIQUE"):
-        store.add_herd(HERD, OWNER, [status(job("a")), status(job("a"))])
+    with closing(SqliteStore(path)) as store, pytest.raises(StoreError, match="UNIQUE"):
+        add_herd(store, HERD, OWNER, [status(job("a")), status(job("a"))])
 
     assert rows(path, "SELECT * FROM herds") == rows(path, "SELECT * FROM jobs") == []
 
@@ -325,10 +354,10 @@ def test_a_herd_is_on_disk_whole_or_not_at_all(path: Path) -> None:
 def test_a_job_has_an_owner_while_its_herd_is_not_over(path: Path) -> None:
     """`ramherd logs -f` asks whether anybody will ever end it."""
     with store_with_herd(path) as store:
-        assert store.owner_of("id-a") == OWNER
-        assert store.owner_of("none") is None
-        store.end_herd(HERD, {})
-        assert store.owner_of("id-a") is None
+        assert read_job_owner(store, "id-a") == OWNER
+        assert read_job_owner(store, "none") is None
+        end_herd(store, HERD, {})
+        assert read_job_owner(store, "id-a") is None
 
 
 def test_a_lock_is_waited_for_as_long_as_was_said(path: Path) -> None:
@@ -337,7 +366,7 @@ def test_a_lock_is_waited_for_as_long_as_was_said(path: Path) -> None:
         other.execute("BEGIN IMMEDIATE")
         store.set_patience(0.0)
         with pytest.raises(StoreError, match="locked") as caught:
-            store.set_job(JOBS[0])
+            set_job(store, JOBS[0])
         other.rollback()
         assert "another program holds it" in caught.value.hint
 
@@ -354,7 +383,7 @@ def test_a_job_is_read_back_as_it_was_stored() -> None:
 def test_what_an_agent_said_is_kept_with_its_job(path: Path) -> None:
     """As it stands in `run --json`."""
     with store_with_herd(path) as store:
-        store.set_said(JOBS[0].job.id, {"session": "s", "turns": 2})
+        set_said(store, JOBS[0].job.id, {"session": "s", "turns": 2})
     first, second = rows(path, "SELECT said FROM jobs ORDER BY seq")
 
     assert json.loads(first["said"]) == {"session": "s", "turns": 2}
@@ -363,4 +392,4 @@ def test_what_an_agent_said_is_kept_with_its_job(path: Path) -> None:
 
 def test_a_session_writes_all_that_a_job_has() -> None:
     """`exec` writes its rows without the store's code: what is added there is added here."""
-    assert set(re.findall(r":(\w+)", sql.SET_JOB)) == set(standing("j", "running", "{}", 0.0))
+    assert set(re.findall(r":(\w+)", records.SET_JOB)) == set(standing("j", "running", "{}", 0.0))

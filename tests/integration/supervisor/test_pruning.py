@@ -17,15 +17,16 @@ from ramherd.core.model import (
     JobState,
     JobStatus,
     KeptLog,
-    PenReading,
     ProcId,
     Reason,
     RunEnd,
     Why,
 )
 from ramherd.decide.pruning import PruneRule, choose_due
+from ramherd.store.events import add_event
+from ramherd.store.herds import add_herd, add_pen, add_run, add_sample, drop_pen, end_herd, end_run
 from ramherd.store.owner import Owner
-from ramherd.store.sqlite import Store
+from ramherd.store.sqlite import SqliteStore
 from ramherd.supervisor.prune import Pruned, foresee, prune, prune_unknown
 
 OWNER = Owner("owner", "boot", ProcId(1, 1))
@@ -33,8 +34,8 @@ SIZE = 100
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    made = Store(tmp_path / "ramherd.db")
+def store(tmp_path: Path) -> Iterator[SqliteStore]:
+    made = SqliteStore(tmp_path / "ramherd.db")
     yield made
     made.close()
 
@@ -45,37 +46,41 @@ def runs(tmp_path: Path) -> Path:
     return tmp_path / "runs"
 
 
-def add_herd(store: Store, runs_dir: Path, name: str, number: int, *, over: bool = True) -> None:
+def make_herd(
+    store: SqliteStore, runs_dir: Path, name: str, number: int, *, over: bool = True
+) -> None:
     """A herd with so many jobs, each with one run that ended and printed SIZE bytes."""
     jobs = [
         Job(f"{name}-job-{n}", name, f"{n}", n, ("true",), "/", 1, stdin="x") for n in range(number)
     ]
     reason = Reason(Why.SUBMITTED)
-    store.add_herd(name, OWNER, [JobStatus(job, JobState.DONE, reason) for job in jobs])
+    add_herd(store, name, OWNER, [JobStatus(job, JobState.DONE, reason) for job in jobs])
     for job in jobs:
         run = f"{name}-run-{job.seq:05}"
-        store.add_run(run, job.id, 1, 0)
-        store.add_event(Event("run_started", reason, time.time(), name, job.id, run))
-        store.add_sample(run, 1.0, 1)
+        add_run(store, run, job.id, 1, 0)
+        add_event(store, Event("run_started", reason, time.time(), name, job.id, run))
+        add_sample(store, run, 1.0, 1)
         (runs_dir / run).mkdir()
         (runs_dir / run / "out").write_bytes(b"x" * SIZE)
-        store.end_run(run, RunEnd.DONE, reason, None, PenReading(), least_bytes=0, after_bytes=0)
+        end_run(store, run, RunEnd.DONE, reason, None, peak_bytes=0, least_bytes=0, after_bytes=0)
     if over:
-        store.end_herd(name, {})
+        end_herd(store, name, {})
     store.commit()
 
 
-def rows(store: Store) -> dict[str, int]:
+def rows(store: SqliteStore) -> dict[str, int]:
     tables = ("herds", "jobs", "runs", "events", "samples")
-    return {table: store._read(f"SELECT count(*) FROM {table}", ())[0][0] for table in tables}
+    return {table: store.read(f"SELECT count(*) FROM {table}", ())[0][0] for table in tables}
 
 
-def test_a_run_whose_process_serves_another_keeps_its_directory(store: Store, runs: Path) -> None:
+def test_a_run_whose_process_serves_another_keeps_its_directory(
+    store: SqliteStore, runs: Path
+) -> None:
     """It is warm, and has its TMPDIR there."""
-    add_herd(store, runs, "herd", 2)
-    store.add_pen("herd-run-00000", "service", "herd-run-00009", {})
+    make_herd(store, runs, "herd", 2)
+    add_pen(store, "herd-run-00000", "service", "herd-run-00009", {})
     first = prune(store, runs, PruneRule(0))
-    store.drop_pen("herd-run-00000")
+    drop_pen(store, "herd-run-00000")
     second = prune(store, runs, PruneRule(0))
 
     assert (first.runs, second.runs) == (1, 1)
@@ -116,10 +121,10 @@ def test_never_more_than_asked_for(sizes: list[int], keep: int, before: int | No
         assert over or (before is not None and last.ended_s < before)
 
 
-def test_rows_and_files_go_together(store: Store, runs: Path) -> None:
+def test_rows_and_files_go_together(store: SqliteStore, runs: Path) -> None:
     """The oldest herd goes whole, the next in part; a dry run says the same and does nothing."""
-    add_herd(store, runs, "a", 3)
-    add_herd(store, runs, "b", 3)
+    make_herd(store, runs, "a", 3)
+    make_herd(store, runs, "b", 3)
     rule = PruneRule(2 * SIZE)
     foreseen = foresee(store, runs, rule)
     assert rows(store) == {"herds": 2, "jobs": 6, "runs": 6, "events": 6, "samples": 6}
@@ -130,23 +135,23 @@ def test_rows_and_files_go_together(store: Store, runs: Path) -> None:
     assert prune(store, runs, rule).runs == 0
 
 
-def test_a_herd_that_is_not_over_is_never_touched(store: Store, runs: Path) -> None:
+def test_a_herd_that_is_not_over_is_never_touched(store: SqliteStore, runs: Path) -> None:
     """Not even its runs that have ended: its summary will name their logs."""
-    add_herd(store, runs, "alive", 3, over=False)
-    add_herd(store, runs, "over", 1)
+    make_herd(store, runs, "alive", 3, over=False)
+    make_herd(store, runs, "over", 1)
     assert prune(store, runs, PruneRule(0, before_s=time.time() + 1)).runs == 1
     assert len(os.listdir(runs)) == 3
-    store.end_herd("alive", {})
+    end_herd(store, "alive", {})
     assert prune(store, runs, PruneRule(0)).runs == 3
 
 
-def test_two_at_once_share_the_work(store: Store, runs: Path, tmp_path: Path) -> None:
+def test_two_at_once_share_the_work(store: SqliteStore, runs: Path, tmp_path: Path) -> None:
     """Each run is removed by one of them, and no more than has to."""
-    add_herd(store, runs, "a", 600)
+    make_herd(store, runs, "a", 600)
     results: list[Pruned] = []
 
     def prune_too() -> None:
-        other = Store(tmp_path / "ramherd.db")
+        other = SqliteStore(tmp_path / "ramherd.db")
         results.append(prune(other, runs, PruneRule(100 * SIZE)))
         other.close()
 
@@ -160,11 +165,11 @@ def test_two_at_once_share_the_work(store: Store, runs: Path, tmp_path: Path) ->
     assert len(os.listdir(runs)) == 100
 
 
-def test_thousands_of_runs_are_not_held_in_memory(store: Store, runs: Path) -> None:
+def test_thousands_of_runs_are_not_held_in_memory(store: SqliteStore, runs: Path) -> None:
     """A batch at a time. The interpreter's own table of names may double once meanwhile."""
     peaks = []
     for herd in "ab":
-        add_herd(store, runs, herd, 1500)
+        make_herd(store, runs, herd, 1500)
         tracemalloc.start()
         try:
             assert prune(store, runs, PruneRule(0)).runs == 1500
@@ -174,9 +179,9 @@ def test_thousands_of_runs_are_not_held_in_memory(store: Store, runs: Path) -> N
     assert min(peaks) < 500_000
 
 
-def test_a_directory_of_no_known_run_goes_after_a_day(store: Store, runs: Path) -> None:
+def test_a_directory_of_no_known_run_goes_after_a_day(store: SqliteStore, runs: Path) -> None:
     """Unless something in it changed since; what is known, and plain files, stay."""
-    add_herd(store, runs, "a", 1)
+    make_herd(store, runs, "a", 1)
     for name in ("old", "young", "printing"):
         (runs / name).mkdir()
         (runs / name / "out").write_bytes(b"x" * SIZE)
@@ -194,9 +199,9 @@ def test_a_directory_of_no_known_run_goes_after_a_day(store: Store, runs: Path) 
     assert sorted(os.listdir(runs)) == ["a-run-00000", "file", "link", "printing", "young"]
 
 
-def test_directories_that_are_gone_already(store: Store, runs: Path) -> None:
+def test_directories_that_are_gone_already(store: SqliteStore, runs: Path) -> None:
     """Somebody removed them by hand: the rows go all the same."""
-    add_herd(store, runs, "a", 2)
+    make_herd(store, runs, "a", 2)
     (runs / "a-run-00000/out").unlink()
     (runs / "a-run-00000").rmdir()
     assert prune(store, runs, PruneRule(0)) == Pruned(runs=2, freed_bytes=SIZE)

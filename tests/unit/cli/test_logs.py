@@ -8,8 +8,9 @@ import pytest
 
 from ramherd.cli.logs import Printer, print_from
 from ramherd.core.model import ProcId
+from ramherd.store.herds import add_herd, add_run
 from ramherd.store.owner import Owner
-from ramherd.store.sqlite import Store
+from ramherd.store.sqlite import SqliteStore
 from ramherd.system.procfs import read_boot_id
 from support.make import HERD, job, status
 from unit.measure.test_output import HEAD, RING, write_run
@@ -52,9 +53,9 @@ def test_what_was_not_kept_is_said_once(
 ) -> None:
     """The disk was full from the start: five times a second is too often."""
     write_run(tmp_path / "R1", b"", HEAD, RING, lost=99)
-    with closing(Store(tmp_path / "ramherd.db")) as store:
-        store.add_herd(HERD, Owner("O", "boot", ProcId(1, 1)), [status(job("a"))])
-        store.add_run("R1", "id-a", 1, 0)
+    with closing(SqliteStore(tmp_path / "ramherd.db")) as store:
+        add_herd(store, HERD, Owner("O", "boot", ProcId(1, 1)), [status(job("a"))])
+        add_run(store, "R1", "id-a", 1, 0)
         printer = Printer(store, tmp_path, "id-a", "out")
         printer.print(follow=False)
         printer.print(follow=False)
@@ -69,10 +70,10 @@ def test_nobody_follows_a_job_whose_ramherd_died(
     monkeypatch.setenv("RAMHERD_RUNTIME_DIR", str(tmp_path / "ramherd"))
     monkeypatch.setattr("ramherd.cli.logs.time.sleep", lambda _s: pytest.fail("goes on"))
     write_run(tmp_path / "R1", b"last\n", HEAD, RING)
-    with closing(Store(tmp_path / "ramherd.db")) as store:
+    with closing(SqliteStore(tmp_path / "ramherd.db")) as store:
         dead = Owner("O", read_boot_id(), ProcId(os.getpid(), 1))
-        store.add_herd(HERD, dead, [status(job("a"))])
-        store.add_run("R1", "id-a", 1, 0)
+        add_herd(store, HERD, dead, [status(job("a"))])
+        add_run(store, "R1", "id-a", 1, 0)
         Printer(store, tmp_path, "id-a", "out").print(follow=True)
 
     assert capsysbinary.readouterr().out == b"last\n"

@@ -13,7 +13,7 @@ from ramherd.core.errors import UsageError
 from ramherd.core.model import Job
 from ramherd.jobs.reader import Defaults, jobs_from_lines, read_job_file
 from ramherd.jobs.schema import KEYS, KEYS_TO_COME
-from ramherd.store.sqlite import spec_json
+from ramherd.store.json_columns import spec_json
 from support.make import HERD
 
 JSON = st.recursive(

@@ -10,8 +10,8 @@ from ramherd.core.memory import PRIOR
 from ramherd.core.model import Job, PenReading
 from ramherd.core.units import MIB
 from ramherd.decide.governor.classes import RunSummary
-from ramherd.store.class_rows import learn_run
-from ramherd.store.sqlite import Store
+from ramherd.store.classes import learn_run
+from ramherd.store.sqlite import SqliteStore
 from ramherd.supervisor.estimates import Classes, class_of, label_of, scaled, summary_of
 from support.make import job
 
@@ -54,7 +54,7 @@ def test_what_is_learned_is_expected_of_the_next(tmp_path: Path) -> None:
     """At once in this herd, and in the next one from the store; of other classes nothing."""
     one, other = job("a", label="build"), job("b", label="test")
     label, unknown = label_of(class_of(one)), label_of(class_of(other))
-    with closing(Store(tmp_path / "ramherd.db")) as store:
+    with closing(SqliteStore(tmp_path / "ramherd.db")) as store:
         classes = Classes()
         classes.read(store, [one, other])
         assert classes.estimates[label].base_bytes == PRIOR.base_bytes

@@ -16,7 +16,7 @@ from ramherd.core.policies import RecyclePolicy
 from ramherd.core.units import GIB, MIB
 from ramherd.decide.ramp import begin_ramp
 from ramherd.store.ledger import Ledger
-from ramherd.store.sqlite import Store
+from ramherd.store.sqlite import SqliteStore
 from ramherd.supervisor.estimates import class_of, label_of
 from ramherd.supervisor.memory import (
     FAILED_STARTS_S,
@@ -68,7 +68,7 @@ def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
     """With these jobs in the queue and this lease."""
     monkeypatch.setattr("ramherd.supervisor.loop.read_machine", fake_machine)
     with (
-        closing(Store(tmp_path / "ramherd.db")) as store,
+        closing(SqliteStore(tmp_path / "ramherd.db")) as store,
         closing(Ledger(tmp_path / "ledger.db", tmp_path, OWNER)) as ledger,
     ):
 

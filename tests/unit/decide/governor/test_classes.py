@@ -8,8 +8,8 @@ import pytest
 from ramherd.cli.main import call
 from ramherd.core.memory import MB, PRIOR
 from ramherd.decide.governor.classes import KEEP_RUNS, ClassRecord, RunSummary, estimate, learn
-from ramherd.store.class_rows import ClassKey, get_class, learn_run
-from ramherd.store.sqlite import Store
+from ramherd.store.classes import ClassKey, learn_run, read_class
+from ramherd.store.sqlite import SqliteStore
 
 USUAL = RunSummary(400 * MB, 40 * MB, 600 * MB, 300.0)
 
@@ -75,13 +75,13 @@ def test_coverage_says_how_often_the_prediction_was_right() -> None:
 def test_what_was_learned_survives_in_the_store(tmp_path: Path) -> None:
     """And classes do not mix."""
     key, other = ClassKey("claude", "/src/app", "tests"), ClassKey("claude", "/src/app", "docs")
-    with closing(Store(tmp_path / "store.db")) as store:
+    with closing(SqliteStore(tmp_path / "store.db")) as store:
         for _ in range(3):
             learn_run(store, key, USUAL)
         store.commit()
-    with closing(Store(tmp_path / "store.db")) as store:
-        assert get_class(store, key) == after(USUAL, USUAL, USUAL)
-        assert get_class(store, other).runs == 0
+    with closing(SqliteStore(tmp_path / "store.db")) as store:
+        assert read_class(store, key) == after(USUAL, USUAL, USUAL)
+        assert read_class(store, other).runs == 0
 
 
 def test_history_shows_what_is_known(
@@ -91,7 +91,7 @@ def test_history_shows_what_is_known(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     assert call(["history"]) == 0
     assert "nothing yet" in capsys.readouterr().out
-    with closing(Store(tmp_path / "ramherd/ramherd.db")) as store:
+    with closing(SqliteStore(tmp_path / "ramherd/ramherd.db")) as store:
         learn_run(store, ClassKey("claude", "", "nightly"), USUAL)
         store.commit()
 

@@ -11,8 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 
 from ramherd.core.model import Event, Job, JobState, Reason, Why
-from ramherd.store import service_sql as sql
-from ramherd.store.sqlite import Store, reason_json, spec_json
+from ramherd.store.events import add_event, trim_events
+from ramherd.store.json_columns import reason_json, spec_json
+from ramherd.store.protocol import Store
+from ramherd.store.sql import service as sql
 
 PAUSED = "paused"
 
@@ -33,11 +35,11 @@ def submit(
         now = time.time()
         kept = None if env is None else json.dumps(dict(env))
         store.write(sql.ADD_HERD, (herd, now, kept, max_cost_usd))
-        ((last,),) = store.read(sql.LAST_PLACE, ())
+        ((last,),) = store.read(sql.LAST_PLACE)
         store.write_all(sql.ADD_JOB, (job_row(job, last + job.seq, now) for job in jobs))
         store.write_all(sql.ADD_NEED, needs_of(jobs))
-        store.add_event(Event("herd_submitted", Reason(Why.SUBMITTED), now, herd))
-        store.trim()
+        add_event(store, Event("herd_submitted", Reason(Why.SUBMITTED), now, herd))
+        trim_events(store)
 
 
 def job_row(job: Job, place: int, now: float) -> tuple[object, ...]:
@@ -65,12 +67,17 @@ def wish_for_herd(store: Store, herd: str, wish: Wish) -> int:
         return store.write(sql.WISH_HERD, (wish.value, herd))
 
 
+def read_wishes(store: Store, after: int, most: int) -> list[tuple[str, str, int]]:
+    """(job, what is wished, its place in the line) of the next ones after a place."""
+    return [(job, wish, place) for job, wish, place in store.read(sql.WISHED, (after, most))]
+
+
 def retry(store: Store, job: str) -> list[str]:
     """The job is queued again, and those that were cancelled because of it wait for it again:
     which. Nothing when it has not failed.
     """
     with store.synced():
-        herds = store.read("SELECT herd FROM jobs WHERE id = ?", (job,))
+        herds = store.read(sql.HERD_OF_JOB, (job,))
         again: list[str] = []
         todo = [job]
         while todo:
@@ -86,7 +93,7 @@ def retry(store: Store, job: str) -> list[str]:
             store.write(sql.OPEN_HERD_AGAIN, (herd,))
             store.write(sql.FORGET_LOG_BYTES, (herd,))
             at_s = time.time()
-            store.add_event(Event("job_queued", Reason(Why.ASKED), at_s, herd, job))
+            add_event(store, Event("job_queued", Reason(Why.ASKED), at_s, herd, job))
     return again
 
 
@@ -95,7 +102,7 @@ def set_paused(store: Store, *, paused: bool) -> None:
     with store.synced():
         if is_paused(store) != paused:
             why = Why.PAUSED if paused else Why.RESUMED
-            store.add_event(Event(why.value, Reason(why), time.time(), ""))
+            add_event(store, Event(why.value, Reason(why), time.time(), ""))
         store.write(sql.SET_FLAG, (PAUSED, "1" if paused else ""))
 
 

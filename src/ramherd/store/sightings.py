@@ -6,16 +6,17 @@ from pathlib import Path
 
 from ramherd.core.model import ProcId
 from ramherd.core.sightings import Sighting, StrayCount
-from ramherd.store import sql
 from ramherd.store.owner import Owner, is_alive
-from ramherd.store.sqlite import Store
+from ramherd.store.protocol import Store
+from ramherd.store.sql import records
+from ramherd.store.sql import strays as sql
 
 # A process that was not seen for a day is of another boot, or of a container that is gone.
 KEEP_S = 86400.0
 KEEP_COUNTS_S = 7 * 86400.0
 
 
-def get_sightings(store: Store, place: str) -> dict[ProcId, Sighting]:
+def read_sightings(store: Store, place: str) -> dict[ProcId, Sighting]:
     found = {}
     for row in store.read(sql.SIGHTINGS, (place,)):
         points = tuple((at_s, size) for at_s, size in json.loads(row[-1]))
@@ -44,7 +45,7 @@ def add_counts(store: Store, counts: Iterable[StrayCount], at_s: float) -> None:
     store.commit()
 
 
-def get_counts(store: Store, since_s: float) -> list[StrayCount]:
+def read_counts(store: Store, since_s: float) -> list[StrayCount]:
     return [StrayCount(*row) for row in store.read(sql.STRAY_COUNTS, (since_s,))]
 
 
@@ -54,7 +55,7 @@ def find_over(store: Store, runtime: Path, runs: Iterable[str]) -> dict[str, boo
     """
     found = {}
     for run in runs:
-        for ended, service, owner, boot_id, pid, ticks in store.read(sql.RUN_STATE, (run,)):
+        for ended, service, owner, boot_id, pid, ticks in store.read(records.RUN_STATE, (run,)):
             alive = service or is_alive(Owner(owner, boot_id, ProcId(pid, ticks)), runtime)
             found[run] = bool(ended) or not alive
     return found

@@ -76,6 +76,7 @@ RETRY_JOB = """
         wish = NULL, updated_s = ?
     WHERE id = ? AND place IS NOT NULL AND state IN ('failed', 'cancelled')
 """
+HERD_OF_JOB = "SELECT herd FROM jobs WHERE id = ?"
 OPEN_HERD_AGAIN = "UPDATE herds SET ended_s = NULL, summary = NULL WHERE id = ?"
 FORGET_LOG_BYTES = """
     UPDATE runs SET log_bytes = NULL WHERE job IN (SELECT id FROM jobs WHERE herd = ?)
@@ -91,36 +92,10 @@ NEEDS_UNDONE = """
 """
 
 SET_FLAG = """
-    INSERT INTO flags (name, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value
+    INSERT INTO flags (name, value) VALUES (?, ?)
+    ON CONFLICT (name) DO UPDATE SET value = excluded.value
 """
 GET_FLAG = "SELECT value FROM flags WHERE name = ?"
-
-HERD_COLUMNS = "herds.id, created_s, ended_s, service, summary"
-HERDS = f"SELECT {HERD_COLUMNS} FROM herds WHERE id < ? ORDER BY id DESC LIMIT ?"
-HERD = f"SELECT {HERD_COLUMNS} FROM herds WHERE id = ?"
-HERD_COUNTS = "SELECT state, count(*) FROM jobs WHERE herd = ? GROUP BY state"
-COUNTS = "SELECT state, count(*) FROM jobs WHERE place IS NOT NULL GROUP BY state"
-OLDEST_QUEUED = "SELECT min(updated_s) FROM jobs WHERE state = 'queued' AND place IS NOT NULL"
-JOB_COLUMNS = """
-    jobs.id, herd, name, state, jobs.reason, attempts, failures, priority, updated_s, wish,
-    json_extract(spec, '$.label'), said
-"""
-JOBS = f"""
-    SELECT {JOB_COLUMNS} FROM jobs
-    WHERE (:herd IS NULL OR herd = :herd) AND (:state IS NULL OR state = :state) AND id > :after
-    ORDER BY id LIMIT :most
-"""
-JOB = f"SELECT {JOB_COLUMNS}, spec FROM jobs WHERE id = ?"
-RUNS_OF_JOB = """
-    SELECT id, attempt, started_s, ended_s, end, exit_code, signal, reason, peak_bytes FROM runs
-    WHERE job = ? ORDER BY attempt
-"""
-EVENTS_AFTER = """
-    SELECT seq, at_s, kind, herd, job, run, node, reason FROM events
-    WHERE seq > :after AND (:herd IS NULL OR herd = :herd) AND (:job IS NULL OR job = :job)
-    ORDER BY seq LIMIT :most
-"""
-EVENT_ENDS = "SELECT coalesce(min(seq), 0), coalesce(max(seq), 0) FROM events"
 
 SAID = "SELECT said FROM jobs WHERE id = ?"
 HERD_LIMIT = "SELECT max_cost_usd FROM herds WHERE id = ?"

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from ramherd.decide.governor.classes import ClassRecord, RunSummary, learn
 from ramherd.decide.governor.priors import prior_of
-from ramherd.store import sql
-from ramherd.store.sqlite import Store
+from ramherd.store.protocol import Store
+from ramherd.store.sql import classes as sql
 
 
 class ClassKey(NamedTuple):
@@ -24,10 +24,10 @@ class Known(NamedTuple):
     updated_s: float
 
 
-def get_class(store: Store, key: ClassKey) -> ClassRecord:
+def read_class(store: Store, key: ClassKey) -> ClassRecord:
     """What is known, or nothing but the prior."""
     rows = store.read(sql.GET_CLASS, key)
-    return record_of(key, *rows[0]) if rows else ClassRecord(prior=prior_of(key.agent))
+    return class_record(key, *rows[0]) if rows else ClassRecord(prior=prior_of(key.agent))
 
 
 def learn_run(store: Store, key: ClassKey, summary: RunSummary) -> ClassRecord:
@@ -35,18 +35,18 @@ def learn_run(store: Store, key: ClassKey, summary: RunSummary) -> ClassRecord:
     the write begins before what is known is read.
     """
     store.begin()
-    record = learn(get_class(store, key), summary)
+    record = learn(read_class(store, key), summary)
     recent = json.dumps([astuple(run) for run in record.recent], separators=(",", ":"))
     store.write(sql.SET_CLASS, (*key, record.runs, record.covered, recent, time.time()))
     return record
 
 
-def all_classes(store: Store) -> Iterator[Known]:
-    for agent, project, label, runs, covered, recent, updated_s in store.read(sql.CLASSES, ()):
+def read_classes(store: Store) -> Iterator[Known]:
+    for agent, project, label, runs, covered, recent, updated_s in store.read(sql.CLASSES):
         key = ClassKey(agent, project, label)
-        yield Known(key, record_of(key, runs, covered, recent), updated_s)
+        yield Known(key, class_record(key, runs, covered, recent), updated_s)
 
 
-def record_of(key: ClassKey, runs: int, covered: int, recent: str) -> ClassRecord:
+def class_record(key: ClassKey, runs: int, covered: int, recent: str) -> ClassRecord:
     summaries = tuple(RunSummary(*fields) for fields in json.loads(recent))
     return ClassRecord(summaries, runs, covered, prior_of(key.agent))

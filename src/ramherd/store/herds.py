@@ -1,0 +1,165 @@
+"""Herds, their jobs, the runs of these, and the pens that hold them.
+
+Writes end with the store's next `commit`, so that those of one step are one transaction; only
+`add_herd` commits by itself.
+"""
+
+import json
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from ramherd.core.model import Exit, JobStatus, ProcId, Reason, RunEnd
+from ramherd.store.events import trim_events
+from ramherd.store.json_columns import reason_json, spec_json
+from ramherd.store.owner import Owner
+from ramherd.store.protocol import Store
+from ramherd.store.sql import records as sql
+
+
+@dataclass(frozen=True, slots=True)
+class StoredPen:
+    """`id` is the run that the pen was made for, `run` the one that lives in it now."""
+
+    id: str
+    run: str
+    record: dict[str, Any]
+
+
+def add_herd(store: Store, herd: str, owner: Owner, jobs: Iterable[JobStatus]) -> None:
+    """On disk before it starts, whatever happens to the machine next."""
+    with store.synced():
+        insert_herd(store, herd, owner, jobs)
+        trim_events(store)
+
+
+def insert_herd(store: Store, herd: str, owner: Owner, jobs: Iterable[JobStatus]) -> None:
+    now = time.time()
+    values = (herd, now, owner.id, owner.boot_id, owner.proc.pid, owner.proc.start_ticks)
+    store.write(sql.ADD_HERD, values)
+    for status in jobs:
+        job = status.job
+        row = (job.id, herd, job.name, job.seq, spec_json(job), status.state.value)
+        store.write(sql.ADD_JOB, (*row, reason_json(status.reason), now))
+
+
+def end_herd(store: Store, herd: str, summary: dict[str, Any]) -> None:
+    store.write(sql.END_HERD, (time.time(), json.dumps(summary), herd))
+
+
+def lose_herd(store: Store, herd: str, reason: Reason) -> list[str]:
+    """Its supervisor died: what was not finished will not be. The runs that were open."""
+    now = time.time()
+    runs = store.write_returning(sql.LOSE_RUNS, (now, reason_json(reason), herd))
+    store.write(sql.LOSE_JOBS, (reason_json(reason), now, herd))
+    store.write(sql.END_HERD, (now, None, herd))
+    return [run for (run,) in runs]
+
+
+def read_open_herds(store: Store) -> list[tuple[str, Owner]]:
+    """Not those of the service, which the next service goes on with."""
+    return [
+        (herd, Owner(owner, boot_id, ProcId(pid, ticks)))
+        for herd, owner, boot_id, pid, ticks in store.read(sql.OPEN_HERDS)
+    ]
+
+
+def read_newest_herd(store: Store) -> str | None:
+    rows = store.read(sql.NEWEST_HERD)
+    return rows[0][0] if rows else None
+
+
+def set_job(store: Store, status: JobStatus) -> None:
+    """A job that has ended stays as it is: no later report of an older run changes it."""
+    now = time.time()
+    delay_s = status.not_before_s - time.monotonic()
+    values = {
+        "id": status.job.id, "state": status.state.value, "final": status.state.is_final,
+        "reason": reason_json(status.reason), "attempts": status.attempts,
+        "failures": status.failures, "lost": status.lost, "seen_bytes": status.seen_bytes,
+        "interrupted": status.interrupted, "overloads": status.overloads,
+        "not_before_s": now + delay_s if delay_s > 0 else 0.0, "now": now,
+    }  # fmt: skip
+    store.write(sql.SET_JOB, values)
+
+
+def set_said(store: Store, job: str, said: dict[str, Any]) -> None:
+    """What the agent of a job reported: session, turns, tokens, cost, result."""
+    store.write(sql.SET_SAID, (json.dumps(said), job))
+
+
+def find_job_of_herd(store: Store, herd: str, name: str) -> tuple[str, str] | None:
+    """(id, state) of a job by its name in the herd, or by its id anywhere."""
+    rows = store.read(sql.FIND_JOB, (herd, name, name)) or store.read(sql.FIND_JOB_BY_ID, (name,))
+    return (rows[0][0], rows[0][2]) if rows else None
+
+
+def find_newest_job(store: Store, name: str) -> tuple[str, str] | None:
+    """The same by its name, in the newest herd that has such a job."""
+    rows = store.read(sql.FIND_NEWEST_JOB, (name,))
+    return (rows[0][0], rows[0][2]) if rows else None
+
+
+def read_job_names(store: Store, herd: str, most: int) -> list[str]:
+    return [name for (name,) in store.read(sql.JOB_NAMES, (herd, most))]
+
+
+def read_job_state(store: Store, job: str) -> str | None:
+    """None if the job was pruned."""
+    rows = store.read(sql.JOB_STATE, (job,))
+    return rows[0][0] if rows else None
+
+
+def read_job_owner(store: Store, job: str) -> Owner | None:
+    """The owner of the job's herd, until that has ended."""
+    rows = store.read(sql.OWNER_OF_JOB, (job,))
+    return Owner(rows[0][0], rows[0][1], ProcId(*rows[0][2:])) if rows else None
+
+
+def add_run(store: Store, run: str, job: str, attempt: int, available_bytes: int) -> None:
+    store.write(sql.ADD_RUN, (run, job, attempt, time.time(), available_bytes))
+
+
+def end_run(
+    store: Store, run: str, end: RunEnd, reason: Reason, exit_: Exit | None,
+    *, peak_bytes: int, least_bytes: int | None, after_bytes: int | None,
+) -> None:  # fmt: skip
+    code, signal = (exit_.code, exit_.signal) if exit_ is not None else (None, None)
+    row = (time.time(), end.value, code, signal, reason_json(reason), peak_bytes)
+    store.write(sql.END_RUN, (*row, least_bytes, after_bytes, run))
+
+
+def read_newest_run(store: Store, job: str) -> str | None:
+    rows = store.read(sql.NEWEST_RUN, (job,))
+    return rows[0][0] if rows else None
+
+
+def is_run(store: Store, run: str) -> bool:
+    return bool(store.read(sql.IS_RUN, (run,)))
+
+
+def add_sample(store: Store, run: str, at_s: float, used_bytes: int) -> None:
+    store.write(sql.ADD_SAMPLE, (run, at_s, used_bytes))
+
+
+def add_pen(store: Store, pen: str, herd: str, run: str, record: dict[str, Any]) -> None:
+    store.write(sql.ADD_PEN, (pen, herd, run, json.dumps(record)))
+
+
+def set_pen(store: Store, pen: str, record: dict[str, Any]) -> None:
+    store.write(sql.SET_PEN, (json.dumps(record), pen))
+
+
+def reassign_pen(store: Store, pen: str, run: str) -> None:
+    """A warm process goes on as another run."""
+    store.write(sql.REASSIGN_PEN, (run, pen))
+
+
+def drop_pen(store: Store, pen: str) -> None:
+    store.write(sql.DROP_PEN, (pen,))
+
+
+def read_pens(store: Store, herd: str) -> list[StoredPen]:
+    rows = store.read(sql.PENS_OF_HERD, (herd,))
+    return [StoredPen(pen, run, json.loads(record)) for pen, run, record in rows]

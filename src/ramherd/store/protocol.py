@@ -1,0 +1,61 @@
+"""What a database gives the rest of ramherd: statements in, rows out, one transaction at a time.
+
+What is asked of it are the functions in the modules beside this one (`herds`, `events`, `logs`,
+`requests`, `listing`, ...), with their statements in `sql/`: they are the same for every database.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from contextlib import AbstractContextManager
+    from typing import Any
+
+    Values = Sequence[Any] | Mapping[str, Any]
+    Rows = list[tuple[Any, ...]]
+
+# How long a program waits for a lock of another one, if it has nothing else to look after.
+BUSY_S = 10.0
+
+
+class Store(Protocol):
+    """A write begins a transaction, which lasts until `commit` or `rollback`. What fails is a
+    `StoreError`; where the same may work later (a lock, a full disk), a `StoreUnavailable`.
+    """
+
+    def read(self, statement: str, values: Values = ()) -> Rows: ...
+
+    def write(self, statement: str, values: Values = ()) -> int:
+        """How many rows were changed."""
+        ...
+
+    def write_all(self, statement: str, rows: Iterable[Sequence[Any]]) -> None: ...
+
+    def write_returning(self, statement: str, values: Values = ()) -> Rows:
+        """The rows of a RETURNING clause."""
+        ...
+
+    def begin(self) -> None:
+        """Takes the write lock now: what is read next cannot change before the commit."""
+        ...
+
+    def commit(self) -> None: ...
+    def rollback(self) -> None: ...
+
+    def synced(self) -> AbstractContextManager[None]:
+        """What is written inside is committed whole, and survives a power cut as well."""
+        ...
+
+    def set_patience(self, for_s: float) -> None:
+        """How long to wait for a lock of another process."""
+        ...
+
+    def open_another(self) -> Store:
+        """A second connection, for another thread or transaction."""
+        ...
+
+    def close(self) -> None:
+        """What was not committed is lost."""
+        ...

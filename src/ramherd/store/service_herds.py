@@ -1,0 +1,63 @@
+"""Herds of the service: their environment, what their agents cost and reported, their worktrees,
+and when they are over.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from ramherd.core.model import Event, Job, Reason, Why
+from ramherd.store.events import add_event
+from ramherd.store.herds import end_herd
+from ramherd.store.json_columns import job_from_spec
+from ramherd.store.protocol import Store
+from ramherd.store.sql import listing
+from ramherd.store.sql import service as sql
+
+
+def read_herd_environment(store: Store, herd: str) -> Mapping[str, str] | None:
+    rows = store.read(sql.HERD_ENV, (herd,))
+    return json.loads(rows[0][0]) if rows and rows[0][0] is not None else None
+
+
+def read_said(store: Store, job: str) -> dict[str, Any] | None:
+    """What the agent of a job reported so far."""
+    rows = store.read(sql.SAID, (job,))
+    said: dict[str, Any] | None = json.loads(rows[0][0]) if rows and rows[0][0] else None
+    return said
+
+
+def read_herd_costs(store: Store, herd: str) -> tuple[float | None, float]:
+    """What it may cost, and what its runs that have ended cost; counted only under a limit."""
+    rows = store.read(sql.HERD_LIMIT, (herd,))
+    if not rows or rows[0][0] is None:
+        return None, 0.0
+    ((spent,),) = store.read(sql.HERD_COST, (herd,))
+    return rows[0][0], spent
+
+
+def read_open_agents(store: Store, herd: str) -> list[tuple[str, str]]:
+    """Its jobs that have not ended, and the agent of each that has one."""
+    return [(job, agent) for job, agent in store.read(sql.OPEN_AGENTS, (herd,))]
+
+
+def set_worktree(store: Store, job: str, path: str | None) -> None:
+    """Where the worktree stays, or None: it was removed."""
+    store.write(sql.SET_WORKTREE, (path, job))
+
+
+def read_jobs_with_worktree(store: Store) -> list[Job]:
+    """Those that have ended, and whose worktree was neither kept nor removed yet."""
+    return [job_from_spec(spec) for (spec,) in store.read(sql.ALL_UNSETTLED)]
+
+
+def end_if_over(store: Store, herd: str, at_s: float) -> None:
+    """Ends the herd with its last job, in the same transaction; with its last worktree, if it has
+    some.
+    """
+    if store.read(sql.IS_OPEN, (herd,)) or store.read(sql.UNSETTLED_OF_HERD, (herd,)):
+        return
+    counts: dict[str, int] = dict(store.read(listing.HERD_COUNTS, (herd,)))
+    numbers = {state: counts.get(state, 0) for state in ("done", "failed", "cancelled")}
+    end_herd(store, herd, {"herd": herd, "jobs": sum(counts.values()), **numbers})
+    add_event(store, Event("herd_ended", Reason(Why.HERD_OVER, **numbers), at_s, herd))

@@ -1,0 +1,54 @@
+"""What an earlier service left in the store: its fleets, and runs whose end was not recorded."""
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from ramherd.core.model import JobStatus, Reason, RunEnd
+from ramherd.store.herds import StoredPen, read_pens
+from ramherd.store.json_columns import reason_from_json
+from ramherd.store.protocol import Store
+from ramherd.store.service_queue import standing
+from ramherd.store.sql import service as sql
+
+# Whose pens they are: the service's herds have no owner.
+SERVICE = "service"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRun:
+    run: str
+    attempt: int
+    started_s: float
+    # What it was being ended as, if it was.
+    stopping: tuple[RunEnd, Reason] | None
+    # The run that its pen was made for.
+    home: str
+    pen: dict[str, Any] | None
+    status: JobStatus
+
+
+def read_open_runs(store: Store) -> list[OpenRun]:
+    return [
+        OpenRun(
+            run, attempt, started_s, parse_stopping(stopping), home or run,
+            None if record is None else json.loads(record), standing(row),
+        )
+        for run, attempt, started_s, stopping, home, record, *row in store.read(sql.LIVE_RUNS)
+    ]  # fmt: skip
+
+
+def record_stopping(store: Store, run: str, end: RunEnd, reason: Reason) -> None:
+    """Before the run is signalled: the next service that finds it ended knows as what."""
+    store.write(sql.SET_STOPPING, (json.dumps([end.value, reason.as_json()]), run))
+
+
+def parse_stopping(text: str | None) -> tuple[RunEnd, Reason] | None:
+    if text is None:
+        return None
+    end, reason = json.loads(text)
+    return RunEnd(end), reason_from_json(json.dumps(reason))
+
+
+def read_fleets(store: Store) -> list[StoredPen]:
+    return [pen for pen in read_pens(store, SERVICE) if not pen.run]

@@ -1,0 +1,192 @@
+"""The schema of the store in SQLite: each migration is a tuple of statements.
+
+A migration, once released, is never changed: add another.
+"""
+
+MIGRATIONS: tuple[tuple[str, ...], ...] = (
+    (
+        """
+        CREATE TABLE herds (
+            id TEXT PRIMARY KEY,
+            created_s REAL NOT NULL,
+            ended_s REAL,
+            owner TEXT NOT NULL,
+            boot_id TEXT NOT NULL,
+            pid INTEGER NOT NULL,
+            start_ticks INTEGER NOT NULL,
+            summary TEXT
+        ) STRICT
+        """,
+        """
+        CREATE TABLE jobs (
+            id TEXT PRIMARY KEY,
+            herd TEXT NOT NULL REFERENCES herds (id),
+            name TEXT NOT NULL,
+            seq INTEGER NOT NULL,
+            spec TEXT NOT NULL,
+            state TEXT NOT NULL,
+            reason TEXT NOT NULL,
+            attempts INTEGER NOT NULL DEFAULT 0,
+            failures INTEGER NOT NULL DEFAULT 0,
+            updated_s REAL NOT NULL,
+            UNIQUE (herd, name)
+        ) STRICT
+        """,
+        """
+        CREATE TABLE runs (
+            id TEXT PRIMARY KEY,
+            job TEXT NOT NULL REFERENCES jobs (id),
+            attempt INTEGER NOT NULL,
+            node TEXT NOT NULL DEFAULT '',
+            started_s REAL NOT NULL,
+            ended_s REAL,
+            end TEXT,
+            exit_code INTEGER,
+            signal INTEGER,
+            reason TEXT,
+            peak_bytes INTEGER,
+            available_before_bytes INTEGER,
+            available_least_bytes INTEGER,
+            available_after_bytes INTEGER,
+            UNIQUE (job, attempt)
+        ) STRICT
+        """,
+        """
+        CREATE TABLE events (
+            seq INTEGER PRIMARY KEY AUTOINCREMENT,
+            at_s REAL NOT NULL,
+            kind TEXT NOT NULL,
+            herd TEXT NOT NULL,
+            job TEXT NOT NULL DEFAULT '',
+            run TEXT NOT NULL DEFAULT '',
+            node TEXT NOT NULL DEFAULT '',
+            reason TEXT NOT NULL
+        ) STRICT
+        """,
+        "CREATE INDEX events_of_job ON events (job)",
+        """
+        CREATE TABLE samples (
+            run TEXT NOT NULL,
+            at_s REAL NOT NULL,
+            used_bytes INTEGER NOT NULL
+        ) STRICT
+        """,
+        "CREATE INDEX samples_of_run ON samples (run)",
+        """
+        CREATE TABLE pens (
+            id TEXT PRIMARY KEY,
+            herd TEXT NOT NULL,
+            run TEXT NOT NULL DEFAULT '',
+            record TEXT NOT NULL
+        ) STRICT
+        """,
+    ),
+    (
+        "ALTER TABLE runs ADD COLUMN log_bytes INTEGER",
+        """
+        CREATE INDEX runs_not_measured ON runs (id) WHERE log_bytes IS NULL AND ended_s IS NOT NULL
+        """,
+        """
+        CREATE INDEX runs_measured ON runs (ended_s, id, log_bytes) WHERE log_bytes IS NOT NULL
+        """,
+    ),
+    (
+        """
+        CREATE TABLE classes (
+            agent TEXT NOT NULL,
+            project TEXT NOT NULL,
+            label TEXT NOT NULL,
+            runs INTEGER NOT NULL,
+            covered INTEGER NOT NULL,
+            recent TEXT NOT NULL,
+            updated_s REAL NOT NULL,
+            PRIMARY KEY (agent, project, label)
+        ) STRICT
+        """,
+    ),
+    (
+        """
+        CREATE TABLE sightings (
+            place TEXT NOT NULL,
+            pid INTEGER NOT NULL,
+            start_ticks INTEGER NOT NULL,
+            first_s REAL NOT NULL,
+            at_s REAL NOT NULL,
+            ppid INTEGER NOT NULL,
+            cpu_ticks INTEGER NOT NULL,
+            active_s REAL NOT NULL,
+            bytes INTEGER NOT NULL,
+            orphan_s REAL,
+            points TEXT NOT NULL,
+            PRIMARY KEY (place, pid, start_ticks)
+        ) STRICT
+        """,
+        """
+        CREATE TABLE stray_counts (
+            at_s REAL NOT NULL,
+            software TEXT NOT NULL,
+            processes INTEGER NOT NULL,
+            strays INTEGER NOT NULL,
+            ended INTEGER NOT NULL,
+            PRIMARY KEY (at_s, software)
+        ) STRICT
+        """,
+    ),
+    # The service: herds without an owner, their jobs in one line, what is wished of them.
+    (
+        "ALTER TABLE herds ADD COLUMN service INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE herds ADD COLUMN env TEXT",
+        "ALTER TABLE jobs ADD COLUMN place INTEGER",
+        "ALTER TABLE jobs ADD COLUMN priority INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE jobs ADD COLUMN lost INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE jobs ADD COLUMN seen_bytes INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE jobs ADD COLUMN not_before_s REAL NOT NULL DEFAULT 0",
+        "ALTER TABLE jobs ADD COLUMN interrupted INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE jobs ADD COLUMN wish TEXT",
+        """
+        CREATE INDEX jobs_in_line ON jobs (priority DESC, place)
+            WHERE state = 'queued' AND place IS NOT NULL
+        """,
+        "CREATE INDEX jobs_placed ON jobs (place) WHERE place IS NOT NULL",
+        """
+        CREATE INDEX jobs_delayed ON jobs (not_before_s)
+            WHERE state = 'queued' AND place IS NOT NULL AND not_before_s > 0
+        """,
+        "CREATE INDEX jobs_wished ON jobs (place) WHERE wish IS NOT NULL",
+        """
+        CREATE INDEX jobs_open ON jobs (herd, state)
+            WHERE state NOT IN ('done', 'failed', 'cancelled')
+        """,
+        """
+        CREATE TABLE needs (
+            job TEXT NOT NULL, needs TEXT NOT NULL, PRIMARY KEY (job, needs)
+        ) STRICT, WITHOUT ROWID
+        """,
+        "CREATE INDEX needs_of ON needs (needs)",
+        "CREATE TABLE flags (name TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT",
+        "CREATE INDEX events_of_herd ON events (herd, seq)",
+        """
+        UPDATE runs SET ended_s = started_s, end = 'lost' WHERE ended_s IS NULL AND EXISTS (
+            SELECT 1 FROM runs AS later WHERE later.job = runs.job AND later.attempt > runs.attempt
+        )
+        """,
+        "CREATE UNIQUE INDEX one_live_run ON runs (job) WHERE ended_s IS NULL",
+        "ALTER TABLE runs ADD COLUMN stopping TEXT",
+    ),
+    ("ALTER TABLE jobs ADD COLUMN said TEXT",),
+    # The service drives agents: the next service goes on counting how often the API was too busy
+    # for a job, and what a herd has cost.
+    (
+        "ALTER TABLE jobs ADD COLUMN overloads INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE herds ADD COLUMN max_cost_usd REAL",
+    ),
+)
+
+MIGRATIONS_TABLE = """
+    CREATE TABLE IF NOT EXISTS migrations (
+        number INTEGER PRIMARY KEY, applied_s REAL NOT NULL
+    ) STRICT
+"""
+HAS_MIGRATIONS = "SELECT 1 FROM sqlite_master WHERE name = 'migrations'"
+NEWEST_MIGRATION = "SELECT coalesce(max(number), 0) FROM migrations"
+ADD_MIGRATION = "INSERT INTO migrations (number, applied_s) VALUES (?, ?)"

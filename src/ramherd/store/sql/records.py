@@ -1,0 +1,126 @@
+"""The SQL of herds, jobs, runs, pens, events, samples and logs."""
+
+ADD_HERD = (
+    "INSERT INTO herds (id, created_s, owner, boot_id, pid, start_ticks) VALUES (?, ?, ?, ?, ?, ?)"
+)
+END_HERD = "UPDATE herds SET ended_s = ?, summary = ? WHERE id = ?"
+# A herd of the service waits for the next service when this one dies.
+OPEN_HERDS = """
+    SELECT id, owner, boot_id, pid, start_ticks FROM herds WHERE ended_s IS NULL AND service = 0
+"""
+OWNER_OF_JOB = """
+    SELECT owner, boot_id, pid, start_ticks FROM herds
+    WHERE ended_s IS NULL AND id = (SELECT herd FROM jobs WHERE id = ?)
+"""
+NEWEST_HERD = "SELECT id FROM herds ORDER BY created_s DESC, id DESC LIMIT 1"
+
+ADD_JOB = """
+    INSERT INTO jobs (id, herd, name, seq, spec, state, reason, updated_s)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+"""
+SET_SAID = "UPDATE jobs SET said = ? WHERE id = ?"
+# What has ended stays as it ended, and a run before the newest has nothing more to say.
+SET_JOB = """
+    UPDATE jobs SET state = :state, reason = :reason, attempts = :attempts, failures = :failures,
+        lost = :lost, seen_bytes = :seen_bytes, interrupted = :interrupted,
+        overloads = :overloads, not_before_s = :not_before_s, updated_s = :now,
+        wish = CASE
+            WHEN :final OR (wish = 'recycle' AND :state = 'queued') THEN NULL ELSE wish
+        END
+    WHERE id = :id AND state NOT IN ('done', 'failed', 'cancelled') AND attempts <= :attempts
+"""
+LOSE_JOBS = """
+    UPDATE jobs SET state = 'cancelled', reason = ?, updated_s = ?
+    WHERE herd = ? AND state NOT IN ('done', 'failed', 'cancelled')
+"""
+FIND_JOB = """
+    SELECT id, name, state FROM jobs
+    WHERE herd = ? AND (name = ? OR id = ?)
+"""
+FIND_JOB_BY_ID = "SELECT id, name, state FROM jobs WHERE id = ?"
+FIND_NEWEST_JOB = "SELECT id, name, state FROM jobs WHERE name = ? ORDER BY id DESC LIMIT 1"
+JOB_NAMES = "SELECT name FROM jobs WHERE herd = ? ORDER BY seq LIMIT ?"
+JOB_STATE = "SELECT state FROM jobs WHERE id = ?"
+
+ADD_RUN = (
+    "INSERT INTO runs (id, job, attempt, started_s, available_before_bytes) VALUES (?, ?, ?, ?, ?)"
+)
+END_RUN = """
+    UPDATE runs SET ended_s = ?, "end" = ?, exit_code = ?, signal = ?, reason = ?, peak_bytes = ?,
+        available_least_bytes = ?, available_after_bytes = ?
+    WHERE id = ? AND ended_s IS NULL
+"""
+LOSE_RUNS = """
+    UPDATE runs SET ended_s = ?, "end" = 'lost', reason = ?
+    WHERE ended_s IS NULL AND job IN (SELECT id FROM jobs WHERE herd = ?)
+    RETURNING id
+"""
+NEWEST_RUN = "SELECT id FROM runs WHERE job = ? ORDER BY attempt DESC LIMIT 1"
+
+ADD_EVENT = """
+    INSERT INTO events (at_s, kind, herd, job, run, reason) VALUES (?, ?, ?, ?, ?, ?) RETURNING seq
+"""
+EVENTS = """
+    SELECT events.seq, at_s, kind, events.herd, job, run, events.reason, jobs.name
+    FROM events LEFT JOIN jobs ON jobs.id = events.job
+    WHERE events.seq > :after AND (:job IS NULL OR job = :job)
+        AND (:herd IS NULL OR events.herd = :herd) AND (:since_s IS NULL OR at_s >= :since_s)
+    ORDER BY events.seq
+"""
+TRIM_EVENTS = "DELETE FROM events WHERE seq <= (SELECT max(seq) FROM events) - ?"
+ADD_SAMPLE = "INSERT INTO samples (run, at_s, used_bytes) VALUES (?, ?, ?)"
+TRIM_SAMPLES = "DELETE FROM samples WHERE rowid <= (SELECT max(rowid) FROM samples) - ?"
+
+# `id` is the run that it was made for, `run` the one that lives in it: a warm process is passed
+# from run to run. A fleet's is its owner, without a run.
+ADD_PEN = "INSERT INTO pens (id, herd, run, record) VALUES (?, ?, ?, ?)"
+SET_PEN = "UPDATE pens SET record = ? WHERE id = ?"
+REASSIGN_PEN = "UPDATE pens SET run = ? WHERE id = ?"
+DROP_PEN = "DELETE FROM pens WHERE id = ?"
+PENS_OF_HERD = "SELECT id, run, record FROM pens WHERE herd = ?"
+
+HAS_PEN = "EXISTS (SELECT 1 FROM pens WHERE pens.id = runs.id)"
+
+# `log_bytes` is known of runs in herds that are over, and of no others: only those are pruned.
+# Where a pen is, the directory is in use.
+NOT_MEASURED = f"""
+    SELECT runs.id FROM runs JOIN jobs ON jobs.id = runs.job JOIN herds ON herds.id = jobs.herd
+    WHERE runs.log_bytes IS NULL AND runs.ended_s IS NOT NULL AND herds.ended_s IS NOT NULL
+        AND NOT {HAS_PEN}
+    LIMIT ?
+"""
+SET_LOG_BYTES = "UPDATE runs SET log_bytes = ? WHERE id = ?"
+LOGS_BYTES = "SELECT coalesce(sum(log_bytes), 0) FROM runs WHERE log_bytes IS NOT NULL"
+OLDEST_LOGS = """
+    SELECT id, ended_s, log_bytes FROM runs
+    WHERE log_bytes IS NOT NULL AND (ended_s, id) > (?, ?) ORDER BY ended_s, id LIMIT ?
+"""
+OLDEST_OVER = f"""
+    SELECT runs.id, runs.ended_s
+    FROM runs JOIN jobs ON jobs.id = runs.job JOIN herds ON herds.id = jobs.herd
+    WHERE runs.ended_s IS NOT NULL AND herds.ended_s IS NOT NULL AND NOT {HAS_PEN}
+    ORDER BY runs.ended_s, runs.id
+"""
+IS_RUN = "SELECT 1 FROM runs WHERE id = ?"
+JOB_OF_RUN = "SELECT job, herd FROM runs JOIN jobs ON jobs.id = runs.job WHERE runs.id = ?"
+DROP_RUN = "DELETE FROM runs WHERE id = ?"
+DROP_SAMPLES = "DELETE FROM samples WHERE run = ?"
+DROP_EVENTS = "DELETE FROM events WHERE job = ? AND run = ?"
+# A job goes with its last run, a herd with its last job that ran.
+DROP_JOB = "DELETE FROM jobs WHERE id = ? AND NOT EXISTS (SELECT 1 FROM runs WHERE job = jobs.id)"
+DROP_NEEDS = "DELETE FROM needs WHERE job = ?"
+HAS_RUNS = "SELECT 1 FROM runs JOIN jobs ON jobs.id = runs.job WHERE jobs.herd = ? LIMIT 1"
+DROP_HERD = (
+    "DELETE FROM needs WHERE job IN (SELECT id FROM jobs WHERE herd = ?)",
+    "DELETE FROM events WHERE job IN (SELECT id FROM jobs WHERE herd = ?)",
+    "DELETE FROM jobs WHERE herd = ?",
+    "DELETE FROM herds WHERE id = ?",
+)
+
+# What bears its tag is not over while its pen is there.
+RUN_STATE = f"""
+    SELECT (runs.ended_s IS NOT NULL OR herds.ended_s IS NOT NULL) AND NOT {HAS_PEN},
+        herds.service, herds.owner, herds.boot_id, herds.pid, herds.start_ticks
+    FROM runs JOIN jobs ON jobs.id = runs.job JOIN herds ON herds.id = jobs.herd
+    WHERE runs.id = ?
+"""
