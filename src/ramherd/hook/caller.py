@@ -45,11 +45,3 @@ def read_tree_bytes(root: ProcId) -> int:
     if not is_running(root):
         return 0
     return sum(read_anonymous_bytes(pid) for pid in (root.pid, *find_descendants(root.pid)))
-
-
-def read_bytes(path: str) -> bytes:
-    try:
-        with open(path, "rb") as file:
-            return file.read()
-    except OSError:
-        return b""

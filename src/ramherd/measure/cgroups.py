@@ -1,8 +1,8 @@
 """Where this process stands in the cgroup trees, and what cgroup v1 says of memory."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from ramherd.core.machine import Limit
 from ramherd.system.proc_stat import PROC, Root
@@ -12,8 +12,7 @@ from ramherd.system.procfs import parse_flat, read_cgroup, read_mountinfo, read_
 NO_LIMIT = 1 << 60
 
 
-@dataclass(frozen=True, slots=True)
-class Trees:
+class Trees(NamedTuple):
     """The directories of our own cgroups: v1 by controller, v2 (alone or hybrid) apart."""
 
     v1: Mapping[str, Path]
