@@ -7,8 +7,7 @@ Writes end with the store's next `commit`, so that those of one step are one tra
 import json
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ramherd.core.model import Exit, JobStatus, ProcId, Reason, RunEnd
 from ramherd.store.events import trim_events
@@ -18,8 +17,7 @@ from ramherd.store.protocol import Store
 from ramherd.store.sql import records as sql
 
 
-@dataclass(frozen=True, slots=True)
-class StoredPen:
+class StoredPen(NamedTuple):
     """`id` is the run that the pen was made for, `run` the one that lives in it now."""
 
     id: str
