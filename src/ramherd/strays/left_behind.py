@@ -9,7 +9,6 @@ import os
 import time
 
 from ramherd.core.model import ProcId
-from ramherd.strays.end import close_processes, end_processes, open_processes
 from ramherd.strays.judge.process_tree import ProcessTree
 from ramherd.strays.judge.proofs import EndedSession, choose_adopted, is_left_behind, is_tool_of
 from ramherd.strays.judge.software import AGENTS
@@ -17,6 +16,7 @@ from ramherd.strays.nouns import ProcessScene
 from ramherd.strays.read.listeners import read_sockets
 from ramherd.strays.read.process_probe import Probe, read_environ
 from ramherd.strays.read.process_table import TICKS_PER_S, read_table, read_uptime_ticks
+from ramherd.system.pidfd import close_processes, end_processes, open_processes
 
 # A process that is ended may start another one at its end.
 ROUNDS = 3

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ramherd.core.model import Reason, Why
-from ramherd.strays.end import EndResult, close_processes, end_processes, open_processes
 from ramherd.strays.judge.reap_plan import ReapPlan, choose_named, choose_orphans
 from ramherd.strays.nouns import PsRow
 from ramherd.strays.render import render_facts
 from ramherd.strays.scan import Scan, Scanner
+from ramherd.system.pidfd import EndResult, close_processes, end_processes, open_processes
 
 # A process that is ended may start another one at its end: the last round gives it no time to.
 ROUNDS = (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL)

@@ -1,13 +1,64 @@
-"""Standing still until somebody has something to say."""
+"""Waiting until a descriptor is ready. Used by the keeper: `select` alone."""
+
+from __future__ import annotations
 
 import select
-from collections.abc import Iterable
+
+TYPE_CHECKING = False  # the keeper does without the 1 MB that `typing` costs
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+READ, WRITE = select.EPOLLIN, select.EPOLLOUT
+# News in a file of a cgroup, which is always readable.
+NEWS = select.EPOLLPRI
+CLOSED = select.EPOLLHUP | select.EPOLLERR
+
+
+class Poller:
+    """Many descriptors that are waited for again and again; each costs only when it is ready."""
+
+    def __init__(self) -> None:
+        self._epoll = select.epoll()
+
+    def fileno(self) -> int:
+        """Readable while one of them is ready: a poller can be waited for by another."""
+        return self._epoll.fileno()
+
+    def add(self, fd: int, events: int = READ) -> None:
+        self._epoll.register(fd, events)
+
+    def change(self, fd: int, events: int) -> None:
+        self._epoll.modify(fd, events)
+
+    def remove(self, fd: int) -> None:
+        self._epoll.unregister(fd)
+
+    def wait(self, timeout_s: float = -1) -> list[tuple[int, int]]:
+        """(descriptor, events) of those that are ready; -1 waits however long it takes."""
+        return self._epoll.poll(timeout_s)
+
+    def close(self) -> None:
+        self._epoll.close()
 
 
 def wait_for(link: int, fds: Iterable[int], timeout_s: float, *, sending: bool) -> set[int]:
-    """Those that are ready; the keeper's link also when it takes more, if there is more."""
+    """Those that are readable; `link` also when it can be written to, if `sending`."""
     poll = select.poll()
     poll.register(link, select.POLLIN | (select.POLLOUT * sending))
     for fd in fds:
         poll.register(fd, select.POLLIN)
     return {fd for fd, _events in poll.poll(timeout_s * 1000)}
+
+
+def wait_writable(fd: int, timeout_s: float | None) -> bool:
+    """None waits however long it takes."""
+    poll = select.poll()
+    poll.register(fd, select.POLLOUT)
+    return bool(poll.poll(None if timeout_s is None else timeout_s * 1000))
+
+
+def is_hung_up(fd: int) -> bool:
+    """Of a pipe: whether nobody has its other end open."""
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return any(event & (select.POLLHUP | select.POLLERR) for _fd, event in poll.poll(0))

@@ -11,10 +11,10 @@ import pytest
 
 from integration.conftest import await_
 from ramherd.core.procid import ProcId
-from ramherd.strays.end import close_processes, end_processes, open_processes
 from ramherd.strays.judge.proofs import EndedSession
 from ramherd.strays.left_behind import end_left_behind, find_left_behind
 from ramherd.strays.read.process_table import TICKS_PER_S
+from ramherd.system.pidfd import close_processes, end_processes, open_processes
 from ramherd.system.procfs import is_running, read_process
 from support.terminals import open_terminal
 

@@ -8,18 +8,17 @@ from pathlib import Path
 import pytest
 
 from ramherd.measure import container_clients as engines
-from ramherd.measure.container_clients import (
+from ramherd.measure.container_clients import find_client, read_engine_clients
+from ramherd.system.procfs import read_descriptors
+from ramherd.system.unix_diag import (
     ATTR_NAME,
     ATTR_PEER,
     NLMSG_DONE,
     SOCK_DIAG_BY_FAMILY,
-    find_client,
     parse_messages,
     parse_socket,
-    read_engine_clients,
     read_unix_sockets,
 )
-from ramherd.system.procfs import read_descriptors
 
 
 def padded(data: bytes) -> bytes:

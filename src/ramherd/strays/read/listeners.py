@@ -9,7 +9,7 @@ import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from ramherd.measure.container_clients import read_unix_sockets
+from ramherd.system.unix_diag import read_unix_sockets
 
 ESTABLISHED, LISTEN = "01", "0A"
 # /proc/net/unix: accepting connections, and the state of a connected one.

@@ -1,0 +1,31 @@
+"""What a process sets for itself: a parent of orphans, and the score by which the kernel kills.
+
+Used by the keeper: `os` alone; ctypes, which costs 1.1 MB, only inside of the call that needs it.
+"""
+
+import os
+
+from ramherd.system.files import try_control
+
+PR_SET_CHILD_SUBREAPER = 36
+# When the kernel must kill, an agent goes before the user's desktop.
+AGENT_OOM_SCORE_ADJ = 500
+
+
+def become_subreaper() -> None:
+    """Whatever loses its parent below us becomes our child. The setting survives exec, and a
+    child does not inherit it.
+    """
+    import ctypes  # noqa: PLC0415
+
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def set_oom_score_adj(value: int) -> bool:
+    """Inherited by what we start. False where the kernel refuses."""
+    return try_control("/proc/self/oom_score_adj", str(value))
+
+
+def close_descriptors_from(first: int) -> None:
+    """Nobody may wait for us to let go of a terminal, a pipe or a lock."""
+    os.closerange(first, max(map(int, os.listdir("/proc/self/fd"))) + 1)
