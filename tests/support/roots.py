@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from ramherd.doctor.examine import THEMES, Patient, look
+from ramherd.doctor.examine import THEMES, Patient, check_theme
 from ramherd.doctor.facts import ProcRow
 from ramherd.doctor.findings import Finding
 from ramherd.doctor.read.host import Host
@@ -95,7 +95,7 @@ class Root:
 
     def look(self, theme: str, host: Host | None = None) -> list[Finding]:
         patient = Patient(host or self.host(), read_rows=lambda: self.rows)
-        return look(theme, THEMES[theme], patient)
+        return check_theme(theme, THEMES[theme], patient)
 
     def find(self, theme: str, check: str, host: Host | None = None) -> Finding:
         """The worst finding of that check."""

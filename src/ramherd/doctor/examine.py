@@ -9,36 +9,33 @@ from functools import cached_property
 from ramherd.config.paths import runtime_path, state_path
 from ramherd.core.model import Machine
 from ramherd.core.policies import Policy
-from ramherd.doctor.check import bad_advice as of_written
-from ramherd.doctor.check import clis as of_clis
-from ramherd.doctor.check import clock as of_clock
-from ramherd.doctor.check import folders as of_folders
-from ramherd.doctor.check import heap as of_heap
-from ramherd.doctor.check import limits as of_limits
-from ramherd.doctor.check import memory as of_memory
-from ramherd.doctor.check import pens as of_pens
-from ramherd.doctor.check import pressure as of_pressure
-from ramherd.doctor.check import processes as of_processes
-from ramherd.doctor.check import state as of_state
-from ramherd.doctor.check import units as of_units
-from ramherd.doctor.check import variables as of_variables
-from ramherd.doctor.check import virtual as of_virtual
+from ramherd.doctor.check import (
+    clis,
+    clock,
+    disk,
+    limits,
+    memory,
+    pens,
+    pressure,
+    processes,
+    runtimes,
+    virtual,
+    written_lines,
+)
 from ramherd.doctor.facts import InstalledCli, Line, Memory, Processes, ProcRow, Variable
 from ramherd.doctor.findings import Finding, Severity
 from ramherd.doctor.probe_pens import try_pens
 from ramherd.doctor.read.clis import read_clis
 from ramherd.doctor.read.clock import read_clock
-from ramherd.doctor.read.folders import read_folders
+from ramherd.doctor.read.disk import read_folders, read_state
 from ramherd.doctor.read.host import Host
 from ramherd.doctor.read.limits import read_kernel, read_limits
 from ramherd.doctor.read.memory import read_memory
 from ramherd.doctor.read.pressure import read_killers, read_pressure
 from ramherd.doctor.read.processes import read_running
-from ramherd.doctor.read.runtimes import read_nodes
-from ramherd.doctor.read.state import read_state
-from ramherd.doctor.read.variables import read_agent_units, read_variables
+from ramherd.doctor.read.runtimes import read_nodes, read_variables
 from ramherd.doctor.read.virtual import read_virtual
-from ramherd.doctor.read.written_lines import read_written
+from ramherd.doctor.read.written_lines import read_agent_units, read_written
 
 
 class Patient:
@@ -75,10 +72,10 @@ class Patient:
 
 def examine(patient: Patient) -> Iterator[Finding]:
     for theme, check in THEMES.items():
-        yield from look(theme, check, patient)
+        yield from check_theme(theme, check, patient)
 
 
-def look(theme: str, check: "Check", patient: Patient) -> list[Finding]:
+def check_theme(theme: str, check: "Check", patient: Patient) -> list[Finding]:
     try:
         return list(check(patient))
     # Machines are odd in ways that nobody foresees, and that is when a doctor is called.
@@ -88,55 +85,53 @@ def look(theme: str, check: "Check", patient: Patient) -> list[Finding]:
 
 
 def check_heap(patient: Patient) -> Iterator[Finding]:
-    yield from of_heap.check_nodes(read_nodes(patient.host), patient.machine)
+    yield from runtimes.check_nodes(read_nodes(patient.host), patient.machine)
     bun = {cli.name for cli in patient.clis if cli.runtime == "bun"}
-    yield from of_variables.check_variables(patient.variables, patient.machine, bun)
+    yield from runtimes.check_variables(patient.variables, patient.machine, bun)
 
 
 def check_limits(patient: Patient) -> Iterator[Finding]:
-    yield from of_limits.check_kernel(read_kernel(patient.host), patient.memory)
-    yield from of_limits.check_limits(read_limits(patient.host))
+    yield from limits.check_kernel(read_kernel(patient.host), patient.memory)
+    yield from limits.check_limits(read_limits(patient.host))
 
 
 def check_pressure(patient: Patient) -> Iterator[Finding]:
-    yield from of_pressure.check_pressure(read_pressure(patient.host), patient.machine)
-    yield from of_pressure.check_killers(read_killers(patient.host))
+    yield from pressure.check_pressure(read_pressure(patient.host), patient.machine)
+    yield from pressure.check_killers(read_killers(patient.host))
 
 
 def check_written(patient: Patient) -> Iterator[Finding]:
-    yield from of_written.check_wrong(patient.written)
-    yield from of_units.check_units(read_agent_units(patient.written))
+    yield from written_lines.check_wrong(patient.written)
+    yield from written_lines.check_units(read_agent_units(patient.written))
 
 
 def check_clis(patient: Patient) -> Iterator[Finding]:
     names = {variable.name for variable in patient.variables}
-    yield from of_clis.check_clis(patient.clis, names)
+    yield from clis.check_clis(patient.clis, names)
 
 
 def check_state(patient: Patient) -> Iterator[Finding]:
     keep = patient.logs_keep_bytes
-    yield from of_state.check_state(read_state(patient.host, state_path(), runtime_path(), keep))
+    yield from disk.check_state(read_state(patient.host, state_path(), runtime_path(), keep))
 
 
 def check_processes(patient: Patient) -> Iterator[Finding]:
     rows = tuple(patient.read_rows())
-    yield from of_processes.check_processes(Processes(patient.machine, rows))
+    yield from processes.check_processes(Processes(patient.machine, rows))
 
 
 Check = Callable[[Patient], Iterable[Finding]]
 THEMES: dict[str, Check] = {
-    "memory": lambda patient: of_memory.check_memory(patient.memory),
-    "virtual": lambda patient: of_virtual.check_virtual(
-        read_virtual(patient.host), patient.machine
-    ),
+    "memory": lambda patient: memory.check_memory(patient.memory),
+    "virtual": lambda patient: virtual.check_virtual(read_virtual(patient.host), patient.machine),
     "limits": check_limits,
-    "pens": lambda patient: of_pens.check_pens(try_pens(patient.host)),
+    "pens": lambda patient: pens.check_pens(try_pens(patient.host)),
     "pressure": check_pressure,
     "heap": check_heap,
     "clis": check_clis,
     "processes": check_processes,
     "written": check_written,
-    "folders": lambda patient: of_folders.check_folders(read_folders(patient.host)),
+    "folders": lambda patient: disk.check_folders(read_folders(patient.host)),
     "state": check_state,
-    "clock": lambda patient: of_clock.check_clock(read_clock(patient.host, state_path())),
+    "clock": lambda patient: clock.check_clock(read_clock(patient.host, state_path())),
 }

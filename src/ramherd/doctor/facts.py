@@ -200,7 +200,7 @@ class OwnDirectory:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    places: tuple[OwnDirectory, ...]
+    directories: tuple[OwnDirectory, ...]
     logs_bytes: int
     logs_keep_bytes: int
     # Why the store cannot be read; nothing where it can, or is not there.

@@ -13,11 +13,10 @@ from integration.conftest import need
 from ramherd.core.model import Machine
 from ramherd.core.units import GIB, MIB
 from ramherd.doctor.check.clock import check_clock
-from ramherd.doctor.check.folders import check_folders
+from ramherd.doctor.check.disk import check_directory, check_folders
 from ramherd.doctor.check.processes import check_processes
-from ramherd.doctor.check.state import check_place
 from ramherd.doctor.facts import Clock, Folder, OwnDirectory, Processes, ProcRow
-from ramherd.doctor.read import folders, runtimes
+from ramherd.doctor.read import disk, runtimes
 from ramherd.doctor.read.clis import read_clis
 from ramherd.doctor.read.clock import read_clock
 from ramherd.doctor.read.runtimes import ask_node
@@ -158,7 +157,7 @@ def test_folders_are_measured_the_biggest_first(root: Root) -> None:
     root.write("home/me/.claude/projects/p/s.jsonl", b"x" * 90_000)
     (root.home / ".codex/sessions/link").symlink_to(root.home / ".claude/projects/p/s.jsonl")
 
-    found = folders.read_folders(root.host())
+    found = disk.read_folders(root.host())
 
     assert [Path(folder.path).name for folder in found] == ["projects", "sessions"]
     assert [folder.files for folder in found] == [1, 1]
@@ -171,7 +170,7 @@ def test_folders_are_measured_for_a_short_time(root: Root) -> None:
         root.write(f"home/me/.claude/projects/{number}", "x")
     ticks = iter(range(1000))
 
-    (found,) = folders.read_folders(root.host(), clock=lambda: float(next(ticks)))
+    (found,) = disk.read_folders(root.host(), clock=lambda: float(next(ticks)))
 
     assert (found.is_whole, found.files) == (False, 256)
     (finding,) = check_folders([found])
@@ -192,7 +191,7 @@ def test_folders_are_measured_for_a_short_time(root: Root) -> None:
 ])  # fmt: skip
 def test_directories_of_ours(change: dict[str, object], level: str) -> None:
     """Usable, private, with room, and not on a network."""
-    assert check_place(replace(PLACE, **change)).level == level  # type: ignore[arg-type]
+    assert check_directory(replace(PLACE, **change)).level == level  # type: ignore[arg-type]
 
 
 def test_a_store_that_is_none(root: Root, tmp_path: Path) -> None:
@@ -226,13 +225,13 @@ def test_a_state_directory_open_to_others(root: Root, tmp_path: Path) -> None:
 
 def test_logs_above_what_is_kept(root: Root, tmp_path: Path) -> None:
     """A hint; the next herd removes them anyway."""
-    from ramherd.doctor.examine import THEMES, Patient, look
+    from ramherd.doctor.examine import THEMES, Patient, check_theme
 
     assert root.find("state", "logs").level == "ok"
     logs = tmp_path / "xdg_state_home/ramherd/runs/R"
     logs.mkdir(parents=True)
     (logs / "out").write_bytes(b"x" * 10_000)
-    found = look("state", THEMES["state"], Patient(root.host(), logs_keep_bytes=5000))
+    found = check_theme("state", THEMES["state"], Patient(root.host(), logs_keep_bytes=5000))
 
     assert [finding.level for finding in found if finding.check == "logs"] == ["hint"]
 

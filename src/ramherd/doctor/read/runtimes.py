@@ -1,13 +1,18 @@
-"""What each node really gets: node itself is asked, once for each binary."""
+"""What a runtime may hold: node itself is asked, once for each binary; and the variables that
+change it, wherever somebody set them.
+"""
 
 import json
 import os
+import re
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
-from ramherd.doctor.facts import Node
+from ramherd.doctor.facts import Line, Node, Variable
 from ramherd.doctor.read.host import Host
+from ramherd.doctor.read.written_lines import MOST_BYTES, read_lines
 
 QUESTION = (
     "console.log(JSON.stringify([process.version,"
@@ -16,6 +21,22 @@ QUESTION = (
 # It answers in 0.1 s; a machine that swaps takes longer, and nobody should wait for that.
 ANSWER_S = 1.0
 MOST = 3
+# Only these are ever taken from a file or the environment: others may be secrets.
+NAMES = (
+    "NODE_OPTIONS", "BUN_OPTIONS", "UV_THREADPOOL_SIZE", "NODE_MAX_CONCURRENT_REQUESTS",
+    "CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS", "GEMINI_CLI_NO_RELAUNCH", "QWEN_CODE_NO_RELAUNCH",
+)  # fmt: skip
+BUN_JSC = "BUN_JSC_"
+_ASSIGNED = re.compile(
+    rf"""(?<![\w$])(?P<name>{"|".join(NAMES)}|{BUN_JSC}\w+)
+         (?:\s*=\s*|\s+(?:DEFAULT=)?)
+         (?P<value>"[^"]*"|'[^']*'|[^\s;&"']+)""",
+    re.VERBOSE,
+)
+# settings.json with an `env` object; .env files; Codex's [shell_environment_policy] set = {...}
+JSON_SETTINGS = (".claude/settings.json", ".claude/settings.local.json")
+MANAGED_SETTINGS = "etc/claude-code/managed-settings.json"
+TEXT_SETTINGS = (".gemini/.env", ".qwen/.env", ".env", ".codex/config.toml", ".codex/.env")
 
 
 def find_programs(host: Host, name: str) -> Iterator[Path]:
@@ -55,3 +76,50 @@ def parse_answer(path: str, text: str) -> Node:
         return Node(path, str(version), int(heap))
     except (ValueError, TypeError, IndexError):
         return Node(path, error="an answer that does not parse")
+
+
+def read_variables(host: Host, written: Iterable[Line]) -> list[Variable]:
+    found = [*read_environment(host)]
+    for line in written:
+        if line.kind in ("start", "unit", "cron", "script"):
+            found += parse_assignments(line)
+    for path in TEXT_SETTINGS:
+        for line in read_lines(host.home / path, "settings"):
+            found += parse_assignments(line)
+    return [*found, *read_json_settings(host)]
+
+
+def read_environment(host: Host) -> Iterator[Variable]:
+    for name, value in sorted(host.env.items()):
+        if name in NAMES or name.startswith(BUN_JSC):
+            yield Variable(name, value, Line("the environment", 0, "", "environment"))
+
+
+def parse_assignments(line: Line) -> Iterator[Variable]:
+    """`export A=b`, `A=b command`, `set -x A b`, `Environment="A=b"`, `A DEFAULT=b`."""
+    for match in _ASSIGNED.finditer(line.text):
+        value = match["value"].strip("\"'")
+        yield Variable(match["name"], value, line)
+
+
+def read_json_settings(host: Host) -> Iterator[Variable]:
+    paths = [top / path for top in (host.home, host.cwd) for path in JSON_SETTINGS]
+    paths.append(host.root / MANAGED_SETTINGS)
+    if own := host.env.get("CLAUDE_CONFIG_DIR"):
+        paths.append(Path(own) / "settings.json")
+    for path in dict.fromkeys(paths):
+        for name, value in read_env_object(path).items():
+            if name in NAMES or name.startswith(BUN_JSC):
+                yield Variable(name, str(value), Line(str(path), 0, "", "settings"))
+
+
+def read_env_object(path: Path) -> dict[str, Any]:
+    """Broken settings are for their own program to complain of."""
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            return {}
+        found = json.loads(path.read_text())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    env = found.get("env") if isinstance(found, dict) else None
+    return env if isinstance(env, dict) else {}

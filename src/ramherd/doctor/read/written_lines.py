@@ -9,7 +9,8 @@ import subprocess
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from ramherd.doctor.facts import Line
+from ramherd.core.units import GIB, KIB, MIB, TIB
+from ramherd.doctor.facts import Line, Unit
 from ramherd.doctor.read.host import Host
 
 AT_HOME = (
@@ -38,6 +39,9 @@ _PLAIN = re.compile(
         (?:"[^"`(\\]*"|'[^']*'|[^\s;&|"'`()\\]+)\s*(?:\#.*)?""",
     re.VERBOSE,
 )
+_AGENTS = re.compile(r"(?:^|[/\s])(claude|codex|gemini|opencode|qwen|cursor-agent)(?=\s|$)")
+_SIZES = {"": 1, "K": KIB, "M": MIB, "G": GIB, "T": TIB}
+_MEMORY_MAX = re.compile(r"Memory(?:Max|Limit)\s*=\s*(\d+)([KMGT]?)\s*$")
 
 
 def read_written(host: Host) -> list[Line]:
@@ -135,3 +139,18 @@ def split_lines(path: str, text: str, kind: str) -> Iterator[Line]:
             plain = kind == "start" and alone and _PLAIN.fullmatch(line) is not None
             yield Line(path, number, line, kind, plain)
         goes_on = line.endswith("\\")
+
+
+def read_agent_units(written: Iterable[Line]) -> list[Unit]:
+    """Service files that start an agent themselves."""
+    programs: dict[str, str] = {}
+    limits: dict[str, int] = {}
+    for line in written:
+        unit = re.sub(r"\.d/[^/]*\.conf$", "", line.path)
+        if line.kind != "unit":
+            continue
+        if line.text.startswith("ExecStart=") and (match := _AGENTS.search(line.text[10:])):
+            programs[unit] = match[1]
+        elif match := _MEMORY_MAX.match(line.text):
+            limits[unit] = int(match[1]) * _SIZES[match[2]]
+    return [Unit(path, name, limits.get(path)) for path, name in programs.items()]

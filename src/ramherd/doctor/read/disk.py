@@ -1,11 +1,17 @@
-"""How much agents have written: transcripts and output, measured for a short time."""
+"""What agents have written (transcripts and output, measured for a short time), and ramherd's own
+directories with its store. Reading makes nothing.
+"""
 
 import os
+import sqlite3
+import stat
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
+from itertools import islice
 from pathlib import Path
 
-from ramherd.doctor.facts import Folder
+from ramherd.doctor.facts import Folder, OwnDirectory, State
 from ramherd.doctor.read.host import Host
 
 AT_HOME = (
@@ -17,6 +23,9 @@ AT_HOME = (
 OUTPUT = "claude-{uid}"
 # All of them together: 50,000 files take about 0.1 s when their names are in memory.
 ALL_S = 0.5
+SQLITE_S = 0.5
+# More take too long to count; then the sum is a part of it.
+MOST_FILES = 50_000
 
 
 def read_folders(host: Host, clock: Callable[[], float] = time.monotonic) -> list[Folder]:
@@ -76,3 +85,46 @@ def read_file_system(host: Host, path: Path) -> str:
         if inside and len(point) >= len(best):
             best, kind = point, name
     return kind
+
+
+def read_state(host: Host, state: Path, runtime: Path, logs_keep_bytes: int) -> State:
+    return State(
+        directories=(
+            read_directory(state, host, keeps=True),
+            read_directory(runtime, host, keeps=False),
+        ),
+        logs_bytes=sum(size for _path, size in islice(walk(state / "runs"), MOST_FILES)),
+        logs_keep_bytes=logs_keep_bytes,
+        store_error=read_store_error(state / "ramherd.db"),
+    )
+
+
+def read_directory(path: Path, host: Host, *, keeps: bool) -> OwnDirectory:
+    above = next(parent for parent in (path, *path.parents) if parent.exists())
+    disk = os.statvfs(above)
+    kind, free = read_file_system(host, above), disk.f_bavail * disk.f_frsize
+    writable = os.access(above, os.W_OK | os.X_OK)
+    if above != path:
+        return OwnDirectory(
+            str(path), keeps, exists=False, is_writable=writable, file_system=kind, free_bytes=free
+        )
+    found = path.lstat()
+    return OwnDirectory(
+        str(path), keeps, exists=True,
+        is_ours=stat.S_ISDIR(found.st_mode) and found.st_uid == host.uid,
+        mode=found.st_mode & 0o777, is_writable=writable, file_system=kind, free_bytes=free,
+    )  # fmt: skip
+
+
+def read_store_error(path: Path) -> str:
+    """Read-only, and only the first page: a whole check of a large store takes seconds."""
+    if not path.exists():
+        return ""
+    try:
+        with closing(
+            sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=SQLITE_S)
+        ) as db:
+            db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.Error as error:
+        return str(error)
+    return ""
