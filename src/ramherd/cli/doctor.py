@@ -37,13 +37,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def doctor(options: argparse.Namespace) -> int:
     refuse_wrong(options)
-    found = look()
+    found = examine_machine()
     fixed: list[Fix] = []
     if not options.json:
         print("\n".join(render_findings(found)))
     if options.fix:
         fixed = fix_all(found, ask=not options.yes)
-        found = look() if fixed else found
+        found = examine_machine() if fixed else found
     if options.json:
         steps = [{"step": fix.step, "undo": fix.undo} for fix in fixed]
         print(json.dumps({**findings_json(found), "fixed": steps}))
@@ -57,7 +57,7 @@ def refuse_wrong(options: argparse.Namespace) -> None:
         raise UsageError("--fix asks, and nobody can answer here", hint="add --yes")
 
 
-def look() -> list[Finding]:
+def examine_machine() -> list[Finding]:
     """A fix that this user may not carry out is left out."""
     return [
         replace(finding, fix=None) if finding.fix and not can_apply(finding.fix) else finding
@@ -78,12 +78,14 @@ def fix_all(found: Sequence[Finding], *, ask: bool) -> list[Fix]:
     fixes = list(dict.fromkeys(finding.fix for finding in found if finding.fix is not None))
     made: set[str] = set()
     done = [fix for fix in fixes if (not ask or agrees(fix)) and fix_one(fix, made)]
-    say(f"{len(done)} of {len(fixes)} steps done" if fixes else "nothing that --fix could do")
+    print_line(
+        f"{len(done)} of {len(fixes)} steps done" if fixes else "nothing that --fix could do"
+    )
     return done
 
 
 def agrees(fix: Fix) -> bool:
-    say(f"{fix.step}\n  undo: {fix.undo}\n  do it? [y/N] ", end="")
+    print_line(f"{fix.step}\n  undo: {fix.undo}\n  do it? [y/N] ", end="")
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
@@ -91,12 +93,12 @@ def fix_one(fix: Fix, made: set[str]) -> bool:
     try:
         apply(fix, made)
     except RamherdError as error:
-        say(f"not done: {error}" + (f"\n  hint: {error.hint}" if error.hint else ""))
+        print_line(f"not done: {error}" + (f"\n  hint: {error.hint}" if error.hint else ""))
         return False
-    say(f"done: {fix.step}\n  undo: {fix.undo}")
+    print_line(f"done: {fix.step}\n  undo: {fix.undo}")
     return True
 
 
-def say(text: str, end: str = "\n") -> None:
+def print_line(text: str, end: str = "\n") -> None:
     lines = "\n".join(printable(line) for line in text.split("\n"))
     print(lines, end=end, file=sys.stderr, flush=True)

@@ -15,14 +15,14 @@ from ramherd.doctor.check import (
     disk,
     limits,
     memory,
+    memory_pressure,
     pens,
-    pressure,
     processes,
     runtimes,
     virtual,
     written_lines,
 )
-from ramherd.doctor.facts import InstalledCli, Line, Memory, Processes, ProcRow, Variable
+from ramherd.doctor.facts import InstalledCli, Line, MemoryFacts, Processes, ProcRow, Variable
 from ramherd.doctor.findings import Finding, Severity
 from ramherd.doctor.probe_pens import try_pens
 from ramherd.doctor.read.clis import read_clis
@@ -31,7 +31,7 @@ from ramherd.doctor.read.disk import read_folders, read_state
 from ramherd.doctor.read.host import Host
 from ramherd.doctor.read.limits import read_kernel, read_limits
 from ramherd.doctor.read.memory import read_memory
-from ramherd.doctor.read.pressure import read_killers, read_pressure
+from ramherd.doctor.read.memory_pressure import read_killers, read_pressure
 from ramherd.doctor.read.processes import read_running
 from ramherd.doctor.read.runtimes import read_nodes, read_variables
 from ramherd.doctor.read.virtual import read_virtual
@@ -50,7 +50,7 @@ class Patient:
         self.read_rows = read_rows
 
     @cached_property
-    def memory(self) -> Memory:
+    def memory(self) -> MemoryFacts:
         return read_memory(self.host)
 
     @property
@@ -96,8 +96,8 @@ def check_limits(patient: Patient) -> Iterator[Finding]:
 
 
 def check_pressure(patient: Patient) -> Iterator[Finding]:
-    yield from pressure.check_pressure(read_pressure(patient.host), patient.machine)
-    yield from pressure.check_killers(read_killers(patient.host))
+    yield from memory_pressure.check_pressure(read_pressure(patient.host), patient.machine)
+    yield from memory_pressure.check_killers(read_killers(patient.host))
 
 
 def check_written(patient: Patient) -> Iterator[Finding]:

@@ -20,7 +20,7 @@ class Swap:
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class MemoryFacts:
     machine: Machine
     swaps: tuple[Swap, ...]
     swapped_in_pages: int
@@ -80,7 +80,7 @@ class Pens:
 
 
 @dataclass(frozen=True, slots=True)
-class Pressure:
+class PressureShares:
     """Shares of time in percent, of the last 10 s and 60 s."""
 
     some_10: float
@@ -89,7 +89,7 @@ class Pressure:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class OomVictim:
     """A process as those who kill for memory see it."""
 
     pid: int
@@ -113,7 +113,7 @@ class Killers:
     """Those who end processes when memory is short: name -> command line."""
 
     daemons: Mapping[str, tuple[str, ...]]
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[OomVictim, ...]
     groups: tuple[Group, ...]
 
 

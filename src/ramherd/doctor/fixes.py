@@ -67,13 +67,13 @@ def comment_out(fix: CommentOut, made: set[str]) -> None:
     if fix.line > len(lines) or lines[fix.line - 1].decode(errors="replace") != fix.text:
         raise Changed(f"line {fix.line} of {fix.path} is not what it was")
     if fix.backup not in made:
-        keep_copy(path, Path(fix.backup))
+        save_copy(path, Path(fix.backup))
         made.add(fix.backup)
     lines[fix.line - 1] = fix.prefix.encode() + lines[fix.line - 1]
     replace(path, b"\n".join(lines))
 
 
-def keep_copy(path: Path, backup: Path) -> None:
+def save_copy(path: Path, backup: Path) -> None:
     if backup.exists():
         raise Changed(f"{backup} is there already", hint=f"diff {backup} {path}, then remove it")
     shutil.copy2(path, backup)

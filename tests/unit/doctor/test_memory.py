@@ -9,9 +9,9 @@ import pytest
 
 from ramherd.core.units import GIB, MIB
 from ramherd.doctor.check.memory import check_shm
+from ramherd.doctor.check.memory_pressure import check_oomd, choose_earlyoom, choose_group
 from ramherd.doctor.check.pens import check_pens
-from ramherd.doctor.check.pressure import check_oomd, choose_earlyoom, choose_group
-from ramherd.doctor.facts import Candidate, Group, Pens
+from ramherd.doctor.facts import Group, OomVictim, Pens
 from ramherd.doctor.probe_pens import read_linger, try_pens
 from ramherd.doctor.read.host import Host
 from ramherd.doctor.read.memory import read_memory, read_shm
@@ -151,9 +151,9 @@ def test_a_pen_is_found_by_doing() -> None:
     assert bool(pens.why_weaker) == (pens.kind == "polling")
 
 
-EDITOR = Candidate(1, "editor", 700, 100)
-CLAUDE = Candidate(2, "claude", 600, 300)
-SSHD = Candidate(3, "sshd", 650, 50)
+EDITOR = OomVictim(1, "editor", 700, 100)
+CLAUDE = OomVictim(2, "claude", 600, 300)
+SSHD = OomVictim(3, "sshd", 650, 50)
 
 
 @pytest.mark.parametrize(("argv", "first"), [
@@ -165,7 +165,7 @@ SSHD = Candidate(3, "sshd", 650, 50)
     (("--sort-by-rss",), CLAUDE),
     (("--prefer", "("), EDITOR),
 ])  # fmt: skip
-def test_whom_earlyoom_takes(argv: tuple[str, ...], first: Candidate) -> None:
+def test_whom_earlyoom_takes(argv: tuple[str, ...], first: OomVictim) -> None:
     """The highest score, 300 more where preferred, 300 less where avoided."""
     assert choose_earlyoom([EDITOR, CLAUDE, SSHD], argv) == first
 

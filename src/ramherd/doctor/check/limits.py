@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from ramherd.core.units import format_size
-from ramherd.doctor.facts import Kernel, Limits, Memory
+from ramherd.doctor.facts import Kernel, Limits, MemoryFacts
 from ramherd.doctor.findings import Finding, SetKernel, Severity
 
 GB = 10**9
@@ -18,7 +18,7 @@ FEW_PROCESSES, SOME_PROCESSES = 1024, 4096
 FILES_FULL_SHARE = 0.8
 
 
-def check_kernel(kernel: Kernel, memory: Memory) -> Iterator[Finding]:
+def check_kernel(kernel: Kernel, memory: MemoryFacts) -> Iterator[Finding]:
     yield check_overcommit(kernel, memory)
     yield check_allocating_task(kernel)
     yield check_inotify(kernel, "fs.inotify.max_user_watches", LEAST_WATCHES)
@@ -33,7 +33,7 @@ def set_kernel(kernel: Kernel, name: str, value: int) -> SetKernel | None:
     return SetKernel(kernel.paths[name], name, value, kernel.values[name])
 
 
-def check_overcommit(kernel: Kernel, memory: Memory) -> Finding:
+def check_overcommit(kernel: Kernel, memory: MemoryFacts) -> Finding:
     name = "vm.overcommit_memory"
     mode = kernel.values.get(name, 0)
     if mode != 2:

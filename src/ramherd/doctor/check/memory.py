@@ -6,7 +6,7 @@ from ramherd.core.policies import Policy
 from ramherd.core.units import GIB, MIB, format_size
 from ramherd.decide.budget import budget_bytes
 from ramherd.decide.governor.priors import prior_of
-from ramherd.doctor.facts import Memory, Swap
+from ramherd.doctor.facts import MemoryFacts, Swap
 from ramherd.doctor.findings import Finding, SetMode, Severity, quoted
 
 # The budget leaves 0.2 free: below this, less than a tenth of the memory is left for new agents.
@@ -20,7 +20,7 @@ SHM_LEAST_BYTES = 256 * MIB
 PRIVATE = 0o600
 
 
-def check_memory(memory: Memory) -> Iterator[Finding]:
+def check_memory(memory: MemoryFacts) -> Iterator[Finding]:
     yield check_ram(memory)
     yield check_swap(memory)
     yield from (check_swap_file(swap) for swap in memory.swaps if swap.mode is not None)
@@ -29,7 +29,7 @@ def check_memory(memory: Memory) -> Iterator[Finding]:
     yield check_kills(memory)
 
 
-def check_ram(memory: Memory) -> Finding:
+def check_ram(memory: MemoryFacts) -> Finding:
     machine = memory.machine
     base, budget = prior_of("claude").base_bytes, budget_bytes(machine, 0, Policy())
     room = budget // base
@@ -51,7 +51,7 @@ def check_ram(memory: Memory) -> Finding:
     return Finding("ram", Severity.OK, what, numbers=numbers)
 
 
-def check_swap(memory: Memory) -> Finding:
+def check_swap(memory: MemoryFacts) -> Finding:
     size = sum(swap.size_bytes for swap in memory.swaps)
     used = sum(swap.used_bytes for swap in memory.swaps)
     numbers = {"size_bytes": size, "used_bytes": used}
@@ -73,7 +73,7 @@ def check_swap(memory: Memory) -> Finding:
     return Finding("swap", Severity.OK, what, numbers=numbers)
 
 
-def make_zram(memory: Memory) -> str:
+def make_zram(memory: MemoryFacts) -> str:
     """Half of the RAM, whole GiB: with a ratio of 2.6 it takes a fifth of it when full."""
     size = max(memory.machine.total_bytes // 2 // GIB, 1)
     return (
@@ -93,7 +93,7 @@ def check_swap_file(swap: Swap) -> Finding:
     return Finding("swap-file", Severity.OK, what)
 
 
-def check_zram(memory: Memory) -> Finding:
+def check_zram(memory: MemoryFacts) -> Finding:
     in_use = any(swap.is_zram for swap in memory.swaps)
     if in_use and memory.zram_held_bytes:
         ratio = memory.zram_stored_bytes / memory.zram_held_bytes
@@ -108,7 +108,7 @@ def check_zram(memory: Memory) -> Finding:
     )  # fmt: skip
 
 
-def check_shm(memory: Memory) -> Finding:
+def check_shm(memory: MemoryFacts) -> Finding:
     size, used, total = memory.shm_size_bytes, memory.shm_used_bytes, memory.machine.total_bytes
     if size is None:
         return Finding("shm", Severity.OK, "no /dev/shm of its own")
@@ -129,7 +129,7 @@ def check_shm(memory: Memory) -> Finding:
     return Finding("shm", Severity.OK, what, numbers=numbers)
 
 
-def check_kills(memory: Memory) -> Finding:
+def check_kills(memory: MemoryFacts) -> Finding:
     kills = memory.oom_kills
     if not kills:
         return Finding("oom-kills", Severity.OK, "no kernel OOM kill since boot")

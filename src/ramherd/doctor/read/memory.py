@@ -4,19 +4,19 @@ import os
 from collections.abc import Callable, Iterator
 
 from ramherd.core.units import KIB
-from ramherd.doctor.facts import Memory, Swap
+from ramherd.doctor.facts import MemoryFacts, Swap
 from ramherd.doctor.read.host import Host
 from ramherd.measure.cgroups import read_trees
 from ramherd.measure.machine import read_machine
 from ramherd.system.procfs import parse_flat, parse_kib_fields, unescape
 
 
-def read_memory(host: Host) -> Memory:
+def read_memory(host: Host) -> MemoryFacts:
     fields = parse_kib_fields(host.text("proc/meminfo"))
     counts = parse_flat(host.text("proc/vmstat"))
     stored, held = read_zram(host)
     size, used = read_shm(host)
-    return Memory(
+    return MemoryFacts(
         machine=read_machine(read_trees(host.proc), host.proc),
         swaps=tuple(read_swaps(host)),
         swapped_in_pages=counts.get("pswpin", 0),

@@ -1,11 +1,11 @@
-"""Pressure, and whom those would kill first who kill when memory is short."""
+"""PressureShares, and whom those would kill first who kill when memory is short."""
 
 import re
 from collections.abc import Iterator, Sequence
 
 from ramherd.core.model import Machine
 from ramherd.core.units import format_size
-from ramherd.doctor.facts import Candidate, Group, Killers, Pressure
+from ramherd.doctor.facts import Group, Killers, OomVictim, PressureShares
 from ramherd.doctor.findings import Finding, Severity
 
 SOME_MUCH, FULL_MUCH = 10.0, 10.0
@@ -22,7 +22,7 @@ CARRIERS = {
 }  # fmt: skip
 
 
-def check_pressure(pressure: Pressure | None, machine: Machine) -> Iterator[Finding]:
+def check_pressure(pressure: PressureShares | None, machine: Machine) -> Iterator[Finding]:
     if pressure is None:
         yield Finding(
             "psi", Severity.HINT, "the kernel tells no pressure (PSI)",
@@ -66,11 +66,11 @@ def check_killers(killers: Killers) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def first_by_score(candidates: Sequence[Candidate]) -> Candidate | None:
+def first_by_score(candidates: Sequence[OomVictim]) -> OomVictim | None:
     return max(candidates, key=lambda found: (found.score, found.rss_bytes), default=None)
 
 
-def check_victim(check: str, who: str, victim: Candidate | None) -> Finding:
+def check_victim(check: str, who: str, victim: OomVictim | None) -> Finding:
     check = f"oom-{check}"
     if victim is None:
         return Finding(check, Severity.OK, f"{who} would find nothing to kill")
@@ -87,13 +87,13 @@ def check_victim(check: str, who: str, victim: Candidate | None) -> Finding:
     )  # fmt: skip
 
 
-def choose_earlyoom(candidates: Sequence[Candidate], argv: Sequence[str]) -> Candidate | None:
+def choose_earlyoom(candidates: Sequence[OomVictim], argv: Sequence[str]) -> OomVictim | None:
     """--prefer, --avoid and --ignore are patterns of names; --sort-by-rss leaves the score out.
     A pattern that does not parse is not followed.
     """
     prefer, avoid, ignore = (option(argv, name) for name in ("--prefer", "--avoid", "--ignore"))
 
-    def weight(found: Candidate) -> int:
+    def weight(found: OomVictim) -> int:
         extra = PREFERENCE * (matches(prefer, found.name) - matches(avoid, found.name))
         return found.score + extra
 

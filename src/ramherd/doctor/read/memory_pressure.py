@@ -1,10 +1,10 @@
-"""Pressure (PSI), and those who end processes when memory is short."""
+"""PressureShares (PSI), and those who end processes when memory is short."""
 
 import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from ramherd.doctor.facts import Candidate, Group, Killers, Pressure
+from ramherd.doctor.facts import Group, Killers, OomVictim, PressureShares
 from ramherd.doctor.read.host import Host
 from ramherd.system.procfs import PAGE, parse_flat, read_processes, read_text
 
@@ -12,19 +12,19 @@ DAEMONS = ("earlyoom", "systemd-oomd", "oomd", "nohang", "low-memory-monitor")
 XATTRS = ("omit", "avoid")
 
 
-def read_pressure(host: Host) -> Pressure | None:
+def read_pressure(host: Host) -> PressureShares | None:
     text = host.text("proc/pressure/memory")
     return parse_pressure(text) if text else None
 
 
-def parse_pressure(text: str) -> Pressure:
+def parse_pressure(text: str) -> PressureShares:
     """`some avg10=0.00 avg60=0.00 avg300=0.00 total=589610`, then the same of `full`."""
     rows = {
         kind: dict(field.split("=") for field in fields)
         for kind, *fields in (line.split() for line in text.splitlines())
     }
     some, full = rows["some"], rows.get("full", {})
-    return Pressure(float(some["avg10"]), float(some["avg60"]), float(full.get("avg60", 0)))
+    return PressureShares(float(some["avg10"]), float(some["avg60"]), float(full.get("avg60", 0)))
 
 
 def read_killers(host: Host) -> Killers:
@@ -46,14 +46,14 @@ def read_argv(pid: int, proc: Path) -> tuple[str, ...]:
     return tuple(word for word in (read_text(proc / f"{pid}/cmdline") or "").split("\0") if word)
 
 
-def read_candidate(pid: int, name: str, proc: Path) -> Candidate | None:
+def read_candidate(pid: int, name: str, proc: Path) -> OomVictim | None:
     """Nobody kills a process that must not be (-1000), or one without memory (the kernel's)."""
     score, adjusted = (read_text(proc / f"{pid}/{file}") for file in ("oom_score", "oom_score_adj"))
     statm = (read_text(proc / f"{pid}/statm") or "").split()
     if not score or not adjusted or int(adjusted) == -1000 or len(statm) < 2 or pid == 1:
         return None
     rss = int(statm[1]) * PAGE
-    return Candidate(pid, name, int(score), rss) if rss else None
+    return OomVictim(pid, name, int(score), rss) if rss else None
 
 
 def read_groups(host: Host) -> Iterator[Group]:
