@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ramherd.act.run import LiveRun
-from ramherd.core.model import Brief, Job, Why
+from ramherd.core.model import Brief, Exit, Job, Why
 from ramherd.core.units import MIB
 from ramherd.supervisor.agent_runs import AgentRuns
 from support.make import job
@@ -35,7 +35,9 @@ def say(run: LiveRun, *events: dict[str, Any]) -> None:
 
 
 def heard(agent_runs: AgentRuns, run: LiveRun, *, closed: bool = False) -> list[Why]:
-    run.output_closed = closed
+    if closed and run.exit is None:
+        run.record_exit(Exit(0, None, 10.0))
+        run.close_output(heap_exhausted=False)
     return [reason.why for _run, reason in agent_runs.hear([run], 10.0)]
 
 

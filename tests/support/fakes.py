@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from ramherd.act.executor import Executor
-from ramherd.act.keeper_client import KeeperLink
+from ramherd.act.keeper_client import KeeperClient
 from ramherd.act.pens import SpawnPart
 from ramherd.core.model import Event, Job, Machine, PenReading, ProcId
 from ramherd.core.policies import GrantPolicy, Policy
@@ -194,7 +194,7 @@ class FakeLink:
     told: list[dict[str, Any]] = field(default_factory=list)
     spawned: list[dict[str, Any]] = field(default_factory=list)
 
-    def ask(self, do: str, **values: Any) -> None:
+    def send(self, do: str, **values: Any) -> None:
         if do == "spawn":
             self.spawned.append(values)
         self.asked.append((do, values.get("run", "")))
@@ -211,7 +211,7 @@ class FakeLink:
     def tell(self, did: str, run: str, **values: Any) -> None:
         self.told.append({"did": did, "run": run, **values})
 
-    def hear(self) -> list[dict[str, Any]]:
+    def receive(self) -> list[dict[str, Any]]:
         for pen in self.fleet.pens.values():
             pen.work()
             if pen.ended is not None:
@@ -269,7 +269,7 @@ def make_herd(
     add_herd(store, HERD, OWNER, roster)
     fleet, show = FakeFleet(lambda: herd.at_s), FakeShow()
     executor = Executor(
-        fleet, lambda: cast("KeeperLink", FakeLink(fleet)), runs_dir, rules.policy, rules.grants
+        fleet, lambda: cast("KeeperClient", FakeLink(fleet)), runs_dir, rules.policy, rules.grants
     )
     counters = HerdCounters({one.job.id: JobCounters(one.reason) for one in roster})
     trees = Trees({}, None)

@@ -1,6 +1,7 @@
 """Values to decide about: each has sensible numbers, and a test names those that matter."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from ramherd.core.model import (
@@ -18,6 +19,7 @@ from ramherd.core.model import (
     Why,
 )
 from ramherd.core.policies import Policy
+from ramherd.core.run_phase import Clearing, Ended, Output, Phase, Running
 from ramherd.core.units import GIB, MIB
 
 HERD = "HERD"
@@ -51,7 +53,30 @@ def run(
     started_s: float = 0.0, **changes: Any,
 ) -> RunView:  # fmt: skip
     of, pen = of or job(name), changes.pop("pen", PenReading(used, max(used, peak), procs))
-    return RunView(name, of, 1, started_s, pen, **changes)
+    known = {key: changes.pop(key) for key in PHASE_KEYS if key in changes}
+    return RunView(name, of, 1, started_s, pen, phase_of(**known), **changes)
+
+
+PHASE_KEYS = (
+    "exit", "stop", "refused", "clearing_s", "killed_s", "output_closed", "heap_exhausted"
+)  # fmt: skip
+
+
+def phase_of(
+    exit: Exit | None = None, stop: Stopping | None = None,  # noqa: A002
+    refused: tuple[int, str] | None = None, clearing_s: float | None = None,
+    killed_s: float | None = None, *, output_closed: bool = False, heap_exhausted: bool = False,
+) -> Phase:  # fmt: skip
+    """The phase in which this is known."""
+    if refused is not None:
+        return Ended(stop=stop, refused=refused)
+    if exit is not None:
+        output = Output.CLOSED if output_closed else Output.OPEN
+        return Clearing(
+            exit, stop, since_s=clearing_s, killed_s=killed_s, output=output,
+            heap_exhausted=heap_exhausted,
+        )  # fmt: skip
+    return replace(stop, killed_s=killed_s) if stop is not None else Running()
 
 
 def snapshot(

@@ -33,38 +33,38 @@ class CleanupTask:
 
 class Cleanup:
     def __init__(self) -> None:
-        self._sweeps: dict[str, CleanupTask] = {}
+        self._tasks: dict[str, CleanupTask] = {}
         self._trees: SimpleQueue[CleanupTask | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
 
     @property
     def is_busy(self) -> bool:
-        return bool(self._sweeps)
+        return bool(self._tasks)
 
-    def sweep(self, run: str, pen: Pen, tmp: Path) -> None:
-        """Noted only: the next start does not wait for it."""
-        self._sweeps[run] = CleanupTask(pen, tmp)
+    def add(self, run: str, pen: Pen, tmp: Path) -> None:
+        """Recorded only: the next start does not wait for it."""
+        self._tasks[run] = CleanupTask(pen, tmp)
 
-    def _begin(self, sweep: CleanupTask) -> None:
-        sweep.begun = True
-        sweep.tmp_done = is_gone(sweep.tmp)
-        if not sweep.tmp_done:
+    def _begin(self, task: CleanupTask) -> None:
+        task.begun = True
+        task.tmp_done = is_gone(task.tmp)
+        if not task.tmp_done:
             self._start_thread()
-            self._trees.put(sweep)
+            self._trees.put(task)
 
     def advance(self, wait_s: float = 0.0) -> list[CleanedPen]:
-        """Those that are through since the last time."""
-        for sweep in self._sweeps.values():
-            if not sweep.begun:
-                self._begin(sweep)
-        through = [
-            CleanedPen(run, sweep.residue_bytes or 0)
-            for run, sweep in self._sweeps.items()
-            if sweep.tmp_done and is_removed(sweep, wait_s)
+        """The pens that were removed since the last time."""
+        for task in self._tasks.values():
+            if not task.begun:
+                self._begin(task)
+        removed = [
+            CleanedPen(run, task.residue_bytes or 0)
+            for run, task in self._tasks.items()
+            if task.tmp_done and is_removed(task, wait_s)
         ]
-        for cleaned in through:
-            del self._sweeps[cleaned.run]
-        return through
+        for cleaned in removed:
+            del self._tasks[cleaned.run]
+        return removed
 
     def finish(self) -> list[CleanedPen]:
         first = self.advance()
@@ -72,11 +72,11 @@ class Cleanup:
             self._trees.put(None)
             self._thread.join()
             self._thread = None
-        through = self.advance(wait_s=2.0)
+        removed = self.advance(wait_s=2.0)
         stuck = [
-            CleanedPen(run, sweep.residue_bytes or 0, False) for run, sweep in self._sweeps.items()
+            CleanedPen(run, task.residue_bytes or 0, False) for run, task in self._tasks.items()
         ]
-        return first + through + stuck
+        return first + removed + stuck
 
     def _start_thread(self) -> None:
         if self._thread is None:
@@ -84,16 +84,16 @@ class Cleanup:
             self._thread.start()
 
     def _remove_trees(self) -> None:
-        while (sweep := self._trees.get()) is not None:
-            remove_tree(sweep.tmp)
-            sweep.tmp_done = True  # or it cannot be done: the pen does not wait for it
+        while (task := self._trees.get()) is not None:
+            remove_tree(task.tmp)
+            task.tmp_done = True  # or it cannot be done: the pen does not wait for it
 
 
-def is_removed(sweep: CleanupTask, wait_s: float) -> bool:
+def is_removed(task: CleanupTask, wait_s: float) -> bool:
     """What the run left in tmpfs is read first: it stays charged to the fleet afterwards."""
-    if sweep.residue_bytes is None:
-        sweep.residue_bytes = sweep.pen.residue_bytes()
-    return sweep.pen.remove(wait_s)
+    if task.residue_bytes is None:
+        task.residue_bytes = task.pen.residue_bytes()
+    return task.pen.remove(wait_s)
 
 
 def is_gone(tmp: Path) -> bool:

@@ -1,6 +1,6 @@
 """Carrying out what was decided: runs in pens, through the keeper.
 
-It knows each live run and what the keeper said of it; it decides nothing.
+It knows each live run and what the keeper reported of it; it decides nothing.
 """
 
 import json
@@ -44,61 +44,64 @@ class Executor:
         self.fleet = fleet
         self.enforcer = GrantEnforcer(grants or GrantPolicy())
         self.runs: dict[str, LiveRun] = {}
+        # Runs whose start the keeper has reported since this was last read.
         self.started: list[LiveRun] = []
         self._start_keeper = start_keeper
         self.runs_dir = runs_dir
         self._policy = policy or Policy()
-        self._sweeper = Cleanup()
+        self._cleanup = Cleanup()
         self.warm_pool = WarmPool()
         # What a run has in its environment beside what its job says.
         ours = dict(os.environ)
         self.inherited: Callable[[Job], Mapping[str, str]] = lambda _job: ours
-        self.link = self._new_keeper()
+        self.keeper = self._new_keeper()
 
     def _new_keeper(self) -> KeeperClient:
-        link = self._start_keeper()
-        link.ask("fleet", dirs=self.fleet.dirs())
-        self.fleet.note_keeper(link.proc_id)
-        return link
+        keeper = self._start_keeper()
+        keeper.send("fleet", dirs=self.fleet.dirs())
+        self.fleet.note_keeper(keeper.proc_id)
+        return keeper
 
     def adopt(self, run: LiveRun, grant_bytes: int) -> None:
-        """One that an earlier supervisor started. The keeper will say how it stands."""
+        """A run that an earlier supervisor started. The keeper will report how it stands."""
         self.runs[run.id] = run
-        self.enforcer.give(run, grant_bytes, run.started_s)
+        self.enforcer.set_grant(run, grant_bytes, run.started_s)
 
     def start(self, run: LiveRun, grant_bytes: int, *, resumed: bool) -> IdleProcess | None:
-        """The warm process that it takes over, if there is one. What is refused already never
-        begins.
+        """The warm process that it takes over, if there is one. A run that is refused already
+        never begins.
         """
         self.runs[run.id] = run
         if run.refused is not None:
             return None
         launch = run.agent_run.launch if run.agent_run is not None else None
         key = self.key_of(run.job, launch) if launch is not None and launch.warm else None
-        idle = self.warm_pool.take(key) if key is not None else None
+        idle = self.warm_pool.pop(key) if key is not None else None
         try:
             run.dir.mkdir(mode=0o700, parents=True)
             stdin = write_stdin(run)
             if idle is not None:
                 self._take_over(run, idle, grant_bytes, stdin)
                 return idle
-            run.pen = self.fleet.add(run.id, run.job.memory_limit_bytes)
-            limit_pids(run.pen, self._policy.pids_limit)
-            self.enforcer.begin(run, grant_bytes)
+            pen = self.fleet.add(run.id, run.job.memory_limit_bytes)
+            run.enter_pen(pen)
+            limit_pids(pen, self._policy.pids_limit)
+            self.enforcer.set_first_grant(run, grant_bytes)
         except OSError as error:
-            run.refused = (error.errno or 0, f"cannot prepare {error.filename}: {error.strerror}")
+            what = f"cannot prepare {error.filename}: {error.strerror}"
+            run.refuse(error.errno or 0, what, run.started_s)
             if idle is not None:
-                run.pen = None
-                self.warm_pool.put(idle)
+                run.leave_pen()
+                self.warm_pool.add(idle)
             return None
         if key is not None:
             most = run.job.brief.reuse if run.job.brief is not None else 0
-            run.worker = WarmProcess(key, most, run.started_s)
-        self.link.ask(
+            run.serve_many(WarmProcess(key, most, run.started_s))
+        self.keeper.send(
             "spawn", run=run.id, argv=argv_of(run, resumed=resumed), cwd=run.job.cwd,
             dir=str(run.dir), stdin=stdin, fed=key is not None,
             env=environment(run, resumed=resumed, inherited=self.inherited(run.job)),
-            **run.pen.spawn_part(), log=self._log,
+            **pen.spawn_part(), log=self._log,
         )  # fmt: skip
         return None
 
@@ -113,180 +116,189 @@ class Executor:
         return launch.argv, job.cwd, job.memory_limit_bytes, reuse, frozenset(env.items())
 
     def _take_over(self, run: LiveRun, idle: IdleProcess, grant_bytes: int, stdin: str) -> None:
-        """Another job's process, in its pen. What it uses is given to it in any case: that was not
-        free before.
+        """Another job's process, in its pen. The run is granted what the process uses in any case:
+        that was not free before.
         """
-        last = idle.last
-        run.home, run.pen, run.first, run.worker = last.home, idle.pen, last.first, idle.worker
-        run.taken_from, run.peak_before = last.id, idle.peak_bytes
-        run.worker.jobs += 1
-        self.enforcer.give(run, max(grant_bytes, idle.used_bytes), run.started_s)
-        self.link.ask("pass", run=last.id, to=run.id, dir=str(run.dir), stdin=stdin, log=self._log)
+        run.take_over(idle)
+        self.enforcer.set_grant(run, max(grant_bytes, idle.used_bytes), run.started_s)
+        idle.process.jobs += 1
+        self.keeper.send(
+            "pass", run=idle.last.id, to=run.id, dir=str(run.dir), stdin=stdin, log=self._log
+        )
 
-    def feed(self, run: LiveRun, text: str) -> None:
+    def send_stdin(self, run: LiveRun, text: str) -> None:
         """More to ask of a warm process."""
         try:
             path = write_file(run.dir / "in.new", text)
         except OSError:
-            self.hang_up(run)
+            self.close_stdin(run)
         else:
-            self.link.ask("feed", run=run.id, stdin=path)
+            self.keeper.send("feed", run=run.id, stdin=path)
 
-    def hang_up(self, run: LiveRun) -> None:
-        """It is asked no more, and ends by itself when it is through."""
-        run.hung_up = True
-        self.link.ask("hang_up", run=run.id)
+    def close_stdin(self, run: LiveRun) -> None:
+        """Its warm process gets no other job, and ends by itself when it has no more to do."""
+        run.close_warm()
+        self.keeper.send("hang_up", run=run.id)
 
-    def shelve(self, run: LiveRun, at_s: float) -> IdleProcess:
+    def make_idle(self, run: LiveRun, at_s: float) -> IdleProcess:
         """The run is over, its process waits for another."""
-        assert run.worker is not None
+        assert run.warm is not None
         assert run.pen is not None
         del self.runs[run.id]
-        run.passed_on = True
-        peak = max(run.peak_before, run.reading.peak_bytes)
-        idle = IdleProcess(run, run.worker, run.pen, at_s, run.reading.used_bytes, peak)
-        self.warm_pool.put(idle)
+        run.end(at_s)
+        peak = max(run.warm.peak_before, run.reading.peak_bytes)
+        idle = IdleProcess(run, run.warm.process, run.pen, at_s, run.reading.used_bytes, peak)
+        self.warm_pool.add(idle)
         return idle
 
     def retire(self, idle: IdleProcess, at_s: float) -> None:
         idle.leaving_s = at_s
-        self.link.ask("hang_up", run=idle.last.id)
+        self.keeper.send("hang_up", run=idle.last.id)
 
-    def clear_spares(self, at_s: float) -> None:
-        """What has left is cleaned like any run."""
-        for idle in self.warm_pool.gone(at_s):
-            self.link.ask("close", run=idle.last.id)
-            self._let_go(idle)
+    def remove_exited_processes(self, at_s: float) -> None:
+        """The pens of warm processes that have exited are cleaned up like those of runs."""
+        for idle in self.warm_pool.pop_gone(at_s):
+            self.keeper.send("close", run=idle.last.id)
+            self._remove_idle(idle)
 
-    def hear(self, at_s: float) -> bool:
-        """Take in what the keeper said; False when it is gone."""
-        messages = self.link.hear()
+    def receive(self, at_s: float) -> bool:
+        """Reads what the keeper reported; False when the keeper is gone."""
+        messages = self.keeper.receive()
         for message in messages or ():
             run = self.runs.get(message["run"])
             if run is not None:
-                self._take(run, message, at_s)
+                self._receive(run, message, at_s)
             elif message["did"] == "exited":
-                self.warm_pool.note_exit(message["run"])
+                self.warm_pool.record_exit(message["run"])
         return messages is not None
 
-    def _take(self, run: LiveRun, message: dict[str, Any], at_s: float) -> None:
+    def _receive(self, run: LiveRun, message: dict[str, Any], at_s: float) -> None:
         match message["did"]:
             case "started":
-                run.started = True
-                run.first = ProcId(message["pid"], message["start_ticks"])
+                first = ProcId(message["pid"], message["start_ticks"])
+                run.record_start(first)
                 if run.pen is not None:
-                    run.pen.note_start(run.first)
+                    run.pen.note_start(first)
                 self.started.append(run)
-                if run.stop is not None:  # it was told before it was there
-                    self.ask_to_end(run, at_s)
+                if run.stop_order is not None:  # it was told before it was there
+                    self._send_end(run)
             case "refused":
-                run.refused = (message["errno"], message["what"])
-                if run.taken_from:
-                    self._abandon(run)
+                run.refuse(message["errno"], message["what"], at_s)
+                if run.warm is not None and run.warm.taken_from:
+                    self._abandon(run, run.warm.taken_from)
             case "exited":
-                self._note_exit(run, message, at_s)
+                self._receive_exit(run, message, at_s)
             case "closed":
-                self._note_closed(run)
+                run.close_output(heap_exhausted=is_heap_exhausted(run.dir, run.exit))
 
-    def _abandon(self, run: LiveRun) -> None:
+    def _abandon(self, run: LiveRun, taken_from: str) -> None:
         """The process that it was to take over, if anything of it lives."""
         if run.pen is not None:
             run.pen.kill()
-        self.link.ask("close", run=run.taken_from)
-        self._forget(run.taken_from)
+        self.keeper.send("close", run=taken_from)
+        self._forget(taken_from)
 
-    def _note_exit(self, run: LiveRun, message: dict[str, Any], at_s: float) -> None:
-        run.exit = Exit(message["code"], message["signal"], at_s)
-        run.largest_bytes = message["largest_bytes"]
-        run.left = message.get("left", True)  # a keeper of an earlier version does not say
-        if run.pen is not None and not run.left:
+    def _receive_exit(self, run: LiveRun, message: dict[str, Any], at_s: float) -> None:
+        # A keeper of an earlier version does not say whether processes are left.
+        may_have_left = message.get("left", True)
+        run.record_exit(
+            Exit(message["code"], message["signal"], at_s),
+            largest_bytes=message["largest_bytes"],
+            may_have_left=may_have_left,
+        )
+        if run.pen is not None and not may_have_left:
             run.pen.note_empty()
         if message["closed"]:
-            self._note_closed(run)
-        if run.agent_run is not None and run.stop is not None:
-            self.ask_to_end(run, at_s)  # the tools that its agent has left
-
-    def _note_closed(self, run: LiveRun) -> None:
-        run.heap_exhausted = is_heap_exhausted(run)
-        run.close_asked = run.output_closed = True
+            run.close_output(heap_exhausted=is_heap_exhausted(run.dir, run.exit))
+        if run.agent_run is not None and run.stop_order is not None:
+            self._send_end(run)  # the tools that its agent has left
 
     def replace_keeper(self, at_s: float) -> None:
         """The keeper died, and with it the pipes of its runs: they cannot go on."""
-        self.link.kill()
+        self.keeper.kill()
         for run in self.runs.values():
-            run.exit = run.exit or read_exit(run.dir, at_s)
-            if run.exit is None and run.refused is None:
-                reason = Reason(Why.KEEPER_LOST)
-                run.stop = run.stop or Stopping(RunEnd.LOST, reason, at_s)
-                run.exit = Exit(None, signal.SIGKILL, at_s)
-            run.output_closed = True
+            if run.refused is None:
+                self._record_lost_keeper(run, at_s)
             self.kill(run, at_s)
-        self.warm_pool.note_loss()
-        self.link = self._new_keeper()
+        self.warm_pool.record_keeper_loss()
+        self.keeper = self._new_keeper()
+
+    def _record_lost_keeper(self, run: LiveRun, at_s: float) -> None:
+        if run.exit is None:
+            exit_ = read_exit(run.dir, at_s)
+            if exit_ is None and run.stop_order is None:
+                run.stop(Stopping(RunEnd.LOST, Reason(Why.KEEPER_LOST), at_s))
+            run.record_exit(exit_ or Exit(None, signal.SIGKILL, at_s))
+        if not run.output_closed:
+            run.close_output(heap_exhausted=False)
 
     def stop(self, run: LiveRun, stopping: Stopping) -> None:
-        run.stop = stopping
-        self.ask_to_end(run, stopping.since_s)
+        self._send_end(run)
+        run.stop(stopping)
 
-    def clear(self, run: LiveRun, at_s: float) -> None:
-        run.clearing_s = at_s
-        run.leftovers = self.ask_to_end(run, at_s)
+    def clear(self, run: LiveRun, at_s: float) -> int:
+        """Ends the processes that the first one left: how many there were."""
+        leftovers = self._send_end(run)
+        run.clear(leftovers, at_s)
+        return leftovers
 
-    def ask_to_end(self, run: LiveRun, at_s: float) -> int:
-        """TERM, and CONT for who has stopped itself or is held, and would not hear it."""
+    def _send_end(self, run: LiveRun) -> int:
+        """TERM, and CONT for processes that have stopped themselves or are held, and would not
+        receive it. A held run is thawed after this.
+        """
         if run.pen is None:
             return 0
-        self.enforcer.let_go(run)
+        self.enforcer.raise_backstop(run)
         reached = send_end(run, run.pen)
         run.pen.signal(signal.SIGCONT)
-        run.thaw(at_s)
         return reached
 
     def kill(self, run: LiveRun, at_s: float) -> None:
-        run.killed_s = at_s
+        run.record_kill(at_s)
         if run.pen is not None:
             run.pen.kill()
 
     def close_output(self) -> None:
         """Once nothing lives in a pen that could print, its output is complete."""
         for run in self.runs.values():
-            if run.exit is not None and run.reading.procs == 0 and not run.close_asked:
-                run.close_asked = True
-                self.link.ask("close", run=run.id)
+            if run.ask_to_close():
+                self.keeper.send("close", run=run.id)
 
-    def finish(self, run: LiveRun) -> None:
+    def finish(self, run: LiveRun, at_s: float) -> None:
         del self.runs[run.id]
+        run.end(at_s)
         self._forget(run.id)
         if run.pen is not None:
-            self._sweep(run.home, run.pen)
+            self._clean_up(run.home, run.pen)
 
-    def _let_go(self, idle: IdleProcess) -> None:
+    def _remove_idle(self, idle: IdleProcess) -> None:
         self._forget(idle.last.id)
-        self._sweep(idle.last.home, idle.pen)
+        self._clean_up(idle.last.home, idle.pen)
 
     def _forget(self, run: str) -> None:
-        if self.link.is_adoptable:
-            self.link.ask("forget", run=run)
+        if self.keeper.is_adoptable:
+            self.keeper.send("forget", run=run)
 
-    def _sweep(self, home: str, pen: Pen) -> None:
-        self._sweeper.sweep(home, pen, self.runs_dir / home / "tmp")
+    def _clean_up(self, home: str, pen: Pen) -> None:
+        self._cleanup.add(home, pen, self.runs_dir / home / "tmp")
 
     def grant_fds(self, at_s: float) -> dict[int, LiveRun]:
-        """Descriptors that tell when a run is at its grant."""
+        """Descriptors that become readable when a run is at its grant."""
         return {
             fd: run
             for run in self.runs.values()
-            if run.held_since_s is None and not run.is_ending and at_s >= run.muted_until_s
+            if run.held_since_s is None and not run.is_ending
+            if at_s >= run.grant.muted_until_s
             if run.pen is not None and (fd := run.pen.grant_fd()) is not None
         }
 
     def muted_for_s(self, at_s: float) -> float:
-        """Until somebody is listened to again."""
-        waits = (run.muted_until_s - at_s for run in self.runs.values())
+        """Until the events of a run are read again."""
+        waits = (run.grant.muted_until_s - at_s for run in self.runs.values())
         return min((wait for wait in waits if wait > 0), default=math.inf)
 
-    def sweep(self) -> list[CleanedPen]:
-        return self._sweeper.advance()
+    def clean_up(self) -> list[CleanedPen]:
+        return self._cleanup.advance()
 
     @property
     def is_occupied(self) -> bool:
@@ -294,23 +306,23 @@ class Executor:
 
     @property
     def is_busy(self) -> bool:
-        """Something is on its way out: look again soon."""
-        busy = self._sweeper.is_busy or self.warm_pool.is_busy
+        """Something is about to end: to be looked at again soon."""
+        busy = self._cleanup.is_busy or self.warm_pool.is_busy
         return busy or any(run.is_ending or run.is_renewing for run in self.runs.values())
 
     def shut_down(self, wait_s: float = 10.0) -> list[CleanedPen]:
         """Whatever happened before, nothing is left: pens first, then the keeper, the fleet."""
         deadline = time.monotonic() + wait_s
         for run in list(self.runs.values()):
-            run.thaw(deadline)
+            run.release(deadline)
             kill_all(run.pen, deadline)
-            self.finish(run)
-        for idle in self.warm_pool.take_all():
+            self.finish(run, deadline)
+        for idle in self.warm_pool.pop_all():
             kill_all(idle.pen, deadline)
-            self._let_go(idle)
-        cleaned = self._sweeper.finish()
+            self._remove_idle(idle)
+        cleaned = self._cleanup.finish()
         self.enforcer.close()
-        self.link.close()
+        self.keeper.close()
         return cleaned
 
 
@@ -375,9 +387,7 @@ def read_exit(run_dir: Path, at_s: float) -> Exit | None:
     return Exit(status["code"], status["signal"], at_s)
 
 
-def is_heap_exhausted(run: LiveRun) -> bool:
+def is_heap_exhausted(run_dir: Path, exit_: Exit | None) -> bool:
     """V8 aborts with its own message: its heap was full, the machine need not have been."""
-    aborted = run.exit is not None and (
-        run.exit.signal == signal.SIGABRT or run.exit.code == V8_EXIT_CODE
-    )
-    return aborted and V8_MESSAGE in read_tail(run.dir, "err", TAIL_BYTES)
+    aborted = exit_ is not None and (exit_.signal == signal.SIGABRT or exit_.code == V8_EXIT_CODE)
+    return aborted and V8_MESSAGE in read_tail(run_dir, "err", TAIL_BYTES)

@@ -35,22 +35,48 @@ class Adoption:
     alone_s: float = 600.0
 
 
-class KeeperClient:
-    """A keeper that is there. `known` are the runs that it had when it was adopted."""
+class AdoptedProcess:
+    """A keeper that an earlier supervisor started: it is no child of ours."""
 
-    def __init__(self, channel: socket.socket, proc_id: ProcId) -> None:
+    def __init__(self, pid: int) -> None:
+        # While it is connected it lives, so the number is still its own.
+        self._pidfd = os.pidfd_open(pid)
+
+    def kill(self) -> None:
+        signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+
+    def wait(self) -> None:
+        select.select([self._pidfd], [], [])
+        self.close()
+
+    def close(self) -> None:
+        os.close(self._pidfd)
+
+
+class KeeperClient:
+    """The connection to a keeper that runs: `start_keeper` or `adopt_keeper` makes it. `known` are
+    the runs that the keeper had when it was adopted.
+    """
+
+    def __init__(
+        self, channel: socket.socket, process: "subprocess.Popen[bytes] | AdoptedProcess",
+        proc_id: ProcId, *, is_adoptable: bool, known: tuple[str, ...] = (), early: bytes = b"",
+    ) -> None:  # fmt: skip
         self._socket = channel
+        self._process = process
+        # `early` came together with the greeting.
         self._inbox = b""
+        self._early = early
         self._outbox = b""
-        self._early = b""
         self.proc_id = proc_id
-        self.known: tuple[str, ...] = ()
-        self.is_adoptable = False
+        self.known = known
+        self.is_adoptable = is_adoptable
 
     def fileno(self) -> int:
         return self._socket.fileno()
 
-    def ask(self, do: str, **values: Any) -> None:
+    def send(self, do: str, **values: Any) -> None:
+        """Collected only: `flush` sends it."""
         self._outbox += json.dumps({"do": do, **values}).encode() + b"\n"
 
     @property
@@ -59,7 +85,7 @@ class KeeperClient:
 
     def flush(self) -> None:
         """As much as the socket takes: if both ends waited for the other to read, both would
-        wait for ever. A keeper that is gone is noticed by `hear`, with what it still said.
+        wait for ever. A keeper that is gone is noticed by `receive`, after its last messages.
         """
         try:
             while self._outbox:
@@ -70,12 +96,8 @@ class KeeperClient:
         except (BrokenPipeError, ConnectionResetError):
             self._outbox = b""
 
-    def take(self, data: bytes) -> None:
-        """What came together with the greeting, heard with the next."""
-        self._early = data
-
-    def hear(self) -> list[dict[str, Any]] | None:
-        """What the keeper said since; None when it is gone."""
+    def receive(self) -> list[dict[str, Any]] | None:
+        """The messages of the keeper since the last time; None when it is gone."""
         data, self._early = self._early, b""
         try:
             while chunk := self._socket.recv(1 << 16, socket.MSG_DONTWAIT):
@@ -93,88 +115,54 @@ class KeeperClient:
     def close(self) -> None:
         """No run is left: the keeper ends when its socket does, or when it is told to."""
         if self.is_adoptable:
-            self.ask("end")
+            self.send("end")
             self._socket.settimeout(ANSWER_S)
             try:
                 self._socket.sendall(self._outbox)
             except OSError:
                 pass
         self._socket.close()
-        self._wait()
+        self._process.wait()
 
     def leave(self) -> None:
         """The keeper and its runs go on without us."""
         self._socket.close()
+        if isinstance(self._process, AdoptedProcess):
+            self._process.close()
 
     def kill(self) -> None:
         """A keeper that stopped speaking cannot be trusted with runs."""
-        raise NotImplementedError
-
-    def _wait(self) -> None:
-        raise NotImplementedError
-
-
-class KeeperLink(KeeperClient):
-    """A keeper of our own."""
-
-    def __init__(
-        self, grace_s: float, errors: Path, nofile: int, adoption: Adoption | None = None
-    ) -> None:
-        ours, theirs = socket.socketpair()
-        door = listen(adoption.path) if adoption is not None else None
-        passed = [theirs.fileno(), *([door.fileno()] if door is not None else [])]
-        ends = NO_DOOR
-        if door is not None and adoption is not None:
-            ends = (str(door.fileno()), str(adoption.alone_s))
-        # -I -S: no site, no user paths; 2 MB less, and nothing of the user's environment runs.
-        numbers = (str(theirs.fileno()), str(grace_s), str(nofile), *ends)
-        command = [sys.executable, "-I", "-S", KEEP, *numbers]
-        with theirs, open_errors(errors) as log:
-            self._process = subprocess.Popen(
-                command, pass_fds=passed, start_new_session=True,
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-            )  # fmt: skip
-        if door is not None:
-            door.close()
-        proc = read_process(self._process.pid)
-        super().__init__(ours, proc.id if proc is not None else ProcId(self._process.pid, 0))
-        self.is_adoptable = adoption is not None
-
-    def kill(self) -> None:
         self._process.kill()
         self._socket.close()
-        self._wait()
-
-    def _wait(self) -> None:
         self._process.wait()
 
 
-class AdoptedLink(KeeperClient):
-    """A keeper that an earlier supervisor left."""
+def start_keeper(
+    grace_s: float, errors: Path, nofile: int, adoption: Adoption | None = None
+) -> KeeperClient:
+    """A keeper of our own."""
+    ours, theirs = socket.socketpair()
+    door = listen(adoption.path) if adoption is not None else None
+    passed = [theirs.fileno(), *([door.fileno()] if door is not None else [])]
+    ends = NO_DOOR
+    if door is not None and adoption is not None:
+        ends = (str(door.fileno()), str(adoption.alone_s))
+    # -I -S: no site, no user paths; 2 MB less, and nothing of the user's environment runs.
+    numbers = (str(theirs.fileno()), str(grace_s), str(nofile), *ends)
+    command = [sys.executable, "-I", "-S", KEEP, *numbers]
+    with theirs, open_errors(errors) as log:
+        process = subprocess.Popen(
+            command, pass_fds=passed, start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+        )  # fmt: skip
+    if door is not None:
+        door.close()
+    return KeeperClient(
+        ours, process, proc_id_of(process.pid), is_adoptable=adoption is not None
+    )  # fmt: skip
 
-    def __init__(self, channel: socket.socket, pid: int, known: tuple[str, ...]) -> None:
-        proc = read_process(pid)
-        super().__init__(channel, proc.id if proc is not None else ProcId(pid, 0))
-        self.known = known
-        self.is_adoptable = True
-        # While it is connected it lives, so the number is still its own.
-        self._pidfd = os.pidfd_open(pid)
 
-    def leave(self) -> None:
-        super().leave()
-        os.close(self._pidfd)
-
-    def kill(self) -> None:
-        signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
-        self._socket.close()
-        self._wait()
-
-    def _wait(self) -> None:
-        select.select([self._pidfd], [], [])
-        os.close(self._pidfd)
-
-
-def adopt_keeper(path: Path, wait_s: float = ANSWER_S) -> AdoptedLink | None:
+def adopt_keeper(path: Path, wait_s: float = ANSWER_S) -> KeeperClient | None:
     """The keeper that listens there; None when there is none any more. One that still has a
     supervisor is asked again for a while: it may not have noticed yet that this one died.
     """
@@ -195,14 +183,21 @@ def adopt_keeper(path: Path, wait_s: float = ANSWER_S) -> AdoptedLink | None:
     if greeting is None:
         channel.close()
         return None
+    pid = greeting["pid"]
+    proc_id = proc_id_of(pid)
     try:
-        link = AdoptedLink(channel, greeting["pid"], tuple(greeting["runs"]))
+        process = AdoptedProcess(pid)
     except ProcessLookupError:  # it ended with its last run, just now
         channel.close()
         return None
     channel.settimeout(None)
-    link.take(rest)
-    return link
+    known = tuple(greeting["runs"])
+    return KeeperClient(channel, process, proc_id, is_adoptable=True, known=known, early=rest)
+
+
+def proc_id_of(pid: int) -> ProcId:
+    proc = read_process(pid)
+    return proc.id if proc is not None else ProcId(pid, 0)
 
 
 def read_line(channel: socket.socket) -> tuple[dict[str, Any] | None, bytes]:

@@ -47,13 +47,13 @@ class KernelWorker:
             self._queued.discard(run.id)
             if run.is_ending:
                 continue
-            mark = run.mark_bytes
+            mark = run.grant.mark_bytes
             event = run.pen.arm() if run.pen is not None else None
             if event is not None:
                 self._armed.put((run, event, mark))
                 os.eventfd_write(self.fds[0], 1)
 
-    def take(self) -> Iterator[tuple[LiveRun, int, int]]:
+    def receive_armed(self) -> Iterator[tuple[LiveRun, int, int]]:
         """The runs whose new marks are armed, with their events and marks."""
         for fd in self.fds:
             with suppress(BlockingIOError):
@@ -79,7 +79,7 @@ class KernelWorker:
             self._trims.put(None)
         for thread in (*self._threads, *filter(None, [self._trimmer])):
             thread.join()
-        for _run, event, _mark in self.take():
+        for _run, event, _mark in self.receive_armed():
             os.close(event)
         while self.fds:
             os.close(self.fds.pop())

@@ -1,4 +1,8 @@
-"""A live run: what is known of it between its start and the moment its pen is empty."""
+"""A live run, from its start until its pen is empty: its phase, and the only ways to change it.
+
+Other modules ask, and call the transitions below; they assign no field. `core/run_phase.py` has
+the phases and which may follow which.
+"""
 
 import time
 from collections.abc import Iterable
@@ -7,162 +11,302 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ramherd.act.pens import Pen
-from ramherd.act.warm_pool import WarmProcess
-from ramherd.core.model import Exit, Job, PenReading, ProcId, RunView, Stopping
+from ramherd.act.warm_pool import WarmUse
+from ramherd.core import run_phase
+from ramherd.core.memory import RunGrant
+from ramherd.core.model import Exit, Job, PenReading, ProcId, Reason, RunView, Stopping, Why
+from ramherd.core.run_phase import Clearing, Ended, Held, Output, Phase, Running, Starting
 from ramherd.measure.container_clients import find_client
 
 if TYPE_CHECKING:
+    from ramherd.act.warm_pool import IdleProcess, WarmProcess
     from ramherd.agents.run_state import AgentRun
 
-# How long single holds took is kept of the first so many.
+# The length of single holds is kept of the first so many.
 KEEP_HOLDS = 1000
 
 
 @dataclass
-class Moments:
-    """How many looks there were at a run, and what they add up to."""
+class Usage:
+    """What was measured of a run. The moments are of its memory: how many readings there were,
+    and the sums of their values and squares.
+    """
 
+    # The least memory that the machine had available meanwhile.
+    available_least: int = 0
+    reading: PenReading = field(default_factory=PenReading)
+    # The socket of a container engine that it talks to.
+    engine: str = ""
     number: int = 0
     sum: int = 0
     squares: int = 0
 
-    def add(self, value: int) -> None:
+    def add_moment(self, available_bytes: int) -> None:
+        self.available_least = min(self.available_least, available_bytes)
+        used = self.reading.used_bytes
         self.number += 1
-        self.sum += value
-        self.squares += value * value
+        self.sum += used
+        self.squares += used * used
+
+
+@dataclass
+class HoldTimes:
+    """How long a run was held: all together, and each time by the clock."""
+
+    total_s: float = 0.0
+    each_s: list[float] = field(default_factory=list)
 
 
 @dataclass
 class LiveRun:
-    """A run from its start until its pen is empty."""
-
     id: str
     job: Job
     attempt: int
     runs_dir: Path
     started_s: float
+    # When its job was first started, and what its class is called.
+    first_s: float = 0.0
+    label: str = ""
     # The run that its pen and TMPDIR were made for: this one, or the first of a warm process.
     home: str = ""
     pen: Pen | None = None
-    started: bool = False
-    reading: PenReading = field(default_factory=PenReading)
-    exit: Exit | None = None
-    refused: tuple[int, str] | None = None
-    stop: Stopping | None = None
-    clearing_s: float | None = None
-    killed_s: float | None = None
-    close_asked: bool = False
-    output_closed: bool = False
-    heap_exhausted: bool = False
-    # Whether it may have left processes behind: not if the keeper knows better.
-    left: bool = True
-    leftovers: int = 0
-    largest_bytes: int = 0
-    moments: Moments = field(default_factory=Moments)
-    engine: str = ""
-    warned: bool = False
-    available_least: int = 0
-    # When its job was first started, and what it is known as to the governor.
-    first_s: float = 0.0
-    label: str = ""
     first: ProcId | None = None
-    grant_bytes: int = 0
-    mark_bytes: int = 0
-    cache_full: bool = False
-    muted_until_s: float = 0.0
-    # Since when it waits for more, anew each time it was served; and since when it stands still.
-    held_since_s: float | None = None
-    frozen_s: float | None = None
-    held_s: float = 0.0
-    # Each hold by the clock: a step of the loop is too coarse for most of them.
-    holds: list[float] = field(default_factory=list)
-    _froze_s: float = 0.0
-    # It was said that it waits, or that it leaks.
-    told_held: bool = False
-    told_leak: bool = False
-    # The grant at which it stood when it was told to make room.
-    hit_bytes: int = 0
-    # What is known of its agent, if it has one.
+    phase: Phase = field(default_factory=Starting)
+    usage: Usage = field(default_factory=Usage)
+    grant: RunGrant = field(default_factory=RunGrant)
+    holds: HoldTimes = field(default_factory=HoldTimes)
+    # What is known of its agent, and of its process if that serves other jobs as well.
     agent_run: "AgentRun | None" = None
-    # The process is to serve other jobs as well: which run it comes from, and what it has held
-    # until then; whether it was told that nothing more comes; whether it is ready for the next,
-    # or was given to it.
-    worker: WarmProcess | None = None
-    taken_from: str = ""
-    peak_before: int = 0
-    hung_up: bool = False
-    ready: bool = False
-    passed_on: bool = False
+    warm: WarmUse | None = None
+    # What its user was warned of already.
+    warned: set[Why] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.home = self.home or self.id
+
+    # Questions.
 
     @property
     def dir(self) -> Path:
         return self.runs_dir / self.id
 
     @property
+    def reading(self) -> PenReading:
+        return self.usage.reading
+
+    @property
+    def exit(self) -> Exit | None:
+        return run_phase.exit_of(self.phase)
+
+    @property
+    def stop_order(self) -> Stopping | None:
+        return run_phase.stop_of(self.phase)
+
+    @property
+    def refused(self) -> tuple[int, str] | None:
+        return run_phase.refusal_of(self.phase)
+
+    @property
+    def output_closed(self) -> bool:
+        return run_phase.is_output_closed(self.phase)
+
+    @property
     def is_ending(self) -> bool:
-        over = self.exit is not None or self.refused is not None or self.passed_on
-        return over or self.stop is not None
+        return not run_phase.is_live(self.phase)
+
+    @property
+    def held_since_s(self) -> float | None:
+        """Since when it waits for more memory, counted from its last grant."""
+        return self.phase.since_s if isinstance(self.phase, Held) else None
+
+    @property
+    def frozen_s(self) -> float | None:
+        return self.phase.frozen_s if isinstance(self.phase, Held) else None
+
+    @property
+    def hit_bytes(self) -> int:
+        """The grant at which it was held when it was told to end."""
+        stop = self.stop_order
+        return stop.hit_bytes if stop is not None else 0
+
+    @property
+    def may_have_left(self) -> bool:
+        """Whether processes of it may live that its pen does not know."""
+        return self.phase.may_have_left if isinstance(self.phase, Clearing) else True
 
     @property
     def is_free(self) -> bool:
         """Its job is done, and its process can have another."""
-        return self.ready and not self.is_ending
+        return self.warm is not None and self.warm.is_ready and not self.is_ending
 
     @property
     def is_renewing(self) -> bool:
         """Its process gets a new session: that takes some milliseconds."""
-        return (
-            self.agent_run is not None and self.agent_run.renewal is not None and not self.hung_up
-        )
+        is_closed = self.warm is not None and self.warm.is_closed
+        renews = self.agent_run is not None and self.agent_run.renewal is not None
+        return renews and not is_closed
 
-    def measure(self) -> None:
-        """Peaks between two looks: the largest single process is known at the end, and the
-        kernel's own peak is never below it.
-        """
-        if self.pen is not None:
-            reading = self.pen.read()
-            peak = max(reading.peak_bytes, min(self.largest_bytes, reading.charged_bytes))
-            if reading.peak_bytes <= self.peak_before:  # of an earlier job of the same process
-                peak = max(self.reading.peak_bytes, reading.used_bytes)
-            self.reading = replace(reading, peak_bytes=peak)
-
-    def freeze(self, at_s: float) -> None:
-        if self.pen is not None:
-            self.pen.freeze()
-            self.held_since_s = self.frozen_s = at_s
-            self._froze_s = time.monotonic()
-
-    def thaw(self, at_s: float) -> None:
-        if self.pen is None or self.frozen_s is None:
-            return
-        self.pen.thaw()
-        self.held_s += at_s - self.frozen_s
-        if len(self.holds) < KEEP_HOLDS:
-            self.holds.append(time.monotonic() - self._froze_s)
-        self.held_since_s = self.frozen_s = None
-
-    def stood_s(self, at_s: float) -> float:
+    def held_s(self, at_s: float) -> float:
         """How long it was held, until now."""
-        return self.held_s + (at_s - self.frozen_s if self.frozen_s is not None else 0.0)
+        frozen_s = self.frozen_s
+        return self.holds.total_s + (at_s - frozen_s if frozen_s is not None else 0.0)
 
     def view(self, *, kernel_limits: bool, at_s: float) -> RunView:
-        """What an agent printed counts as written when it was read as well."""
-        heard = self.agent_run is None or self.agent_run.is_read
+        agent_run = self.agent_run
         return RunView(
-            self.id, self.job, self.attempt, self.started_s, self.reading,
-            exit=self.exit, stop=self.stop, refused=self.refused, clearing_s=self.clearing_s,
-            killed_s=self.killed_s, output_closed=self.output_closed and heard,
-            heap_exhausted=self.heap_exhausted, kernel_limits=kernel_limits, started=self.started,
-            engine=self.engine, warned=self.warned, held_s=self.stood_s(at_s),
-            said=self.agent_run.said if self.agent_run is not None else None, ready=self.ready,
+            self.id, self.job, self.attempt, self.started_s, self.usage.reading, self.phase,
+            is_read=agent_run is None or agent_run.is_read, kernel_limits=kernel_limits,
+            engine=self.usage.engine, warned=Why.CONTAINERS in self.warned,
+            held_s=self.held_s(at_s), said=agent_run.said if agent_run is not None else None,
+            ready=self.warm is not None and self.warm.is_ready,
         )  # fmt: skip
 
+    # Measurements.
 
-def note_engines(runs: Iterable[LiveRun], clients: dict[int, str]) -> None:
-    """Which of them talk to a container engine."""
+    def measure(self) -> None:
+        """Peaks between two readings: the largest single process is known at the end, and the
+        kernel's own peak is never below it.
+        """
+        if self.pen is None:
+            return
+        reading = self.pen.read()
+        largest = self.phase.largest_bytes if isinstance(self.phase, Clearing) else 0
+        peak = max(reading.peak_bytes, min(largest, reading.charged_bytes))
+        if self.warm is not None and reading.peak_bytes <= self.warm.peak_before:
+            peak = max(self.usage.reading.peak_bytes, reading.used_bytes)
+        self.usage.reading = replace(reading, peak_bytes=peak)
+
+    # Transitions.
+
+    def enter_pen(self, pen: Pen) -> None:
+        self.pen = pen
+
+    def take_over(self, idle: "IdleProcess") -> None:
+        """The process of another job, with its pen."""
+        last = idle.last
+        self.home, self.pen, self.first = last.home, idle.pen, last.first
+        self.warm = WarmUse(idle.process, taken_from=last.id, peak_before=idle.peak_bytes)
+
+    def leave_pen(self) -> None:
+        """It could not be given the process that it was to take over."""
+        self.home, self.pen, self.first, self.warm = self.id, None, None, None
+
+    def serve_many(self, process: "WarmProcess") -> None:
+        self.warm = WarmUse(process)
+
+    def make_ready(self) -> None:
+        """Its process has a new session, and is free for the next job."""
+        assert self.warm is not None
+        self.warm = replace(self.warm, is_ready=True)
+
+    def close_warm(self) -> None:
+        """Its process serves no other job."""
+        if self.warm is not None:
+            self.warm = replace(self.warm, is_closed=True)
+
+    def drive(self, agent_run: "AgentRun") -> None:
+        """Its agent was chosen, with what it is to be asked."""
+        self.agent_run = agent_run
+
+    def set_grant(self, grant_bytes: int, mark_bytes: int) -> None:
+        self.grant = RunGrant(grant_bytes, mark_bytes, muted_until_s=self.grant.muted_until_s)
+
+    def set_cache_full(self, *, is_full: bool) -> None:
+        """Page cache has brought it to its grant."""
+        if self.grant.cache_full is not is_full:
+            self.grant = self.grant._replace(cache_full=is_full)
+
+    def mute_events(self, until_s: float) -> None:
+        """Its memory events are not waited for until then."""
+        self.grant = self.grant._replace(muted_until_s=until_s)
+
+    def warn_once(self, why: Why) -> bool:
+        """Whether its user was not warned of this before."""
+        is_new = why not in self.warned
+        self.warned.add(why)
+        return is_new
+
+    def record_start(self, first: ProcId) -> None:
+        self.first = first
+        if isinstance(self.phase, Starting):
+            self._enter(Running())
+
+    def refuse(self, number: int, what: str, at_s: float) -> None:
+        """It never began: errno and what went wrong."""
+        if not isinstance(self.phase, Ended):
+            self.release(at_s)
+            self._enter(Ended(stop=self.stop_order, refused=(number, what)))
+
+    def hold(self, reason: Reason, at_s: float) -> None:
+        if self.pen is not None:
+            self.pen.freeze()
+            self._enter(Held(reason, at_s, at_s, time.monotonic()))
+
+    def wait_again(self, at_s: float) -> None:
+        """It got more, and that was not enough: its wait begins again, its hold does not."""
+        if isinstance(self.phase, Held):
+            self._enter(replace(self.phase, since_s=at_s))
+
+    def release(self, at_s: float) -> None:
+        """Lets a held run go on."""
+        if not isinstance(self.phase, Held) or self.pen is None:
+            return
+        self.pen.thaw()
+        self.holds.total_s += at_s - self.phase.frozen_s
+        if len(self.holds.each_s) < KEEP_HOLDS:
+            self.holds.each_s.append(time.monotonic() - self.phase.clock_s)
+        self._enter(Running())
+
+    def stop(self, stopping: Stopping) -> None:
+        hit_bytes = self.grant.grant_bytes if isinstance(self.phase, Held) else 0
+        self.release(stopping.since_s)
+        self._enter(replace(stopping, hit_bytes=hit_bytes))
+
+    def record_exit(
+        self, exit_: Exit, *, largest_bytes: int = 0, may_have_left: bool = True
+    ) -> None:  # fmt: skip
+        self.release(exit_.at_s)
+        stop = self.stop_order
+        killed_s = stop.killed_s if stop is not None else None
+        self._enter(Clearing(exit_, stop, largest_bytes, may_have_left, killed_s=killed_s))
+
+    def clear(self, leftovers: int, at_s: float) -> None:
+        """The processes that its first one left were told to end."""
+        assert isinstance(self.phase, Clearing)
+        self._enter(replace(self.phase, since_s=at_s, leftovers=leftovers))
+
+    def record_kill(self, at_s: float) -> None:
+        if isinstance(self.phase, Clearing | Stopping):
+            self._enter(replace(self.phase, killed_s=at_s))
+
+    def ask_to_close(self) -> bool:
+        """Whether its output is to be closed now: nothing lives in its pen that could print."""
+        if not isinstance(self.phase, Clearing) or self.phase.output is not Output.OPEN:
+            return False
+        if self.usage.reading.procs:
+            return False
+        self._enter(replace(self.phase, output=Output.CLOSING))
+        return True
+
+    def close_output(self, *, heap_exhausted: bool) -> None:
+        if isinstance(self.phase, Clearing):
+            phase = replace(self.phase, output=Output.CLOSED, heap_exhausted=heap_exhausted)
+            self._enter(phase)
+
+    def end(self, at_s: float) -> None:
+        """Its pen is empty, or given up, or its process is free for the next job."""
+        self.release(at_s)
+        if not isinstance(self.phase, Ended):
+            heap_exhausted = run_phase.is_heap_exhausted(self.phase)
+            self._enter(Ended(self.exit, self.stop_order, heap_exhausted=heap_exhausted))
+
+    def _enter(self, phase: Phase) -> None:
+        assert type(phase) in run_phase.FOLLOWING[type(self.phase)], (self.id, self.phase, phase)
+        self.phase = phase
+
+
+def record_engine_clients(runs: Iterable[LiveRun], clients: dict[int, str]) -> None:
+    """Which runs talk to a container engine."""
     for run in runs if clients else ():
-        if not run.engine and run.pen is not None:
-            run.engine = find_client(run.pen.pids(), clients)
+        if not run.usage.engine and run.pen is not None:
+            run.usage.engine = find_client(run.pen.pids(), clients)

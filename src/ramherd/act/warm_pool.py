@@ -17,7 +17,7 @@ LEAVE_S = 5.0
 @dataclass
 class WarmProcess:
     """A process that serves one job after another. `key` is what was started, where, with which
-    environment and limit: only jobs that want the very same share it.
+    environment and limit: only jobs that agree in all of it share the process.
     """
 
     key: Hashable
@@ -26,12 +26,26 @@ class WarmProcess:
     jobs: int = 1
 
 
+@dataclass(frozen=True, slots=True)
+class WarmUse:
+    """A run's use of a process that serves other jobs as well: which run had the process before,
+    and the most memory that it held until then; whether it is ready for the next job, and whether
+    its stdin was closed, so that it serves no other.
+    """
+
+    process: WarmProcess
+    taken_from: str = ""
+    peak_before: int = 0
+    is_ready: bool = False
+    is_closed: bool = False
+
+
 @dataclass
 class IdleProcess:
-    """A worker without a job. `last` is its last run, whose name it has with the keeper."""
+    """A warm process without a job. `last` is its last run, whose id it has with the keeper."""
 
     last: "LiveRun"
-    worker: WarmProcess
+    process: WarmProcess
     pen: Pen
     since_s: float
     used_bytes: int
@@ -40,7 +54,7 @@ class IdleProcess:
     exited: bool = False
 
     def is_gone(self, at_s: float) -> bool:
-        """It leaves by itself when its stdin ends; what does not is killed."""
+        """It exits by itself when its stdin is closed; one that does not is killed."""
         reading = self.pen.read()
         self.used_bytes, self.peak_bytes = reading.used_bytes, reading.peak_bytes
         late = self.leaving_s is not None and at_s - self.leaving_s > LEAVE_S
@@ -55,7 +69,7 @@ class WarmPool:
     all: dict[str, IdleProcess] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[IdleProcess]:
-        """Those that can be taken."""
+        """Those that can have a job."""
         return iter([one for one in self.all.values() if one.leaving_s is None and not one.exited])
 
     @property
@@ -66,28 +80,28 @@ class WarmPool:
     def is_busy(self) -> bool:
         return any(one.leaving_s is not None or one.exited for one in self.all.values())
 
-    def put(self, idle: IdleProcess) -> None:
+    def add(self, idle: IdleProcess) -> None:
         self.all[idle.last.id] = idle
 
-    def take(self, key: Hashable) -> IdleProcess | None:
-        found = next((idle for idle in self if idle.worker.key == key), None)
+    def pop(self, key: Hashable) -> IdleProcess | None:
+        found = next((idle for idle in self if idle.process.key == key), None)
         return self.all.pop(found.last.id) if found is not None else None
 
-    def take_all(self) -> list[IdleProcess]:
-        taken, self.all = list(self.all.values()), {}
-        return taken
+    def pop_all(self) -> list[IdleProcess]:
+        found, self.all = list(self.all.values()), {}
+        return found
 
-    def note_exit(self, run: str) -> None:
+    def record_exit(self, run: str) -> None:
         if run in self.all:
             self.all[run].exited = True
 
-    def note_loss(self) -> None:
-        """The keeper is gone, and with it their stdin."""
+    def record_keeper_loss(self) -> None:
+        """The keeper is gone, and with it the stdin of every process."""
         for idle in self.all.values():
             idle.exited = True
 
-    def gone(self, at_s: float) -> list[IdleProcess]:
-        """Those that have left since: nothing of them lives."""
+    def pop_gone(self, at_s: float) -> list[IdleProcess]:
+        """Those that have exited, and left no process."""
         gone = [idle for idle in self.all.values() if idle.is_gone(at_s)]
         for idle in gone:
             del self.all[idle.last.id]

@@ -7,12 +7,13 @@ supervisor with real pens and the simulator. Bytes are without page cache, times
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import NamedTuple
 
 from ramherd.core.model import Reason, RunEnd, Settle, Stop, Wait
 
-__all__ = ["MB", "Admit", "Candidate", "Estimate", "Grant", "GrantAction",
-           "History", "Level", "Mode", "Penned", "RunEnd", "Scene", "SetLevel", "Settle", "Stop",
-           "Trim", "Wait"]  # fmt: skip
+__all__ = ["MB", "Admit", "CacheFull", "Candidate", "Estimate", "Grant", "GrantAction",
+           "History", "Hold", "Level", "Mode", "Penned", "RunEnd", "RunGrant", "Scene",
+           "SetLevel", "Settle", "Stop", "Trim", "Wait"]  # fmt: skip
 
 MB = 10**6
 
@@ -183,6 +184,31 @@ class Trim:
     """Drop page cache of a run that has come to its grant by it."""
 
     run: str
+    reason: Reason
+
+
+class RunGrant(NamedTuple):
+    """What one run may hold now. The kernel reports it at `mark_bytes`."""
+
+    grant_bytes: int = 0
+    mark_bytes: int = 0
+    # Page cache has brought it to its mark.
+    cache_full: bool = False
+    # Its events are not read until then.
+    muted_until_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """Freeze a run: it is at its grant by memory of its own."""
+
+    reason: Reason
+
+
+@dataclass(frozen=True, slots=True)
+class CacheFull:
+    """A run is at its grant by page cache, which the governor makes room for or drops."""
+
     reason: Reason
 
 

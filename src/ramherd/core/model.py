@@ -7,6 +7,8 @@ Inside are bytes and seconds. `at_s` and every other time that decisions compare
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from ramherd.core import run_phase
+
 # Nouns too, in files of their own.
 from ramherd.core.agent_task import Brief as Brief  # noqa: PLC0414
 from ramherd.core.agent_task import Said as Said  # noqa: PLC0414
@@ -19,6 +21,8 @@ from ramherd.core.reasons import Number as Number  # noqa: PLC0414
 from ramherd.core.reasons import Reason as Reason  # noqa: PLC0414
 from ramherd.core.reasons import RunEnd as RunEnd  # noqa: PLC0414
 from ramherd.core.reasons import Why as Why  # noqa: PLC0414
+from ramherd.core.run_phase import Exit as Exit  # noqa: PLC0414
+from ramherd.core.run_phase import Stopping as Stopping  # noqa: PLC0414
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,24 +82,6 @@ class JobStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class Exit:
-    """How a run's first process ended: exactly one of code and signal."""
-
-    code: int | None
-    signal: int | None
-    at_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class Stopping:
-    """A run that was told to end, as what, and since when."""
-
-    end: RunEnd
-    reason: Reason
-    since_s: float
-
-
-@dataclass(frozen=True, slots=True)
 class PenReading:
     """What a pen holds now. `used` is without page cache, `peak` the most `used` that was seen,
     `charged` the kernel's own peak, which counts page cache.
@@ -119,19 +105,11 @@ class RunView:
     attempt: int
     started_s: float
     pen: PenReading
-    exit: Exit | None = None
-    stop: Stopping | None = None
-    # The keeper could not start it: errno and what went wrong.
-    refused: tuple[int, str] | None = None
-    # Since when what the first process left behind is being ended, and when KILL was last sent.
-    clearing_s: float | None = None
-    killed_s: float | None = None
-    # The keeper has written the last byte of `out` and `err`.
-    output_closed: bool = False
-    heap_exhausted: bool = False
+    phase: run_phase.Phase
+    # All that its agent printed has been read.
+    is_read: bool = True
     kernel_limits: bool = True
-    started: bool = True
-    # The socket of a container engine that it talks to, and whether that was said already.
+    # The socket of a container engine that it talks to, and whether that was reported already.
     engine: str = ""
     warned: bool = False
     # How long it was held so far: its timeout does not count that.
@@ -140,6 +118,38 @@ class RunView:
     said: Said | None = None
     # It has said its result, and its process is ready for another job.
     ready: bool = False
+
+    @property
+    def exit(self) -> Exit | None:
+        return run_phase.exit_of(self.phase)
+
+    @property
+    def stop(self) -> Stopping | None:
+        return run_phase.stop_of(self.phase)
+
+    @property
+    def refused(self) -> tuple[int, str] | None:
+        """The keeper could not start it: errno and what went wrong."""
+        return run_phase.refusal_of(self.phase)
+
+    @property
+    def clearing_s(self) -> float | None:
+        """When the processes that its first one left were told to end."""
+        return self.phase.since_s if isinstance(self.phase, run_phase.Clearing) else None
+
+    @property
+    def killed_s(self) -> float | None:
+        """When KILL was last sent."""
+        return run_phase.killed_s_of(self.phase)
+
+    @property
+    def output_closed(self) -> bool:
+        """All that it printed is on disk, and what its agent printed has been read."""
+        return self.is_read and run_phase.is_output_closed(self.phase)
+
+    @property
+    def heap_exhausted(self) -> bool:
+        return run_phase.is_heap_exhausted(self.phase)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from ramherd.act.pens.selection import pen_from_record
 from ramherd.act.recovery import has_members, recover
 from ramherd.core.model import Exit, Job, PenReading, Reason, RunEnd, RunView, Why
 from ramherd.core.policies import Policy
+from ramherd.core.run_phase import Ended
 from ramherd.decide.run_end import judge, limit_reason
 from ramherd.exec.nouns import End, Session
 from ramherd.exec.pen import SessionPen
@@ -105,8 +106,9 @@ class Ending:
         if killed:
             exit_ = Exit(None, signal.SIGKILL, 0.0)
         return RunView(
-            session.run, job, 1, 0.0, self.reading, exit=exit_, kernel_limits=self._kernel_limits
-        )
+            session.run, job, 1, 0.0, self.reading, Ended(exit_),
+            kernel_limits=self._kernel_limits,
+        )  # fmt: skip
 
 
 def full_pen(made: SessionPen, limit_bytes: int | None) -> Pen:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ramherd.act.executor import Executor
-from ramherd.act.keeper_client import Adoption, KeeperClient, KeeperLink
+from ramherd.act.keeper_client import Adoption, KeeperClient, start_keeper
 from ramherd.act.pens.selection import make_fleet
 from ramherd.act.recovery import recover
 from ramherd.config.paths import runtime_dir, state_dir
@@ -111,8 +111,8 @@ def serve(options: Options, show: Show) -> None:
         )  # fmt: skip
         for run in heir.runs:
             executor.adopt(run, first_grant(run, rules.grants.quantum_bytes))
-        for known in set(executor.link.known) - set(executor.runs):
-            executor.link.ask("forget", run=known)
+        for known in set(executor.keeper.known) - set(executor.runs):
+            executor.keeper.send("forget", run=known)
         backlog.refill()
         supervisor.learn_classes()
         api.start()
@@ -159,7 +159,7 @@ def keeping(
     yield executor
     if halt is Halt.LEAVE:
         executor.enforcer.close()
-        executor.link.leave()
+        executor.keeper.leave()
         return
     for cleaned in executor.shut_down():
         counters.residue_bytes += cleaned.residue_bytes
@@ -181,7 +181,7 @@ def keeper_source(
         if links:
             return links.pop()
         errors = place.state / "keeper.err"
-        return KeeperLink(rules.policy.grace_s, errors, place.nofile, Adoption(door))
+        return start_keeper(rules.policy.grace_s, errors, place.nofile, Adoption(door))
 
     return next_keeper
 

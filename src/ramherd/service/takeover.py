@@ -17,6 +17,7 @@ from ramherd.act.run import LiveRun
 from ramherd.core.errors import NoPen
 from ramherd.core.model import Event, JobState, JobStatus, Reason, RunEnd, Stopping, Why
 from ramherd.core.policies import Policy
+from ramherd.core.run_phase import Ended, Starting
 from ramherd.decide.budget import largest_budget_bytes
 from ramherd.decide.job_state import after_run
 from ramherd.decide.run_end import judge
@@ -87,11 +88,12 @@ class Takeover:
     def _go_on(self, run: OpenRun, fleet: Fleet) -> LiveRun:
         ran_s = max(time.time() - run.started_s, 0.0)
         job = run.status.job
-        live = LiveRun(run.run, job, run.attempt, self.runs_dir, time.monotonic() - ran_s)
-        live.home, live.first_s, live.label = run.home, live.started_s, label_of(class_of(job))
-        live.stop = stopping_of(run)
-        if run.pen is not None:
-            live.pen = adopt_pen(fleet, run.pen, job.memory_limit_bytes)
+        started_s = time.monotonic() - ran_s
+        pen = adopt_pen(fleet, run.pen, job.memory_limit_bytes) if run.pen is not None else None
+        live = LiveRun(
+            run.run, job, run.attempt, self.runs_dir, started_s, started_s,
+            label_of(class_of(job)), run.home, pen, phase=stopping_of(run) or Starting(),
+        )  # fmt: skip
         self._hear(run, live)
         if run.status.state is not JobState.RUNNING:
             self._change(replace(run.status, state=JobState.RUNNING, reason=Reason(Why.ADOPTED)))
@@ -102,22 +104,25 @@ class Takeover:
     def _end(self, run: OpenRun, heir: Adopted) -> None:
         """First the pen, then the record: a job is not started again while a run of it lives."""
         exit_ = read_exit(self.runs_dir / run.run, time.monotonic())
-        live = LiveRun(run.run, run.status.job, run.attempt, self.runs_dir, time.monotonic())
-        live.exit, live.output_closed, live.stop = exit_, True, stopping_of(run)
-        if run.pen is not None and self._has_pens:
-            live.pen = pen_from_record(run.pen)
+        pen = pen_from_record(run.pen) if run.pen is not None and self._has_pens else None
+        stop, at_s = stopping_of(run), time.monotonic()
+        heap_exhausted = is_heap_exhausted(self.runs_dir / run.run, exit_)
+        live = LiveRun(
+            run.run, run.status.job, run.attempt, self.runs_dir, at_s, pen=pen,
+            phase=Ended(exit_, stop, heap_exhausted=heap_exhausted),
+        )  # fmt: skip
+        if run.pen is not None and pen is not None:
             live.measure()
             if not clear(StoredPen(run.home, run.run, run.pen)):
                 heir.stuck += 1
                 return
         remove_tree(self.runs_dir / run.home / "tmp")
         self._hear(run, live)
-        if exit_ is None and live.stop is None:
+        if exit_ is None and stop is None:
             heir.lost += 1
             self._settle(run, live, RunEnd.LOST, Reason(Why.SUPERVISOR_LOST))
         else:
             heir.ended += 1
-            live.heap_exhausted = is_heap_exhausted(live)
             self._settle(run, live, *judge(live.view(kernel_limits=True, at_s=time.monotonic())))
 
     def _hear(self, run: OpenRun, live: LiveRun) -> None:

@@ -73,11 +73,11 @@ class Listening(MemoryNews):
         """To the first in line at once, if it wants the very same: then no memory changes hands."""
         want = want_of(self, at_s)
         if want.is_served_by(idle):
-            self.pass_on(idle, want, idle.last.grant_bytes, at_s)
+            self.pass_on(idle, want, idle.last.grant.grant_bytes, at_s)
 
     def pass_on(self, idle: IdleProcess, want: WarmDemand, grant_bytes: int, at_s: float) -> None:
         assert want.job is not None
-        worker = idle.worker
+        worker = idle.process
         reason = Reason(Why.WARM, jobs=worker.jobs + 1, most_jobs=worker.most_jobs)
         self.start(want.job, grant_bytes, reason, at_s)
 

@@ -72,7 +72,8 @@ class AgentRuns:
             else:
                 launch = self.launch_first(job, grant_bytes, model)
         except UsageError as error:
-            run.refused = (errno.ENOENT, f"{error} ({error.hint})" if error.hint else str(error))
+            what = f"{error} ({error.hint})" if error.hint else str(error)
+            run.refuse(errno.ENOENT, what, run.started_s)
             return None
         agent_run = self._drive(run, find_agent(brief.agent), launch, model, session)
         agent_run.heap_bytes = self._heap_bytes(job, grant_bytes)
@@ -103,12 +104,13 @@ class AgentRuns:
     def _drive(
         self, run: LiveRun, agent: Agent, launch: Launch, model: str, session: str
     ) -> AgentRun:  # fmt: skip
-        run.agent_run = agent_run = AgentRun(
+        agent_run = AgentRun(
             agent, launch, model, Follower(run.dir, "out", self._kept_bytes),
             Events(agent.reader()), past=self._past(run.job),
             limit_usd=brief_of(run.job).max_cost_usd,
         )  # fmt: skip
         agent_run.go_on(session)
+        run.drive(agent_run)
         return agent_run
 
     def _catch_up(self, run: LiveRun) -> None:
@@ -285,6 +287,6 @@ def make_agent_runs(
     check_herd_cost(jobs, found, max_cost_usd)
     if not found:
         return None
-    enforcer = [job for job in found if found[job].agent.holds_to_cost]
-    cost_limit = None if max_cost_usd is None else CostLimit(max_cost_usd, enforcer)
+    limited = [job for job in found if found[job].agent.holds_to_cost]
+    cost_limit = None if max_cost_usd is None else CostLimit(max_cost_usd, limited)
     return AgentRuns(JobRecords(lambda job: found[job.id], lambda _herd: cost_limit), policy)

@@ -56,8 +56,8 @@ class HerdCounters:
         job.runs += 1
         job.peak_bytes = max(job.peak_bytes, run.reading.peak_bytes)
         job.wall_s += ran_s
-        job.held_s += run.held_s
-        self.holds += run.holds[: max(MOST_HOLDS - len(self.holds), 0)]
+        job.held_s += run.holds.total_s
+        self.holds += run.holds.each_s[: max(MOST_HOLDS - len(self.holds), 0)]
         job.log = run.dir / "out"
         if run.agent_run is not None:
             job.said = {**SILENT, **run.agent_run.as_json()}

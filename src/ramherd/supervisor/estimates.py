@@ -68,7 +68,7 @@ def scaled(prior: Estimate, size: float) -> Estimate:
 
 def summary_of(run: LiveRun, at_s: float, shortest_s: float = SHORTEST_S) -> RunSummary | None:
     """None of a run that was too short to say anything."""
-    ran_s, seen = at_s - run.started_s, run.moments
+    ran_s, seen = at_s - run.started_s, run.usage
     if ran_s < shortest_s or not seen.number:
         return None
     mean = seen.sum / seen.number

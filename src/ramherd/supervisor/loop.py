@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ramherd.act.cleanup import CleanedPen
 from ramherd.act.executor import Executor
-from ramherd.act.run import LiveRun, note_engines
+from ramherd.act.run import LiveRun, Usage, record_engine_clients
 from ramherd.core.memory import Admit, Level, SetLevel
 from ramherd.core.model import (
     Action,
@@ -127,10 +127,10 @@ class Supervisor(Listening):
             snapshot = self.measure(at_s)
         self.govern(at_s)
         self.executor.close_output()
-        self.executor.clear_spares(at_s)
+        self.executor.remove_exited_processes(at_s)
         self.record()
         # While the keeper is at work with what it was asked for.
-        for cleaned in self.executor.sweep():
+        for cleaned in self.executor.clean_up():
             self.note_swept(cleaned)
         self.show.update(lambda: make_view(self, at_s))
         if self.roster.is_over and not self.executor.is_occupied:
@@ -145,12 +145,12 @@ class Supervisor(Listening):
         """What the keeper is asked to start is in the store first."""
         trouble = self.journal.trouble
         if self.journal.commit():
-            self.executor.link.flush()
+            self.executor.keeper.flush()
         if self.journal.trouble and not trouble:
             self.emit_herd("store_waits", Reason(Why.STORE, what=self.journal.trouble))
 
     def hear(self, at_s: float) -> None:
-        if not self.executor.hear(at_s):
+        if not self.executor.receive(at_s):
             self.executor.replace_keeper(at_s)
             self.emit_herd("keeper_lost", Reason(Why.KEEPER_LOST))
         self.record_started()
@@ -177,13 +177,12 @@ class Supervisor(Listening):
         """A run that cannot go on where it was is not restarted: its user should know."""
         if run.job.resumes:
             self.carry_out(stop, at_s)
-        elif not run.told_leak:
-            run.told_leak = True
+        elif run.warn_once(Why.LEAK):
             self.emit("run_warning", stop.reason, run)
 
     def wait(self, timeout_s: float) -> None:
         """Until the keeper, a signal, a run at its grant, or an alarm has something to say."""
-        link, at_s = self.executor.link, self.clock()
+        link, at_s = self.executor.keeper, self.clock()
         marks, muted_s = self.executor.grant_fds(at_s), self.executor.muted_for_s(at_s)
         sending = link.has_more_to_send and not self.journal.trouble
         enforcer = self.executor.enforcer
@@ -192,9 +191,9 @@ class Supervisor(Listening):
         if self.signals.fd in ready:
             os.read(self.signals.fd, 4096)
         for fd in ready & marks.keys():
-            enforcer.notice(marks[fd], self.clock())
+            enforcer.receive_event(marks[fd], self.clock())
         if ready.intersection(enforcer.worker.fds):
-            enforcer.take_armed(self.clock())
+            enforcer.receive_armed(self.clock())
         for fd in ready & self.alarms.keys():
             self.alarms[fd]()
 
@@ -205,7 +204,7 @@ class Supervisor(Listening):
         if at_s - self._looked_s >= self.tick_s:
             self.tick(at_s)
         elif ending := [run for run in runs if run.is_ending]:
-            if any(run.left for run in ending):
+            if any(run.may_have_left for run in ending):
                 fleet.scan()
             for run in ending:
                 run.measure()
@@ -227,14 +226,13 @@ class Supervisor(Listening):
         self.machine = read_machine(self.trees, herds=others)
         for run in runs:
             run.measure()
-            run.moments.add(run.reading.used_bytes)
-            run.available_least = min(run.available_least, self.machine.available_bytes)
+            run.usage.add_moment(self.machine.available_bytes)
         self.fleet_used = fleet.read().used_bytes
         self.memory.tick(self.machine, self.fleet_used, at_s)
         self.tell_ledger()
         self.record_samples(at_s)
         self.listen(at_s)
-        note_engines(runs, read_engine_clients())
+        record_engine_clients(runs, read_engine_clients())
 
     def record_started(self) -> None:
         """Where no cgroup knows a run's processes, the first of them is what can be told."""
@@ -263,8 +261,7 @@ class Supervisor(Listening):
                 self.stop(self.executor.runs[run], Stopping(end, reason, at_s))
             case Clear(run, reason):
                 live = self.executor.runs[run]
-                self.executor.clear(live, at_s)
-                self.counters.leftovers_ended += live.leftovers
+                self.counters.leftovers_ended += self.executor.clear(live, at_s)
                 self.emit("leftovers_ended", reason, live)
             case Kill(run, reason):
                 live = self.executor.runs[run]
@@ -272,7 +269,7 @@ class Supervisor(Listening):
                 self.emit("run_killed", reason, live)
             case Warn(run, reason):
                 live = self.executor.runs[run]
-                live.warned = True
+                live.warn_once(reason.why)
                 self.emit("run_warning", reason, live)
             case Finish(run, end, reason):
                 self.finish(self.executor.runs[run], end, reason, at_s)
@@ -285,10 +282,11 @@ class Supervisor(Listening):
         first_s = at_s if status.first_s is None else status.first_s
         running = replace(status, state=JobState.RUNNING, reason=reason, attempts=attempt)
         self.change(replace(running, first_s=first_s))
-        run = LiveRun(new_id(), job, attempt, self.executor.runs_dir, at_s)
-        run.first_s, run.label = first_s, label_of(class_of(job))
-        run.available_least = self.machine.available_bytes
-        self.note(add_run, run.id, job.id, attempt, run.available_least)
+        run = LiveRun(
+            new_id(), job, attempt, self.executor.runs_dir, at_s,
+            first_s, label_of(class_of(job)), usage=Usage(self.machine.available_bytes),
+        )  # fmt: skip
+        self.note(add_run, run.id, job.id, attempt, run.usage.available_least)
         if self.agent_runs is not None and job.brief is not None:
             again, short = status.interrupted, self.memory.history.level is Level.SINGLE
             if why := self.agent_runs.begin(run, grant_bytes, resumed=again, short=short):
@@ -302,8 +300,6 @@ class Supervisor(Listening):
         self.emit("run_started", reason, run)
 
     def stop(self, run: LiveRun, stopping: Stopping) -> None:
-        if run.held_since_s is not None:
-            run.hit_bytes = run.grant_bytes
         self.executor.stop(run, stopping)
         self.emit("run_stopping", stopping.reason, run)
         if stopping.end is RunEnd.PREEMPTED:
@@ -324,13 +320,12 @@ class Supervisor(Listening):
             self.note_job(status)
 
     def finish(self, run: LiveRun, end: RunEnd, reason: Reason, at_s: float) -> None:
-        run.thaw(at_s)
-        idle = self.executor.shelve(run, at_s) if run.is_free else None
+        idle = self.executor.make_idle(run, at_s) if run.is_free else None
         if idle is None:
-            self.executor.finish(run)
+            self.executor.finish(run, at_s)
         self.note(
             end_run, run.id, end, reason, run.exit, peak_bytes=run.reading.peak_bytes,
-            least_bytes=run.available_least, after_bytes=self.machine.available_bytes,
+            least_bytes=run.usage.available_least, after_bytes=self.machine.available_bytes,
         )  # fmt: skip
         if self.agent_runs is not None and run.agent_run is not None:
             self.agent_runs.end(

@@ -26,6 +26,7 @@ from ramherd.core.memory import (
 )
 from ramherd.core.model import JobStatus, Machine, RunEnd, Settle, Stop, Wait, Why
 from ramherd.core.policies import GrantPolicy, Policy, RecyclePolicy
+from ramherd.core.run_phase import Starting
 from ramherd.decide.budget import largest_budget_bytes
 from ramherd.decide.governor.govern import govern
 from ramherd.decide.governor.recycle import Own, Watches, recycle
@@ -90,7 +91,7 @@ class MemoryGovernor:
         self._machine, self._fleet_used = machine, fleet_used_bytes
         self.pressure = self.gauge.read(at_s)
         for run in self.executor.runs.values():
-            self.executor.enforcer.look(run, at_s)
+            self.executor.enforcer.enforce(run, at_s)
         while self.failed_starts and at_s - self.failed_starts[0] > self._scaled(FAILED_STARTS_S):
             self.failed_starts.popleft()
         if self.ramp is not None:
@@ -118,7 +119,7 @@ class MemoryGovernor:
         for action in actions:
             if isinstance(action, Grant):
                 run = self.executor.runs[action.run]
-                if not self.executor.enforcer.give(run, action.grant_bytes, at_s):
+                if not self.executor.enforcer.set_grant(run, action.grant_bytes, at_s):
                     return False
                 self.given.append(action)
             elif isinstance(action, Trim):
@@ -129,7 +130,9 @@ class MemoryGovernor:
         runs = self.executor.runs.values()
         live = [run for run in runs if not is_over(run)]
         ending = [run for run in runs if is_over(run)]
-        ending_bytes = sum(run.grant_bytes for run in ending) + self.executor.warm_pool.used_bytes
+        ending_bytes = (
+            sum(run.grant.grant_bytes for run in ending) + self.executor.warm_pool.used_bytes
+        )
         return Scene(
             at_s=at_s,
             lease_bytes=max(self.lease.lease_bytes - ending_bytes, 0),
@@ -141,7 +144,7 @@ class MemoryGovernor:
             cpu_pressure=self.pressure.cpu,
             swap_in_bytes_per_s=self.pressure.swap_in_bytes_per_s,
             failed_starts=len(self.failed_starts),
-            starting=sum(not run.started for run in live),
+            starting=sum(isinstance(run.phase, Starting) for run in live),
             cores=CORES,
             ending=len(ending),
             ending_bytes=ending_bytes,
@@ -198,17 +201,18 @@ def is_over(run: LiveRun) -> bool:
     """Over but for its pen. One that was told to make room is still the governor's."""
     if run.exit is not None or run.refused is not None:
         return True
-    return run.stop is not None and run.stop.end not in MAKING_ROOM
+    stop = run.stop_order
+    return stop is not None and stop.end not in MAKING_ROOM
 
 
 def penned(run: LiveRun) -> Penned:
     job = run.job
     return Penned(
         run.id, job.id, job.seq, run.first_s, run.started_s,
-        used_bytes=run.reading.used_bytes, grant_bytes=run.grant_bytes,
+        used_bytes=run.reading.used_bytes, grant_bytes=run.grant.grant_bytes,
         held_since_s=run.held_since_s, priority=job.priority, label=run.label,
-        leaving=run.stop is not None, promised_bytes=job.memory_bytes,
-        cache_bytes=run.reading.cache_bytes, cache_full=run.cache_full,
+        leaving=run.stop_order is not None, promised_bytes=job.memory_bytes,
+        cache_bytes=run.reading.cache_bytes, cache_full=run.grant.cache_full,
         limit_bytes=job.memory_limit_bytes, name=job.name,
     )  # fmt: skip
 

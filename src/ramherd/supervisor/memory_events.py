@@ -6,6 +6,8 @@ from ramherd.act.executor import Executor
 from ramherd.act.run import LiveRun
 from ramherd.core.memory import Grant
 from ramherd.core.model import JobState, JobStatus, Reason, Why
+from ramherd.core.run_phase import Held
+from ramherd.decide.hold import explain_hold
 from ramherd.decide.ramp import note_trouble
 from ramherd.store.herd_queue import HerdQueue
 from ramherd.store.service_queue import ServiceQueue
@@ -29,24 +31,28 @@ class MemoryNews(Telling):
         """A run that is held for longer than a tick waits, and so does its job."""
         for grant in self.memory.given:
             run = self.executor.runs[grant.run]
-            if run.told_held and run.held_since_s is None:
+            if self.is_reported(run) and run.held_since_s is None:
                 self.tell_granted(run, grant)
         self.memory.given.clear()
         for run in self.executor.runs.values():
-            if run.frozen_s is not None and not run.told_held and at_s - run.frozen_s > self.tick_s:
-                self.tell_held(run)
+            held = run.phase
+            if not isinstance(held, Held) or self.is_reported(run):
+                continue
+            if at_s - held.frozen_s > self.tick_s:
+                self.tell_held(run, held)
 
-    def tell_held(self, run: LiveRun) -> None:
-        granted = sum(other.grant_bytes for other in self.executor.runs.values())
-        free = max(self.memory.lease.lease_bytes - granted, 0)
-        reason = Reason(Why.AT_GRANT, grant_bytes=run.grant_bytes, free_bytes=free)
-        run.told_held = True
+    def is_reported(self, run: LiveRun) -> bool:
+        """Whether its job was reported as held."""
+        return self.roster[run.job.id].state is JobState.HELD
+
+    def tell_held(self, run: LiveRun, held: Held) -> None:
+        granted = sum(other.grant.grant_bytes for other in self.executor.runs.values())
+        reason = explain_hold(held.reason, self.memory.lease.lease_bytes, granted)
         self.emit("run_held", reason, run)
         self.change(replace(self.roster[run.job.id], state=JobState.HELD, reason=reason))
         self.note_trouble(reason)
 
     def tell_granted(self, run: LiveRun, grant: Grant) -> None:
-        run.told_held = False
         self.emit("run_granted", grant.reason, run)
         status = self.roster[run.job.id]
         if status.state is JobState.HELD:

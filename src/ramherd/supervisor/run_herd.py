@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ramherd.act.executor import Executor
-from ramherd.act.keeper_client import KeeperLink
+from ramherd.act.keeper_client import start_keeper
 from ramherd.act.pens.selection import make_fleet
 from ramherd.act.recovery import recover
 from ramherd.config.paths import runtime_dir, state_dir
@@ -223,7 +223,7 @@ def penned(
     store.commit()
     executor = Executor(
         fleet,
-        lambda: KeeperLink(rules.policy.grace_s, state / "keeper.err", nofile),
+        lambda: start_keeper(rules.policy.grace_s, state / "keeper.err", nofile),
         state / "runs",
         rules.policy,
         rules.grants,
@@ -263,7 +263,7 @@ def measure_costs(executor: Executor) -> dict[str, Any]:
     return {
         "rss_peak_bytes": read_peak_rss_bytes(os.getpid()),
         "cpu_s": round(times.user + times.system, 3),
-        "keeper_rss_peak_bytes": read_peak_rss_bytes(executor.link.proc_id.pid),
+        "keeper_rss_peak_bytes": read_peak_rss_bytes(executor.keeper.proc_id.pid),
     }
 
 

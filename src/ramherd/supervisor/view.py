@@ -30,7 +30,7 @@ def make_view(supervisor: "Supervisor", at_s: float) -> View:
                 used_bytes=run.reading.used_bytes,
                 ran_s=at_s - run.started_s,
                 ending=run.is_ending,
-                grant_bytes=run.grant_bytes,
+                grant_bytes=run.grant.grant_bytes,
                 doing=run.agent_run.doing if run.agent_run is not None else "",
                 held_s=at_s - run.frozen_s if run.frozen_s is not None else None,
             )

@@ -32,7 +32,7 @@ class WarmDemand:
         return self.held or (self.short and self.key != key)
 
     def is_served_by(self, idle: IdleProcess) -> bool:
-        return self.job is not None and not self.held and self.key == idle.worker.key
+        return self.job is not None and not self.held and self.key == idle.process.key
 
 
 def want_of(loop: "Listening", at_s: float) -> WarmDemand:
@@ -43,7 +43,7 @@ def want_of(loop: "Listening", at_s: float) -> WarmDemand:
         first,
         key_for(loop, first) if first is not None else None,
         held=memory.history.level is not Level.CALM
-        or any(run.told_held for run in loop.executor.runs.values()),
+        or any(map(loop.is_reported, loop.executor.runs.values())),
         short=memory.is_short,
         needed=loop.may_start
         and (loop.is_lasting or counts[JobState.QUEUED] + counts[JobState.WAITING] > 0),

@@ -31,7 +31,7 @@ class WarmReuse:
     def is_used(self) -> bool:
         """Some process is warm, and does not end by itself."""
         runs = self.executor.runs.values()
-        return bool(self.executor.warm_pool.all) or any(run.worker is not None for run in runs)
+        return bool(self.executor.warm_pool.all) or any(run.warm is not None for run in runs)
 
     @property
     def is_wanted(self) -> bool:
@@ -44,20 +44,20 @@ class WarmReuse:
         retired_now = []
         for run in list(filter(waits_for_next, self.executor.runs.values())):
             if reason := self._go_on(run, want, at_s):
-                self.executor.hang_up(run)
+                self.executor.close_stdin(run)
                 retired_now.append((run, reason))
         for idle in self.executor.warm_pool:
-            worn = worn_by(idle.worker, idle.used_bytes, at_s)
+            worn = worn_by(idle.process, idle.used_bytes, at_s)
             worn = replace(worn, idle_s=at_s - idle.since_s)
-            if reason := self._why_retired(worn, idle.worker.key, want):
+            if reason := self._why_retired(worn, idle.process.key, want):
                 self.executor.retire(idle, at_s)
                 retired_now.append((idle.last, reason))
         return retired_now
 
     def _go_on(self, run: LiveRun, want: WarmDemand, at_s: float) -> Reason | None:
         """One step from the result to the next job, or why there is none."""
-        worker, agent_run = run.worker, run.agent_run
-        assert worker is not None
+        assert run.warm is not None
+        worker, agent_run = run.warm.process, run.agent_run
         assert agent_run is not None
         said, renewal = agent_run.said, agent_run.renewal
         worn = worn_by(worker, run.reading.used_bytes, at_s)
@@ -73,8 +73,9 @@ class WarmReuse:
         if reason := self._why_retired(worn, worker.key, want):
             return reason
         if renewal is None:
-            self.executor.feed(run, agent_run.renew(at_s))
-        run.ready = renewal is not None
+            self.executor.send_stdin(run, agent_run.renew(at_s))
+        else:
+            run.make_ready()
         return None
 
     def _why_retired(self, worn: Worn, key: Hashable, want: WarmDemand) -> Reason | None:
@@ -83,7 +84,7 @@ class WarmReuse:
 
 def waits_for_next(run: LiveRun) -> bool:
     """Its warm process has answered, and waits to be told what is next."""
-    if run.worker is None or run.agent_run is None or run.is_ending or run.hung_up:
+    if run.warm is None or run.agent_run is None or run.is_ending or run.warm.is_closed:
         return False
     return run.agent_run.said.has_ended
 

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from integration.conftest import await_, ours
-from ramherd.act.keeper_client import AdoptedLink, Adoption, KeeperLink, adopt_keeper
+from ramherd.act.keeper_client import Adoption, KeeperClient, adopt_keeper, start_keeper
 from ramherd.core.errors import StoreError
 from ramherd.keeper.requests import SHAPES
 from ramherd.system.procfs import read_peak_rss_bytes, read_process
@@ -27,14 +27,14 @@ from ramherd.system.unix_socket import connect
 SUPERVISOR = """
 import sys, time
 from pathlib import Path
-from ramherd.act.keeper_client import Adoption, KeeperLink
+from ramherd.act.keeper_client import Adoption, start_keeper
 here = Path(sys.argv[1])
-link = KeeperLink(0.5, here / "keeper.err", 1024, Adoption(here / "door", float(sys.argv[2])))
+link = start_keeper(0.5, here / "keeper.err", 1024, Adoption(here / "door", float(sys.argv[2])))
 link._outbox = sys.stdin.buffer.read()
 link.flush()
 started = 0
 while started < int(sys.argv[3]):
-    started += sum(message["did"] == "started" for message in link.hear())
+    started += sum(message["did"] == "started" for message in link.receive())
     time.sleep(0.01)
 print(link.proc_id.pid, flush=True)
 time.sleep(600)
@@ -71,7 +71,7 @@ class Herd:
         process.wait()
         process.stdout.close()
 
-    def adopt(self) -> AdoptedLink:
+    def adopt(self) -> KeeperClient:
         link = adopt_keeper(self.here / "door")
         assert link is not None
         return link
@@ -81,13 +81,13 @@ class Herd:
         return proc is None or not proc.is_alive
 
 
-def hear_until(link: AdoptedLink, done: Callable[[dict[str, Any]], bool]) -> list[dict[str, Any]]:
+def hear_until(link: KeeperClient, done: Callable[[dict[str, Any]], bool]) -> list[dict[str, Any]]:
     heard: list[dict[str, Any]] = []
     deadline = time.monotonic() + 20
     while not any(map(done, heard)):
         assert time.monotonic() < deadline, heard
         select.select([link.fileno()], [], [], 0.1)
-        messages = link.hear()
+        messages = link.receive()
         assert messages is not None, heard
         heard += messages
     return heard
@@ -141,7 +141,7 @@ def test_what_ended_while_nobody_was_there_is_told_to_the_next(herd: Herd) -> No
     assert json.loads((herd.here / "R2/status").read_bytes())["code"] == 3
     link = herd.adopt()
     hear_until(link, is_end_of("R2"))
-    link.ask("forget", run="R2")
+    link.send("forget", run="R2")
     link.flush()
     link.leave()
     with closing(herd.adopt()) as last:
@@ -218,7 +218,7 @@ def test_nobody_is_waited_for_for_ever(herd: Herd) -> None:
 def test_an_adoptable_keeper_is_as_small_as_any(tmp_path: Path) -> None:
     """12 MB at most: it lives as long as the runs do."""
     adoption = Adoption(tmp_path / "door")
-    with closing(KeeperLink(1.0, tmp_path / "keeper.err", 1024, adoption)) as link:
+    with closing(start_keeper(1.0, tmp_path / "keeper.err", 1024, adoption)) as link:
         link._outbox = spawn(tmp_path, "R1", "exit 0")
         link.flush()
         await_((tmp_path / "R1/status").exists, "a run has ended")

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from integration.conftest import await_, ours
-from ramherd.act.keeper_client import KeeperLink
+from ramherd.act.keeper_client import KeeperClient, start_keeper
 
 LOG = [1 << 20, 1 << 20]
 # Answers each line; `quit` is its last.
@@ -22,7 +22,7 @@ ECHO = 'while read -r line; do echo "said $line"; [ "$line" != quit ] || exit 3;
 class Kept:
     """A keeper, what it is asked and what it says."""
 
-    def __init__(self, link: KeeperLink, here: Path) -> None:
+    def __init__(self, link: KeeperClient, here: Path) -> None:
         self.link = link
         self.here = here
 
@@ -31,7 +31,7 @@ class Kept:
         return str(self.here / name)
 
     def ask(self, do: str, **values: Any) -> None:
-        self.link.ask(do, **values)
+        self.link.send(do, **values)
         self.link.flush()
 
     def spawn(self, run: str, text: str) -> None:
@@ -55,7 +55,7 @@ class Kept:
         deadline = time.monotonic() + 20
         while time.monotonic() < deadline:
             select.select([self.link.fileno()], [], [], 0.1)
-            for message in self.link.hear() or ():
+            for message in self.link.receive() or ():
                 if (message["did"], message["run"]) == (did, run):
                     return message
         raise AssertionError(f"the keeper did not say {did} of {run}")
@@ -63,7 +63,7 @@ class Kept:
 
 @pytest.fixture
 def kept(tmp_path: Path) -> Iterator[Kept]:
-    with closing(KeeperLink(0.5, tmp_path / "keeper.err", 1024)) as link:
+    with closing(start_keeper(0.5, tmp_path / "keeper.err", 1024)) as link:
         yield Kept(link, tmp_path)
     await_(lambda: not ours(), "the keeper and its runs are gone")
     assert (tmp_path / "keeper.err").read_text() == ""

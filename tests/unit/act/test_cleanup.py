@@ -21,7 +21,7 @@ def tmp(tmp_path: Path) -> Path:
 
 def sweep(tmp: Path) -> Cleanup:
     sweeper = Cleanup()
-    sweeper.sweep("R", FakePen("R", 0, 0.0), tmp)
+    sweeper.add("R", FakePen("R", 0, 0.0), tmp)
     return sweeper
 
 

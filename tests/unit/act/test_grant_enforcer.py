@@ -13,14 +13,16 @@ from hypothesis import strategies as st
 
 from ramherd.act.grant_enforcer import MUTE_S, GrantEnforcer
 from ramherd.act.run import KEEP_HOLDS, LiveRun
-from ramherd.core.model import RunEnd
+from ramherd.core.model import Reason, RunEnd, Why
 from ramherd.core.policies import GrantPolicy
+from ramherd.core.run_phase import Running
 from ramherd.core.units import MIB
 from support.fakes import FakePen
 from support.make import exited, job, stopping
 
 POLICY = GrantPolicy()
 NEAR = POLICY.near_bytes
+HELD = Reason(Why.AT_GRANT, used_bytes=1, grant_bytes=1)
 MARK = 100 * MIB - POLICY.arm_below_bytes
 
 
@@ -38,9 +40,9 @@ def pen_of(run: LiveRun) -> FakePen:
 def live(used: int = 0, *, grant: int = 0, cache: int = 0, **of: Any) -> LiveRun:
     pen = FakePen("R", used, 1e9, cache=cache)
     pen.begin()
-    run = LiveRun("R", job("a", **of), 1, Path("/runs"), 0.0, pen=pen, started=True)
+    run = LiveRun("R", job("a", **of), 1, Path("/runs"), 0.0, pen=pen, phase=Running())
     if grant:
-        GrantEnforcer(POLICY).give(run, grant, 0.0)
+        GrantEnforcer(POLICY).set_grant(run, grant, 0.0)
     return run
 
 
@@ -48,10 +50,10 @@ def test_a_grant_is_a_mark_below_and_a_backstop_above(enforcer: GrantEnforcer) -
     """What is held at the mark stays within the grant; the kernel's own limit is a margin off."""
     run = live()
 
-    assert enforcer.give(run, 100 * MIB, 0.0)
+    assert enforcer.set_grant(run, 100 * MIB, 0.0)
 
     pen = pen_of(run)
-    assert (run.grant_bytes, run.mark_bytes) == (100 * MIB, MARK)
+    assert (run.grant.grant_bytes, run.grant.mark_bytes) == (100 * MIB, MARK)
     assert (pen.mark_bytes, pen.most_bytes) == (MARK, 100 * MIB + POLICY.margin_bytes)
 
 
@@ -59,7 +61,7 @@ def test_a_grant_smaller_than_the_margin_has_a_mark_all_the_same(enforcer: Grant
     """A threshold of nothing, or less, is none."""
     run = live()
 
-    enforcer.give(run, MIB, 0.0)
+    enforcer.set_grant(run, MIB, 0.0)
 
     assert pen_of(run).mark_bytes == 1
 
@@ -71,7 +73,7 @@ def test_a_run_is_held_at_its_mark(enforcer: GrantEnforcer, used: int, *, held: 
     pen_of(run).used = used
 
     run.measure()
-    enforcer.look(run, 5.0)
+    enforcer.enforce(run, 5.0)
 
     assert pen_of(run).frozen is held
     assert run.held_since_s == run.frozen_s == (5.0 if held else None)
@@ -83,7 +85,7 @@ def test_a_mark_below_what_is_used_already_is_not_announced_so_it_is_looked_at(
     """A threshold that is armed too late never fires."""
     run = live(MARK)
 
-    assert enforcer.give(run, 100 * MIB, 3.0)
+    assert enforcer.set_grant(run, 100 * MIB, 3.0)
 
     assert (pen_of(run).frozen, run.held_since_s) == (True, 3.0)
 
@@ -92,10 +94,10 @@ def test_page_cache_never_holds_a_run(enforcer: GrantEnforcer) -> None:
     """It is told as what it is; what is heard of it is not heard again at once."""
     run = live(10 * MIB, grant=100 * MIB, cache=500 * MIB)
 
-    enforcer.notice(run, 5.0)
+    enforcer.receive_event(run, 5.0)
 
-    assert (pen_of(run).frozen, run.held_since_s, run.cache_full) == (False, None, True)
-    assert run.muted_until_s == 5.0 + MUTE_S
+    assert (pen_of(run).frozen, run.held_since_s, run.grant.cache_full) == (False, None, True)
+    assert run.grant.muted_until_s == 5.0 + MUTE_S
 
 
 def test_a_run_that_is_held_is_heard_again_at_once(enforcer: GrantEnforcer) -> None:
@@ -103,9 +105,9 @@ def test_a_run_that_is_held_is_heard_again_at_once(enforcer: GrantEnforcer) -> N
     run = live(grant=100 * MIB)
     pen_of(run).used = MARK
 
-    enforcer.notice(run, 5.0)
+    enforcer.receive_event(run, 5.0)
 
-    assert (run.held_since_s, run.muted_until_s) == (5.0, 0.0)
+    assert (run.held_since_s, run.grant.muted_until_s) == (5.0, 0.0)
 
 
 def test_a_lowering_that_the_run_has_outgrown_is_undone(enforcer: GrantEnforcer) -> None:
@@ -113,9 +115,13 @@ def test_a_lowering_that_the_run_has_outgrown_is_undone(enforcer: GrantEnforcer)
     run = live(10 * MIB, grant=100 * MIB)
     pen_of(run).used = 60 * MIB
 
-    assert not enforcer.give(run, 50 * MIB, 5.0)
+    assert not enforcer.set_grant(run, 50 * MIB, 5.0)
 
-    assert (run.grant_bytes, pen_of(run).mark_bytes, pen_of(run).frozen) == (100 * MIB, MARK, False)
+    assert (run.grant.grant_bytes, pen_of(run).mark_bytes, pen_of(run).frozen) == (
+        100 * MIB,
+        MARK,
+        False,
+    )
     assert run.reading.used_bytes == 60 * MIB
 
 
@@ -124,7 +130,7 @@ def test_a_run_that_has_filled_what_it_is_left_with_is_held(enforcer: GrantEnfor
     run = live(10 * MIB, grant=100 * MIB)
     pen_of(run).used = MARK
 
-    assert not enforcer.give(run, 50 * MIB, 5.0)
+    assert not enforcer.set_grant(run, 50 * MIB, 5.0)
 
     assert (run.held_since_s, pen_of(run).frozen) == (5.0, True)
 
@@ -133,9 +139,9 @@ def test_a_lowering_down_to_what_is_used_is_carried_out(enforcer: GrantEnforcer)
     """And holds the run: it is full of its own memory."""
     run = live(50 * MIB, grant=100 * MIB)
 
-    assert enforcer.give(run, 50 * MIB, 5.0)
+    assert enforcer.set_grant(run, 50 * MIB, 5.0)
 
-    assert (run.grant_bytes, pen_of(run).frozen) == (50 * MIB, True)
+    assert (run.grant.grant_bytes, pen_of(run).frozen) == (50 * MIB, True)
 
 
 def held(used: int = MARK, grant: int = 100 * MIB, **of: Any) -> LiveRun:
@@ -148,29 +154,29 @@ def test_a_held_run_goes_on_when_there_is_room(enforcer: GrantEnforcer) -> None:
     """What it stood still for is counted."""
     run = held()
 
-    enforcer.give(run, 132 * MIB, 4.0)
+    enforcer.set_grant(run, 132 * MIB, 4.0)
 
     assert (pen_of(run).frozen, run.held_since_s, run.frozen_s) == (False, None, None)
-    assert (run.held_s, len(run.holds)) == (4.0, 1)
+    assert (run.holds.total_s, len(run.holds.each_s)) == (4.0, 1)
 
 
 def test_a_held_run_stands_still_while_more_is_not_enough(enforcer: GrantEnforcer) -> None:
     """It had gone far past its mark. It was served, so its wait begins anew; its hold does not."""
     run = held(140 * MIB)
 
-    enforcer.give(run, 132 * MIB, 4.0)
+    enforcer.set_grant(run, 132 * MIB, 4.0)
     assert (pen_of(run).frozen, run.held_since_s, run.frozen_s) == (True, 4.0, 0.0)
-    assert run.stood_s(5.0) == 5.0
+    assert run.held_s(5.0) == 5.0
 
-    enforcer.give(run, 164 * MIB, 6.0)
-    assert (pen_of(run).frozen, run.held_s) == (False, 6.0)
+    enforcer.set_grant(run, 164 * MIB, 6.0)
+    assert (pen_of(run).frozen, run.holds.total_s) == (False, 6.0)
 
 
 def test_the_same_grant_again_frees_nobody(enforcer: GrantEnforcer) -> None:
     """Only more is more."""
     run = held()
 
-    enforcer.give(run, 100 * MIB, 4.0)
+    enforcer.set_grant(run, 100 * MIB, 4.0)
 
     assert (pen_of(run).frozen, run.held_since_s) == (True, 0.0)
 
@@ -178,13 +184,15 @@ def test_the_same_grant_again_frees_nobody(enforcer: GrantEnforcer) -> None:
 def test_nobody_who_ends_is_held(enforcer: GrantEnforcer) -> None:
     """It could not hear that it should; nor is one held that was granted nothing yet."""
     told, over, refused, fresh = (live(MARK) for _ in range(4))
-    told.stop, over.exit, refused.refused = stopping(RunEnd.TIMEOUT), exited(), (errno.EIO, "x")
+    told.stop(stopping(RunEnd.TIMEOUT))
+    over.record_exit(exited())
+    refused.refuse(errno.EIO, "x", 0.0)
     for run in (told, over, refused):
-        run.grant_bytes, run.mark_bytes = 100 * MIB, MARK
+        run.set_grant(100 * MIB, MARK)
 
     for run in (told, over, refused, fresh):
         run.measure()
-        enforcer.look(run, 5.0)
+        enforcer.enforce(run, 5.0)
         assert not pen_of(run).frozen
 
 
@@ -197,18 +205,18 @@ def test_at_its_own_limit_it_is_the_kernel_that_acts(enforcer: GrantEnforcer) ->
     assert not pen_of(run).frozen
 
     below = held(**limited)
-    enforcer.give(below, 100 * MIB + POLICY.arm_below_bytes, 4.0)
+    enforcer.set_grant(below, 100 * MIB + POLICY.arm_below_bytes, 4.0)
     assert not pen_of(below).frozen
 
     cached = live(MIB, grant=100 * MIB + POLICY.arm_below_bytes, cache=99 * MIB, **limited)
-    enforcer.notice(cached, 5.0)
-    assert (cached.cache_full, cached.muted_until_s) == (False, 5.0 + MUTE_S)
+    enforcer.receive_event(cached, 5.0)
+    assert (cached.grant.cache_full, cached.grant.muted_until_s) == (False, 5.0 + MUTE_S)
 
 
 def test_page_cache_is_dropped_in_a_thread_of_its_own(enforcer: GrantEnforcer) -> None:
     """Half of the way from what is used to the mark is left to it."""
     run = live(20 * MIB, grant=100 * MIB, cache=90 * MIB)
-    run.cache_full = True
+    run.set_cache_full(is_full=True)
     threads: list[threading.Thread] = []
     pen = pen_of(run)
     noted: Callable[[int], None] = pen.trim
@@ -221,7 +229,7 @@ def test_page_cache_is_dropped_in_a_thread_of_its_own(enforcer: GrantEnforcer) -
     enforcer.trim(run)
     enforcer.close()
 
-    assert (pen.trims, run.cache_full) == ([(20 * MIB + MARK) // 2], False)
+    assert (pen.trims, run.grant.cache_full) == ([(20 * MIB + MARK) // 2], False)
     assert threads[0] is not threading.main_thread()
     assert not threads[0].is_alive()
 
@@ -230,10 +238,10 @@ def test_a_run_without_a_pen_is_left_alone(enforcer: GrantEnforcer) -> None:
     """It was refused before it had one."""
     run = LiveRun("R", job("a"), 1, Path("/runs"), 0.0)
 
-    enforcer.notice(run, 1.0)
+    enforcer.receive_event(run, 1.0)
     enforcer.trim(run)
-    run.freeze(1.0)
-    run.thaw(1.0)
+    run.hold(HELD, 1.0)
+    run.release(1.0)
 
     assert run.held_since_s is None
 
@@ -242,10 +250,10 @@ def test_single_holds_are_kept_up_to_a_bound() -> None:
     """A run that grows for days is held millions of times; their sum is exact."""
     run = live(grant=100 * MIB)
     for _ in range(KEEP_HOLDS + 5):
-        run.freeze(1.0)
-        run.thaw(2.0)
+        run.hold(HELD, 1.0)
+        run.release(2.0)
 
-    assert (len(run.holds), run.held_s) == (KEEP_HOLDS, KEEP_HOLDS + 5.0)
+    assert (len(run.holds.each_s), run.holds.total_s) == (KEEP_HOLDS, KEEP_HOLDS + 5.0)
 
 
 @given(
@@ -262,13 +270,13 @@ def test_who_goes_on_is_below_its_mark(steps: list[tuple[int, int, bool]]) -> No
     for at_s, (grant, used, give) in enumerate(steps, 1):
         if not pen_of(run).frozen:
             pen_of(run).used = used * MIB
-        before = run.grant_bytes
+        before = run.grant.grant_bytes
         if give:
-            took = enforcer.give(run, grant * MIB, float(at_s))
-            assert run.grant_bytes == (grant * MIB if took else before)
+            took = enforcer.set_grant(run, grant * MIB, float(at_s))
+            assert run.grant.grant_bytes == (grant * MIB if took else before)
         else:
             run.measure()
-            enforcer.look(run, float(at_s))
+            enforcer.enforce(run, float(at_s))
         assert (run.frozen_s is None) == (run.held_since_s is None) == (not pen_of(run).frozen)
-        if run.grant_bytes and not pen_of(run).frozen:
-            assert run.reading.used_bytes < run.mark_bytes - POLICY.near_bytes
+        if run.grant.grant_bytes and not pen_of(run).frozen:
+            assert run.reading.used_bytes < run.grant.mark_bytes - POLICY.near_bytes

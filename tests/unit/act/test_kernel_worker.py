@@ -55,15 +55,15 @@ def test_a_mark_is_armed_in_a_thread_and_the_run_looked_at_again() -> None:
     """Giving more does not wait for it; what was used meanwhile is seen afterwards."""
     enforcer, pen = GrantEnforcer(GrantPolicy()), SlowPen()
     run = make_run(pen)
-    enforcer.give(run, 100 * MIB, 0.0)
+    enforcer.set_grant(run, 100 * MIB, 0.0)
     assert (pen.armed, run.held_since_s) == ([], None)
 
     pen.used = 99 * MIB
     pen.go.set()
     await_armed(enforcer)
-    enforcer.take_armed(1.0)
+    enforcer.receive_armed(1.0)
 
-    assert pen.armed == [run.mark_bytes]
+    assert pen.armed == [run.grant.mark_bytes]
     assert pen.threads != [threading.get_ident()]
     assert run.held_since_s == 1.0
     enforcer.close()
@@ -75,11 +75,11 @@ def test_of_many_marks_the_newest_counts() -> None:
     enforcer, pen = GrantEnforcer(GrantPolicy()), SlowPen()
     run = make_run(pen)
     for size in (100, 110, 120, 130):
-        enforcer.give(run, size * MIB, 0.0)
+        enforcer.set_grant(run, size * MIB, 0.0)
     pen.go.set()
-    while not pen.armed or pen.armed[-1] != run.mark_bytes:
+    while not pen.armed or pen.armed[-1] != run.grant.mark_bytes:
         await_armed(enforcer)
-        enforcer.take_armed(1.0)
+        enforcer.receive_armed(1.0)
 
     assert len(pen.armed) <= 3
     enforcer.close()
@@ -90,7 +90,7 @@ def test_what_was_armed_for_nobody_is_closed() -> None:
     """The herd is over while a mark is on its way."""
     before = len(os.listdir("/proc/self/fd"))
     enforcer, pen = GrantEnforcer(GrantPolicy()), SlowPen()
-    enforcer.give(make_run(pen), 100 * MIB, 0.0)
+    enforcer.set_grant(make_run(pen), 100 * MIB, 0.0)
     pen.go.set()
     enforcer.close()
 

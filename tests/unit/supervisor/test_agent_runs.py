@@ -77,7 +77,8 @@ def test_a_run_is_not_over_before_its_words_were_read(tmp_path: Path) -> None:
     of = asked()
     agent_runs = agent_runs_of(of)
     run = begun(agent_runs, of, tmp_path)
-    run.exit, run.output_closed = Exit(0, None, 1.0), True
+    run.record_exit(Exit(0, None, 1.0))
+    run.close_output(heap_exhausted=False)
     (run.dir / "out").write_text(json.dumps(result("done")))
     before = run.view(kernel_limits=True, at_s=2.0)
     heard(agent_runs, run, closed=True)
@@ -220,7 +221,7 @@ def test_a_heap_that_was_too_small_is_larger_once(tmp_path: Path) -> None:
         of = asked(memory_limit=limit)
         agent_runs = agent_runs_of(of)
         first = begun(agent_runs, of, tmp_path)
-        first.grant_bytes = 900 * MIB
+        first.set_grant(900 * MIB, 896 * MIB)
         agent_runs.end(first, RunEnd.HEAP_EXHAUSTED, most_bytes=most)
         second = begun(agent_runs, of, tmp_path)
 

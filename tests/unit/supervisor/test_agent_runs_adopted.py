@@ -9,6 +9,7 @@ from ramherd.agents.events import Progress, Spent
 from ramherd.agents.run_state import Past, past_from_json
 from ramherd.core.model import RunEnd
 from ramherd.core.policies import Policy
+from ramherd.core.run_phase import Ended
 from ramherd.core.units import GIB
 from ramherd.supervisor.agent_runs import AgentRuns, JobRecords
 from ramherd.supervisor.check_agents import find_program_of
@@ -86,7 +87,7 @@ def test_a_run_that_ended_meanwhile_is_heard_out(tmp_path: Path) -> None:
     say(first, session("s-1"), {"type": "user", "text": "x" * 9_000_000})
     with (first.dir / "out").open("a") as out:
         out.write(json.dumps(result("done", 0.5)))
-    ended = LiveRun(first.id, of, 1, tmp_path, 0.0, output_closed=True)
+    ended = LiveRun(first.id, of, 1, tmp_path, 0.0, phase=Ended())
     kept.agent_runs().adopt(ended, resumed=False)
 
     assert ended.agent_run is not None

@@ -42,7 +42,7 @@ def run_any(wants: list[dict[str, Any]]) -> Ran:
 
     def look(_now_s: float) -> None:
         executor, lease = herds[0].herd.executor, herds[0].herd.memory.lease
-        granted = sum(run.grant_bytes for run in executor.runs.values())
+        granted = sum(run.grant.grant_bytes for run in executor.runs.values())
         assert granted <= lease.lease_bytes <= BUDGET_MIB * MIB
         held = sum(run.frozen_s is not None for run in executor.runs.values())
         assert held == sum(pen.frozen for pen in herds[0].fleet.pens.values() if pen.alive)

@@ -27,7 +27,8 @@ def counters_of(*ends: RunEnd, **reading: Any) -> HerdCounters:
     counters = HerdCounters({"id-a": JobCounters(Reason(Why.SUBMITTED))})
     for number, end in enumerate(ends, 1):
         run = LiveRun(f"R{number}", job("a"), number, Path("/runs"), 10.0)
-        run.exit, run.reading = exited(number), PenReading(**reading)
+        run.record_exit(exited(number))
+        run.usage.reading = PenReading(**reading)
         counters.add_run(run, end, REASON, at_s=13.0)
     return counters
 
@@ -86,7 +87,7 @@ def test_held_time_is_summed_and_its_holds_are_kept_up_to_a_bound() -> None:
     counters = HerdCounters({"id-a": JobCounters(REASON)}, holds=[0.0] * (MOST_HOLDS - 1))
     for _ in range(2):
         run = LiveRun("R", job("a"), 1, Path("/runs"), 10.0)
-        run.held_s, run.holds = 1.5, [1.0, 0.5]
+        run.holds.total_s, run.holds.each_s = 1.5, [1.0, 0.5]
         counters.add_run(run, RunEnd.DONE, REASON, at_s=13.0)
 
     assert result(counters)["held_s"] == 3.0

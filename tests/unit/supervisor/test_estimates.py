@@ -20,9 +20,10 @@ def ran(*looks: int, of: Job | None = None, peak: int = 0) -> LiveRun:
     """Began at 0, and was seen to hold this."""
     run = LiveRun("R", of or job("a"), 1, Path("/runs"), 0.0)
     run.label = label_of(class_of(run.job))
-    run.reading = PenReading(peak_bytes=peak or max(looks, default=0))
     for used in looks:
-        run.moments.add(used)
+        run.usage.reading = PenReading(used)
+        run.usage.add_moment(0)
+    run.usage.reading = PenReading(peak_bytes=peak or max(looks, default=0))
     return run
 
 

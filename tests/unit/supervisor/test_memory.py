@@ -13,6 +13,7 @@ from ramherd.act.run import LiveRun
 from ramherd.core.memory import Admit, Level, Mode, SetLevel
 from ramherd.core.model import Job, JobState, ProcId, Reason, RunEnd, Stop, Stopping, Wait, Why
 from ramherd.core.policies import RecyclePolicy
+from ramherd.core.run_phase import Starting
 from ramherd.core.units import GIB, MIB
 from ramherd.decide.ramp import begin_ramp
 from ramherd.store.ledger import Ledger
@@ -27,6 +28,8 @@ from ramherd.supervisor.memory import (
 )
 from support.fakes import OWNER, FakeHerd, FakePen, FakeShow, fake_machine, make_herd, make_rules
 from support.make import MACHINE, exited, job, stopping
+
+HELD = Reason(Why.AT_GRANT, used_bytes=1, grant_bytes=1)
 
 
 @dataclass
@@ -47,17 +50,20 @@ class Stage:
         pen = pen or FakePen(name, used, 1e9)
         pen.begin()
         number = len(self.herd.executor.runs)
-        run = LiveRun(name, job(name, **{"memory": 0, **of}), 1, Path("/runs"), number - 600.0)
-        run.pen, run.started, run.first = pen, True, ProcId(number + 1, 1)
-        run.first_s, run.label = run.started_s, label_of(class_of(run.job))
+        of_job, started_s = job(name, **{"memory": 0, **of}), number - 600.0
+        run = LiveRun(
+            name, of_job, 1, Path("/runs"), started_s, started_s, label_of(class_of(of_job)),
+            pen=pen,
+        )  # fmt: skip
+        run.record_start(ProcId(number + 1, 1))
         run.measure()
         self.herd.executor.runs[name] = run
-        self.herd.executor.enforcer.give(run, grant, 0.0)
+        self.herd.executor.enforcer.set_grant(run, grant, 0.0)
         return run
 
     @property
     def granted(self) -> int:
-        return sum(run.grant_bytes for run in self.herd.executor.runs.values())
+        return sum(run.grant.grant_bytes for run in self.herd.executor.runs.values())
 
 
 Stand = Callable[..., Stage]
@@ -87,9 +93,9 @@ def test_runs_that_are_over_are_not_part_of_the_scene(stand: Stand) -> None:
     """But what they were granted is theirs until their pens are empty."""
     stage = stand(GIB)
     stage.add("live", 50 * MIB, 100 * MIB)
-    stage.add("exited", 50 * MIB, 100 * MIB).exit = exited()
-    stage.add("refused", 0, 30 * MIB).refused = (errno.ENOMEM, "x")
-    stage.add("late", 50 * MIB, 7 * MIB).stop = stopping(RunEnd.TIMEOUT)
+    stage.add("exited", 50 * MIB, 100 * MIB).record_exit(exited())
+    stage.add("refused", 0, 30 * MIB).refuse(errno.ENOMEM, "x", 0.0)
+    stage.add("late", 50 * MIB, 7 * MIB).stop(stopping(RunEnd.TIMEOUT))
 
     scene = stage.memory.scene(1.0)
 
@@ -101,7 +107,7 @@ def test_runs_that_are_over_are_not_part_of_the_scene(stand: Stand) -> None:
 def test_a_lease_smaller_than_what_is_leaving_is_nothing(stand: Stand) -> None:
     """Not less than nothing."""
     stage = stand(50 * MIB)
-    stage.add("exited", MIB, 100 * MIB).exit = exited()
+    stage.add("exited", MIB, 100 * MIB).record_exit(exited())
 
     assert stage.memory.scene(1.0).lease_bytes == 0
 
@@ -111,10 +117,10 @@ def test_who_makes_room_is_still_the_governors(stand: Stand, end: RunEnd) -> Non
     """Else it would stop the next one too. Once it has exited, it is over."""
     stage = stand(GIB)
     run = stage.add("r", 50 * MIB, 100 * MIB)
-    run.stop = stopping(end)
+    run.stop(stopping(end))
 
     assert [one.leaving for one in stage.memory.scene(1.0).runs] == [True]
-    run.exit = exited()
+    run.record_exit(exited())
     assert stage.memory.scene(1.0).runs == []
 
 
@@ -122,7 +128,8 @@ def test_a_run_is_shown_as_it_is(stand: Stand) -> None:
     """What it uses without page cache, what it may, since when it waits, and what it is."""
     stage = stand(GIB)
     run = stage.add("r", 99 * MIB, 100 * MIB, memory=80 * MIB, memory_limit_bytes=GIB, priority=3)
-    run.cache_full, run.first_s = True, -700.0
+    run.set_cache_full(is_full=True)
+    run.first_s = -700.0
 
     (shown,) = stage.memory.scene(1.0).runs
 
@@ -150,7 +157,7 @@ def test_the_queue_is_shown_as_far_as_it_matters(stand: Stand) -> None:
 def test_starts_under_way_and_the_ramp_are_shown(stand: Stand) -> None:
     """A start is under way until the keeper says that it runs."""
     stage = stand(GIB)
-    stage.add("r1", MIB, 100 * MIB).started = False
+    stage.add("r1", MIB, 100 * MIB).phase = Starting()
     stage.add("r2", MIB, 100 * MIB)
     assert (stage.memory.scene(1.0).starting, stage.memory.scene(1.0).ramp) == (1, None)
 
@@ -166,8 +173,8 @@ def test_grants_are_carried_out_and_the_rest_is_handed_on(stand: Stand) -> None:
 
     orders = stage.memory.govern(1.0)
 
-    assert (full.held_since_s, full.grant_bytes) == (None, 132 * MIB)
-    assert idle.grant_bytes == 368 * MIB
+    assert (full.held_since_s, full.grant.grant_bytes) == (None, 132 * MIB)
+    assert idle.grant.grant_bytes == 368 * MIB
     assert [grant.run for grant in stage.memory.given] == ["idle", "full"]
     assert [type(order) for order in orders] == [Wait]
 
@@ -196,9 +203,9 @@ def test_a_lowering_that_fails_leaves_the_rest_out(stand: Stand) -> None:
 
     orders = stage.memory.govern(1.0)
 
-    assert idle.grant_bytes + full.grant_bytes <= 500 * MIB
-    assert idle.grant_bytes >= 380 * MIB
-    assert full.grant_bytes == 100 * MIB + (400 * MIB - idle.grant_bytes)
+    assert idle.grant.grant_bytes + full.grant.grant_bytes <= 500 * MIB
+    assert idle.grant.grant_bytes >= 380 * MIB
+    assert full.grant.grant_bytes == 100 * MIB + (400 * MIB - idle.grant.grant_bytes)
     assert orders == []
 
 
@@ -241,17 +248,17 @@ def test_page_cache_gets_what_nobody_wants_or_is_dropped(stand: Stand) -> None:
     """The run itself is never held for it."""
     stage = stand(900 * MIB)
     run = stage.add("r", 10 * MIB, 100 * MIB, FakePen("r", 10 * MIB, 1e9, cache=90 * MIB))
-    assert run.cache_full
+    assert run.grant.cache_full
     stage.memory.govern(1.0)
-    assert run.grant_bytes == 190 * MIB
+    assert run.grant.grant_bytes == 190 * MIB
 
-    run.cache_full = True
+    run.set_cache_full(is_full=True)
     stage.memory.lease.lease_bytes = 200 * MIB
     stage.memory.govern(2.0)
     stage.herd.executor.enforcer.close()
     pen = run.pen
     assert isinstance(pen, FakePen)
-    assert (run.grant_bytes, run.cache_full, len(pen.trims)) == (190 * MIB, False, 1)
+    assert (run.grant.grant_bytes, run.grant.cache_full, len(pen.trims)) == (190 * MIB, False, 1)
 
 
 @pytest.mark.parametrize("scale", [1.0, 10.0])
@@ -316,10 +323,10 @@ def test_who_leaks_is_restarted_where_it_was(stand: Stand, all_is_own: dict[int,
     """Looked at once a second; who is held, on its way out, or small is not looked at."""
     stage = stand(GIB, recycling=RECYCLING)
     leaking(stage, all_is_own)
-    leaking(stage, all_is_own, "held").held_since_s = 0.0
-    leaking(stage, all_is_own, "told").stop = stopping(RunEnd.TIMEOUT)
+    leaking(stage, all_is_own, "held").hold(HELD, 0.0)
+    leaking(stage, all_is_own, "told").stop(stopping(RunEnd.TIMEOUT))
     small = leaking(stage, all_is_own, "small")
-    small.reading = replace(small.reading, used_bytes=MIB)
+    small.usage.reading = replace(small.reading, used_bytes=MIB)
 
     stops = stage.memory.recycle(1.0)
 
@@ -351,7 +358,7 @@ def test_who_cannot_go_on_where_it_was_is_not_restarted(stand: Stand) -> None:
     for _ in range(3):
         stage.herd.restart(run, stop, 1.0)
 
-    assert (run.stop, stage.show.events) == (None, [("run_warning", "r")])
+    assert (run.stop_order, stage.show.events) == (None, [("run_warning", "r")])
 
 
 def test_who_can_go_on_where_it_was_is_told_to_end(stand: Stand) -> None:
@@ -362,7 +369,7 @@ def test_who_can_go_on_where_it_was_is_told_to_end(stand: Stand) -> None:
 
     stage.herd.restart(run, Stop("r", RunEnd.RECYCLED, reason), 1.0)
 
-    assert run.stop == Stopping(RunEnd.RECYCLED, reason, 1.0)
+    assert run.stop_order == Stopping(RunEnd.RECYCLED, reason, 1.0)
     assert stage.show.events == [("run_stopping", "r")]
 
 
@@ -380,4 +387,4 @@ def test_a_job_that_makes_room_while_held_needs_what_it_had(stand: Stand) -> Non
     roster = stage.herd.roster
     assert [roster[f"id-{name}"].state for name in ("held", "free")] == [JobState.QUEUED] * 2
     assert [roster[f"id-{name}"].need_bytes for name in ("held", "free")] == [100 * MIB, 0]
-    assert held.held_s == 1.0
+    assert held.holds.total_s == 1.0

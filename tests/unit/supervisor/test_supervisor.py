@@ -17,7 +17,7 @@ from ramherd.core.units import GIB, MIB
 from ramherd.supervisor.loop import Supervisor
 from support.fakes import FakeLink, FakePen
 from support.herds import Ran, Run, jobs_of
-from support.make import job
+from support.make import exited, job
 
 
 def test_a_herd_comes_to_its_end(run_herd: Run) -> None:
@@ -133,7 +133,7 @@ def test_while_nothing_may_be_sent_nobody_is_woken_for_it(run_herd: Run) -> None
     herd = run_herd(jobs_of(1)).herd
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        link = cast("FakeLink", herd.executor.link)
+        link = cast("FakeLink", herd.executor.keeper)
         link.has_more_to_send, link.fd = True, ours.fileno()
         herd.signals.fd = theirs.fileno()
         herd.journal.trouble = "database or disk is full"
@@ -148,15 +148,15 @@ def test_who_is_not_listened_to_is_heard_again_in_time(run_herd: Run, tmp_path: 
     herd = run_herd(jobs_of(1)).herd
     live = LiveRun("R", job("a"), 1, tmp_path, 0.0, pen=FakePen("R", MIB, 1.0))
     herd.executor.runs["R"] = live
-    live.muted_until_s = herd.at_s + 0.02
+    live.mute_events(herd.at_s + 0.02)
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        cast("FakeLink", herd.executor.link).fd, herd.signals.fd = ours.fileno(), theirs.fileno()
+        cast("FakeLink", herd.executor.keeper).fd, herd.signals.fd = ours.fileno(), theirs.fileno()
         began = time.monotonic()
         Supervisor.wait(herd, 30.0)
 
     assert time.monotonic() - began < 10.0
-    assert herd.executor.muted_for_s(live.muted_until_s) == float("inf")
+    assert herd.executor.muted_for_s(live.grant.muted_until_s) == float("inf")
 
 
 def test_a_peak_between_two_looks_is_that_of_the_largest_process(tmp_path: Path) -> None:
@@ -166,7 +166,7 @@ def test_a_peak_between_two_looks_is_that_of_the_largest_process(tmp_path: Path)
         live = LiveRun(
             "R", job("a"), 1, tmp_path, 0.0, pen=ChargedPen("R", 5, 1.0, charged=charged)
         )
-        live.largest_bytes = largest
+        live.record_exit(exited(), largest_bytes=largest)
         live.measure()
         return live.reading.peak_bytes
 

@@ -72,7 +72,7 @@ def test_who_can_resume_is_told_so(run_herd: Run) -> None:
     """The run after the one that made room goes on; what it did is not done again."""
     resumes = run_herd(jobs_of(2, resume_argv=("true", "--on")), **ONE_OF_TWO)
 
-    first, *_, last = cast("FakeLink", resumes.herd.executor.link).spawned
+    first, *_, last = cast("FakeLink", resumes.herd.executor.keeper).spawned
     assert (first["argv"], "RAMHERD_RESUMED" in first["env"]) == (("true",), False)
     assert (last["argv"], last["env"]["RAMHERD_RESUMED"]) == (("true", "--on"), "1")
     assert (resumes.herd.counters.preempted, resumes.herd.counters.redone_s) == (1, 0.0)
@@ -82,7 +82,7 @@ def test_who_cannot_resume_does_its_work_again(run_herd: Run) -> None:
     """All that the stopped run did counts as lost, and the next one is told that there was one."""
     again = run_herd(jobs_of(2), **ONE_OF_TWO)
 
-    last = cast("FakeLink", again.herd.executor.link).spawned[-1]
+    last = cast("FakeLink", again.herd.executor.keeper).spawned[-1]
     assert (last["argv"], last["env"]["RAMHERD_RESUMED"]) == (("true",), "1")
     assert again.herd.counters.redone_s == pytest.approx(6.5, abs=1.0)
 

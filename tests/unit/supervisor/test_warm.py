@@ -172,10 +172,10 @@ def test_a_spare_is_taken_by_who_wants_the_same() -> None:
     """Once, and not when it is leaving."""
     warm_pool = WarmPool()
     for name, key in (("a", "same"), ("b", "other"), ("c", "same")):
-        warm_pool.put(idle(name, key))
+        warm_pool.add(idle(name, key))
     warm_pool.all["c"].leaving_s = 1.0
 
-    found = [warm_pool.take("same"), warm_pool.take("same")]
+    found = [warm_pool.pop("same"), warm_pool.pop("same")]
     assert [taken and taken.last.id for taken in found] == ["a", None]
     assert warm_pool.used_bytes == 100 * MIB
 
@@ -183,17 +183,17 @@ def test_a_spare_is_taken_by_who_wants_the_same() -> None:
 def test_a_spare_that_leaves_is_gone_when_nothing_of_it_lives() -> None:
     """One that does not leave is killed."""
     warm_pool = WarmPool()
-    warm_pool.put(idle("a"))
+    warm_pool.add(idle("a"))
     warm_pool.all["a"].leaving_s = 10.0
     pen = warm_pool.all["a"].pen
     assert isinstance(pen, FakePen)
 
-    assert warm_pool.gone(10.0 + LEAVE_S) == []
+    assert warm_pool.pop_gone(10.0 + LEAVE_S) == []
     assert pen.alive
-    assert warm_pool.gone(10.1 + LEAVE_S) == []
+    assert warm_pool.pop_gone(10.1 + LEAVE_S) == []
     assert not pen.alive
-    warm_pool.note_exit("a")
-    assert [one.last.id for one in warm_pool.gone(20.0)] == ["a"]
+    warm_pool.record_exit("a")
+    assert [one.last.id for one in warm_pool.pop_gone(20.0)] == ["a"]
     assert not warm_pool.all
 
 

@@ -1,0 +1,150 @@
+"""The phases of a run, as a tagged union, and which of them may follow which.
+
+    Starting -> Running <-> Held
+         \\        |        /
+          +--> Stopping <-+      told to end
+                  |
+              Clearing           its first process has exited
+                  |
+                Ended            refused, free for the next job, or nothing of it is left
+
+Each phase holds only what is known in it. Decisions read phases; `act/run.py` changes them.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ramherd.core.reasons import Reason, RunEnd
+
+
+@dataclass(frozen=True, slots=True)
+class Exit:
+    """How a run's first process ended: exactly one of code and signal."""
+
+    code: int | None
+    signal: int | None
+    at_s: float
+
+
+class Output(StrEnum):
+    """The files `out` and `err` of a run whose first process has exited."""
+
+    OPEN = "open"
+    # The keeper was asked to write the rest and close them.
+    CLOSING = "closing"
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True, slots=True)
+class Starting:
+    """The keeper was asked to start the run, and has not reported its first process yet."""
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    pass
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Frozen at its grant. `since_s` begins again with each grant that was not enough, `frozen_s`
+    does not. `clock_s` is the exact time: a step of the loop is too coarse for most holds.
+    """
+
+    reason: Reason
+    since_s: float
+    frozen_s: float
+    clock_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Stopping:
+    """Told to end, as what, and when; `killed_s` is the time of the last KILL. `hit_bytes` is the
+    grant at which the run was held when it was told.
+    """
+
+    end: RunEnd
+    reason: Reason
+    since_s: float
+    killed_s: float | None = None
+    hit_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Clearing:
+    """The first process has exited: the processes that it left are ended, and its output is
+    written to the end.
+    """
+
+    exit: Exit
+    stop: Stopping | None = None
+    # The most memory of one process, which the kernel reports when it exits.
+    largest_bytes: int = 0
+    # Whether processes may be left: not if the keeper knows better.
+    may_have_left: bool = True
+    # When the processes that were left were sent TERM, and how many there were.
+    since_s: float | None = None
+    leftovers: int = 0
+    killed_s: float | None = None
+    output: Output = Output.OPEN
+    heap_exhausted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """`refused`: it never began; errno and what went wrong. Without `exit`, `stop` and `refused`,
+    its process is free for the next job.
+    """
+
+    exit: Exit | None = None
+    stop: Stopping | None = None
+    refused: tuple[int, str] | None = None
+    heap_exhausted: bool = False
+
+
+Phase = Starting | Running | Held | Stopping | Clearing | Ended
+
+# A run can be at its grant before its start is reported, and be told to end before that.
+FOLLOWING: dict[type[Phase], tuple[type[Phase], ...]] = {
+    Starting: (Running, Held, Stopping, Clearing, Ended),
+    Running: (Held, Stopping, Clearing, Ended),
+    Held: (Running, Held),
+    Stopping: (Stopping, Clearing, Ended),
+    Clearing: (Clearing, Ended),
+    Ended: (),
+}
+
+
+def is_live(phase: Phase) -> bool:
+    """At work: neither ended nor told to end."""
+    return isinstance(phase, Starting | Running | Held)
+
+
+def exit_of(phase: Phase) -> Exit | None:
+    return phase.exit if isinstance(phase, Clearing | Ended) else None
+
+
+def stop_of(phase: Phase) -> Stopping | None:
+    """The order to end, also after the exit."""
+    if isinstance(phase, Stopping):
+        return phase
+    return phase.stop if isinstance(phase, Clearing | Ended) else None
+
+
+def refusal_of(phase: Phase) -> tuple[int, str] | None:
+    return phase.refused if isinstance(phase, Ended) else None
+
+
+def killed_s_of(phase: Phase) -> float | None:
+    return phase.killed_s if isinstance(phase, Stopping | Clearing) else None
+
+
+def is_output_closed(phase: Phase) -> bool:
+    """Whether the keeper has written the last byte of `out` and `err`."""
+    if isinstance(phase, Clearing):
+        return phase.output is Output.CLOSED
+    return isinstance(phase, Ended)
+
+
+def is_heap_exhausted(phase: Phase) -> bool:
+    return isinstance(phase, Clearing | Ended) and phase.heap_exhausted
