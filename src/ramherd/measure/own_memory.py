@@ -7,8 +7,7 @@ any other program only the time is known at which its processes began.
 
 from collections.abc import Iterable
 
-from ramherd.core.model import ProcId
-from ramherd.core.procid import Process
+from ramherd.core.procid import Process, ProcId
 from ramherd.system.proc_stat import PROC, Root
 from ramherd.system.procfs import TICKS_PER_S, read_anonymous_bytes, read_process
 

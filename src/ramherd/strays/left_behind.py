@@ -2,21 +2,21 @@
 
 `reap` waits for the grace, because it only sees that nobody can want a process any more. Here the
 agent itself reports that a session or a subagent is over. The proof is in `judge/proofs.py`, and
-what speaks against ending a process speaks against it here too.
+what speaks against ending a process speaks against it here too. Mostly nothing was left behind, and
+an agent waits for the answer, so what only a find needs is imported after it.
 """
 
 import os
 import time
+from collections.abc import Sequence
 
-from ramherd.core.model import ProcId
+from ramherd.core.procid import ProcId
 from ramherd.strays.judge.process_tree import ProcessTree
 from ramherd.strays.judge.proofs import EndedSession, choose_adopted, is_left_behind, is_tool_of
 from ramherd.strays.judge.software import AGENTS
 from ramherd.strays.nouns import ProcessScene
-from ramherd.strays.read.listeners import read_sockets
-from ramherd.strays.read.process_probe import Probe, read_environ
 from ramherd.strays.read.process_table import TICKS_PER_S, read_table, read_uptime_ticks
-from ramherd.system.pidfd import close_processes, end_processes, open_processes
+from ramherd.system.procfs import read_environ
 
 # A process that is ended may start another one at its end.
 ROUNDS = 3
@@ -34,30 +34,47 @@ def find_left_behind(ended: EndedSession) -> list[ProcId]:
     if not tops:
         return []
     families = [[top, *tree.below(top)] for top in tops]
-    scene = ProcessScene(
+    scene = read_scene(tree, [pid for family in families for pid in family])
+    left = [family for family in families if is_left_behind(family, scene)]
+    return [processes[pid].id for family in left for pid in family]
+
+
+def read_scene(tree: ProcessTree, pids: Sequence[int]) -> ProcessScene:
+    from ramherd.strays.read.listeners import read_sockets  # noqa: PLC0415
+    from ramherd.strays.read.process_probe import Probe  # noqa: PLC0415
+
+    return ProcessScene(
         at_s=time.time(),
         uptime_ticks=read_uptime_ticks(),
         ticks_per_s=TICKS_PER_S,
         uid=os.getuid(),
         ours=frozenset({os.getpid(), *tree.above(os.getpid())}),
-        processes=processes,
+        processes=tree.processes,
         software={},
         programs={},
-        details=Probe(AGENTS, read_sockets()).read(pid for family in families for pid in family),
+        details=Probe(AGENTS, read_sockets()).read(pids),
     )
-    left = [family for family in families if is_left_behind(family, scene)]
-    return [processes[pid].id for family in left for pid in family]
 
 
 def end_left_behind(ended: EndedSession, grace_s: float) -> int:
     """How many processes were ended: TERM, the grace, KILL."""
     count = 0
     for _round in range(ROUNDS):
-        opened = open_processes(find_left_behind(ended))
-        if not opened:
+        found = find_left_behind(ended)
+        if not found:
             break
-        try:
-            count += len(end_processes(opened, grace_s))
-        finally:
-            close_processes(opened)
+        count += end(found, ended, grace_s)
     return count
+
+
+def end(found: Sequence[ProcId], ended: EndedSession, grace_s: float) -> int:
+    """Opened by pidfd first, then judged again: the signalled process is the judged one."""
+    from ramherd.system.pidfd import close_processes, end_processes, open_processes  # noqa: PLC0415
+
+    opened = open_processes(found)
+    try:
+        again = set(find_left_behind(ended))
+        chosen = {proc: fd for proc, fd in opened.items() if proc in again}
+        return len(end_processes(chosen, grace_s))
+    finally:
+        close_processes(opened)

@@ -5,7 +5,6 @@ there is one for each process of the machine: a dataclass takes four times as lo
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -155,8 +154,7 @@ class Evidence(NamedTuple):
     number: float = 0
 
 
-@dataclass(frozen=True)
-class ProcessScene:
+class ProcessScene(NamedTuple):
     """All that one judgement may look at. `at_s` is epoch seconds."""
 
     at_s: float
@@ -169,20 +167,19 @@ class ProcessScene:
     software: Mapping[int, Software]
     programs: Mapping[int, RunningProgram]
     details: Mapping[int, Details]
-    memory: Mapping[int, int] = field(default_factory=dict)
-    sightings: Mapping[ProcId, Sighting] = field(default_factory=dict)
-    recorded: Mapping[ProcId, Recorded] = field(default_factory=dict)
+    memory: Mapping[int, int] = {}
+    sightings: Mapping[ProcId, Sighting] = {}
+    recorded: Mapping[ProcId, Recorded] = {}
     # Where agents work: their sessions can be resumed only there.
-    cwds: Mapping[int, str] = field(default_factory=dict)
+    cwds: Mapping[int, str] = {}
     # Whether each run that our store knows is over.
-    runs: Mapping[str, bool] = field(default_factory=dict)
+    runs: Mapping[str, bool] = {}
 
     def age_s(self, process: Process) -> float:
         return max(self.uptime_ticks - process.id.start_ticks, 0) / self.ticks_per_s
 
 
-@dataclass(frozen=True, slots=True)
-class PsRow:
+class PsRow(NamedTuple):
     """A process with its verdict. `spared` says why nobody ends it by itself."""
 
     process: Process

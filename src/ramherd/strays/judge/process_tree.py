@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 
-from ramherd.core.model import ProcId
-from ramherd.core.procid import Process
+from ramherd.core.procid import Process, ProcId
 from ramherd.core.sightings import Sighting
 from ramherd.strays.nouns import Kind, Software
 

@@ -7,8 +7,7 @@ is init proves nothing, and neither does a name. Signs and objections are not pr
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ramherd.core.model import ProcId
-from ramherd.core.procid import Process
+from ramherd.core.procid import Process, ProcId
 from ramherd.strays.judge.process_tree import STDIO, ProcessTree
 from ramherd.strays.nouns import Details, Evidence, Fact, Kind, PeerState, ProcessScene, Software
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ramherd.core.model import ProcId
 from ramherd.core.policies import StrayPolicy
+from ramherd.core.procid import ProcId
 from ramherd.decide.governor.leaks import find_leak
 from ramherd.strays.nouns import (
     Details,

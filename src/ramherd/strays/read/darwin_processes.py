@@ -9,8 +9,7 @@ import re
 import time
 from collections.abc import Iterable, Iterator
 
-from ramherd.core.model import ProcId
-from ramherd.core.procid import Process
+from ramherd.core.procid import Process, ProcId
 from ramherd.core.units import KIB
 from ramherd.strays.nouns import Details, PeerState, RunningProgram
 from ramherd.strays.read.programs import interpreter_of, look_into, package_of_path, parse_script

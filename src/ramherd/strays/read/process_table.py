@@ -5,8 +5,7 @@ A process that has gone meanwhile is left out. Kernel threads are too.
 
 import os
 
-from ramherd.core.model import ProcId
-from ramherd.core.procid import Process
+from ramherd.core.procid import Process, ProcId
 from ramherd.system.procfs import PAGE
 
 PF_KTHREAD = 0x00200000
