@@ -71,7 +71,7 @@ def begin_session(call: Call) -> None:
 
 
 def warn_of_strays(call: Call) -> None:
-    from ramherd.strays.judge.proofs import EndedSession  # noqa: PLC0415
+    from ramherd.strays.judge.orphan_proofs import EndedSession  # noqa: PLC0415
     from ramherd.strays.left_behind import find_left_behind  # noqa: PLC0415
 
     strays = find_left_behind(EndedSession(call.session))
@@ -138,7 +138,7 @@ def describe(call: Call, agent: str, past: EndedSubagent) -> dict[str, object]:
 
 
 def sweep_after(call: Call, since_s: float, before_s: float | None) -> None:
-    from ramherd.strays.judge.proofs import EndedSession  # noqa: PLC0415
+    from ramherd.strays.judge.orphan_proofs import EndedSession  # noqa: PLC0415
     from ramherd.strays.left_behind import end_left_behind  # noqa: PLC0415
 
     if not call.config["hook_sweep"] or not call.session_id:

@@ -1,9 +1,9 @@
 """What the tools of a session left behind, found and ended at once.
 
 `reap` waits for the grace, because it only sees that nobody can want a process any more. Here the
-agent itself reports that a session or a subagent is over. The proof is in `judge/proofs.py`, and
-what speaks against ending a process speaks against it here too. Mostly nothing was left behind, and
-an agent waits for the answer, so what only a find needs is imported after it.
+agent itself reports that a session or a subagent is over. The proof is in `judge/orphan_proofs.py`,
+and what speaks against ending a process speaks against it here too. Mostly nothing was left behind,
+and an agent waits for the answer, so modules that only a find needs are imported after it.
 """
 
 import os
@@ -11,8 +11,13 @@ import time
 from collections.abc import Sequence
 
 from ramherd.core.procid import ProcId
+from ramherd.strays.judge.orphan_proofs import (
+    EndedSession,
+    choose_adopted,
+    is_left_behind,
+    is_tool_of,
+)
 from ramherd.strays.judge.process_tree import ProcessTree
-from ramherd.strays.judge.proofs import EndedSession, choose_adopted, is_left_behind, is_tool_of
 from ramherd.strays.judge.software import AGENTS
 from ramherd.strays.nouns import ProcessScene
 from ramherd.strays.read.process_table import TICKS_PER_S, read_table, read_uptime_ticks

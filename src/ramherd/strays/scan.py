@@ -25,6 +25,7 @@ from ramherd.store.sightings import (
     set_sightings,
 )
 from ramherd.strays import ancestry
+from ramherd.strays.judge.history import Growth, find_growth, next_sighting
 from ramherd.strays.judge.process_tree import (
     ProcessTree,
     choose_probes,
@@ -32,9 +33,7 @@ from ramherd.strays.judge.process_tree import (
     choose_unclaimed,
     choose_wrappers,
 )
-from ramherd.strays.judge.sightings import next_sighting
 from ramherd.strays.judge.software import SoftwareTable
-from ramherd.strays.judge.trend import Growth, find_growth
 from ramherd.strays.judge.verdict import judge
 from ramherd.strays.judge.warnings import find_warnings
 from ramherd.strays.nouns import Kind, ProcessScene, PsRow, Recorded, Verdict, WarningSign

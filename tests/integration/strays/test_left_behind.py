@@ -11,7 +11,7 @@ import pytest
 
 from integration.conftest import await_
 from ramherd.core.procid import ProcId
-from ramherd.strays.judge.proofs import EndedSession
+from ramherd.strays.judge.orphan_proofs import EndedSession
 from ramherd.strays.left_behind import end_left_behind, find_left_behind
 from ramherd.strays.read.process_table import TICKS_PER_S
 from ramherd.system.pidfd import close_processes, end_processes, open_processes

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ramherd.strays.judge.proofs import IN_USE
+from ramherd.strays.judge.orphan_proofs import IN_USE
 from ramherd.strays.nouns import Evidence, Fact, PsRow, Verdict
 
 

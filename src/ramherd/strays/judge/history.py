@@ -1,0 +1,116 @@
+"""What scans record for later ones, and what the records show: how busy a process was, and whether
+agents, servers and strays grow faster than they are reaped.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from ramherd.core.sightings import Sighting, StrayCount
+from ramherd.decide.governor.leaks import Watch, next_watch, trend
+from ramherd.strays.nouns import ProcessScene, PsRow
+
+# An idle Node server was seen to use 0.1 % of a CPU for its timers.
+BUSY_SHARE = 0.005
+POINTS_EVERY_S = 60.0
+HOUR_S = 3600.0
+# Three scans make a line; two would call every second start a trend.
+LEAST_SCANS = 4
+MOST_SCANS = 100
+CERTAIN = 0.8
+LEAST_RISE = 5
+
+
+def next_sighting(row: PsRow, scene: ProcessScene) -> Sighting:
+    process, now = row.process, scene.at_s
+    seen = scene.sightings.get(process.id)
+    points = next_points(seen.points if seen is not None else (), now, row.memory_bytes)
+    if seen is None:
+        return Sighting(
+            now, now, process.ppid, process.cpu_ticks, now, row.memory_bytes, row.orphan_s, points
+        )  # fmt: skip
+    busy = is_busy(seen, process.cpu_ticks, now, scene.ticks_per_s)
+    return Sighting(
+        seen.first_s,
+        now,
+        # The parent it was first seen with: another one by now means that it was inherited.
+        seen.ppid,
+        process.cpu_ticks,
+        now if busy else seen.active_s,
+        row.memory_bytes,
+        row.orphan_s,
+        points,
+    )
+
+
+def is_busy(seen: Sighting, cpu_ticks: int, now_s: float, ticks_per_s: int) -> bool:
+    used_s = (cpu_ticks - seen.cpu_ticks) / ticks_per_s
+    return used_s > max(BUSY_SHARE * (now_s - seen.at_s), 1 / ticks_per_s)
+
+
+def next_points(
+    points: tuple[tuple[float, int], ...], at_s: float, memory_bytes: int
+) -> tuple[tuple[float, int], ...]:
+    return next_watch(Watch(points, spacing(points)), at_s, memory_bytes).points
+
+
+def spacing(points: tuple[tuple[float, int], ...]) -> float:
+    """What thinning left between two points; it grows as the history does."""
+    if len(points) < 2:
+        return POINTS_EVERY_S
+    return max(POINTS_EVERY_S, (points[-1][0] - points[0][0]) / len(points))
+
+
+class Growth(NamedTuple):
+    """Processes an hour more; `ended` is what was reaped an hour."""
+
+    what: str
+    per_hour: float
+    ended_per_hour: float
+    software: tuple[str, ...] = ()
+
+
+def find_growth(counts: Sequence[StrayCount]) -> list[Growth]:
+    """Of all processes and of strays, with the software that grows the most."""
+    found = []
+    for what in ("processes", "strays"):
+        growth = growth_of(points_of(counts, what))
+        if growth is not None:
+            ended = sum(count.ended for count in counts) / hours(counts)
+            found.append(Growth(what, growth, ended, steepest(counts, what)))
+    return found
+
+
+def growth_of(points: list[tuple[float, int]]) -> float | None:
+    if len(points) < LEAST_SCANS:
+        return None
+    slope, certainty = trend(points)
+    rise = points[-1][1] - points[0][1]
+    if certainty < CERTAIN or rise < LEAST_RISE or slope <= 0:
+        return None
+    return slope * HOUR_S
+
+
+def points_of(
+    counts: Iterable[StrayCount], what: str, software: str = ""
+) -> list[tuple[float, int]]:
+    """The sum of each scan, thinned to what a trend needs."""
+    sums: dict[float, int] = {}
+    for count in counts:
+        wanted = not software or count.software == software
+        sums[count.at_s] = sums.get(count.at_s, 0) + (getattr(count, what) if wanted else 0)
+    points = sorted(sums.items())
+    return points[:: max(len(points) // MOST_SCANS, 1)]
+
+
+def steepest(counts: Sequence[StrayCount], what: str) -> tuple[str, ...]:
+    """The software with most of the rise, at most three."""
+    rises = []
+    for software in sorted({count.software for count in counts}):
+        points = points_of(counts, what, software)
+        rises.append((points[-1][1] - points[0][1], software))
+    return tuple(name for rise, name in sorted(rises, reverse=True)[:3] if rise > 0)
+
+
+def hours(counts: Sequence[StrayCount]) -> float:
+    times = [count.at_s for count in counts]
+    return max((max(times) - min(times)) / HOUR_S, 1 / 60)
