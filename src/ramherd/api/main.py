@@ -10,7 +10,6 @@ import socket
 import sys
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 from ramherd.api.auth import make_token
 from ramherd.api.routes import Api
@@ -38,9 +37,7 @@ def run() -> None:
     state, runtime = Path(given["state"]), Path(given["runtime"])
     lifeline = given["lifeline"]
     with closing(open_store(state)) as store:
-        api = Api(
-            store, state, runtime, lambda: say(lifeline, b"w"), read_defaults(given["defaults"])
-        )
+        api = Api(store, state, runtime, lambda: say(lifeline, b"w"), Defaults(**given["defaults"]))
         listeners = [Listener(listen(runtime / "api.sock"))]
         if given["port"] is not None:
             listeners.append(listen_on_loopback(given["port"], runtime))
@@ -67,8 +64,3 @@ def listen_on_loopback(port: int, runtime: Path) -> Listener:
         raise UsageError(f"cannot listen on 127.0.0.1:{port}: {error.strerror}") from None
     made.listen(16)
     return Listener(made, made.getsockname()[1], make_token(runtime / "token"))
-
-
-def read_defaults(given: dict[str, Any]) -> Defaults:
-    profiles = {name: Defaults(**values) for name, values in given.pop("profiles", {}).items()}
-    return Defaults(**given, profiles=profiles)

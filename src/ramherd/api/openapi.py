@@ -1,31 +1,12 @@
-"""The description of the API, as OpenAPI 3.1. docs/openapi.json is this, written down."""
-
-from typing import Any
+"""The description of the API, as OpenAPI 3.1; `make generate` writes docs/openapi.json."""
 
 from ramherd import __version__
 from ramherd.core.model import JobState, RunEnd, Why
+from ramherd.core.values import AMOUNT, BOOLEAN, INTEGER, STRING, VARIABLES, Schema
+from ramherd.jobs.schema import describe_defaults, describe_new_job, describe_shown
 
-Schema = dict[str, Any]
-
-TEXT: Schema = {"type": "string"}
+TEXT, WHOLE, FLAG = STRING, INTEGER, BOOLEAN
 NUMBER: Schema = {"type": "number"}
-WHOLE: Schema = {"type": "integer"}
-FLAG: Schema = {"type": "boolean"}
-SIZE: Schema = {
-    "description": "512MiB, 2GB, or a number of bytes",
-    "anyOf": [
-        {"type": "string", "pattern": "^[0-9]{1,6}(KiB|MiB|GiB|KB|MB|GB)$"},
-        {"type": "integer", "minimum": 1, "maximum": 1 << 62},
-    ],
-}
-DURATION: Schema = {
-    "description": "90s, 5m, 1h, or a number of seconds",
-    "anyOf": [
-        {"type": "string", "pattern": "^[0-9]{1,6}(ms|s|m|h|d)$"},
-        {"type": "number", "exclusiveMinimum": 0, "maximum": 1e9},
-    ],
-}
-NAME: Schema = {"type": "string", "minLength": 1, "maxLength": 100}
 
 
 def thing(required: dict[str, Schema], optional: dict[str, Schema] | None = None) -> Schema:
@@ -67,12 +48,7 @@ JOB = thing(
         "tokens_out": nullable(WHOLE), "cost_usd": nullable(NUMBER), "result": nullable(TEXT),
         "model": nullable(TEXT), "worktree": nullable(TEXT),
     },
-    {
-        "agent": nullable(TEXT), "prompt": nullable(TEXT),
-        "argv": many(TEXT), "cwd": TEXT, "after": many(TEXT), "memory_bytes": WHOLE,
-        "memory_limit_bytes": nullable(WHOLE), "timeout_s": nullable(NUMBER), "retries": WHOLE,
-        "runs": many(ref("Run")),
-    },
+    {**describe_shown(), "runs": many(ref("Run"))},
 )  # fmt: skip
 HERD = thing(
     {
@@ -87,34 +63,26 @@ EVENT = thing(
         "run": TEXT, "node": TEXT, "reason": ref("Reason"),
     }
 )  # fmt: skip
-COMMAND: Schema = {"anyOf": [TEXT, {**many(TEXT), "minItems": 1}]}
-USD: Schema = {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1e9}
-NEW_JOB: Schema = {
-    **thing(
-        {},
-        {
-            "command": COMMAND,
-            "name": NAME, "cwd": TEXT, "env": {"type": "object", "additionalProperties": TEXT},
-            "stdin": TEXT, "priority": WHOLE, "after": many(NAME), "label": TEXT, "memory": SIZE,
-            "memory_limit": SIZE, "timeout": DURATION, "retries": {**WHOLE, "minimum": 0},
-            "profile": NAME, "resume_command": COMMAND, "agent": NAME, "prompt": TEXT,
-            "model": NAME, "fallback_model": NAME, "worktree": FLAG, "max_cost_usd": USD,
-            "skip_permissions": FLAG, "agent_program": TEXT, "agent_args": many(TEXT),
-            "reuse": {**WHOLE, "minimum": 0},
-        },
-    ),
-    "anyOf": [{"required": ["command"]}, {"required": ["prompt"]}],
-    "additionalProperties": False,
-}  # fmt: skip
 NEW_HERD: Schema = {
     **thing(
         {"jobs": {**many(ref("NewJob")), "minItems": 1}},
         {
             "env": {
-                "type": "object", "additionalProperties": TEXT,
+                **VARIABLES.written,
                 "description": "what runs inherit, instead of the service's own environment",
             },
-            "max_cost_usd": {**USD, "description": "what its agents may cost together"},
+            "cwd": {**TEXT, "description": "where relative paths start; where jobs run by default"},
+            "defaults": {
+                **ref("JobDefaults"), "description": "values for jobs that do not give one",
+            },
+            "profiles": {
+                "type": "object", "additionalProperties": ref("JobDefaults"),
+                "description": "the same for jobs that name a profile",
+            },
+            "source": {**TEXT, "description": "the name of the file, for errors"},
+            "max_cost_usd": {
+                **AMOUNT.written, "description": "what the herd's agents may cost together",
+            },
         },
     ),
     "additionalProperties": False,
@@ -130,7 +98,8 @@ SNAPSHOT = thing(
 SCHEMAS = {
     "Error": thing({"error": TEXT}, {"hint": TEXT}),
     "Reason": REASON, "Run": RUN, "Job": JOB, "Herd": HERD, "Event": EVENT,
-    "NewJob": NEW_JOB, "NewHerd": NEW_HERD, "Snapshot": SNAPSHOT,
+    "NewJob": describe_new_job(), "JobDefaults": describe_defaults(), "NewHerd": NEW_HERD,
+    "Snapshot": SNAPSHOT,
 }  # fmt: skip
 
 SWITCH: Schema = {"type": "string", "enum": ["false", "true"], "default": "false"}
@@ -273,16 +242,3 @@ def describe() -> Schema:
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
     }
-
-
-def main() -> None:
-    """Write it down: python -m ramherd.api.openapi > docs/openapi.json"""
-    import json  # noqa: PLC0415
-    import sys  # noqa: PLC0415
-
-    json.dump(describe(), sys.stdout, indent=1)
-    print()
-
-
-if __name__ == "__main__":
-    main()

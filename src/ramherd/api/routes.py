@@ -15,8 +15,9 @@ from ramherd.api.streams import EventStream, LogStream
 from ramherd.core.errors import RamherdError, StoreError, UsageError
 from ramherd.core.model import JobState
 from ramherd.core.service_status import ServiceStatus, parse_status
-from ramherd.jobs.reader import Defaults, make_jobs
-from ramherd.jobs.schema import as_amount, as_environment
+from ramherd.core.values import parse_amount, parse_text, parse_variables
+from ramherd.jobs.reader import Defaults, make_jobs, parse_defaults
+from ramherd.jobs.schema import find_directory
 from ramherd.show.metrics import Queue, render_metrics
 from ramherd.store.events import read_event_page, read_event_range
 from ramherd.store.listing import (
@@ -48,6 +49,7 @@ BIG_BODY_BYTES = 256 << 10
 # What looks after agents is a megabyte, and is gone with the child.
 PROMPT = b'"prompt"'
 EVENT_STREAM = "text/event-stream"
+HERD_KEYS = {"jobs", "env", "cwd", "defaults", "profiles", "source", "max_cost_usd"}
 
 
 @dataclass
@@ -87,16 +89,16 @@ class Api:
             return self._submit(store, request)
 
     def _submit(self, store: Store, request: Request) -> Response:
-        asked = read_body(request, {"jobs", "env", "max_cost_usd"})
-        tables, env, limit = asked.get("jobs"), asked.get("env"), asked.get("max_cost_usd")
+        body = read_body(request, HERD_KEYS)
+        tables, env, limit = body.get("jobs"), body.get("env"), body.get("max_cost_usd")
         if not isinstance(tables, list) or len(tables) > MOST_JOBS:
             raise UsageError(f"'jobs' is not a list of at most {MOST_JOBS} jobs")
         if env is not None:
-            as_environment(env)
-        limit = self.defaults.max_cost_usd if limit is None else as_amount(limit)
+            parse_variables(env)
+        limit = self.defaults.max_cost_usd if limit is None else parse_amount(limit)
         herd = new_id()
-        defaults = self.defaults if env is None else with_path(self.defaults, env.get("PATH"))
-        jobs = make_jobs(tables, "the request", herd, defaults)
+        defaults = choose_defaults(self.defaults, body)
+        jobs = make_jobs(tables, parse_text(body.get("source", "the request")), herd, defaults)
         if any(job.brief is not None for job in jobs):
             from ramherd.supervisor.check_agents import prepare  # noqa: PLC0415 - for these only
 
@@ -261,9 +263,20 @@ def read_body(request: Request, keys: set[str]) -> dict[str, Any]:
     return value
 
 
-def with_path(defaults: Defaults, path: str | None) -> Defaults:
-    profiles = {name: replace(one, path=path) for name, one in defaults.profiles.items()}
-    return replace(defaults, path=path, profiles=profiles)
+def choose_defaults(own: Defaults, body: Mapping[str, Any]) -> Defaults:
+    """What the request says for jobs that give no value, above the service's own settings."""
+    profiles = body.get("profiles", {})
+    if not isinstance(profiles, dict):
+        raise UsageError("'profiles' is not an object")
+    parsed = {name: parse_defaults(table, f"profile {name!r}") for name, table in profiles.items()}
+    named = {name: {**own.values, **values} for name, values in parsed.items()}
+    return replace(
+        own,
+        values={**own.values, **parse_defaults(body.get("defaults", {}), "the defaults")},
+        profiles={**own.profiles, **named},
+        here=find_directory(parse_text(body["cwd"]), None) if "cwd" in body else None,
+        path=None if body.get("env") is None else body["env"].get("PATH"),
+    )
 
 
 def found(value: dict[str, Any] | None, what: str, name: str) -> dict[str, Any]:

@@ -4,8 +4,8 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Iterable
-from dataclasses import replace
+from collections.abc import Container, Iterable
+from textwrap import wrap
 from typing import Any
 
 from ramherd.act.systemd_scope import rescope
@@ -16,14 +16,17 @@ from ramherd.config.policy import make_policy
 from ramherd.core.errors import UsageError
 from ramherd.core.model import Job
 from ramherd.core.policies import GrantPolicy, RecyclePolicy, ReusePolicy
+from ramherd.core.values import parse_text
 from ramherd.jobs.reader import (
     Defaults,
-    jobs_from_lines,
-    jobs_from_prompts,
-    read_job_file,
+    JobTables,
+    make_jobs,
     read_prompts,
+    read_tables,
+    tables_from_lines,
+    tables_from_prompts,
 )
-from ramherd.jobs.schema import as_directory
+from ramherd.jobs.schema import AGENTS_ONLY, BUILT_KEYS, COMMANDS, PROFILE_KEYS, find_directory
 from ramherd.show.event_lines import LineShow
 from ramherd.show.live_display import LiveShow
 from ramherd.show.summary import render_summary
@@ -43,18 +46,24 @@ examples:
   ramherd run jobs.toml                        [[job]] tables; also jobs.jsonl, or - for stdin
   ramherd run jobs.toml --budget 12GiB --json  one JSON object on stdout at the end
 
-keys of a job: name, command (list, or a string for the shell), resume_command, cwd, env, stdin,
-priority, after, label, memory, memory_limit, timeout, retries, profile; with an agent instead of
-a command: agent, prompt, model, fallback_model, worktree, max_cost_usd, skip_permissions,
-agent_program
+keys of a job:
+%s
+keys of a job with an agent:
+%s
 
 settings also stand in ramherd.toml and in RAMHERD_* variables: see `ramherd config`
 exit codes: 0 all done, 1 a job failed, 2 usage, 3 this machine cannot, 130 interrupted
 """
 
 
+def list_keys(use: Container[str]) -> str:
+    """Key names in lines for the terminal."""
+    names = ", ".join(name for name, key in BUILT_KEYS.items() if key.use in use)
+    return "\n".join(wrap(names, 96, initial_indent="  ", subsequent_indent="  "))
+
+
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
+    parser.epilog = EPILOG % (list_keys(("", COMMANDS)), list_keys((AGENTS_ONLY,)))
     what = "jobs.toml, jobs.jsonl, - for stdin; with an agent: prompts, or prompts.txt"
     parser.add_argument("jobs", nargs="*", metavar="FILE", help=what)
     parser.add_argument("--cwd", metavar="DIR", help="where jobs work that do not say")
@@ -81,7 +90,8 @@ def run(options: argparse.Namespace) -> int:
         options.wait = True
         return submit(options)
     herd, config = new_id(), settle_config(options)
-    jobs = read_jobs(options, herd, make_defaults(config, options.cwd))
+    tables = read_job_tables(options, config["agent"])
+    jobs = make_jobs(tables.tables, tables.source, herd, make_defaults(config))
     if options.dry_run:
         return show_plan(jobs, make_rules(config, force=options.force))
     return herd_and_tell(herd, jobs, config, options)
@@ -132,31 +142,38 @@ def herd_and_tell(herd: str, jobs: list[Job], config: Config, options: argparse.
     return outcome.exit_code
 
 
-def read_jobs(options: argparse.Namespace, herd: str, defaults: Defaults) -> list[Job]:
-    if options.command is None:
-        return read_given(options.jobs, herd, defaults)
+def read_job_tables(options: argparse.Namespace, agent: str | None) -> JobTables:
+    """The jobs as they were written, with the directory of `--cwd` for those that name none."""
+    found = read_given(options.jobs, agent) if options.command is None else read_lines(options)
+    if options.cwd is None:
+        return found
+    cwd = find_directory(parse_text(options.cwd), None)
+    tables = [{"cwd": cwd, **job} if isinstance(job, dict) else job for job in found.tables]
+    return found._replace(tables=tables)
+
+
+def read_lines(options: argparse.Namespace) -> JobTables:
     if options.jobs:
         raise UsageError(f"both a file ({options.jobs[0]}) and a command after -- were given")
     if not options.command:
         raise UsageError("no command after --", hint="... | ramherd run -- CMD {}")
     if sys.stdin.isatty():
         print("ramherd: one job a line, Ctrl-D to end", file=sys.stderr)
-    return jobs_from_lines(options.command, sys.stdin.buffer.read(), herd, defaults)
+    return tables_from_lines(options.command, sys.stdin.buffer.read())
 
 
-def read_given(given: list[str], herd: str, defaults: Defaults) -> list[Job]:
-    """One file of jobs; or prompts, as they stand here and in text files."""
+def read_given(given: list[str], agent: str | None) -> JobTables:
+    """One job file; or prompts, from the command line and from text files."""
     if not given:
         raise UsageError("no jobs", hint="ramherd run jobs.toml, or: ... | ramherd run -- CMD {}")
     if len(given) == 1 and (given[0] == "-" or given[0].endswith(JOB_FILES)):
         stdin = sys.stdin.buffer.read() if given[0] == "-" else None
-        return read_job_file(given[0], herd, defaults, stdin)
-    if defaults.agent is None:
+        return read_tables(given[0], stdin)
+    if agent is None:
         if len(given) == 1:
-            return read_job_file(given[0], herd, defaults, None)
+            return read_tables(given[0])
         raise UsageError(f"{len(given)} files of jobs were given", hint="prompts need --agent")
-    prompts = [prompt for word in given for prompt in prompts_of(word)]
-    return jobs_from_prompts(prompts, herd, defaults)
+    return tables_from_prompts(prompt for word in given for prompt in prompts_of(word))
 
 
 def prompts_of(word: str) -> list[str]:
@@ -172,32 +189,17 @@ def prompts_of(word: str) -> list[str]:
     return [word]
 
 
-def make_defaults(config: Config, cwd: str | None = None) -> Defaults:
+def make_defaults(config: Config) -> Defaults:
     """For jobs that name no profile, and for each profile that they may name."""
-    where = as_directory(cwd) if cwd is not None else None
-    profiles = {
-        name: replace(plain_defaults(config.with_profile(name)), cwd=where)
-        for name in config.profiles
-    }
-    return replace(plain_defaults(config), cwd=where, profiles=profiles)
-
-
-def plain_defaults(config: Config) -> Defaults:
     return Defaults(
-        memory_bytes=config["memory"],
-        memory_limit_bytes=config["memory_limit"],
-        timeout_s=config["timeout"],
-        retries=config["retries"],
-        agent=config["agent"],
-        model=config["model"],
-        fallback_model=config["fallback_model"],
-        skip_permissions=config["skip_permissions"],
-        agent_program=config["agent_program"],
-        agent_args=config["agent_args"],
-        worktree=config["worktree"],
+        job_values(config),
+        {name: job_values(config.with_profile(name)) for name in config.profiles},
         max_cost_usd=config["max_cost_usd"],
-        reuse=config["reuse"],
     )
+
+
+def job_values(config: Config) -> dict[str, Any]:
+    return {name: config[name] for name in PROFILE_KEYS}
 
 
 def make_rules(config: Config, *, force: bool = False) -> Rules:

@@ -3,14 +3,16 @@
 import argparse
 import os
 import sys
+from typing import Any
 
 from ramherd.cli.follow import follow
-from ramherd.cli.run import make_defaults, read_jobs
-from ramherd.client.client import Client, is_running, table_of
+from ramherd.cli.run import read_job_tables
+from ramherd.client.client import Client, is_running
 from ramherd.config.keys import RUN_KEYS
-from ramherd.config.load import add_flags, load_config
+from ramherd.config.load import Config, add_flags, load_config
 from ramherd.core.errors import NoService
-from ramherd.system.ids import new_id
+from ramherd.jobs.schema import PROFILE_KEYS
+from ramherd.system.user_files import read_cwd
 
 EPILOG = """\
 examples:
@@ -40,12 +42,23 @@ def submit(options: argparse.Namespace) -> int:
     config = load_config(options)
     for warning in config.warnings:
         print(f"ramherd: {warning}", file=sys.stderr)
-    jobs = read_jobs(options, new_id(), make_defaults(config, options.cwd))
+    jobs = read_job_tables(options, config["agent"])
+    profiles = {name: given_values(config.with_profile(name)) for name in config.profiles}
     client = Client()
     herd = client.submit(
-        [table_of(job) for job in jobs], dict(os.environ), max_cost_usd=config["max_cost_usd"]
-    )
+        jobs.tables, dict(os.environ), cwd=read_cwd(), defaults=given_values(config),
+        profiles=profiles, source=jobs.source, max_cost_usd=config["max_cost_usd"],
+    )  # fmt: skip
     if options.wait:
         return follow(client, herd, as_json=options.json)
-    print(f'{{"herd": "{herd}", "jobs": {len(jobs)}}}' if options.json else herd)
+    print(f'{{"herd": "{herd}", "jobs": {len(jobs.tables)}}}' if options.json else herd)
     return 0
+
+
+def given_values(config: Config) -> dict[str, Any]:
+    """The settings of here that somebody gave. For the others the service has its own, but the
+    right to use tools without asking is only what was given here.
+    """
+    values = {name: config.given(name) for name in PROFILE_KEYS}
+    values["skip_permissions"] = config["skip_permissions"]
+    return {name: value for name, value in values.items() if value is not None}

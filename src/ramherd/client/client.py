@@ -18,9 +18,10 @@ from urllib.parse import quote, urlencode, urlsplit
 from ramherd.config.paths import runtime_dir, state_path
 from ramherd.core.agent_task import SAID
 from ramherd.core.errors import NoService, RamherdError, UsageError
-from ramherd.core.model import Brief, Event, Job
+from ramherd.core.model import Event
 from ramherd.system.ids import new_id
 from ramherd.system.unix_socket import connect, is_listening
+from ramherd.system.user_files import read_cwd
 
 if TYPE_CHECKING:
     from ramherd.supervisor.run_herd import Rules
@@ -111,14 +112,19 @@ class Client:
 
     def submit(
         self, jobs: Sequence[Mapping[str, Any]], env: Mapping[str, str] | None = None, *,
+        cwd: str | None = None, defaults: Mapping[str, Any] | None = None,
+        profiles: Mapping[str, Mapping[str, Any]] | None = None, source: str | None = None,
         max_cost_usd: float | None = None,
     ) -> str:  # fmt: skip
-        """The herd's id; when this returns it is on disk. Keys of a job are those of a file."""
-        body: dict[str, Any] = {"jobs": [dict(job) for job in jobs]}
-        if env is not None:
-            body["env"] = dict(env)
-        if max_cost_usd is not None:
-            body["max_cost_usd"] = max_cost_usd
+        """The id of the herd, which is on disk when this returns. The keys of a job are those of
+        `NewJob`; the service checks them. `defaults` has values for jobs that do not give one,
+        `profiles` for jobs that name a profile; `source` is the name of the file, for errors.
+        """
+        given = {
+            "env": env, "cwd": cwd, "defaults": defaults, "profiles": profiles, "source": source,
+            "max_cost_usd": max_cost_usd,
+        }  # fmt: skip
+        body = {"jobs": list(jobs), **{key: v for key, v in given.items() if v is not None}}
         return str(self._ask("POST", "/v1/herds", body=body)["herd"])
 
     def herds(self, limit: int = 100) -> list[HerdInfo]:
@@ -306,31 +312,6 @@ def explain(answer: http.client.HTTPResponse) -> RamherdError:
     return kind(message, hint=hint)
 
 
-def table_of(job: Job) -> dict[str, Any]:
-    """A job that was read here, as the service takes it."""
-    table = {
-        "name": job.name, "command": list(job.argv), "resume_command": list(job.resume_argv),
-        "cwd": job.cwd, "env": dict(job.env), "stdin": job.stdin, "priority": job.priority,
-        "after": list(job.after), "label": job.label, "memory": job.memory_bytes,
-        "memory_limit": job.memory_limit_bytes, "timeout": job.timeout_s, "retries": job.retries,
-    }  # fmt: skip
-    given = {key: value for key, value in table.items() if value or (key, value) == ("stdin", "")}
-    return given if job.brief is None else {**given, **table_of_brief(job.brief)}
-
-
-def table_of_brief(brief: Brief) -> dict[str, Any]:
-    """What may be done without asking is said in any case: the service's own word is another."""
-    program = os.path.expanduser(brief.program)
-    table = {
-        "agent": brief.agent, "prompt": brief.prompt, "model": brief.model or None,
-        "fallback_model": brief.fallback_model or None, "max_cost_usd": brief.max_cost_usd,
-        "skip_permissions": brief.skip_permissions, "worktree": brief.worktree,
-        "agent_args": list(brief.args) or None, "reuse": brief.reuse or None,
-        "agent_program": (os.path.abspath(program) if "/" in program else program) or None,
-    }  # fmt: skip
-    return {key: value for key, value in table.items() if value is not None}
-
-
 def is_running(path: Path | None = None) -> bool:
     """Whether a service listens."""
     return is_listening(path or runtime_dir() / "api.sock")
@@ -352,8 +333,7 @@ def run(
     """
     if not own and rules is None and is_running():
         client = Client()
-        here = os.getcwd()
-        herd = client.submit([{"cwd": here, **job} for job in jobs], env=dict(os.environ))
+        herd = client.submit(jobs, dict(os.environ), cwd=read_cwd())
         client.wait(herd)
         return client.summary(herd)
     from ramherd.jobs.reader import Defaults, make_jobs  # noqa: PLC0415 - for who has no service

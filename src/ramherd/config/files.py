@@ -10,7 +10,6 @@ from typing import Any, NamedTuple
 from ramherd.config.keys import (
     ALIASES,
     BY_NAME,
-    OF_PROFILE,
     Layer,
     Report,
     Setting,
@@ -19,9 +18,10 @@ from ramherd.config.keys import (
     resolve,
 )
 from ramherd.config.locations import PROJECT_FILE, find_files
-from ramherd.config.text import decode, read_bytes
 from ramherd.core.errors import UsageError
 from ramherd.core.values import nearest
+from ramherd.jobs.schema import PROFILE_KEYS
+from ramherd.system.user_files import decode, read_bytes
 
 PROFILE = "profile"
 SOFTWARE = "software"
@@ -90,7 +90,7 @@ def parse_profiles(
         place = f"{where}, profile {name!r}"
         if not isinstance(table, dict):
             raise UsageError(f"{place} is not a table", hint=f"write [profile.{name}]")
-        profiles[name] = parse_table(table, OF_PROFILE, place, {}, report=report)
+        profiles[name] = parse_table(table, tuple(PROFILE_KEYS), place, {}, report=report)
     return profiles
 
 

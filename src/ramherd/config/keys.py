@@ -5,7 +5,6 @@ docs/config.md are made from it, so a new key is one line. Named tuples, because
 a herd pays for them: a dataclass takes 1 ms to make, one of these 0.2 ms.
 """
 
-import shlex
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -18,8 +17,19 @@ from ramherd.core.policies import (
     ReusePolicy,
     StrayPolicy,
 )
-from ramherd.core.units import KIB, format_duration, format_size, parse_duration, parse_size
-from ramherd.core.values import as_agent, as_name, as_words, parse_switch, parse_text
+from ramherd.core.units import KIB, format_size, parse_duration, parse_size
+from ramherd.core.values import (
+    AMOUNT,
+    COUNT,
+    NUMBER,
+    SIZE,
+    SWITCH,
+    TEXT,
+    TIME,
+    Kind,
+    parse_number,
+)
+from ramherd.jobs.schema import SETTING_KEYS
 
 POLICY, GRANTS, RECYCLING, REUSE = Policy(), GrantPolicy(), RecyclePolicy(), ReusePolicy()
 STRAYS = StrayPolicy()
@@ -27,14 +37,6 @@ PREFIX = "RAMHERD_"
 # Each splice fills at most the rest of the ring: a small one would cost a call for every line.
 LEAST_RING_BYTES = 64 * KIB
 HOOK_WAIT_S = 600.0
-
-
-class Kind(NamedTuple):
-    """How a value is written: its word in `--help`, from text or TOML, and back to text."""
-
-    metavar: str
-    parse: Callable[[Any], Any]
-    show: Callable[[Any], str] = str
 
 
 class Key(NamedTuple):
@@ -57,26 +59,10 @@ class Key(NamedTuple):
         """`none` takes back what a weaker place said."""
         if self.default is None and value == "none":
             return None
-        return self.kind.parse(value)
+        return self.kind.parse_setting(value)
 
     def show(self, value: Any) -> str:
         return "none" if value is None else self.kind.show(value)
-
-
-def whole_number(least: int) -> Callable[[Any], int]:
-    def parse(value: Any) -> int:
-        try:
-            number = int(value) if isinstance(value, str | int) else None
-        except ValueError:
-            number = None
-        # SQLite keeps 64 bits.
-        if number is None or isinstance(value, bool) or abs(number) >= 1 << 63:
-            raise UsageError(f"{value!r} is not a whole number")
-        if number < least:
-            raise UsageError(f"{number} is below {least or 'zero'}")
-        return number
-
-    return parse
 
 
 def parse_pen(value: Any) -> str:
@@ -104,7 +90,7 @@ def parse_pause(value: Any) -> float:
 
 
 def parse_percent(value: Any) -> int:
-    number = whole_number(1)(value)
+    number = parse_number(value)
     if number > 100:
         raise UsageError(f"{number} is above 100")
     return number
@@ -127,35 +113,25 @@ def parse_factor(value: Any) -> float:
     return number
 
 
-SIZE = Kind("SIZE", parse_size, format_size)
-RING = Kind("SIZE", parse_ring, format_size)
-TIME = Kind("TIME", parse_duration, format_duration)
-COUNT = Kind("N", whole_number(0))
-NUMBER = Kind("N", whole_number(1))
-PAUSE = Kind("TIME", parse_pause, format_duration)
-PERCENT = Kind("N", parse_percent)
-SWITCH = Kind("", parse_switch, lambda value: str(value).lower())
+RING = SIZE._replace(parse=parse_ring)
+PAUSE = TIME._replace(parse=parse_pause)
+PERCENT = NUMBER._replace(parse=parse_percent)
+FACTOR = Kind("N", parse_factor, "{:g}".format)
 PART = Kind("SHARE", parse_part, "{:g}".format)
 SHARE = Kind("SHARE", parse_share, "{:g}".format)
-FACTOR = Kind("N", parse_factor, "{:g}".format)
 PEN = Kind("KIND", parse_pen)
-NAME = Kind("NAME", as_name)
-TEXT = Kind("COMMAND", parse_text)
-AGENT = Kind("AGENT", as_agent)
-PROGRAM = Kind("PATH", parse_text)
-WORDS = Kind("WORDS", as_words, shlex.join)
-AMOUNT = Kind("USD", parse_factor, "{:g}".format)
+LINE = TEXT._replace(metavar="COMMAND")
 
+# The values for jobs that do not give one.
+JOB_SETTINGS = tuple(
+    Key(key.name, key.kind, key.default, key.help, of_job=True) for key in SETTING_KEYS.values()
+)
 RUN_KEYS = (
     Key("budget", SIZE, None, "the most that all runs together may hold"),
     Key("budget_share", PART, POLICY.budget_share, "of all memory, less what others use"),
     Key("max_parallel", NUMBER, None, "runs at a time; if not given, memory decides"),
     Key("ramp", NUMBER, None, "begin with N runs, N more after each step without trouble"),
-    Key("memory", SIZE, None, "what a job is promised; else its kind decides", of_job=True),
-    Key("memory_limit", SIZE, None, "what a job may never exceed, if it does not say", of_job=True),
-    Key("timeout", TIME, None, "how long a run may take, if its job does not say", of_job=True),
-    Key("retries", COUNT, 0, "how often a failed job is tried again", of_job=True),
-    Key("profile", NAME, None, "the [profile.NAME] of jobs that name none", of_job=True),
+    *JOB_SETTINGS,
     Key("patience", TIME, GRANTS.patience_s, "held runs wait so long, then the youngest goes"),
     Key("max_hold", TIME, GRANTS.max_hold_s, "a run held for so long makes room itself"),
     Key("recycle_at", SIZE, RECYCLING.recycle_at_bytes, "a leaking run is restarted there"),
@@ -167,19 +143,11 @@ RUN_KEYS = (
     Key("log_head", SIZE, POLICY.log_head_bytes, "the beginning of a stream that is kept"),
     Key("log_ring", RING, POLICY.log_ring_bytes, "the end of a stream that is kept"),
     Key("log_total", SIZE, POLICY.log_total_bytes, "logs of all finished runs; the oldest go"),
-    Key("agent", AGENT, None, "who does jobs that have a prompt: claude, codex, ...", of_job=True),
-    Key("agent_program", PROGRAM, None, "its program, if not the one in PATH", of_job=True),
-    Key("agent_args", WORDS, None, "arguments of your own for the agent", of_job=True),
-    Key("model", NAME, None, "the agent's model; else it decides", of_job=True),
-    Key("fallback_model", NAME, None, "for starts while memory is very short", of_job=True),
-    Key("skip_permissions", SWITCH, False, "agents use tools without asking", of_job=True),
-    Key("worktree", SWITCH, None, "a git worktree for each job; else if they share", of_job=True),
-    Key("reuse", COUNT, 0, "so many jobs share a warm process, one by one", of_job=True),
     Key("reuse_size", SIZE, REUSE.most_bytes, "a larger process is not used again"),
     Key("reuse_age", TIME, REUSE.most_age_s, "an older process is not used again"),
     Key("reuse_idle", TIME, REUSE.most_idle_s, "a warm process waits so long for a job"),
     Key("max_cost_usd", AMOUNT, None, "what the agents of a herd may cost together"),
-    Key("on_alert", TEXT, None, "the service runs it for each warning"),
+    Key("on_alert", LINE, None, "the service runs it for each warning"),
     Key("time_scale", FACTOR, 1.0, "for benchmarks: agents live so many times faster"),
     Key("size_scale", FACTOR, 1.0, "for benchmarks: agents are so many times smaller"),
 )  # fmt: skip
@@ -198,11 +166,10 @@ HOOK_KEYS = (
     Key("max_parallel_session", NUMBER, None, "subagents at a time in one hooked session"),
     Key("hook_wait", TIME, HOOK_WAIT_S, "how long a hooked subagent waits for memory"),
     Key("hook_sweep", SWITCH, True, "end what tools of hooked sessions leave behind"),
-    Key("on_subagent_stop", TEXT, None, "a command for the end of each hooked subagent"),
+    Key("on_subagent_stop", LINE, None, "a command for the end of each hooked subagent"),
 )
 KEYS = (*RUN_KEYS, *STRAY_KEYS, *HOOK_KEYS)
 BY_NAME = {key.name: key for key in KEYS}
-OF_PROFILE = tuple(key.name for key in KEYS if key.of_job and key.name != "profile")
 # Names that people bring along from other tools.
 ALIASES = {
     "maxParallelSubagents": "max_parallel",

@@ -15,7 +15,6 @@ from ramherd.config.keys import (
     KEYS,
     PEN,
     PREFIX,
-    SWITCH,
     TO_COME,
     Key,
     Layer,
@@ -28,7 +27,8 @@ from ramherd.config.keys import (
     variable_of,
 )
 from ramherd.core.errors import UsageError
-from ramherd.core.values import nearest
+from ramherd.core.values import SWITCH, nearest
+from ramherd.system.user_files import read_cwd
 
 if TYPE_CHECKING:
     import argparse
@@ -168,13 +168,6 @@ def load_config(
     except UsageError as error:
         report(error)
     return config
-
-
-def read_cwd() -> str:
-    try:
-        return os.getcwd()
-    except FileNotFoundError:
-        raise UsageError("the current directory is gone", hint="cd to one that is there") from None
 
 
 def choose_profile(config: Config) -> Config:

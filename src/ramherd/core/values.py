@@ -1,16 +1,44 @@
-"""Values as users write them in files, variables and flags. A wrong one is an error that says what
-is right.
+"""The types of values that users write in files, variables and flags, and their parsers.
+
+A wrong value is an error that names what is right; where it stands is added by the caller.
 """
 
 import shlex
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 from ramherd.core.agent_names import AGENTS
 from ramherd.core.errors import UsageError
-from ramherd.core.units import shown
+from ramherd.core.units import format_duration, format_size, parse_duration, parse_size, shown
 
 NAME_LENGTH = 100
+# An amount, a size and a time that no herd reaches.
+MOST_USD = 1e9
+MOST_BYTES = 1 << 62
+MOST_SECONDS = 1e9
+
+Schema = dict[str, Any]
+
+
+class Kind(NamedTuple):
+    """A type of value: how it is parsed, shown and described.
+
+    A job is TOML or JSON, and `parse` gets its value as it stands. A setting may be text too,
+    because variables and flags are: `from_text` turns that into what `parse` expects.
+    """
+
+    metavar: str
+    parse: Callable[[Any], Any]
+    show: Callable[[Any], str] = str
+    from_text: Callable[[Any], Any] = lambda value: value
+    # JSON Schema: of what is written, and of what it is parsed to.
+    written: Schema = {}  # noqa: RUF012 - never changed
+    parsed: Schema = {}  # noqa: RUF012
+    # The same as a Python annotation.
+    annotation: str = "str"
+
+    def parse_setting(self, value: Any) -> Any:
+        return self.parse(self.from_text(value))
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
@@ -23,7 +51,7 @@ def nearest(word: str, words: Iterable[str]) -> str:
     return f"known are: {', '.join(known[:20])}"
 
 
-def as_text(value: Any) -> str:
+def parse_text(value: Any) -> str:
     if not isinstance(value, str) or "\0" in value:
         raise UsageError("is not a text without NUL")
     try:
@@ -33,61 +61,168 @@ def as_text(value: Any) -> str:
     return value
 
 
-def as_name(value: Any) -> str:
-    name = as_text(value)
+def parse_name(value: Any) -> str:
+    name = parse_text(value)
     if not name or len(name) > NAME_LENGTH or not name.isprintable():
         raise UsageError(f"is not 1 to {NAME_LENGTH} printable characters")
     return name
 
 
-def as_integer(value: Any) -> int:
-    # SQLite keeps 64 bits.
+def parse_names(value: Any) -> tuple[str, ...]:
+    """A list, or one name. Each counts once."""
+    names = [value] if isinstance(value, str) else value
+    if not isinstance(names, list):
+        raise UsageError("is not a list of job names")
+    return tuple(dict.fromkeys(parse_name(name) for name in names))
+
+
+def parse_integer(value: Any) -> int:
+    # SQLite stores 64 bits.
     if not isinstance(value, int) or isinstance(value, bool) or abs(value) >= 1 << 63:
         raise UsageError(f"{shown(value)} is not a whole number")
     return value
 
 
-def as_count(value: Any) -> int:
-    if as_integer(value) < 0:
+def parse_count(value: Any) -> int:
+    if parse_integer(value) < 0:
         raise UsageError(f"{shown(value)} is below zero")
     return int(value)
 
 
-def as_agent(value: Any) -> str:
+def parse_number(value: Any) -> int:
+    if parse_integer(value) < 1:
+        raise UsageError(f"{shown(value)} is below 1")
+    return int(value)
+
+
+def parse_amount(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < MOST_USD:
+        raise UsageError(f"{shown(value)} is not an amount above zero")
+    return float(value)
+
+
+def parse_agent(value: Any) -> str:
     if value not in AGENTS:
         hint = nearest(str(value), AGENTS)
         raise UsageError(f"{shown(value)} is not an agent that ramherd knows", hint=hint)
     return str(value)
 
 
-def as_words(value: Any) -> tuple[str, ...]:
+def parse_words(value: Any) -> tuple[str, ...]:
     """A list, or a line as a shell would split it."""
     try:
         words = shlex.split(value) if isinstance(value, str) else value
     except ValueError as error:
-        raise UsageError(f"{value!r} has {str(error).lower()}") from None
-    if not isinstance(words, list):
-        raise UsageError(f"{value!r} is neither a list of texts nor a line of words")
-    return tuple(as_text(word) for word in words)
+        raise UsageError(f"{shown(value)} has {str(error).lower()}") from None
+    if not isinstance(words, list | tuple):
+        raise UsageError(f"{shown(value)} is neither a list of texts nor a line of words")
+    return tuple(parse_text(word) for word in words)
 
 
-def as_switch(value: Any) -> bool:
+def parse_switch(value: Any) -> bool:
     if not isinstance(value, bool):
         raise UsageError(f"{shown(value)} is neither true nor false")
     return value
 
 
-def parse_text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise UsageError(f"{value!r} is not a text")
+def parse_variables(value: Any) -> dict[str, str]:
+    if not isinstance(value, dict):
+        raise UsageError("is not a table of texts")
+    for name, text in value.items():
+        if not name or "=" in parse_text(name):
+            raise UsageError(f"{shown(name)} cannot be the name of a variable")
+        if not isinstance(text, str):
+            raise UsageError(f"{shown(name)} is not a text", hint="put its value in quotes")
+        parse_text(text)
     return value
 
 
-def parse_switch(value: Any) -> bool:
-    """Of a file, a variable or a flag; `as_switch` is of a file alone."""
+def integer_from_text(value: Any) -> Any:
+    return from_text_by(int, value)
+
+
+def number_from_text(value: Any) -> Any:
+    return from_text_by(float, value)
+
+
+def from_text_by(convert: Callable[[str], Any], value: Any) -> Any:
+    """What does not convert stays as it is: the parser refuses it by its own words."""
+    try:
+        return convert(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
+
+
+def switch_from_text(value: Any) -> Any:
     words = {"1": True, "true": True, "yes": True, "on": True}
     words |= {"0": False, "false": False, "no": False, "off": False}
-    switch = words.get(str(value).lower())
-    if switch is None:
-        raise UsageError(f"{value!r} is neither true nor false")
-    return switch
+    return words.get(str(value).lower(), value)
+
+
+STRING: Schema = {"type": "string"}
+INTEGER: Schema = {"type": "integer"}
+BOOLEAN: Schema = {"type": "boolean"}
+STRINGS: Schema = {"type": "array", "items": STRING}
+SHORT: Schema = {"type": "string", "minLength": 1, "maxLength": NAME_LENGTH}
+
+TEXT = Kind("TEXT", parse_text, written=STRING, parsed=STRING)
+NAME = Kind("NAME", parse_name, written=SHORT, parsed=STRING)
+NAMES = Kind(
+    "NAMES", parse_names, ", ".join,
+    written={"anyOf": [SHORT, {"type": "array", "items": SHORT}]}, parsed=STRINGS,
+    annotation="str | Sequence[str]",
+)  # fmt: skip
+PROGRAM = Kind("PATH", parse_text, written=STRING, parsed=STRING)
+AGENT = Kind("AGENT", parse_agent, written={**STRING, "enum": list(AGENTS)}, parsed=STRING)
+WORDS = Kind(
+    "WORDS", parse_words, shlex.join, written={"anyOf": [STRING, STRINGS]}, parsed=STRINGS,
+    annotation="str | Sequence[str]",
+)  # fmt: skip
+WHOLE = Kind(
+    "N", parse_integer, from_text=integer_from_text, written=INTEGER, parsed=INTEGER,
+    annotation="int",
+)  # fmt: skip
+COUNT = WHOLE._replace(parse=parse_count, written={**INTEGER, "minimum": 0})
+NUMBER = WHOLE._replace(parse=parse_number, written={**INTEGER, "minimum": 1})
+SWITCH = Kind(
+    "", parse_switch, lambda value: str(value).lower(), switch_from_text,
+    written=BOOLEAN, parsed=BOOLEAN, annotation="bool",
+)  # fmt: skip
+AMOUNT = Kind(
+    "USD", parse_amount, "{:g}".format, number_from_text,
+    written={"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": MOST_USD},
+    parsed={"type": "number"}, annotation="float",
+)  # fmt: skip
+SIZE = Kind(
+    "SIZE", parse_size, format_size,
+    written={
+        "anyOf": [
+            {
+                "description": "512MiB, 2GB",
+                "type": "string", "pattern": "^[0-9]{1,6}(KiB|MiB|GiB|KB|MB|GB)$",
+            },
+            {"description": "bytes", "type": "integer", "minimum": 1, "maximum": MOST_BYTES},
+        ],
+    },
+    parsed=INTEGER, annotation="str | int",
+)  # fmt: skip
+TIME = Kind(
+    "TIME", parse_duration, format_duration,
+    written={
+        "anyOf": [
+            {
+                "description": "90s, 5m, 1h",
+                "type": "string", "pattern": "^[0-9]{1,6}(ms|s|m|h|d)$",
+            },
+            {
+                "description": "seconds",
+                "type": "number", "exclusiveMinimum": 0, "maximum": MOST_SECONDS,
+            },
+        ],
+    },
+    parsed={"type": "number"}, annotation="str | float",
+)  # fmt: skip
+VARIABLES = Kind(
+    "TABLE", parse_variables, written={"type": "object", "additionalProperties": STRING},
+    parsed={"type": "object"}, annotation="Mapping[str, str]",
+)  # fmt: skip

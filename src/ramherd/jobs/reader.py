@@ -1,93 +1,71 @@
-"""Jobs from files and lines: TOML, JSONL, or one command for each line of standard input.
+"""Jobs from files and lines: TOML, JSONL, prompts, or one command for each line of standard input.
 
-All that can be wrong is found here, before anything starts, and said in one line that names
-the file, the job and the key.
+Reading comes first (`read_tables` and the like: text to tables), then the checks (`make_jobs`:
+tables to jobs), which happen once, where the jobs will run: in `ramherd run`, or in the service
+for what was submitted to it. Each error is one line that names the file, the job and the key.
 """
 
 import json
-import os
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from ramherd.config.text import decode, read_bytes
-from ramherd.core.agent_names import WARM_AGENTS
-from ramherd.core.errors import UsageError
+from ramherd.core.errors import RamherdError, UsageError
 from ramherd.core.model import Brief, Job
-from ramherd.core.units import format_size, parse_duration, parse_size, shown
-from ramherd.core.values import (
-    as_agent,
-    as_count,
-    as_integer,
-    as_name,
-    as_switch,
-    as_text,
-    as_words,
-    nearest,
-)
+from ramherd.core.units import format_size, shown
+from ramherd.core.values import nearest
 from ramherd.jobs.schema import (
-    OF_AGENTS,
-    OF_COMMANDS,
-    Reader,
-    as_amount,
-    as_command,
-    as_directory,
-    as_environment,
-    as_names,
-    as_prompt,
-    as_reuse,
+    AGENTS_ONLY,
+    BUILT_KEYS,
+    COMMAND,
+    COMMANDS,
+    KEYS_TO_COME,
+    PROFILE_KEYS,
+    Context,
+    JobKey,
 )
 from ramherd.system.ids import new_id
+from ramherd.system.user_files import decode, read_bytes, read_cwd
 
-# The agent that is none.
-COMMAND = "command"
+STANDARD_INPUT = "standard input"
+
+
+class JobTables(NamedTuple):
+    """Jobs as they were written, not checked yet. `source` is where, for errors."""
+
+    tables: Sequence[Any]
+    source: str
 
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """What jobs that do not say otherwise get."""
+    """The values for jobs that do not give one: by key, parsed, from the settings."""
 
-    memory_bytes: int | None = None
-    memory_limit_bytes: int | None = None
-    timeout_s: float | None = None
-    retries: int = 0
-    cwd: str | None = None
-    agent: str | None = None
-    model: str | None = None
-    fallback_model: str | None = None
-    skip_permissions: bool = False
-    agent_program: str | None = None
-    agent_args: Sequence[str] | None = None
-    worktree: bool | None = None
-    # What the agents of a herd may cost together, where it does not say.
-    max_cost_usd: float | None = None
-    reuse: int = 0
-    # Where programs are looked for; if not given, where we look ourselves.
+    values: Mapping[str, Any] = field(default_factory=dict)
+    # The same for jobs that name a profile.
+    profiles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    # Where relative paths start, and jobs run that name no directory; if None, our own.
+    here: str | None = None
+    # The PATH in which programs are searched; if None, our own.
     path: str | None = None
-    profiles: "Mapping[str, Defaults]" = field(default_factory=dict)
-
-    def of_profile(self, name: Any) -> "Defaults":
-        if as_name(name) in self.profiles:
-            return self.profiles[name]
-        known = nearest(name, self.profiles) if self.profiles else ""
-        raise UsageError(
-            f"no profile is named {name!r}", hint=known or f"add [profile.{name}] to ramherd.toml"
-        )
+    # The limit for the agents of a herd together, if the herd gives none.
+    max_cost_usd: float | None = None
 
 
-def read_job_file(path: str, herd: str, defaults: Defaults, stdin: bytes | None) -> list[Job]:
-    """`-` is standard input. `.jsonl` and what starts with `{` is JSONL, the rest TOML."""
-    where = "standard input" if path == "-" else path
-    text = decode(stdin or b"" if path == "-" else read_bytes(path), where)
+def read_tables(path: str, stdin: bytes | None = None) -> JobTables:
+    """`-` is standard input. A `.jsonl` file and text that starts with `{` is JSONL, the rest
+    TOML.
+    """
+    source = STANDARD_INPUT if path == "-" else path
+    text = decode(stdin or b"" if path == "-" else read_bytes(path), source)
     lines = path.endswith((".jsonl", ".ndjson")) or text.lstrip().startswith("{")
-    tables = parse_jsonl(text, where) if lines else parse_toml(text, where)
-    return make_jobs(tables, where, herd, defaults)
+    return JobTables(parse_jsonl(text, source) if lines else parse_toml(text, source), source)
 
 
-def jobs_from_lines(argv: Sequence[str], data: bytes, herd: str, defaults: Defaults) -> list[Job]:
+def tables_from_lines(argv: Sequence[str], data: bytes) -> JobTables:
     """One job for each line that is not blank; `{}` is replaced, or the line comes last."""
-    lines = [line for line in split_lines(decode(data, "standard input")) if line.strip()]
+    lines = [line for line in split_lines(decode(data, STANDARD_INPUT)) if line.strip()]
     whole = any("{}" in word for word in argv)
     tables = [
         {
@@ -96,16 +74,16 @@ def jobs_from_lines(argv: Sequence[str], data: bytes, herd: str, defaults: Defau
         }
         for number, line in enumerate(lines, 1)
     ]
-    return make_jobs(tables, "standard input", herd, defaults)
+    return JobTables(tables, STANDARD_INPUT)
 
 
-def jobs_from_prompts(prompts: Iterable[str], herd: str, defaults: Defaults) -> list[Job]:
+def tables_from_prompts(prompts: Iterable[str]) -> JobTables:
     """One job for each prompt that is not blank."""
     tables = [
         {"name": line_name(number, prompt), "prompt": prompt}
         for number, prompt in enumerate((text for text in prompts if text.strip()), 1)
     ]
-    return make_jobs(tables, "prompts", herd, defaults)
+    return JobTables(tables, "prompts")
 
 
 def read_prompts(path: str) -> list[str]:
@@ -114,7 +92,7 @@ def read_prompts(path: str) -> list[str]:
 
 
 def line_name(number: int, line: str) -> str:
-    """Short, unique, and still telling: `3-fix-the-lint-errors`."""
+    """Short, unique, and still readable: `3-fix-the-lint-errors`."""
     words = "".join(c if c.isalnum() or c in "._" else " " for c in line).split()
     return "-".join([str(number), *words])[:40].rstrip("-")
 
@@ -156,103 +134,131 @@ def parse_jsonl(text: str, where: str) -> list[Any]:
     return tables
 
 
-def make_jobs(tables: Iterable[Any], where: str, herd: str, defaults: Defaults) -> list[Job]:
+def make_jobs(tables: Iterable[Any], source: str, herd: str, defaults: Defaults) -> list[Job]:
+    """The checks of all keys, of each job alone and of the jobs together."""
     jobs = [
-        make_job(table, f"{where}: job {number}", number, herd, defaults)
+        make_job(table, f"{source}: job {number}", number, herd, defaults)
         for number, table in enumerate(tables, 1)
     ]
     if not jobs:
-        raise UsageError(f"no jobs in {where}", hint="see `ramherd run --help` for the formats")
-    check_names(jobs, where)
-    check_after(jobs, where)
+        raise UsageError(f"no jobs in {source}", hint="see `ramherd run --help` for the formats")
+    check_names(jobs, source)
+    check_after(jobs, source)
     return jobs
 
 
 def make_job(table: Any, where: str, number: int, herd: str, defaults: Defaults) -> Job:
     if not isinstance(table, dict):
         raise UsageError(f"{where} is not an object with keys")
-    reader = Reader(table, where)
-    name = reader.get("name", as_name, f"job-{number}")
-    reader.where = f"{where} ({name})"
-    reader.check_keys()
-    defaults = reader.get("profile", defaults.of_profile, defaults)
-    cwd = reader.get("cwd", as_directory, None) or defaults.cwd or own_directory()
-    env: dict[str, str] = reader.get("env", as_environment, {})
-    places = {} if defaults.path is None else {"PATH": defaults.path}
-    limit = reader.get("memory_limit", parse_size, defaults.memory_limit_bytes)
-    memory = reader.get("memory", parse_size, defaults.memory_bytes)
+    name = f"job-{number}"
+    if "name" in table:
+        name = parse_value(BUILT_KEYS["name"], table["name"], where)
+    where = f"{where} ({name})"
+    check_keys(table, where)
+    usual = choose_usual(table, defaults, where)
+    agent = choose_agent(table, usual.get("agent"), where)
+    values: dict[str, Any] = {"name": name, "agent": agent}
+    context = Context(defaults.here, agent, defaults.path, values)
+    read_values(table, usual, where, context)
+    check_memory(values, where)
+    stored = [(BUILT_KEYS[key], value) for key, value in values.items()]
+    brief = {key.field: value for key, value in stored if key.is_in_brief}
+    own = {key.field: value for key, value in stored if not key.is_in_brief}
+    own = {"argv": (), **own, "brief": None if agent == COMMAND else Brief(**brief)}
+    return Job(id=new_id(), herd=herd, seq=number, **own)
+
+
+def choose_usual(table: Mapping[str, Any], defaults: Defaults, where: str) -> Mapping[str, Any]:
+    """The values that the job gets for keys it does not give."""
+    if "profile" not in table:
+        return defaults.values
+    name = parse_value(BUILT_KEYS["profile"], table["profile"], where)
+    if name not in defaults.profiles:
+        known = nearest(name, defaults.profiles) if defaults.profiles else ""
+        raise UsageError(
+            f"{where}, key 'profile': no profile is named {name!r}",
+            hint=known or f"add [profile.{name}] to ramherd.toml",
+        )
+    return defaults.profiles[name]
+
+
+def choose_agent(table: Mapping[str, Any], usual: str | None, where: str) -> str:
+    """COMMAND for a job with a command, also where a setting names an agent."""
+    key = BUILT_KEYS["agent"]
+    agent = parse_value(key, table["agent"], where) if "agent" in table else usual
+    is_named = table.get("agent", COMMAND) != COMMAND
+    if (
+        agent == COMMAND
+        or not (is_named or "prompt" in table)
+        or ("command" in table and not is_named)
+    ):
+        return COMMAND
+    if agent is None:
+        raise UsageError(f"{where} has no 'agent'", hint=key.missing)
+    return str(agent)
+
+
+def read_values(
+    table: Mapping[str, Any], usual: Mapping[str, Any], where: str, context: Context
+) -> None:
+    """Adds the keys that the job gives or gets. A key without a value is left out: `Job` and
+    `Brief` have their own default.
+    """
+    values, agent = context.values, context.agent
+    for key in BUILT_KEYS.values():
+        if key.name in values or not key.is_stored:
+            continue
+        if key.use == (AGENTS_ONLY if agent == COMMAND else COMMANDS):
+            refuse(key, table, where)
+        elif key.name in table:
+            values[key.name] = parse_value(key, table[key.name], where, context)
+        elif key.name == "cwd":
+            values["cwd"] = context.here or read_cwd()
+        elif key.missing:
+            raise UsageError(f"{where} has no {key.name!r}", hint=key.missing)
+        elif (value := usual.get(key.name)) is not None and agent in key.agents:
+            values[key.name] = value if key.check is None else key.check(value, context)
+
+
+def parse_value(key: JobKey, value: Any, where: str, context: Context | None = None) -> Any:
+    try:
+        parsed = key.kind.parse(value)
+        return parsed if key.check is None or context is None else key.check(parsed, context)
+    except RamherdError as error:
+        raise UsageError(f"{where}, key {key.name!r}: {error}", hint=error.hint) from None
+
+
+def refuse(key: JobKey, table: Mapping[str, Any], where: str) -> None:
+    if key.name in table:
+        why = "needs an agent" if key.use == AGENTS_ONLY else "does not go with an agent"
+        raise UsageError(f"{where}: key {key.name!r} {why}")
+
+
+def check_keys(table: Mapping[str, Any], where: str) -> None:
+    for key in table:
+        if key in KEYS_TO_COME:
+            raise UsageError(f"{where}: the feature of key {key!r} is not built yet")
+        if key not in BUILT_KEYS:
+            hint = nearest(key, BUILT_KEYS)
+            raise UsageError(f"{where} has an unknown key {shown(key)}", hint=hint)
+
+
+def check_memory(values: Mapping[str, Any], where: str) -> None:
+    memory, limit = values.get("memory"), values.get("memory_limit")
     if limit is not None and memory is not None and memory > limit:
         raise UsageError(
-            f"{reader.where}: memory {format_size(memory)} is above "
-            f"memory_limit {format_size(limit)}"
+            f"{where}: memory {format_size(memory)} is above memory_limit {format_size(limit)}"
         )
-    brief = make_brief(reader, defaults)
-    return Job(
-        id=new_id(),
-        herd=herd,
-        name=name,
-        seq=number,
-        argv=()
-        if brief is not None
-        else reader.need("command", lambda value: as_command(value, cwd, places | env)),
-        cwd=cwd,
-        env=env,
-        stdin=reader.get("stdin", as_text, None),
-        priority=reader.get("priority", as_integer, 0),
-        after=reader.get("after", as_names, ()),
-        label=reader.get("label", as_text, ""),
-        memory_bytes=memory or 0,
-        memory_limit_bytes=limit,
-        timeout_s=reader.get("timeout", parse_duration, defaults.timeout_s),
-        retries=reader.get("retries", as_count, defaults.retries),
-        resume_argv=reader.get("resume_command", lambda value: as_command(value, cwd, env), ()),
-        brief=brief,
-    )
 
 
-def make_brief(reader: Reader, defaults: Defaults) -> Brief | None:
-    """None for a command. A setting of an agent does not make one of a job with a command."""
-    table = reader.table
-    agent = reader.get("agent", as_agent, defaults.agent)
-    named = table.get("agent", COMMAND) != COMMAND
-    if agent == COMMAND or ("command" in table and not named) or not (named or "prompt" in table):
-        refuse_keys(reader, OF_AGENTS, "needs an agent")
-        return None
-    refuse_keys(reader, ("command", *OF_COMMANDS), "does not go with an agent")
-    if agent is None:
-        agent = reader.need("agent", as_agent)
-    return Brief(
-        agent=agent,
-        prompt=reader.need("prompt", as_prompt),
-        model=reader.get("model", as_name, defaults.model or ""),
-        fallback_model=reader.get("fallback_model", as_name, defaults.fallback_model or ""),
-        max_cost_usd=reader.get("max_cost_usd", as_amount, None),
-        skip_permissions=reader.get("skip_permissions", as_switch, defaults.skip_permissions),
-        program=reader.get("agent_program", as_text, defaults.agent_program or ""),
-        args=tuple(reader.get("agent_args", as_words, defaults.agent_args or ())),
-        worktree=reader.get("worktree", as_switch, defaults.worktree),
-        reuse=reader.get(
-            "reuse", lambda value: as_reuse(value, agent), usual_reuse(defaults, agent)
-        ),
-    )
-
-
-def usual_reuse(defaults: Defaults, agent: str) -> int:
-    """A setting is for all agents, and has its effect where it can."""
-    return defaults.reuse if agent in WARM_AGENTS else 0
-
-
-def refuse_keys(reader: Reader, keys: Iterable[str], why: str) -> None:
-    for key in keys:
-        if key in reader.table:
-            raise UsageError(f"{reader.where}: key {key!r} {why}")
-
-
-def own_directory() -> str:
-    try:
-        return os.getcwd()
-    except FileNotFoundError:
-        raise UsageError("the current directory is gone", hint="cd to one that is there") from None
+def parse_defaults(table: Any, where: str) -> dict[str, Any]:
+    """Values for jobs that do not give one, as a request has them."""
+    if not isinstance(table, dict):
+        raise UsageError(f"{where} is not an object with keys")
+    for name in table:
+        if name not in PROFILE_KEYS:
+            raise UsageError(f"{where} has an unknown key {shown(name)}")
+    return {name: parse_value(PROFILE_KEYS[name], table[name], where) for name in table}
 
 
 def check_names(jobs: Sequence[Job], where: str) -> None:

@@ -1,124 +1,282 @@
-"""The keys of a job and what each takes. A wrong value is an error that says what is right."""
+"""The keys of a job: one table, from which everything about them is made.
+
+The checks of job files and requests (`jobs/reader.py`), the settings that give jobs their
+defaults (`config/keys.py`), the description of the API, the type for Python callers
+(`client/new_job.py`), what the API shows of a stored job, and the table in docs/jobs.md. A new
+key is an entry here and a field of `Job` or `Brief`.
+"""
 
 import os
 import shlex
-import shutil
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-from ramherd.core.agent_names import WARM_AGENTS
-from ramherd.core.errors import RamherdError, UsageError
+from ramherd.core.agent_names import AGENTS, WARM_AGENTS
+from ramherd.core.errors import UsageError
 from ramherd.core.units import shown
-from ramherd.core.values import as_count, as_name, as_text, nearest
+from ramherd.core.values import (
+    AGENT,
+    AMOUNT,
+    COUNT,
+    NAME,
+    NAMES,
+    PROGRAM,
+    SIZE,
+    STRING,
+    STRINGS,
+    SWITCH,
+    TEXT,
+    TIME,
+    VARIABLES,
+    WHOLE,
+    WORDS,
+    Kind,
+    Schema,
+    parse_text,
+)
+from ramherd.system.user_files import read_cwd
 
-T = TypeVar("T")
-
-KEYS = (
-    "name", "command", "cwd", "env", "stdin", "priority", "after", "label",
-    "memory", "memory_limit", "timeout", "retries", "profile", "resume_command",
-    "agent", "prompt", "model", "worktree", "max_cost_usd", "fallback_model", "skip_permissions",
-    "agent_program", "agent_args", "reuse",
-)  # fmt: skip
-KEYS_TO_COME = ("mcp", "workspace", "container")
-# Of commands only, and of agents only.
-OF_COMMANDS = ("resume_command", "stdin")
-OF_AGENTS = (
-    "prompt", "model", "worktree", "max_cost_usd", "fallback_model", "skip_permissions",
-    "agent_program", "agent_args", "reuse",
-)  # fmt: skip
-MISSING = {
-    "command": 'add command = ["program", "argument"], or agent and prompt',
-    "prompt": 'add prompt = "what the agent is to do"',
-    "agent": 'add agent = "claude", or use --agent',
-}
 SHELL = "/bin/sh"
+# The agent of jobs that have a command instead of one.
+COMMAND = "command"
+COMMANDS, AGENTS_ONLY = "commands", "agents"
+# The part of the stored form that only jobs with an agent have.
+BRIEF = "brief"
 
 
-class Reader:
-    """One job's keys, each error with its place."""
+class Context(NamedTuple):
+    """What some values depend on: `here` is where relative paths start (None: our own directory),
+    `values` are the keys that were read before.
+    """
 
-    def __init__(self, table: Mapping[str, Any], where: str) -> None:
-        self.table = table
-        self.where = where
-
-    def get(self, key: str, parse: Callable[[Any], T], default: T) -> T:
-        return self.need(key, parse) if key in self.table else default
-
-    def need(self, key: str, parse: Callable[[Any], T]) -> T:
-        if key not in self.table:
-            raise UsageError(f"{self.where} has no {key!r}", hint=MISSING[key])
-        try:
-            return parse(self.table[key])
-        except RamherdError as error:
-            raise UsageError(f"{self.where}, key {key!r}: {error}", hint=error.hint) from None
-
-    def check_keys(self) -> None:
-        for key in self.table:
-            if key in KEYS_TO_COME:
-                raise UsageError(f"{self.where}: the feature of key {key!r} is not built yet")
-            if key not in KEYS:
-                hint = nearest(key, KEYS)
-                raise UsageError(f"{self.where} has an unknown key {shown(key)}", hint=hint)
+    here: str | None
+    agent: str
+    # PATH of who submits; if None, our own.
+    path: str | None
+    values: dict[str, Any]
 
 
-def as_names(value: Any) -> tuple[str, ...]:
-    names = [value] if isinstance(value, str) else value
-    if not isinstance(names, list):
-        raise UsageError("is not a list of job names")
-    return tuple(dict.fromkeys(as_name(name) for name in names))
+class JobKey(NamedTuple):
+    name: str
+    kind: Kind
+    help: str
+    # Jobs that may have it: COMMANDS, AGENTS_ONLY, or "" for all.
+    use: str = ""
+    # Where the stored form has it, if not under its own name; None: nowhere.
+    stored: str | None = ""
+    # The setting of the same name is the value for jobs that do not give one.
+    is_setting: bool = False
+    default: Any = None
+    # A second check, of values that depend on others.
+    check: Callable[[Any, Context], Any] | None = None
+    # The agents that support it, if not all do.
+    agents: tuple[str, ...] = AGENTS
+    # For a key that is required: what to add.
+    missing: str = ""
+    # The API shows it with the job.
+    is_shown: bool = False
+    is_built: bool = True
+
+    @property
+    def path(self) -> str:
+        return self.stored or self.name
+
+    @property
+    def is_stored(self) -> bool:
+        return self.stored is not None and self.is_built
+
+    @property
+    def is_in_brief(self) -> bool:
+        return self.path.startswith(f"{BRIEF}.")
+
+    @property
+    def field(self) -> str:
+        """The attribute of `Job`, or of its `Brief`, that holds it."""
+        return self.path.removeprefix(f"{BRIEF}.")
 
 
-def as_environment(value: Any) -> dict[str, str]:
-    if not isinstance(value, dict):
-        raise UsageError("is not a table of texts")
-    for name, text in value.items():
-        if not name or "=" in as_text(name):
-            raise UsageError(f"{shown(name)} cannot be the name of a variable")
-        if not isinstance(text, str):
-            raise UsageError(f"{shown(name)} is not a text", hint="put its value in quotes")
-        as_text(text)
-    return value
+def parse_command(value: Any) -> tuple[str, ...]:
+    """A list of words, or a line for the shell."""
+    if isinstance(value, str) and value.strip():
+        return SHELL, "-c", parse_text(value)
+    if not isinstance(value, list) or not value or value[0] == "":
+        raise UsageError("is neither a list of words nor a line for the shell")
+    return tuple(parse_text(word) for word in value)
 
 
-def as_reuse(value: Any, agent: str) -> int:
-    """How many jobs share a process."""
-    if as_count(value) and agent not in WARM_AGENTS:
-        hint = f"reuse works with {', '.join(WARM_AGENTS)}"
-        raise UsageError(f"{agent} takes one prompt and ends", hint=hint)
-    return int(value)
-
-
-def as_prompt(value: Any) -> str:
-    if not as_text(value).strip():
+def parse_prompt(value: Any) -> str:
+    if not parse_text(value).strip():
         raise UsageError("is empty")
     return str(value)
 
 
-def as_amount(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 1e9:
-        raise UsageError(f"{shown(value)} is not an amount above zero")
-    return float(value)
-
-
-def as_directory(value: Any) -> str:
-    path = os.path.abspath(os.path.expanduser(as_text(value)))
+def find_directory(value: str, here: str | None) -> str:
+    path = absolute(value, here)
     if not os.path.isdir(path):
         raise UsageError(f"{path!r} is not a directory")
     return path
 
 
-def as_command(value: Any, cwd: str, env: Mapping[str, str]) -> tuple[str, ...]:
-    """An argv list, or a string for the shell. The program has to be there."""
-    if isinstance(value, str) and value.strip():
-        return SHELL, "-c", as_text(value)
-    if not isinstance(value, list) or not value or value[0] == "":
-        raise UsageError("is neither a list of words nor a line for the shell")
-    argv = tuple(as_text(word) for word in value)
-    path = env.get("PATH", os.environ.get("PATH", os.defpath))
+def find_command(argv: tuple[str, ...], context: Context) -> tuple[str, ...]:
+    """The program must be there. The shell finds its own."""
+    import shutil  # noqa: PLC0415 - `exec` and the hook import this table for its settings
+
+    env, cwd = context.values.get("env", {}), context.values["cwd"]
+    own = os.environ.get("PATH", os.defpath) if context.path is None else context.path
     program = os.path.join(cwd, argv[0]) if "/" in argv[0] else argv[0]
-    if shutil.which(program, path=path) is None:
+    if shutil.which(program, path=env.get("PATH", own)) is None:
         there = os.path.exists(program) and "/" in argv[0]
         problem = "is not executable" if there else "is not found"
         hint = f"chmod +x {shlex.quote(program)}" if there and program.isprintable() else ""
         raise UsageError(f"{shown(argv[0])} {problem}", hint=hint)
     return argv
+
+
+def find_program(value: str, context: Context) -> str:
+    """A path becomes absolute, because the job may be started from another directory."""
+    return absolute(value, context.here) if "/" in value else value
+
+
+def check_reuse(value: int, context: Context) -> int:
+    if value and context.agent not in WARM_AGENTS:
+        hint = f"reuse works with {', '.join(WARM_AGENTS)}"
+        raise UsageError(f"{context.agent} takes one prompt and ends", hint=hint)
+    return value
+
+
+def absolute(path: str, here: str | None) -> str:
+    path = os.path.expanduser(path)
+    return os.path.normpath(path if os.path.isabs(path) else f"{here or read_cwd()}/{path}")
+
+
+ARGV = Kind(
+    "COMMAND", parse_command, written={"anyOf": [STRING, {**STRINGS, "minItems": 1}]},
+    parsed=STRINGS, annotation="str | Sequence[str]",
+)  # fmt: skip
+PROMPT = TEXT._replace(parse=parse_prompt)
+
+# `agent`, `cwd` and `env` stand before the keys whose checks need them.
+JOB_KEYS = (
+    JobKey("name", NAME, "name, unique in its herd; job-N if not given"),
+    JobKey(
+        "profile", NAME, "the [profile.NAME] of the settings to use",
+        stored=None, is_setting=True,
+    ),
+    JobKey(
+        "agent", AGENT, "agent that gets the prompt: claude, codex, ...",
+        stored="brief.agent", is_setting=True, is_shown=True,
+        missing='add agent = "claude", or use --agent',
+    ),
+    JobKey(
+        "prompt", PROMPT, "what the agent is asked to do", AGENTS_ONLY,
+        stored="brief.prompt", is_shown=True, missing='add prompt = "what the agent is to do"',
+    ),
+    JobKey(
+        "cwd", TEXT, "working directory", is_shown=True,
+        check=lambda value, context: find_directory(value, context.here),
+    ),
+    JobKey("env", VARIABLES, "environment variables to add"),
+    JobKey(
+        "command", ARGV, "program and arguments, or a line for the shell", COMMANDS,
+        stored="argv", check=find_command, is_shown=True,
+        missing='add command = ["program", "argument"], or agent and prompt',
+    ),
+    JobKey(
+        "resume_command", ARGV, "command that continues a run which was stopped to free memory",
+        COMMANDS, stored="resume_argv", check=find_command,
+    ),
+    JobKey("stdin", TEXT, "text for standard input", COMMANDS),
+    JobKey("priority", WHOLE, "jobs with a higher number start first"),
+    JobKey("after", NAMES, "jobs that must be done first", is_shown=True),
+    JobKey("label", TEXT, "jobs with one label share what ramherd learns about their memory"),
+    JobKey(
+        "memory", SIZE, "memory reserved for a run from its start; if not given, learned",
+        stored="memory_bytes", is_setting=True, is_shown=True,
+    ),
+    JobKey(
+        "memory_limit", SIZE, "memory a run may never exceed",
+        stored="memory_limit_bytes", is_setting=True, is_shown=True,
+    ),
+    JobKey(
+        "timeout", TIME, "longest time a run may take, without the time it is queued or held",
+        stored="timeout_s", is_setting=True, is_shown=True,
+    ),
+    JobKey(
+        "retries", COUNT, "how often a failed job is tried again",
+        is_setting=True, default=0, is_shown=True,
+    ),
+    JobKey(
+        "agent_program", PROGRAM, "program of the agent, if not the one in PATH", AGENTS_ONLY,
+        stored="brief.program", is_setting=True, check=find_program,
+    ),
+    JobKey(
+        "agent_args", WORDS, "additional arguments for the agent", AGENTS_ONLY,
+        stored="brief.args", is_setting=True,
+    ),
+    JobKey(
+        "model", NAME, "model of the agent; if not given, the agent decides", AGENTS_ONLY,
+        stored="brief.model", is_setting=True,
+    ),
+    JobKey(
+        "fallback_model", NAME, "model for starts while memory is very short", AGENTS_ONLY,
+        stored="brief.fallback_model", is_setting=True,
+    ),
+    JobKey(
+        "skip_permissions", SWITCH, "the agent uses tools without asking", AGENTS_ONLY,
+        stored="brief.skip_permissions", is_setting=True, default=False,
+    ),
+    JobKey(
+        "worktree", SWITCH, "run in a git worktree; if not given, when jobs share a repository",
+        AGENTS_ONLY, stored="brief.worktree", is_setting=True,
+    ),
+    JobKey(
+        "reuse", COUNT, "number of jobs that share a warm process, one after another", AGENTS_ONLY,
+        stored="brief.reuse", is_setting=True, default=0, check=check_reuse, agents=WARM_AGENTS,
+    ),
+    JobKey(
+        "max_cost_usd", AMOUNT, "what the job's agent may cost", AGENTS_ONLY,
+        stored="brief.max_cost_usd",
+    ),
+    JobKey("mcp", NAMES, "", AGENTS_ONLY, is_built=False),
+    JobKey("workspace", TEXT, "", is_built=False),
+    JobKey("base", TEXT, "", AGENTS_ONLY, is_built=False),
+    JobKey("needs", NAMES, "", is_built=False),
+    JobKey("on_done", TEXT, "", is_built=False),
+    JobKey("container", TEXT, "", is_built=False),
+)  # fmt: skip
+BUILT_KEYS = {key.name: key for key in JOB_KEYS if key.is_built}
+KEYS_TO_COME = tuple(key.name for key in JOB_KEYS if not key.is_built)
+# Whose value for jobs that give none is a setting, and may stand in a profile.
+SETTING_KEYS = {key.name: key for key in JOB_KEYS if key.is_setting}
+PROFILE_KEYS = {name: key for name, key in SETTING_KEYS.items() if name != "profile"}
+
+
+def describe_new_job() -> Schema:
+    """JSON Schema of a job as it is submitted."""
+    return {
+        "type": "object",
+        "properties": {name: describe_key(key) for name, key in BUILT_KEYS.items()},
+        "anyOf": [{"required": ["command"]}, {"required": ["prompt"]}],
+        "additionalProperties": False,
+    }
+
+
+def describe_defaults() -> Schema:
+    """JSON Schema of the values for jobs that do not give one."""
+    return {
+        "type": "object",
+        "properties": {name: describe_key(key) for name, key in PROFILE_KEYS.items()},
+        "additionalProperties": False,
+    }
+
+
+def describe_key(key: JobKey) -> Schema:
+    return {"description": key.help, **key.kind.written}
+
+
+def describe_shown() -> dict[str, Schema]:
+    """JSON Schema of what the API shows of a job as it was submitted: by stored name."""
+    null = {"type": "null"}
+    return {
+        key.field: {"anyOf": [key.kind.parsed, null]} for key in BUILT_KEYS.values() if key.is_shown
+    }

@@ -1,12 +1,9 @@
-"""Values that a column holds as JSON: reasons, and jobs as they were asked for."""
+"""Values that a column holds as JSON: reasons, and jobs as they were submitted."""
 
 import json
-from dataclasses import asdict, fields
-from typing import Any
 
-from ramherd.core.model import Brief, Job, Reason, Tree, Why
-
-JOB_FIELDS = tuple(field.name for field in fields(Job))
+from ramherd.core.model import Job, Reason, Why
+from ramherd.jobs.stored import job_from_json, job_to_json
 
 
 def reason_json(reason: Reason) -> str:
@@ -14,23 +11,11 @@ def reason_json(reason: Reason) -> str:
 
 
 def spec_json(job: Job) -> str:
-    brief = asdict(job.brief) if job.brief is not None else None
-    known = {name: getattr(job, name) for name in JOB_FIELDS}
-    return json.dumps({**known, "env": dict(job.env), "brief": brief})
+    return json.dumps(job_to_json(job))
 
 
 def job_from_spec(text: str) -> Job:
-    """Keys that this ramherd does not know are another's."""
-    spec = {name: value for name, value in json.loads(text).items() if name in JOB_FIELDS}
-    lists = {name: tuple(value) for name, value in spec.items() if isinstance(value, list)}
-    return Job(**{**spec, **lists, "brief": brief_from_spec(spec.get("brief"))})
-
-
-def brief_from_spec(spec: dict[str, Any] | None) -> Brief | None:
-    if spec is None:
-        return None
-    tree, args = spec["tree"], tuple(spec.get("args", ()))
-    return Brief(**{**spec, "tree": Tree(**tree) if tree is not None else None, "args": args})
+    return job_from_json(json.loads(text))
 
 
 def reason_from_json(text: str) -> Reason:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ramherd.core.agent_task import SAID
+from ramherd.jobs.stored import submitted_json
 from ramherd.store.protocol import Store
 from ramherd.store.sql import listing as sql
 
@@ -44,19 +45,13 @@ def read_runs(store: Store, job: str) -> list[dict[str, Any]]:
 
 
 def read_job(store: Store, job: str) -> dict[str, Any] | None:
-    """With its runs, and as it was asked for but for its environment, which may hold secrets."""
+    """With its runs, and with what was submitted."""
     rows = store.read(sql.JOB, (job,))
     if not rows:
         return None
     *row, spec = rows[0]
-    asked = json.loads(spec)
-    known = {name: value for name, value in asked.items() if name in SHOWN}
-    brief = asked.get("brief") or {}
-    agent = {name: brief.get(name) for name in ("agent", "prompt")}
-    return {**job_json(row), **known, **agent, "runs": read_runs(store, job)}
-
-
-SHOWN = ("argv", "cwd", "after", "memory_bytes", "memory_limit_bytes", "timeout_s", "retries")
+    submitted = submitted_json(json.loads(spec))
+    return {**job_json(row), **submitted, "runs": read_runs(store, job)}
 
 
 def job_json(row: Sequence[Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ramherd.cli.main import make_parser
+from support.generated import FILES, render_keys_to_come
 
 ROOT = Path(__file__).parents[3]
 PAGES = (
@@ -19,6 +20,7 @@ PAGES = (
     "docs/hook.md",
     "docs/agents.md",
     "docs/service.md",
+    "docs/jobs.md",
 )
 BLOCK = re.compile(r"^```\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PLACEHOLDER = re.compile(r"\[.*?\]")
@@ -42,6 +44,18 @@ def test_a_command_of_a_page_is_understood(page: str, line: str) -> None:
     argv = words[words.index("ramherd") + 1 :]
     argv = argv[: argv.index("--")] if "--" in argv else argv
     assert make_parser(argv).parse_args(argv), page
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_is_generated_is_current(name: str) -> None:
+    """From the tables of keys; `make generate` writes it."""
+    text = (ROOT / name).read_text()
+    assert FILES[name](text) == text
+
+
+def test_the_page_lists_the_keys_to_come() -> None:
+    """Those of the schema, and no other."""
+    assert f"The keys {render_keys_to_come()} are reserved" in (ROOT / "docs/jobs.md").read_text()
 
 
 def test_links_between_pages_lead_somewhere() -> None:

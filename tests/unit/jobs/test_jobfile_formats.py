@@ -10,13 +10,8 @@ from hypothesis import strategies as st
 
 from ramherd.core.model import Job
 from ramherd.core.units import GIB, MIB
-from ramherd.jobs.reader import (
-    Defaults,
-    find_cycle,
-    jobs_from_lines,
-    line_name,
-    read_job_file,
-)
+from ramherd.jobs.reader import Defaults, find_cycle, line_name
+from support.jobs import jobs_from_lines, read_job_file
 from support.make import HERD
 
 TOML = """
@@ -39,9 +34,12 @@ after = ["first"]
 """
 
 
+SET = {"memory": MIB, "memory_limit": GIB, "timeout": 7.0, "retries": 3}
+
+
 def read(data: str | bytes, defaults: Defaults | None = None) -> list[Job]:
     data = data.encode() if isinstance(data, str) else data
-    return read_job_file("-", HERD, defaults or Defaults(), data)
+    return read_job_file("-", data, defaults)
 
 
 def test_a_toml_file_becomes_jobs_in_its_order() -> None:
@@ -80,7 +78,7 @@ def test_jsonl_is_known_by_its_name_or_its_first_brace(tmp_path: Path, name: str
     path = tmp_path / name
     path.write_text('\n  {"command": "true"}\n')
 
-    (job,) = read_job_file(str(path), HERD, Defaults(), None)
+    (job,) = read_job_file(str(path))
 
     assert job.name == "job-1"
 
@@ -104,7 +102,7 @@ def test_a_line_of_jsonl_ends_at_a_newline_only(char: str) -> None:
 def test_a_job_that_says_nothing_gets_the_defaults() -> None:
     """Flags first; without one, what its kind needs, no limit, no timeout, no retries, here."""
     (bare,) = read('[[job]]\ncommand = "true"')
-    (told,) = read('[[job]]\ncommand = "true"', Defaults(MIB, GIB, 7.0, 3))
+    (told,) = read('[[job]]\ncommand = "true"', Defaults(SET))
 
     assert (bare.memory_bytes, bare.memory_limit_bytes) == (0, None)
     assert (bare.timeout_s, bare.retries, bare.cwd) == (None, 0, str(Path.cwd()))
@@ -160,7 +158,7 @@ def test_each_line_of_standard_input_is_a_job() -> None:
     """`{}` is replaced wherever it stands; blank lines are no jobs."""
     data = b"one\r\n\n  \ntwo words\n"
 
-    jobs = jobs_from_lines(["echo", "<{}>", "{}{}"], data, HERD, Defaults())
+    jobs = jobs_from_lines(["echo", "<{}>", "{}{}"], data)
 
     assert [job.argv for job in jobs] == [
         ("echo", "<one>", "oneone"),
@@ -170,14 +168,14 @@ def test_each_line_of_standard_input_is_a_job() -> None:
 
 def test_without_braces_the_line_comes_last() -> None:
     """One word, however many spaces it has: no shell looks at it."""
-    (job,) = jobs_from_lines(["echo", "-n"], b"two; words {}", HERD, Defaults())
+    (job,) = jobs_from_lines(["echo", "-n"], b"two; words {}")
 
     assert job.argv == ("echo", "-n", "two; words {}")
 
 
 def test_a_replaced_line_is_not_replaced_again() -> None:
     """A line that holds braces stays as it is."""
-    (job,) = jobs_from_lines(["echo", "a{}"], b"{}{}", HERD, Defaults())
+    (job,) = jobs_from_lines(["echo", "a{}"], b"{}{}")
 
     assert job.argv == ("echo", "a{}{}")
 
@@ -187,7 +185,7 @@ def test_a_line_of_standard_input_ends_at_a_newline_only(char: str) -> None:
     """One job for each line, and a prompt may hold any character but a newline."""
     data = f"a{char}b\n".encode()
 
-    jobs = jobs_from_lines(["echo"], data, HERD, Defaults())
+    jobs = jobs_from_lines(["echo"], data)
 
     assert [job.argv for job in jobs] == [("echo", f"a{char}b")]
 

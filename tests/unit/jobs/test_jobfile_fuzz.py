@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from ramherd.core.errors import UsageError
 from ramherd.core.model import Job
-from ramherd.jobs.reader import Defaults, jobs_from_lines, read_job_file
-from ramherd.jobs.schema import KEYS, KEYS_TO_COME
+from ramherd.jobs.schema import BUILT_KEYS, KEYS_TO_COME
 from ramherd.store.json_columns import spec_json
-from support.make import HERD
+from support.jobs import jobs_from_lines, read_job_file
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
@@ -24,7 +23,9 @@ JSON = st.recursive(
 LIKELY = st.sampled_from(
     ["true", "sh", "/", "a", "b", "1GiB", "5s", 1, 0, ["true"], ["a"], {"A": ""}]
 )
-TABLE = st.dictionaries(st.sampled_from([*KEYS, *KEYS, *KEYS_TO_COME, "x"]), LIKELY | JSON)
+TABLE = st.dictionaries(
+    st.sampled_from([*BUILT_KEYS, *BUILT_KEYS, *KEYS_TO_COME, "x"]), LIKELY | JSON
+)
 TOML_PIECES = st.sampled_from(
     ["[[job]]\n", "[job]\n", "command", "name", "memory", "env", ".", " = ", '"true"', "'", '"""',
      '["true"]', "{", "}", "[", "]", ",", "\n", "# ", "1", "-1", "1e9", "0x1f", "inf", "nan",
@@ -35,7 +36,7 @@ TOML_PIECES = st.sampled_from(
 def read(data: bytes) -> list[Job] | str:
     """The jobs, or the line that says what is wrong."""
     try:
-        jobs = read_job_file("-", HERD, Defaults(), data)
+        jobs = read_job_file("-", data)
     except UsageError as error:
         said = str(error)
     else:
@@ -62,7 +63,7 @@ def test_any_bytes_give_jobs_or_one_line(data: bytes) -> None:
     read(data)
     read(b"{" + data)
     with suppress(UsageError):
-        assert jobs_from_lines(["echo"], data, HERD, Defaults())
+        assert jobs_from_lines(["echo"], data)
 
 
 @given(st.lists(TOML_PIECES, max_size=12).map("".join))

@@ -15,11 +15,18 @@ from ramherd.core.model import Brief, Job
 from ramherd.jobs.reader import Defaults, make_jobs
 from support.make import HERD
 
-CLAUDE = Defaults(agent="claude", model="opus", fallback_model="haiku", skip_permissions=True)
+CLAUDE = Defaults(
+    {"agent": "claude", "model": "opus", "fallback_model": "haiku", "skip_permissions": True}
+)
 
 
 def made(defaults: Defaults | None = None, **keys: Any) -> Job:
     return make_jobs([{"name": "a", **keys}], "jobs", HERD, defaults or Defaults())[0]
+
+
+def given_jobs(given: list[str]) -> list[Job]:
+    read = read_given(given, "claude")
+    return make_jobs(read.tables, read.source, HERD, CLAUDE)
 
 
 def refused(defaults: Defaults | None = None, **keys: Any) -> str:
@@ -38,7 +45,7 @@ def test_a_job_with_a_prompt_is_an_agents() -> None:
     assert job.argv == ()
     assert job.resumes
     args = ("--effort", "high")
-    told = made(Defaults(agent="claude", agent_args=args), prompt="do it").brief
+    told = made(Defaults({"agent": "claude", "agent_args": args}), prompt="do it").brief
     assert told is not None
     assert told.args == args
     named = made(CLAUDE, prompt="do it", agent="codex").brief
@@ -75,7 +82,7 @@ def test_keys_that_do_not_go_together(keys: dict[str, Any], told: str) -> None:
 def test_prompts_stand_on_the_command_line_and_in_files(tmp_path: Path) -> None:
     """One a line, blank ones left out, each with a telling name."""
     (tmp_path / "more.txt").write_text("fix it\n\nwrite tests\n")
-    jobs = read_given(["say hello", str(tmp_path / "more.txt")], HERD, CLAUDE)
+    jobs = given_jobs(["say hello", str(tmp_path / "more.txt")])
 
     assert [job.brief.prompt for job in jobs if job.brief] == ["say hello", "fix it", "write tests"]
     assert [job.name for job in jobs] == ["1-say-hello", "2-fix-it", "3-write-tests"]
@@ -93,7 +100,7 @@ def test_prompts_stand_on_the_command_line_and_in_files(tmp_path: Path) -> None:
 def test_a_file_is_not_taken_for_a_prompt(given: list[str], told: str) -> None:
     """Nor is one that is misspelt."""
     with pytest.raises(UsageError) as error:
-        read_given(given, HERD, CLAUDE)
+        given_jobs(given)
 
     assert told in str(error.value)
 
@@ -101,7 +108,7 @@ def test_a_file_is_not_taken_for_a_prompt(given: list[str], told: str) -> None:
 def test_prompts_without_an_agent_are_refused() -> None:
     """Two words are no file of jobs."""
     with pytest.raises(UsageError, match="2 files of jobs") as told:
-        read_given(["fix it", "write tests"], HERD, Defaults())
+        read_given(["fix it", "write tests"], None)
 
     assert told.value.hint == "prompts need --agent"
 

@@ -1,13 +1,14 @@
-"""Reading a file that a user wrote, as text."""
+"""Files that a user wrote, as text, and the directory that the user is in."""
 
-from pathlib import Path
+import os
 
 from ramherd.core.errors import UsageError
 
 
 def read_bytes(path: str) -> bytes:
     try:
-        return Path(path).read_bytes()
+        with open(path, "rb") as file:
+            return file.read()
     except OSError as error:
         raise UsageError(f"cannot read {path}: {error.strerror}") from None
 
@@ -23,3 +24,10 @@ def decode(data: bytes, where: str) -> str:
             f"{where} is not UTF-8: byte 0x{byte:02x} at offset {at}",
             hint="save it as UTF-8",
         ) from None
+
+
+def read_cwd() -> str:
+    try:
+        return os.getcwd()
+    except FileNotFoundError:
+        raise UsageError("the current directory is gone", hint="cd to one that is there") from None
