@@ -77,7 +77,7 @@ NEW_HERD: Schema = {
             },
             "profiles": {
                 "type": "object", "additionalProperties": ref("JobDefaults"),
-                "description": "the same for jobs that name a profile",
+                "description": "instead of defaults, for jobs that name one of these",
             },
             "source": {**TEXT, "description": "the name of the file, for errors"},
             "max_cost_usd": {
