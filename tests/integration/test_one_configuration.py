@@ -3,6 +3,7 @@ environment and by flags: all have the same budget, admission, memory limit, pid
 """
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -23,7 +24,6 @@ from ramherd.measure.machine import read_machine
 PLACES = ("file", "environment", "flag")
 PROGRAMS = ("run", "service")
 BUDGET_BYTES = 400 * MIB
-TOO_BIG = "more than the whole budget of 400 MiB"
 # Prints what its cgroup allows; grows beyond its limit; or notes for how long it outlives a TERM.
 SUBJECT = """
 import pathlib, signal, sys, time
@@ -170,7 +170,12 @@ def test_one_budget_admits_and_refuses_in_every_program(
         assert end.code != 0, name
         assert "more than the whole budget" in end.text or "too_big" in end.text, (name, end.text)
         assert "400 MiB" in end.text or str(BUDGET_BYTES) in end.text, (name, end.text)
-    assert "it needs 500 MiB" in ask_hook(over, "500MiB")
+    denied = ask_hook(over, "500MiB")
+    assert "it needs 500 MiB" in denied
+    # What the session itself holds is not free.
+    free = re.search(r"and (\d+) MiB are free", denied)
+    assert free is not None
+    assert 300 < int(free[1]) < 400
     within = given(place, ramherd, cwd, budget="400MiB", memory="200MiB")
     assert {name: end_of(name, within, "pids", path).code for name in PROGRAMS} == dict.fromkeys(
         PROGRAMS, 0
