@@ -13,6 +13,7 @@ from typing import Any, cast
 from ramherd.act.executor import Executor
 from ramherd.act.keeper_client import KeeperClient
 from ramherd.act.pens import SpawnPart
+from ramherd.act.pens.selection import Fleet
 from ramherd.core.model import Event, Job, Machine, PenReading, ProcId
 from ramherd.core.policies import GrantPolicy, Policy
 from ramherd.core.units import GIB, MIB
@@ -79,8 +80,8 @@ class FakePen:
     def spawn_part(self) -> SpawnPart:
         return {"join": [], "on_loss": {"thaw": [], "kill": []}, "dirs": []}
 
-    def note_start(self, first: ProcId) -> None: ...
-    def note_empty(self) -> None: ...
+    def set_first(self, first: ProcId) -> None: ...
+    def set_empty(self) -> None: ...
 
     def read(self) -> PenReading:
         self.work()
@@ -105,7 +106,7 @@ class FakePen:
     def arm(self) -> int | None:
         return None
 
-    def take_event(self, event: int) -> None: ...
+    def set_event(self, event: int) -> None: ...
 
     def trim(self, to_bytes: int) -> None:
         self.trims.append(to_bytes)
@@ -169,7 +170,7 @@ class FakeFleet:
 
     def set_limit(self, limit_bytes: int) -> None: ...
 
-    def note_keeper(self, keeper: ProcId) -> None: ...
+    def set_keeper(self, keeper: ProcId) -> None: ...
 
     def dirs(self) -> list[str]:
         return []
@@ -269,7 +270,11 @@ def make_herd(
     add_herd(store, HERD, OWNER, roster)
     fleet, show = FakeFleet(lambda: herd.at_s), FakeShow()
     executor = Executor(
-        fleet, lambda: cast("KeeperClient", FakeLink(fleet)), runs_dir, rules.policy, rules.grants
+        cast("Fleet", fleet),
+        lambda: cast("KeeperClient", FakeLink(fleet)),
+        runs_dir,
+        rules.policy,
+        rules.grants,
     )
     counters = HerdCounters({one.job.id: JobCounters(one.reason) for one in roster})
     trees = Trees({}, None)

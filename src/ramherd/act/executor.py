@@ -15,14 +15,15 @@ from typing import TYPE_CHECKING, Any
 from ramherd.act.cleanup import CleanedPen, Cleanup
 from ramherd.act.grant_enforcer import GrantEnforcer
 from ramherd.act.keeper_client import KeeperClient
-from ramherd.act.pens import Fleet, Pen
-from ramherd.act.pens.pids_limit import limit_pids
-from ramherd.act.pens.polling import signal_procs
+from ramherd.act.pens import Pen
+from ramherd.act.pens.cgroup import limit_pids
+from ramherd.act.pens.selection import Fleet
 from ramherd.act.run import LiveRun
 from ramherd.act.warm_pool import IdleProcess, WarmPool, WarmProcess
 from ramherd.core.model import Exit, Job, ProcId, Reason, RunEnd, Stopping, Why
 from ramherd.core.policies import GrantPolicy, Policy
 from ramherd.measure.run_output import read_tail
+from ramherd.system.pidfd import signal_processes
 
 if TYPE_CHECKING:
     from ramherd.agents import Launch
@@ -59,7 +60,7 @@ class Executor:
     def _new_keeper(self) -> KeeperClient:
         keeper = self._start_keeper()
         keeper.send("fleet", dirs=self.fleet.dirs())
-        self.fleet.note_keeper(keeper.proc_id)
+        self.fleet.set_keeper(keeper.proc_id)
         return keeper
 
     def adopt(self, run: LiveRun, grant_bytes: int) -> None:
@@ -178,7 +179,7 @@ class Executor:
                 first = ProcId(message["pid"], message["start_ticks"])
                 run.record_start(first)
                 if run.pen is not None:
-                    run.pen.note_start(first)
+                    run.pen.set_first(first)
                 self.started.append(run)
                 if run.stop_order is not None:  # it was told before it was there
                     self._send_end(run)
@@ -207,7 +208,7 @@ class Executor:
             may_have_left=may_have_left,
         )
         if run.pen is not None and not may_have_left:
-            run.pen.note_empty()
+            run.pen.set_empty()
         if message["closed"]:
             run.close_output(heap_exhausted=is_heap_exhausted(run.dir, run.exit))
         if run.agent_run is not None and run.stop_order is not None:
@@ -347,7 +348,7 @@ def send_end(run: LiveRun, pen: Pen) -> int:
     would be in its history.
     """
     if run.agent_run is not None and run.exit is None and run.first is not None:
-        return signal_procs([run.first], run.agent_run.agent.stop_signal)
+        return signal_processes([run.first], run.agent_run.agent.stop_signal)
     return pen.signal(signal.SIGTERM)
 
 

@@ -5,6 +5,8 @@ the kernel's own limit, is a margin above. Who gets how much is decided by the g
 frozen in `decide/hold.py`.
 """
 
+import os
+
 from ramherd.act.kernel_worker import KernelWorker
 from ramherd.act.run import LiveRun
 from ramherd.core.memory import CacheFull, Hold
@@ -53,9 +55,10 @@ class GrantEnforcer:
     def receive_armed(self, at_s: float) -> None:
         """New marks are in place. Nothing has reported what was used meanwhile."""
         for run, event, mark in self.worker.receive_armed():
-            if run.pen is None:
+            if run.pen is None:  # it could not be started
+                os.close(event)
                 continue
-            run.pen.take_event(event)
+            run.pen.set_event(event)
             run.measure()
             self.enforce(run, at_s)
             if mark != run.grant.mark_bytes:  # of two at a time the older may come last

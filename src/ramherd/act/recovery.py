@@ -7,8 +7,7 @@ import time
 from pathlib import Path
 
 from ramherd.act.cleanup import remove_tree
-from ramherd.act.pens import Pen
-from ramherd.act.pens.polling import PollingFleet
+from ramherd.act.pens import Pen, polling
 from ramherd.act.pens.selection import pen_from_record
 from ramherd.core.model import Reason, Why
 from ramherd.store.herds import StoredPen, drop_pen, lose_herd, read_open_herds, read_pens
@@ -50,7 +49,7 @@ def clear_pens(store: Store, herd: str, owner: Owner, runs_dir: Path) -> bool:
 
 def clear(stored: StoredPen) -> bool:
     """Kill until it is empty, then remove it. A polling fleet is nothing but its pens."""
-    if stored.record["kind"] == PollingFleet.kind and not stored.run:
+    if stored.record["kind"] == polling.KIND and not stored.run:
         return True
     pen = pen_from_record(stored.record)
     deadline = time.monotonic() + CLEAR_S

@@ -10,7 +10,7 @@ import shutil
 import subprocess
 import sys
 
-from ramherd.act.pens.cgroup2 import Cgroup2Fleet
+from ramherd.act.pens import cgroup2
 from ramherd.act.pens.delegation import read_pids
 from ramherd.measure.cgroups import Trees, read_trees
 
@@ -21,7 +21,7 @@ PROBE_S = 5.0
 
 def rescope(kind: str) -> None:
     """Returns when there is no need for it, or no way."""
-    if os.environ.pop(MARK, None) or kind not in ("auto", Cgroup2Fleet.kind):
+    if os.environ.pop(MARK, None) or kind not in ("auto", cgroup2.KIND):
         return
     if os.getuid() == 0 or not needs_scope(read_trees()):
         return

@@ -2,7 +2,7 @@
 
 import os
 
-from ramherd.act.pens.cgroup2 import Cgroup2Fleet
+from ramherd.act.pens import cgroup2
 from ramherd.act.pens.selection import make_fleet
 from ramherd.act.systemd_scope import has_manager, needs_scope, probe
 from ramherd.doctor.facts import Pens
@@ -14,7 +14,7 @@ from ramherd.system.ids import new_id
 def try_pens(host: Host) -> Pens:
     trees, is_root = read_trees(), host.uid == 0
     scope = not is_root and needs_scope(trees) and has_manager() and probe(scope_env(host))
-    kind, why = (Cgroup2Fleet.kind, "") if scope else try_fleet(trees)
+    kind, why = (cgroup2.KIND, "") if scope else try_fleet(trees)
     return Pens(
         kind=kind, why_weaker=why, through_scope=scope, is_root=is_root,
         has_systemd=(host.root / "run/systemd/system").is_dir(), has_manager=has_manager(),

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from ramherd.act.pens import Fleet
+    from ramherd.act.pens.selection import Fleet
 
 POLLING = {"kind": "polling"}
 # cgroup.kill came with this kernel; the root cgroup does not show it.

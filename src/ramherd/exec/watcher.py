@@ -18,15 +18,15 @@ class Watcher:
         self.fleet = PollingFleet()
         own = read_process(os.getpid())
         if own is not None:
-            self.fleet.note_keeper(own.id)
+            self.fleet.set_keeper(own.id)
         self.pen = self.fleet.add(session.run, self._limit)
-        self.pen.note_start(ProcId(*pen.record["first"]))
+        self.pen.set_first(ProcId(*pen.record["first"]))
         self.reading = PenReading()
 
     def adopt(self) -> None:
         for proc in read_processes():
             if proc.ppid == os.getpid() and proc.id.pid != self._guard:
-                self.fleet.note(proc.id, self._run)
+                self.fleet.set_owner(proc.id, self._run)
 
     def is_within_limit(self) -> bool:
         self.adopt()

@@ -10,8 +10,7 @@ from pathlib import Path
 from ramherd.act.cleanup import remove_tree
 from ramherd.act.executor import is_heap_exhausted, read_exit
 from ramherd.act.keeper_client import KeeperClient, adopt_keeper
-from ramherd.act.pens import Fleet
-from ramherd.act.pens.selection import adopt_pen, fleet_from_record, pen_from_record
+from ramherd.act.pens.selection import Fleet, adopt_pen, fleet_from_record, pen_from_record
 from ramherd.act.recovery import clear
 from ramherd.act.run import LiveRun
 from ramherd.core.errors import NoPen

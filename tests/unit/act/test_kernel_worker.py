@@ -34,7 +34,7 @@ class SlowPen(FakePen):
         self.armed.append(mark)
         return os.eventfd(0)
 
-    def take_event(self, event: int) -> None:
+    def set_event(self, event: int) -> None:
         self.close()
         self.event = event
 

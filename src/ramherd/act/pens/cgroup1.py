@@ -4,28 +4,35 @@ cgroup2 mount of a hybrid machine where there is one, else with the v1 freezer.
 
 import os
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 
-from ramherd.act.pens.cgroup import CgroupFleet, CgroupPen, refuse_read_only
-from ramherd.act.pens.open_files import KeptFiles
-from ramherd.act.pens.process_group import Holder
+from ramherd.act.pens.cgroup import (
+    CgroupFiles,
+    CgroupFleet,
+    CgroupPen,
+    CgroupProcesses,
+    refuse_read_only,
+)
 from ramherd.core.errors import NoPen
 from ramherd.core.model import PenReading
 from ramherd.core.units import MIB
 from ramherd.measure.cgroups import Trees, parse_file_bytes_v1
+from ramherd.system.eventfd import clear_event, open_event
 from ramherd.system.files import remove_dirs, try_control, write_control
 from ramherd.system.procfs import parse_flat
 
 # The counter is charged in batches of 64 pages a core: a kill at the limit leaves it this near.
 NEAR_LIMIT_BYTES = MIB
+KIND = "cgroup1"
 MEMORY, PIDS, FREEZER, V2 = "memory", "pids", "freezer", "cgroup2"
 
 
-class MemoryV1:
+class Cgroup1Memory:
     def __init__(self, path: Path, limit_bytes: int | None = None) -> None:
         self._path = path
         self._limit = limit_bytes
-        self._files = KeptFiles(path)
+        self._files = CgroupFiles(path)
         self._peak = 0
         self._event: int | None = None
         # What the kernel holds the run to: its limit, or the backstop of its grant below that.
@@ -80,7 +87,7 @@ class MemoryV1:
         """A threshold of its own for each grant. Being stopped at the backstop is told by the
         same event. The kernel takes 16 ms for it (it waits until nobody reads its list).
         """
-        event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+        event = open_event()
         marks = (("memory.usage_in_bytes", self._mark), ("memory.oom_control", ""))
         try:
             for name, argument in marks:
@@ -91,7 +98,7 @@ class MemoryV1:
             return None
         return event
 
-    def take_event(self, event: int) -> None:
+    def set_event(self, event: int) -> None:
         """From now on it is this one; closing the old one takes its threshold back."""
         self._close_event()
         self._event = event
@@ -113,11 +120,8 @@ class MemoryV1:
         return self._event
 
     def clear_event(self) -> None:
-        try:
-            if self._event is not None:
-                os.eventfd_read(self._event)
-        except BlockingIOError:
-            pass
+        if self._event is not None:
+            clear_event(self._event)
 
     def _close_event(self) -> None:
         if self._event is not None:
@@ -132,51 +136,46 @@ class MemoryV1:
         self._files.close()
 
 
-class Cgroup1Fleet(CgroupFleet):
+def make_fleet(trees: Trees, owner: str) -> CgroupFleet:
     """Below our own cgroups, so that an outer limit holds as well."""
+    parents = {name: tree / f"ramherd-{owner}" for name, tree in find_trees(trees).items()}
+    made: list[str] = []
+    try:
+        for path in parents.values():
+            path.mkdir()
+            made.insert(0, str(path))
+        # Kernels before 5.11 count children only when told to.
+        try_control(f"{parents[MEMORY]}/memory.use_hierarchy", "1")
+    except OSError as error:
+        remove_dirs(made)
+        raise NoPen(
+            f"cannot make a cgroup at {error.filename}: {error.strerror}",
+            hint="run as root, or pass --pen polling",
+        ) from None
+    return fleet_at(parents)
 
-    kind = "cgroup1"
 
-    def __init__(self, parents: Mapping[str, Path]) -> None:
-        super().__init__(pen_at(parents))
-        self._parents = dict(parents)
+def fleet_at(parents: Mapping[str, Path]) -> CgroupFleet:
+    return CgroupFleet(pen_at(parents), partial(make_pen, parents), lambda: None)
 
-    @classmethod
-    def make(cls, trees: Trees, owner: str) -> "Cgroup1Fleet":
-        parents = {name: tree / f"ramherd-{owner}" for name, tree in find_trees(trees).items()}
-        made: list[str] = []
-        try:
-            for path in parents.values():
-                path.mkdir()
-                made.insert(0, str(path))
-            # Kernels before 5.11 count children only when told to.
-            try_control(f"{parents[MEMORY]}/memory.use_hierarchy", "1")
-        except OSError as error:
-            remove_dirs(made)
-            raise NoPen(
-                f"cannot make a cgroup at {error.filename}: {error.strerror}",
-                hint="run as root, or pass --pen polling",
-            ) from None
-        return cls(parents)
 
-    def add(self, run: str, limit_bytes: int | None) -> CgroupPen:
-        paths = {name: parent / run for name, parent in self._parents.items()}
-        try:
-            for path in paths.values():
-                path.mkdir()
-        except OSError:
-            remove_dirs([str(path) for path in paths.values()], 0.0)
-            raise
-        pen = pen_at(paths)
-        if limit_bytes is not None:
-            pen.set_limit(limit_bytes)
-        return pen
+def make_pen(parents: Mapping[str, Path], run: str) -> CgroupPen:
+    paths = {name: parent / run for name, parent in parents.items()}
+    try:
+        for path in paths.values():
+            path.mkdir()
+    except OSError:
+        remove_dirs([str(path) for path in paths.values()], 0.0)
+        raise
+    return pen_at(paths)
 
 
 def pen_at(paths: Mapping[str, Path]) -> CgroupPen:
     """By what the directories are for: `memory`, `pids`, and `cgroup2` or `freezer`."""
-    held = Holder(paths[V2]) if V2 in paths else Holder(paths[FREEZER], freezer=True)
-    return CgroupPen(Cgroup1Fleet.kind, paths, MemoryV1(paths[MEMORY]), held)
+    processes = (
+        CgroupProcesses(paths[V2]) if V2 in paths else CgroupProcesses(paths[FREEZER], freezer=True)
+    )
+    return CgroupPen(KIND, paths, Cgroup1Memory(paths[MEMORY]), processes)
 
 
 def find_trees(trees: Trees) -> dict[str, Path]:

@@ -1,30 +1,29 @@
 """Pens of cgroup v2: one directory a run, with memory and pids in it."""
 
-import select
+from functools import partial
 from pathlib import Path
 
-from ramherd.act.pens.cgroup import CgroupFleet, CgroupPen
+from ramherd.act.pens.cgroup import CgroupFiles, CgroupFleet, CgroupPen, CgroupProcesses
 from ramherd.act.pens.delegation import Home, find_home, leave_home
-from ramherd.act.pens.open_files import KeptFiles
-from ramherd.act.pens.process_group import Holder
 from ramherd.core.errors import NoPen
 from ramherd.core.model import PenReading
 from ramherd.measure.cgroups import Trees, used_bytes_v2
 from ramherd.system.files import try_control, write_control
 from ramherd.system.procfs import parse_flat
+from ramherd.system.wait import NEWS, Poller
 
-V2 = "cgroup2"
+KIND = "cgroup2"
 
 
-class MemoryV2:
+class Cgroup2Memory:
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._files = KeptFiles(path)
+        self._files = CgroupFiles(path)
         self._has_peak = (path / "memory.peak").exists()
         self._peak = 0
         self._limit: int | None = None
         self._most: int | None = None
-        self._epoll: select.epoll | None = None
+        self._poller: Poller | None = None
 
     def read(self, procs: int) -> PenReading:
         stat = parse_flat(self._files.read("memory.stat"))
@@ -48,14 +47,14 @@ class MemoryV2:
     def set_grant(self, mark_bytes: int, most_bytes: int) -> None:
         """Above `memory.high` the kernel drops page cache, then slows the run down to a crawl,
         and says so. The file that says so is always readable: only its EPOLLPRI means news, so
-        it has an epoll of its own, whose descriptor is what others wait for.
+        it has a poller of its own, whose descriptor is what others wait for.
         """
         own_limit = self._limit is not None and most_bytes >= self._limit
         self._set_backstop(self._limit if own_limit and self._limit is not None else most_bytes)
         write_control(f"{self._path}/memory.high", str(mark_bytes))
-        if self._epoll is None:
-            self._epoll = select.epoll()
-            self._epoll.register(self._files.fd("memory.events"), select.EPOLLPRI)
+        if self._poller is None:
+            self._poller = Poller()
+            self._poller.add(self._files.fd("memory.events"), NEWS)
 
     def _set_backstop(self, most_bytes: int) -> None:
         """Never lowered under what is charged: the kernel would kill at once."""
@@ -68,18 +67,18 @@ class MemoryV2:
             self._most = most_bytes
 
     def grant_fd(self) -> int | None:
-        return None if self._epoll is None else self._epoll.fileno()
+        return None if self._poller is None else self._poller.fileno()
 
     def clear_event(self) -> None:
         """Read, or it stays news."""
-        if self._epoll is not None and self._epoll.poll(0):
+        if self._poller is not None and self._poller.wait(0):
             self._files.read("memory.events")
 
     def arm(self) -> int | None:
         """Armed already, with the grant itself."""
         return None
 
-    def take_event(self, event: int) -> None:
+    def set_event(self, event: int) -> None:
         """There is one for all grants."""
 
     def trim(self, to_bytes: int) -> None:
@@ -89,49 +88,37 @@ class MemoryV2:
         return parse_flat(self._files.read("memory.stat")).get("shmem", 0)
 
     def close(self) -> None:
-        if self._epoll is not None:
-            self._epoll.close()
-            self._epoll = None
+        if self._poller is not None:
+            self._poller.close()
+            self._poller = None
         self._files.close()
 
 
-class Cgroup2Fleet(CgroupFleet):
-    kind = "cgroup2"
-
-    def __init__(self, path: Path, home: Home) -> None:
-        super().__init__(pen_at(path))
-        self._path = path
-        self._home = home
-
-    @classmethod
-    def make(cls, trees: Trees, owner: str) -> "Cgroup2Fleet":
-        if trees.v2 is None:
-            raise NoPen("no cgroup v2 on this machine", hint="pass --pen polling")
-        home = find_home(trees.v2)
-        path = home.parent / f"ramherd-{owner}"
-        try:
-            path.mkdir()
-            write_control(f"{path}/cgroup.subtree_control", home.enable)
-        except OSError as error:
-            leave_home(home)
-            raise NoPen(
-                f"cannot make a cgroup at {path}: {error.strerror}", hint="pass --pen polling"
-            ) from None
-        return cls(path, home)
-
-    def add(self, run: str, limit_bytes: int | None) -> CgroupPen:
-        path = self._path / run
+def make_fleet(trees: Trees, owner: str) -> CgroupFleet:
+    if trees.v2 is None:
+        raise NoPen("no cgroup v2 on this machine", hint="pass --pen polling")
+    home = find_home(trees.v2)
+    path = home.parent / f"ramherd-{owner}"
+    try:
         path.mkdir()
-        pen = pen_at(path)
-        if limit_bytes is not None:
-            pen.set_limit(limit_bytes)
-        return pen
+        write_control(f"{path}/cgroup.subtree_control", home.enable)
+    except OSError as error:
+        leave_home(home)
+        raise NoPen(
+            f"cannot make a cgroup at {path}: {error.strerror}", hint="pass --pen polling"
+        ) from None
+    return fleet_at(path, home)
 
-    def remove(self) -> bool:
-        removed = super().remove()
-        leave_home(self._home)
-        return removed
+
+def fleet_at(path: Path, home: Home) -> CgroupFleet:
+    return CgroupFleet(pen_at(path), partial(make_pen, path), partial(leave_home, home))
+
+
+def make_pen(parent: Path, run: str) -> CgroupPen:
+    path = parent / run
+    path.mkdir()
+    return pen_at(path)
 
 
 def pen_at(path: Path) -> CgroupPen:
-    return CgroupPen(Cgroup2Fleet.kind, {V2: path}, MemoryV2(path), Holder(path))
+    return CgroupPen(KIND, {KIND: path}, Cgroup2Memory(path), CgroupProcesses(path))

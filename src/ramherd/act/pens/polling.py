@@ -6,25 +6,24 @@ so whatever loses its parent becomes the keeper's child and is attributed there,
 seen of it before, by its environment tag, or by its session.
 """
 
-import os
 import signal
-from collections.abc import Iterable
-from contextlib import suppress
 from typing import Any
 
 from ramherd.act.pens import SpawnPart
 from ramherd.core.model import PenReading, ProcId
 from ramherd.core.procid import Process
+from ramherd.system.pidfd import signal_processes
 from ramherd.system.proc_stat import PROC, Root
 from ramherd.system.procfs import is_running, read_anonymous_bytes, read_processes, read_variable
 
+KIND = "polling"
 TAG = "RAMHERD_RUN"
 
 
 class PollingFleet:
     """Who belongs to which run, as of the last scan."""
 
-    kind = "polling"
+    kind = KIND
     kernel_limits = False
     # A scan of 100 processes takes 2 ms, of 1000 some 20.
     soon_s = 0.05
@@ -38,7 +37,7 @@ class PollingFleet:
         self._strangers: set[ProcId] = set()
         self._peak = 0
 
-    def note_keeper(self, keeper: ProcId) -> None:
+    def set_keeper(self, keeper: ProcId) -> None:
         self._keeper = keeper
 
     def add(self, run: str, limit_bytes: int | None) -> "PollingPen":  # noqa: ARG002
@@ -49,7 +48,7 @@ class PollingFleet:
         self._pens.pop(run, None)
         self._owner = {proc: owner for proc, owner in self._owner.items() if owner != run}
 
-    def note(self, proc: ProcId, run: str) -> None:
+    def set_owner(self, proc: ProcId, run: str) -> None:
         self._owner[proc] = run
 
     def scan(self) -> None:
@@ -145,11 +144,11 @@ class PollingPen:
     def spawn_part(self) -> SpawnPart:
         return {"join": [], "on_loss": {"thaw": [], "kill": []}, "dirs": []}
 
-    def note_start(self, first: ProcId) -> None:
+    def set_first(self, first: ProcId) -> None:
         self.first = first
-        self._fleet.note(first, self._run)
+        self._fleet.set_owner(first, self._run)
 
-    def note_empty(self) -> None:
+    def set_empty(self) -> None:
         """Known without a scan: whoever was in it has ended."""
         self.members = []
 
@@ -177,7 +176,7 @@ class PollingPen:
     def arm(self) -> int | None:
         return None
 
-    def take_event(self, event: int) -> None:
+    def set_event(self, event: int) -> None:
         """There are none."""
 
     def trim(self, to_bytes: int) -> None:
@@ -185,7 +184,7 @@ class PollingPen:
 
     def signal(self, number: int) -> int:
         self._fleet.scan()
-        return signal_procs((proc.id for proc in self.members), number)
+        return signal_processes((proc.id for proc in self.members), number)
 
     def freeze(self) -> None:
         """STOP until nobody new appears: a stopped process cannot fork."""
@@ -195,7 +194,7 @@ class PollingPen:
             fresh = {proc.id for proc in self.members} - stopped
             if not fresh:
                 return
-            signal_procs(fresh, signal.SIGSTOP)
+            signal_processes(fresh, signal.SIGSTOP)
             stopped |= fresh
 
     def thaw(self) -> None:
@@ -203,7 +202,7 @@ class PollingPen:
 
     def kill(self) -> None:
         self.freeze()
-        signal_procs((proc.id for proc in self.members), signal.SIGKILL)
+        signal_processes((proc.id for proc in self.members), signal.SIGKILL)
 
     def residue_bytes(self) -> int:
         return 0
@@ -215,22 +214,7 @@ class PollingPen:
     def record(self) -> dict[str, Any]:
         first = self.first
         return {
-            "kind": PollingFleet.kind,
+            "kind": KIND,
             "run": self._run,
             "first": [first.pid, first.start_ticks] if first is not None else None,
         }
-
-
-def signal_procs(procs: Iterable[ProcId], number: int) -> int:
-    """By pidfd, and only to those that are still who they were; how many got it."""
-    reached = 0
-    for proc in procs:
-        with suppress(OSError):
-            fd = os.pidfd_open(proc.pid)
-            try:
-                if is_running(proc):
-                    signal.pidfd_send_signal(fd, number)
-                    reached += 1
-            finally:
-                os.close(fd)
-    return reached

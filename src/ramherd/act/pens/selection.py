@@ -3,27 +3,27 @@
 from pathlib import Path
 from typing import Any
 
-from ramherd.act.pens import Fleet, Pen, cgroup1, cgroup2
-from ramherd.act.pens.cgroup import CgroupPen
-from ramherd.act.pens.cgroup1 import Cgroup1Fleet
-from ramherd.act.pens.cgroup2 import Cgroup2Fleet
+from ramherd.act.pens import Pen, cgroup1, cgroup2
+from ramherd.act.pens.cgroup import CgroupFleet, CgroupPen
 from ramherd.act.pens.delegation import find_home
 from ramherd.act.pens.polling import PollingFleet
 from ramherd.core.errors import NoPen
 from ramherd.core.model import ProcId
 from ramherd.measure.cgroups import Trees
 
+Fleet = CgroupFleet | PollingFleet
+
 # Strongest first.
-CGROUPS = (Cgroup2Fleet, Cgroup1Fleet)
+CGROUPS = (cgroup2, cgroup1)
 
 
 def make_fleet(kind: str, trees: Trees, owner: str) -> tuple[Fleet, str]:
-    """A fleet, and, if stronger kinds were tried in vain, why."""
+    """A fleet, and, if stronger kinds failed, why."""
     reasons = []
     for cgroups in CGROUPS:
-        if kind in ("auto", cgroups.kind):
+        if kind in ("auto", cgroups.KIND):
             try:
-                return cgroups.make(trees, owner), ""
+                return cgroups.make_fleet(trees, owner), ""
             except NoPen as error:
                 if kind != "auto":
                     raise
@@ -40,11 +40,11 @@ def what_is_better(error: NoPen) -> str:
 def fleet_from_record(record: dict[str, Any], trees: Trees) -> Fleet:
     """The fleet of an earlier supervisor, whose runs go on in it."""
     paths = {name: Path(path) for name, path in record.get("paths", {}).items()}
-    if record["kind"] == Cgroup2Fleet.kind:
+    if record["kind"] == cgroup2.KIND:
         if trees.v2 is None:
             raise NoPen("no cgroup v2 on this machine any more", hint="reboot")
-        return Cgroup2Fleet(paths[cgroup2.V2], find_home(trees.v2))
-    return Cgroup1Fleet(paths) if record["kind"] == Cgroup1Fleet.kind else PollingFleet()
+        return cgroup2.fleet_at(paths[cgroup2.KIND], find_home(trees.v2))
+    return cgroup1.fleet_at(paths) if record["kind"] == cgroup1.KIND else PollingFleet()
 
 
 def adopt_pen(fleet: Fleet, record: dict[str, Any], limit_bytes: int | None) -> Pen:
@@ -52,7 +52,7 @@ def adopt_pen(fleet: Fleet, record: dict[str, Any], limit_bytes: int | None) -> 
     if isinstance(fleet, PollingFleet):
         pen = fleet.add(record["run"], limit_bytes)  # the one that started its process
         if record.get("first") is not None:
-            pen.note_start(ProcId(*record["first"]))
+            pen.set_first(ProcId(*record["first"]))
         return pen
     adopted = pen_from_record(record)
     if limit_bytes is not None and isinstance(adopted, CgroupPen):
@@ -63,11 +63,11 @@ def adopt_pen(fleet: Fleet, record: dict[str, Any], limit_bytes: int | None) -> 
 def pen_from_record(record: dict[str, Any]) -> Pen:
     """A pen, or a whole fleet of cgroups, that an earlier supervisor left, to be cleared."""
     paths = {name: Path(path) for name, path in record.get("paths", {}).items()}
-    if record["kind"] == Cgroup2Fleet.kind:
-        return cgroup2.pen_at(paths[cgroup2.V2])
-    if record["kind"] == Cgroup1Fleet.kind:
+    if record["kind"] == cgroup2.KIND:
+        return cgroup2.pen_at(paths[cgroup2.KIND])
+    if record["kind"] == cgroup1.KIND:
         return cgroup1.pen_at(paths)
     pen = PollingFleet().add(record["run"], None)
     if record.get("first") is not None:
-        pen.note_start(ProcId(*record["first"]))
+        pen.set_first(ProcId(*record["first"]))
     return pen

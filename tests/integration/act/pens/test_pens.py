@@ -7,14 +7,15 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
 from integration.conftest import await_, ours
-from ramherd.act.pens import Fleet, Pen
+from ramherd.act.pens import Pen
 from ramherd.act.pens.polling import TAG
-from ramherd.act.pens.selection import make_fleet, pen_from_record
+from ramherd.act.pens.selection import Fleet, make_fleet, pen_from_record
 from ramherd.core.errors import NoPen
 from ramherd.core.policies import GrantPolicy
 from ramherd.measure.cgroups import Trees, read_trees
@@ -94,7 +95,7 @@ class Yard:
         self.children.append(child)
         proc = read_process(child.pid)
         assert proc is not None
-        self.pen.note_start(proc.id)
+        self.pen.set_first(proc.id)
         assert child.stdout is not None
         assert child.stdout.readline() in (b"ready\n", b"")
         child.stdout.close()
@@ -198,7 +199,7 @@ def test_freeze_holds_and_thaw_lets_go(yard: Yard, tmp_path: Path, clock: Path) 
 def set_grant(pen: Pen, size_mib: int) -> None:
     pen.set_grant(size_mib << 20, (size_mib + 48) << 20)
     if (event := pen.arm()) is not None:
-        pen.take_event(event)
+        pen.set_event(event)
 
 
 def is_at(pen: Pen, size_mib: int) -> bool:
@@ -315,3 +316,22 @@ def test_a_pen_that_is_asked_for_and_cannot_be_is_an_error() -> None:
         make_fleet("cgroup1", nowhere, "x")
     fleet, why = make_fleet("auto", nowhere, "x")
     assert (fleet.kind, bool(why)) == ("polling", True)
+
+
+def test_no_descriptor_of_a_removed_pen_stays_open(fleet: Fleet) -> None:
+    """Marks are armed in threads, also while the pen is read for the first time and removed."""
+    fleet.read()
+    before = sorted(os.listdir("/proc/self/fd"))
+    for _ in range(50):
+        pen = fleet.add(new_id(), None)
+        pen.set_grant(64 << 20, 128 << 20)
+        with ThreadPoolExecutor() as threads:
+            armed = [threads.submit(pen.arm) for _ in range(3)]
+            pen.read()
+            assert pen.remove()
+        for event in armed:
+            if (fd := event.result()) is not None:
+                pen.set_event(fd)
+        pen.read()
+
+    assert sorted(os.listdir("/proc/self/fd")) == before
