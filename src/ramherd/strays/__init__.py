@@ -5,7 +5,7 @@
 - ancestry: a record of which processes were below an agent, for when the agent is gone
 - nouns: processes with what they run, evidence, verdicts
 - judge/ (pure): software (which programs are agents, servers, tools), process_tree (who inherited
-  whom), orphan_proofs (what proves that nobody wants a process), verdict, history (idle, growth),
+  whom), orphan_proofs (what proves that nobody wants a process), verdict, trends (idle, growth),
   warnings, reap_plan (what `reap` may end)
 - reap: ends strays for `ramherd reap`
 - left_behind: ends at once what the tools of a session left, for the hook

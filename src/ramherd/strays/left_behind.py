@@ -20,8 +20,7 @@ from ramherd.strays.judge.orphan_proofs import (
 from ramherd.strays.judge.process_tree import ProcessTree
 from ramherd.strays.judge.software import AGENTS
 from ramherd.strays.nouns import ProcessScene
-from ramherd.strays.read.process_table import TICKS_PER_S, read_table, read_uptime_ticks
-from ramherd.system.procfs import read_environ
+from ramherd.system.procfs import TICKS_PER_S, read_environ, read_table, read_uptime_ticks
 
 # A process that is ended may start another one at its end.
 ROUNDS = 3

@@ -7,7 +7,7 @@ from pwd import getpwuid
 from typing import Any
 
 from ramherd.core.units import format_duration, format_size
-from ramherd.strays.judge.history import Growth
+from ramherd.strays.judge.trends import Growth
 from ramherd.strays.nouns import Evidence, Fact, PsRow, Saving, Verdict, WarningSign
 
 SENTENCES = {

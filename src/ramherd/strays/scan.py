@@ -25,7 +25,6 @@ from ramherd.store.sightings import (
     set_sightings,
 )
 from ramherd.strays import ancestry
-from ramherd.strays.judge.history import Growth, find_growth, next_sighting
 from ramherd.strays.judge.process_tree import (
     ProcessTree,
     choose_probes,
@@ -34,19 +33,22 @@ from ramherd.strays.judge.process_tree import (
     choose_wrappers,
 )
 from ramherd.strays.judge.software import SoftwareTable
+from ramherd.strays.judge.trends import Growth, find_growth, next_sighting
 from ramherd.strays.judge.verdict import judge
 from ramherd.strays.judge.warnings import find_warnings
 from ramherd.strays.nouns import Kind, ProcessScene, PsRow, Recorded, Verdict, WarningSign
 from ramherd.strays.read.listeners import read_sockets
 from ramherd.strays.read.process_probe import Probe
-from ramherd.strays.read.process_table import (
+from ramherd.strays.read.programs import read_programs
+from ramherd.system.procfs import (
     TICKS_PER_S,
+    read_anonymous_bytes,
+    read_cwd,
+    read_meminfo,
     read_pss_bytes,
     read_table,
     read_uptime_ticks,
 )
-from ramherd.strays.read.programs import read_programs
-from ramherd.system.procfs import read_anonymous_bytes, read_meminfo
 
 # A trend needs no more, and `ps --watch` scans every two seconds.
 COUNT_EVERY_S = 300.0
@@ -132,13 +134,7 @@ class Scanner:
 
 
 def read_cwds(pids: Iterable[int]) -> dict[int, str]:
-    found = {}
-    for pid in pids:
-        try:
-            found[pid] = os.readlink(f"/proc/{pid}/cwd")
-        except OSError:
-            continue
-    return found
+    return {pid: cwd for pid in pids if (cwd := read_cwd(pid)) is not None}
 
 
 def find_marked(tree: ProcessTree, probe: Probe, recorded: Mapping[ProcId, Recorded]) -> set[int]:

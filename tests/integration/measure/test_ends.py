@@ -14,9 +14,8 @@ from ramherd.strays.judge.software import SoftwareTable
 from ramherd.strays.nouns import Details, PeerState
 from ramherd.strays.read.listeners import read_sockets
 from ramherd.strays.read.process_probe import Probe
-from ramherd.strays.read.process_table import read_pss_bytes, read_table
 from ramherd.system.pidfd import EndResult, close_processes, end_processes, open_processes
-from ramherd.system.procfs import read_process
+from ramherd.system.procfs import read_process, read_pss_bytes, read_table
 
 
 class Sleepers:

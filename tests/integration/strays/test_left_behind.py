@@ -13,9 +13,8 @@ from integration.conftest import await_
 from ramherd.core.procid import ProcId
 from ramherd.strays.judge.orphan_proofs import EndedSession
 from ramherd.strays.left_behind import end_left_behind, find_left_behind
-from ramherd.strays.read.process_table import TICKS_PER_S
 from ramherd.system.pidfd import close_processes, end_processes, open_processes
-from ramherd.system.procfs import is_running, read_process
+from ramherd.system.procfs import TICKS_PER_S, is_running, read_process
 from support.terminals import open_terminal
 
 GRACE_S = 2.0

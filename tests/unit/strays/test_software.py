@@ -10,11 +10,11 @@ from ramherd.strays.judge.software import TABLE, SoftwareTable, parse_software
 from ramherd.strays.nouns import Kind, RunningProgram
 from ramherd.strays.read.programs import (
     find_package,
+    find_script_package,
     is_mcp_module,
-    look_into,
     package_of_path,
-    parse_command,
     parse_script,
+    read_program,
 )
 
 
@@ -39,10 +39,14 @@ def test_the_script_of_an_interpreter(interpreter: str, words: str, found: tuple
     assert parse_script(interpreter, tuple(words.split())) == found
 
 
-def test_a_command_line_is_any_bytes() -> None:
+@pytest.mark.parametrize(("data", "found"), [(b"", ("",)), (b"a\xff\0b c\0", ("a\udcff", "b c"))])
+def test_a_command_line_is_any_bytes(tmp_path: Path, data: bytes, found: tuple[str, ...]) -> None:
     """Also none, and such that are no text."""
-    assert parse_command(b"") == ("",)
-    assert parse_command(b"a\xff\0b c\0") == ("a\udcff", "b c")
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7/cmdline").write_bytes(data)
+    program = read_program(7, str(tmp_path))
+    assert program is not None
+    assert program.argv == found
 
 
 def test_a_package_is_told_by_its_directory() -> None:
@@ -95,7 +99,7 @@ def test_a_python_server_is_told_by_its_distribution(tmp_path: Path) -> None:
     script.parent.mkdir()
     script.write_text("#!/usr/bin/python3\nimport sys\nfrom acme_mcp import main\n")
 
-    assert look_into(str(script), "/usr/bin/python3") == (str(script), "", True)
+    assert find_script_package(str(script), "/usr/bin/python3") == (str(script), "", True)
     assert is_mcp_module("acme_mcp", str(script))
     assert not is_mcp_module("acme", str(script))
     assert not is_mcp_module("other_mcp", str(script))

@@ -4,8 +4,8 @@ from ramherd.core.model import ProcId
 from ramherd.core.policies import StrayPolicy
 from ramherd.core.sightings import StrayCount
 from ramherd.core.units import GIB, MIB
-from ramherd.strays.judge.history import find_growth, next_sighting
 from ramherd.strays.judge.reap_plan import choose_named, choose_orphans
+from ramherd.strays.judge.trends import find_growth, next_sighting
 from ramherd.strays.judge.warnings import find_savings, find_warnings
 from ramherd.strays.nouns import Recorded
 from support.stray_scenes import ALONE, CUT_OFF, NOW, TALKING, UID, Machine

@@ -12,7 +12,12 @@ from collections.abc import Iterable, Iterator
 from ramherd.core.procid import Process, ProcId
 from ramherd.core.units import KIB
 from ramherd.strays.nouns import Details, PeerState, RunningProgram
-from ramherd.strays.read.programs import interpreter_of, look_into, package_of_path, parse_script
+from ramherd.strays.read.programs import (
+    find_script_package,
+    interpreter_of,
+    package_of_path,
+    parse_script,
+)
 
 TABLE = ("env", "LC_ALL=C", "ps", "-axwwo", "pid,ppid,pgid,tty,uid,rss,time,lstart,state,comm")
 COMMANDS = ("env", "LC_ALL=C", "ps", "-axwwo", "pid,args")
@@ -71,7 +76,7 @@ def program_of(path: str, argv: tuple[str, ...]) -> RunningProgram:
     script, module = parse_script(interpreter, argv) if interpreter else ("", "")
     # Relative to a directory that ps does not tell.
     if script.startswith("/"):
-        resolved, package, is_mcp = look_into(script, argv[0])
+        resolved, package, is_mcp = find_script_package(script, argv[0])
         return RunningProgram(resolved, argv, package, is_script=True, is_mcp=is_mcp)
     return RunningProgram(path, argv, package_of_path(path), module)
 

@@ -5,10 +5,10 @@ of another one counts as unreadable, because its clients cannot be seen; so does
 where pids are others.
 """
 
-import os
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
+from ramherd.system.proc_stat import PROC
+from ramherd.system.procfs import read_namespaces, read_net
 from ramherd.system.unix_diag import read_unix_sockets
 
 ESTABLISHED, LISTEN = "01", "0A"
@@ -17,23 +17,23 @@ ACCEPTS = 0x10000
 DISPLAYS = ("/.X11-unix/", "/wayland-")
 
 
-@dataclass
 class Sockets:
     """By inode: the port or name that is listened on; the other end of connected unix sockets."""
 
-    listening: dict[int, str] = field(default_factory=dict)
-    # Inodes of the clients of each; 0 for one on another machine.
-    clients: dict[str, list[int]] = field(default_factory=dict)
-    peers: dict[int, int] = field(default_factory=dict)
-    # Ends of displays: what is connected to them has windows.
-    displays: set[int] = field(default_factory=set)
-    namespaces: tuple[str, ...] = ()
+    def __init__(self, namespaces: tuple[str, ...] = ()) -> None:
+        self.namespaces = namespaces
+        self.listening: dict[int, str] = {}
+        # Inodes of the clients of each; 0 for one on another machine.
+        self.clients: dict[str, list[int]] = {}
+        self.peers: dict[int, int] = {}
+        # Ends of displays: what is connected to them has windows.
+        self.displays: set[int] = set()
 
 
-def read_sockets(proc: str = "/proc") -> Sockets:
-    sockets = Sockets(namespaces=read_namespaces("self", proc))
-    parse_tcp(read_lines(f"{proc}/net/tcp") + read_lines(f"{proc}/net/tcp6"), sockets)
-    parse_unix(read_lines(f"{proc}/net/unix"), sockets)
+def read_sockets(proc: str = PROC) -> Sockets:
+    sockets = Sockets(read_namespaces("self", proc))
+    parse_tcp(read_net("tcp", proc) + read_net("tcp6", proc), sockets)
+    parse_unix(read_net("unix", proc), sockets)
     for inode, name, peer in read_unix_sockets():
         sockets.peers[inode] = peer
         if any(part in name for part in DISPLAYS):
@@ -41,15 +41,6 @@ def read_sockets(proc: str = "/proc") -> Sockets:
         if name and peer:
             sockets.clients.setdefault(f"unix:{name}", []).append(peer)
     return sockets
-
-
-def read_lines(path: str) -> list[str]:
-    """All but the heading; nothing where the kernel has no such protocol."""
-    try:
-        with open(path, errors="surrogateescape") as file:
-            return file.read().splitlines()[1:]
-    except OSError:
-        return []
 
 
 def parse_tcp(lines: Iterable[str], sockets: Sockets) -> None:
@@ -71,14 +62,6 @@ def parse_unix(lines: Iterable[str], sockets: Sockets) -> None:
         words = line.split(None, 7)
         if len(words) == 8 and int(words[3], 16) & ACCEPTS:
             sockets.listening[int(words[6])] = f"unix:{words[7]}"
-
-
-def read_namespaces(pid: int | str, proc: str = "/proc") -> tuple[str, ...]:
-    """Where its sockets and pids are numbered."""
-    try:
-        return tuple(os.readlink(f"{proc}/{pid}/ns/{kind}") for kind in ("net", "pid"))
-    except OSError:
-        return ()
 
 
 def find_clients(inodes: Iterable[int], sockets: Sockets) -> tuple[bool, tuple[int, ...]]:

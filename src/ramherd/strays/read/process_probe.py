@@ -1,41 +1,50 @@
-"""What is asked of the few processes that may be strays: descriptors, environment, sockets."""
+"""What is asked of the few processes that may be strays: environment, descriptors, sockets, and
+whether anybody is at the other side of their pipes.
+
+A pipe is opened through /proc and asked: POLLHUP means that no writer is left anywhere, POLLERR
+that no reader is. Of a socket the kernel reports the other end.
+"""
 
 import os
 import re
+import select
+import signal
+import stat
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ramherd.strays.nouns import Details, PeerState, Software
-from ramherd.strays.read.listeners import Sockets, find_clients, read_namespaces
-from ramherd.strays.read.pipe_peers import PTY_MASTER, read_end
+from ramherd.strays.read.listeners import Sockets, find_clients
+from ramherd.system.proc_stat import PROC
+from ramherd.system.procfs import (
+    ignores_signal,
+    open_descriptor,
+    read_descriptors,
+    read_environ,
+    read_namespaces,
+)
 
-# An environment has at most so much of what is looked for.
-ENVIRON_BYTES = 1 << 20
 RUN = "RAMHERD_RUN"
-SIGHUP_BIT = 1
-_IGNORED = re.compile(rb"^SigIgn:\s*([0-9a-f]+)", re.MULTILINE)
+PTY_MASTER = "/dev/ptmx"
 _SOCKET = re.compile(r"socket:\[(\d+)\]")
 
 
-@dataclass(frozen=True)
-class Probe:
-    """What all processes are asked with."""
+class Probe(NamedTuple):
+    """What every process is probed with."""
 
     agents: tuple[Software, ...]
     sockets: Sockets
-    proc: str = "/proc"
+    proc: str = PROC
 
     def read(self, pids: Iterable[int]) -> dict[int, Details]:
         return {pid: self.read_one(pid) for pid in pids}
 
     def read_one(self, pid: int) -> Details:
-        environ, targets = read_environ(pid, self.proc), read_targets(pid, self.proc)
+        environ, targets = read_environ(pid, self.proc), read_descriptors(pid, self.proc)
         elsewhere = read_namespaces(pid, self.proc) != self.sockets.namespaces
         if environ is None or targets is None or elsewhere:
             return Details(readable=False)
-        stdin, stdout, stderr = (
-            read_end(pid, fd, self.sockets.peers, self.proc) for fd in (0, 1, 2)
-        )
+        stdin, stdout, stderr = (self.read_peer(pid, fd, targets) for fd in (0, 1, 2))
         found = [_SOCKET.fullmatch(target) for target in targets.values()]
         inodes = frozenset(int(match[1]) for match in found if match)
         listens, clients = find_clients(inodes, self.sockets)
@@ -44,7 +53,7 @@ class Probe:
             stdout=stdout[0],
             stderr=stderr[0],
             stdin_inode=stdin[1],
-            prints_to_agent=prints_to(self.agents, environ, targets.get("1", "")),
+            prints_to_agent=prints_to(self.agents, environ, targets.get(1, "")),
             on_terminal=PeerState.TERMINAL in (stdin[0], stdout[0], stderr[0]),
             on_display=any(
                 self.sockets.peers.get(inode) in self.sockets.displays for inode in inodes
@@ -53,7 +62,7 @@ class Probe:
             listens=listens,
             clients=clients,
             sockets=inodes,
-            nohup=ignores_hangup(pid, self.proc),
+            nohup=ignores_signal(pid, signal.SIGHUP, self.proc),
             marks=find_marks(self.agents, environ),
             wrapped=find_wrapped(self.agents, environ),
             owner_pid=first_number(environ.get(one.pid_in, "") for one in self.agents),
@@ -62,6 +71,19 @@ class Probe:
             ),
             run=environ.get(RUN, ""),
         )
+
+    def read_peer(self, pid: int, fd: int, targets: Mapping[int, str]) -> tuple[PeerState, int]:
+        """(what is at the other side of a descriptor, inode of its pipe or socket)."""
+        target = targets.get(fd, "")
+        if target.startswith(("/dev/pts/", "/dev/tty")):
+            return PeerState.TERMINAL, 0
+        kind, _colon, number = target.partition(":")
+        inode = int(number[1:-1]) if number[1:-1].isdigit() else 0
+        if kind == "pipe":
+            return probe_pipe(pid, fd, self.proc), inode
+        if kind == "socket":
+            return peer_of_socket(inode, self.sockets.peers), inode
+        return PeerState.NONE, 0
 
     def is_marked(self, pid: int) -> bool:
         """Whether an agent or a run of ours started it, by its environment alone."""
@@ -95,35 +117,30 @@ def first_number(texts: Iterable[str]) -> int:
     return next((int(text) for text in texts if text.isdecimal()), 0)
 
 
-def read_environ(pid: int, proc: str = "/proc") -> dict[str, str] | None:
+def peer_of_socket(inode: int, peers: Mapping[int, int]) -> PeerState:
+    """A socket that is not in the list is of another kind, or of another network namespace."""
+    if inode not in peers:
+        return PeerState.UNKNOWN
+    return PeerState.LIVE if peers[inode] else PeerState.GONE
+
+
+def probe_pipe(pid: int, number: int, proc: str = PROC) -> PeerState:
+    """Descriptor 0 is read from, the others are written to."""
+    flags = os.O_NONBLOCK | (os.O_RDONLY if number == 0 else os.O_WRONLY)
     try:
-        with open(f"{proc}/{pid}/environ", "rb") as file:
-            data = file.read(ENVIRON_BYTES)
+        fd = open_descriptor(pid, number, flags, proc)
     except OSError:
-        return None
-    pairs = (entry.partition("=") for entry in data.decode(errors="replace").split("\0"))
-    return {key: value for key, equals, value in pairs if equals}
-
-
-def read_targets(pid: int, proc: str = "/proc") -> dict[str, str] | None:
-    """What each descriptor leads to; None if that is not ours to read."""
-    found = {}
+        return PeerState.UNKNOWN
     try:
-        for fd in os.listdir(f"{proc}/{pid}/fd"):
-            try:
-                found[fd] = os.readlink(f"{proc}/{pid}/fd/{fd}")
-            except FileNotFoundError:
-                continue
-    except OSError:
-        return None
-    return found
+        # The number may be another file by now.
+        if not stat.S_ISFIFO(os.fstat(fd).st_mode):
+            return PeerState.UNKNOWN
+        return PeerState.GONE if has_no_peer(fd) else PeerState.LIVE
+    finally:
+        os.close(fd)
 
 
-def ignores_hangup(pid: int, proc: str = "/proc") -> bool:
-    """What nohup does: somebody wants it to outlive its session."""
-    try:
-        with open(f"{proc}/{pid}/status", "rb") as file:
-            match = _IGNORED.search(file.read())
-    except OSError:
-        return False
-    return match is not None and bool(int(match[1], 16) & SIGHUP_BIT)
+def has_no_peer(fd: int) -> bool:
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return any(event & (select.POLLHUP | select.POLLERR) for _fd, event in poll.poll(0))

@@ -13,6 +13,8 @@ from pathlib import Path
 
 from ramherd.core.procid import Process
 from ramherd.strays.nouns import RunningProgram
+from ramherd.system.proc_stat import PROC
+from ramherd.system.procfs import read_cmdline, read_cwd, read_exe
 
 COMMAND_BYTES = 4096
 PACKAGE_BYTES = 1 << 18
@@ -32,7 +34,7 @@ _IMPORT = re.compile(r"^\s*(?:from|import)\s+([A-Za-z_]\w*)", re.MULTILINE)
 _REQUIRES_MCP = re.compile(r"^Requires-Dist:\s*(?:mcp|fastmcp)\b", re.MULTILINE | re.IGNORECASE)
 
 
-def read_programs(processes: Iterable[Process], proc: str = "/proc") -> dict[int, RunningProgram]:
+def read_programs(processes: Iterable[Process], proc: str = PROC) -> dict[int, RunningProgram]:
     found = {}
     for process in processes:
         program = read_program(process.pid, proc)
@@ -41,27 +43,16 @@ def read_programs(processes: Iterable[Process], proc: str = "/proc") -> dict[int
     return found
 
 
-def read_program(pid: int, proc: str = "/proc") -> RunningProgram | None:
-    try:
-        fd = os.open(f"{proc}/{pid}/cmdline", os.O_RDONLY)
-        try:
-            data = os.read(fd, COMMAND_BYTES)
-        finally:
-            os.close(fd)
-    except OSError:
+def read_program(pid: int, proc: str = PROC) -> RunningProgram | None:
+    argv = read_cmdline(pid, proc, COMMAND_BYTES)
+    if argv is None:
         return None
-    argv = parse_command(data)
-    try:
-        exe = os.readlink(f"{proc}/{pid}/exe").removesuffix(" (deleted)")
-    except OSError:
+    exe = read_exe(pid, proc)
+    if exe is None:
         return RunningProgram(argv[0] if argv else "", argv, readable=False)
     if interpreter_of(exe) == "":
         return RunningProgram(exe, argv, package_of_path(exe))
     return resolve(exe, argv, pid, proc)
-
-
-def parse_command(data: bytes) -> tuple[str, ...]:
-    return tuple(data.rstrip(b"\0").decode(errors="surrogateescape").split("\0"))
 
 
 def interpreter_of(exe: str) -> str:
@@ -77,12 +68,10 @@ def resolve(exe: str, argv: tuple[str, ...], pid: int, proc: str) -> RunningProg
     """The file that an interpreter was given, as far as there is one."""
     script, module = parse_script(interpreter_of(exe), argv)
     if script and not os.path.isabs(script):
-        try:
-            script = os.path.join(os.readlink(f"{proc}/{pid}/cwd"), script)
-        except OSError:
-            script = ""
+        cwd = read_cwd(pid, proc)
+        script = os.path.join(cwd, script) if cwd is not None else ""
     if script:
-        path, package, is_mcp = look_into(script, argv[0])
+        path, package, is_mcp = find_script_package(script, argv[0])
         return RunningProgram(path, argv, package, is_script=True, is_mcp=is_mcp)
     if module:
         return RunningProgram(exe, argv, module=module, is_mcp=is_mcp_module(module, argv[0]))
@@ -112,7 +101,7 @@ def is_command_option(word: str) -> bool:
 
 
 @lru_cache(maxsize=1024)
-def look_into(script: str, argv0: str) -> tuple[str, str, bool]:
+def find_script_package(script: str, argv0: str) -> tuple[str, str, bool]:
     """(resolved path, package, whether that is an MCP server)."""
     path = os.path.realpath(script)
     if (package := find_package(path)) is not None:
