@@ -23,7 +23,11 @@ KEEPER = {f"ramherd.keeper.{path.stem}" for path in (PACKAGE / "keeper").glob("[
     "ramherd.keeper.__main__",
     "ramherd.system.descendants",
     "ramherd.system.files",
+    "ramherd.system.own_process",
     "ramherd.system.proc_stat",
+    "ramherd.system.splice",
+    "ramherd.system.termination",
+    "ramherd.system.wait",
 }
 KEEPER_STDLIB = {
     "_socket", "gc",

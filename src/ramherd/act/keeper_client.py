@@ -5,7 +5,6 @@ Requests are collected and sent by `flush`, after the store has them: what runs 
 
 import json
 import os
-import select
 import signal
 import socket
 import subprocess
@@ -17,6 +16,7 @@ from typing import IO, Any
 
 from ramherd.core.errors import StoreError
 from ramherd.core.model import ProcId
+from ramherd.system.pidfd import open_pid, send_signal, wait_end
 from ramherd.system.procfs import read_process
 from ramherd.system.unix_socket import connect, listen
 
@@ -38,15 +38,14 @@ class Adoption:
 class AdoptedProcess:
     """A keeper that an earlier supervisor started: it is no child of ours."""
 
-    def __init__(self, pid: int) -> None:
-        # While it is connected it lives, so the number is still its own.
-        self._pidfd = os.pidfd_open(pid)
+    def __init__(self, pidfd: int) -> None:
+        self._pidfd = pidfd
 
     def kill(self) -> None:
-        signal.pidfd_send_signal(self._pidfd, signal.SIGKILL)
+        send_signal(self._pidfd, signal.SIGKILL)
 
     def wait(self) -> None:
-        select.select([self._pidfd], [], [])
+        wait_end(self._pidfd)
         self.close()
 
     def close(self) -> None:
@@ -185,13 +184,14 @@ def adopt_keeper(path: Path, wait_s: float = ANSWER_S) -> KeeperClient | None:
         return None
     pid = greeting["pid"]
     proc_id = proc_id_of(pid)
-    try:
-        process = AdoptedProcess(pid)
-    except ProcessLookupError:  # it ended with its last run, just now
+    # While it is connected it lives, so the number is still its own.
+    pidfd = open_pid(pid)
+    if pidfd is None:  # it ended with its last run, just now
         channel.close()
         return None
     channel.settimeout(None)
     known = tuple(greeting["runs"])
+    process = AdoptedProcess(pidfd)
     return KeeperClient(channel, process, proc_id, is_adoptable=True, known=known, early=rest)
 
 

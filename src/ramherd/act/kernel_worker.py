@@ -14,6 +14,7 @@ from queue import Empty, SimpleQueue
 
 from ramherd.act.pens import Pen
 from ramherd.act.run import LiveRun
+from ramherd.system.eventfd import clear_event, open_event, set_event
 
 ARMING_THREADS = 4
 # Many a run is over by then, and no run has grown to its first grant (60 ms at 3.3 GB/s).
@@ -35,7 +36,7 @@ class KernelWorker:
         if run.id in self._queued:
             return
         if not self.fds:
-            self.fds.append(os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK))
+            self.fds.append(open_event())
         self._queued.add(run.id)
         self._arming.put(run)
         if len(self._threads) < min(ARMING_THREADS, self._arming.qsize()):
@@ -51,13 +52,12 @@ class KernelWorker:
             event = run.pen.arm() if run.pen is not None else None
             if event is not None:
                 self._armed.put((run, event, mark))
-                os.eventfd_write(self.fds[0], 1)
+                set_event(self.fds[0])
 
     def receive_armed(self) -> Iterator[tuple[LiveRun, int, int]]:
         """The runs whose new marks are armed, with their events and marks."""
         for fd in self.fds:
-            with suppress(BlockingIOError):
-                os.eventfd_read(fd)
+            clear_event(fd)
         with suppress(Empty):
             while True:
                 yield self._armed.get_nowait()

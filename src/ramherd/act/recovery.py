@@ -3,19 +3,17 @@
 Mostly its keeper has done so already; when both died, the next start does it here.
 """
 
-import time
 from pathlib import Path
 
 from ramherd.act.cleanup import remove_tree
-from ramherd.act.pens import Pen, polling
+from ramherd.act.pens import polling
+from ramherd.act.pens.ending import kill_pens
 from ramherd.act.pens.selection import pen_from_record
 from ramherd.core.model import Reason, Why
 from ramherd.store.herds import StoredPen, drop_pen, lose_herd, read_open_herds, read_pens
 from ramherd.store.owner import Owner, is_alive, lock_path
 from ramherd.store.protocol import Store
 from ramherd.system.procfs import read_boot_id
-
-CLEAR_S = 10.0
 
 
 def recover(store: Store, runtime: Path, runs_dir: Path) -> int:
@@ -52,16 +50,5 @@ def clear(stored: StoredPen) -> bool:
     if stored.record["kind"] == polling.KIND and not stored.run:
         return True
     pen = pen_from_record(stored.record)
-    deadline = time.monotonic() + CLEAR_S
-    try:
-        while has_members(pen) and time.monotonic() < deadline:
-            pen.kill()
-            time.sleep(0.01)
-        return pen.remove()
-    except FileNotFoundError:  # the keeper was faster with one part of it
-        return pen.remove()
-
-
-def has_members(pen: Pen) -> bool:
-    pen.signal(0)
-    return pen.read().procs > 0
+    kill_pens([pen])
+    return pen.remove()

@@ -10,8 +10,9 @@ from contextlib import closing
 from pathlib import Path
 
 from ramherd.act.pens import Pen, cgroup1
+from ramherd.act.pens.ending import has_members
 from ramherd.act.pens.selection import pen_from_record
-from ramherd.act.recovery import has_members, recover
+from ramherd.act.recovery import recover
 from ramherd.core.model import Exit, Job, PenReading, Reason, RunEnd, RunView, Why
 from ramherd.core.policies import Policy
 from ramherd.core.run_phase import Ended

@@ -9,6 +9,8 @@ from __future__ import annotations
 import os
 import signal
 
+from ramherd.system.own_process import close_descriptors_from
+
 TYPE_CHECKING = False  # `typing` costs 4 ms
 if TYPE_CHECKING:
     from typing import NoReturn
@@ -51,5 +53,5 @@ def leave_files(pipe: int, errors: str) -> None:
     log = os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     for fd, target in ((null, 0), (null, 1), (log, 2)):
         os.dup2(fd, target)
-    os.closerange(4, max(map(int, os.listdir("/proc/self/fd"))) + 1)
+    close_descriptors_from(4)
     os.chdir("/")

@@ -6,8 +6,9 @@ from contextlib import closing
 from pathlib import Path
 
 from ramherd.act.pens import Pen
+from ramherd.act.pens.ending import has_members
 from ramherd.act.pens.selection import pen_from_record
-from ramherd.act.recovery import has_members, recover
+from ramherd.act.recovery import recover
 from ramherd.exec.nouns import Session
 from ramherd.exec.places import Place
 from ramherd.store.connect import open_store

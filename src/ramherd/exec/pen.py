@@ -24,7 +24,6 @@ POLLING = {"kind": "polling"}
 KILL_SINCE = (5, 14)
 # As act/pens/cgroup1.py has it.
 PIDS_MAX = 4096
-PR_SET_CHILD_SUBREAPER = 36
 
 
 class SessionPen:
@@ -119,10 +118,3 @@ def has_kill(own: Mapping[str, str]) -> bool:
         return False
     release = os.uname().release.split(".")
     return os.path.exists(f"{own[V2]}/cgroup.kill") or tuple(map(int, release[:2])) >= KILL_SINCE
-
-
-def become_subreaper() -> None:
-    """What loses its parent becomes our child: without cgroups, how it is found again."""
-    import ctypes  # noqa: PLC0415
-
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)

@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 import signal
 
-from ramherd.keeper.exec_child import OOM_SCORE_ADJ
-from ramherd.system.files import try_control, write_control
+from ramherd.system.files import write_control
+from ramherd.system.own_process import AGENT_OOM_SCORE_ADJ, set_oom_score_adj
 
 TYPE_CHECKING = False  # `typing` costs 4 ms
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Program:
             for path in join:
                 step = f"join {path}"
                 write_control(path, "0")
-            try_control("/proc/self/oom_score_adj", OOM_SCORE_ADJ)
+            set_oom_score_adj(AGENT_OOM_SCORE_ADJ)
             step = f"start {argv[0]}"
             if os.read(go, 1):
                 self._give_signals_back()

@@ -11,7 +11,7 @@ from ramherd.exec.guard import Guard
 from ramherd.exec.lease import SessionLease, wait_for_lease
 from ramherd.exec.nouns import End, Session
 from ramherd.exec.own_cgroups import read_own_cgroups
-from ramherd.exec.pen import SessionPen, become_subreaper, plan_pen
+from ramherd.exec.pen import SessionPen, plan_pen
 from ramherd.exec.places import Place
 from ramherd.exec.program import NotStarted, Program
 from ramherd.exec.room import is_plenty, most_bytes, read_memory
@@ -19,6 +19,7 @@ from ramherd.exec.terminal import Screen
 from ramherd.store.lock_file import hold
 from ramherd.system.files import write_json
 from ramherd.system.ids import new_id
+from ramherd.system.own_process import become_subreaper
 
 TYPE_CHECKING = False  # `typing` costs 4 ms
 if TYPE_CHECKING:

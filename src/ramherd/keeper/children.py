@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import select
 import time
 
 from ramherd.keeper.adoption_socket import GONE
@@ -14,6 +13,7 @@ from ramherd.keeper.run import Run, say
 from ramherd.keeper.stdin_writer import Feed
 from ramherd.system.descendants import has_orphans
 from ramherd.system.proc_stat import read_start_ticks
+from ramherd.system.wait import READ, WRITE, Poller
 
 TYPE_CHECKING = False  # the keeper does without the 1 MB that `typing` costs
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Tending:
         # How runs ended, until a supervisor has it on record. Only the next one asks for it.
         self.ends: dict[str, dict[str, Any]] = {}
         self.nofile = nofile
-        self.epoll = select.epoll()
+        self.poller = Poller()
         self.watched: dict[int, tuple[str, Run | None]] = {}
 
     def tell(self, did: str, run: str, **values: Any) -> None:
@@ -37,16 +37,14 @@ class Tending:
     def tell_end(self, did: str, run: str, **values: Any) -> None:
         raise NotImplementedError
 
-    def watch(
-        self, fd: int, what: str, run: Run | None = None, event: int = select.EPOLLIN
-    ) -> None:
+    def watch(self, fd: int, what: str, run: Run | None = None, events: int = READ) -> None:
         self.watched[fd] = (what, run)
-        self.epoll.register(fd, event)
+        self.poller.add(fd, events)
 
     def unwatch(self, fd: int) -> None:
         """And close it: from now on the number may be another run's."""
         del self.watched[fd]
-        self.epoll.unregister(fd)
+        self.poller.remove(fd)
         os.close(fd)
 
     def spawn(self, request: dict[str, Any]) -> None:
@@ -104,10 +102,10 @@ class Tending:
             return
         if feed.advance():
             if feed.pipe not in self.watched:
-                self.watch(feed.pipe, "feed", run, select.EPOLLOUT)
+                self.watch(feed.pipe, "feed", run, WRITE)
             return
         if self.watched.pop(feed.pipe, None) is not None:
-            self.epoll.unregister(feed.pipe)
+            self.poller.remove(feed.pipe)
         if feed.is_last:
             feed.close()
 
@@ -241,7 +239,7 @@ class Tending:
             log.close()
         if run.feed is not None:
             if self.watched.pop(run.feed.pipe, None) is not None:
-                self.epoll.unregister(run.feed.pipe)
+                self.poller.remove(run.feed.pipe)
             run.feed.close()
         self.runs.pop(run.id, None)
 

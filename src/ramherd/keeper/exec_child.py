@@ -6,14 +6,13 @@ import os
 import resource
 import signal
 
-from ramherd.system.files import try_control, write_control
+from ramherd.system.files import write_control
+from ramherd.system.own_process import AGENT_OOM_SCORE_ADJ, set_oom_score_adj
 
 TYPE_CHECKING = False  # the keeper does without the 1 MB that `typing` costs
 if TYPE_CHECKING:
     from typing import Any
 
-# When the kernel must kill, an agent goes before the user's desktop.
-OOM_SCORE_ADJ = "500"
 # What Python ignores or the keeper handles: the program gets the defaults back.
 TAKEN_SIGNALS = (
     signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP,
@@ -43,7 +42,7 @@ def become(request: dict[str, Any], ends: Ends, nofile: tuple[int, int]) -> None
         for path in request["join"]:
             step = f"join {path}"
             write_control(path, "0")
-        try_control("/proc/self/oom_score_adj", OOM_SCORE_ADJ)
+        set_oom_score_adj(AGENT_OOM_SCORE_ADJ)
         for fd, target in ((ends.stdin, 0), (ends.out, 1), (ends.err, 2)):
             os.dup2(fd, target)
         step = f"enter {request['cwd']}"

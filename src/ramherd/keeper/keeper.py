@@ -29,13 +29,12 @@ from ramherd.system.descendants import (
     signal_all,
 )
 from ramherd.system.files import remove_dirs, try_control
+from ramherd.system.own_process import become_subreaper
+from ramherd.system.termination import terminate
 
 TYPE_CHECKING = False  # the keeper does without the 1 MB that `typing` costs
 if TYPE_CHECKING:
     from typing import Any
-
-PR_SET_CHILD_SUBREAPER = 36
-KILL_S = 10.0
 
 
 class Keeper(Tending):
@@ -106,7 +105,7 @@ class Keeper(Tending):
             signal_all(find_descendants(os.getpid()), signal.SIGCONT)
 
     def turn(self, timeout_s: float) -> None:
-        for fd, _events in self.epoll.poll(timeout_s):
+        for fd, _events in self.poller.wait(timeout_s):
             what, run = self.watched.get(fd, ("closed in this turn", None))
             if what == "control":
                 self.hear()
@@ -177,25 +176,27 @@ class Keeper(Tending):
         if self.door is not None:
             self.unwatch(self.door.fd)
         below = find_descendants(os.getpid())
-        signal_all(below, signal.SIGTERM)
-        signal_all(below, signal.SIGCONT)
-        self.turn_until_alone(self.grace_s)
-        self.on_loss("kill")
-        kill_descendants(os.getpid())
-        # What even KILL does not end is root's by a setuid program: not ours to wait for.
-        self.turn_until_alone(KILL_S, kill=True)
+        terminate(
+            lambda number: signal_all(below, number), self.kill, self.turn_until_alone, self.grace_s
+        )
         for run in list(self.runs.values()):
             self.close(run.id)
             remove_dirs(run.dirs)
         remove_dirs(self.fleet_dirs)
 
-    def turn_until_alone(self, most_s: float, *, kill: bool = False) -> None:
+    def kill(self) -> None:
+        """By the pens where the kernel kills all in one, and by what is below us."""
+        self.on_loss("kill")
+        kill_descendants(os.getpid())
+
+    def turn_until_alone(self, most_s: float) -> bool:
         """Until no child is left, which is exact: whatever loses its parent becomes ours."""
         deadline = time.monotonic() + most_s
-        while has_children() and time.monotonic() < deadline:
-            if kill:
-                kill_descendants(os.getpid())
+        while is_left := has_children():
+            if time.monotonic() >= deadline:
+                break
             self.turn(0.02)
+        return not is_left
 
     def on_loss(self, what: str) -> None:
         for run in self.runs.values():
@@ -203,18 +204,16 @@ class Keeper(Tending):
                 try_control(path, value)
 
 
-def become_subreaper() -> None:
-    """The setting survives exec; ctypes, which alone can set it, costs 1.1 MB and does not."""
+def start_as_subreaper() -> None:
+    """Starts this program again: the setting survives exec, the 1.1 MB that it took does not."""
     if sys.argv[-1] == "subreaper":
         return
-    import ctypes  # noqa: PLC0415
-
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    become_subreaper()
     os.execv(sys.executable, [sys.executable, "-I", "-S", *sys.argv, "subreaper"])
 
 
 def main() -> None:
-    become_subreaper()
+    start_as_subreaper()
     control, grace_s, nofile = int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3])
     door_fd, alone_s = int(sys.argv[4]), float(sys.argv[5])
     # No run may hold our sockets: the supervisor would not see us die.

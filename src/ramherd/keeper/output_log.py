@@ -7,6 +7,8 @@ whatever an agent prints, 5 GB or one line of 1 GB, the keeper's memory stays as
 import errno
 import os
 
+from ramherd.system.splice import splice
+
 HEAD_BYTES = 8 << 20
 RING_BYTES = 56 << 20
 # One splice moves what the pipe holds, 64 KiB mostly; after 64 of them other runs get a turn.
@@ -43,7 +45,7 @@ class Log:
             return self._discard(pipe)
         offset, room = self._position()
         try:
-            moved = os.splice(pipe, self._fd, room, offset_dst=offset)
+            moved = splice(pipe, self._fd, room, offset)
         except BlockingIOError:
             raise
         except OSError as error:
@@ -77,7 +79,7 @@ class Log:
         """A full disk must not stop the agent: from then on bytes are counted, not kept."""
         if self._null < 0:
             self._null = os.open("/dev/null", os.O_WRONLY | os.O_CLOEXEC)
-        moved = os.splice(pipe, self._null, CHUNK_BYTES)
+        moved = splice(pipe, self._null, CHUNK_BYTES)
         self.total += moved
         self.lost += moved
         return moved

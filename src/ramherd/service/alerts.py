@@ -4,10 +4,10 @@ import json
 import os
 import subprocess
 import time
-from contextlib import suppress
 from dataclasses import dataclass, field
 
 from ramherd.core.model import Event
+from ramherd.system.termination import kill_group
 
 MOST_AT_ONCE = 4
 MOST_S = 60.0
@@ -45,20 +45,10 @@ class AlertCommands:
     def reap(self) -> None:
         for process, started_s in self._running:
             if process.poll() is None and time.monotonic() - started_s >= MOST_S:
-                kill(process)
+                kill_group(process)
         self._running = [one for one in self._running if one[0].returncode is None]
 
     def close(self) -> None:
         for process, _started_s in self._running:
-            kill(process)
+            kill_group(process)
         self._running = []
-
-
-def kill(process: "subprocess.Popen[bytes]") -> None:
-    """With what it started: it has a session of its own. We have not reaped it yet, so the number
-    is still its own.
-    """
-    if process.poll() is None:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, 9)
-        process.wait()

@@ -10,7 +10,7 @@ from ramherd.act.run import LiveRun
 from ramherd.core.service_status import RunStatus, ServiceStatus
 from ramherd.service.loop import ServiceSupervisor
 from ramherd.system.files import write_json
-from ramherd.system.procfs import read_rss_bytes
+from ramherd.system.procfs import list_own_descriptors, read_rss_bytes
 
 EVERY_S = 1.0
 
@@ -52,7 +52,7 @@ class StatusPublisher:
             supervisor_rss_bytes=read_rss_bytes(os.getpid()),
             supervisor_cpu_s=round(times.user + times.system, 3),
             keeper_rss_bytes=read_rss_bytes(service.executor.keeper.proc_id.pid),
-            open_fds=len(os.listdir("/proc/self/fd")),
+            open_fds=len(list_own_descriptors()),
             runs=tuple(describe_run(run, service, at_s) for run in runs),
             counters=service.service_counters.counters,
         )

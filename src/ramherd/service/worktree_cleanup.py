@@ -4,7 +4,6 @@ git takes seconds for a large one, so a thread asks it. What a dying service has
 the store: the next one does.
 """
 
-import os
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -13,6 +12,7 @@ from subprocess import SubprocessError
 
 from ramherd.core.errors import RamherdError
 from ramherd.core.model import Job
+from ramherd.system.eventfd import clear_event, open_event, set_event
 
 
 class WorktreeCleanup:
@@ -25,7 +25,7 @@ class WorktreeCleanup:
 
     def settle(self, job: Job) -> None:
         if self.fd < 0:
-            self.fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+            self.fd = open_event()
             threading.Thread(target=self._settle_all, daemon=True).start()
         self._open.add(job.id)
         self._todo.put(job)
@@ -44,13 +44,12 @@ class WorktreeCleanup:
             except (OSError, RamherdError, SubprocessError):  # what cannot be looked at stays
                 tree = job.brief.tree if job.brief is not None else None
             self._settled.put((job, tree.path if tree is not None else None))
-            os.eventfd_write(self.fd, 1)
+            set_event(self.fd)
 
     def take(self) -> Iterator[tuple[Job, str | None]]:
         """Jobs whose worktrees were looked at, and where each stays, if it does."""
         if self.fd >= 0:
-            with suppress(BlockingIOError):
-                os.eventfd_read(self.fd)
+            clear_event(self.fd)
         with suppress(Empty):
             while True:
                 job, path = self._settled.get_nowait()

@@ -8,6 +8,7 @@ import os
 import signal
 
 from ramherd.sim.profiles import Profile, split_bursts
+from ramherd.system.procfs import read_anonymous_bytes
 
 # One slice assignment cannot be interrupted: 64 MiB take 22 ms, so TERM is never late by more.
 _CHUNK_BYTES = 64 << 20
@@ -108,7 +109,7 @@ class ProfileAllocator:
             self._own, self._bursts = split_bursts(profile)
         self._tool = ToolCall(self._bursts.peak_bytes if self._bursts else 0)
         self._reserve = Reserve(self._own.peak_bytes + leak_bytes)
-        self._interpreter_bytes = read_anon_bytes()
+        self._interpreter_bytes = read_anonymous_bytes("self")
 
     def hold(self, at_s: float, leaked_bytes: int) -> None:
         """Hold what the profile holds at `at_s`, and the leak on top."""
@@ -120,16 +121,6 @@ class ProfileAllocator:
 
     def close(self) -> None:
         self._tool.close()
-
-
-def read_anon_bytes() -> int:
-    """Anonymous memory of this process; 0 where the system does not tell."""
-    try:
-        with open("/proc/self/statm", encoding="ascii") as statm:
-            _, resident, shared, *_ = statm.read().split()
-    except FileNotFoundError:
-        return 0
-    return (int(resident) - int(shared)) * _PAGE
 
 
 def _whole_pages(size_bytes: int) -> int:
