@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from bench.tables import publish
 from e2e.agent_home import AGENTS, INSTALLED, Home, make_home
 from llm import LLM
-from ramherd.agents.events import Progress
+from ramherd.agents.progress import Progress
 from ramherd.core.units import MIB
 from ramherd.system.procfs import parse_kib_fields, read_processes
 

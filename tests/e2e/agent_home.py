@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ramherd.agents import GO_ON, Agent, Ask, Launch, find_agent
-from ramherd.agents.event_lines import Events
-from ramherd.agents.events import Fact, Progress, next_progress
-from ramherd.agents.find_program import Program
+from ramherd.agents import GO_ON, Agent, Launch, LaunchRequest, find_agent
+from ramherd.agents.find_program import AgentProgram
+from ramherd.agents.json_lines import Events
+from ramherd.agents.progress import Fact, Progress, next_progress
 
 INSTALLED = Path(__file__).parents[2] / ".tools/agents/node_modules/.bin"
 AGENTS = ("claude", "codex", "gemini", "opencode", "qwen")
@@ -71,12 +71,12 @@ class Home:
     """One CLI, found by its adapter, with its own HOME and an empty directory to work in."""
 
     agent: Agent
-    program: Program
+    program: AgentProgram
     env: dict[str, str]
     cwd: Path
 
-    def ask(self, prompt: str, session: str = "") -> Ask:
-        return Ask(
+    def ask(self, prompt: str, session: str = "") -> LaunchRequest:
+        return LaunchRequest(
             prompt, session, args=ARGS.get(self.agent.name, ()), skip_permissions=True,
             heap_bytes=512 << 20,
         )  # fmt: skip

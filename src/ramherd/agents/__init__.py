@@ -1,13 +1,12 @@
 """The CLIs that ramherd can drive: how each is started, resumed, understood and stopped.
 
-One file an agent, loaded when it is asked for. An adapter says what to start (`Launch`) and makes
-a reader for what the CLI prints; it starts nothing itself. What they share: `cli.py` (what holds
-for most), `lines.py` (bytes to lines), `facts.py` (what a line can mean), `programs.py` (where a
-program is), `args.py` (what a user may add), `heap.py` and `own.py` (memory settings, and whose
-memory is the agent's own).
+One file an agent, loaded when it is needed. An adapter says what to start (`Launch`) and makes a
+reader for what the CLI prints; it starts nothing itself. What adapters share: `base.py` (what most
+CLIs have in common), `json_lines.py` (bytes to events), `progress.py` (what events mean),
+`find_program.py`, `user_args.py` (arguments that a user may add) and `heap.py` (memory settings).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
@@ -16,15 +15,15 @@ from ramherd.core.agent_names import AGENTS
 from ramherd.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from ramherd.agents.events import Fact
-    from ramherd.agents.find_program import Program
+    from ramherd.agents.find_program import AgentProgram
+    from ramherd.agents.progress import Fact
 
 # After TERM the history ends in the tool call that was cut short, or just before it.
 GO_ON = "You were stopped and started again. Go on where you were; check what is already done."
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class LaunchRequest:
     """What is asked of an agent. `args` are the user's own, put after ours.
 
     `session` is the one to resume, or the name of a new one (`Agent.new_session`).
@@ -53,25 +52,25 @@ class Launch:
     warm: bool = False
 
 
-class Warm(Protocol):
-    """How one process is asked one thing after another, each in a session of its own."""
+@dataclass(frozen=True, slots=True)
+class WarmPrompts:
+    """How one process gets one prompt after another, each in a new session."""
 
-    fresh: str  # asks for a new session; it is answered like a prompt
+    # Asks for a new session; the agent answers it like a prompt.
+    fresh: str
+    # The stdin of the process stays open: the process ends when it is closed.
+    start: "Callable[[AgentProgram, LaunchRequest], Launch]"
+    # A prompt as the process expects it on stdin.
+    prompt: Callable[[str], str]
 
-    def start(self, program: "Program", ask: Ask) -> Launch:
-        """Its stdin stays open: the process ends when that is closed."""
-        ...
 
-    def prompt(self, text: str) -> str: ...
-
-
-class Reader(Protocol):
+class EventReader(Protocol):
     """Makes facts of one run's events; it has seen all the earlier ones."""
 
     def read(self, event: Mapping[str, Any]) -> "Iterator[Fact]": ...
 
     def read_long(self, found: Mapping[str, str]) -> "Iterator[Fact]":
-        """Of an event too long to keep: the plain fields in its head and tail (`lines.sniff`)."""
+        """An event too long to keep: `found` are the plain fields in its head and tail."""
         ...
 
 
@@ -87,9 +86,9 @@ class Agent(Protocol):
     holds_to_cost: bool  # reports it at its end only, and ends when it has cost what it was told
     ours: tuple[str, ...]  # its options that are not the user's: ramherd sets or relies on them
     needs_result: bool  # an exit code of 0 without a result is not a success
-    warm: Warm | None  # None: one process, one prompt
+    warm: WarmPrompts | None  # None: one process, one prompt
 
-    def find(self, path: str, program: str = "") -> "Program":
+    def find(self, path: str, program: str = "") -> "AgentProgram":
         """The executable on a PATH, or the one that a setting names."""
         ...
 
@@ -97,17 +96,17 @@ class Agent(Protocol):
         """An id for a new session, or "" where the CLI chooses it and says so in an event."""
         ...
 
-    def start(self, program: "Program", ask: Ask) -> Launch: ...
+    def start(self, program: "AgentProgram", request: LaunchRequest) -> Launch: ...
 
-    def resume(self, program: "Program", ask: Ask) -> Launch:
-        """The same with `ask.session`: in the same cwd, mostly with `GO_ON` as the prompt.
+    def resume(self, program: "AgentProgram", request: LaunchRequest) -> Launch:
+        """The same with `request.session`: in the same cwd, mostly with `GO_ON` as the prompt.
 
         Only sessions that the CLI has opened can be resumed (`Progress.session`), and a new one
         needs a new id: claude refuses one that it has seen.
         """
         ...
 
-    def reader(self) -> Reader: ...
+    def reader(self) -> EventReader: ...
 
 
 def find_agent(name: str) -> Agent:

@@ -3,20 +3,21 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ramherd.agents.api_errors import clip, failures
-from ramherd.agents.event_lines import count, table, tables, text, word
-from ramherd.agents.events import (
+from ramherd.agents.json_lines import count, table, tables, text, word
+from ramherd.agents.progress import (
     TOO_LONG,
     TOOLS_KEPT,
     Fact,
     Failure,
     Result,
-    Session,
+    SessionOpened,
     Spent,
     ToolEnded,
     ToolStarted,
     TurnEnded,
     TurnStarted,
+    clip,
+    failures,
 )
 
 # A message comes in several events, those of subagents in between.
@@ -61,7 +62,7 @@ class MessagesReader:
         session = word(event, "session_id")
         if text(event, "subtype") == "init" and session and session != self.session:
             self.session = session
-            yield Session(session)
+            yield SessionOpened(session)
 
     def read_assistant(self, event: Mapping[str, Any]) -> Iterator[Fact]:
         message = table(event, "message")
@@ -106,7 +107,7 @@ class MessagesReader:
             yield TurnEnded()
 
     def read_result(self, event: Mapping[str, Any]) -> Iterator[Fact]:
-        yield from self.settle(event)
+        yield from self.read_usage(event)
         yield from self.end_tools(iter(sorted(self.open)))
         said = text(event, "result")
         if event.get("is_error") is True or self.is_error(said):
@@ -123,7 +124,7 @@ class MessagesReader:
         told = "; ".join(error for error in listed if isinstance(error, str))
         return told or text(event, "error", "message") or text(event, "subtype")
 
-    def settle(self, event: Mapping[str, Any]) -> Iterator[Fact]:
+    def read_usage(self, event: Mapping[str, Any]) -> Iterator[Fact]:
         """The result knows better what its messages have taken."""
         usage = table(event, "usage")
         yield from self.correct(tokens_read(usage), count(usage, "output_tokens"))

@@ -1,10 +1,19 @@
 """What the adapters of real CLIs have in common, unless they say otherwise."""
 
+import os
 import signal
+from collections.abc import Iterator
 
-from ramherd.agents import Warm
-from ramherd.agents.find_program import Program, Source, find_program
-from ramherd.agents.session_ids import new_uuid
+from ramherd.agents import WarmPrompts
+from ramherd.agents.find_program import AgentProgram, Source, find_program
+from ramherd.agents.progress import (
+    TOOLS_KEPT,
+    Fact,
+    ToolEnded,
+    ToolStarted,
+    TurnEnded,
+    TurnStarted,
+)
 
 
 class Cli:
@@ -18,10 +27,48 @@ class Cli:
     needs_result = True
     # Else the CLI does, and says so in an event.
     names_sessions = False
-    warm: Warm | None = None
+    warm: WarmPrompts | None = None
 
-    def find(self, path: str, program: str = "") -> Program:
+    def find(self, path: str, program: str = "") -> AgentProgram:
         return find_program(self.source, path, program)
 
     def new_session(self) -> str:
         return new_uuid() if self.names_sessions else ""
+
+
+def new_uuid() -> str:
+    """A random UUID (version 4), without the module that knows all the others."""
+    number = bytearray(os.urandom(16))
+    number[6] = number[6] & 0x0F | 0x40
+    number[8] = number[8] & 0x3F | 0x80
+    text = number.hex()
+    return "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+
+
+class Turns:
+    """Turns of CLIs that do not report them: from the first sign of a reply to the end of its
+    last tool.
+    """
+
+    def __init__(self) -> None:
+        self.in_turn = False
+        self.open: set[str] = set()
+
+    def start(self) -> Iterator[Fact]:
+        if not self.in_turn:
+            self.in_turn = True
+            yield TurnStarted()
+
+    def start_tool(self, tool: str, name: str) -> Iterator[Fact]:
+        yield from self.start()
+        if len(self.open) < TOOLS_KEPT:
+            self.open.add(tool)
+            yield ToolStarted(tool, name)
+
+    def end_tool(self, tool: str) -> Iterator[Fact]:
+        if tool in self.open:
+            self.open.discard(tool)
+            yield ToolEnded(tool)
+            if not self.open:
+                self.in_turn = False
+                yield TurnEnded()

@@ -5,14 +5,22 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ramherd.agents import Ask, Launch
+from ramherd.agents import Launch, LaunchRequest, WarmPrompts
 from ramherd.agents.anthropic_events import MessagesReader
-from ramherd.agents.api_errors import is_overload
 from ramherd.agents.base import Cli
-from ramherd.agents.event_lines import number, table, tables, text, word
-from ramherd.agents.events import TOOLS_KEPT, Fact, Overload, Retry, Spent, ToolEnded, ToolStarted
-from ramherd.agents.find_program import Program, Source
+from ramherd.agents.find_program import AgentProgram, Source
 from ramherd.agents.heap import bun_environment, node_options
+from ramherd.agents.json_lines import number, table, tables, text, word
+from ramherd.agents.progress import (
+    TOOLS_KEPT,
+    Fact,
+    Overload,
+    Retry,
+    Spent,
+    ToolEnded,
+    ToolStarted,
+    is_overload,
+)
 from ramherd.core.units import MIB
 
 SOURCE = Source(
@@ -24,19 +32,15 @@ SOURCE = Source(
 )
 
 
-class WarmClaude:
-    """Prompts as lines of JSON, one result each, without one of them seeing another."""
+def render_prompt(text: str) -> str:
+    """A line of JSON for a process that takes several prompts, with one result for each."""
+    message = {"type": "user", "message": {"role": "user", "content": text}}
+    return json.dumps(message) + "\n"
 
-    def __init__(self) -> None:
-        self.fresh = self.prompt("/clear")
 
-    def start(self, program: Program, ask: Ask) -> Launch:
-        warm = launch(program, ask, ("--input-format", "stream-json"))
-        return replace(warm, stdin=self.prompt(ask.prompt), warm=True)
-
-    def prompt(self, text: str) -> str:
-        message = {"type": "user", "message": {"role": "user", "content": text}}
-        return json.dumps(message) + "\n"
+def start_warm(program: AgentProgram, request: LaunchRequest) -> Launch:
+    warm = launch(program, request, ("--input-format", "stream-json"))
+    return replace(warm, stdin=render_prompt(request.prompt), warm=True)
 
 
 class Claude(Cli):
@@ -54,28 +58,30 @@ class Claude(Cli):
         "--bg", "--background", "--cloud", "--desktop", "--remote-control", "--tmux", "-w",
         "--worktree", "--model", "--max-budget-usd",
     )  # fmt: skip
-    warm = WarmClaude()
+    warm = WarmPrompts(fresh=render_prompt("/clear"), start=start_warm, prompt=render_prompt)
 
-    def start(self, program: Program, ask: Ask) -> Launch:
-        return launch(program, ask, ("--session-id", ask.session))
+    def start(self, program: AgentProgram, request: LaunchRequest) -> Launch:
+        return launch(program, request, ("--session-id", request.session))
 
-    def resume(self, program: Program, ask: Ask) -> Launch:
-        return launch(program, ask, ("--resume", ask.session))
+    def resume(self, program: AgentProgram, request: LaunchRequest) -> Launch:
+        return launch(program, request, ("--resume", request.session))
 
     def reader(self) -> "ClaudeReader":
         return ClaudeReader()
 
 
-def launch(program: Program, ask: Ask, session: tuple[str, ...]) -> Launch:
+def launch(program: AgentProgram, request: LaunchRequest, session: tuple[str, ...]) -> Launch:
     """Older ones are Node programs."""
-    node = (program.node, *node_options(ask.heap_bytes)) if program.node else ()
-    memory = {} if program.node else bun_environment(ask.heap_bytes)
+    node = (program.node, *node_options(request.heap_bytes)) if program.node else ()
+    memory = {} if program.node else bun_environment(request.heap_bytes)
     argv = [*node, program.file, "-p", "--output-format", "stream-json", "--verbose", *session]
-    argv += ["--model", ask.model] if ask.model else []
-    argv += ["--dangerously-skip-permissions"] if ask.skip_permissions else []
-    argv += [] if ask.max_cost_usd is None else ["--max-budget-usd", f"{ask.max_cost_usd:.6f}"]
+    argv += ["--model", request.model] if request.model else []
+    argv += ["--dangerously-skip-permissions"] if request.skip_permissions else []
+    argv += (
+        [] if request.max_cost_usd is None else ["--max-budget-usd", f"{request.max_cost_usd:.6f}"]
+    )
     # Fifty at once would all fetch the same update.
-    return Launch((*argv, *ask.args), {"DISABLE_AUTOUPDATER": "1", **memory}, ask.prompt)
+    return Launch((*argv, *request.args), {"DISABLE_AUTOUPDATER": "1", **memory}, request.prompt)
 
 
 class ClaudeReader(MessagesReader):
@@ -110,11 +116,11 @@ class ClaudeReader(MessagesReader):
         yield from (ToolEnded(task) for task in sorted(self.behind - set(agents)))
         self.behind = set(agents)
 
-    def settle(self, event: Mapping[str, Any]) -> Iterator[Fact]:
+    def read_usage(self, event: Mapping[str, Any]) -> Iterator[Fact]:
         """`modelUsage` has the subagents in it; both it and the cost go on over a resume."""
         since = usage_of(table(event, "model_usage_since_last_result"))
         if since == Spent():
-            yield from super().settle(event)
+            yield from super().read_usage(event)
         else:
             yield from self.correct(since.tokens_in, since.tokens_out)
             yield Spent(cost_usd=since.cost_usd)

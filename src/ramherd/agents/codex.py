@@ -5,13 +5,23 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ramherd.agents import Ask, Launch
-from ramherd.agents.api_errors import clip, failures, is_overload
-from ramherd.agents.base import Cli
-from ramherd.agents.event_lines import count, table, text, word
-from ramherd.agents.events import TOO_LONG, Fact, Failure, Overload, Result, Retry, Session, Spent
-from ramherd.agents.find_program import Program, Source, packages_beside
-from ramherd.agents.turns import Turns
+from ramherd.agents import Launch, LaunchRequest
+from ramherd.agents.base import Cli, Turns
+from ramherd.agents.find_program import AgentProgram, Source, packages_beside
+from ramherd.agents.json_lines import count, table, text, word
+from ramherd.agents.progress import (
+    TOO_LONG,
+    Fact,
+    Failure,
+    Overload,
+    Result,
+    Retry,
+    SessionOpened,
+    Spent,
+    clip,
+    failures,
+    is_overload,
+)
 from ramherd.core.units import MIB
 
 SOURCE = Source(
@@ -34,16 +44,16 @@ class Codex(Cli):
     floor_bytes = 128 * MIB
     ours = ("--json", "-m", "--model", "-C", "--cd", "--worktree", "--ephemeral")
 
-    def find(self, path: str, program: str = "") -> Program:
+    def find(self, path: str, program: str = "") -> AgentProgram:
         found = super().find(path, program)
         native = find_native(found.file) if found.node else ""
         return replace(found, file=native, node="") if native else found
 
-    def start(self, program: Program, ask: Ask) -> Launch:
-        return launch(program, ask, ())
+    def start(self, program: AgentProgram, request: LaunchRequest) -> Launch:
+        return launch(program, request, ())
 
-    def resume(self, program: Program, ask: Ask) -> Launch:
-        return launch(program, ask, ("resume", ask.session))
+    def resume(self, program: AgentProgram, request: LaunchRequest) -> Launch:
+        return launch(program, request, ("resume", request.session))
 
     def reader(self) -> "CodexReader":
         return CodexReader()
@@ -58,14 +68,14 @@ def find_native(script: str) -> str:
     return ""
 
 
-def launch(program: Program, ask: Ask, session: tuple[str, ...]) -> Launch:
+def launch(program: AgentProgram, request: LaunchRequest, session: tuple[str, ...]) -> Launch:
     """`resume` takes few options itself: they stand before it."""
     node = (program.node,) if program.node else ()
     argv = [*node, program.file, "exec", "--json"]
-    argv += ["--model", ask.model] if ask.model else []
-    if ask.skip_permissions:
+    argv += ["--model", request.model] if request.model else []
+    if request.skip_permissions:
         argv += ["--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check"]
-    return Launch((*argv, *ask.args, *session, "-"), {}, ask.prompt)
+    return Launch((*argv, *request.args, *session, "-"), {}, request.prompt)
 
 
 class CodexReader:
@@ -76,7 +86,7 @@ class CodexReader:
     def read(self, event: Mapping[str, Any]) -> Iterator[Fact]:
         match text(event, "type"):
             case "thread.started" if thread := word(event, "thread_id"):
-                yield Session(thread)
+                yield SessionOpened(thread)
             case "item.started":
                 yield from self.start_item(table(event, "item"))
             case "item.completed":

@@ -1,12 +1,12 @@
-"""Any other program: `ask.args` is what to run, the prompt is its input. It says no facts."""
+"""Any other program: `request.args` is what to run, the prompt is its input. It says no facts."""
 
 import signal
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ramherd.agents import Ask, Launch
-from ramherd.agents.events import Fact
-from ramherd.agents.find_program import Program
+from ramherd.agents import Launch, LaunchRequest
+from ramherd.agents.find_program import AgentProgram
+from ramherd.agents.progress import Fact
 
 
 class Command:
@@ -22,17 +22,17 @@ class Command:
     needs_result = False
     warm = None
 
-    def find(self, path: str, program: str = "") -> Program:  # noqa: ARG002 - PATH is exec's affair
-        return Program(program)
+    def find(self, path: str, program: str = "") -> AgentProgram:  # noqa: ARG002 - PATH is exec's affair
+        return AgentProgram(program)
 
     def new_session(self) -> str:
         return ""
 
-    def start(self, program: Program, ask: Ask) -> Launch:  # noqa: ARG002
-        return Launch(ask.args, {}, ask.prompt)
+    def start(self, program: AgentProgram, request: LaunchRequest) -> Launch:  # noqa: ARG002
+        return Launch(request.args, {}, request.prompt)
 
-    def resume(self, program: Program, ask: Ask) -> Launch:
-        return self.start(program, ask)
+    def resume(self, program: AgentProgram, request: LaunchRequest) -> Launch:
+        return self.start(program, request)
 
     def reader(self) -> "Silence":
         return Silence()

@@ -3,13 +3,19 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ramherd.agents import Ask, Launch
-from ramherd.agents.api_errors import clip, failures
-from ramherd.agents.base import Cli
-from ramherd.agents.event_lines import WORD_LENGTH, table, tables, text, word
-from ramherd.agents.events import TOO_LONG, Fact, Failure, Result, Session
-from ramherd.agents.find_program import Program, Source
-from ramherd.agents.turns import Turns
+from ramherd.agents import Launch, LaunchRequest
+from ramherd.agents.base import Cli, Turns
+from ramherd.agents.find_program import AgentProgram, Source
+from ramherd.agents.json_lines import WORD_LENGTH, table, tables, text, word
+from ramherd.agents.progress import (
+    TOO_LONG,
+    Fact,
+    Failure,
+    Result,
+    SessionOpened,
+    clip,
+    failures,
+)
 from ramherd.core.errors import UsageError
 from ramherd.core.units import MIB
 
@@ -33,26 +39,26 @@ class Cursor(Cli):
         "-m", "--model", "-w", "--worktree", "--workspace",
     )  # fmt: skip
 
-    def start(self, program: Program, ask: Ask) -> Launch:
-        return launch(program, ask, ())
+    def start(self, program: AgentProgram, request: LaunchRequest) -> Launch:
+        return launch(program, request, ())
 
-    def resume(self, program: Program, ask: Ask) -> Launch:
-        return launch(program, ask, ("--resume", ask.session))
+    def resume(self, program: AgentProgram, request: LaunchRequest) -> Launch:
+        return launch(program, request, ("--resume", request.session))
 
     def reader(self) -> "CursorReader":
         return CursorReader()
 
 
-def launch(program: Program, ask: Ask, session: tuple[str, ...]) -> Launch:
+def launch(program: AgentProgram, request: LaunchRequest, session: tuple[str, ...]) -> Launch:
     """The prompt is the last argument; one that begins with a dash is no option for it."""
-    size = len(ask.prompt.encode())
+    size = len(request.prompt.encode())
     if size >= LONGEST:
         raise UsageError(f"cursor takes no prompt of {size} bytes: {LONGEST - 1} are the most")
     argv = [program.file, "-p", "--output-format", "stream-json", *session]
-    argv += ["--model", ask.model] if ask.model else []
-    argv += ["--force"] if ask.skip_permissions else []
-    prompt = f" {ask.prompt}" if ask.prompt.startswith("-") else ask.prompt
-    return Launch((*argv, *ask.args, prompt))
+    argv += ["--model", request.model] if request.model else []
+    argv += ["--force"] if request.skip_permissions else []
+    prompt = f" {request.prompt}" if request.prompt.startswith("-") else request.prompt
+    return Launch((*argv, *request.args, prompt))
 
 
 class CursorReader:
@@ -62,7 +68,7 @@ class CursorReader:
     def read(self, event: Mapping[str, Any]) -> Iterator[Fact]:
         match text(event, "type"), text(event, "subtype"):
             case "system", "init" if session := word(event, "session_id"):
-                yield Session(session)
+                yield SessionOpened(session)
             case "assistant", _ if tables(event, "message", "content"):
                 yield from self.turns.start()
             case "tool_call", "started":

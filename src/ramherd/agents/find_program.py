@@ -19,7 +19,7 @@ SCRIPTS = (".js", ".mjs", ".cjs")
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class AgentProgram:
     """`file` is what the links lead to; `version` is "" where no file says it.
 
     `node` is the interpreter of a script, "" for what runs by itself.
@@ -41,7 +41,7 @@ class Source:
     oldest: str = ""
 
 
-def find_program(source: Source, path: str, program: str = "") -> Program:
+def find_program(source: Source, path: str, program: str = "") -> AgentProgram:
     asked = (os.path.expanduser(program),) if program else source.names
     found = next((file for name in asked if (file := shutil.which(name, path=path))), None)
     if found is None:
@@ -50,7 +50,7 @@ def find_program(source: Source, path: str, program: str = "") -> Program:
     file = os.path.realpath(found)
     version = read_version(Path(file), source.package)
     check_version(source, version)
-    return Program(file, version, find_node(source, file, path))
+    return AgentProgram(file, version, find_node(source, file, path))
 
 
 def find_node(source: Source, file: str, path: str) -> str:

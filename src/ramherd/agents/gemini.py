@@ -3,14 +3,12 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ramherd.agents import Ask, Launch
-from ramherd.agents.api_errors import clip, failures
-from ramherd.agents.base import Cli
-from ramherd.agents.event_lines import count, text, word
-from ramherd.agents.events import Fact, Result, Session, Spent
-from ramherd.agents.find_program import Program, Source
+from ramherd.agents import Launch, LaunchRequest
+from ramherd.agents.base import Cli, Turns
+from ramherd.agents.find_program import AgentProgram, Source
 from ramherd.agents.heap import node_options
-from ramherd.agents.turns import Turns
+from ramherd.agents.json_lines import count, text, word
+from ramherd.agents.progress import Fact, Result, SessionOpened, Spent, clip, failures
 from ramherd.core.units import MIB
 
 SOURCE = Source(
@@ -35,22 +33,22 @@ class Gemini(Cli):
         "--model",
     )  # fmt: skip
 
-    def start(self, program: Program, ask: Ask) -> Launch:
-        return launch(program, ask, ("--session-id", ask.session))
+    def start(self, program: AgentProgram, request: LaunchRequest) -> Launch:
+        return launch(program, request, ("--session-id", request.session))
 
-    def resume(self, program: Program, ask: Ask) -> Launch:
-        return launch(program, ask, ("--resume", ask.session))
+    def resume(self, program: AgentProgram, request: LaunchRequest) -> Launch:
+        return launch(program, request, ("--resume", request.session))
 
     def reader(self) -> "GeminiReader":
         return GeminiReader()
 
 
-def launch(program: Program, ask: Ask, session: tuple[str, ...]) -> Launch:
-    node = (program.node, *node_options(ask.heap_bytes)) if program.node else ()
+def launch(program: AgentProgram, request: LaunchRequest, session: tuple[str, ...]) -> Launch:
+    node = (program.node, *node_options(request.heap_bytes)) if program.node else ()
     argv = [*node, program.file, "--output-format", "stream-json", *session]
-    argv += ["--model", ask.model] if ask.model else []
-    argv += ["--yolo"] if ask.skip_permissions else []
-    return Launch((*argv, *ask.args), {"GEMINI_CLI_NO_RELAUNCH": "true"}, ask.prompt)
+    argv += ["--model", request.model] if request.model else []
+    argv += ["--yolo"] if request.skip_permissions else []
+    return Launch((*argv, *request.args), {"GEMINI_CLI_NO_RELAUNCH": "true"}, request.prompt)
 
 
 class GeminiReader:
@@ -62,7 +60,7 @@ class GeminiReader:
     def read(self, event: Mapping[str, Any]) -> Iterator[Fact]:
         match text(event, "type"):
             case "init" if session := word(event, "session_id"):
-                yield Session(session)
+                yield SessionOpened(session)
             case "message" if text(event, "role") == "assistant":
                 yield from self.turns.start()
                 self.said = clip(self.said + text(event, "content"))

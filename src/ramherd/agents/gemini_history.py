@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
-from ramherd.agents.events import Spent
+from ramherd.agents.progress import Spent
 
 BEGIN = b'{"sessionId":'
 MESSAGE = re.compile(rb'\{"id":"([^"]+)","timestamp":"[^"]*","type":"gemini"')

@@ -3,13 +3,22 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ramherd.agents import Ask, Launch
-from ramherd.agents.api_errors import clip, failures
+from ramherd.agents import Launch, LaunchRequest
 from ramherd.agents.base import Cli
-from ramherd.agents.event_lines import count, number, table, text, word
-from ramherd.agents.events import TOO_LONG, Fact, Result, Session, Spent, TurnEnded, TurnStarted
-from ramherd.agents.find_program import Program, Source
+from ramherd.agents.find_program import AgentProgram, Source
 from ramherd.agents.heap import bun_environment
+from ramherd.agents.json_lines import count, number, table, text, word
+from ramherd.agents.progress import (
+    TOO_LONG,
+    Fact,
+    Result,
+    SessionOpened,
+    Spent,
+    TurnEnded,
+    TurnStarted,
+    clip,
+    failures,
+)
 from ramherd.core.units import MIB
 
 SOURCE = Source(
@@ -33,23 +42,23 @@ class Opencode(Cli):
         "--interactive", "-m", "--model",
     )  # fmt: skip
 
-    def start(self, program: Program, ask: Ask) -> Launch:
-        return launch(program, ask, ())
+    def start(self, program: AgentProgram, request: LaunchRequest) -> Launch:
+        return launch(program, request, ())
 
-    def resume(self, program: Program, ask: Ask) -> Launch:
-        return launch(program, ask, ("--session", ask.session))
+    def resume(self, program: AgentProgram, request: LaunchRequest) -> Launch:
+        return launch(program, request, ("--session", request.session))
 
     def reader(self) -> "OpencodeReader":
         return OpencodeReader()
 
 
-def launch(program: Program, ask: Ask, session: tuple[str, ...]) -> Launch:
+def launch(program: AgentProgram, request: LaunchRequest, session: tuple[str, ...]) -> Launch:
     node = (program.node,) if program.node else ()
     argv = [*node, program.file, "run", "--format", "json", *session]
-    argv += ["--model", ask.model] if ask.model else []
-    argv += ["--auto"] if ask.skip_permissions else []
-    env = {"OPENCODE_DISABLE_AUTOUPDATE": "1", **bun_environment(ask.heap_bytes)}
-    return Launch((*argv, *ask.args), env, ask.prompt)
+    argv += ["--model", request.model] if request.model else []
+    argv += ["--auto"] if request.skip_permissions else []
+    env = {"OPENCODE_DISABLE_AUTOUPDATE": "1", **bun_environment(request.heap_bytes)}
+    return Launch((*argv, *request.args), env, request.prompt)
 
 
 class OpencodeReader:
@@ -74,7 +83,7 @@ class OpencodeReader:
     def read_session(self, session: str) -> Iterator[Fact]:
         if session and session != self.session:
             self.session = session
-            yield Session(session)
+            yield SessionOpened(session)
 
     def end_step(self, part: Mapping[str, Any]) -> Iterator[Fact]:
         tokens = table(part, "tokens")

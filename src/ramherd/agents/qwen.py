@@ -5,13 +5,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ramherd.agents import Ask, Launch
+from ramherd.agents import Launch, LaunchRequest
 from ramherd.agents.anthropic_events import MessagesReader, tokens_read
 from ramherd.agents.base import Cli
-from ramherd.agents.event_lines import count, table
-from ramherd.agents.events import Fact, Spent
-from ramherd.agents.find_program import Program, Source
+from ramherd.agents.find_program import AgentProgram, Source
 from ramherd.agents.heap import node_options
+from ramherd.agents.json_lines import count, table
+from ramherd.agents.progress import Fact, Spent
 from ramherd.core.units import MIB
 
 SOURCE = Source(
@@ -38,32 +38,32 @@ class Qwen(Cli):
         "--chat-recording", "--acp", "--experimental-acp", "--worktree", "-m", "--model",
     )  # fmt: skip
 
-    def find(self, path: str, program: str = "") -> Program:
+    def find(self, path: str, program: str = "") -> AgentProgram:
         found = super().find(path, program)
         folder, name = os.path.split(found.file)
         proper = os.path.join(folder, PROPER)
         return replace(found, file=proper) if name == ENTRY and os.path.exists(proper) else found
 
-    def start(self, program: Program, ask: Ask) -> Launch:
-        return launch(program, ask, ("--session-id", ask.session))
+    def start(self, program: AgentProgram, request: LaunchRequest) -> Launch:
+        return launch(program, request, ("--session-id", request.session))
 
-    def resume(self, program: Program, ask: Ask) -> Launch:
-        return launch(program, ask, ("--resume", ask.session))
+    def resume(self, program: AgentProgram, request: LaunchRequest) -> Launch:
+        return launch(program, request, ("--resume", request.session))
 
     def reader(self) -> "QwenReader":
         return QwenReader()
 
 
-def launch(program: Program, ask: Ask, session: tuple[str, ...]) -> Launch:
-    node = (program.node, "--expose-gc", *node_options(ask.heap_bytes)) if program.node else ()
+def launch(program: AgentProgram, request: LaunchRequest, session: tuple[str, ...]) -> Launch:
+    node = (program.node, "--expose-gc", *node_options(request.heap_bytes)) if program.node else ()
     argv = [*node, program.file, "--output-format", "stream-json", *session]
-    argv += ["--model", ask.model] if ask.model else []
-    argv += ["--yolo"] if ask.skip_permissions else []
-    return Launch((*argv, *ask.args), {"QWEN_CODE_NO_RELAUNCH": "true"}, ask.prompt)
+    argv += ["--model", request.model] if request.model else []
+    argv += ["--yolo"] if request.skip_permissions else []
+    return Launch((*argv, *request.args), {"QWEN_CODE_NO_RELAUNCH": "true"}, request.prompt)
 
 
 class QwenReader(MessagesReader):
-    def settle(self, event: Mapping[str, Any]) -> Iterator[Fact]:
+    def read_usage(self, event: Mapping[str, Any]) -> Iterator[Fact]:
         """Its result has the whole session in it, also over a resume."""
         usage = table(event, "usage")
         yield Spent(tokens_read(usage), count(usage, "output_tokens"), whole=True)

@@ -8,10 +8,17 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ramherd.agents import Agent, Launch
-from ramherd.agents.api_errors import is_overload
-from ramherd.agents.event_lines import Events
-from ramherd.agents.events import Fact, Progress, Session, Spent, after_fact, after_spending
 from ramherd.agents.gemini_history import read_last_run
+from ramherd.agents.json_lines import Events
+from ramherd.agents.progress import (
+    Fact,
+    Progress,
+    SessionOpened,
+    Spent,
+    after_fact,
+    after_spending,
+    is_overload,
+)
 from ramherd.core.model import Said
 from ramherd.measure.run_output import Follower
 
@@ -116,15 +123,15 @@ class AgentRun:
             self.is_read = True
             facts += self.events.close()
         for fact in facts:
-            self._note(fact)
+            self._record(fact)
         return facts
 
-    def _note(self, fact: Fact) -> None:
+    def _record(self, fact: Fact) -> None:
         """Another session after the result is another's: so it is told to who comes later and
         reads all of it again.
         """
         at = self.progress
-        if isinstance(fact, Session) and at.result is not None and fact.id != at.session:
+        if isinstance(fact, SessionOpened) and at.result is not None and fact.id != at.session:
             self.renewal = self.renewal or Renewal(0.0)
         if self.renewal is not None:
             self.renewal.progress = after_fact(self.renewal.progress, fact)
@@ -194,7 +201,7 @@ class AgentRun:
     def has_news(self) -> bool:
         return self.progress is not self.recorded
 
-    def take_record(self) -> dict[str, Any]:
+    def next_record(self) -> dict[str, Any]:
         """The same for the store, with what another supervisor needs to go on."""
         self.recorded = self.progress
         run = {"share_usd": self.share_usd, "heap_bytes": self.heap_bytes}

@@ -148,7 +148,7 @@ class Takeover:
         if live.agent_run is not None:
             most = largest_budget_bytes(read_machine(self.trees), self.policy)
             self.agents.drive().end(live, end, most_bytes=most)
-            set_said(self.store, live.job.id, live.agent_run.take_record())
+            set_said(self.store, live.job.id, live.agent_run.next_record())
         self._event("run_ended", reason, run)
         self._change(status)
         self.store.commit()

@@ -83,4 +83,4 @@ class Listening(MemoryNews):
 
     def note_said(self, run: LiveRun) -> None:
         if run.agent_run is not None:
-            self.note(set_said, run.job.id, run.agent_run.take_record())
+            self.note(set_said, run.job.id, run.agent_run.next_record())

@@ -12,10 +12,10 @@ from typing import Any
 
 from ramherd.act.run import LiveRun
 from ramherd.act.worktrees import argv_in
-from ramherd.agents import GO_ON, Agent, Ask, Launch, find_agent
-from ramherd.agents.event_lines import Events
-from ramherd.agents.events import Overload
+from ramherd.agents import GO_ON, Agent, Launch, LaunchRequest, find_agent
 from ramherd.agents.heap import choose_heap_bytes
+from ramherd.agents.json_lines import Events
+from ramherd.agents.progress import Overload
 from ramherd.agents.run_state import AgentRun, Past, one_line, past_from_json
 from ramherd.core.errors import UsageError
 from ramherd.core.model import Brief, Job, JobState, JobStatus, Reason, RunEnd, Settle, Stop, Why
@@ -134,7 +134,7 @@ class AgentRuns:
     def launch(self, job: Job, grant_bytes: int, *, session: str, model: str) -> Launch:
         """`session` is the one to go on in, if any."""
         (agent, program), brief = self._records.find(job), brief_of(job)
-        ask = Ask(
+        ask = LaunchRequest(
             GO_ON if session else brief.prompt,
             session or agent.new_session(),
             model=model,
@@ -163,7 +163,7 @@ class AgentRuns:
         agent, program = self._records.find(job)
         if agent.warm is None:
             return None
-        ask = Ask(
+        ask = LaunchRequest(
             brief.prompt,
             model=model,
             args=brief.args,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ramherd.act.worktrees import isolate
 from ramherd.agents import Agent, find_agent
-from ramherd.agents.find_program import Program
+from ramherd.agents.find_program import AgentProgram
 from ramherd.agents.heap import check_limit
 from ramherd.agents.user_args import check_args
 from ramherd.core.errors import UsageError
@@ -16,7 +16,7 @@ from ramherd.core.model import Brief, Job
 
 class Found(NamedTuple):
     agent: Agent
-    program: Program
+    program: AgentProgram
 
 
 def prepare(

@@ -10,8 +10,8 @@ from e2e.agent_home import Home, Running
 from integration.conftest import await_, ours
 from llm import LLM
 from ramherd.agents import GO_ON
-from ramherd.agents.events import Overload, Progress, Session, ToolStarted
-from ramherd.agents.session_ids import new_uuid
+from ramherd.agents.base import new_uuid
+from ramherd.agents.progress import Overload, Progress, SessionOpened, ToolStarted
 from ramherd.measure.own_memory import own_pids
 from ramherd.system.procfs import read_processes
 
@@ -111,7 +111,7 @@ def test_one_process_of_claude_serves_many_sessions(claude: Home, llm: LLM) -> N
     stdin = launch.stdin + warm.fresh + warm.prompt("do it [script shell]")
     run = claude.run(replace(launch, stdin=stdin), Progress())
     progress = run.finish()
-    sessions = [fact.id for fact in run.facts if isinstance(fact, Session)]
+    sessions = [fact.id for fact in run.facts if isinstance(fact, SessionOpened)]
 
     assert run.process.returncode == 0
     assert progress.result == "The shell said it."

@@ -5,15 +5,15 @@ from pathlib import Path
 import pytest
 
 from ramherd.agents import find_agent
-from ramherd.agents.event_lines import Events
-from ramherd.agents.events import (
+from ramherd.agents.json_lines import Events
+from ramherd.agents.progress import (
     TOO_LONG,
     TOOLS_KEPT,
     Failure,
     Overload,
     Progress,
     Retry,
-    Session,
+    SessionOpened,
     Spent,
     ToolEnded,
     ToolStarted,
@@ -155,7 +155,7 @@ def test_cursor_by_its_documentation() -> None:
     facts = facts_of("cursor", lines)
     progress = next_progress(Progress(), facts)  # type: ignore[arg-type]
 
-    assert facts[:3] == [Session("s-1"), TurnStarted(), ToolStarted("c-1", "shellToolCall")]
+    assert facts[:3] == [SessionOpened("s-1"), TurnStarted(), ToolStarted("c-1", "shellToolCall")]
     assert facts[3:5] == [ToolEnded("c-1"), TurnEnded()]
     assert (progress.result, progress.turns) == ("Done.", 2)
     failed = b'{"type":"result","subtype":"error","is_error":true,"result":"no quota left"}'

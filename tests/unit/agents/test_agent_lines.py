@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ramherd.agents import find_agent
-from ramherd.agents.event_lines import (
+from ramherd.agents.json_lines import (
     Events,
     Lines,
     LongLine,
@@ -18,7 +18,7 @@ from ramherd.agents.event_lines import (
     sniff,
     tables,
 )
-from ramherd.agents.events import Progress, next_progress
+from ramherd.agents.progress import Progress, next_progress
 from ramherd.core.agent_names import AGENTS
 
 DATA = Path(__file__).parents[2] / "data/agents"

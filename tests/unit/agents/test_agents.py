@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from ramherd.agents import GO_ON, Agent, Ask, find_agent
-from ramherd.agents.find_program import Program
+from ramherd.agents import GO_ON, Agent, LaunchRequest, find_agent
+from ramherd.agents.base import new_uuid
+from ramherd.agents.find_program import AgentProgram
 from ramherd.agents.heap import check_limit, choose_heap_bytes
-from ramherd.agents.session_ids import new_uuid
 from ramherd.agents.user_args import check_args
 from ramherd.core.agent_names import AGENTS
 from ramherd.core.errors import UsageError
@@ -24,9 +24,9 @@ from ramherd.core.units import GIB, MIB
 from ramherd.measure.own_memory import own_pids
 
 SKIPS = re.compile("danger|yolo|force|auto$|skip")
-ASK = Ask("do it", session="S", model="haiku", args=("--own", "x"))
-NODE = Program("/lib/cli.js", "1.2.3", "/bin/node")
-NATIVE = Program("/bin/agent")
+ASK = LaunchRequest("do it", session="S", model="haiku", args=("--own", "x"))
+NODE = AgentProgram("/lib/cli.js", "1.2.3", "/bin/node")
+NATIVE = AgentProgram("/bin/agent")
 REAL = [name for name in AGENTS if name != "command"]
 
 
@@ -53,7 +53,7 @@ def test_an_unknown_agent() -> None:
 def test_permissions_stay_the_users(name: str) -> None:
     """No flag that skips them unless the config says so."""
     agent = find_agent(name)
-    asked = Ask("do it", session="S", skip_permissions=True)
+    asked = LaunchRequest("do it", session="S", skip_permissions=True)
 
     assert not any(SKIPS.search(word) for word in agent.start(NATIVE, ASK).argv)
     assert any(SKIPS.search(word) for word in agent.start(NATIVE, asked).argv)
@@ -77,7 +77,7 @@ def test_the_users_own_words_are_passed_on(name: str) -> None:
 def test_what_ramherd_sets_is_not_the_users_to_add(name: str) -> None:
     """Each option that an adapter gives, however it is written; all others are passed on."""
     agent = find_agent(name)
-    ask = Ask("do it", session="S", model="haiku", max_cost_usd=1.0)
+    ask = LaunchRequest("do it", session="S", model="haiku", max_cost_usd=1.0)
     given = {*agent.start(NATIVE, ask).argv, *agent.resume(NATIVE, ask).argv}
     for option in {word for word in given if len(word) > 1 and word[0] == "-"} - {"--verbose"}:
         for word in (option, f"{option}=x", f"{option}x" if option[1] != "-" else option):
@@ -106,7 +106,7 @@ def test_an_argument_that_is_refused(args: list[str], told: str) -> None:
 @pytest.mark.parametrize("name", ["claude", "codex", "gemini", "opencode", "qwen", "command"])
 def test_prompts_go_in_by_stdin(name: str) -> None:
     """No limit of length, no dash that is an option, nothing in `ps`."""
-    launch = find_agent(name).start(NATIVE, Ask("-x" * 200_000, session="S", args=("a",)))
+    launch = find_agent(name).start(NATIVE, LaunchRequest("-x" * 200_000, session="S", args=("a",)))
 
     assert launch.stdin == "-x" * 200_000
     assert not any("-x-x" in word for word in launch.argv)
@@ -116,14 +116,16 @@ def test_cursor_takes_its_prompt_as_an_argument() -> None:
     """Which has a longest, and may not look like an option."""
     cursor = find_agent("cursor")
 
-    assert cursor.start(NATIVE, Ask("--help me")).argv[-1] == " --help me"
+    assert cursor.start(NATIVE, LaunchRequest("--help me")).argv[-1] == " --help me"
     with pytest.raises(UsageError, match="cursor takes no prompt of 200000 bytes: 131070"):
-        cursor.start(NATIVE, Ask("x" * 200_000))
+        cursor.start(NATIVE, LaunchRequest("x" * 200_000))
 
 
 def test_an_older_claude_is_a_node_program() -> None:
     """It is told its heap as such, and nothing that only Bun understands."""
-    launch = find_agent("claude").start(NODE, Ask("do it", session="S", heap_bytes=512 * MIB))
+    launch = find_agent("claude").start(
+        NODE, LaunchRequest("do it", session="S", heap_bytes=512 * MIB)
+    )
 
     assert launch.argv[:3] == (NODE.node, "--max-old-space-size=512", NODE.file)
     assert not any("BUN" in name for name in launch.env)
@@ -132,7 +134,7 @@ def test_an_older_claude_is_a_node_program() -> None:
 @pytest.mark.parametrize("name", ["gemini", "qwen"])
 def test_node_is_started_by_us_and_told_its_heap(name: str) -> None:
     """Without the relaunch; the setting reaches no tool of the agent, as NODE_OPTIONS would."""
-    launch = find_agent(name).start(NODE, Ask("do it", session="S", heap_bytes=512 * MIB))
+    launch = find_agent(name).start(NODE, LaunchRequest("do it", session="S", heap_bytes=512 * MIB))
 
     assert launch.argv[0] == NODE.node
     assert "--max-old-space-size=512" in launch.argv[: launch.argv.index(NODE.file)]
@@ -144,7 +146,7 @@ def test_node_is_started_by_us_and_told_its_heap(name: str) -> None:
 def test_bun_is_told_of_less_memory(name: str) -> None:
     """It takes no limit, but collects earlier."""
     agent = find_agent(name)
-    launch = agent.start(NATIVE, Ask("do it", session="S", heap_bytes=512 * MIB))
+    launch = agent.start(NATIVE, LaunchRequest("do it", session="S", heap_bytes=512 * MIB))
 
     assert launch.env["BUN_JSC_forceRAMSize"] == str(512 * MIB)
     assert "BUN_JSC_forceRAMSize" not in agent.start(NATIVE, ASK).env
@@ -152,7 +154,7 @@ def test_bun_is_told_of_less_memory(name: str) -> None:
 
 def test_codex_has_no_setting_for_memory() -> None:
     """None is made up."""
-    launch = find_agent("codex").start(NATIVE, Ask("do it", heap_bytes=512 * MIB))
+    launch = find_agent("codex").start(NATIVE, LaunchRequest("do it", heap_bytes=512 * MIB))
 
     assert launch.env == {}
 
@@ -213,7 +215,7 @@ def test_the_version_is_read_from_the_package(tmp_path: Path) -> None:
     make_package(package, "@anthropic-ai/claude-code", "2.1.3")
     claude = find_agent("claude")
 
-    assert claude.find(str(tmp_path / "bin")) == Program(str(file), "2.1.3")
+    assert claude.find(str(tmp_path / "bin")) == AgentProgram(str(file), "2.1.3")
     make_package(package, "@anthropic-ai/claude-code", "1.9.9")
     with pytest.raises(UsageError, match=r"claude 1\.9\.9 is too old: 2\.0\.0 is the oldest"):
         claude.find(str(tmp_path / "bin"))
@@ -235,7 +237,7 @@ def test_a_script_needs_node(tmp_path: Path) -> None:
         find_agent("gemini").find(str(tmp_path))
     node = make_program(tmp_path / "node")
 
-    assert find_agent("gemini").find(str(tmp_path)) == Program(str(script), "", str(node))
+    assert find_agent("gemini").find(str(tmp_path)) == AgentProgram(str(script), "", str(node))
 
 
 @pytest.mark.parametrize("place", ["../codex-linux-x64/vendor/musl/bin", "vendor/musl/codex"])
@@ -248,7 +250,7 @@ def test_codex_is_started_without_its_wrapper(tmp_path: Path, place: str) -> Non
     native = make_program(package / place / "codex")
     found = find_agent("codex").find(str(tmp_path))
 
-    assert found == Program(os.path.realpath(native), "0.166.0")
+    assert found == AgentProgram(os.path.realpath(native), "0.166.0")
     native.unlink()
     assert find_agent("codex").find(str(tmp_path)).node == str(tmp_path / "node")
 

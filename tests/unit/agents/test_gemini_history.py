@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from ramherd.agents.events import Spent
 from ramherd.agents.gemini_history import MOST_BYTES, parse_last_run, read_last_run
+from ramherd.agents.progress import Spent
 
 SESSION = "4cd04747-b534-4cda-b243-12bdc0167141"
 

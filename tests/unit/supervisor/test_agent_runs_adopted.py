@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from ramherd.act.run import LiveRun
-from ramherd.agents.events import Progress, Spent
+from ramherd.agents.progress import Progress, Spent
 from ramherd.agents.run_state import Past, past_from_json
 from ramherd.core.model import RunEnd
 from ramherd.core.policies import Policy
@@ -35,7 +35,7 @@ class Kept:
     def note(self, run: LiveRun) -> None:
         """As it would come back from the store."""
         assert run.agent_run is not None
-        self.said[run.job.id] = json.loads(json.dumps(run.agent_run.take_record()))
+        self.said[run.job.id] = json.loads(json.dumps(run.agent_run.next_record()))
 
 
 def test_another_supervisor_goes_on_where_the_last_one_was(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ A turn is one reply of the model with the tools that it called. Between `TurnEnd
 one at which stopping it loses least.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -12,10 +13,15 @@ TEXT_LENGTH = 16_384
 TOO_LONG = "(too long to keep)"
 # Claude caps its subagents at 20; more open tools than this are not told apart.
 TOOLS_KEPT = 100
+LOAD = re.compile(
+    r"\b(429|503|529)\b|overload|rate.?limit|too many requests|resource.?exhausted|quota"
+    r"|usage limit|at capacity",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Session:
+class SessionOpened:
     id: str
 
 
@@ -81,7 +87,7 @@ class Retry:
 
 
 Fact = (
-    Session | TurnStarted | TurnEnded | ToolStarted | ToolEnded | Spent | Result | Failure
+    SessionOpened | TurnStarted | TurnEnded | ToolStarted | ToolEnded | Spent | Result | Failure
     | Overload | Retry
 )  # fmt: skip
 
@@ -127,7 +133,7 @@ def next_progress(before: Progress, facts: Iterable[Fact]) -> Progress:
 
 def after_fact(at: Progress, fact: Fact) -> Progress:  # noqa: C901, PLR0911 - one line a fact
     match fact:
-        case Session(id):
+        case SessionOpened(id):
             return replace(at, session=id, opened=True)
         case TurnStarted():
             return replace(at, in_turn=True, turns=at.turns + 1)
@@ -168,3 +174,17 @@ def after_spending(at: Progress, spent: Spent) -> Progress:
         tokens_out=at.tokens_out + spent.tokens_out,
         cost_usd=at.cost_usd + spent.cost_usd,
     )
+
+
+def is_overload(text: str) -> bool:
+    return LOAD.search(text) is not None
+
+
+def failures(text: str) -> list[Overload | Failure]:
+    """The facts of an agent that gave up: also an overload, if its text says so."""
+    failure = Failure(clip(text) or "the agent gave no reason")
+    return [Overload(failure.text), failure] if is_overload(text) else [failure]
+
+
+def clip(text: str) -> str:
+    return text if len(text) <= TEXT_LENGTH else text[: TEXT_LENGTH - 3] + "..."

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from ramherd.agents import Reader
-    from ramherd.agents.events import Fact
+    from ramherd.agents import EventReader
+    from ramherd.agents.progress import Fact
 
 # 50 runs in the middle of a line hold 13 MB at the worst; lines beyond it were seen for images.
 LINE_BYTES = 256 << 10
@@ -40,12 +40,12 @@ class Lines:
     def feed(self, data: bytes) -> Iterator[bytes | LongLine]:
         start = 0
         while (end := data.find(b"\n", start)) >= 0:
-            self.keep(data[start:end])
+            self.append(data[start:end])
             yield from self.close()
             start = end + 1
-        self.keep(data[start:])
+        self.append(data[start:])
 
-    def keep(self, data: bytes) -> None:
+    def append(self, data: bytes) -> None:
         self.open += data
         if self.head:
             del self.open[: -self.end_bytes]
@@ -74,7 +74,7 @@ def sniff(line: LongLine) -> dict[str, str]:
 class Events:
     """What one run prints, as facts. Whatever is no event is passed over."""
 
-    def __init__(self, reader: "Reader") -> None:
+    def __init__(self, reader: "EventReader") -> None:
         self.reader = reader
         self.lines = Lines()
 
