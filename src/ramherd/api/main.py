@@ -37,16 +37,18 @@ def run() -> None:
     state, runtime = Path(given["state"]), Path(given["runtime"])
     lifeline = given["lifeline"]
     with closing(open_store(state)) as store:
-        api = Api(store, state, runtime, lambda: say(lifeline, b"w"), Defaults(**given["defaults"]))
+        api = Api(
+            store, state, runtime, lambda: send_byte(lifeline, b"w"), Defaults(**given["defaults"])
+        )
         listeners = [Listener(listen(runtime / "api.sock"))]
         if given["port"] is not None:
             listeners.append(listen_on_loopback(given["port"], runtime))
         with closing(Server(api.answer, listeners, lifeline)) as server:
-            say(lifeline, b"r")
+            send_byte(lifeline, b"r")
             server.serve()
 
 
-def say(lifeline: int, what: bytes) -> None:
+def send_byte(lifeline: int, what: bytes) -> None:
     try:
         os.write(lifeline, what)
     except BlockingIOError:  # it has not looked at the last ones yet

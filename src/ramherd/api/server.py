@@ -97,7 +97,7 @@ class Server:
                 self._serve(connection, events)
         now = time.monotonic()
         for connection in list(self._connections.values()):
-            self._look_after(connection, now)
+            self._advance_or_drop(connection, now)
         return True
 
     def close(self) -> None:
@@ -139,13 +139,13 @@ class Server:
     def _advance(self, connection: Connection) -> None:
         """As many requests as are there, each after the answer to the one before."""
         try:
-            while connection.is_answered and self._take(connection):
+            while connection.is_answered and self._answer_next(connection):
                 self._flush(connection)
             self._flush(connection)
         except OSError:
             self._drop(connection)
 
-    def _take(self, connection: Connection) -> bool:
+    def _answer_next(self, connection: Connection) -> bool:
         """Answer the next request, if all of it is there."""
         if connection.close_after:
             return False
@@ -201,7 +201,7 @@ class Server:
         head = render_head(response, close=connection.close_after, chunked=chunked)
         connection.outbox += head + response.body
 
-    def _look_after(self, connection: Connection, now: float) -> None:
+    def _advance_or_drop(self, connection: Connection, now: float) -> None:
         """Go on with a stream; let go of who neither speaks nor reads."""
         if connection.socket.fileno() < 0:
             return

@@ -89,7 +89,7 @@ class LogStream:
     def _next_chunk(self) -> bytes:
         chunk = b""
         for piece in self._pieces:
-            chunk += note(piece) if isinstance(piece, int) else piece
+            chunk += dropped_line(piece) if isinstance(piece, int) else piece
             if len(chunk) >= MOST_CHUNK_BYTES:
                 break
         return chunk
@@ -108,5 +108,5 @@ class LogStream:
         return layout.total > start
 
 
-def note(size: int) -> bytes:
+def dropped_line(size: int) -> bytes:
     return f"\n[ramherd: {size} bytes dropped here]\n".encode()

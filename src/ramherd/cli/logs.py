@@ -109,7 +109,7 @@ class Printer:
         lost = read_layout(run_dir, self._stream).lost
         if lost and not self._said_lost:
             self._said_lost = True
-            sys.stdout.buffer.write(note(lost, "not kept: the disk was full"))
+            sys.stdout.buffer.write(dropped_line(lost, "not kept: the disk was full"))
             sys.stdout.buffer.flush()
 
 
@@ -118,10 +118,10 @@ def print_from(run_dir: Path, stream: str, start: int) -> int:
     layout = read_layout(run_dir, stream)
     out = sys.stdout.buffer
     for piece in read_output(run_dir, stream, layout, start):
-        out.write(note(piece, "dropped here") if isinstance(piece, int) else piece)
+        out.write(dropped_line(piece, "dropped here") if isinstance(piece, int) else piece)
     out.flush()
     return layout.total
 
 
-def note(size: int, what: str) -> bytes:
+def dropped_line(size: int, what: str) -> bytes:
     return f"\n[ramherd: {format_size(size)} {what}]\n".encode()

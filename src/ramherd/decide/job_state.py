@@ -98,7 +98,7 @@ def back_off_s(times: int, policy: Policy) -> float:
     return min(policy.retry_first_s * float(2 ** min(times - 1, 32)), policy.retry_max_s)
 
 
-def settle_dependants(
+def next_dependants(
     ended: JobStatus, dependants: Sequence[JobStatus], states: Mapping[str, JobState]
 ) -> Iterator[Settle]:
     """Jobs that named `ended` in their `after`: queued when the last one is done, cancelled

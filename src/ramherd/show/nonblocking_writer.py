@@ -39,11 +39,11 @@ class Outlet:
         except OSError:  # nobody there any more: not a reason to end anything
             self._waiting = b""
         if not self._waiting:
-            self._tell_dropped()
+            self._report_dropped()
 
     def finish(self) -> None:
         """All of it, however long that takes: there is nothing else left to do."""
-        self._tell_dropped()
+        self._report_dropped()
         while self._waiting:
             try:
                 is_ready(self._fd, None)
@@ -53,7 +53,7 @@ class Outlet:
             except OSError:
                 self._waiting = b""
 
-    def _tell_dropped(self) -> None:
+    def _report_dropped(self) -> None:
         if self._dropped:
             note = f"[{self._dropped} lines were not read in time, and not kept]\n"
             self._waiting += note.encode()

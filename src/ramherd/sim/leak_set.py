@@ -10,7 +10,7 @@ from random import Random
 from typing import NamedTuple
 
 from ramherd.core.memory import MB
-from ramherd.decide.governor.leaks import Point, Watch, find_leak, next_watch
+from ramherd.decide.governor.leaks import IdleSamples, Point, find_leak, next_samples
 
 SLOWEST_BYTES_PER_S = 50 * MB / 3600
 FASTEST_BYTES_PER_S = 70 * MB
@@ -119,9 +119,9 @@ def score(seed: int, number: int) -> Score:
     """Each series through the same thinning that a real run's samples go through."""
     found_true, missed, false = 0, list[str](), list[str]()
     for series in leak_set(seed, number):
-        watch = Watch()
+        watch = IdleSamples()
         for at_s, size in series.points:
-            watch = next_watch(watch, at_s, size)
+            watch = next_samples(watch, at_s, size)
         found = find_leak(watch.points) is not None
         if found and series.leaks:
             found_true += 1

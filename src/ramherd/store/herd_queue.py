@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from ramherd.core.model import JobState, JobStatus, Settle
-from ramherd.decide.job_state import settle_dependants
+from ramherd.decide.job_state import next_dependants
 
 
 class HerdQueue:
@@ -75,7 +75,7 @@ class HerdQueue:
             for status in dependants
             for name in status.job.after
         }
-        return [self._settled(s) for s in settle_dependants(ended, dependants, states)]
+        return [self._settled(s) for s in next_dependants(ended, dependants, states)]
 
     def _settled(self, settle: Settle) -> JobStatus:
         return replace(self._by_id[settle.job], state=settle.state, reason=settle.reason)

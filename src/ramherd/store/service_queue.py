@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from ramherd.core.model import JobState, JobStatus, Settle
-from ramherd.decide.job_state import settle_dependants
+from ramherd.decide.job_state import next_dependants
 from ramherd.store.json_columns import job_from_spec, reason_from_json
 from ramherd.store.protocol import Store
 from ramherd.store.sql import service as sql
@@ -114,7 +114,7 @@ class ServiceQueue:
         ]
         changed = []
         for status in dependants:
-            for settle in settle_dependants(ended, [status], self._states_needed(status)):
+            for settle in next_dependants(ended, [status], self._states_needed(status)):
                 changed.append(replace(status, state=settle.state, reason=settle.reason))
         return changed
 

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from ramherd.core.model import Brief, JobState, JobStatus, Reason, RunEnd, Settle, Why
-from ramherd.decide.job_state import HOPELESS, OWN_FAILURES, after_run, settle_dependants
+from ramherd.decide.job_state import HOPELESS, OWN_FAILURES, after_run, next_dependants
 from support.make import job, policy, status
 
 WHY = Reason(Why.EXITED, code=1)
@@ -169,7 +169,7 @@ def test_every_end_has_an_outcome(end: RunEnd) -> None:
 def settled(ended: JobState, others: dict[str, JobState], state: JobState) -> list[Settle]:
     """What becomes of a job after `a` and these others when `a` ends so."""
     waits = status(job("z", after=("a", *others)), state)
-    return list(settle_dependants(status("a", ended), [waits], {"a": ended, **others}))
+    return list(next_dependants(status("a", ended), [waits], {"a": ended, **others}))
 
 
 def test_a_job_is_queued_when_the_last_it_waits_for_is_done() -> None:

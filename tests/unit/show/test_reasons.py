@@ -23,7 +23,7 @@ from ramherd.core.units import GIB, MIB
 from ramherd.decide import governor
 from ramherd.decide.admission import find_obstacle
 from ramherd.decide.engine import refuse_waits, warn_of_containers
-from ramherd.decide.job_state import after_run, settle_dependants
+from ramherd.decide.job_state import after_run, next_dependants
 from ramherd.decide.run_end import (
     clear_leftovers,
     cost_reason,
@@ -100,12 +100,12 @@ MADE: dict[Why, tuple[Reason, str]] = {
     Why.KEEPER_LOST: (judge(run())[1], "its keeper died"),
     Why.SUPERVISOR_LOST: (Reason(Why.SUPERVISOR_LOST), "its ramherd died"),
     Why.DEPENDENCY_DONE: (
-        next(settle_dependants(status("a", JobState.DONE), [
+        next(next_dependants(status("a", JobState.DONE), [
             status(job("b", after=("a",)), JobState.WAITING)], {"a": JobState.DONE})).reason,
         "a is done",
     ),
     Why.DEPENDENCY_FAILED: (
-        next(settle_dependants(status("a", JobState.CANCELLED), [
+        next(next_dependants(status("a", JobState.CANCELLED), [
             status(job("b", after=("a",)), JobState.WAITING)], {})).reason,
         "a is cancelled",
     ),

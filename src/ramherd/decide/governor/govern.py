@@ -28,7 +28,7 @@ def govern(
     """
     waiting = waiters(scene)
     room = Room(scene, policy)
-    history = look(scene, history, room, policy, waiting)
+    history = next_history(scene, history, room, policy, waiting)
     pay_debt(scene, room, policy)
     shrink(scene, history, room, policy)
     if not room.debt_bytes:
@@ -47,7 +47,7 @@ def govern(
     return history, actions
 
 
-def look(
+def next_history(
     scene: Scene, history: History, room: Room, policy: GrantPolicy, waiting: Sequence[Penned]
 ) -> History:
     """What there is to remember before anything is decided."""

@@ -27,7 +27,7 @@ STEADY = 0.4
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class IdleSamples:
     """The idle samples of one run, thinned so that any length of run fits."""
 
     points: tuple[Point, ...] = ()
@@ -45,17 +45,17 @@ class Leak:
         return max(limit_bytes - self.used_bytes, 0) / self.slope_bytes_per_s
 
 
-def next_watch(watch: Watch, at_s: float, own_bytes: int) -> Watch:
+def next_samples(watch: IdleSamples, at_s: float, own_bytes: int) -> IdleSamples:
     points = watch.points
     if points and at_s - points[-1][0] < watch.every_s:
         lower = min(points[-1][1], own_bytes)
-        return Watch((*points[:-1], (points[-1][0], lower)), watch.every_s)
+        return IdleSamples((*points[:-1], (points[-1][0], lower)), watch.every_s)
     points = (*points, (at_s, own_bytes))
     if len(points) <= KEEP_POINTS:
-        return Watch(points, watch.every_s)
+        return IdleSamples(points, watch.every_s)
     pairs = zip(points[::2], points[1::2], strict=False)
     thinned = tuple((first[0], min(first[1], second[1])) for first, second in pairs)
-    return Watch(thinned, watch.every_s * 2)
+    return IdleSamples(thinned, watch.every_s * 2)
 
 
 def find_leak(points: Sequence[Point]) -> Leak | None:

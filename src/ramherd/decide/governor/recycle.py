@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from ramherd.core.model import Reason, RunEnd, Stop, Why
 from ramherd.core.policies import RecyclePolicy
-from ramherd.decide.governor.leaks import Leak, Watch, find_leak, next_watch
+from ramherd.decide.governor.leaks import IdleSamples, Leak, find_leak, next_samples
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +24,7 @@ class Own:
 class Watches:
     """What is remembered: samples by run, marks and last restarts by job."""
 
-    watch: Mapping[str, Watch] = field(default_factory=dict)
+    watch: Mapping[str, IdleSamples] = field(default_factory=dict)
     marks: Mapping[str, int] = field(default_factory=dict)
     recycled_s: Mapping[str, float] = field(default_factory=dict)
 
@@ -48,9 +48,9 @@ def recycle(
     return watches, stops
 
 
-def next_of(own: Own, watches: Watches, at_s: float) -> Watch:
-    watch = watches.watch.get(own.run, Watch())
-    return watch if own.own_bytes is None else next_watch(watch, at_s, own.own_bytes)
+def next_of(own: Own, watches: Watches, at_s: float) -> IdleSamples:
+    watch = watches.watch.get(own.run, IdleSamples())
+    return watch if own.own_bytes is None else next_samples(watch, at_s, own.own_bytes)
 
 
 def is_back(own: Own, watches: Watches, at_s: float, policy: RecyclePolicy) -> bool:
@@ -58,7 +58,9 @@ def is_back(own: Own, watches: Watches, at_s: float, policy: RecyclePolicy) -> b
     return last is not None and at_s - last < policy.back_within_s
 
 
-def find_reason(own_bytes: int, mark: int, watch: Watch, policy: RecyclePolicy) -> Reason | None:
+def find_reason(
+    own_bytes: int, mark: int, watch: IdleSamples, policy: RecyclePolicy
+) -> Reason | None:
     if own_bytes >= mark:
         return Reason(Why.OVER_MARK, own_bytes=own_bytes, mark_bytes=mark)
     # The trend is worked out only when the mark could be near: it looks at every pair.

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from ramherd.core.sightings import Sighting, StrayCount
-from ramherd.decide.governor.leaks import Watch, next_watch, trend
+from ramherd.decide.governor.leaks import IdleSamples, next_samples, trend
 from ramherd.strays.nouns import ProcessScene, PsRow
 
 # An idle Node server was seen to use 0.1 % of a CPU for its timers.
@@ -50,7 +50,7 @@ def is_busy(seen: Sighting, cpu_ticks: int, now_s: float, ticks_per_s: int) -> b
 def next_points(
     points: tuple[tuple[float, int], ...], at_s: float, memory_bytes: int
 ) -> tuple[tuple[float, int], ...]:
-    return next_watch(Watch(points, spacing(points)), at_s, memory_bytes).points
+    return next_samples(IdleSamples(points, spacing(points)), at_s, memory_bytes).points
 
 
 def spacing(points: tuple[tuple[float, int], ...]) -> float:

@@ -7,7 +7,7 @@ import pytest
 from ramherd.core.memory import MB
 from ramherd.core.model import RunEnd, Stop, Why
 from ramherd.core.policies import RecyclePolicy
-from ramherd.decide.governor.leaks import KEEP_POINTS, Watch, find_leak, next_watch
+from ramherd.decide.governor.leaks import KEEP_POINTS, IdleSamples, find_leak, next_samples
 from ramherd.decide.governor.recycle import Own, Watches, recycle
 from ramherd.sim.leak_set import score
 
@@ -34,9 +34,9 @@ def test_a_leak_says_how_long_it_takes_to_the_limit() -> None:
 
 def test_a_day_of_samples_takes_no_more_room_than_a_minute() -> None:
     """Pairs become their lower one."""
-    watch = Watch()
+    watch = IdleSamples()
     for second in range(20_000):
-        watch = next_watch(watch, float(second), second * MB)
+        watch = next_samples(watch, float(second), second * MB)
 
     assert len(watch.points) <= KEEP_POINTS
     assert watch.points[0] == (0.0, 0)
