@@ -18,7 +18,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from e2e.zoo.place import HERE, Place, has_node
+from e2e.zoo.place import HERE, TOOLS, Place, has_node
 
 LABEL = "ZOO"
 DEADLINE_S = 60.0
@@ -320,7 +320,7 @@ def npx_wrappers(zoo: Zoo) -> None:
         return
     spec = {
         "argv": ["npx", "--no-install", "mcp-server-memory"], "asks": True,
-        "cwd": str(HERE.parents[1] / ".tools/zoo"),
+        "cwd": str(TOOLS),
         "env": {"NODE_OPTIONS": f"--import={HERE / 'stay.mjs'}", "npm_config_offline": "true"},
     }  # fmt: skip
     zoo.clients("orphan:npx", [spec] * 3, kill=True)
