@@ -1,4 +1,7 @@
-"""The keeper's runs: how they start, what they print and are fed, and how they end."""
+"""The runs as children of the keeper: how they start, what they print and read, and how they end.
+
+Used by the keeper, so a few modules of the standard library only.
+"""
 
 from __future__ import annotations
 
@@ -6,60 +9,95 @@ import errno
 import os
 import time
 
-from ramherd.keeper.adoption_socket import GONE
-from ramherd.keeper.exec_child import Ends, become
-from ramherd.keeper.output_log import Log
-from ramherd.keeper.run import Run, say
-from ramherd.keeper.stdin_writer import Feed
+from ramherd.keeper.event_loop import GONE
+from ramherd.keeper.exec_child import ChildEnds, exec_program
+from ramherd.keeper.output_log import OutputLog
+from ramherd.keeper.stdin_writer import StdinWriter
 from ramherd.system.descendants import has_orphans
+from ramherd.system.files import write_json
 from ramherd.system.proc_stat import read_start_ticks
-from ramherd.system.wait import READ, WRITE, Poller
+from ramherd.system.wait import WRITE
 
 TYPE_CHECKING = False  # the keeper does without the 1 MB that `typing` costs
 if TYPE_CHECKING:
     from typing import Any
 
+    from ramherd.keeper.event_loop import EventLoop
+    from ramherd.keeper.supervisor_link import SupervisorLink
+
 META_EVERY_S = 1.0
 
 
-class Tending:
-    def __init__(self, nofile: tuple[int, int]) -> None:
-        self.runs: dict[str, Run] = {}
-        # How runs ended, until a supervisor has it on record. Only the next one asks for it.
+class Child:
+    """One run: its pid, the pipes it prints into, and where they go."""
+
+    def __init__(
+        self, request: dict[str, Any], logs: dict[str, OutputLog], stdin: StdinWriter | None
+    ) -> None:
+        self.id: str = request["run"]
+        self.dir: str = request["dir"]
+        self.pid = GONE
+        # Closes at exec, or carries what went wrong.
+        self.report = GONE
+        self.pipes: dict[str, int] = {}
+        # Of a run that gets more than one prompt.
+        self.stdin = stdin
+        self.logs = logs
+        self.meta_at = 0.0
+        self.meta_due = False
+        # How to end it without a supervisor: files to write, then directories to remove.
+        self.on_loss: dict[str, list[list[str]]] = request["on_loss"]
+        self.dirs: list[str] = request["dirs"]
+
+    def meta(self) -> dict[str, Any]:
+        return {name: log.meta() for name, log in self.logs.items()}
+
+    def write(self, name: str, value: dict[str, Any]) -> None:
+        try:
+            write_json(f"{self.dir}/{name}", value)
+        except OSError as error:  # a full disk: the supervisor gets the message all the same
+            log_error(f"cannot write {self.dir}/{name}: {error.strerror}")
+
+    def write_meta(self) -> None:
+        self.write("meta.json", self.meta())
+
+    def write_meta_if_due(self) -> None:
+        """Where the ring stands, for those who read while it is written: once a second."""
+        now = time.monotonic()
+        if self.meta_due and now - self.meta_at >= META_EVERY_S:
+            self.meta_at = now
+            self.meta_due = False
+            self.write_meta()
+
+
+class Children:
+    """`ends` is how runs ended, until a supervisor has it on record: only the next one asks for
+    it, so without `keeps_ends` there is none.
+    """
+
+    def __init__(
+        self, loop: EventLoop, link: SupervisorLink, nofile: tuple[int, int], *, keeps_ends: bool
+    ) -> None:
+        self._loop = loop
+        self._link = link
+        self._nofile = nofile
+        self._keeps_ends = keeps_ends
+        self.runs: dict[str, Child] = {}
         self.ends: dict[str, dict[str, Any]] = {}
-        self.nofile = nofile
-        self.poller = Poller()
-        self.watched: dict[int, tuple[str, Run | None]] = {}
 
-    def tell(self, did: str, run: str, **values: Any) -> None:
-        raise NotImplementedError
-
-    def tell_end(self, did: str, run: str, **values: Any) -> None:
-        raise NotImplementedError
-
-    def watch(self, fd: int, what: str, run: Run | None = None, events: int = READ) -> None:
-        self.watched[fd] = (what, run)
-        self.poller.add(fd, events)
-
-    def unwatch(self, fd: int) -> None:
-        """And close it: from now on the number may be another run's."""
-        del self.watched[fd]
-        self.poller.remove(fd)
-        os.close(fd)
-
-    def spawn(self, request: dict[str, Any]) -> None:
-        """Fork, not vfork with a wrapper: 1.7 ms, and each step that fails is told apart."""
+    def start(self, request: dict[str, Any]) -> None:
+        """Fork, not vfork with a wrapper: 1.7 ms, and each step that fails has a message."""
         opened: list[int] = []
-        logs: dict[str, Log] = {}
-        feed: Feed | None = None
+        logs: dict[str, OutputLog] = {}
+        writer: StdinWriter | None = None
         try:
             os.makedirs(f"{request['dir']}/tmp", 0o700, exist_ok=True)
             open_logs(request, logs)
             if request["fed"]:
                 stdin, end = os.pipe2(os.O_CLOEXEC)
                 opened.append(stdin)
-                feed = Feed(end)
-                feed.add(request["stdin"])
+                writer = StdinWriter(end)
+                writer.add(request["stdin"])
             else:
                 opened.append(os.open(request["stdin"] or os.devnull, os.O_RDONLY | os.O_CLOEXEC))
             for _pipe in range(3):
@@ -68,121 +106,105 @@ class Tending:
         except OSError as error:
             for fd in opened:
                 os.close(fd)
-            for log in logs.values():
-                log.close()
-            if feed is not None:
-                feed.close()
-            self.refuse(request["run"], error)
+            close_all(logs)
+            if writer is not None:
+                writer.close()
+            self._refuse(request["run"], error)
             return
         stdin, out, out_end, err, err_end, report, report_end = opened
-        ends = Ends(stdin, out_end, err_end, report_end)
+        ends = ChildEnds(stdin, out_end, err_end, report_end)
         if pid == 0:
-            become(request, ends, self.nofile)
+            exec_program(request, ends, self._nofile)
         ends.close()
-        run = Run(request, logs)
+        run = Child(request, logs, writer)
         run.pid, run.report, run.pipes = pid, report, {"out": out, "err": err}
-        run.feed = feed
-        self.take(run)
+        self._watch(run)
 
-    def refuse(self, run: str, error: OSError) -> None:
-        self.tell_end("refused", run, errno=error.errno, what=f"cannot start: {error}")
+    def _refuse(self, run: str, error: OSError) -> None:
+        self._send_end("refused", run, errno=error.errno, what=f"cannot start: {error}")
 
-    def take(self, run: Run) -> None:
+    def _watch(self, run: Child) -> None:
         self.runs[run.id] = run
-        self.watch(run.report, "report", run)
+        self._loop.watch(run.report, lambda: self._finish_start(run))
         for name, pipe in run.pipes.items():
             os.set_blocking(pipe, False)
-            self.watch(pipe, name, run)
-        self.feed(run)
+            self._loop.watch(pipe, lambda name=name: self._log_output(run, name))  # type: ignore[misc]
+        self._write_stdin(run)
 
-    def feed(self, run: Run) -> None:
+    def _write_stdin(self, run: Child) -> None:
         """Written to the program as fast as it reads; closed after the last of it."""
-        feed = run.feed
-        if feed is None or feed.pipe == GONE:
+        stdin = run.stdin
+        if stdin is None or stdin.pipe == GONE:
             return
-        if feed.advance():
-            if feed.pipe not in self.watched:
-                self.watch(feed.pipe, "feed", run, WRITE)
+        if stdin.advance():
+            if not self._loop.is_watched(stdin.pipe):
+                self._loop.watch(stdin.pipe, lambda: self._write_stdin(run), WRITE)
             return
-        if self.watched.pop(feed.pipe, None) is not None:
-            self.poller.remove(feed.pipe)
-        if feed.is_last:
-            feed.close()
+        self._loop.unwatch(stdin.pipe)
+        if stdin.is_last:
+            stdin.close()
 
-    def feed_more(self, request: dict[str, Any]) -> None:
+    def add_stdin(self, request: dict[str, Any]) -> None:
         run = self.runs.get(request["run"])
-        if run is not None and run.feed is not None:
+        if run is not None and run.stdin is not None:
             try:
-                run.feed.add(request["stdin"])
-            except OSError as error:  # what is not asked is not answered, and that is noticed
-                say(f"cannot read {request['stdin']}: {error.strerror}")
-            self.feed(run)
+                run.stdin.add(request["stdin"])
+            except OSError as error:  # the supervisor notices that no answer comes
+                log_error(f"cannot read {request['stdin']}: {error.strerror}")
+            self._write_stdin(run)
 
-    def hang_up(self, run: Run | None) -> None:
-        if run is not None and run.feed is not None:
-            run.feed.is_last = True
-            self.feed(run)
+    def close_stdin(self, run: Child | None) -> None:
+        if run is not None and run.stdin is not None:
+            run.stdin.is_last = True
+            self._write_stdin(run)
 
-    def pass_on(self, request: dict[str, Any]) -> None:
-        """The process of one run is another's from now on: what it printed until now is the
-        first one's, what it prints when it is asked again the other's.
+    def reassign(self, request: dict[str, Any]) -> None:
+        """The process of one run is another's from now on: what it printed until now is the first
+        one's, what it prints after the next prompt the other's.
         """
         run = self.runs.get(request["run"])
-        logs: dict[str, Log] = {}
+        logs: dict[str, OutputLog] = {}
         try:
-            if run is None or run.pid == GONE or run.feed is None or run.feed.is_last:
+            if run is None or run.pid == GONE or run.stdin is None or run.stdin.is_last:
                 raise OSError(errno.ESRCH, "its warm process is gone")
             open_logs(request, logs)
-            run.feed.add(request["stdin"])
+            run.stdin.add(request["stdin"])
         except OSError as error:
-            for log in logs.values():
-                log.close()
-            self.refuse(request["to"], error)
+            close_all(logs)
+            self._refuse(request["to"], error)
             return
-        self.drain_all(run)
-        run.write("meta.json", run.meta())
-        for log in run.logs.values():
-            log.close()
+        self._drain(run)
+        run.write_meta()
+        close_all(run.logs)
         del self.runs[run.id]
         run.id, run.dir, run.logs = request["to"], request["dir"], logs
         run.meta_due = False
         self.runs[run.id] = run
-        self.tell_started(run)
-        self.feed(run)
+        self._send_started(run)
+        self._write_stdin(run)
 
-    def settle_start(self, run: Run) -> bool:
+    def _finish_start(self, run: Child) -> bool:
         """The report pipe closes at exec; what stands in it before is an error."""
         text = os.read(run.report, 4096)
-        self.unwatch(run.report)
+        self._loop.close(run.report)
         run.report = GONE
         if not text:
-            self.tell_started(run)
+            self._send_started(run)
             return True
         number, _, what = text.decode(errors="replace").partition(" ")
-        self.forget(run)
-        self.tell_end("refused", run.id, errno=int(number), what=what)
+        self._drop(run)
+        self._send_end("refused", run.id, errno=int(number), what=what)
         return False
 
-    def tell_started(self, run: Run) -> None:
-        self.tell("started", run.id, pid=run.pid, start_ticks=read_start_ticks(run.pid) or 0)
-
-    def drain(self, run: Run, name: str) -> None:
+    def _log_output(self, run: Child, name: str) -> None:
         log = run.logs[name]
         if not log.drain(run.pipes[name]):
-            self.unwatch(run.pipes.pop(name))
+            self._loop.close(run.pipes.pop(name))
         run.meta_due = run.meta_due or log.wrapped
-        self.note_meta(run)
-
-    def note_meta(self, run: Run) -> None:
-        """Where the ring stands, for those who read while it is written: once a second."""
-        now = time.monotonic()
-        if run.meta_due and now - run.meta_at >= META_EVERY_S:
-            run.meta_at = now
-            run.meta_due = False
-            run.write("meta.json", run.meta())
+        run.write_meta_if_due()
 
     def reap(self) -> None:
-        """All children are ours to reap: known ones are told of, adopted ones just go."""
+        """All children are ours to reap: runs are reported, adopted ones just go."""
         while True:
             try:
                 pid, status, usage = os.wait4(-1, os.WNOHANG)
@@ -192,58 +214,87 @@ class Tending:
                 return
             run = next((run for run in self.runs.values() if run.pid == pid), None)
             if run is not None:
-                self.note_exit(run, os.waitstatus_to_exitcode(status), usage.ru_maxrss << 10)
+                self._record_exit(run, os.waitstatus_to_exitcode(status), usage.ru_maxrss << 10)
 
-    def note_exit(self, run: Run, code: int, largest_bytes: int) -> None:
-        if run.report != GONE and not self.settle_start(run):
+    def _record_exit(self, run: Child, code: int, largest_bytes: int) -> None:
+        if run.report != GONE and not self._finish_start(run):
             return
         run.pid = GONE
         how = {"code": code if code >= 0 else None, "signal": -code if code < 0 else None}
         run.write("status", {**how, "at_s": time.time()})
-        # Nothing was dropped, so nobody needs the meta file to read the rest.
-        closed = self.drain_all(run) and not run.meta_due
+        # Nothing was dropped, so the rest can be read without the meta file.
+        closed = self._drain(run) and not run.meta_due
         if closed:
-            # Before it is told: whoever hears it tidies that directory up, and we would wait.
-            run.write("meta.json", run.meta())
-            self.forget(run)
+            # Before the message: the supervisor then removes that directory, and we would wait.
+            run.write_meta()
+            self._drop(run)
         left = has_orphans({other.pid for other in self.runs.values()})
-        self.tell_end(
+        self._send_end(
             "exited", run.id, **how, largest_bytes=largest_bytes, closed=closed, left=left
         )
 
-    def drain_all(self, run: Run) -> bool:
-        """Mostly nobody else holds the pipes: then its output is complete, and nobody need ask."""
+    def _drain(self, run: Child) -> bool:
+        """Whether its output is complete: mostly nobody else holds the pipes."""
         for name, pipe in list(run.pipes.items()):
             if not run.logs[name].drain(pipe):
-                self.unwatch(run.pipes.pop(name))
+                self._loop.close(run.pipes.pop(name))
             run.meta_due = run.meta_due or run.logs[name].wrapped or run.logs[name].lost > 0
         return not run.pipes
 
     def close(self, name: str) -> None:
-        """The run is over and its pen empty: keep the last of its output and let it go."""
+        """The run is over and its pen empty: the last of its output goes into its logs."""
         run = self.runs.get(name)
         if run is None:
             return
         for stream, pipe in run.pipes.items():
             run.logs[stream].drain(pipe)
-        run.write("meta.json", run.meta())
-        self.forget(run)
+        run.write_meta()
+        self._drop(run)
         if run.id in self.ends:
             self.ends[run.id]["closed"] = True
-        self.tell("closed", run.id, **run.meta())
+        self._link.send("closed", run.id, **run.meta())
 
-    def forget(self, run: Run) -> None:
+    def _drop(self, run: Child) -> None:
         for fd in run.pipes.values():
-            self.unwatch(fd)
-        for log in run.logs.values():
-            log.close()
-        if run.feed is not None:
-            if self.watched.pop(run.feed.pipe, None) is not None:
-                self.poller.remove(run.feed.pipe)
-            run.feed.close()
+            self._loop.close(fd)
+        close_all(run.logs)
+        if run.stdin is not None:
+            self._loop.unwatch(run.stdin.pipe)
+            run.stdin.close()
         self.runs.pop(run.id, None)
 
+    def send_all(self) -> None:
+        """Everything that a new supervisor has to know."""
+        self._link.send("here", "", runs=[*self.runs, *self.ends], pid=os.getpid())
+        for run in list(self.runs.values()):
+            if run.report == GONE and run.pid != GONE:
+                self._send_started(run)
+        for run_id, end in list(self.ends.items()):
+            self._link.send(run=run_id, **end)
 
-def open_logs(request: dict[str, Any], logs: dict[str, Log]) -> None:
+    def _send_started(self, run: Child) -> None:
+        ticks = read_start_ticks(run.pid) or 0
+        self._link.send("started", run.id, pid=run.pid, start_ticks=ticks)
+
+    def _send_end(self, did: str, run: str, **values: Any) -> None:
+        if self._keeps_ends:
+            self.ends[run] = {"did": did, **values}
+        self._link.send(did, run, **values)
+
+
+def open_logs(request: dict[str, Any], logs: dict[str, OutputLog]) -> None:
     for name in ("out", "err"):
-        logs[name] = Log(f"{request['dir']}/{name}", *request["log"])
+        logs[name] = OutputLog(f"{request['dir']}/{name}", *request["log"])
+
+
+def close_all(logs: dict[str, OutputLog]) -> None:
+    for log in logs.values():
+        log.close()
+
+
+def log_error(text: str) -> None:
+    """Into keeper.err, if its disk takes it."""
+    try:
+        os.write(2, f"{text}\n".encode())
+    except OSError:
+        pass

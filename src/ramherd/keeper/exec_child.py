@@ -19,7 +19,7 @@ TAKEN_SIGNALS = (
 )  # fmt: skip
 
 
-class Ends:
+class ChildEnds:
     """The child's ends of its pipes; `report` closes at exec or carries what went wrong."""
 
     def __init__(self, stdin: int, out: int, err: int, report: int) -> None:
@@ -30,7 +30,7 @@ class Ends:
             os.close(fd)
 
 
-def become(request: dict[str, Any], ends: Ends, nofile: tuple[int, int]) -> None:
+def exec_program(request: dict[str, Any], ends: ChildEnds, nofile: tuple[int, int]) -> None:
     """Never returns."""
     step = "prepare"
     try:

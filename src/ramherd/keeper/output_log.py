@@ -16,7 +16,7 @@ CHUNK_BYTES = 1 << 20
 TURNS = 64
 
 
-class Log:
+class OutputLog:
     """One stream of one run. `total` counts what was printed, `lost` what no disk took."""
 
     def __init__(self, path: str, head: int = HEAD_BYTES, ring: int = RING_BYTES) -> None:

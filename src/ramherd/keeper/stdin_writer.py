@@ -1,4 +1,4 @@
-"""The stdin of a run that is asked one thing after another: a pipe, fed from files.
+"""The stdin of a run that gets one prompt after another: a pipe, written from files.
 
 Used by the keeper, so os only. A prompt may be larger than a pipe, and a reader slow: as much is
 written as the pipe takes, and no more of a file is in memory than that.
@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import os
 
-from ramherd.keeper.adoption_socket import GONE
+from ramherd.keeper.event_loop import GONE
 
 CHUNK_BYTES = 1 << 16
 
 
-class Feed:
+class StdinWriter:
     def __init__(self, pipe: int) -> None:
         os.set_blocking(pipe, False)
         self.pipe = pipe
-        # Nothing more will be asked: close it when all is written.
+        # No more prompts come: close the pipe when all is written.
         self.is_last = False
         self._files: list[int] = []
         self._rest = b""
@@ -26,13 +26,13 @@ class Feed:
         self._files.append(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
 
     def advance(self) -> bool:
-        """Write on; whether there is more than the pipe took."""
-        while self._rest or self._read_on():
+        """Writes as much as the pipe takes. Whether there is more."""
+        while self._rest or self._read_more():
             try:
                 self._rest = self._rest[os.write(self.pipe, self._rest) :]
             except BlockingIOError:
                 return True
-            except BrokenPipeError:  # it reads no more; its exit says the rest
+            except BrokenPipeError:  # the program reads no more
                 self._drop()
         return False
 
@@ -42,7 +42,7 @@ class Feed:
             os.close(self.pipe)
         self.pipe = GONE
 
-    def _read_on(self) -> bool:
+    def _read_more(self) -> bool:
         while self._files and not self._rest:
             self._rest = os.read(self._files[0], CHUNK_BYTES)
             if not self._rest:

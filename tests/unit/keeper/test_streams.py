@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ramherd.keeper.output_log import Log
+from ramherd.keeper.output_log import OutputLog
 from ramherd.measure.run_output import Layout, read_output
 from unit.measure.test_output import expected, joined, on_disk
 
@@ -33,8 +33,8 @@ class Pipe:
 
 
 @contextmanager
-def logging(path: Path | str, head: int = 5, ring: int = 7) -> Iterator[tuple[Log, Pipe]]:
-    log, pipe = Log(str(path), head, ring), Pipe()
+def logging(path: Path | str, head: int = 5, ring: int = 7) -> Iterator[tuple[OutputLog, Pipe]]:
+    log, pipe = OutputLog(str(path), head, ring), Pipe()
     try:
         yield log, pipe
     finally:
@@ -42,7 +42,7 @@ def logging(path: Path | str, head: int = 5, ring: int = 7) -> Iterator[tuple[Lo
         pipe.close()
 
 
-def layout_of(log: Log) -> Layout:
+def layout_of(log: OutputLog) -> Layout:
     meta = log.meta()
     kept = meta["bytes"] - meta["lost_bytes"]
     return Layout(kept, meta["head_bytes"], meta["ring_bytes"], meta["lost_bytes"])

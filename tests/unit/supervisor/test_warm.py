@@ -19,7 +19,7 @@ from ramherd.decide.engine import decide
 from ramherd.decide.job_state import after_run
 from ramherd.decide.run_end import finish_ended, is_failed_start, judge
 from ramherd.decide.warm import Worn, why_retired
-from ramherd.keeper.stdin_writer import CHUNK_BYTES, Feed
+from ramherd.keeper.stdin_writer import CHUNK_BYTES, StdinWriter
 from ramherd.supervisor.dry_run import plan_job
 from ramherd.supervisor.warm_demand import WarmDemand
 from support.driven_runs import asked, begun, heard, result, say, session
@@ -203,7 +203,7 @@ def test_a_feed_writes_as_much_as_is_read(tmp_path: Path) -> None:
     large.write_bytes(b"a" * 5 * CHUNK_BYTES)
     small.write_bytes(b"b" * 10)
     end, pipe = os.pipe()
-    feed = Feed(pipe)
+    feed = StdinWriter(pipe)
     feed.add(str(large))
     feed.add(str(small))
     taken = b""
@@ -222,7 +222,7 @@ def test_a_reader_that_is_gone_costs_nothing(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("x")
     end, pipe = os.pipe()
     os.close(end)
-    feed = Feed(pipe)
+    feed = StdinWriter(pipe)
     feed.add(str(tmp_path / "text"))
 
     assert not feed.advance()
