@@ -14,7 +14,7 @@ from ramherd.config.paths import runtime_dir, state_dir
 from ramherd.core.errors import RamherdError
 from ramherd.core.units import format_duration
 from ramherd.hook.claude_settings import EVENTS, hook_command, installed_events
-from ramherd.hook.install import Settings
+from ramherd.hook.install import SettingsFile
 from ramherd.hook.notified import CHECK
 from ramherd.hook.sessions_table import SessionView, render_sessions
 from ramherd.store.subagent_slots import read_sessions
@@ -77,7 +77,7 @@ def status(_options: argparse.Namespace) -> int:
     return 0
 
 
-def describe(settings: Settings) -> str:
+def describe(settings: SettingsFile) -> str:
     found = installed_events(settings.text(), str(settings.shown))
     if not found:
         return "not installed"
@@ -95,11 +95,11 @@ def command_dir(command: str) -> str:
     return os.path.dirname(shlex.split(command)[0])
 
 
-def open_settings(*, is_project: bool) -> Settings:
+def open_settings(*, is_project: bool) -> SettingsFile:
     if is_project:
-        return Settings(Path.cwd() / ".claude/settings.json", state_dir())
+        return SettingsFile(Path.cwd() / ".claude/settings.json", state_dir())
     home = os.environ.get("CLAUDE_CONFIG_DIR") or os.path.expanduser("~/.claude")
-    return Settings(Path(home) / "settings.json", state_dir())
+    return SettingsFile(Path(home) / "settings.json", state_dir())
 
 
 def check() -> None:

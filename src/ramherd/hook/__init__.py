@@ -1,5 +1,6 @@
-"""`python -m ramherd.hook`: what Claude Code calls for its own subagents.
+"""`python -m ramherd.hook`: the hook that Claude Code calls for its own subagents.
 
-Every call is a wait for whoever uses Claude, so this loads no dataclasses, pathlib or argparse
-(tests/integration/hook/test_hook.py holds that). Whatever goes wrong in here, Claude goes on.
+The user of Claude waits for every call, so modules are imported where they are needed, and none of
+those on the way imports dataclasses (tests/bench/hook_time.py has the limit). A hook that fails
+must not stop Claude.
 """

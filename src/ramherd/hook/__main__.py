@@ -1,4 +1,4 @@
-"""The way in. Inside a pen there is a governor already, and nothing is to be done."""
+"""The entry point. Inside a run of ramherd the governor decides, and the hook does nothing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 
 def main() -> None:
     if not os.environ.get("RAMHERD_RUN"):
-        from ramherd.hook.main import run  # noqa: PLC0415 - not for those inside a pen
+        from ramherd.hook.main import run  # noqa: PLC0415 - not needed inside a run
 
         run(sys.argv[1:])
     # Nothing is buffered, and tearing down the interpreter takes 5 ms.

@@ -1,4 +1,4 @@
-"""What is done at each event of a session, but for the waiting."""
+"""What the hook does at each event of a session. Waiting for memory is in `admission.py`."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from ramherd.store.subagent_slots import EndedSubagent
 
 TOOLS = ("Task", "Agent")
-# After these the same process goes on.
+# Reasons of a SessionEnd after which the process lives on.
 GOES_ON = ("clear", "resume")
-# One or two are nobody's trouble: a server that somebody wanted, a watcher.
+# Fewer or smaller ones are no reason for a message: a server that somebody wanted, a watcher.
 MANY_STRAYS, MUCH_BYTES = 5, 256 << 20
 
 
@@ -28,29 +28,29 @@ def handle(call: Call, timeout_s: float) -> None:
         case "PreToolUse" if call.text("tool_name") in TOOLS:
             admit_subagent(call, timeout_s)
         case "PostToolUse" if call.text("tool_name") in TOOLS:
-            note_result(call)
+            handle_result(call)
         case "PostToolUseFailure" if call.text("tool_name") in TOOLS:
-            note_failure(call)
+            handle_failure(call)
         case "SubagentStart":
             start_subagent(call)
         case "SubagentStop":
             stop_subagent(call, call.text("agent_id"))
         case "Stop":
-            call.slots.stop_all_but(running_behind(call), call.measure)
-            record(call)
+            call.slots.stop_all_but(find_background_agents(call), call.measure)
+            record_session(call)
         case "SessionStart":
             begin_session(call)
         case "SessionEnd":
             end_session(call)
 
 
-def running_behind(call: Call) -> list[str]:
-    """Subagents in the background: they outlive the turn."""
+def find_background_agents(call: Call) -> list[str]:
+    """Ids of subagents in the background, which live on after the turn."""
     tasks = call.event.get("background_tasks") or []
     return [str(task.get("id")) for task in tasks if task.get("status") == "running"]
 
 
-def record(call: Call) -> None:
+def record_session(call: Call) -> None:
     """For `ramherd ps`: which processes are below the session, and how many subagents it has."""
     count = call.slots.count_running()
     record_tree(
@@ -60,7 +60,7 @@ def record(call: Call) -> None:
 
 def begin_session(call: Call) -> None:
     call.slots.record(call.measure)
-    record(call)
+    record_session(call)
     warn_of_strays(call)
     free, need = call.slots.read_free_bytes(call.limits), call.need_bytes()
     if free < need:
@@ -88,18 +88,18 @@ def start_subagent(call: Call) -> None:
     transcript = transcript_of(call.text("transcript_path"), agent)
     starting = StartedSubagent(agent, call.text("agent_type"), transcript)
     call.slots.start(starting, call.need_bytes(), call.limits, call.measure)
-    record(call)
+    record_session(call)
 
 
-def note_result(call: Call) -> None:
-    """Of a subagent that ended by an error of the API, claude 2.1.197 says no SubagentStop."""
+def handle_result(call: Call) -> None:
+    """claude 2.1.197 sends no SubagentStop for a subagent that ended by an error of the API."""
     response = call.event.get("tool_response")
     if isinstance(response, dict) and response.get("status") != "async_launched":
         stop_subagent(call, str(response.get("agentId") or ""))
 
 
-def note_failure(call: Call) -> None:
-    """Of a call that came to nothing, or, with claude 2.1.325, whose subagent the API refused."""
+def handle_failure(call: Call) -> None:
+    """The call was denied, or (claude 2.1.325) the API refused its subagent."""
     tool_use = call.text("tool_use_id")
     if agent := find_agent_of(call.text("transcript_path"), tool_use):
         stop_subagent(call, agent)
@@ -108,21 +108,21 @@ def note_failure(call: Call) -> None:
 
 
 def stop_subagent(call: Call, agent: str) -> None:
-    """What one in the background left is not told from what its session started meanwhile, so
-    only one that its session waited for is swept after.
+    """What a subagent in the background left behind cannot be told from what its session started
+    meanwhile, so it is ended with the session.
     """
     past = call.slots.stop(agent, call.measure)
     if past is None:
         return
-    record(call)
-    keep(call, agent, past)
-    if agent not in running_behind(call):
-        sweep_after(call, past.started_s, call.slots.first_start())
+    record_session(call)
+    record_size(call, agent, past)
+    if agent not in find_background_agents(call):
+        sweep(call, past.started_s, call.slots.first_start())
     if call.config["on_subagent_stop"]:
         run_command(call, call.config["on_subagent_stop"], agent, past)
 
 
-def keep(call: Call, agent: str, past: EndedSubagent) -> None:
+def record_size(call: Call, agent: str, past: EndedSubagent) -> None:
     from ramherd.hook.subagent_sizes import learn  # noqa: PLC0415
 
     learn(call.state, call.project, describe(call, agent, past))
@@ -137,7 +137,7 @@ def describe(call: Call, agent: str, past: EndedSubagent) -> dict[str, object]:
     }  # fmt: skip
 
 
-def sweep_after(call: Call, since_s: float, before_s: float | None) -> None:
+def sweep(call: Call, since_s: float, before_s: float | None) -> None:
     from ramherd.strays.judge.orphan_proofs import EndedSession  # noqa: PLC0415
     from ramherd.strays.left_behind import end_left_behind  # noqa: PLC0415
 
@@ -150,8 +150,8 @@ def sweep_after(call: Call, since_s: float, before_s: float | None) -> None:
 
 
 def run_command(call: Call, command: str, agent: str, past: EndedSubagent) -> None:
-    """With what is known of the subagent on its standard input."""
-    from ramherd.hook.stop_command import run  # noqa: PLC0415 - only those pay who set a command
+    """The command gets what is known of the subagent on its standard input."""
+    from ramherd.hook.stop_command import run  # noqa: PLC0415 - seldom set
 
     if problem := run(command, {**describe(call, agent, past), "cwd": call.cwd}, call.cwd):
         call.report_once(f"on_subagent_stop: {problem}")
@@ -163,4 +163,4 @@ def end_session(call: Call) -> None:
     call.slots.ledger.release_all()
     forget(call.runtime, call.session_id)
     if call.text("reason") not in GOES_ON:
-        sweep_after(call, 0.0, None)
+        sweep(call, 0.0, None)

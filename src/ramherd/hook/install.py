@@ -1,8 +1,7 @@
-"""Putting our hooks into a settings file of Claude Code, and taking them out again.
+"""Writes our hooks into a settings file of Claude Code, and removes them.
 
-What was there before is kept in the state directory, with a sum of what we wrote: as long as
-the file still is what we wrote, taking the hooks out puts back the very bytes. After that only
-our hooks are taken out.
+The file as it was before is saved in the state directory, with a checksum of what we wrote. While
+the file has this checksum, `uninstall` restores the saved bytes; else it removes only our hooks.
 """
 
 import hashlib
@@ -17,7 +16,7 @@ from ramherd.hook.claude_settings import with_hooks, without_hooks
 
 
 class Backup(NamedTuple):
-    """Of one file. `before` is None where there was no file; `made_dirs` are ours to remove."""
+    """`before` is None where there was no file; `made_dirs` are directories that we made."""
 
     path: str
     before: bytes | None
@@ -25,14 +24,14 @@ class Backup(NamedTuple):
     made_dirs: tuple[str, ...] = ()
 
 
-class Settings:
+class SettingsFile:
     """One settings file; a link is followed, and stays one."""
 
     def __init__(self, path: Path, state: Path) -> None:
         self.shown = path
         self.path = Path(os.path.realpath(path))
         name = hashlib.sha256(bytes(self.path)).hexdigest()[:16]
-        self._kept = state / "claude" / f"{name}.json"
+        self._saved = state / "claude" / f"{name}.json"
 
     def read(self) -> bytes | None:
         try:
@@ -46,25 +45,25 @@ class Settings:
         return self._decode(self.read() or b"")
 
     def install(self, wait_s: float) -> bool:
-        """False if they were there already, as they should be."""
+        """False if our hooks are there already."""
         return self._change(lambda text: with_hooks(text, str(self.shown), wait_s))
 
     def uninstall(self) -> bool:
         """False if there were none."""
-        now, kept = self.read(), self.backup()
+        now, kept = self.read(), self.read_backup()
         if now is None:
-            self._kept.unlink(missing_ok=True)
+            self._saved.unlink(missing_ok=True)
             return False
-        if kept is not None and kept.after_sum == sum_of(now):
-            self._put_back(kept)
+        if kept is not None and kept.after_sum == checksum_of(now):
+            self._restore(kept)
         elif not self._change(lambda text: without_hooks(text, str(self.shown)), keep=False):
             return False
-        self._kept.unlink(missing_ok=True)
+        self._saved.unlink(missing_ok=True)
         return True
 
-    def backup(self) -> Backup | None:
+    def read_backup(self) -> Backup | None:
         try:
-            data = json.loads(self._kept.read_text())
+            data = json.loads(self._saved.read_text())
             before = data["before"]
             raw = None if before is None else before.encode("utf-8")
             return Backup(data["path"], raw, data["after_sum"], tuple(data["made_dirs"]))
@@ -79,27 +78,29 @@ class Settings:
             return False
         made = self._make_dirs()
         if keep:
-            self._keep(now, text, after, made)
+            self._save_backup(now, text, after, made)
         self._write(after, now)
         return True
 
-    def _keep(self, now: bytes | None, text: str, after: bytes, made: tuple[str, ...]) -> None:
-        """What was there without our hooks: the first bytes, if they are still known."""
-        known = self.backup()
-        if known is not None and now is not None and known.after_sum == sum_of(now):
-            backup = known._replace(after_sum=sum_of(after))
+    def _save_backup(
+        self, now: bytes | None, text: str, after: bytes, made: tuple[str, ...]
+    ) -> None:
+        """Saves the file without our hooks: the first bytes, if they are still known."""
+        known = self.read_backup()
+        if known is not None and now is not None and known.after_sum == checksum_of(now):
+            backup = known._replace(after_sum=checksum_of(after))
         else:
             bare = without_hooks(text, str(self.shown)).encode()
             before = None if now is None else bare
-            backup = Backup(str(self.path), before, sum_of(after), made)
+            backup = Backup(str(self.path), before, checksum_of(after), made)
         data = {
             **backup._asdict(),
             "before": None if backup.before is None else backup.before.decode(),
         }
-        self._kept.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        replace(self._kept, json.dumps(data).encode(), 0o600)
+        self._saved.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        replace(self._saved, json.dumps(data).encode(), 0o600)
 
-    def _put_back(self, kept: Backup) -> None:
+    def _restore(self, kept: Backup) -> None:
         if kept.before is not None:
             self._write(kept.before, self.read())
             return
@@ -119,7 +120,7 @@ class Settings:
         return tuple(map(str, missing))
 
     def _write(self, data: bytes, expected: bytes | None) -> None:
-        """As a whole or not at all, and not over what somebody wrote meanwhile."""
+        """As a whole or not at all, and not over a change made meanwhile."""
         if self.read() != expected:
             raise UsageError(f"{self.shown} was changed meanwhile", hint="try it again")
         try:
@@ -157,5 +158,5 @@ def is_same_json(one: str, two: str) -> bool:
     return bool(json.loads(one.strip() or "{}") == json.loads(two.strip() or "{}"))
 
 
-def sum_of(data: bytes) -> str:
+def checksum_of(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
