@@ -15,6 +15,8 @@ import pytest
 from integration.conftest import Ramherd, await_
 from ramherd.hook.claude_settings import hook_command
 
+# No other test, in whichever process, has a session of this name: its end ends processes.
+SESSION_ID = f"sess-{os.getpid()}"
 SESSION = Path(__file__).with_name("hooked_session.py")
 
 
@@ -33,7 +35,7 @@ class Session:
         assert self.process.stdout.readline() == "ready\n"
 
     def begin(self, name: str, event: str, **more: object) -> None:
-        about = {"hook_event_name": event, "session_id": "sess-1", "cwd": str(self.cwd), **more}
+        about = {"hook_event_name": event, "session_id": SESSION_ID, "cwd": str(self.cwd), **more}
         self.tell({"name": name, "command": self.command, "event": about})
 
     def tell(self, told: dict[str, object]) -> None:

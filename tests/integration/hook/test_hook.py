@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from integration.conftest import await_
-from integration.hook.hooks import Session, room_for, session, waiting_hooks
+from integration.hook.hooks import SESSION_ID, Session, room_for, session, waiting_hooks
 from ramherd.hook.claude_settings import hook_command
 from ramherd.strays.ancestry import read_notes
 
@@ -137,7 +137,7 @@ def test_the_tree_of_a_session_is_recorded(session: Callable[..., Session], tmp_
     one.ask("SubagentStart", agent_id="agent", agent_type="x")
     one.ask("SubagentStop", agent_id="agent", agent_type="x")
     notes = list(read_notes(str(tmp_path / "runtime")))
-    assert [note[:3] for note in notes] == [("claude", "sess-1", count) for count in (0, 1, 0)]
+    assert [note[:3] for note in notes] == [("claude", SESSION_ID, count) for count in (0, 1, 0)]
     assert {note[3][0] for note in notes} == {one.process.pid}
 
 
@@ -162,7 +162,7 @@ def test_on_subagent_stop_is_told_what_is_known(
     one.ask("SubagentStart", agent_id="agent", agent_type="explore")
     assert one.ask("SubagentStop", agent_id="agent", agent_type="explore") == {}
     told = json.loads((tmp_path / "project/told.json").read_text())
-    assert (told["agent"], told["type"], told["session"]) == ("agent", "explore", "sess-1")
+    assert (told["agent"], told["type"], told["session"]) == ("agent", "explore", SESSION_ID)
     assert 0 <= told["seconds"] < 60
     assert told["before_bytes"] > MIB
     assert told["after_bytes"] > MIB

@@ -18,7 +18,9 @@ from ramherd.system.procfs import TICKS_PER_S, is_running, read_process
 from support.terminals import open_terminal
 
 GRACE_S = 2.0
-TAG = "CLAUDE_CODE_SESSION_ID=sess-1"
+# No other test, in whichever process, has sessions of this name.
+SESSION = f"sess-{os.getpid()}"
+TAG = f"CLAUDE_CODE_SESSION_ID={SESSION}"
 Start = Callable[[str], tuple[ProcId, list[ProcId]]]
 
 
@@ -71,7 +73,7 @@ def child(variables: str = TAG) -> str:
 
 
 def found_by(root: ProcId, since_s: float = 0.0, before_s: float | None = None) -> list[ProcId]:
-    return find_left_behind(EndedSession(root, "sess-1", since_s, before_s))
+    return find_left_behind(EndedSession(root, SESSION, since_s, before_s))
 
 
 def test_what_lost_its_parent_is_found_and_ended(start: Start) -> None:
@@ -141,7 +143,7 @@ def test_one_that_ignores_term_is_killed(start: Start) -> None:
     """TERM, the grace, KILL; and so is what it started in between."""
     root, (left,) = start(orphan(command="sh -c 'trap \"\" TERM; while :; do sleep 1; done'"))
     await_(lambda: len(found_by(root)) == 2, "the shell and its sleep")
-    assert end_left_behind(EndedSession(root, "sess-1"), GRACE_S) >= 2
+    assert end_left_behind(EndedSession(root, SESSION), GRACE_S) >= 2
     assert not is_running(left)
     assert found_by(root) == []
 
