@@ -37,7 +37,7 @@ HEALTHY = {
     "proc/meminfo": MEMINFO,
     "proc/vmstat": VMSTAT,
     "proc/swaps": SWAPS,
-    "proc/mounts": "/dev/vda / ext4 rw 0 0\n",
+    "proc/self/mountinfo": "20 1 254:0 / / rw - ext4 /dev/vda rw\n",
     "proc/version": "Linux version 6.18.0 (gcc)\n",
     "proc/self/limits": LIMITS,
     "proc/pressure/memory": PRESSURE,

@@ -12,7 +12,7 @@ from pathlib import Path
 from queue import SimpleQueue
 
 from ramherd.act.pens import Pen
-from ramherd.measure.cgroups import read_mount_points
+from ramherd.system.procfs import read_mounts
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def remove_tree(path: Path) -> None:
 def has_mounts(path: Path) -> bool:
     """Whether something is mounted at it or below: what is there is somebody else's."""
     real = os.path.realpath(path)
-    return any(point == real or point.startswith(f"{real}/") for point in read_mount_points())
+    return any(point == real or point.startswith(f"{real}/") for point, _kind in read_mounts())
 
 
 def open_up(directory: Path) -> None:

@@ -3,7 +3,6 @@
 A slow client holds a connection and a bounded buffer, and nobody else up.
 """
 
-import select
 import socket
 import sys
 import time
@@ -22,6 +21,7 @@ from ramherd.api.http import (
     render_chunk,
     render_head,
 )
+from ramherd.system.wait import CLOSED, READ, WRITE, Poller
 
 MOST_CONNECTIONS = 128
 # Streams are looked at so often; nobody is waited for longer than that.
@@ -52,7 +52,7 @@ class Connection:
     stream: Stream | None = None
     chunked: bool = False
     close_after: bool = False
-    watched: int = field(default=select.EPOLLIN)
+    watched: int = READ
 
     @property
     def is_answered(self) -> bool:
@@ -68,15 +68,15 @@ class Server:
     def __init__(self, answer: Answer, listeners: list[Listener], lifeline: int) -> None:
         self._answer = answer
         self._lifeline = lifeline
-        self._epoll = select.epoll()
+        self._poller = Poller()
         self._listeners = {one.socket.fileno(): one for one in listeners}
         self._connections: dict[int, Connection] = {}
         # A stream has more to give than it was asked for.
         self._is_busy = False
         for one in listeners:
             one.socket.setblocking(False)
-            self._epoll.register(one.socket.fileno(), select.EPOLLIN)
-        self._epoll.register(lifeline, select.EPOLLIN)
+            self._poller.add(one.socket.fileno())
+        self._poller.add(lifeline)
 
     def serve(self) -> None:
         """Until the other end of the lifeline is closed."""
@@ -88,7 +88,7 @@ class Server:
         timeout_s = STREAM_EVERY_S if streams else PATIENCE_S if self._connections else -1
         timeout_s = 0 if self._is_busy else timeout_s
         self._is_busy = False
-        for fd, events in self._epoll.poll(timeout_s):
+        for fd, events in self._poller.wait(timeout_s):
             if fd == self._lifeline:
                 return False
             if fd in self._listeners:
@@ -105,7 +105,7 @@ class Server:
             self._drop(connection)
         for one in self._listeners.values():
             one.socket.close()
-        self._epoll.close()
+        self._poller.close()
 
     def _accept(self, listener: Listener) -> None:
         try:
@@ -115,14 +115,14 @@ class Server:
         accepted.setblocking(False)
         connection = Connection(accepted, listener, time.monotonic())
         self._connections[accepted.fileno()] = connection
-        self._epoll.register(accepted.fileno(), select.EPOLLIN)
+        self._poller.add(accepted.fileno())
         if len(self._connections) > MOST_CONNECTIONS:
             connection.close_after = True
             self._send(connection, error_response(HttpError(429, "too many connections")))
             self._advance(connection)
 
     def _serve(self, connection: Connection, events: int) -> None:
-        if events & (select.EPOLLIN | select.EPOLLHUP | select.EPOLLERR):
+        if events & (READ | CLOSED):
             try:
                 data = connection.socket.recv(1 << 16)
             except BlockingIOError:
@@ -232,15 +232,15 @@ class Server:
         if connection.is_answered and connection.close_after:
             self._drop(connection)
             return
-        wanted = select.EPOLLIN | (select.EPOLLOUT if connection.outbox else 0)
+        wanted = READ | (WRITE if connection.outbox else 0)
         if wanted != connection.watched:
             connection.watched = wanted
-            self._epoll.modify(connection.socket.fileno(), wanted)
+            self._poller.change(connection.socket.fileno(), wanted)
 
     def _drop(self, connection: Connection) -> None:
         fd = connection.socket.fileno()
         if self._connections.pop(fd, None) is not None:
-            self._epoll.unregister(fd)
+            self._poller.remove(fd)
             connection.socket.close()
 
 

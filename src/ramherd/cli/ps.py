@@ -2,7 +2,6 @@
 
 import argparse
 import json
-import os
 import sys
 import time
 from collections.abc import Iterator, Mapping
@@ -24,6 +23,7 @@ from ramherd.strays.render import (
     row_json,
 )
 from ramherd.strays.scan import Scan, Scanner, make_policy
+from ramherd.system.procfs import has_procfs
 
 EPILOG = """\
 verdicts:
@@ -60,7 +60,7 @@ def ps(options: argparse.Namespace) -> int:
 
 
 def load_stray_config(options: argparse.Namespace) -> Config:
-    if not os.path.isdir("/proc/self"):
+    if not has_procfs():
         raise RamherdError("ps and reap read /proc, and there is none: Linux only, so far")
     flags = {key.name: getattr(options, key.name) for key in STRAY_KEYS}
     config = load_config(argparse.Namespace(**flags))

@@ -1,9 +1,9 @@
 """A command of the user's, at the end of a subagent."""
 
 import json
-import os
-import signal
 import subprocess
+
+from ramherd.system.termination import kill_group
 
 # Claude waits for it.
 MOST_S = 10.0
@@ -24,7 +24,6 @@ def run(command: str, facts: dict[str, object], cwd: str) -> str:
     try:
         child.communicate(json.dumps(facts), MOST_S)
     except subprocess.TimeoutExpired:
-        os.killpg(child.pid, signal.SIGKILL)
-        child.wait()
+        kill_group(child)
         return f"{command!r} took longer than {MOST_S:.0f} s and was ended"
     return f"{command!r} ended with {child.returncode}" if child.returncode else ""

@@ -53,11 +53,6 @@ def parse_mounts(text: str) -> tuple[dict[str, tuple[str, str]], tuple[str, str]
     return v1, v2
 
 
-def read_mount_points(proc: Root = PROC) -> list[str]:
-    lines = read_mountinfo(proc).split("\n")
-    return [unescape(line.split(" ")[4]) for line in lines if line]
-
-
 def read_trees(proc: Root = PROC, pid: int | str = "self") -> Trees:
     """Of this process, or of another one as this one sees it."""
     own_v1, own_v2 = parse_own_cgroups(read_cgroup(pid, proc))

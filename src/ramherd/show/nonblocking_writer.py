@@ -6,8 +6,9 @@ after all the same. What is not taken at once is kept, up to a bound, and writte
 
 import io
 import os
-import select
 from typing import TextIO
+
+from ramherd.system.wait import wait_writable
 
 # A pipe that is ready takes so much without blocking (PIPE_BUF).
 PIECE_BYTES = 4096
@@ -32,7 +33,7 @@ class Outlet:
     def flush(self) -> None:
         """As much as is taken now."""
         try:
-            while self._waiting and is_ready(self._fd, 0):
+            while self._waiting and wait_writable(self._fd, 0):
                 self._write_piece()
         except BlockingIOError:
             return
@@ -46,7 +47,7 @@ class Outlet:
         self._report_dropped()
         while self._waiting:
             try:
-                is_ready(self._fd, None)
+                wait_writable(self._fd, None)
                 self._write_piece()
             except BlockingIOError:
                 continue
@@ -62,12 +63,6 @@ class Outlet:
     def _write_piece(self) -> None:
         written = os.write(self._fd, self._waiting[:PIECE_BYTES])
         self._waiting = self._waiting[written:]
-
-
-def is_ready(fd: int, timeout_ms: int | None) -> bool:
-    poll = select.poll()
-    poll.register(fd, select.POLLOUT)
-    return bool(poll.poll(timeout_ms))
 
 
 def open_apart(fd: int) -> io.FileIO | None:

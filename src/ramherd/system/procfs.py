@@ -241,7 +241,7 @@ def read_cgroup(pid: int | str = "self", proc: Root = PROC) -> str:
     return read_text(f"{proc}/{pid}/cgroup") or ""
 
 
-def read_limits(proc: Root = PROC) -> str:
+def read_ulimits(proc: Root = PROC) -> str:
     """The ulimits of this process, as a table."""
     return read_text(f"{proc}/self/limits") or ""
 
@@ -294,7 +294,17 @@ def read_mountinfo(proc: Root = PROC) -> str:
     return read_text(f"{proc}/self/mountinfo") or ""
 
 
-def read_swaps(proc: Root = PROC) -> list[str]:
+def read_mounts(proc: Root = PROC) -> list[tuple[str, str]]:
+    """(mount point, type of the file system) of each."""
+    mounts = []
+    for line in read_mountinfo(proc).split("\n"):
+        left, dash, right = line.partition(" - ")
+        if dash:
+            mounts.append((unescape(left.split(" ")[4]), right.split(" ", 1)[0]))
+    return mounts
+
+
+def read_swap_areas(proc: Root = PROC) -> list[str]:
     """A line for each swap area: path, type, size and use in KiB."""
     return (read_text(f"{proc}/swaps") or "").splitlines()[1:]
 

@@ -8,7 +8,7 @@ import pytest
 
 from ramherd.act import cleanup as module
 from ramherd.act.cleanup import Cleanup, has_mounts, remove_tree
-from ramherd.measure.cgroups import read_mount_points
+from ramherd.system.procfs import read_mounts
 from support.fakes import FakePen
 
 
@@ -111,7 +111,7 @@ def mounts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mounts:
             for n, point in enumerate(points)
         ]
         (tmp_path / "self/mountinfo").write_text("".join(lines))
-        monkeypatch.setattr(module, "read_mount_points", lambda: read_mount_points(tmp_path))
+        monkeypatch.setattr(module, "read_mounts", lambda: read_mounts(tmp_path))
 
     return set_mounts
 

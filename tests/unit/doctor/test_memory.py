@@ -60,7 +60,7 @@ def test_shared_memory(root: Root, size: int | None, used: int, level: str) -> N
 def test_shared_memory_is_measured_where_it_is_mounted(root: Root) -> None:
     """Of a machine without it nothing is said."""
     assert read_shm(root.host()) == (None, 0)
-    root.write("proc/mounts", "tmpfs /dev/shm tmpfs rw,size=1k 0 0\n")
+    root.write("proc/self/mountinfo", "21 20 0:5 / /dev/shm rw - tmpfs tmpfs rw,size=1k\n")
     (root.path / "dev/shm").mkdir(parents=True)
 
     size, used = read_shm(root.host())

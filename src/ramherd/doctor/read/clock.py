@@ -1,15 +1,11 @@
 """The clock: whether it is right, and whether it ever went back."""
 
-import ctypes
 import time
 from pathlib import Path
 
 from ramherd.doctor.facts import Clock
 from ramherd.doctor.read.host import Host
-
-TIME_ERROR = 5
-# struct timex has 208 bytes on 64-bit Linux; `modes` (its first field) 0 only asks.
-TIMEX_BYTES = 512
+from ramherd.system.clock import is_clock_synchronised
 
 
 def read_clock(host: Host, state: Path, now_s: float | None = None) -> Clock:
@@ -27,9 +23,7 @@ def read_synchronised(host: Host) -> bool | None:
         return True
     if host.root != Path("/"):
         return None
-    adjtimex = getattr(ctypes.CDLL(None), "adjtimex", None)
-    answer = adjtimex(ctypes.create_string_buffer(TIMEX_BYTES)) if adjtimex else -1
-    return None if answer < 0 else answer != TIME_ERROR
+    return is_clock_synchronised()
 
 
 def read_newest(state: Path) -> float | None:

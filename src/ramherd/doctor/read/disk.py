@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ramherd.doctor.facts import Folder, OwnDirectory, State
 from ramherd.doctor.read.host import Host
+from ramherd.system.procfs import read_mounts
 
 AT_HOME = (
     ".claude/projects", ".claude/file-history", ".claude/debug", ".claude/shell-snapshots",
@@ -79,8 +80,7 @@ def walk(top: Path) -> Iterator[tuple[str, int]]:
 def read_file_system(host: Host, path: Path) -> str:
     """The type of the innermost mount that the path is in."""
     best, kind = "", ""
-    for line in host.text("proc/mounts").splitlines():
-        point, name = line.split(" ")[1:3]
+    for point, name in read_mounts(host.proc):
         inside = str(path) == point or str(path).startswith(point.rstrip("/") + "/")
         if inside and len(point) >= len(best):
             best, kind = point, name

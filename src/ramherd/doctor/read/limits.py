@@ -2,6 +2,7 @@
 
 from ramherd.doctor.facts import Kernel, Limits
 from ramherd.doctor.read.host import Host
+from ramherd.system.procfs import read_sysctl, read_ulimits, sysctl_path
 
 NAMES = (
     "vm.overcommit_memory", "vm.oom_kill_allocating_task", "fs.file-max",
@@ -10,19 +11,18 @@ NAMES = (
 
 
 def read_kernel(host: Host) -> Kernel:
-    paths = {name: f"proc/sys/{name.replace('.', '/')}" for name in NAMES}
-    values = {name: host.number(path) for name, path in paths.items()}
+    values = {name: read_sysctl(name, host.proc) for name in NAMES}
     return Kernel(
-        values={name: value for name, value in values.items() if value is not None},
-        paths={name: str(host.root / path) for name, path in paths.items()},
-        open_files=int((host.text("proc/sys/fs/file-nr").split() or ["0"])[0]),
+        values={name: int(value) for name, value in values.items() if value.isdigit()},
+        paths={name: sysctl_path(name, host.proc) for name in NAMES},
+        open_files=int((read_sysctl("fs.file-nr", host.proc).split() or ["0"])[0]),
         is_root=host.uid == 0,
     )
 
 
 def read_limits(host: Host) -> Limits:
     """From /proc/self/limits, which also a made-up root can have."""
-    return parse_limits(host.text("proc/self/limits"))
+    return parse_limits(read_ulimits(host.proc))
 
 
 def parse_limits(text: str) -> Limits:

@@ -8,12 +8,18 @@ from ramherd.doctor.facts import MemoryFacts, Swap
 from ramherd.doctor.read.host import Host
 from ramherd.measure.cgroups import read_trees
 from ramherd.measure.machine import read_machine
-from ramherd.system.procfs import parse_flat, parse_kib_fields, unescape
+from ramherd.system.procfs import (
+    read_meminfo_fields,
+    read_mounts,
+    read_swap_areas,
+    read_vmstat,
+    unescape,
+)
 
 
 def read_memory(host: Host) -> MemoryFacts:
-    fields = parse_kib_fields(host.text("proc/meminfo"))
-    counts = parse_flat(host.text("proc/vmstat"))
+    fields = read_meminfo_fields(host.proc)
+    counts = read_vmstat(host.proc)
     stored, held = read_zram(host)
     size, used = read_shm(host)
     return MemoryFacts(
@@ -32,7 +38,7 @@ def read_memory(host: Host) -> MemoryFacts:
 
 def read_swaps(host: Host) -> Iterator[Swap]:
     """/proc/swaps: path, type, size and use in KiB. Spaces in a path are escaped."""
-    for line in host.text("proc/swaps").splitlines()[1:]:
+    for line in read_swap_areas(host.proc):
         path, kind, size, used, *_rest = line.split()
         path = unescape(path)
         mode = read_mode(host, path) if kind == "file" else None
@@ -61,8 +67,7 @@ def read_shm(
     """Size and use of /dev/shm. Of a made-up root this would be the disk, so it is asked only
     where that is a mount of its own.
     """
-    mounts = [line.split(" ")[1:3] for line in host.text("proc/mounts").splitlines()]
-    if ["/dev/shm", "tmpfs"] not in mounts:
+    if ("/dev/shm", "tmpfs") not in read_mounts(host.proc):
         return None, 0
     try:
         found = statvfs(str(host.root / "dev/shm"))

@@ -6,14 +6,23 @@ from pathlib import Path
 
 from ramherd.doctor.facts import Group, Killers, OomVictim, PressureShares
 from ramherd.doctor.read.host import Host
-from ramherd.system.procfs import PAGE, parse_flat, read_processes, read_text
+from ramherd.system.procfs import (
+    parse_flat,
+    read_cmdline,
+    read_oom_score,
+    read_processes,
+    read_rss_bytes,
+    read_text,
+)
+from ramherd.system.procfs import read_pressure as read_pressure_file
 
 DAEMONS = ("earlyoom", "systemd-oomd", "oomd", "nohang", "low-memory-monitor")
 XATTRS = ("omit", "avoid")
+NEVER_KILLED = -1000
 
 
 def read_pressure(host: Host) -> PressureShares | None:
-    text = host.text("proc/pressure/memory")
+    text = read_pressure_file("memory", host.proc)
     return parse_pressure(text) if text else None
 
 
@@ -34,7 +43,7 @@ def read_killers(host: Host) -> Killers:
         pid = proc.id.pid
         # The kernel cuts names at 15 bytes.
         if name := next((name for name in DAEMONS if name[:15] == proc.name), ""):
-            daemons[name] = read_argv(pid, host.proc)
+            daemons[name] = tuple(filter(None, read_cmdline(pid, host.proc) or ()))
         if (found := read_candidate(pid, proc.name, host.proc)) is not None:
             candidates.append(found)
     candidates.sort(key=lambda found: (-found.score, found.pid))
@@ -42,18 +51,13 @@ def read_killers(host: Host) -> Killers:
     return Killers(daemons, tuple(candidates), groups)
 
 
-def read_argv(pid: int, proc: Path) -> tuple[str, ...]:
-    return tuple(word for word in (read_text(proc / f"{pid}/cmdline") or "").split("\0") if word)
-
-
 def read_candidate(pid: int, name: str, proc: Path) -> OomVictim | None:
     """Nobody kills a process that must not be (-1000), or one without memory (the kernel's)."""
-    score, adjusted = (read_text(proc / f"{pid}/{file}") for file in ("oom_score", "oom_score_adj"))
-    statm = (read_text(proc / f"{pid}/statm") or "").split()
-    if not score or not adjusted or int(adjusted) == -1000 or len(statm) < 2 or pid == 1:
+    scores = read_oom_score(pid, proc)
+    if scores is None or scores[1] == NEVER_KILLED or pid == 1:
         return None
-    rss = int(statm[1]) * PAGE
-    return OomVictim(pid, name, int(score), rss) if rss else None
+    rss = read_rss_bytes(pid, proc)
+    return OomVictim(pid, name, scores[0], rss) if rss else None
 
 
 def read_groups(host: Host) -> Iterator[Group]:

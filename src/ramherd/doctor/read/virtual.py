@@ -2,7 +2,13 @@
 
 from ramherd.doctor.facts import Virtual
 from ramherd.doctor.read.host import Host
-from ramherd.system.procfs import PAGE, parse_flat, read_variable
+from ramherd.system.procfs import (
+    PAGE,
+    read_cgroup,
+    read_variable,
+    read_version,
+    read_vmstat,
+)
 
 MARKS = {".dockerenv": "docker", "run/.containerenv": "podman"}
 # Where pid 1's cgroups still tell: v1, and v2 without a cgroup namespace.
@@ -18,7 +24,7 @@ DRIVERS = {
 def read_virtual(host: Host) -> Virtual:
     driver, taken = read_balloon(host)
     return Virtual(
-        is_wsl="microsoft" in host.text("proc/version").lower(),
+        is_wsl="microsoft" in read_version(host.proc).lower(),
         container=read_container(host),
         has_systemd=(host.root / "run/systemd/system").is_dir(),
         balloon_driver=driver,
@@ -30,7 +36,7 @@ def read_container(host: Host) -> str:
     for mark, name in MARKS.items():
         if (host.root / mark).exists():
             return name
-    cgroups = host.text("proc/1/cgroup")
+    cgroups = read_cgroup(1, host.proc)
     for mark, name in IN_CGROUP.items():
         if mark in cgroups:
             return name
@@ -51,6 +57,6 @@ def read_balloon(host: Host) -> tuple[str, int]:
 
 def read_taken(host: Host) -> int:
     """What the host holds now; before kernel 6.16 only the pages that ever went and came."""
-    counts = parse_flat(host.text("proc/vmstat"))
+    counts = read_vmstat(host.proc)
     moved = counts.get("balloon_inflate", 0) - counts.get("balloon_deflate", 0)
     return max(counts.get("nr_balloon_pages", moved), 0) * PAGE

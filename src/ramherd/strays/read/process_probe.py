@@ -7,7 +7,6 @@ that no reader is. Of a socket the kernel reports the other end.
 
 import os
 import re
-import select
 import signal
 import stat
 from collections.abc import Iterable, Mapping
@@ -23,6 +22,7 @@ from ramherd.system.procfs import (
     read_environ,
     read_namespaces,
 )
+from ramherd.system.wait import is_hung_up
 
 RUN = "RAMHERD_RUN"
 PTY_MASTER = "/dev/ptmx"
@@ -135,12 +135,6 @@ def probe_pipe(pid: int, number: int, proc: str = PROC) -> PeerState:
         # The number may be another file by now.
         if not stat.S_ISFIFO(os.fstat(fd).st_mode):
             return PeerState.UNKNOWN
-        return PeerState.GONE if has_no_peer(fd) else PeerState.LIVE
+        return PeerState.GONE if is_hung_up(fd) else PeerState.LIVE
     finally:
         os.close(fd)
-
-
-def has_no_peer(fd: int) -> bool:
-    poll = select.poll()
-    poll.register(fd, select.POLLIN)
-    return any(event & (select.POLLHUP | select.POLLERR) for _fd, event in poll.poll(0))
