@@ -57,7 +57,7 @@ def measure_service(here: Path) -> dict[str, float]:
     listed = service.ramherd.run("jobs")
     listed_s = time.monotonic() - began
     assert listed.stdout.endswith(f"{MANY} queued\n")
-    api = next(pid for pid in ours() if b"api/serve.py" in read_command(pid))
+    api = next(pid for pid in ours() if b"api/__main__.py" in read_command(pid))
     sizes = {"service_rss_mb": rss(service.process.pid) / 1e6, "api_rss_mb": rss(api) / 1e6}
     service.client.cancel_herd(done.stdout.strip())
     service.client.wait(done.stdout.strip())

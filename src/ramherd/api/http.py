@@ -5,9 +5,9 @@ Written by hand: `http.server` takes 8 MB, which is half of what the whole proce
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import parse_qsl, unquote
 
 MOST_HEAD_BYTES = 16 << 10
@@ -46,7 +46,7 @@ class Request:
 
     @property
     def length(self) -> int:
-        """How long the body is said to be."""
+        """The length of the body, as the client gives it."""
         if "transfer-encoding" in self.headers:
             raise HttpError(411, "send the body with a Content-Length")
         text = self.headers.get("content-length", "0")
@@ -61,10 +61,8 @@ class Request:
         return not self.is_http_1_0 and "close" not in self.headers.get("connection", "").lower()
 
 
-class Stream(Protocol):
-    """A body that goes on: what is new, b"" when nothing is, None after the last."""
-
-    def advance(self) -> bytes | None: ...
+# The next part of a body that goes on: b"" when there is nothing new, None after the last.
+Stream = Callable[[], bytes | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,8 +79,8 @@ def json_response(value: Any, status: int = 200) -> Response:
 
 
 def error_response(error: HttpError) -> Response:
-    said = {"error": str(error), **({"hint": error.hint} if error.hint else {})}
-    return json_response(said, error.status)
+    body = {"error": str(error), **({"hint": error.hint} if error.hint else {})}
+    return json_response(body, error.status)
 
 
 def parse_head(data: bytes) -> Request:
@@ -119,7 +117,7 @@ def parse_headers(lines: list[bytes]) -> dict[str, str]:
 
 
 def parse_target(target: str) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Path and query, decoded; a name that is given twice means the last."""
+    """Path and query, decoded; of a name that is given twice, the last counts."""
     if not target.startswith("/"):
         raise HttpError(400, "the target is no path")
     path, _, query = target.partition("?")

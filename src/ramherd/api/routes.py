@@ -1,4 +1,4 @@
-"""What can be asked, and who answers. All of it is in the store, or in the service's status."""
+"""The routes of the API. All answers come from the store, or from the service's status."""
 
 import json
 import os
@@ -46,7 +46,7 @@ MOST_JOBS = 100_000
 MOST_ROWS = 10_000
 # Some thousand jobs.
 BIG_BODY_BYTES = 256 << 10
-# What looks after agents is a megabyte, and is gone with the child.
+# The modules that check agents take a megabyte, which is freed with the child.
 PROMPT = b'"prompt"'
 EVENT_STREAM = "text/event-stream"
 HERD_KEYS = {"jobs", "env", "cwd", "defaults", "profiles", "source", "max_cost_usd"}
@@ -57,7 +57,7 @@ class Api:
     store: Store
     state: Path
     runtime: Path
-    # Tells the supervisor that the store has something for it.
+    # Wakes the supervisor, which reads the store.
     wake: Callable[[], None] = lambda: None
     defaults: Defaults = field(default_factory=Defaults)
 
@@ -65,13 +65,13 @@ class Api:
         methods, values = find_route(request.path)
         if request.method not in methods:
             allowed = ", ".join(sorted(methods))
-            said = {"error": f"{request.method} is not for this path", "hint": allowed}
-            return replace(json_response(said, 405), headers={"Allow": allowed})
+            error = {"error": f"{request.method} is not for this path", "hint": allowed}
+            return replace(json_response(error, 405), headers={"Allow": allowed})
         with as_http_errors():
             return methods[request.method](self, request, *values)
 
     def describe(self, _request: Request) -> Response:
-        from ramherd.api.openapi import describe  # noqa: PLC0415 - 1 MB for who asks
+        from ramherd.api.openapi import describe  # noqa: PLC0415 - 1 MB that few callers need
 
         return json_response(describe())
 
@@ -134,7 +134,7 @@ class Api:
         follow = one_of(request, "follow", ("false", "true")) == "true"
         start = number(request, "from", 0)
         log = LogStream(self.store, self.state / "runs", job, stream, start, follow=follow)
-        return Response(200, content_type="application/octet-stream", stream=log)
+        return Response(200, content_type="application/octet-stream", stream=log.next_part)
 
     def cancel(self, _request: Request, job: str) -> Response:
         return self._wish(job, Wish.CANCEL)
@@ -181,7 +181,7 @@ class Api:
         herd, job = request.query.get("herd"), request.query.get("job")
         if EVENT_STREAM in request.headers.get("accept", ""):
             stream = EventStream(self.store, last_event(request), herd, job)
-            return Response(200, content_type=EVENT_STREAM, stream=stream)
+            return Response(200, content_type=EVENT_STREAM, stream=stream.next_part)
         after = number(request, "after", 0)
         rows = read_event_page(self.store, after, herd=herd, job=job, most=most(request))
         first, last = read_event_range(self.store)
@@ -304,7 +304,7 @@ def number(request: Request, name: str, default: int) -> int:
 
 
 def one_of(request: Request, name: str, words: tuple[str, ...]) -> str:
-    """The first of them is what is meant without a word."""
+    """The first of the words is the default."""
     word = request.query.get(name, words[0])
     if word not in words:
         raise HttpError(400, f"{name} is none of {', '.join(words)}")
@@ -312,7 +312,7 @@ def one_of(request: Request, name: str, words: tuple[str, ...]) -> str:
 
 
 def last_event(request: Request) -> int:
-    """A browser or a client that comes back says where it was."""
+    """A client that connects again names the last event it got."""
     text = request.headers.get("last-event-id", "")
     if text.isascii() and text.isdigit() and len(text) <= 18:
         return int(text)

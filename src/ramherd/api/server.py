@@ -1,10 +1,9 @@
 """Connections: bytes in, requests to the application, bytes out. One thread, no waiting.
 
-A slow client holds a connection and a bounded buffer, and nobody else up.
+A slow client costs a connection and a bounded buffer, and delays no other client.
 """
 
 import socket
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -24,17 +23,17 @@ from ramherd.api.http import (
 from ramherd.system.wait import CLOSED, READ, WRITE, Poller
 
 MOST_CONNECTIONS = 128
-# Streams are looked at so often; nobody is waited for longer than that.
+# How often streams are continued, and how long a silent client is waited for.
 STREAM_EVERY_S = 0.2
 PATIENCE_S = 30.0
 MOST_UNREAD_BYTES = 256 << 10
 
-Answer = Callable[[Request], Response]
+Application = Callable[[Request], Response]
 
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """Where is listened; with a port there is a token to be shown."""
+    """A listening socket; on a port, requests need the token."""
 
     socket: socket.socket
     port: int | None = None
@@ -45,7 +44,7 @@ class Listener:
 class Connection:
     socket: socket.socket
     listener: Listener
-    heard_s: float
+    received_s: float
     inbox: bytearray = field(default_factory=bytearray)
     outbox: bytes = b""
     request: Request | None = None
@@ -60,18 +59,18 @@ class Connection:
 
     @property
     def has_room(self) -> bool:
-        """Who does not wait for an answer sends little meanwhile."""
+        """A client that sends on before it got its answer may send little."""
         return self.is_answered or len(self.inbox) <= MOST_HEAD_BYTES
 
 
 class Server:
-    def __init__(self, answer: Answer, listeners: list[Listener], lifeline: int) -> None:
-        self._answer = answer
+    def __init__(self, application: Application, listeners: list[Listener], lifeline: int) -> None:
+        self._application = application
         self._lifeline = lifeline
         self._poller = Poller()
         self._listeners = {one.socket.fileno(): one for one in listeners}
         self._connections: dict[int, Connection] = {}
-        # A stream has more to give than it was asked for.
+        # A stream has more data than was sent.
         self._is_busy = False
         for one in listeners:
             one.socket.setblocking(False)
@@ -132,7 +131,7 @@ class Server:
             if not data or not connection.has_room:
                 self._drop(connection)
                 return
-            connection.heard_s = time.monotonic()
+            connection.received_s = time.monotonic()
             connection.inbox += data
         self._advance(connection)
 
@@ -159,7 +158,7 @@ class Server:
             del connection.inbox[:length]
             connection.close_after = not request.keeps_alive
             connection.chunked = not request.is_http_1_0
-            response = self._ask(replace(request, body=body))
+            response = self._answer(replace(request, body=body))
         except HttpError as error:
             # Where the next request begins is not known any more.
             connection.close_after = True
@@ -182,15 +181,11 @@ class Server:
                 connection.outbox += b"HTTP/1.1 100 Continue\r\n\r\n"
         return len(connection.inbox) >= connection.request.length
 
-    def _ask(self, request: Request) -> Response:
-        """A bug in one answer must not end the streams of others."""
+    def _answer(self, request: Request) -> Response:
         try:
-            return self._answer(request)
+            return self._application(request)
         except HttpError as error:
             return error_response(error)
-        except Exception as error:
-            print(f"ramherd: a bug in the API: {type(error).__name__}: {error}", file=sys.stderr)
-            return error_response(HttpError(500, "a bug: see what the service prints"))
 
     def _send(self, connection: Connection, response: Response) -> None:
         chunked = connection.chunked and response.stream is not None
@@ -202,18 +197,18 @@ class Server:
         connection.outbox += head + response.body
 
     def _advance_or_drop(self, connection: Connection, now: float) -> None:
-        """Go on with a stream; let go of who neither speaks nor reads."""
+        """Send more of a stream; drop a client that neither sends nor reads."""
         if connection.socket.fileno() < 0:
             return
         waits = bool(connection.outbox) or connection.stream is None
-        if waits and now - connection.heard_s >= PATIENCE_S:
+        if waits and now - connection.received_s >= PATIENCE_S:
             self._drop(connection)
         elif connection.stream is not None and len(connection.outbox) < MOST_UNREAD_BYTES:
-            self._go_on(connection, connection.stream)
+            self._send_part(connection, connection.stream)
             self._advance(connection)
 
-    def _go_on(self, connection: Connection, stream: Stream) -> None:
-        data = stream.advance()
+    def _send_part(self, connection: Connection, stream: Stream) -> None:
+        data = stream()
         self._is_busy = self._is_busy or bool(data)
         if data is None:
             connection.stream = None
@@ -226,7 +221,7 @@ class Server:
             while connection.outbox:
                 sent = connection.socket.send(connection.outbox[: 1 << 18])
                 connection.outbox = connection.outbox[sent:]
-                connection.heard_s = time.monotonic()
+                connection.received_s = time.monotonic()
         except BlockingIOError:
             pass
         if connection.is_answered and connection.close_after:

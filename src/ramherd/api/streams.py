@@ -26,7 +26,7 @@ class EventStream:
         self._store = store
         self._at = after
         self._herd, self._job = herd, job
-        self._spoke_s = time.monotonic()
+        self._sent_s = time.monotonic()
         self._gap = self._find_gap()
 
     def _find_gap(self) -> bytes:
@@ -37,18 +37,18 @@ class EventStream:
         missing = {"after": self._at, "first": first}
         return b"event: gap\ndata: %b\n\n" % json.dumps(missing).encode()
 
-    def advance(self) -> bytes:
+    def next_part(self) -> bytes:
         events = read_event_page(self._store, self._at, herd=self._herd, job=self._job)
-        said, self._gap = self._gap + b"".join(map(render_event, events)), b""
+        news, self._gap = self._gap + b"".join(map(render_event, events)), b""
         if events:
             self._at = events[-1]["seq"]
         now = time.monotonic()
-        if said:
-            self._spoke_s = now
-        elif now - self._spoke_s >= HEARTBEAT_S:
-            self._spoke_s = now
+        if news:
+            self._sent_s = now
+        elif now - self._sent_s >= HEARTBEAT_S:
+            self._sent_s = now
             return b": still here\n\n"
-        return said
+        return news
 
 
 def render_event(event: dict[str, Any]) -> bytes:
@@ -68,7 +68,7 @@ class LogStream:
         self._pieces: Iterator[bytes | int] = iter(())
         self._over = False
 
-    def advance(self) -> bytes | None:
+    def next_part(self) -> bytes | None:
         """A retried job goes on in another log, once this one is read to its end."""
         if chunk := self._next_chunk():
             return chunk
@@ -82,7 +82,7 @@ class LogStream:
             return self._next_chunk()
         if newest != self._run:
             self._run, self._at = newest, 0
-            return self.advance()
+            return self.next_part()
         self._over = over
         return None if over else b""
 

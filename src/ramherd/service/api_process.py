@@ -12,7 +12,7 @@ from typing import Any
 from ramherd.core.errors import UsageError
 from ramherd.jobs.reader import Defaults
 
-SERVE = str(Path(__file__).parent.parent / "api/serve.py")
+SERVE = str(Path(__file__).parent.parent / "api/__main__.py")
 # One that dies at once is not started in a loop.
 AGAIN_S = 1.0
 

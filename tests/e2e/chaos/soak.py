@@ -42,7 +42,7 @@ class Samples:
     def take(self) -> None:
         for name, mark in (
             ("up", b"up"),
-            ("api", b"api/serve.py"),
+            ("api", b"api/__main__.py"),
             ("keeper", b"keeper/__main__.py"),
         ):
             for pid in ours():

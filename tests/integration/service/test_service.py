@@ -111,7 +111,8 @@ def test_a_keeper_that_dies_costs_no_job(each_service: Service) -> None:
 
 def test_a_dead_api_is_started_again(service: Service) -> None:
     """And the service has gone on meanwhile."""
-    (api,) = [pid for pid in ours() if b"api/serve.py" in Path(f"/proc/{pid}/cmdline").read_bytes()]
+    commands = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in ours()}
+    (api,) = [pid for pid, command in commands.items() if b"api/__main__.py" in command]
     os.kill(api, signal.SIGKILL)
     await_(lambda: answers(service), "the API is back")
     service.client.wait(service.submit({"name": "a", "command": "true"}))

@@ -116,7 +116,7 @@ APPLICATIONS = (
     Software("cron", Kind.APPLICATION, ("cron", "crond", "anacron", "atd")),
     Software(
         "ramherd", Kind.APPLICATION, (), (), ("ramherd",),
-        ("/ramherd/keeper/__main__.py", "/ramherd/api/serve.py"),
+        ("/ramherd/keeper/__main__.py", "/ramherd/api/__main__.py"),
     ),
 )  # fmt: skip
 

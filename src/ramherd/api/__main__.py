@@ -1,6 +1,7 @@
-"""The API's process: started by the service with one JSON object, ends when the service does.
+"""The process of the API: the service starts it with one JSON object, and it ends with the service.
 
-`lifeline` is one end of a socket to the service: a byte wakes it, its end is ours.
+`lifeline` is one end of a socket to the service: a byte wakes the service, and when the service
+closes its end, this process ends. It is started without site, so the path comes first.
 """
 
 import json
@@ -10,6 +11,8 @@ import socket
 import sys
 from contextlib import closing
 from pathlib import Path
+
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
 from ramherd.api.auth import make_token
 from ramherd.api.routes import Api
@@ -21,7 +24,7 @@ from ramherd.system.unix_socket import listen
 
 
 def main() -> None:
-    """One line of error, as everywhere."""
+    """An error is one line, as in the command line."""
     try:
         run()
     except RamherdError as error:
@@ -31,29 +34,29 @@ def main() -> None:
 
 def run() -> None:
     given = json.loads(sys.argv[1])
-    # The service ends us by its lifeline; Ctrl-C is for it to understand.
+    # The lifeline ends this process; Ctrl-C is for the service.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     state, runtime = Path(given["state"]), Path(given["runtime"])
     lifeline = given["lifeline"]
     with closing(open_store(state)) as store:
         api = Api(
-            store, state, runtime, lambda: send_byte(lifeline, b"w"), Defaults(**given["defaults"])
+            store, state, runtime, lambda: send(lifeline, b"w"), Defaults(**given["defaults"])
         )
         listeners = [Listener(listen(runtime / "api.sock"))]
         if given["port"] is not None:
             listeners.append(listen_on_loopback(given["port"], runtime))
         with closing(Server(api.answer, listeners, lifeline)) as server:
-            send_byte(lifeline, b"r")
+            send(lifeline, b"r")
             server.serve()
 
 
-def send_byte(lifeline: int, what: bytes) -> None:
+def send(lifeline: int, message: bytes) -> None:
     try:
-        os.write(lifeline, what)
-    except BlockingIOError:  # it has not looked at the last ones yet
+        os.write(lifeline, message)
+    except BlockingIOError:  # the service has not read the last ones yet
         pass
-    except BrokenPipeError:  # it is gone, and its next start looks
+    except BrokenPipeError:  # it is gone, and reads the store when it starts again
         pass
 
 
@@ -66,3 +69,6 @@ def listen_on_loopback(port: int, runtime: Path) -> Listener:
         raise UsageError(f"cannot listen on 127.0.0.1:{port}: {error.strerror}") from None
     made.listen(16)
     return Listener(made, made.getsockname()[1], make_token(runtime / "token"))
+
+
+main()
