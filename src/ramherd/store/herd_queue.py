@@ -63,7 +63,7 @@ class HerdQueue:
             if status.state.is_final:
                 todo += self._follow(status, {later.job.id for later in todo})
 
-    def settle(self, settle: Settle) -> Iterator[JobStatus]:
+    def apply(self, settle: Settle) -> Iterator[JobStatus]:
         yield from self.change(self._settled(settle))
 
     def _follow(self, ended: JobStatus, settled: set[str]) -> list[JobStatus]:

@@ -98,7 +98,7 @@ class ServiceQueue:
             if status.state.is_final:
                 todo += self._follow(status, {later.job.id for later in todo})
 
-    def settle(self, settle: Settle) -> Iterator[JobStatus]:
+    def apply(self, settle: Settle) -> Iterator[JobStatus]:
         yield from self.change(replace(self[settle.job], state=settle.state, reason=settle.reason))
 
     def _set(self, new: JobStatus) -> None:

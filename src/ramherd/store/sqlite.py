@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from ramherd.store.protocol import Rows, Values
 
 
+# The doctor does not wait for long.
+CHECK_S = 0.5
+
+
 class SqliteStore:
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -143,6 +147,20 @@ def read_oldest_over(path: Path) -> Iterator[tuple[str, float]]:
             yield from db.execute(OLDEST_OVER)
         except sqlite3.Error:
             return
+
+
+def read_store_error(path: Path) -> str:
+    """Read-only, and only the first page: a whole check of a large store takes seconds."""
+    if not path.exists():
+        return ""
+    try:
+        with closing(
+            sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=CHECK_S)
+        ) as db:
+            db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    except sqlite3.Error as error:
+        return str(error)
+    return ""
 
 
 def hint_for(error: Exception) -> str:

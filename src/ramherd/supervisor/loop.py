@@ -316,7 +316,7 @@ class Supervisor(Listening):
             if run.job.id == settle.job:
                 self.stop(run, Stopping(RunEnd.FAILED, settle.reason, at_s))
                 return
-        for status in self.roster.settle(settle):
+        for status in self.roster.apply(settle):
             self.note_job(status)
 
     def finish(self, run: LiveRun, end: RunEnd, reason: Reason, at_s: float) -> None:

@@ -105,7 +105,7 @@ def test_settling_is_a_change_with_a_reason() -> None:
     """What `decide` asks for, and everything that follows from it."""
     roster = herd(a=(), b=("a",))
 
-    changed = list(roster.settle(Settle("id-a", JobState.CANCELLED, REASON)))
+    changed = list(roster.apply(Settle("id-a", JobState.CANCELLED, REASON)))
 
     assert names(changed) == ["a", "b"]
     assert changed[0].reason == REASON

@@ -3,16 +3,15 @@ directories with its store. Reading makes nothing.
 """
 
 import os
-import sqlite3
 import stat
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
 from itertools import islice
 from pathlib import Path
 
 from ramherd.doctor.facts import Folder, OwnDirectory, State
 from ramherd.doctor.read.host import Host
+from ramherd.store.sqlite import read_store_error
 from ramherd.system.procfs import read_mounts
 
 AT_HOME = (
@@ -24,7 +23,6 @@ AT_HOME = (
 OUTPUT = "claude-{uid}"
 # All of them together: 50,000 files take about 0.1 s when their names are in memory.
 ALL_S = 0.5
-SQLITE_S = 0.5
 # More take too long to count; then the sum is a part of it.
 MOST_FILES = 50_000
 
@@ -114,17 +112,3 @@ def read_directory(path: Path, host: Host, *, keeps: bool) -> OwnDirectory:
         is_ours=stat.S_ISDIR(found.st_mode) and found.st_uid == host.uid,
         mode=found.st_mode & 0o777, is_writable=writable, file_system=kind, free_bytes=free,
     )  # fmt: skip
-
-
-def read_store_error(path: Path) -> str:
-    """Read-only, and only the first page: a whole check of a large store takes seconds."""
-    if not path.exists():
-        return ""
-    try:
-        with closing(
-            sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=SQLITE_S)
-        ) as db:
-            db.execute("SELECT count(*) FROM sqlite_master").fetchone()
-    except sqlite3.Error as error:
-        return str(error)
-    return ""
