@@ -1,4 +1,4 @@
-"""TraceProgress outlives the fake agent: resumed work goes on, and work done twice is counted."""
+"""Progress outlives the fake agent: resumed work goes on, and work done twice is counted."""
 
 import signal
 from pathlib import Path

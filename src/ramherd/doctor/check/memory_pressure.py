@@ -1,4 +1,4 @@
-"""PressureShares, and whom those would kill first who kill when memory is short."""
+"""Memory pressure, and which process is killed first by those who kill when memory is short."""
 
 import re
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""PressureShares (PSI), and those who end processes when memory is short."""
+"""Memory pressure (PSI), and the programs that end processes when memory is short."""
 
 import os
 from collections.abc import Iterator
