@@ -1,33 +1,38 @@
-"""Starting over once inside a scope of our own, so that an ordinary user gets kernel limits.
+"""Moving this process into a systemd scope of its own, so that an ordinary user gets kernel limits.
 
-On a systemd machine with cgroup v2 a user's terminal is in a cgroup that others are in as well.
-`systemd-run --user --scope -p Delegate=yes` gives us one that is ours to divide. It has to come
-before anything else: the program is replaced, and standard input must not be read yet.
+On a systemd machine with cgroup v2 a user's terminal is in a cgroup that other processes are in as
+well. The user's manager makes a scope with `Delegate=yes`, which is ours to divide, and puts this
+process into it: what `systemd-run --user --scope -p Delegate=yes` asks for, without a second start
+of Python. It has to come before anything is started, because children would stay behind.
 """
 
 import os
-import shutil
-import subprocess
-import sys
+import signal
+import time
 
 from ramherd.act.pens import cgroup2
 from ramherd.act.pens.delegation import read_pids
 from ramherd.measure.cgroups import Trees, read_trees
+from ramherd.system.ids import new_id
 
-MARK = "RAMHERD_SCOPED"
-SCOPE = ["systemd-run", "--user", "--scope", "--quiet", "--collect", "-p", "Delegate=yes"]
-PROBE_S = 5.0
+# A manager answers within 10 ms, and has moved us 5 ms later; one that is busy gets this long.
+ANSWER_S = 5.0
+MOVE_S = 2.0
+LOOK_EVERY_S = 0.001
 
 
-def rescope(kind: str) -> None:
-    """Returns when there is no need for it, or no way."""
-    if os.environ.pop(MARK, None) or kind not in ("auto", cgroup2.KIND):
+def enter_scope(kind: str) -> None:
+    """Returns in either case: where there is no need for a scope, or no way to get one, the pens
+    find the strongest kind that works without it.
+    """
+    if kind not in ("auto", cgroup2.KIND) or os.getuid() == 0:
         return
-    if os.getuid() == 0 or not needs_scope(read_trees()):
+    trees = read_trees()
+    if not needs_scope(trees) or not has_manager() or not start_scope(os.getpid()):
         return
-    env = {**os.environ, MARK: "1", "XDG_RUNTIME_DIR": f"/run/user/{os.getuid()}"}
-    if has_manager() and probe(env):
-        os.execvpe(SCOPE[0], [*SCOPE, sys.executable, "-m", "ramherd", *sys.argv[1:]], env)
+    deadline = time.monotonic() + MOVE_S
+    while read_trees().v2 == trees.v2 and time.monotonic() < deadline:
+        time.sleep(LOOK_EVERY_S)
 
 
 def needs_scope(trees: Trees) -> bool:
@@ -40,18 +45,61 @@ def needs_scope(trees: Trees) -> bool:
 
 
 def has_manager() -> bool:
-    return shutil.which(SCOPE[0]) is not None and os.path.exists(
-        f"/run/user/{os.getuid()}/systemd/private"
-    )
+    return os.path.exists(manager_socket())
 
 
-def probe(env: dict[str, str]) -> bool:
-    """Once for nothing: after exec there is no way back to a weaker pen."""
-    try:
-        tried = subprocess.run(
-            [*SCOPE, "true"], env=env, timeout=PROBE_S, check=False,
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired):
+def manager_socket() -> str:
+    return f"/run/user/{os.getuid()}/systemd/private"
+
+
+def can_start_scope() -> bool:
+    """Tried with a process that only sleeps, and is ended at once."""
+    if not has_manager():
         return False
-    return tried.returncode == 0
+    pid = os.posix_spawnp("sleep", ["sleep", str(ANSWER_S)], os.environ)
+    try:
+        return start_scope(pid)
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+
+
+def start_scope(pid: int) -> bool:
+    """False if the manager does not answer, or refuses."""
+    from ramherd.system.dbus import Call, call_method  # noqa: PLC0415 - few machines need it
+
+    call = Call(
+        "org.freedesktop.systemd1", "/org/freedesktop/systemd1",
+        "org.freedesktop.systemd1.Manager", "StartTransientUnit", "ssa(sv)a(sa(sv))",
+        encode_unit(f"run-ramherd-{new_id().lower()}.scope", pid),
+    )  # fmt: skip
+    try:
+        call_method(manager_socket(), call, ANSWER_S)
+    except OSError:
+        return False
+    return True
+
+
+def encode_unit(name: str, pid: int) -> bytes:
+    """Name, mode, properties, and no auxiliary units."""
+    from ramherd.system.dbus import Writer  # noqa: PLC0415 - few machines need it
+
+    body = Writer()
+    body.string(name)
+    body.string("fail")
+    properties = body.begin_array(8)
+    for key, kind in (("PIDs", "au"), ("Delegate", "b"), ("CollectMode", "s")):
+        body.align(8)
+        body.string(key)
+        body.signature(kind)
+        if kind == "au":
+            pids = body.begin_array(4)
+            body.uint32(pid)
+            body.end_array(pids)
+        elif kind == "b":
+            body.uint32(1)
+        else:
+            body.string("inactive-or-failed")
+    body.end_array(properties)
+    body.end_array(body.begin_array(8))
+    return bytes(body.data)

@@ -15,7 +15,6 @@ TYPE_CHECKING = False  # `typing` costs 4 ms
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
-    from typing import Any
 
 DESCRIPTION = "Run as many coding agents as the memory holds, and never one more."
 # One file a verb, of the same name.
@@ -55,7 +54,7 @@ def call(argv: list[str]) -> int:
     """What follows `--` is a command of the user's and no option of ours."""
     open_standard_streams()
     at = argv.index("--") if "--" in argv else len(argv)
-    options = read_options(argv[:at])
+    options = make_parser(argv[:at]).parse_args(argv[:at])
     options.command = argv[at + 1 :] if at < len(argv) else None
     try:
         if options.command is not None and argv[0] not in WITH_COMMAND:
@@ -91,16 +90,6 @@ def open_standard_streams() -> None:
             setattr(sys, name, open(fd, mode, closefd=False))  # noqa: SIM115
 
 
-def read_options(argv: list[str]) -> Any:
-    """`exec` reads plain options by itself: argparse takes 15 ms, and somebody waits."""
-    if argv[:1] == ["exec"]:
-        from ramherd.cli.exec import read_plain  # noqa: PLC0415
-
-        if (plain := read_plain(argv[1:])) is not None:
-            return plain
-    return make_parser(argv).parse_args(argv)
-
-
 def print_traceback() -> None:
     """Imported only now: 4 ms that no start should pay."""
     import traceback  # noqa: PLC0415
@@ -113,18 +102,37 @@ def say(text: str) -> None:
 
 
 def make_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
-    """With the options of the verb that stands first; of the others only their name."""
+    """With the options of the verb that stands first; the other verbs are added for `--help` and
+    for the message about an unknown verb only (3 ms).
+    """
     import argparse  # noqa: PLC0415
     from importlib import import_module  # noqa: PLC0415
 
-    parser = argparse.ArgumentParser(prog="ramherd", description=DESCRIPTION)
+    def make_formatter(prog: str) -> argparse.HelpFormatter:
+        return argparse.RawDescriptionHelpFormatter(prog, width=read_columns() - 2)
+
+    parser = argparse.ArgumentParser(
+        prog="ramherd", description=DESCRIPTION, formatter_class=make_formatter
+    )
     parser.add_argument("--version", action="version", version=f"ramherd {__version__}")
-    verbs = parser.add_subparsers(title="verbs", required=True, metavar="VERB")
+    verbs = parser.add_subparsers(prog="ramherd", title="verbs", required=True, metavar="VERB")
+    named = argv[0] if argv and argv[0] in VERBS else None
     for verb, what in VERBS.items():
-        options = verbs.add_parser(
-            verb, help=what, formatter_class=argparse.RawDescriptionHelpFormatter
-        )
+        if named not in (None, verb):
+            continue
+        options = verbs.add_parser(verb, help=what, formatter_class=make_formatter)
         options.add_argument("--debug", action="store_true", help="show tracebacks")
-        if argv and argv[0] == verb:
+        if named:
             import_module(f"ramherd.cli.{verb}").add_options(options)
     return parser
+
+
+def read_columns() -> int:
+    """As `shutil.get_terminal_size` does, which argparse would import for each option: 9 ms."""
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isdigit() and int(columns):
+        return int(columns)
+    try:
+        return os.get_terminal_size(1).columns or 80
+    except OSError:
+        return 80

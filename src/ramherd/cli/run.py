@@ -8,7 +8,7 @@ from collections.abc import Container, Iterable
 from textwrap import wrap
 from typing import Any
 
-from ramherd.act.systemd_scope import rescope
+from ramherd.act.systemd_scope import enter_scope
 from ramherd.config.keys import RUN_KEYS, Key
 from ramherd.config.load import Config, add_flags, load_config
 from ramherd.config.paths import runtime_dir
@@ -114,11 +114,9 @@ def is_apart(options: argparse.Namespace) -> bool:
 
 
 def settle_config(options: argparse.Namespace, **defaults: Any) -> Config:
-    """All settings, and a line for each that looks like one and is none. Starting over inside
-    a scope comes first: nothing is said or read twice.
-    """
+    """All settings, and a line for each that looks like one and is none."""
     config = load_config(options, defaults=defaults)
-    rescope(config["pen"])
+    enter_scope(config["pen"])
     for warning in config.warnings:
         print(f"ramherd: {warning}", file=sys.stderr)
     return config

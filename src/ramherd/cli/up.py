@@ -3,7 +3,7 @@
 import argparse
 import sys
 
-from ramherd.act.systemd_scope import rescope
+from ramherd.act.systemd_scope import enter_scope
 from ramherd.cli.run import make_defaults, make_rules
 from ramherd.config.keys import RUN_KEYS
 from ramherd.config.load import add_flags, load_config
@@ -47,7 +47,7 @@ def up(options: argparse.Namespace) -> int:
     if options.port is not None and not 0 <= options.port < 65536:
         raise UsageError(f"--port {options.port} is not a port", hint="0 to 65535")
     config = load_config(options)
-    rescope(config["pen"])
+    enter_scope(config["pen"])
     for warning in config.warnings:
         print(f"ramherd: {warning}", file=sys.stderr)
     show = LineShow(sys.stdout)

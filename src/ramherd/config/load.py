@@ -37,7 +37,7 @@ DEFAULT = "default"
 # Variables of ours that are no settings: a run's own, the runtime directory, the tests'.
 NO_SETTINGS = (
     "RAMHERD_RUN", "RAMHERD_JOB", "RAMHERD_HERD", "RAMHERD_ATTEMPT", "RAMHERD_RESUMED",
-    "RAMHERD_RUNTIME_DIR", "RAMHERD_TRACES", "RAMHERD_SCOPED",
+    "RAMHERD_RUNTIME_DIR", "RAMHERD_TRACES",
 )  # fmt: skip
 OF_TESTS = "RAMHERD_TEST"
 

@@ -108,6 +108,8 @@ class RunView:
     phase: run_phase.Phase
     # All that its agent printed has been read.
     is_read: bool = True
+    # Its first process was seen to be node; asked where nobody reads what it prints.
+    is_node: bool = False
     kernel_limits: bool = True
     # The socket of a container engine that it talks to, and whether that was reported already.
     engine: str = ""

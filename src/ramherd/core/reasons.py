@@ -53,6 +53,7 @@ class Why(StrEnum):
     LIMIT_KILL = "limit_kill"
     OOM_KILL = "oom_kill"
     HEAP_EXHAUSTED = "heap_exhausted"
+    NODE_ABORT = "node_abort"
     NOT_STARTED = "not_started"
     RETRY = "retry"
     OVER_BUDGET = "over_budget"

@@ -18,3 +18,15 @@ def find_obstacle(need_bytes: int, machine: Machine, policy: Policy) -> Reason |
     if need_bytes > machine.free_bytes:
         return Reason(Why.NO_ROOM_MACHINE, need_bytes=need_bytes, have_bytes=machine.free_bytes)
     return None
+
+
+def find_lease_obstacle(
+    need_bytes: int, lease_bytes: int, machine: Machine, policy: Policy
+) -> Reason | None:
+    """The same of what the ledger leases: other applications may hold the rest of the budget."""
+    if lease_bytes >= need_bytes:
+        return None
+    budget = budget_bytes(machine, 0, policy, capped=False)
+    return Reason(
+        Why.NO_ROOM_BUDGET, need_bytes=need_bytes, have_bytes=lease_bytes, budget_bytes=budget
+    )

@@ -19,7 +19,7 @@ from ramherd.core.model import (
 )
 from ramherd.core.policies import Policy
 
-SIGKILL = 9
+SIGABRT, SIGKILL = 6, 9
 URGENT = (RunEnd.LIMIT_KILL, RunEnd.LOST)
 # Killed so soon after the start, it was never at work.
 BIRTH_S = 2.0
@@ -181,6 +181,8 @@ def judge_exit(run: RunView, exit_: Exit) -> tuple[RunEnd, Reason]:
         return RunEnd.HEAP_EXHAUSTED, Reason(Why.HEAP_EXHAUSTED, peak_bytes=run.pen.peak_bytes)
     if run.said is not None and (told := judge_words(run.said, exit_)) is not None:
         return told
+    if run.is_node and (exit_.signal == SIGABRT or exit_.code == 128 + SIGABRT):
+        return RunEnd.FAILED, Reason(Why.NODE_ABORT, peak_bytes=run.pen.peak_bytes)
     if exit_.signal is not None:
         return RunEnd.FAILED, Reason(Why.SIGNALLED, signal=exit_.signal)
     code = exit_.code or 0
@@ -232,7 +234,11 @@ def judge_kernel_kill(run: RunView) -> tuple[RunEnd, Reason]:
 
 
 def limit_reason(run: RunView, limit: int) -> Reason:
-    return Reason(Why.LIMIT_KILL, limit_bytes=limit, peak_bytes=run.pen.peak_bytes)
+    """The kernel drops page cache before it kills, so its own peak is what the run used then. What
+    was seen of it may be less: a run can fill its limit between two looks.
+    """
+    peak = max(run.pen.peak_bytes, run.pen.charged_bytes if run.pen.kernel_kills else 0)
+    return Reason(Why.LIMIT_KILL, limit_bytes=limit, peak_bytes=peak)
 
 
 def is_live(run: RunView) -> bool:

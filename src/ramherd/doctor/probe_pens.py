@@ -4,7 +4,7 @@ import os
 
 from ramherd.act.pens import cgroup2
 from ramherd.act.pens.selection import make_fleet
-from ramherd.act.systemd_scope import has_manager, needs_scope, probe
+from ramherd.act.systemd_scope import can_start_scope, has_manager, needs_scope
 from ramherd.doctor.facts import Pens
 from ramherd.doctor.read.host import Host
 from ramherd.measure.cgroups import Trees, read_trees
@@ -13,17 +13,13 @@ from ramherd.system.ids import new_id
 
 def try_pens(host: Host) -> Pens:
     trees, is_root = read_trees(), host.uid == 0
-    scope = not is_root and needs_scope(trees) and has_manager() and probe(scope_env(host))
+    scope = not is_root and needs_scope(trees) and can_start_scope()
     kind, why = (cgroup2.KIND, "") if scope else try_fleet(trees)
     return Pens(
         kind=kind, why_weaker=why, through_scope=scope, is_root=is_root,
         has_systemd=(host.root / "run/systemd/system").is_dir(), has_manager=has_manager(),
         lingers=read_linger(host), has_v2_memory=has_v2_memory(trees),
     )  # fmt: skip
-
-
-def scope_env(host: Host) -> dict[str, str]:
-    return {**host.env, "XDG_RUNTIME_DIR": f"/run/user/{host.uid}"}
 
 
 def try_fleet(trees: Trees) -> tuple[str, str]:

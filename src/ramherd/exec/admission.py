@@ -1,74 +1,113 @@
-"""Admission in full, for a session that does not obviously fit: the machine, then the ledger."""
+"""Whether a session may start: the machine and the ledger are asked until both have room.
 
-import os
-import sqlite3
+A session is never held at a grant, so its lease is what was asked for, from its start to its end.
+"""
+
 import sys
 import time
 from pathlib import Path
 
 from ramherd.core.errors import NoRoom, StoreError
-from ramherd.core.model import ProcId, Reason, Why
+from ramherd.core.model import Job, Reason, Why
 from ramherd.core.policies import Policy
-from ramherd.decide.admission import find_obstacle
+from ramherd.decide.admission import find_lease_obstacle, find_obstacle
 from ramherd.decide.budget import budget_bytes
-from ramherd.exec.lease import KIND
-from ramherd.measure.cgroups import read_trees
+from ramherd.measure.cgroups import Trees
 from ramherd.measure.machine import read_machine
-from ramherd.show.reasons import render_reason
-from ramherd.store.ledger import Ask, Ledger, OtherUse
+from ramherd.store.ledger import Answer, Ask, Ledger
 from ramherd.store.owner import Owner
-from ramherd.system.procfs import read_boot_id, read_process
+
+KIND = "exec"
+ASK_EVERY_S = 0.5
 
 
-class Asking:
+class Admission:
     def __init__(
-        self, name: str, need_bytes: int, ledger: str, owner: str, *, no_wait: bool
+        self, job: Job, policy: Policy, *, trees: Trees, runtime: Path, owner: Owner
     ) -> None:
-        self._name, self._need, self._no_wait = name, need_bytes, no_wait
+        self._job, self._policy, self._trees = job, policy, trees
         self._since_s = time.monotonic()
-        self._others: tuple[OtherUse, ...] = ()
-        self._ledger = open_ledger(Path(ledger), owner)
+        # (pid, bytes used) of the other applications: what they use is no part of `outside`.
+        self._herds: list[tuple[int, int]] = []
+        self._ledger = open_ledger(runtime, owner)
+        self.machine = read_machine(trees)
 
-    def ask(self) -> tuple[str, str] | None:
-        """None when it may start; else why not, as a word and as a sentence."""
-        reason = self._find_obstacle()
-        if reason is None:
-            return None
-        if reason.why is Why.TOO_BIG or self._no_wait:
-            also = ", and --no-wait was given" if self._no_wait else ""
-            hint = "ask for less: --memory 256MiB"
-            raise NoRoom(f"{self._name} {render_reason(reason)}{also}", hint=hint)
-        return reason.why.value, render_reason(reason)
+    def wait(self) -> None:
+        """Until there is room, with one line that says why it waits; NoRoom if it may not wait or
+        if waiting cannot help.
+        """
+        shown = None
+        while (obstacle := self.find_obstacle()) is not None:
+            if obstacle.why is not shown:
+                print(self._explain(obstacle), file=sys.stderr, flush=True)
+                shown = obstacle.why
+            time.sleep(ASK_EVERY_S)
 
-    def _find_obstacle(self) -> Reason | None:
-        policy, herds = Policy(), [(other.pid, other.used_bytes) for other in self._others]
-        machine = read_machine(read_trees(), herds=herds)
-        obstacle = find_obstacle(self._need, machine, policy)
-        if self._ledger is None or (obstacle is not None and obstacle.why is Why.TOO_BIG):
+    def _explain(self, obstacle: Reason) -> str:
+        from ramherd.show.reasons import render_reason  # noqa: PLC0415 - most sessions fit
+
+        sentence = f"{self._job.name} {render_reason(obstacle)}"
+        if obstacle.why is Why.TOO_BIG or self._policy.no_wait:
+            also = ", and --no-wait was given" if self._policy.no_wait else ""
+            raise NoRoom(f"{sentence}{also}", hint="ask for less: --memory 256MiB")
+        return f"ramherd: {self._job.name} waits: {render_reason(obstacle)} (Ctrl-C to leave)"
+
+    def find_obstacle(self) -> Reason | None:
+        """None when it may start. What the other applications use is known only from the ledger's
+        answer, so a first refusal is looked at again with it.
+        """
+        known = self._herds
+        obstacle = self._ask()
+        return self._ask() if obstacle is not None and self._herds != known else obstacle
+
+    def _ask(self) -> Reason | None:
+        self.machine = read_machine(self._trees, herds=self._herds)
+        need = self._job.memory_bytes
+        obstacle = find_obstacle(need, self.machine, self._policy)
+        if obstacle is not None and obstacle.why is Why.TOO_BIG:
             return obstacle
-        budget = budget_bytes(machine, 0, policy)
-        ask = Ask(self._need, waiting_since_s=self._since_s, kind=KIND, granted_bytes=self._need)
-        answer = self._ledger.ask(ask, budget)
-        self._others = answer.others
-        if obstacle is None and answer.lease_bytes < self._need:
-            have = answer.lease_bytes
-            return Reason(
-                Why.NO_ROOM_BUDGET, need_bytes=self._need, have_bytes=have, budget_bytes=budget
-            )
-        return obstacle
+        try:
+            answer = self._lease(Ask(need, 0, need, self._since_s, KIND))
+        except StoreError as error:
+            warn_of_ledger(error)
+            self._ledger = answer = None
+        if obstacle is not None or answer is None:
+            return obstacle
+        return find_lease_obstacle(need, answer.lease_bytes, self.machine, self._policy)
+
+    def record_used(self, used_bytes: int) -> None:
+        """Reports what the session uses. What it uses above its lease counts as use by others."""
+        try:
+            if self._ledger is not None:
+                self._ledger.record_used(used_bytes, KIND)
+        except StoreError:
+            pass  # the next report may work; a running program does not depend on the ledger
+
+    def _lease(self, ask: Ask) -> Answer | None:
+        """`--budget` caps what we ask for; what all applications share is the whole budget."""
+        if self._ledger is None:
+            return None
+        answer = self._ledger.ask(ask, budget_bytes(self.machine, 0, self._policy, capped=False))
+        self._herds = [(other.pid, other.used_bytes) for other in answer.others]
+        return answer
 
     def close(self) -> None:
-        """The lease stays: it is the session's."""
-        if self._ledger is not None:
-            self._ledger.detach()
+        """A lease that cannot be given back is void once this process is gone."""
+        try:
+            if self._ledger is not None:
+                self._ledger.close()
+        except StoreError:
+            pass
 
 
-def open_ledger(path: Path, owner: str) -> Ledger | None:
+def open_ledger(runtime: Path, owner: Owner) -> Ledger | None:
     """A ledger that cannot be used keeps nobody from working."""
-    own = read_process(os.getpid())
-    proc = own.id if own is not None else ProcId(os.getpid(), 0)
     try:
-        return Ledger(path, path.parent, Owner(owner, read_boot_id(), proc))
-    except (StoreError, sqlite3.Error) as error:
-        print(f"ramherd: {error}: going on without a lease", file=sys.stderr)
+        return Ledger(runtime / "ledger.db", runtime, owner)
+    except StoreError as error:
+        warn_of_ledger(error)
         return None
+
+
+def warn_of_ledger(error: StoreError) -> None:
+    print(f"ramherd: {error}: going on without a lease", file=sys.stderr)

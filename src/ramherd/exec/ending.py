@@ -1,133 +1,139 @@
-"""The end of a session that takes more than noticing it: signals, leftovers, limits.
+"""The end of a session: the rules of `decide/run_end.py`, carried out on one pen.
 
-Nobody waits for this as for a start, so here the pens of `act/` and the rules of `decide/` do it.
+Imported while the program runs, when nobody waits for a start.
 """
 
+import errno
 import os
 import signal
 import time
-from contextlib import closing
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
-from ramherd.act.pens import Pen, cgroup1
-from ramherd.act.pens.ending import has_members
-from ramherd.act.pens.selection import pen_from_record
-from ramherd.act.recovery import recover
-from ramherd.core.model import Exit, Job, PenReading, Reason, RunEnd, RunView, Why
+from ramherd.act.pens.ending import end_pens
+from ramherd.core.model import (
+    Action,
+    Exit,
+    JobState,
+    Machine,
+    PenReading,
+    Reason,
+    RunEnd,
+    RunView,
+    Snapshot,
+    Stop,
+)
 from ramherd.core.policies import Policy
-from ramherd.core.run_phase import Ended
-from ramherd.decide.run_end import judge, limit_reason
-from ramherd.exec.nouns import End, Session
-from ramherd.exec.pen import SessionPen
-from ramherd.exec.program import ENDING, Program
-from ramherd.exec.watcher import Watcher
-from ramherd.show.reasons import render_reason
-from ramherd.store.connect import open_store
+from ramherd.core.run_phase import Clearing, Output, Stopping, stop_of
+from ramherd.decide import run_end
+from ramherd.decide.job_state import FINAL
+from ramherd.decide.run_end import judge, stop_grace_s, stop_interrupted, stop_over_limit
+from ramherd.exec.pen_watch import PenWatch
+from ramherd.exec.program import ENDING, NotStarted, Program
+from ramherd.system.procfs import read_exe
 
 LOOK_EVERY_S = 0.01
-# Ctrl-C, or another TERM, while we wait: now.
+# Ctrl-C, or another TERM, while the pen is being emptied: KILL now.
 HURRY = {*ENDING, signal.SIGINT}
+NODE = "node"
+NOT_FOUND, NOT_EXECUTABLE = 127, 126
+
+
+class Outcome(NamedTuple):
+    end: RunEnd
+    reason: Reason
+    exit: Exit
+    pen: PenReading
+    # What `ramherd exec` exits with.
+    code: int
+
+    @property
+    def state(self) -> JobState:
+        """Nothing is tried again."""
+        return FINAL.get(self.end, JobState.FAILED)
 
 
 class Ending:
+    """`view` is the run as the rules see it."""
+
     def __init__(
-        self, session: Session, made: SessionPen, program: Program, watcher: Watcher | None
+        self, view: RunView, watch: PenWatch, program: Program, *, machine: Machine, policy: Policy
     ) -> None:
-        self._session, self._program, self._watcher = session, program, watcher
-        self._kernel_limits = watcher is None
-        self.pen = watcher.pen if watcher is not None else full_pen(made, session.limit_bytes)
-        self.reading = PenReading()
-        program.is_ending = True
+        self.view = view
+        self._watch, self._program = watch, program
+        self._machine, self._policy = machine, policy
 
-    def end(self, told: int, grace_s: float) -> tuple[End, int]:
-        """`told` is the signal that ended us. A program that neither ended nor was told to is
-        over its limit: it goes at once.
-        """
-        is_over = self._program.status is None and not told
-        self.look()
-        if not is_over:
-            self.ask(grace_s if told else Policy().leftover_grace_s)
-        while self.look():
-            self.pen.kill()
-            self._program.next_signal(LOOK_EVERY_S)
-        return self.judge(told, is_over=is_over)
+    def is_over_limit(self) -> bool:
+        """Where no kernel enforces the limit, it is compared here."""
+        self._read()
+        self._stop(stop_over_limit(self._snapshot()))
+        return self.view.stop is not None
 
-    def ask(self, grace_s: float) -> None:
-        """TERM, and the time to obey it; what is stopped would not hear it."""
-        if not self.look():
-            return
-        self.pen.thaw()
-        self.pen.signal(signal.SIGTERM)
-        self.pen.signal(signal.SIGCONT)
-        deadline = time.monotonic() + grace_s
-        while self.look() and time.monotonic() < deadline:
-            if self._program.next_signal(LOOK_EVERY_S) in HURRY:
-                return
+    def _stop(self, actions: Sequence[Action]) -> None:
+        for action in actions:
+            if isinstance(action, Stop):
+                stopping = Stopping(action.end, action.reason, time.monotonic())
+                self.view = replace(self.view, phase=stopping)
 
-    def look(self) -> bool:
-        """Whether somebody is left."""
+    def finish(self, told: int) -> Outcome:
+        """`told` is the signal that told us to end, or 0."""
+        self._program.is_ending = True
+        if told:
+            self._stop(stop_interrupted(self._snapshot(interrupts=1)))
+        stop = self.view.stop
+        policy = self._policy
+        grace_s = stop_grace_s(self.view, stop, policy) if stop else policy.leftover_grace_s
+        end_pens([self._watch.pen], grace_s, self._wait)
+        end, reason = judge(self.view)
+        exit_ = self.view.exit or Exit(None, signal.SIGKILL, time.monotonic())
+        return Outcome(end, reason, exit_, self.view.pen, choose_exit_code(exit_, end, told))
+
+    def _wait(self, for_s: float) -> bool:
+        """Whether nothing is left; the wait ends early when a signal says to hurry."""
+        deadline = time.monotonic() + for_s
+        while True:
+            self._read()
+            if self.view.exit is not None and not self.view.pen.procs:
+                return True
+            if time.monotonic() >= deadline or self._program.next_signal(LOOK_EVERY_S) in HURRY:
+                return False
+
+    def _read(self) -> None:
         self._program.reap()
-        if self._watcher is not None:
-            self._watcher.adopt()
-        someone = has_members(self.pen)
-        self.reading = self.pen.read()
-        return someone or self._program.status is None
+        self.view = replace(self.view, pen=self._watch.read())
+        status, phase = self._program.status, self.view.phase
+        if status is None and not self.view.is_node:
+            self.view = replace(self.view, is_node=runs_node(self._program.pid))
+        if status is not None and self.view.exit is None:
+            exit_ = parse_status(status, time.monotonic())
+            clearing = Clearing(exit_, stop_of(phase), output=Output.CLOSED)
+            self.view = replace(self.view, phase=clearing)
 
-    def judge(self, told: int, *, is_over: bool) -> tuple[End, int]:
-        view = self.view()
-        if is_over:
-            reason = limit_reason(view, self._session.limit_bytes or 0)
-            end, code = RunEnd.LIMIT_KILL, 128 + signal.SIGKILL
-        elif told:
-            end, reason, code = RunEnd.CANCELLED, Reason(Why.INTERRUPTED, signals=1), 128 + told
-        else:
-            (end, reason), code = judge(view), self.exit_code
-        found = End(
-            end.value, reason.as_json(),
-            view.exit.code if view.exit else None, view.exit.signal if view.exit else None,
-        )  # fmt: skip
-        found.peak_bytes = self.reading.peak_bytes
-        return found, code
-
-    @property
-    def exit_code(self) -> int:
-        code = os.waitstatus_to_exitcode(self._program.status or 0)
-        return code if code >= 0 else 128 - code
-
-    def view(self) -> RunView:
-        """A shell that exits with 137 says that its child was killed: it ended so too."""
-        session = self._session
-        job = Job(
-            session.job, session.herd, session.name, 0, tuple(session.argv), "",
-            session.memory_bytes, memory_limit_bytes=session.limit_bytes,
-        )  # fmt: skip
-        code = os.waitstatus_to_exitcode(self._program.status or 0)
-        killed = code in (-signal.SIGKILL, 128 + signal.SIGKILL) and self.reading.kernel_kills
-        exit_ = Exit(code, None, 0.0) if code >= 0 else Exit(None, -code, 0.0)
-        if killed:
-            exit_ = Exit(None, signal.SIGKILL, 0.0)
-        return RunView(
-            session.run, job, 1, 0.0, self.reading, Ended(exit_),
-            kernel_limits=self._kernel_limits,
-        )  # fmt: skip
+    def _snapshot(self, interrupts: int = 0) -> Snapshot:
+        now_s = time.monotonic()
+        return Snapshot(now_s, self._machine, [self.view], (), interrupts=interrupts)
 
 
-def full_pen(made: SessionPen, limit_bytes: int | None) -> Pen:
-    """Told its limit, so that it can tell whether that was hit."""
-    if made.kind == "cgroup1":
-        paths = {name: Path(path) for name, path in made.record["paths"].items()}
-        pen = cgroup1.pen_at(paths)
-        if limit_bytes is not None:
-            pen.set_limit(limit_bytes)
-        return pen
-    return pen_from_record(made.record)
+def parse_status(status: int, at_s: float) -> Exit:
+    code = os.waitstatus_to_exitcode(status)
+    return Exit(code, None, at_s) if code >= 0 else Exit(None, -code, at_s)
 
 
-def recover_all(state: str, runtime: str) -> None:
-    with closing(open_store(Path(state))) as store:
-        recover(store, Path(runtime), Path(state) / "runs")
+def runs_node(pid: int) -> bool:
+    return os.path.basename(read_exe(pid) or "") == NODE
 
 
-def sentence(end: End) -> str:
-    numbers = {name: value for name, value in end.reason.items() if name != "why"}
-    return render_reason(Reason(Why(end.reason["why"]), **numbers))
+def choose_exit_code(exit_: Exit, end: RunEnd, told: int) -> int:
+    """The program's, as a shell reports it where a signal ended the program or us."""
+    if told:
+        return 128 + told
+    if end is RunEnd.LIMIT_KILL:
+        return 128 + signal.SIGKILL
+    return exit_.code if exit_.code is not None else 128 + (exit_.signal or 0)
+
+
+def judge_refusal(failure: NotStarted) -> Outcome:
+    code = NOT_FOUND if failure.number in (errno.ENOENT, errno.ENOTDIR) else NOT_EXECUTABLE
+    end, reason = run_end.judge_refusal(failure.number, failure.what)
+    return Outcome(end, reason, Exit(code, None, time.monotonic()), PenReading(), code)

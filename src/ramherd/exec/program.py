@@ -6,28 +6,24 @@ one job, and no terminal is ever taken or given. We let those signals pass, and 
 program has stopped, not when it was asked to: it may first want to tidy its screen.
 """
 
-from __future__ import annotations
-
 import os
 import signal
+from collections.abc import Mapping
+from typing import NamedTuple, NoReturn
 
 from ramherd.system.files import write_control
 from ramherd.system.own_process import AGENT_OOM_SCORE_ADJ, set_oom_score_adj
-
-TYPE_CHECKING = False  # `typing` costs 4 ms
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import NoReturn
 
 # The group's, not ours: the program answers them.
 PASSED = {signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP}
 ENDING = {signal.SIGTERM, signal.SIGHUP}
 
 
-class NotStarted(Exception):
-    def __init__(self, number: int, what: str) -> None:
-        super().__init__(what)
-        self.number = number
+class NotStarted(NamedTuple):
+    """The errno, and which step failed how."""
+
+    number: int
+    what: str
 
 
 class Program:
@@ -43,7 +39,7 @@ class Program:
             signal.SIG_BLOCK, {signal.SIGCHLD, *PASSED, *self.ending}
         )
 
-    def prepare(self, argv: list[str], env: Mapping[str, str], join: list[str]) -> None:
+    def prepare(self, argv: tuple[str, ...], env: Mapping[str, str], join: list[str]) -> None:
         """A child that joins the pen: the kernel takes 2 ms for each cgroup, in which we can
         do something else. It becomes the program when told to; if we die before, it ends.
         """
@@ -57,8 +53,8 @@ class Program:
         os.close(go)
         let_go_of_pipes()
 
-    def start(self) -> None:
-        """Returns when the program runs; NotStarted says which step did not work."""
+    def start(self) -> NotStarted | None:
+        """Returns when the program runs, or which step did not work."""
         try:
             os.write(self._go, b"!")
         except BrokenPipeError:  # it could not join, and says so
@@ -66,13 +62,14 @@ class Program:
         os.close(self._go)
         text = os.read(self._report, 4096).decode(errors="replace")
         os.close(self._report)
-        if text:
-            os.waitpid(self.pid, 0)
-            number, _, what = text.partition(" ")
-            raise NotStarted(int(number), what)
+        if not text:
+            return None
+        os.waitpid(self.pid, 0)
+        number, _, what = text.partition(" ")
+        return NotStarted(int(number), what)
 
     def _become(
-        self, argv: list[str], env: Mapping[str, str], join: list[str], go: int, report: int
+        self, argv: tuple[str, ...], env: Mapping[str, str], join: list[str], go: int, report: int
     ) -> NoReturn:
         step = "prepare"
         try:
@@ -97,24 +94,14 @@ class Program:
             signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, self.mask)
 
-    def wait(self, tick: Callable[[], bool], tick_s: float) -> int | None:
-        """Until the program has ended, or `tick`, called so often, says that it must; or the
-        number of a signal that told us to end.
-        """
-        while True:
-            self.reap()
-            if self.status is not None:
-                return None
-            number = self.next_signal(tick_s)
-            if number in self.ending:
-                return number
-            if number is None and not tick():
-                return None
-
     def next_signal(self, timeout_s: float) -> int | None:
         watched = {signal.SIGCHLD, *PASSED, *self.ending}
         found = signal.sigtimedwait(watched, timeout_s)
         return None if found is None else found.si_signo
+
+    def pending_end(self) -> int:
+        """A signal that tells us to end and was not received yet, or 0."""
+        return min(signal.sigpending() & self.ending, default=0)
 
     def reap(self) -> None:
         """All children are the session's: what lost its parent becomes ours and just goes."""

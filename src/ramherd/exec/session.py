@@ -1,216 +1,254 @@
-"""One session from its options to its exit code."""
+"""One session from its settings to its exit code."""
 
-from __future__ import annotations
-
-import errno
 import os
-import signal
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
+from ramherd.act.pens import Pen
+from ramherd.act.pens.cgroup import limit_pids
+from ramherd.act.pens.polling import POLL_S
+from ramherd.act.pens.selection import Fleet, make_fleet
+from ramherd.config.paths import runtime_dir, state_dir
 from ramherd.core.errors import StoreError
-from ramherd.exec.guard import Guard
-from ramherd.exec.lease import SessionLease, wait_for_lease
-from ramherd.exec.nouns import End, Session
-from ramherd.exec.own_cgroups import read_own_cgroups
-from ramherd.exec.pen import SessionPen, plan_pen
-from ramherd.exec.places import Place
-from ramherd.exec.program import NotStarted, Program
-from ramherd.exec.room import is_plenty, most_bytes, read_memory
-from ramherd.exec.terminal import Screen
-from ramherd.store.lock_file import hold
+from ramherd.core.model import (
+    Job,
+    JobState,
+    JobStatus,
+    PenReading,
+    Reason,
+    RunEnd,
+    RunView,
+    Why,
+)
+from ramherd.core.policies import Policy
+from ramherd.core.run_phase import Running
+from ramherd.decide.budget import largest_budget_bytes
+from ramherd.exec.admission import Admission
+from ramherd.exec.guard import Guard, Guarded
+from ramherd.exec.pen_watch import PenWatch
+from ramherd.exec.program import Program
+from ramherd.exec.terminal import Terminal
+from ramherd.measure.cgroups import Trees, read_trees
+from ramherd.store.owner import Owner, OwnerLock
 from ramherd.system.files import write_json
 from ramherd.system.ids import new_id
 from ramherd.system.own_process import become_subreaper
+from ramherd.system.procfs import read_process
 
-TYPE_CHECKING = False  # `typing` costs 4 ms
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from ramherd.exec.ending import Ending, Outcome
 
-    from ramherd.exec.record import Record
-    from ramherd.exec.room import Memory
-    from ramherd.exec.watcher import Watcher
+# How soon the program is looked at first: by then a script has become its interpreter.
+FIRST_LOOK_S = 0.2
+# How often the ledger is told what the session uses.
+RENEW_EVERY_S = 5.0
+# The last process to close a store in WAL mode writes all of it to its place and syncs (10 ms). A
+# session as short as this is left to the next process that opens the store.
+SHORT_S = 1.0
 
-NOT_FOUND, NOT_EXECUTABLE = 127, 126
-# How often a limit is looked at that the kernel does not hold, and the ledger told of what is used.
-TICK_S = 0.5
-SAY_EVERY_S = 5.0
+
+class Session(NamedTuple):
+    job: Job
+    run: str
+    policy: Policy
+    owner: Owner
+    state: Path
+    runtime: Path
+
+    @property
+    def run_dir(self) -> Path:
+        return self.state / "runs" / self.run
+
+    @property
+    def tmp(self) -> Path:
+        return self.run_dir / "tmp"
+
+    def guarded(self, dirs: list[str]) -> Guarded:
+        grace_s = self.policy.grace_s
+        return Guarded(self.job.herd, self.owner.id, dirs, grace_s, self.state, self.runtime)
+
+    def environment(self) -> dict[str, str]:
+        return {
+            **os.environ,
+            "RAMHERD_RUN": self.run,
+            "RAMHERD_JOB": self.job.id,
+            "RAMHERD_HERD": self.job.herd,
+            "RAMHERD_ATTEMPT": "1",
+            "TMPDIR": str(self.tmp),
+        }
 
 
-def run_session(
-    argv: list[str], *, memory_bytes: int, limit_bytes: int | None, kind: str,
-    no_wait: bool, grace_s: float,
-) -> int:  # fmt: skip
+def run_session(job: Job, kind: str, policy: Policy) -> int:
     """The exit code, when nothing of the session is left. Whatever goes wrong on the way, the
-    guard clears it once we are gone.
+    guard clears it once this process is gone.
     """
-    session = Session([new_id() for _ in range(4)], argv, memory_bytes, limit_bytes)
-    own = read_own_cgroups()
-    memory, place = read_memory(own), Place(session.run)
-    lock = f"{place.owners}/{session.owner}"
-    _fd = hold(lock)  # kept open: that is what says we live
-    lease = SessionLease(place, session.owner)
-    if not (is_plenty(memory_bytes, memory) and lease.take(memory_bytes, memory)):
-        wait_for_lease(session.name, memory_bytes, lease, no_wait=no_wait)
-    pen = make_pen(session, kind, own, most_bytes(memory))
-    guard = Guard(session, place, pen.dirs, grace_s)
-    if not pen.join:
+    state, runtime, trees = state_dir(), runtime_dir(), read_trees()
+    with closing(OwnerLock(runtime)) as lock:
+        session = Session(job, new_id(), policy, lock.owner, state, runtime)
+        admission = Admission(job, policy, trees=trees, runtime=runtime, owner=lock.owner)
+        with closing(admission):
+            admission.wait()
+            return run_admitted(session, kind, trees, admission)
+
+
+def run_admitted(session: Session, kind: str, trees: Trees, admission: Admission) -> int:
+    most = largest_budget_bytes(admission.machine, session.policy)
+    fleet, pen = make_pen(session, kind, trees, most + session.policy.fleet_slack_bytes)
+    part = pen.spawn_part()
+    guard = Guard(session.guarded([*part["dirs"], *fleet.dirs()]))
+    if not part["join"]:
         become_subreaper()
-    screen, program = Screen(), Program()
-    program.prepare(argv, environment(session, place), pen.join)
-    record = put_on_record(session, pen, place, memory)
-    lookout = Lookout(session, pen, guard.pid, lease)
-    end, code = run_program(program, record, lookout, grace_s=grace_s)
-    if end.signal is not None or end.end == "limit_kill":
-        screen.restore()
-    tell(session, end)
-    remove_tmp(place.tmp)
-    note_end(record, session, end, pen_removed=pen.remove())
-    lease.close()
-    os.unlink(lock)
+    terminal, program = Terminal(), Program()
+    program.prepare(session.job.argv, session.environment(), part["join"])
+    recorder = Recorder(session)
+    recorder.record_start(fleet, pen, admission.machine.available_bytes)
+    watch = PenWatch(fleet, pen, session.run, guard.pid)
+    outcome = run_program(session, program, watch, recorder, admission)
+    if outcome.exit.signal is not None or outcome.end is RunEnd.LIMIT_KILL:
+        terminal.restore()
+    explain(session.job.name, outcome.reason)
+    remove_tmp(session.tmp)
+    removed = pen.remove() and fleet.remove()
+    recorder.record_end(outcome, pens_removed=removed)
     guard.dismiss()
-    return code
+    return outcome.code
 
 
-def make_pen(session: Session, kind: str, own: Mapping[str, str], most: int) -> SessionPen:
-    pen = plan_pen(kind, own, session.owner, session.run)
-    if pen is not None:
-        pen.make(session.limit_bytes or most)
-    else:
-        from ramherd.exec.fleet import make_in_fleet  # noqa: PLC0415
-
-        pen = make_in_fleet(kind, session.owner, session.run, session.limit_bytes, most)
-    if pen.why_weaker and session.limit_bytes is not None:
-        say(f"the limit is polled, not enforced: {pen.why_weaker}")
-    return pen
-
-
-def put_on_record(session: Session, pen: SessionPen, place: Place, memory: Memory) -> Record:
-    """Before the program runs, and after what a killed ramherd left has been cleared."""
-    from ramherd.exec.record import Record  # noqa: PLC0415 - while the child joins its pen
-
-    record = Record(f"{place.state}/ramherd.db")
-    if record.has_dead_owners(place.owners):
-        from ramherd.exec.ending import recover_all  # noqa: PLC0415
-
-        recover_all(place.state, place.runtime)
-    record.begin(session, pen, memory.available_bytes)
-    os.makedirs(place.tmp, 0o700)
-    write_json(f"{place.run}/meta.json", {"interactive": True})
-    return record
+def make_pen(session: Session, kind: str, trees: Trees, most_bytes: int) -> tuple[Fleet, Pen]:
+    """A session without a `memory_limit` may hold what all runs of a herd may."""
+    limit_bytes = session.job.memory_limit_bytes
+    fleet, why_weaker = make_fleet(kind, trees, session.owner.id)
+    try:
+        fleet.set_keeper(session.owner.proc)
+        fleet.set_limit(most_bytes)
+        pen = fleet.add(session.run, limit_bytes)
+        limit_pids(pen, session.policy.pids_limit)
+    except OSError:
+        fleet.remove()
+        raise
+    if why_weaker and limit_bytes is not None:
+        print_line(f"the limit is polled, not enforced: {why_weaker}")
+    return fleet, pen
 
 
 def run_program(
-    program: Program, record: Record, lookout: Lookout, *, grace_s: float
-) -> tuple[End, int]:
+    session: Session, program: Program, watch: PenWatch, recorder: "Recorder", admission: Admission
+) -> "Outcome":
     """From its start until its pen is empty."""
-    session, pen = lookout.session, lookout.pen
+    failure = program.start()
+    from ramherd.exec.ending import Ending, judge_refusal  # noqa: PLC0415 - the program runs
+
+    if failure is not None:
+        return judge_refusal(failure)
+    if (first := read_process(program.pid)) is not None:
+        watch.pen.set_first(first.id)
+    if not watch.fleet.kernel_limits:
+        recorder.record_pen(watch.pen)
+    view = RunView(
+        session.run, session.job, 1, time.monotonic(), PenReading(), Running(),
+        kernel_limits=watch.fleet.kernel_limits,
+    )  # fmt: skip
+    ending = Ending(view, watch, program, machine=admission.machine, policy=session.policy)
+    return ending.finish(wait_for_end(program, ending, admission))
+
+
+def wait_for_end(program: Program, ending: "Ending", admission: Admission) -> int:
+    """Until the program has ended or is over a polled limit (0), or a signal told us to end."""
+    polled = not ending.view.kernel_limits and ending.view.job.memory_limit_bytes is not None
+    every_s, next_renewal_s = min(POLL_S, FIRST_LOOK_S) if polled else FIRST_LOOK_S, 0.0
+    while True:
+        program.reap()
+        if program.status is not None:
+            # A closed window sends HUP to both, and the program may be the faster.
+            return program.pending_end()
+        number = program.next_signal(every_s)
+        if number in program.ending:
+            return number
+        if number is None and ending.is_over_limit():
+            return 0
+        if number is None and time.monotonic() >= next_renewal_s:
+            admission.record_used(ending.view.pen.used_bytes)
+            next_renewal_s = time.monotonic() + RENEW_EVERY_S
+            every_s = POLL_S if polled else RENEW_EVERY_S
+
+
+class Recorder:
+    """The session in the store: a herd of one job."""
+
+    def __init__(self, session: Session) -> None:
+        from ramherd.store.connect import open_store  # noqa: PLC0415 - while the child joins
+
+        self._session, self._opened_s = session, time.monotonic()
+        self._store = open_store(session.state)
+
+    def record_start(self, fleet: Fleet, pen: Pen, available_bytes: int) -> None:
+        """Before the program runs, and after what a killed ramherd left has been cleared."""
+        from ramherd.act.recovery import recover  # noqa: PLC0415 - while the child joins
+        from ramherd.store.herds import StoredPen  # noqa: PLC0415
+        from ramherd.store.sessions import start_session  # noqa: PLC0415
+
+        session = self._session
+        recover(self._store, session.runtime, session.state / "runs")
+        status = JobStatus(session.job, JobState.RUNNING, Reason(Why.SUBMITTED), attempts=1)
+        pens = [
+            StoredPen(session.run, session.run, pen.record()),
+            StoredPen(session.owner.id, "", fleet.record()),
+        ]
+        start_session(
+            self._store, session.owner, status, pens,
+            run=session.run, available_bytes=available_bytes,
+        )  # fmt: skip
+        session.tmp.mkdir(0o700, parents=True)
+        write_json(str(session.run_dir / "meta.json"), {"interactive": True})
+
+    def record_pen(self, pen: Pen) -> None:
+        """Without cgroups its first process is what it is known by."""
+        from ramherd.store.herds import set_pen  # noqa: PLC0415
+
+        set_pen(self._store, self._session.run, pen.record())
+        self._store.commit()
+
+    def record_end(self, outcome: "Outcome", *, pens_removed: bool) -> None:
+        """The exit code is the program's, also when the disk is full."""
+        from ramherd.store.sessions import end_session  # noqa: PLC0415
+
+        failures = int(outcome.state is JobState.FAILED)
+        status = JobStatus(
+            self._session.job, outcome.state, outcome.reason, attempts=1, failures=failures
+        )
+        try:
+            end_session(
+                self._store, status, outcome.end, outcome.exit,
+                run=self._session.run, peak_bytes=outcome.pen.peak_bytes, pens_removed=pens_removed,
+            )  # fmt: skip
+            if time.monotonic() - self._opened_s > SHORT_S:
+                self._store.close()
+        except StoreError as error:
+            print_line(str(error))
+
+
+def remove_tmp(tmp: Path) -> None:
+    from ramherd.act.cleanup import is_gone, remove_tree  # noqa: PLC0415 - the program has ended
+
+    if not is_gone(tmp):
+        remove_tree(tmp)
+
+
+def explain(name: str, reason: Reason) -> None:
+    """What the exit code alone does not tell."""
+    if reason.why is Why.NOT_STARTED:
+        print_line(str(reason.numbers["what"]))
+    elif reason.why in (Why.LIMIT_KILL, Why.OOM_KILL, Why.NODE_ABORT):
+        from ramherd.show.reasons import render_reason  # noqa: PLC0415 - seldom needed
+
+        print_line(f"{name} was {render_reason(reason)}")
+
+
+def print_line(text: str) -> None:
     try:
-        program.start()
-    except NotStarted as error:
-        return not_started(error)
-    if not pen.join:
-        pen.note_start(program.pid)
-        record.set_pen(session, pen)
-    return watch(program, lookout, grace_s)
-
-
-def watch(program: Program, lookout: Lookout, grace_s: float) -> tuple[End, int]:
-    session, pen = lookout.session, lookout.pen
-    told = program.wait(lookout.is_within_limit, lookout.every_s)
-    status = program.status
-    if told or status is None or is_kill(status) or not pen.is_empty(lookout.guard):
-        from ramherd.exec.ending import Ending  # noqa: PLC0415
-
-        return Ending(session, pen, program, lookout.watcher()).end(told or 0, grace_s)
-    end, code = judge(status)
-    end.peak_bytes = pen.peak_bytes()
-    return end, code
-
-
-class Lookout:
-    """Says in the ledger what the session uses, and looks at a limit that the kernel does not
-    hold.
-    """
-
-    def __init__(self, session: Session, pen: SessionPen, guard: int, lease: SessionLease) -> None:
-        self.session, self.pen, self.guard, self._lease = session, pen, guard, lease
-        self._watcher: Watcher | None = None
-        polled = pen.kind == "polling" and session.limit_bytes is not None
-        self.every_s = TICK_S if polled else SAY_EVERY_S
-
-    def watcher(self) -> Watcher | None:
-        if self._watcher is None and self.pen.kind == "polling":
-            from ramherd.exec.watcher import Watcher  # noqa: PLC0415
-
-            self._watcher = Watcher(self.session, self.pen, self.guard)
-        return self._watcher
-
-    def is_within_limit(self) -> bool:
-        self._lease.note_used(self.pen.used_bytes())
-        watcher = self.watcher()
-        return watcher is None or watcher.is_within_limit()
-
-
-def is_kill(status: int) -> bool:
-    """By SIGKILL, or by a shell that says so of its child: perhaps it was the kernel."""
-    return os.waitstatus_to_exitcode(status) in (-signal.SIGKILL, 128 + signal.SIGKILL)
-
-
-def judge(status: int) -> tuple[End, int]:
-    code = os.waitstatus_to_exitcode(status)
-    if code < 0:
-        return End("failed", {"why": "signalled", "signal": -code}, None, -code), 128 - code
-    return End("failed" if code else "done", {"why": "exited", "code": code}, code), code
-
-
-def not_started(error: NotStarted) -> tuple[End, int]:
-    code = NOT_FOUND if error.number in (errno.ENOENT, errno.ENOTDIR) else NOT_EXECUTABLE
-    reason = {"why": "not_started", "errno": error.number, "what": str(error)}
-    return End("failed", reason, code), code
-
-
-def note_end(record: Record, session: Session, end: End, *, pen_removed: bool) -> None:
-    """The exit code is the program's, also when the disk is full."""
-    try:
-        record.end(session, end, pen_removed=pen_removed)
-        record.close()
-    except StoreError as error:
-        say(str(error))
-
-
-def environment(session: Session, place: Place) -> dict[str, str]:
-    return {
-        **os.environ,
-        "RAMHERD_RUN": session.run,
-        "RAMHERD_JOB": session.job,
-        "RAMHERD_HERD": session.herd,
-        "RAMHERD_ATTEMPT": "1",
-        "TMPDIR": place.tmp,
-    }
-
-
-def remove_tmp(tmp: str) -> None:
-    try:
-        os.rmdir(tmp)
-    except OSError:
-        from pathlib import Path  # noqa: PLC0415
-
-        from ramherd.act.cleanup import remove_tree  # noqa: PLC0415
-
-        remove_tree(Path(tmp))
-
-
-def tell(session: Session, end: End) -> None:
-    """What the exit code alone does not say."""
-    if end.reason["why"] == "not_started":
-        say(str(end.reason["what"]))
-    elif end.end in ("limit_kill", "oom_kill"):
-        from ramherd.exec.ending import sentence  # noqa: PLC0415
-
-        say(f"{session.name} was {sentence(end)}")
-
-
-def say(text: str) -> None:
-    try:
-        os.write(2, f"ramherd: {text}\n".encode(errors="replace"))
+        print(f"ramherd: {text}", file=sys.stderr, flush=True)
     except OSError:  # the window is gone
         pass

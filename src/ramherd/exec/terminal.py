@@ -1,12 +1,10 @@
 """The terminal's modes: a program that was killed did not put them back."""
 
-from __future__ import annotations
-
 import os
 import termios
 
 
-class Screen:
+class Terminal:
     def __init__(self) -> None:
         self._modes = None
         for fd in (0, 1, 2):

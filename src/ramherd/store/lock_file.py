@@ -1,7 +1,4 @@
-"""Files whose lock says that somebody lives: the kernel lets go of it in every kind of death.
-
-os and fcntl only: `ramherd exec` loads this before its program starts.
-"""
+"""Files whose lock says that somebody lives: the kernel lets go of it in every kind of death."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from ramherd.act.cleanup import CleanedPen
 from ramherd.act.executor import Executor
+from ramherd.act.pens.polling import POLL_S
 from ramherd.act.run import LiveRun, Usage, record_engine_clients
 from ramherd.core.memory import Admit, Level, SetLevel
 from ramherd.core.model import (
@@ -71,7 +72,6 @@ if TYPE_CHECKING:
 TICK_S = 0.5
 # With time scaled, and where nobody tells when a run is at its grant.
 LEAST_TICK_S = 0.03
-LOOKING_TICK_S = 0.1
 SAMPLE_EVERY_S = 5.0
 
 
@@ -101,7 +101,7 @@ class Supervisor(Listening):
 
     def __post_init__(self) -> None:
         self.machine = read_machine(self.trees)
-        looking = 1.0 if self.executor.fleet.kernel_limits else LOOKING_TICK_S / TICK_S
+        looking = 1.0 if self.executor.fleet.kernel_limits else POLL_S / TICK_S
         self.tick_s = max(TICK_S * looking / self.memory.time_scale, LEAST_TICK_S)
 
     def run(self) -> HerdCounters:

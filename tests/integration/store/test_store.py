@@ -2,7 +2,6 @@
 
 import gc
 import json
-import re
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -13,7 +12,6 @@ import pytest
 
 from ramherd.core.errors import StoreError
 from ramherd.core.model import Brief, Event, JobState, ProcId, Reason, RunEnd, Tree, Why
-from ramherd.exec.record import standing
 from ramherd.store.events import add_event
 from ramherd.store.herds import (
     StoredPen,
@@ -40,7 +38,7 @@ from ramherd.store.herds import (
 )
 from ramherd.store.json_columns import job_from_spec, spec_json
 from ramherd.store.owner import Owner
-from ramherd.store.sql import migrations, records
+from ramherd.store.sql import migrations
 from ramherd.store.sqlite import SqliteStore
 from support.make import HERD, exited, job, killed_by, status
 
@@ -388,8 +386,3 @@ def test_what_an_agent_said_is_kept_with_its_job(path: Path) -> None:
 
     assert json.loads(first["said"]) == {"session": "s", "turns": 2}
     assert second["said"] is None
-
-
-def test_a_session_writes_all_that_a_job_has() -> None:
-    """`exec` writes its rows without the store's code: what is added there is added here."""
-    assert set(re.findall(r":(\w+)", records.SET_JOB)) == set(standing("j", "running", "{}", 0.0))

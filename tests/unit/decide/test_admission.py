@@ -1,5 +1,6 @@
 """Whether one session may start: it is not held, so it has to fit from the beginning."""
 
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
 
@@ -8,13 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ramherd.core.errors import NoRoom
-from ramherd.core.model import Limit, Machine, Reason, Why
+from ramherd.core.model import Job, Limit, Machine, ProcId, Reason, Why
 from ramherd.core.policies import Policy
 from ramherd.core.units import GIB, MIB
-from ramherd.decide.admission import find_obstacle
+from ramherd.decide.admission import find_lease_obstacle, find_obstacle
 from ramherd.decide.budget import budget_bytes, largest_budget_bytes
-from ramherd.exec.admission import Asking
+from ramherd.exec.admission import Admission
 from ramherd.measure.cgroups import Trees
+from ramherd.store.ledger import Ask, Ledger
+from ramherd.store.owner import Owner, OwnerLock
 from support.make import MACHINE, policy
 
 # With `policy()` the budget is 6 GiB of the 14 that are available, and 8 at most.
@@ -70,10 +73,27 @@ def test_what_may_start_fits_everywhere(need: int, free: int, limit: int, used: 
         assert need > largest_budget_bytes(machine, policy())
 
 
+def test_a_lease_that_is_too_small_is_an_obstacle() -> None:
+    """Other applications hold the rest of the budget, which `--budget` does not make smaller."""
+    capped = policy(budget_cap_bytes=GIB)
+
+    assert find_lease_obstacle(GIB, GIB, MACHINE, capped) is None
+    assert find_lease_obstacle(GIB, GIB - 1, MACHINE, capped) == Reason(
+        Why.NO_ROOM_BUDGET, need_bytes=GIB, have_bytes=GIB - 1, budget_bytes=6 * GIB
+    )
+
+
 @pytest.fixture
 def machine_of_16(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ramherd.exec.admission.read_trees", lambda: Trees({}, None))
     monkeypatch.setattr("ramherd.exec.admission.read_machine", lambda _trees, **_herds: MACHINE)
+
+
+def admission(
+    runtime: Path, need_bytes: int, rules: Policy, lock: OwnerLock | None = None
+) -> Admission:
+    job = Job("j", "h", "claude", 0, ("claude",), "/", need_bytes)
+    owner = lock.owner if lock is not None else Owner("me", "", ProcId(1, 1))
+    return Admission(job, rules, trees=Trees({}, None), runtime=runtime, owner=owner)
 
 
 @pytest.mark.usefixtures("machine_of_16")
@@ -81,16 +101,58 @@ def test_a_session_waits_or_fails_as_its_user_said(tmp_path: Path) -> None:
     """It waits with a reason; with `--no-wait`, or when no waiting helps, it fails."""
     most = largest_budget_bytes(MACHINE, Policy())
 
-    def ask(need_bytes: int, *, no_wait: bool) -> tuple[str, str] | None:
-        asking = Asking("claude", need_bytes, str(tmp_path / "ledger.db"), "me", no_wait=no_wait)
-        with closing(asking):
-            return asking.ask()
+    def ask(need_bytes: int, rules: Policy) -> Reason | None:
+        with closing(admission(tmp_path, need_bytes, rules)) as asking:
+            if rules.no_wait:
+                asking.wait()
+            return asking.find_obstacle()
 
-    assert ask(MIB, no_wait=True) is None
-    answer = ask(most, no_wait=False)
+    assert ask(MIB, Policy(no_wait=True)) is None
+    answer = ask(most, Policy())
     assert answer is not None
-    assert answer[0] == "no_room_budget"
+    assert answer.why is Why.NO_ROOM_BUDGET
     with pytest.raises(NoRoom, match=r"and --no-wait was given$"):
-        ask(most, no_wait=True)
-    with pytest.raises(NoRoom, match=r"more than the whole budget of 12\.8 GiB$"):
-        ask(most + 1, no_wait=False)
+        ask(most, Policy(no_wait=True))
+    never = pytest.raises(NoRoom, match=r"more than the whole budget of 12\.8 GiB$")
+    with closing(admission(tmp_path, most + 1, Policy())) as asking, never:
+        asking.wait()
+
+
+def test_what_other_applications_use_is_no_obstacle_twice(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their runs are counted in their leases: the first answer of the ledger says so, and the
+    session is not turned away before it is known.
+    """
+
+    def read(_trees: Trees, herds: Sequence[tuple[int, int]] = ()) -> Machine:
+        return Machine(16 * GIB, 8 * GIB, herds_used_bytes=sum(used for _pid, used in herds))
+
+    monkeypatch.setattr("ramherd.exec.admission.read_machine", read)
+    with (
+        closing(OwnerLock(tmp_path)) as other_lock,
+        closing(Ledger(tmp_path / "ledger.db", tmp_path, other_lock.owner)) as other,
+        closing(OwnerLock(tmp_path)) as lock,
+    ):
+        other.ask(Ask(4 * GIB, used_bytes=4 * GIB, granted_bytes=4 * GIB), 12 * GIB)
+        # 12.8 GiB less 8 GiB used leaves 4.8; of these 8, 4 are a run's of the other application.
+        with closing(admission(tmp_path, 6 * GIB, Policy(), lock)) as asking:
+            obstacle = asking.find_obstacle()
+
+    assert obstacle is not None
+    assert obstacle.numbers["have_bytes"] == int(0.8 * 16 * GIB) - 4 * GIB - 4 * GIB
+
+
+@pytest.mark.usefixtures("machine_of_16")
+def test_what_a_session_uses_is_in_the_ledger(tmp_path: Path) -> None:
+    """No more than its lease: the rest is use by others for those who share the budget."""
+    with (
+        closing(OwnerLock(tmp_path)) as lock,
+        closing(admission(tmp_path, GIB, Policy(), lock)) as asking,
+        closing(OwnerLock(tmp_path)) as other_lock,
+        closing(Ledger(tmp_path / "ledger.db", tmp_path, other_lock.owner)) as other,
+    ):
+        assert asking.find_obstacle() is None
+        for used, counted in ((MIB, MIB), (2 * GIB, GIB)):
+            asking.record_used(used)
+            assert other.ask(Ask(0), GIB).others_used_bytes == counted

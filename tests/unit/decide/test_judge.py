@@ -48,6 +48,15 @@ def test_a_kernel_kill_at_its_own_limit_is_a_limit_kill() -> None:
     assert found == (RunEnd.LIMIT_KILL, reason)
 
 
+def test_the_peak_of_a_limit_kill_is_the_kernels() -> None:
+    """A run that filled its limit between two looks was never seen to be so large."""
+    seen = PenReading(0, 12, 0, kernel_kills=1, limit_hit=True, charged_bytes=100 * MIB)
+
+    _end, reason = judged(killed_by(SIGKILL), of=LIMITED, pen=seen)
+
+    assert reason.numbers["peak_bytes"] == 100 * MIB
+
+
 @pytest.mark.parametrize(
     "changes",
     [{"of": LIMITED, "pen": pen(kills=1)}, {"pen": pen(kills=1, limit_hit=True)}],
@@ -79,6 +88,18 @@ def test_a_full_v8_heap_is_told_apart(exit_: Exit) -> None:
     found = judged(exit_, heap_exhausted=True, pen=pen())
 
     assert found == (RunEnd.HEAP_EXHAUSTED, Reason(Why.HEAP_EXHAUSTED, peak_bytes=90 * MIB))
+
+
+@pytest.mark.parametrize("exit_", [exited(134), killed_by(SIGABRT)])
+def test_an_abort_of_node_says_what_node_aborts_for(exit_: Exit) -> None:
+    """Nobody reads what a session prints: that its heap was full is what node aborts for, not a
+    fact. Another program that aborts is only that.
+    """
+    reason = Reason(Why.NODE_ABORT, peak_bytes=90 * MIB)
+
+    assert judged(exit_, is_node=True, pen=pen()) == (RunEnd.FAILED, reason)
+    assert judged(exit_, pen=pen())[1].why in (Why.EXITED, Why.SIGNALLED)
+    assert judged(exited(1), is_node=True, pen=pen())[1].why is Why.EXITED
 
 
 def test_a_kernel_kill_comes_before_what_was_printed() -> None:

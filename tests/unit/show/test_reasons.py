@@ -87,6 +87,10 @@ MADE: dict[Why, tuple[Reason, str]] = {
         judge(run(exit=exited(134), pen=KILLED, heap_exhausted=True))[1],
         "V8 ran out of heap (peak 900 MiB), not the machine out of memory",
     ),
+    Why.NODE_ABORT: (
+        judge(run(exit=exited(134), pen=KILLED, is_node=True))[1],
+        "ended by SIGABRT: node aborts when its V8 heap is full (peak 900 MiB)",
+    ),
     Why.NOT_STARTED: (judge(run(refused=(2, "cannot start x")))[1], "cannot start x"),
     Why.RETRY: (
         after_run(status(job(retries=2)), RunEnd.FAILED, Reason(Why.EXITED, code=1), at_s=0.0,

@@ -18,6 +18,9 @@ from ramherd.system.procfs import is_running, read_anonymous_bytes, read_process
 
 KIND = "polling"
 TAG = "RAMHERD_RUN"
+# How often a limit is compared that no kernel enforces. A program that fills memory at 1 GiB/s is
+# over its limit by 100 MiB when it is seen.
+POLL_S = 0.1
 
 
 class PollingFleet:
