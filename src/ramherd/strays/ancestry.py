@@ -1,7 +1,7 @@
-"""Notes which processes an agent has below it, for the time when the agent is gone.
+"""Records which processes an agent has below it, for the time when the agent is gone.
 
-Called by hooks on every tool call, so os only: one line for each note, in a file of the runtime
-directory that is void after a reboot. Two files of at most `LIMIT_BYTES` are kept.
+Hooks call it on every tool call, so it imports os only: one line for each record, in a file of the
+runtime directory that is void after a reboot. Two files of at most `LIMIT_BYTES` are kept.
 
     record_tree(runtime, pid, agent="claude", session="...", subagents=2)
 """
@@ -21,13 +21,13 @@ NAME = "ancestry"
 LIMIT_BYTES = 1 << 20
 
 # (agent, session, subagents, pid and start of the agent, pid and start of each below it)
-Note = tuple[str, str, int, tuple[int, int], list[tuple[int, int]]]
+Record = tuple[str, str, int, tuple[int, int], list[tuple[int, int]]]
 
 
 def record_tree(
     runtime: str, pid: int, *, agent: str, session: str = "", subagents: int = 0
 ) -> int:
-    """How many processes below `pid` were noted. One that is gone has nothing to note."""
+    """How many processes below `pid` were recorded; 0 for a process that is gone."""
     start = read_start_ticks(pid)
     if start is None:
         return 0
@@ -38,15 +38,15 @@ def record_tree(
     return len(below)
 
 
-def append(runtime: str, note: Note) -> None:
+def append(runtime: str, record: Record) -> None:
     path = os.path.join(runtime, NAME)
-    agent, session, subagents, root, below = note
+    agent, session, subagents, root, below = record
     words = [read_place(), agent, session or "-", str(subagents)]
     words += [f"{pid}:{start}" for pid, start in (root, *below)]
     line = " ".join("".join(word.split()) for word in words) + "\n"
     fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
-        # One write: notes of hooks that run at once do not mix.
+        # One write: the lines of hooks that run at the same time do not mix.
         os.write(fd, line.encode(errors="replace"))
         full = os.fstat(fd).st_size > LIMIT_BYTES
     finally:
@@ -55,8 +55,8 @@ def append(runtime: str, note: Note) -> None:
         os.replace(path, f"{path}.old")
 
 
-def read_notes(runtime: str) -> Iterator[Note]:
-    """Of this boot and this namespace, the oldest first."""
+def read_records(runtime: str) -> Iterator[Record]:
+    """The records of this boot and this pid namespace, the oldest first."""
     here = read_place()
     for name in (f"{NAME}.old", NAME):
         try:
@@ -65,12 +65,12 @@ def read_notes(runtime: str) -> Iterator[Note]:
         except OSError:
             continue
         for line in lines:
-            note = parse_note(line.split(), here)
-            if note is not None:
-                yield note
+            record = parse_record(line.split(), here)
+            if record is not None:
+                yield record
 
 
-def parse_note(words: list[str], here: str) -> Note | None:
+def parse_record(words: list[str], here: str) -> Record | None:
     """None for another boot's, and for a line that a full disk cut short."""
     if len(words) < 5 or words[0] != here:
         return None

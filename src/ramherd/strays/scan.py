@@ -147,12 +147,12 @@ def find_marked(tree: ProcessTree, probe: Probe, recorded: Mapping[ProcId, Recor
 
 
 def read_recorded(runtime: str) -> dict[ProcId, Recorded]:
-    """The newest note of each process wins."""
+    """The newest record of each process wins."""
     found = {}
-    for agent, session, subagents, root, below in ancestry.read_notes(runtime):
-        note = Recorded(agent, ProcId(*root), session, subagents)
-        found.update({ProcId(*one): note for one in below})
-        found[ProcId(*root)] = note
+    for agent, session, subagents, root, below in ancestry.read_records(runtime):
+        recorded = Recorded(agent, ProcId(*root), session, subagents)
+        found.update({ProcId(*one): recorded for one in below})
+        found[ProcId(*root)] = recorded
     return found
 
 

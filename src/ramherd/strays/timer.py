@@ -78,11 +78,11 @@ def choose_kind() -> str:
 
 
 def install(
-    kind: str, argv: Sequence[str], env: Mapping[str, str], every_s: float, note: Path
+    kind: str, argv: Sequence[str], env: Mapping[str, str], every_s: float, record: Path
 ) -> Installed:
-    """An older one is taken back first."""
-    if note.exists():
-        uninstall(note)
+    """An older timer is removed first."""
+    if record.exists():
+        uninstall(record)
     if kind == "cron":
         found = install_cron(make_cron_lines(argv, env, every_s))
     elif kind == "systemd":
@@ -90,16 +90,16 @@ def install(
     else:
         agents = Path.home() / "Library/LaunchAgents"
         found = write_files(kind, agents, {f"{LABEL}.plist": make_plist(argv, env, every_s)})
-    # Noted before it is started: whatever happens next can be undone.
-    note.write_text(json.dumps(asdict(found)))
+    # Recorded before it is started: whatever happens next can be undone.
+    record.write_text(json.dumps(asdict(found)))
     start(found)
     return found
 
 
-def uninstall(note: Path) -> Installed | None:
+def uninstall(record: Path) -> Installed | None:
     """What was undone; None if nothing was installed."""
     try:
-        found = Installed(**json.loads(note.read_text()))
+        found = Installed(**json.loads(record.read_text()))
     except FileNotFoundError:
         return None
     stop(found)
@@ -113,7 +113,7 @@ def uninstall(note: Path) -> Installed | None:
             os.rmdir(path)
         except OSError:  # somebody else's file is in it by now
             break
-    note.unlink()
+    record.unlink()
     return found
 
 

@@ -13,7 +13,7 @@ import pytest
 from integration.conftest import await_
 from integration.hook.hooks import SESSION_ID, Session, room_for, session, waiting_hooks
 from ramherd.hook.claude_settings import hook_command
-from ramherd.strays.ancestry import read_notes
+from ramherd.strays.ancestry import read_records
 
 __all__ = ["session"]  # a fixture: pytest finds it by its name here
 
@@ -136,7 +136,7 @@ def test_the_tree_of_a_session_is_recorded(session: Callable[..., Session], tmp_
     one.ask("SessionStart")
     one.ask("SubagentStart", agent_id="agent", agent_type="x")
     one.ask("SubagentStop", agent_id="agent", agent_type="x")
-    notes = list(read_notes(str(tmp_path / "runtime")))
+    notes = list(read_records(str(tmp_path / "runtime")))
     assert [note[:3] for note in notes] == [("claude", SESSION_ID, count) for count in (0, 1, 0)]
     assert {note[3][0] for note in notes} == {one.process.pid}
 
