@@ -1,6 +1,7 @@
 """/proc: text of any kind, and processes that are gone."""
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -9,14 +10,21 @@ from hypothesis import strategies as st
 
 from ramherd.core.errors import RamherdError
 from ramherd.core.model import ProcId
+from ramherd.system.proc_stat import read_children, read_start_ticks
 from ramherd.system.procfs import (
     PAGE,
+    ignores_signal,
     is_running,
+    list_own_descriptors,
     parse_kib_fields,
     parse_stat,
     read_anonymous_bytes,
     read_boot_id,
+    read_cmdline,
+    read_descriptors,
+    read_environ,
     read_meminfo,
+    read_mounts,
     read_peak_rss_bytes,
     read_process,
     read_processes,
@@ -197,3 +205,68 @@ def test_the_boot_id_is_one_line(tmp_path: Path) -> None:
 
     assert read_boot_id(tmp_path) == "0f-1a"
     assert read_boot_id()
+
+
+def write_files(proc: Path, **files: bytes) -> None:
+    (proc / "40").mkdir(exist_ok=True)
+    for name, data in files.items():
+        (proc / "40" / name).write_bytes(data)
+
+
+def test_the_words_of_a_command_line(tmp_path: Path) -> None:
+    """Bytes of any kind; empty words count, and a zombie has none."""
+    write_files(tmp_path, cmdline=b"/bin/x\0\0a b\0\xff\0")
+    assert read_cmdline(40, tmp_path) == ("/bin/x", "", "a b", "\udcff")
+
+    assert read_cmdline(40, tmp_path, most_bytes=6) == ("/bin/x",)
+    assert read_cmdline(41, tmp_path) is None
+
+
+def test_of_two_variables_with_one_name_the_first_counts(tmp_path: Path) -> None:
+    """As for getenv(3)."""
+    write_files(tmp_path, environ=b"A=1\0B=\0A=2\0broken\0")
+
+    assert read_environ(40, tmp_path) == {"A": "1", "B": ""}
+    assert read_variable(40, "A", tmp_path) == "1"
+    assert read_environ(41, tmp_path) is None
+
+
+@pytest.mark.parametrize(("mask", "ignored"), [("1", True), ("4001", True), ("4000", False)])
+def test_a_signal_that_is_ignored(tmp_path: Path, mask: str, ignored: bool) -> None:
+    """One bit for each signal, from 1 on: SIGHUP is the lowest."""
+    write_files(tmp_path, status=f"Name:\tx\nSigIgn:\t{mask:0>16}\nSigCgt:\t0\n".encode())
+
+    assert ignores_signal(40, 1, tmp_path) is ignored
+    assert not ignores_signal(41, 1, tmp_path)
+
+
+def test_mounts_are_points_and_types(tmp_path: Path) -> None:
+    """Optional fields before the dash may be any number; a space is escaped."""
+    (tmp_path / "self").mkdir()
+    (tmp_path / "self/mountinfo").write_text(
+        "20 1 8:1 / / rw shared:1 master:2 - ext4 /dev/sda1 rw\n"
+        "21 20 0:5 / /mnt/a\\040b rw - tmpfs tmpfs rw\n"
+    )
+
+    assert read_mounts(tmp_path) == [("/", "ext4"), ("/mnt/a b", "tmpfs")]
+
+
+def test_our_own_children_and_descriptors_are_listed() -> None:
+    """From the kernel of this machine."""
+    read, write = os.pipe()
+    try:
+        found = read_descriptors("self") or {}
+        assert found[read] == found[write]
+        assert {read, write} <= set(list_own_descriptors())
+    finally:
+        os.close(read)
+        os.close(write)
+    child = subprocess.Popen(["sleep", "60"])
+    try:
+        assert child.pid in (read_children(os.getpid()) or [child.pid])
+        found_child = read_process(child.pid)
+        assert found_child is not None
+        assert read_start_ticks(child.pid) == found_child.id.start_ticks
+    finally:
+        child.kill()
+        child.wait()
