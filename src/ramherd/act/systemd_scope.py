@@ -66,9 +66,9 @@ def can_start_scope() -> bool:
 
 def start_scope(pid: int) -> bool:
     """False if the manager does not answer, or refuses."""
-    from ramherd.system.dbus import Call, call_method  # noqa: PLC0415 - few machines need it
+    from ramherd.system.dbus import MethodCall, call_method  # noqa: PLC0415 - few machines need it
 
-    call = Call(
+    call = MethodCall(
         "org.freedesktop.systemd1", "/org/freedesktop/systemd1",
         "org.freedesktop.systemd1.Manager", "StartTransientUnit", "ssa(sv)a(sa(sv))",
         encode_unit(f"run-ramherd-{new_id().lower()}.scope", pid),

@@ -61,19 +61,21 @@ def call(argv: list[str]) -> int:
             raise UsageError(f"{argv[0]} takes no command", hint=f"ramherd {argv[0]} --help")
         return int(options.verb(options))
     except RamherdError as error:
-        say(f"{error}" + (f"\n  hint: {error.hint}" if error.hint else ""))
+        print_error(f"{error}" + (f"\n  hint: {error.hint}" if error.hint else ""))
         if options.debug:
             print_traceback()
         return error.exit_code
     except KeyboardInterrupt:
-        say("interrupted")
+        print_error("interrupted")
         return INTERRUPTED
     except BrokenPipeError:
         # The reader went away; nothing more can be said, not even at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as error:
-        say(f"a bug: {type(error).__name__}: {error}\n  hint: add --debug, and report what it says")
+        print_error(
+            f"a bug: {type(error).__name__}: {error}\n  hint: add --debug, and report what it says"
+        )
         if options.debug:
             print_traceback()
         return BUG
@@ -97,7 +99,7 @@ def print_traceback() -> None:
     traceback.print_exc()
 
 
-def say(text: str) -> None:
+def print_error(text: str) -> None:
     print(f"ramherd: {text}", file=sys.stderr)
 
 

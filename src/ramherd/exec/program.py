@@ -79,14 +79,14 @@ class Program:
             set_oom_score_adj(AGENT_OOM_SCORE_ADJ)
             step = f"start {argv[0]}"
             if os.read(go, 1):
-                self._give_signals_back()
+                self._restore_signals()
                 os.execvpe(argv[0], argv, env)
         except OSError as error:
             os.write(report, f"{error.errno} cannot {step}: {error.strerror}".encode()[:4000])
         finally:
             os._exit(127)
 
-    def _give_signals_back(self) -> None:
+    def _restore_signals(self) -> None:
         """What was ignored when we started stays so, but for two that Python ignores."""
         for number in (signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)

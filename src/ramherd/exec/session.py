@@ -39,7 +39,7 @@ from ramherd.system.own_process import become_subreaper
 from ramherd.system.procfs import read_process
 
 if TYPE_CHECKING:
-    from ramherd.exec.ending import Ending, Outcome
+    from ramherd.exec.session_end import Ending, SessionEnd
 
 # How soon the program is looked at first: by then a script has become its interpreter.
 FIRST_LOOK_S = 0.2
@@ -136,10 +136,10 @@ def make_pen(session: Session, kind: str, trees: Trees, most_bytes: int) -> tupl
 
 def run_program(
     session: Session, program: Program, watch: PenWatch, recorder: "Recorder", admission: Admission
-) -> "Outcome":
+) -> "SessionEnd":
     """From its start until its pen is empty."""
     failure = program.start()
-    from ramherd.exec.ending import Ending, judge_refusal  # noqa: PLC0415 - the program runs
+    from ramherd.exec.session_end import Ending, judge_refusal  # noqa: PLC0415 - the program runs
 
     if failure is not None:
         return judge_refusal(failure)
@@ -211,7 +211,7 @@ class Recorder:
         set_pen(self._store, self._session.run, pen.record())
         self._store.commit()
 
-    def record_end(self, outcome: "Outcome", *, pens_removed: bool) -> None:
+    def record_end(self, outcome: "SessionEnd", *, pens_removed: bool) -> None:
         """The exit code is the program's, also when the disk is full."""
         from ramherd.store.sessions import end_session  # noqa: PLC0415
 

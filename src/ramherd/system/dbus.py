@@ -17,7 +17,7 @@ class DBusError(OSError):
     """The peer refused the call, or speaks another protocol."""
 
 
-class Call(NamedTuple):
+class MethodCall(NamedTuple):
     destination: str
     path: str
     interface: str
@@ -58,7 +58,7 @@ class Writer:
         struct.pack_into("<I", self.data, length_at, len(self.data) - start)
 
 
-def encode_call(call: Call, serial: int = 1) -> bytes:
+def encode_call(call: MethodCall, serial: int = 1) -> bytes:
     writer = Writer()
     writer.data += struct.pack("<cBBBII", b"l", METHOD_CALL, 0, 1, len(call.body), serial)
     fields = writer.begin_array(8)
@@ -81,7 +81,7 @@ def encode_call(call: Call, serial: int = 1) -> bytes:
     return bytes(writer.data) + call.body
 
 
-def call_method(address: str, call: Call, timeout_s: float) -> None:
+def call_method(address: str, call: MethodCall, timeout_s: float) -> None:
     """Returns when the peer has answered without an error."""
     with socket.socket(socket.AF_UNIX) as peer:
         peer.settimeout(timeout_s)

@@ -40,7 +40,7 @@ NODE = "node"
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
 
 
-class Outcome(NamedTuple):
+class SessionEnd(NamedTuple):
     end: RunEnd
     reason: Reason
     exit: Exit
@@ -76,7 +76,7 @@ class Ending:
                 stopping = Stopping(action.end, action.reason, time.monotonic())
                 self.view = replace(self.view, phase=stopping)
 
-    def finish(self, told: int) -> Outcome:
+    def finish(self, told: int) -> SessionEnd:
         """`told` is the signal that told us to end, or 0."""
         self._program.is_ending = True
         if told:
@@ -87,7 +87,7 @@ class Ending:
         end_pens([self._watch.pen], grace_s, self._wait)
         end, reason = judge(self.view)
         exit_ = self.view.exit or Exit(None, signal.SIGKILL, time.monotonic())
-        return Outcome(end, reason, exit_, self.view.pen, choose_exit_code(exit_, end, told))
+        return SessionEnd(end, reason, exit_, self.view.pen, choose_exit_code(exit_, end, told))
 
     def _wait(self, for_s: float) -> bool:
         """Whether nothing is left; the wait ends early when a signal says to hurry."""
@@ -133,7 +133,7 @@ def choose_exit_code(exit_: Exit, end: RunEnd, told: int) -> int:
     return exit_.code if exit_.code is not None else 128 + (exit_.signal or 0)
 
 
-def judge_refusal(failure: NotStarted) -> Outcome:
+def judge_refusal(failure: NotStarted) -> SessionEnd:
     code = NOT_FOUND if failure.number in (errno.ENOENT, errno.ENOTDIR) else NOT_EXECUTABLE
     end, reason = run_end.judge_refusal(failure.number, failure.what)
-    return Outcome(end, reason, Exit(code, None, time.monotonic()), PenReading(), code)
+    return SessionEnd(end, reason, Exit(code, None, time.monotonic()), PenReading(), code)
