@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
-from ramherd.cli.run import add_herd_options, herd_and_tell, settle_config
+from ramherd.cli.run import add_herd_options, load_settings, run_and_report
 from ramherd.config.keys import RUN_KEYS
 from ramherd.core.errors import UsageError
 from ramherd.core.units import GIB
@@ -45,7 +45,7 @@ def drill(options: argparse.Namespace) -> int:
         if value < 1:
             raise UsageError(f"--{name} {value} is below 1")
     herd = new_id()
-    config = settle_config(
+    config = load_settings(
         options,
         budget=BUDGET_BYTES,
         time_scale=float(options.pace),
@@ -54,7 +54,7 @@ def drill(options: argparse.Namespace) -> int:
     )
     tables = make_tables(options.seed, options.agents, options.pace)
     jobs = make_jobs(tables, "drill", herd, Defaults())
-    return herd_and_tell(herd, jobs, config, options)
+    return run_and_report(herd, jobs, config, options)
 
 
 def make_tables(seed: int, number: int, pace: int) -> Iterator[dict[str, Any]]:

@@ -2,24 +2,31 @@
 
 import json
 import sys
+import threading
+import time
+from contextlib import suppress
 from typing import Any
 
-from ramherd.cli.watch import Watch
-from ramherd.client.client import Client
+from ramherd.client.client import Client, EventInfo, HerdInfo
+from ramherd.core.errors import RamherdError
+from ramherd.core.model import Event, Reason, Why
 from ramherd.show.event_lines import LineShow, printable
 from ramherd.show.live_display import LiveShow
 from ramherd.show.summary import render_failures
+from ramherd.show.view import RunLine, View
 from ramherd.supervisor.run_herd import FAILED, INTERRUPTED, OK
+
+EVERY_S = 1.0
 
 
 def follow(client: Client, herd: str, *, as_json: bool) -> int:
-    """What it does, then what it came to. Ctrl-C cancels it, as it does a herd here."""
+    """Its progress, then its summary. Ctrl-C cancels it, as it does a herd that runs here."""
     out = sys.stderr if as_json else sys.stdout
     show = LiveShow(out) if out.isatty() else LineShow(out)
-    watch, interrupted = Watch(client, herd, show), False
+    display, interrupted = HerdDisplay(client, herd, show), False
     try:
         for event in client.events(herd=herd):
-            watch.event(event)
+            display.event(event)
             if event["kind"] == "herd_ended":
                 break
     except KeyboardInterrupt:
@@ -27,7 +34,7 @@ def follow(client: Client, herd: str, *, as_json: bool) -> int:
         client.cancel_herd(herd)
         client.wait(herd)
     finally:
-        watch.close()
+        display.close()
     summary = client.summary(herd)
     if as_json:
         print(json.dumps(summary), flush=True)
@@ -45,3 +52,73 @@ def render(summary: dict[str, Any]) -> list[str]:
         *render_failures(summary["results"]),
         printable(f"{summary['done']} of {summary['jobs']} jobs done{ended}, by the service"),
     ]
+
+
+class HerdDisplay:
+    """Draws once a second in a thread of its own; the caller waits for events."""
+
+    def __init__(self, client: Client, herd: str, show: LiveShow | LineShow) -> None:
+        self._client, self._herd, self._show = client, herd, show
+        self._names = {job["id"]: job["name"] for job in client.jobs(herd)}
+        self._drawing = threading.Lock()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._draw, daemon=True)
+        if isinstance(show, LiveShow):
+            self._thread.start()
+
+    def event(self, event: EventInfo) -> None:
+        with self._drawing:
+            self._show.event(as_event(event), self._names.get(event["job"], "the herd"))
+
+    def close(self) -> None:
+        self._over.set()
+        if self._thread.ident is not None:
+            self._thread.join()
+        self._show.close()
+
+    def _draw(self) -> None:
+        """A service that does not answer is asked again in the next round."""
+        while not self._over.wait(EVERY_S):
+            with suppress(RamherdError):
+                self._draw_once()
+
+    def _draw_once(self) -> None:
+        view = make_view(self._client.herd(self._herd), self._client.snapshot(), self._names)
+        with self._drawing:
+            self._show.update(lambda: view)
+
+
+def as_event(event: EventInfo) -> Event:
+    reason = as_reason(event["reason"])
+    return Event(event["kind"], reason, event["at_s"], event["herd"], event["job"], event["run"])
+
+
+def as_reason(reason: dict[str, Any]) -> Reason:
+    numbers = dict(reason)
+    return Reason(Why(numbers.pop("why")), **numbers)
+
+
+def make_view(herd: HerdInfo, snapshot: dict[str, Any], names: dict[str, str]) -> View:
+    """The herd's own runs, and the memory of all."""
+    counts, waits = herd["counts"], snapshot["waits_for"]
+    return View(
+        herd=herd["herd"],
+        wall_s=time.time() - herd["created_s"],
+        total=sum(counts.values()),
+        done=counts.get("done", 0),
+        failed=counts.get("failed", 0),
+        cancelled=counts.get("cancelled", 0),
+        runs=tuple(
+            RunLine(
+                run["name"], run["attempt"], run["used_bytes"], run["ran_s"], run["ending"],
+                grant_bytes=run["grant_bytes"], held_s=run["held_s"], doing=run["doing"],
+            )
+            for run in snapshot["runs"]
+            if run["job"] in names
+        ),
+        used_bytes=snapshot["used_bytes"],
+        budget_bytes=snapshot["leased_bytes"],
+        available_bytes=snapshot["available_bytes"],
+        waits_for=None if waits is None else as_reason(waits),
+        level=snapshot["level"],
+    )  # fmt: skip

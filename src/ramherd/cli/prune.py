@@ -35,10 +35,10 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--keep", metavar="SIZE", help="the most that may be left (log_total)")
     add("--dry-run", action="store_true", help="only say what would go")
     add("--json", action="store_true", help="one JSON object on stdout")
-    parser.set_defaults(verb=prune_and_tell)
+    parser.set_defaults(verb=prune_logs)
 
 
-def prune_and_tell(options: argparse.Namespace) -> int:
+def prune_logs(options: argparse.Namespace) -> int:
     rule, state = make_rule(options, time.time()), state_dir()
     runs_dir = state / "runs"
     with closing(open_or_make_room(state, rule, dry_run=options.dry_run)) as store:

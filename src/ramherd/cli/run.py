@@ -89,12 +89,12 @@ def run(options: argparse.Namespace) -> int:
 
         options.wait = True
         return submit(options)
-    herd, config = new_id(), settle_config(options)
+    herd, config = new_id(), load_settings(options)
     tables = read_job_tables(options, config["agent"])
     jobs = make_jobs(tables.tables, tables.source, herd, make_defaults(config))
     if options.dry_run:
         return show_plan(jobs, make_rules(config, force=options.force))
-    return herd_and_tell(herd, jobs, config, options)
+    return run_and_report(herd, jobs, config, options)
 
 
 def show_plan(jobs: list[Job], rules: Rules) -> int:
@@ -113,8 +113,8 @@ def is_apart(options: argparse.Namespace) -> bool:
     return here or any(name in given for name in shared)
 
 
-def settle_config(options: argparse.Namespace, **defaults: Any) -> Config:
-    """All settings, and a line for each that looks like one and is none."""
+def load_settings(options: argparse.Namespace, **defaults: Any) -> Config:
+    """All settings, with a warning for each variable that looks like one and is none."""
     config = load_config(options, defaults=defaults)
     enter_scope(config["pen"])
     for warning in config.warnings:
@@ -122,7 +122,7 @@ def settle_config(options: argparse.Namespace, **defaults: Any) -> Config:
     return config
 
 
-def herd_and_tell(herd: str, jobs: list[Job], config: Config, options: argparse.Namespace) -> int:
+def run_and_report(herd: str, jobs: list[Job], config: Config, options: argparse.Namespace) -> int:
     """The jobs' progress on the way, their summary at the end."""
     rules = make_rules(config, force=getattr(options, "force", False))
     out = sys.stderr if options.json else sys.stdout

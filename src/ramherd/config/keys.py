@@ -26,7 +26,7 @@ from ramherd.core.values import (
     SWITCH,
     TEXT,
     TIME,
-    Kind,
+    ValueType,
     parse_number,
 )
 from ramherd.jobs.schema import SETTING_KEYS
@@ -41,7 +41,7 @@ HOOK_WAIT_S = 600.0
 
 class Key(NamedTuple):
     name: str
-    kind: Kind
+    kind: ValueType
     default: Any
     help: str
     # What a profile may hold, and what `drill`, which makes its own jobs, does not ask for.
@@ -116,10 +116,10 @@ def parse_factor(value: Any) -> float:
 RING = SIZE._replace(parse=parse_ring)
 PAUSE = TIME._replace(parse=parse_pause)
 PERCENT = NUMBER._replace(parse=parse_percent)
-FACTOR = Kind("N", parse_factor, "{:g}".format)
-PART = Kind("SHARE", parse_part, "{:g}".format)
-SHARE = Kind("SHARE", parse_share, "{:g}".format)
-PEN = Kind("KIND", parse_pen)
+FACTOR = ValueType("N", parse_factor, "{:g}".format)
+PART = ValueType("SHARE", parse_part, "{:g}".format)
+SHARE = ValueType("SHARE", parse_share, "{:g}".format)
+PEN = ValueType("KIND", parse_pen)
 LINE = TEXT._replace(metavar="COMMAND")
 
 # The values for jobs that do not give one.

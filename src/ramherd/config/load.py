@@ -1,14 +1,13 @@
 """Settings: defaults < the user's file < the project's file < profile < environment < flags.
 
-The keys are in `config/keys.py`, files in `config/files.py`; what a value is good for is known to
-those who ask for it.
+The keys are in `config/keys.py`, files in `config/settings_files.py`; what a value is used for is
+up to the caller.
 """
 
 import os
 from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ramherd.config.files import read_files
 from ramherd.config.keys import (
     ALIASES,
     BY_NAME,
@@ -26,6 +25,7 @@ from ramherd.config.keys import (
     resolve,
     variable_of,
 )
+from ramherd.config.settings_files import read_files
 from ramherd.core.errors import UsageError
 from ramherd.core.values import SWITCH, nearest
 from ramherd.system.user_files import read_cwd

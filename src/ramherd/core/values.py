@@ -20,7 +20,7 @@ MOST_SECONDS = 1e9
 Schema = dict[str, Any]
 
 
-class Kind(NamedTuple):
+class ValueType(NamedTuple):
     """A type of value: how it is parsed, shown and described.
 
     A job is TOML or JSON, and `parse` gets its value as it stands. A setting may be text too,
@@ -165,35 +165,35 @@ BOOLEAN: Schema = {"type": "boolean"}
 STRINGS: Schema = {"type": "array", "items": STRING}
 SHORT: Schema = {"type": "string", "minLength": 1, "maxLength": NAME_LENGTH}
 
-TEXT = Kind("TEXT", parse_text, written=STRING, parsed=STRING)
-NAME = Kind("NAME", parse_name, written=SHORT, parsed=STRING)
-NAMES = Kind(
+TEXT = ValueType("TEXT", parse_text, written=STRING, parsed=STRING)
+NAME = ValueType("NAME", parse_name, written=SHORT, parsed=STRING)
+NAMES = ValueType(
     "NAMES", parse_names, ", ".join,
     written={"anyOf": [SHORT, {"type": "array", "items": SHORT}]}, parsed=STRINGS,
     annotation="str | Sequence[str]",
 )  # fmt: skip
-PROGRAM = Kind("PATH", parse_text, written=STRING, parsed=STRING)
-AGENT = Kind("AGENT", parse_agent, written={**STRING, "enum": list(AGENTS)}, parsed=STRING)
-WORDS = Kind(
+PROGRAM = ValueType("PATH", parse_text, written=STRING, parsed=STRING)
+AGENT = ValueType("AGENT", parse_agent, written={**STRING, "enum": list(AGENTS)}, parsed=STRING)
+WORDS = ValueType(
     "WORDS", parse_words, shlex.join, written={"anyOf": [STRING, STRINGS]}, parsed=STRINGS,
     annotation="str | Sequence[str]",
 )  # fmt: skip
-WHOLE = Kind(
+WHOLE = ValueType(
     "N", parse_integer, from_text=integer_from_text, written=INTEGER, parsed=INTEGER,
     annotation="int",
 )  # fmt: skip
 COUNT = WHOLE._replace(parse=parse_count, written={**INTEGER, "minimum": 0})
 NUMBER = WHOLE._replace(parse=parse_number, written={**INTEGER, "minimum": 1})
-SWITCH = Kind(
+SWITCH = ValueType(
     "", parse_switch, lambda value: str(value).lower(), switch_from_text,
     written=BOOLEAN, parsed=BOOLEAN, annotation="bool",
 )  # fmt: skip
-AMOUNT = Kind(
+AMOUNT = ValueType(
     "USD", parse_amount, "{:g}".format, number_from_text,
     written={"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": MOST_USD},
     parsed={"type": "number"}, annotation="float",
 )  # fmt: skip
-SIZE = Kind(
+SIZE = ValueType(
     "SIZE", parse_size, format_size,
     written={
         "anyOf": [
@@ -206,7 +206,7 @@ SIZE = Kind(
     },
     parsed=INTEGER, annotation="str | int",
 )  # fmt: skip
-TIME = Kind(
+TIME = ValueType(
     "TIME", parse_duration, format_duration,
     written={
         "anyOf": [
@@ -222,7 +222,7 @@ TIME = Kind(
     },
     parsed={"type": "number"}, annotation="str | float",
 )  # fmt: skip
-VARIABLES = Kind(
+VARIABLES = ValueType(
     "TABLE", parse_variables, written={"type": "object", "additionalProperties": STRING},
     parsed={"type": "object"}, annotation="Mapping[str, str]",
 )  # fmt: skip

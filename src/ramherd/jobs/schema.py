@@ -30,8 +30,8 @@ from ramherd.core.values import (
     VARIABLES,
     WHOLE,
     WORDS,
-    Kind,
     Schema,
+    ValueType,
     parse_text,
 )
 from ramherd.system.user_files import read_cwd
@@ -58,7 +58,7 @@ class Context(NamedTuple):
 
 class JobKey(NamedTuple):
     name: str
-    kind: Kind
+    kind: ValueType
     help: str
     # Jobs that may have it: COMMANDS, AGENTS_ONLY, or "" for all.
     use: str = ""
@@ -149,7 +149,7 @@ def absolute(path: str, here: str | None) -> str:
     return os.path.normpath(path if os.path.isabs(path) else f"{here or read_cwd()}/{path}")
 
 
-ARGV = Kind(
+ARGV = ValueType(
     "COMMAND", parse_command, written={"anyOf": [STRING, {**STRINGS, "minItems": 1}]},
     parsed=STRINGS, annotation="str | Sequence[str]",
 )  # fmt: skip

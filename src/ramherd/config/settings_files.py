@@ -1,10 +1,10 @@
-"""What files with settings say.
+"""Files with settings: `ramherd.toml` upwards from here, then the user's `config.toml`.
 
-All are read, key by key: what the project does not say, the user's file may.
+Both are read, key by key: a key that the project's file does not set may be in the user's.
 """
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ramherd.config.keys import (
@@ -17,24 +17,38 @@ from ramherd.config.keys import (
     refuse,
     resolve,
 )
-from ramherd.config.locations import PROJECT_FILE, find_files
 from ramherd.core.errors import UsageError
 from ramherd.core.values import nearest
 from ramherd.jobs.schema import PROFILE_KEYS
 from ramherd.system.user_files import decode, read_bytes
 
+PROJECT_FILE = "ramherd.toml"
+USER_FILE = "ramherd/config.toml"
 PROFILE = "profile"
 SOFTWARE = "software"
 
 
 class Files(NamedTuple):
-    """What files say, the nearest first in `paths`, and as the stronger one in the rest."""
+    """The settings of all files. `paths` has the nearest file first; its keys win."""
 
     paths: tuple[str, ...]
     settings: Layer
     profiles: Mapping[str, Layer]
     # [software.NAME] of all files, for `ramherd ps`; checked there.
     software: Mapping[str, tuple[Any, str]] = {}
+
+
+def find_files(cwd: str, environ: Mapping[str, str]) -> Iterator[str]:
+    """The files that exist, the nearest first."""
+    at, above = cwd, ""
+    while at != above:
+        if os.path.isfile(path := os.path.join(at, PROJECT_FILE)):
+            yield path
+            break
+        at, above = os.path.dirname(at), at
+    base = environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
+    if os.path.isfile(path := os.path.join(base, USER_FILE)):
+        yield path
 
 
 def read_files(
@@ -126,7 +140,7 @@ def find_key(written: str, names: tuple[str, ...], place: str) -> str:
 
 
 def lines_of(text: str) -> dict[str, int]:
-    """Where each key outside of tables stands; tomllib does not tell."""
+    """The line of each key outside of tables, which tomllib does not report."""
     lines: dict[str, int] = {}
     for number, line in enumerate(text.splitlines(), 1):
         if line.lstrip().startswith("["):
