@@ -14,6 +14,7 @@ from ramherd.core.values import nearest
 from ramherd.measure.run_output import is_interactive, read_layout, read_output
 from ramherd.store.connect import open_store
 from ramherd.store.herds import (
+    SERVICE,
     find_job_of_herd,
     find_newest_job,
     read_job_names,
@@ -24,7 +25,6 @@ from ramherd.store.herds import (
 )
 from ramherd.store.owner import is_alive
 from ramherd.store.protocol import Store
-from ramherd.store.service_runs import SERVICE
 
 FOLLOW_EVERY_S = 0.2
 

@@ -27,13 +27,12 @@ from ramherd.service.status_publisher import StatusPublisher
 from ramherd.service.takeover import Adopted, Takeover, describe, door_path, first_grant
 from ramherd.store.connect import open_store
 from ramherd.store.herd_queue import HerdQueue
-from ramherd.store.herds import add_pen, drop_pen
+from ramherd.store.herds import SERVICE, add_pen, drop_pen
 from ramherd.store.ledger import Ledger
 from ramherd.store.owner import OwnerLock
 from ramherd.store.protocol import BUSY_S, Store
 from ramherd.store.service_herds import read_herd_environment
 from ramherd.store.service_queue import ServiceQueue
-from ramherd.store.service_runs import SERVICE
 from ramherd.store.write_buffer import WriteBuffer
 from ramherd.supervisor.events import Show
 from ramherd.supervisor.run_herd import (

@@ -24,11 +24,11 @@ from ramherd.measure.cgroups import Trees
 from ramherd.measure.machine import read_machine
 from ramherd.service.agent_setup import ServiceAgents
 from ramherd.store.events import add_event
-from ramherd.store.herds import StoredPen, drop_pen, end_run, read_pens, set_job, set_said
+from ramherd.store.herds import SERVICE, StoredPen, drop_pen, end_run, read_pens, set_job, set_said
 from ramherd.store.protocol import Store
 from ramherd.store.service_herds import end_if_over
 from ramherd.store.service_queue import ServiceQueue
-from ramherd.store.service_runs import SERVICE, OpenRun, read_fleets, read_open_runs
+from ramherd.store.service_runs import OpenRun, read_fleets, read_open_runs
 from ramherd.supervisor.estimates import class_of, label_of
 from ramherd.system.procfs import read_boot_id
 

@@ -6,7 +6,7 @@ Writes end with the store's next `commit`, so that those of one step are one tra
 
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ramherd.core.model import Exit, JobStatus, ProcId, Reason, RunEnd
@@ -15,6 +15,10 @@ from ramherd.store.json_columns import reason_json, spec_json
 from ramherd.store.owner import Owner
 from ramherd.store.protocol import Store
 from ramherd.store.sql import records as sql
+
+# The service's herds have no owner that lives and dies with them: the next service goes on.
+SERVICE = "service"
+SERVICE_OWNER = Owner(SERVICE, "", ProcId(0, 0))
 
 
 class StoredPen(NamedTuple):
@@ -28,18 +32,36 @@ class StoredPen(NamedTuple):
 def add_herd(store: Store, herd: str, owner: Owner, jobs: Iterable[JobStatus]) -> None:
     """On disk before it starts, whatever happens to the machine next."""
     with store.synced():
-        insert_herd(store, herd, owner, jobs)
+        insert_herd(store, herd, owner)
+        insert_jobs(store, herd, jobs)
         trim_events(store)
 
 
-def insert_herd(store: Store, herd: str, owner: Owner, jobs: Iterable[JobStatus]) -> None:
+def insert_herd(
+    store: Store, herd: str, owner: Owner,
+    *, is_service: bool = False, env: Mapping[str, str] | None = None,
+    max_cost_usd: float | None = None,
+) -> None:  # fmt: skip
+    """`env` is what runs inherit, `max_cost_usd` what all agents of the herd may cost together."""
+    id_, boot_id, proc = owner
+    row = (herd, time.time(), id_, boot_id, proc.pid, proc.start_ticks, int(is_service))
+    inherited = None if env is None else json.dumps(dict(env))
+    store.write(sql.ADD_HERD, (*row, inherited, max_cost_usd))
+
+
+def insert_jobs(
+    store: Store, herd: str, jobs: Iterable[JobStatus], after: int | None = None
+) -> None:
+    """Those of the service stand in one line: theirs are the places after this one."""
     now = time.time()
-    values = (herd, now, owner.id, owner.boot_id, owner.proc.pid, owner.proc.start_ticks)
-    store.write(sql.ADD_HERD, values)
-    for status in jobs:
-        job = status.job
-        row = (job.id, herd, job.name, job.seq, spec_json(job), status.state.value)
-        store.write(sql.ADD_JOB, (*row, reason_json(status.reason), now))
+    store.write_all(sql.ADD_JOB, (job_row(herd, status, now, after) for status in jobs))
+
+
+def job_row(herd: str, status: JobStatus, now: float, after: int | None) -> tuple[object, ...]:
+    job = status.job
+    row = (job.id, herd, job.name, job.seq, spec_json(job), status.state.value)
+    place = None if after is None else after + job.seq
+    return (*row, reason_json(status.reason), now, job.priority, place)
 
 
 def end_herd(store: Store, herd: str, summary: dict[str, Any]) -> None:

@@ -5,14 +5,14 @@ it and stays until it is so, whoever dies meanwhile. Jobs that have ended are no
 changes them here.
 """
 
-import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 
-from ramherd.core.model import Event, Job, JobState, Reason, Why
+from ramherd.core.model import Event, Job, JobState, JobStatus, Reason, Why
 from ramherd.store.events import add_event, trim_events
-from ramherd.store.json_columns import reason_json, spec_json
+from ramherd.store.herds import SERVICE_OWNER, insert_herd, insert_jobs
+from ramherd.store.json_columns import reason_json
 from ramherd.store.protocol import Store
 from ramherd.store.sql import service as sql
 
@@ -28,24 +28,19 @@ def submit(
     store: Store, herd: str, jobs: Sequence[Job], env: Mapping[str, str] | None,
     max_cost_usd: float | None = None,
 ) -> None:  # fmt: skip
-    """On disk, whole, before this returns. `env` is what runs inherit: that of who submitted.
-    `max_cost_usd` is what its agents may cost together.
-    """
+    """On disk, whole, before this returns. `env` is that of the program that submitted."""
     with store.synced():
-        now = time.time()
-        kept = None if env is None else json.dumps(dict(env))
-        store.write(sql.ADD_HERD, (herd, now, kept, max_cost_usd))
+        insert_herd(store, herd, SERVICE_OWNER, is_service=True, env=env, max_cost_usd=max_cost_usd)
         ((last,),) = store.read(sql.LAST_PLACE)
-        store.write_all(sql.ADD_JOB, (job_row(job, last + job.seq, now) for job in jobs))
+        insert_jobs(store, herd, map(first_status, jobs), after=last)
         store.write_all(sql.ADD_NEED, needs_of(jobs))
-        add_event(store, Event("herd_submitted", Reason(Why.SUBMITTED), now, herd))
+        add_event(store, Event("herd_submitted", Reason(Why.SUBMITTED), time.time(), herd))
         trim_events(store)
 
 
-def job_row(job: Job, place: int, now: float) -> tuple[object, ...]:
+def first_status(job: Job) -> JobStatus:
     state = JobState.WAITING if job.after else JobState.QUEUED
-    row = (job.id, job.herd, job.name, job.seq, spec_json(job), state.value)
-    return (*row, reason_json(Reason(Why.SUBMITTED)), now, job.priority, place)
+    return JobStatus(job, state, Reason(Why.SUBMITTED))
 
 
 def needs_of(jobs: Sequence[Job]) -> Iterator[tuple[str, str]]:

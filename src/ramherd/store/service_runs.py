@@ -5,14 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ramherd.core.model import JobStatus, Reason, RunEnd
-from ramherd.store.herds import StoredPen, read_pens
+from ramherd.store.herds import SERVICE, StoredPen, read_pens
 from ramherd.store.json_columns import reason_from_json
 from ramherd.store.protocol import Store
 from ramherd.store.service_queue import standing
 from ramherd.store.sql import service as sql
-
-# Whose pens they are: the service's herds have no owner.
-SERVICE = "service"
 
 
 @dataclass(frozen=True, slots=True)

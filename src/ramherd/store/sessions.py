@@ -17,6 +17,7 @@ from ramherd.store.herds import (
     end_herd,
     end_run,
     insert_herd,
+    insert_jobs,
     read_pens,
     set_job,
 )
@@ -40,7 +41,8 @@ def start_session(
     record.
     """
     job = status.job
-    insert_herd(store, job.herd, owner, [status])
+    insert_herd(store, job.herd, owner)
+    insert_jobs(store, job.herd, [status])
     set_job(store, status)
     add_run(store, run, job.id, 1, available_bytes)
     for pen in pens:

@@ -1,8 +1,9 @@
 """The SQL of herds, jobs, runs, pens, events, samples and logs."""
 
-ADD_HERD = (
-    "INSERT INTO herds (id, created_s, owner, boot_id, pid, start_ticks) VALUES (?, ?, ?, ?, ?, ?)"
-)
+ADD_HERD = """
+    INSERT INTO herds (id, created_s, owner, boot_id, pid, start_ticks, service, env, max_cost_usd)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
 END_HERD = "UPDATE herds SET ended_s = ?, summary = ? WHERE id = ?"
 # A herd of the service waits for the next service when this one dies.
 OPEN_HERDS = """
@@ -15,8 +16,8 @@ OWNER_OF_JOB = """
 NEWEST_HERD = "SELECT id FROM herds ORDER BY created_s DESC, id DESC LIMIT 1"
 
 ADD_JOB = """
-    INSERT INTO jobs (id, herd, name, seq, spec, state, reason, updated_s)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+    INSERT INTO jobs (id, herd, name, seq, spec, state, reason, updated_s, priority, place)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 SET_SAID = "UPDATE jobs SET said = ? WHERE id = ?"
 # What has ended stays as it ended, and a run before the newest has nothing more to say.

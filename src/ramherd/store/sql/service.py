@@ -1,13 +1,5 @@
 """The SQL of the service: its one line of jobs, and what others ask of it."""
 
-ADD_HERD = """
-    INSERT INTO herds (id, created_s, owner, boot_id, pid, start_ticks, service, env, max_cost_usd)
-    VALUES (?, ?, 'service', '', 0, 0, 1, ?, ?)
-"""
-ADD_JOB = """
-    INSERT INTO jobs (id, herd, name, seq, spec, state, reason, updated_s, priority, place)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
 ADD_NEED = "INSERT INTO needs (job, needs) VALUES (?, ?)"
 LAST_PLACE = "SELECT coalesce(max(place), 0) FROM jobs WHERE place IS NOT NULL"
 HERD_ENV = "SELECT env FROM herds WHERE id = ?"
