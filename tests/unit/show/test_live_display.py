@@ -13,7 +13,7 @@ from ramherd.core.units import GIB, MIB
 from ramherd.show.live_display import LiveShow, cut, render_live
 from ramherd.show.view import RunLine, View
 from support.make import HERD
-from unit.show.test_outlet import a_pipe
+from unit.show.test_nonblocking_writer import a_pipe
 
 WAITS = Reason(Why.NO_ROOM_BUDGET, need_bytes=GIB, have_bytes=MIB, budget_bytes=2 * GIB)
 

@@ -12,7 +12,7 @@ from ramherd.core.units import GIB, MIB
 from ramherd.show.event_lines import WORDS, LineShow, printable, render_event
 from ramherd.show.summary import render_summary
 from support.make import HERD
-from unit.show.test_outlet import a_pipe, alarm
+from unit.show.test_nonblocking_writer import a_pipe, alarm
 
 FAILED = Reason(Why.EXITED, code=3)
 
