@@ -108,3 +108,10 @@ def test_the_supervisor_loads_nothing_heavy() -> None:
 
     assert "ramherd.supervisor.run_herd" in loaded
     assert loaded & set(HEAVY) == set()
+
+
+def test_only_the_store_knows_which_database_it_is() -> None:
+    """Everybody else has statements, rows and `StoreError`."""
+    users = {module for module in FILES if "sqlite3" in imports(module)}
+
+    assert users == {"ramherd.store.sqlite", "ramherd.store.ledger_file"}

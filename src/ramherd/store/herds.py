@@ -98,7 +98,7 @@ def set_job(store: Store, status: JobStatus) -> None:
         "id": status.job.id, "state": status.state.value, "final": status.state.is_final,
         "reason": reason_json(status.reason), "attempts": status.attempts,
         "failures": status.failures, "lost": status.lost, "seen_bytes": status.seen_bytes,
-        "interrupted": status.interrupted, "overloads": status.overloads,
+        "interrupted": int(status.interrupted), "overloads": status.overloads,
         "not_before_s": now + delay_s if delay_s > 0 else 0.0, "now": now,
     }  # fmt: skip
     store.write(sql.SET_JOB, values)
