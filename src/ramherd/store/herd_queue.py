@@ -1,4 +1,4 @@
-"""The jobs of a herd while it runs: who is ready, in which order, and who waits for whom."""
+"""The jobs of a herd while it runs: which are ready, in which order, and which wait for others."""
 
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
@@ -10,14 +10,14 @@ from ramherd.decide.job_state import next_dependants
 
 
 class HerdQueue:
-    """`queue` is kept sorted: a step looks at its head only, however long it is."""
+    """`queue` is sorted: a step reads its head only, however long it is."""
 
     def __init__(self, statuses: Iterable[JobStatus]) -> None:
         self._by_id = {status.job.id: status for status in statuses}
         self._id_of = {status.job.name: status.job.id for status in self._by_id.values()}
         self._dependants: dict[str, list[str]] = {}
         self.queue: list[JobStatus] = []
-        # Those of the queue that may not start yet, apart: so that nobody looks through it all.
+        # Those of the queue that may not start yet, so that no step reads all of it.
         self.delayed: dict[str, JobStatus] = {}
         self.counts = Counter(status.state for status in self._by_id.values())
         for status in self._by_id.values():
@@ -30,9 +30,7 @@ class HerdQueue:
         return self._by_id[job]
 
     def heads(self, number: int) -> list[JobStatus]:
-        """The first ones of each priority, in order: however long the queue, so few are enough
-        to know who is next.
-        """
+        """The first jobs of each priority, in order: the next one to start is among them."""
         found: list[JobStatus] = []
         at = 0
         while at < len(self.queue):
@@ -53,8 +51,8 @@ class HerdQueue:
         return all(state.is_final for state, number in self.counts.items() if number)
 
     def change(self, new: JobStatus) -> Iterator[JobStatus]:
-        """Take over a new standing; gives it and every other that follows from it, however
-        long the line of those who wait for each other.
+        """Sets a new status. Yields it and all that follow from it: jobs that wait for one that
+        ended, however long the chain.
         """
         todo = [new]
         while todo:
@@ -67,7 +65,7 @@ class HerdQueue:
         yield from self.change(self._settled(settle))
 
     def _follow(self, ended: JobStatus, settled: set[str]) -> list[JobStatus]:
-        """The dependants whose standing this end decides, but for those decided already."""
+        """The new status of each dependant that this end decides, except those decided already."""
         ids = [job for job in self._dependants.get(ended.job.id, ()) if job not in settled]
         dependants = [self._by_id[job] for job in ids]
         states = {

@@ -1,7 +1,7 @@
-"""The service's jobs while it runs: a window on the head of the line, and whatever runs.
+"""The service's jobs while it runs: the head of the queue, and whatever runs.
 
-It stands where a herd has its `HerdQueue`. The rest of the line stays in the store, so a service
-with ten thousand jobs holds no more of them than one with a hundred.
+It has the methods of `HerdQueue`. The rest of the queue stays in the store, so a service with ten
+thousand jobs holds no more of them than one with a hundred.
 """
 
 import time
@@ -16,12 +16,12 @@ from ramherd.store.json_columns import job_from_spec, reason_from_json
 from ramherd.store.protocol import Store
 from ramherd.store.sql import service as sql
 
-# Starts under way are 16 at a time: a step never looks at more than the first of these.
+# Starts under way are 16 at a time: a step never reads more than the first of these.
 WINDOW = 64
-# The head of each: a job that waits long rises. So many priorities are looked at.
+# The head of each is read, because a job that waits long rises; so many priorities at most.
 PRIORITIES = 16
-# The longest delay that we give is ten minutes, to who waits for a busy API; a clock that was set
-# back makes longer ones.
+# The longest delay is ten minutes, for a job that waits for a busy API; a clock that was set back
+# makes longer ones.
 LONGEST_DELAY_S = 1200.0
 
 
@@ -55,7 +55,7 @@ class ServiceQueue:
 
     @property
     def counts(self) -> Counter[JobState]:
-        """Of those that are known here; of all there are the store knows."""
+        """Of the jobs held here; the store counts all."""
         return Counter(status.state for status in self._known.values())
 
     def heads(self, _number: int) -> list[JobStatus]:
@@ -69,14 +69,14 @@ class ServiceQueue:
 
     def load(self, job: str) -> JobStatus | None:
         rows = self._store.read(sql.GET_STANDING, (job,))
-        return standing(rows[0]) if rows else None
+        return status_from_row(rows[0]) if rows else None
 
     def refill(self) -> None:
-        """The head of the line as the store has it, once all that we know is there as well."""
+        """Reads the head of the queue, once all that was changed here is in the store."""
         self._fresh.clear()
         now = time.time()
         self.queue = [
-            standing(row)
+            status_from_row(row)
             for (priority,) in self._store.read(sql.PRIORITIES, (PRIORITIES,))
             for row in self._store.read(
                 sql.IN_LINE,
@@ -89,7 +89,7 @@ class ServiceQueue:
         self.next_delayed_s = None if at_s is None else min(at_s - now, LONGEST_DELAY_S)
 
     def change(self, new: JobStatus) -> Iterator[JobStatus]:
-        """Take over a new standing; gives it and every other that follows from it."""
+        """Sets a new status. Yields it and all that follow from it."""
         todo = [new]
         while todo:
             status = todo.pop(0)
@@ -106,7 +106,7 @@ class ServiceQueue:
         self.queue = [status for status in self.queue if status.job.id != new.job.id]
 
     def _follow(self, ended: JobStatus, settled: set[str]) -> list[JobStatus]:
-        stored = [standing(row) for row in self._store.read(sql.WHO_NEEDS, (ended.job.id,))]
+        stored = [status_from_row(row) for row in self._store.read(sql.WHO_NEEDS, (ended.job.id,))]
         dependants = [
             self._fresh.get(status.job.id, status)
             for status in stored
@@ -130,8 +130,8 @@ def is_at_work(status: JobStatus) -> bool:
     return not status.state.is_final and status.state not in (JobState.QUEUED, JobState.WAITING)
 
 
-def standing(row: Sequence[Any]) -> JobStatus:
-    """The order of `sql.service.STANDING`. A delay is over by the time that it is read."""
+def status_from_row(row: Sequence[Any]) -> JobStatus:
+    """The columns of `sql.service.STANDING`. A delay is over by the time that it is read."""
     spec, state, reason, attempts, failures, lost, seen_bytes, interrupted, place, *rest = row
     updated_s, overloads = rest
     waited_s = max(time.time() - updated_s, 0.0)

@@ -8,7 +8,7 @@ from ramherd.core.model import JobStatus, Reason, RunEnd
 from ramherd.store.herds import SERVICE, StoredPen, read_pens
 from ramherd.store.json_columns import reason_from_json
 from ramherd.store.protocol import Store
-from ramherd.store.service_queue import standing
+from ramherd.store.service_queue import status_from_row
 from ramherd.store.sql import service as sql
 
 
@@ -29,7 +29,7 @@ def read_open_runs(store: Store) -> list[OpenRun]:
     return [
         OpenRun(
             run, attempt, started_s, parse_stopping(stopping), home or run,
-            None if record is None else json.loads(record), standing(row),
+            None if record is None else json.loads(record), status_from_row(row),
         )
         for run, attempt, started_s, stopping, home, record, *row in store.read(sql.LIVE_RUNS)
     ]  # fmt: skip
