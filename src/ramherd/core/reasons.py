@@ -1,8 +1,8 @@
 """The closed lists: the states of a job, how a run ends, and why anything is as it is."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 Number = int | float | str
 
@@ -123,16 +123,26 @@ class Why(StrEnum):
     WARM_GONE = "warm_gone"
 
 
-@dataclass(frozen=True, init=False)
 class Reason:
-    """Why something was decided, with the numbers that were compared."""
+    """Why something was decided, with the numbers that were compared. A plain class, never changed:
+    hooks make reasons too, and `dataclasses` takes 20 ms to import.
+    """
 
-    why: Why
-    numbers: Mapping[str, Number]
+    __slots__ = ("numbers", "why")
 
     def __init__(self, why: Why, /, **numbers: Number) -> None:
-        object.__setattr__(self, "why", why)
-        object.__setattr__(self, "numbers", numbers)
+        self.why: Final = why
+        self.numbers: Final[Mapping[str, Number]] = numbers
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Reason):
+            return NotImplemented
+        return (self.why, self.numbers) == (other.why, other.numbers)
+
+    def __repr__(self) -> str:
+        return f"Reason({', '.join([self.why, *(f'{k}={v!r}' for k, v in self.numbers.items())])})"
+
+    __hash__ = None  # type: ignore[assignment]
 
     def as_json(self) -> dict[str, Number]:
         return {"why": self.why.value, **self.numbers}

@@ -34,7 +34,7 @@ def admit_subagent(call: Call, timeout_s: float) -> None:
     signal.signal(signal.SIGTERM, give_up)
     try:
         choice = ask(call, began_s)
-        if not choice.is_yes and wait_s and can_ever_fit(call, choice):
+        if not choice.is_yes and wait_s and can_ever_fit(call):
             choice = wait(call, choice, began_s, wait_s)
     except SystemExit:
         call.slots.stop_waiting(call.text("tool_use_id"))
@@ -49,9 +49,8 @@ def ask(call: Call, since_s: float) -> SlotChoice:
     return call.slots.reserve(call.text("tool_use_id"), need, since_s, call.limits, call.measure)
 
 
-def can_ever_fit(call: Call, choice: SlotChoice) -> bool:
-    largest = largest_budget_bytes(call.read_machine(), call.limits.policy)
-    return choice.need_bytes <= largest
+def can_ever_fit(call: Call) -> bool:
+    return call.need_bytes() <= largest_budget_bytes(call.read_machine(), call.limits.policy)
 
 
 def wait(call: Call, choice: SlotChoice, began_s: float, wait_s: float) -> SlotChoice:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ramherd.core.reasons import Reason, Why
 from ramherd.decide.governor.subagent_slots import SlotChoice
 from ramherd.hook import notified as once
 from ramherd.hook import subagent_sizes as learned
@@ -85,15 +86,15 @@ def test_each_session_is_told_once(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [tmp_path / "said"]
 
 
-@pytest.mark.parametrize("why", ["no_room_budget", "somebody_waits", "max_parallel"])
-def test_the_model_is_told_what_to_do(why: str) -> None:
+@pytest.mark.parametrize("why", [Why.NO_ROOM_BUDGET, Why.SOMEBODY_WAITS, Why.MAX_PARALLEL])
+def test_the_model_is_told_what_to_do(why: Why) -> None:
     """How much there is, how many run, and what to do instead."""
-    answer: Any = deny(SlotChoice(why, 128 * MIB, 40 * MIB, 2, 5), 600.0)
+    answer: Any = deny(SlotChoice(Reason(why), 128 * MIB, 40 * MIB, 2, 5), 600.0)
     text = answer["hookSpecificOutput"]["permissionDecisionReason"]
     assert "after waiting 10m00s" in text
     assert "(2 run in this session, 5 on this machine)" in text
     assert "one at a time" in text
-    assert ("40 MiB are free" in text) is (why != "max_parallel")
+    assert ("40 MiB are free" in text) is (why is not Why.MAX_PARALLEL)
 
 
 def test_sessions_are_shown_in_a_line_each() -> None:

@@ -1,22 +1,24 @@
-"""Which subagent may start next: room for all of it, or none.
+"""Which subagent may start next.
 
-A subagent is no run that grows grant by grant: it lives inside its session's process, so it
-gets its whole lease at once, its slot, or waits. Sessions below their share of the budget come
-first, the one that waits longest before the others. A session without a slot is always below
-its share: whoever is first of all needs nothing but room, so somebody always goes on.
+A subagent lives inside the process of its session, so it does not grow grant by grant as a run
+does: it gets its whole lease at once, its slot, or it waits. Sessions below their share of the
+budget come first, and of these the one that has waited longest. A session without a slot is always
+below its share, so the first of all waiters needs nothing but memory, and one always goes on.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from ramherd.core.reasons import Reason, Why
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
 class SlotHolder(NamedTuple):
-    """One application. `slots` are subagents that run or are about to; `since_s` and
-    `need_bytes` are of its oldest waiter (no need: whatever there is helps, as in a herd).
+    """One application. `slots` are subagents that run or are about to; `since_s` and `need_bytes`
+    are those of its oldest waiter (a herd that waits has no need: any memory helps it).
     """
 
     owner: str
@@ -28,7 +30,7 @@ class SlotHolder(NamedTuple):
 
 
 class Caps(NamedTuple):
-    """`budget_bytes` is for everybody, `hooked_bytes` for all hooked sessions together."""
+    """`budget_bytes` is for all applications, `hooked_bytes` for all hooked sessions together."""
 
     budget_bytes: int
     hooked_bytes: int | None = None
@@ -37,40 +39,46 @@ class Caps(NamedTuple):
 
 
 class SlotChoice(NamedTuple):
-    """`why` is a word of `model.Why`: "fits", or what is in the way."""
+    """Whether the subagent may start, why, and how many run in its session and on the machine. One
+    that only `max_parallel_session` keeps from starting is not queued: others would wait for it.
+    """
 
-    why: str
+    reason: Reason
     need_bytes: int
     free_bytes: int
     in_session: int
     in_all: int
-    # Kept back by its own session alone, it is in nobody's way.
     is_queued: bool = True
 
     @property
     def is_yes(self) -> bool:
-        return self.why == "fits"
+        return self.reason.why is Why.FITS
 
 
 def choose_slot(
     mine: SlotHolder, others: Sequence[SlotHolder], caps: Caps, *, older_s: float | None = None
 ) -> SlotChoice:
-    """`mine.since_s` and `mine.need_bytes` are the subagent's that asks; `older_s` is since
-    when another one of its session waits.
+    """`mine.since_s` and `mine.need_bytes` are those of the subagent that asks; another one of
+    its session has waited since `older_s`.
     """
     everyone = [mine, *others]
+    need, free = mine.need_bytes, free_bytes(everyone, caps)
     in_all = sum(holder.slots for holder in everyone)
-    free = free_bytes(everyone, caps)
-    is_own_cap = is_full(mine.slots, caps.per_session)
     share = share_bytes(everyone, caps)
-    why = "fits"
-    if is_own_cap or is_full(in_all, caps.in_all):
-        why = "max_parallel"
-    elif mine.need_bytes > free:
-        why = "no_room_budget"
-    elif is_older(older_s, mine.since_s) or any(goes_first(other, mine, share) for other in others):
-        why = "somebody_waits"
-    return SlotChoice(why, mine.need_bytes, max(free, 0), mine.slots, in_all, not is_own_cap)
+    first = sum(goes_first(other, mine, share) for other in others)
+    first += is_older(older_s, mine.since_s)
+    is_own_cap = is_full(mine.slots, caps.per_session)
+    reason = Reason(Why.FITS, need_bytes=need, have_bytes=free)
+    if is_own_cap:
+        reason = Reason(Why.MAX_PARALLEL, running=mine.slots, limit=caps.per_session or 0)
+    elif is_full(in_all, caps.in_all):
+        reason = Reason(Why.MAX_PARALLEL, running=in_all, limit=caps.in_all or 0)
+    elif need > free:
+        budget = caps.budget_bytes
+        reason = Reason(Why.NO_ROOM_BUDGET, need_bytes=need, budget_bytes=budget, have_bytes=free)
+    elif first:
+        reason = Reason(Why.SOMEBODY_WAITS, waiting=first)
+    return SlotChoice(reason, need, max(free, 0), mine.slots, in_all, not is_own_cap)
 
 
 def is_full(slots: int, most: int | None) -> bool:

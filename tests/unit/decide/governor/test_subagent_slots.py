@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ramherd.core.model import Why
+from ramherd.core.reasons import Reason, Why
 from ramherd.decide.governor.subagent_slots import Caps, SlotChoice, SlotHolder, choose_slot
 
 MIB = 1 << 20
@@ -24,25 +24,25 @@ def test_a_subagent_gets_its_whole_seat_or_none() -> None:
     """One byte short is no room."""
     mine = holder("a", 1, 1.0)
     assert choose_slot(mine, [], Caps(2 * NEED)).is_yes
-    assert choose_slot(mine, [], Caps(2 * NEED - 1)).why == "no_room_budget"
+    assert choose_slot(mine, [], Caps(2 * NEED - 1)).reason.why is Why.NO_ROOM_BUDGET
 
 
 def test_the_oldest_of_a_session_goes_first() -> None:
     """Subagents of one turn start in the order in which they were called."""
-    assert ask(holder("a", 0, 2.0), older_s=1.0).why == "somebody_waits"
+    assert ask(holder("a", 0, 2.0), older_s=1.0).reason.why is Why.SOMEBODY_WAITS
     assert ask(holder("a", 0, 1.0), older_s=2.0).is_yes
 
 
 def test_the_older_waiter_of_two_sessions_goes_first() -> None:
     """Where neither has more than its share."""
-    assert ask(holder("a", 0, 2.0), holder("b", 0, 1.0)).why == "somebody_waits"
+    assert ask(holder("a", 0, 2.0), holder("b", 0, 1.0)).reason.why is Why.SOMEBODY_WAITS
     assert ask(holder("b", 0, 1.0), holder("a", 0, 2.0)).is_yes
 
 
 def test_a_session_below_its_share_goes_before_an_older_waiter() -> None:
     """Otherwise the first of two large turns would have everything until its end."""
     many, none = holder("a", 1, 1.0), holder("b", 0, 2.0)
-    assert ask(many, none).why == "somebody_waits"
+    assert ask(many, none).reason.why is Why.SOMEBODY_WAITS
     assert ask(none, many).is_yes
 
 
@@ -54,7 +54,7 @@ def test_who_waits_for_nothing_is_in_nobodys_way() -> None:
 def test_a_herd_below_its_share_goes_first() -> None:
     """It takes what there is at its next look; above its share it has to wait."""
     herd = SlotHolder("run", NEED // 2, 0, 1.0, 0, is_hooked=False)
-    assert ask(holder("a", 0, 2.0), herd).why == "somebody_waits"
+    assert ask(holder("a", 0, 2.0), herd).reason.why is Why.SOMEBODY_WAITS
     assert ask(holder("a", 0, 2.0), herd._replace(bytes=NEED)).is_yes
 
 
@@ -63,8 +63,8 @@ def test_numbers_may_be_capped_too() -> None:
     mine, other = holder("a", 2, 1.0), holder("b", 3)
     own = choose_slot(mine, [other], Caps(99 * NEED, per_session=2))
     everybody = choose_slot(mine, [other], Caps(99 * NEED, in_all=5))
-    assert (own.why, own.is_queued) == ("max_parallel", False)
-    assert (everybody.why, everybody.is_queued) == ("max_parallel", True)
+    assert (own.reason.why, own.is_queued) == (Why.MAX_PARALLEL, False)
+    assert (everybody.reason.why, everybody.is_queued) == (Why.MAX_PARALLEL, True)
     assert choose_slot(mine, [other], Caps(99 * NEED, per_session=3, in_all=6)).is_yes
 
 
@@ -73,13 +73,19 @@ def test_the_budget_of_hooked_sessions_does_not_count_herds() -> None:
     herd = SlotHolder("run", 9 * NEED, is_hooked=False)
     caps = Caps(20 * NEED, hooked_bytes=2 * NEED)
     assert choose_slot(holder("a", 1, 1.0), [herd], caps).is_yes
-    assert choose_slot(holder("a", 1, 1.0), [herd, holder("b", 1)], caps).why == "no_room_budget"
+    assert (
+        choose_slot(holder("a", 1, 1.0), [herd, holder("b", 1)], caps).reason.why
+        is Why.NO_ROOM_BUDGET
+    )
 
 
-def test_each_reason_is_one_of_the_list() -> None:
-    """The words are those of `model.Why`, which takes too long to load for a hook."""
-    words = ("fits", "max_parallel", "no_room_budget", "somebody_waits")
-    assert all(Why(word) for word in words)
+def test_the_reason_has_the_numbers_that_were_compared() -> None:
+    """What it needs and what the budget has left; the choice tells how many run."""
+    choice = choose_slot(holder("a", 1, 1.0), [holder("b", 2)], Caps(3 * NEED + 5))
+    assert choice.reason == Reason(
+        Why.NO_ROOM_BUDGET, need_bytes=NEED, budget_bytes=3 * NEED + 5, have_bytes=5
+    )
+    assert (choice.in_session, choice.in_all) == (1, 3)
 
 
 WAITERS = st.lists(
