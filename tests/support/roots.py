@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from ramherd.doctor.examine import THEMES, Patient, check_theme
+from ramherd.doctor.examine import THEMES, HostFacts, check_theme
 from ramherd.doctor.facts import ProcRow
 from ramherd.doctor.findings import Finding
 from ramherd.doctor.read.host import Host
@@ -94,8 +94,8 @@ class Root:
         return Host(self.path, self.home, {"PATH": path, **env}, uid, self.path / "project")
 
     def look(self, theme: str, host: Host | None = None) -> list[Finding]:
-        patient = Patient(host or self.host(), read_rows=lambda: self.rows)
-        return check_theme(theme, THEMES[theme], patient)
+        facts = HostFacts(host or self.host(), read_rows=lambda: self.rows)
+        return check_theme(theme, THEMES[theme], facts)
 
     def find(self, theme: str, check: str, host: Host | None = None) -> Finding:
         """The worst finding of that check."""

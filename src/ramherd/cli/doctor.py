@@ -9,7 +9,7 @@ from dataclasses import replace
 from ramherd.config.load import load_config
 from ramherd.core.errors import RamherdError, UsageError
 from ramherd.core.policies import Policy
-from ramherd.doctor.examine import Patient, examine
+from ramherd.doctor.examine import HostFacts, examine
 from ramherd.doctor.findings import Finding, Fix, Severity
 from ramherd.doctor.fixes import apply, can_apply
 from ramherd.doctor.read.host import Host
@@ -61,7 +61,7 @@ def examine_machine() -> list[Finding]:
     """A fix that this user may not carry out is left out."""
     return [
         replace(finding, fix=None) if finding.fix and not can_apply(finding.fix) else finding
-        for finding in examine(Patient(Host(), logs_keep_bytes()))
+        for finding in examine(HostFacts(Host(), logs_keep_bytes()))
     ]
 
 

@@ -1,12 +1,13 @@
-"""The doctor: reads a machine theme by theme and says what is right and what is not.
+"""Reads a machine theme by theme and reports what is right and what is not.
 
-A theme that cannot be looked at is a hint of its own: one odd file must not hide all the rest.
+A theme that cannot be checked is a hint of its own: one odd file must not hide all the rest.
 """
 
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 
 from ramherd.config.paths import runtime_path, state_path
+from ramherd.core.errors import RamherdError
 from ramherd.core.model import Machine
 from ramherd.core.policies import Policy
 from ramherd.doctor.check import (
@@ -38,8 +39,8 @@ from ramherd.doctor.read.virtual import read_virtual
 from ramherd.doctor.read.written_lines import read_agent_units, read_written
 
 
-class Patient:
-    """What several themes ask for is read once."""
+class HostFacts:
+    """The facts of one machine. Those that several themes need are read once."""
 
     def __init__(
         self, host: Host, logs_keep_bytes: int = Policy().log_total_bytes,
@@ -70,68 +71,68 @@ class Patient:
         return read_clis(self.host)
 
 
-def examine(patient: Patient) -> Iterator[Finding]:
+def examine(facts: HostFacts) -> Iterator[Finding]:
     for theme, check in THEMES.items():
-        yield from check_theme(theme, check, patient)
+        yield from check_theme(theme, check, facts)
 
 
-def check_theme(theme: str, check: "Check", patient: Patient) -> list[Finding]:
+def check_theme(theme: str, check: "Check", facts: HostFacts) -> list[Finding]:
     try:
-        return list(check(patient))
-    # Machines are odd in ways that nobody foresees, and that is when a doctor is called.
-    except Exception as error:
+        return list(check(facts))
+    # A file that is not there, or not of the form that we know.
+    except (RamherdError, OSError, ArithmeticError, LookupError, TypeError, ValueError) as error:
         why = f"{type(error).__name__}: {error}"
         return [Finding(theme, Severity.HINT, f"{theme} could not be checked", why)]
 
 
-def check_heap(patient: Patient) -> Iterator[Finding]:
-    yield from runtimes.check_nodes(read_nodes(patient.host), patient.machine)
-    bun = {cli.name for cli in patient.clis if cli.runtime == "bun"}
-    yield from runtimes.check_variables(patient.variables, patient.machine, bun)
+def check_heap(facts: HostFacts) -> Iterator[Finding]:
+    yield from runtimes.check_nodes(read_nodes(facts.host), facts.machine)
+    bun = {cli.name for cli in facts.clis if cli.runtime == "bun"}
+    yield from runtimes.check_variables(facts.variables, facts.machine, bun)
 
 
-def check_limits(patient: Patient) -> Iterator[Finding]:
-    yield from limits.check_kernel(read_kernel(patient.host), patient.memory)
-    yield from limits.check_limits(read_limits(patient.host))
+def check_limits(facts: HostFacts) -> Iterator[Finding]:
+    yield from limits.check_kernel(read_kernel(facts.host), facts.memory)
+    yield from limits.check_limits(read_limits(facts.host))
 
 
-def check_pressure(patient: Patient) -> Iterator[Finding]:
-    yield from memory_pressure.check_pressure(read_pressure(patient.host), patient.machine)
-    yield from memory_pressure.check_killers(read_killers(patient.host))
+def check_pressure(facts: HostFacts) -> Iterator[Finding]:
+    yield from memory_pressure.check_pressure(read_pressure(facts.host), facts.machine)
+    yield from memory_pressure.check_killers(read_killers(facts.host))
 
 
-def check_written(patient: Patient) -> Iterator[Finding]:
-    yield from written_lines.check_wrong(patient.written)
-    yield from written_lines.check_units(read_agent_units(patient.written))
+def check_written(facts: HostFacts) -> Iterator[Finding]:
+    yield from written_lines.check_wrong(facts.written)
+    yield from written_lines.check_units(read_agent_units(facts.written))
 
 
-def check_clis(patient: Patient) -> Iterator[Finding]:
-    names = {variable.name for variable in patient.variables}
-    yield from clis.check_clis(patient.clis, names)
+def check_clis(facts: HostFacts) -> Iterator[Finding]:
+    names = {variable.name for variable in facts.variables}
+    yield from clis.check_clis(facts.clis, names)
 
 
-def check_state(patient: Patient) -> Iterator[Finding]:
-    keep = patient.logs_keep_bytes
-    yield from disk.check_state(read_state(patient.host, state_path(), runtime_path(), keep))
+def check_state(facts: HostFacts) -> Iterator[Finding]:
+    keep = facts.logs_keep_bytes
+    yield from disk.check_state(read_state(facts.host, state_path(), runtime_path(), keep))
 
 
-def check_processes(patient: Patient) -> Iterator[Finding]:
-    rows = tuple(patient.read_rows())
-    yield from processes.check_processes(Processes(patient.machine, rows))
+def check_processes(facts: HostFacts) -> Iterator[Finding]:
+    rows = tuple(facts.read_rows())
+    yield from processes.check_processes(Processes(facts.machine, rows))
 
 
-Check = Callable[[Patient], Iterable[Finding]]
+Check = Callable[[HostFacts], Iterable[Finding]]
 THEMES: dict[str, Check] = {
-    "memory": lambda patient: memory.check_memory(patient.memory),
-    "virtual": lambda patient: virtual.check_virtual(read_virtual(patient.host), patient.machine),
+    "memory": lambda facts: memory.check_memory(facts.memory),
+    "virtual": lambda facts: virtual.check_virtual(read_virtual(facts.host), facts.machine),
     "limits": check_limits,
-    "pens": lambda patient: pens.check_pens(try_pens(patient.host)),
+    "pens": lambda facts: pens.check_pens(try_pens(facts.host)),
     "pressure": check_pressure,
     "heap": check_heap,
     "clis": check_clis,
     "processes": check_processes,
     "written": check_written,
-    "folders": lambda patient: disk.check_folders(read_folders(patient.host)),
+    "folders": lambda facts: disk.check_folders(read_folders(facts.host)),
     "state": check_state,
-    "clock": lambda patient: clock.check_clock(read_clock(patient.host, state_path())),
+    "clock": lambda facts: clock.check_clock(read_clock(facts.host, state_path())),
 }

@@ -225,13 +225,13 @@ def test_a_state_directory_open_to_others(root: Root, tmp_path: Path) -> None:
 
 def test_logs_above_what_is_kept(root: Root, tmp_path: Path) -> None:
     """A hint; the next herd removes them anyway."""
-    from ramherd.doctor.examine import THEMES, Patient, check_theme
+    from ramherd.doctor.examine import THEMES, HostFacts, check_theme
 
     assert root.find("state", "logs").level == "ok"
     logs = tmp_path / "xdg_state_home/ramherd/runs/R"
     logs.mkdir(parents=True)
     (logs / "out").write_bytes(b"x" * 10_000)
-    found = check_theme("state", THEMES["state"], Patient(root.host(), logs_keep_bytes=5000))
+    found = check_theme("state", THEMES["state"], HostFacts(root.host(), logs_keep_bytes=5000))
 
     assert [finding.level for finding in found if finding.check == "logs"] == ["hint"]
 
