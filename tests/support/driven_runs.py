@@ -25,7 +25,7 @@ def begun(
 ) -> LiveRun:  # fmt: skip
     run = LiveRun(f"R{len(list(folder.iterdir()))}", of, 1, folder, 0.0, label="claude")
     run.dir.mkdir()
-    agent_runs.begin(run, 200 * MIB, resumed=resumed, short=short)
+    agent_runs.prepare(run, 200 * MIB, resumed=resumed, short=short)
     return run
 
 
@@ -38,7 +38,7 @@ def heard(agent_runs: AgentRuns, run: LiveRun, *, closed: bool = False) -> list[
     if closed and run.exit is None:
         run.record_exit(Exit(0, None, 10.0))
         run.close_output(heap_exhausted=False)
-    return [reason.why for _run, reason in agent_runs.hear([run], 10.0)]
+    return [reason.why for _run, reason in agent_runs.read_output([run], 10.0)]
 
 
 def session(name: str) -> dict[str, Any]:

@@ -18,16 +18,17 @@ from ramherd.core.model import Event, Job, Machine, PenReading, ProcId
 from ramherd.core.policies import GrantPolicy, Policy
 from ramherd.core.units import GIB, MIB
 from ramherd.measure.cgroups import Trees
-from ramherd.show.view import View
+from ramherd.show.view import Display, View
 from ramherd.store.herd_queue import HerdQueue
 from ramherd.store.herds import add_herd
 from ramherd.store.ledger import Ledger
 from ramherd.store.owner import Owner
 from ramherd.store.sqlite import SqliteStore
-from ramherd.store.write_buffer import WriteBuffer
 from ramherd.supervisor.counters import HerdCounters, JobCounters
-from ramherd.supervisor.loop import Supervisor
-from ramherd.supervisor.run_herd import Rules, first_standing, make_memory
+from ramherd.supervisor.job_states import AgentParts
+from ramherd.supervisor.loop import Loop
+from ramherd.supervisor.memory import MemoryGovernor
+from ramherd.supervisor.run_herd import Rules, first_status, make_loop
 from ramherd.system.signals import Signals
 from support.make import HERD, policy
 
@@ -244,30 +245,53 @@ class FakeShow:
         view()
 
 
-class FakeHerd(Supervisor):
-    """A herd on that machine. `interrupt_at_s` is when Ctrl-C is pressed, once or twice;
-    `meanwhile` is what others do.
+@dataclass
+class FakeHerd:
+    """The loop of a herd on that machine. `interrupt_at_s` is when Ctrl-C is pressed, once or
+    twice; `meanwhile` is what others do.
     """
 
-    at_s = 0.0
-    steps = 0
+    loop: Loop
+    at_s: float = 0.0
+    steps: int = 0
     interrupt_at_s: Sequence[float] = ()
-    meanwhile: Callable[[float], None]
+    meanwhile: Callable[[float], None] = lambda _s: None
+
+    def __post_init__(self) -> None:
+        self.loop.clock = lambda: self.at_s
+        self.loop.wait = self.wait  # type: ignore[method-assign]
 
     def wait(self, timeout_s: float) -> None:
         """A hundredth of a second at least, or nothing would ever happen."""
         self.at_s += max(timeout_s, 0.01)
         self.steps += 1
         self.meanwhile(self.at_s)
-        self.signals.count = sum(at_s <= self.at_s for at_s in self.interrupt_at_s)
+        self.loop.signals.count = sum(at_s <= self.at_s for at_s in self.interrupt_at_s)
         assert self.steps < MOST_STEPS, "the herd does not come to an end"
+
+    @property
+    def executor(self) -> Executor:
+        return self.loop.executor
+
+    @property
+    def memory(self) -> MemoryGovernor:
+        return self.loop.memory
+
+    @property
+    def counters(self) -> HerdCounters:
+        return self.loop.counters
+
+    @property
+    def queue(self) -> HerdQueue:
+        assert isinstance(self.loop.queue, HerdQueue)
+        return self.loop.queue
 
 
 def make_herd(
     store: SqliteStore, ledger: Ledger, runs_dir: Path, jobs: Sequence[Job], rules: Rules
 ) -> tuple[FakeHerd, FakeFleet, FakeShow]:  # fmt: skip
-    roster = HerdQueue(first_standing(job, 0.0) for job in jobs)
-    add_herd(store, HERD, OWNER, roster)
+    queue = HerdQueue(first_status(job, 0.0) for job in jobs)
+    add_herd(store, HERD, OWNER, queue)
     fleet, show = FakeFleet(lambda: herd.at_s), FakeShow()
     executor = Executor(
         cast("Fleet", fleet),
@@ -276,15 +300,15 @@ def make_herd(
         rules.policy,
         rules.grants,
     )
-    counters = HerdCounters({one.job.id: JobCounters(one.reason) for one in roster})
-    trees = Trees({}, None)
-    memory = make_memory(rules, store, roster, ledger=ledger, executor=executor, trees=trees)
-    # The load of this machine is none of the made-up one's.
-    memory.gauge.proc = runs_dir
-    herd = FakeHerd(
-        HERD, roster, WriteBuffer(store), executor, trees, rules.policy, memory, show,
-        Signals(-1), counters, clock=lambda: herd.at_s,
+    counters = HerdCounters({one.job.id: JobCounters(one.reason) for one in queue})
+    loop = make_loop(
+        HERD, queue, rules, Display(show.event, show.update), store=store, ledger=ledger,
+        executor=executor, trees=Trees({}, None), signals=Signals(-1), counters=counters,
+        agents=AgentParts(),
     )  # fmt: skip
+    # The load of this machine is none of the made-up one's.
+    loop.memory.gauge.proc = runs_dir
+    herd = FakeHerd(loop)
     return herd, fleet, show
 
 

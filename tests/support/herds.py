@@ -23,7 +23,7 @@ class Ran:
 
     @property
     def states(self) -> Counter[JobState]:
-        return +self.herd.roster.counts
+        return +self.herd.queue.counts
 
     def count(self, kind: str) -> int:
         return len(self.names(kind))
@@ -64,7 +64,7 @@ def herds_at(path: Path) -> Iterator[Run]:
             herd.meanwhile = meanwhile
             ran = Ran(herd, fleet, show)
             begin(ran)
-            herd.run()
+            herd.loop.run()
             return ran
 
         yield run

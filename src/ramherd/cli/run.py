@@ -30,6 +30,7 @@ from ramherd.jobs.schema import AGENTS_ONLY, BUILT_KEYS, COMMANDS, PROFILE_KEYS,
 from ramherd.show.event_lines import LineShow
 from ramherd.show.live_display import LiveShow
 from ramherd.show.summary import render_summary
+from ramherd.show.view import Display
 from ramherd.supervisor.run_herd import Rules, run_herd
 from ramherd.system.ids import new_id
 from ramherd.system.unix_socket import is_listening
@@ -128,7 +129,7 @@ def run_and_report(herd: str, jobs: list[Job], config: Config, options: argparse
     out = sys.stderr if options.json else sys.stdout
     show = LiveShow(out) if out.isatty() else LineShow(out)
     try:
-        outcome = run_herd(herd, jobs, rules, show)
+        outcome = run_herd(herd, jobs, rules, Display(show.event, show.update))
     finally:
         show.close()
     if options.json:

@@ -11,6 +11,7 @@ from ramherd.core.errors import UsageError
 from ramherd.service.loop import Halt
 from ramherd.service.main import Options, serve
 from ramherd.show.event_lines import LineShow
+from ramherd.show.view import Display
 from ramherd.supervisor.run_herd import Rules
 
 EPILOG = """\
@@ -54,7 +55,8 @@ def up(options: argparse.Namespace) -> int:
     halt = Halt.DRAIN if options.drain else Halt.LEAVE if options.leave else Halt.STOP
     defaults = make_defaults(config)
     try:
-        serve(Options(lambda: rules_of(options), defaults, options.port, halt), show)
+        display = Display(show.event, show.update)
+        serve(Options(lambda: rules_of(options), defaults, options.port, halt), display)
     finally:
         show.close()
     return 0

@@ -10,7 +10,7 @@ import json
 import os
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NotRequired, TypedDict, cast
 from urllib.parse import quote, urlencode, urlsplit
@@ -18,7 +18,6 @@ from urllib.parse import quote, urlencode, urlsplit
 from ramherd.config.paths import runtime_dir, state_path
 from ramherd.core.agent_task import SAID
 from ramherd.core.errors import NoService, RamherdError, UsageError
-from ramherd.core.model import Event
 from ramherd.system.ids import new_id
 from ramherd.system.unix_socket import connect, is_listening
 from ramherd.system.user_files import read_cwd
@@ -317,12 +316,8 @@ def is_running(path: Path | None = None) -> bool:
     return is_listening(path or runtime_dir() / "api.sock")
 
 
-class Silent:
+def ignore(*_values: object) -> None:
     """A script reads what its herd came to, not its events."""
-
-    def event(self, event: Event, name: str) -> None: ...
-
-    def update(self, view: Callable[[], object]) -> None: ...
 
 
 def run(
@@ -337,8 +332,9 @@ def run(
         client.wait(herd)
         return client.summary(herd)
     from ramherd.jobs.reader import Defaults, make_jobs  # noqa: PLC0415 - for who has no service
+    from ramherd.show.view import Display  # noqa: PLC0415
     from ramherd.supervisor.run_herd import Rules, run_herd  # noqa: PLC0415
 
     herd = new_id()
     made = make_jobs([dict(job) for job in jobs], "the jobs", herd, Defaults())
-    return run_herd(herd, made, rules or Rules(), Silent()).summary
+    return run_herd(herd, made, rules or Rules(), Display(ignore, ignore)).summary

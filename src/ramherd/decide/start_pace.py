@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, replace
 
+from ramherd.core.model import Reason, Why
+
 FIRST_S = 2.0
 MOST_S = 60.0
 # Without overload for so many pauses, the next one is half as long.
@@ -35,3 +37,12 @@ def next_pace(pace: Pace, at_s: float) -> Pace:
         return pace
     pause_s = pace.pause_s / 2 if pace.pause_s > FIRST_S else 0.0
     return Pace(pause_s, min(pace.next_s, at_s + pause_s), at_s)
+
+
+def explain_pause(what: str, pause_s: float) -> Reason:
+    """Why agents of a kind start more slowly: what one of them reported of its API."""
+    return Reason(Why.OVERLOAD, what=what, pause_s=pause_s)
+
+
+def explain_calm(agent: str) -> Reason:
+    return Reason(Why.API_CALM, agent=agent)

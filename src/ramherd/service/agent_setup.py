@@ -8,6 +8,7 @@ from ramherd.core.model import Job
 from ramherd.core.policies import Policy, ReusePolicy
 from ramherd.store.protocol import Store
 from ramherd.store.service_herds import read_herd_costs, read_open_agents, read_said
+from ramherd.supervisor.job_states import AgentParts
 
 if TYPE_CHECKING:
     from ramherd.supervisor.agent_runs import AgentRuns
@@ -22,25 +23,25 @@ class ServiceAgents:
     policy: Policy
     inherited: Callable[[Job], Mapping[str, str]]
     reuse: ReusePolicy = field(default_factory=ReusePolicy)
-    agent_runs: "AgentRuns | None" = None
+    parts: AgentParts = field(default_factory=AgentParts)
 
-    def drive(self) -> "AgentRuns":
+    def load(self) -> "AgentRuns":
         """Programs are looked for at each start: what is installed changes in months."""
-        if self.agent_runs is None:
+        if self.parts.runs is None:
             from ramherd.supervisor.agent_runs import AgentRuns, JobRecords  # noqa: PLC0415
             from ramherd.supervisor.check_agents import find_program_of  # noqa: PLC0415 - 1 MB
 
             records = JobRecords(
                 find=lambda job: find_program_of(job, self.inherited(job).get("PATH")),
-                cost_limit=self._read_purse,
+                cost_limit=self._read_cost_limit,
                 said=lambda job: read_said(self.store, job),
                 env=self.inherited,
             )
-            self.agent_runs = AgentRuns(records, self.policy)
-        return self.agent_runs
+            self.parts.runs = AgentRuns(records, self.policy)
+        return self.parts.runs
 
-    def _read_purse(self, herd: str) -> "CostLimit | None":
-        """Shared by the jobs that have not ended and are told what they may cost."""
+    def _read_cost_limit(self, herd: str) -> "CostLimit | None":
+        """Shared by the jobs that have not ended and whose agents hold to a limit."""
         from ramherd.agents import find_agent  # noqa: PLC0415
         from ramherd.supervisor.cost_limit import CostLimit  # noqa: PLC0415
 
@@ -48,5 +49,5 @@ class ServiceAgents:
         if limit_usd is None:
             return None
         open_ = read_open_agents(self.store, herd)
-        told = [job for job, agent in open_ if find_agent(agent).holds_to_cost]
-        return CostLimit(limit_usd, told, spent_usd)
+        limited = [job for job, agent in open_ if find_agent(agent).holds_to_cost]
+        return CostLimit(limit_usd, limited, spent_usd)

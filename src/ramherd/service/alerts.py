@@ -1,4 +1,6 @@
-"""`on_alert`: a command of the user's for each warning, which nobody waits for."""
+"""Alerts: what nears its limit is looked for once a second, and `on_alert`, the user's
+command, is started for each. Nobody waits for it.
+"""
 
 import json
 import os
@@ -6,11 +8,18 @@ import subprocess
 import time
 from dataclasses import dataclass, field
 
+from ramherd.act.run import LiveRun
 from ramherd.core.model import Event
+from ramherd.decide.alerts import AlertPolicy, Standing, Told, next_alerts
+from ramherd.decide.governor.leaks import find_leak
+from ramherd.service.counters import ServiceCounters
+from ramherd.supervisor.loop import Loop
+from ramherd.supervisor.memory import MemoryGovernor
 from ramherd.system.termination import kill_group
 
 MOST_AT_ONCE = 4
 MOST_S = 60.0
+CHECK_EVERY_S = 1.0
 
 
 @dataclass
@@ -52,3 +61,34 @@ class AlertCommands:
         for process, _started_s in self._running:
             kill_group(process)
         self._running = []
+
+
+@dataclass
+class Alerts:
+    commands: AlertCommands
+    told: Told = field(default_factory=Told)
+    _checked_s: float = float("-inf")
+
+    def check(self, loop: Loop, counters: ServiceCounters, at_s: float) -> None:
+        if at_s - self._checked_s < CHECK_EVERY_S:
+            return
+        self._checked_s = at_s
+        memory, live = loop.memory, loop.executor.runs
+        runs = [standing_of(run, memory) for run in live.values() if not run.is_ending]
+        self.told, alerts = next_alerts(
+            runs, memory.fleet_used, memory.lease.budget_bytes, self.told, AlertPolicy()
+        )
+        for alert in alerts:
+            counters.counters.alerts += 1
+            if alert.run in live:
+                loop.events.emit_run("alert", alert.reason, live[alert.run])
+            else:
+                loop.events.emit_herd("alert", alert.reason)
+        self.commands.reap()
+
+
+def standing_of(run: LiveRun, memory: MemoryGovernor) -> Standing:
+    watch = memory.watches.watch.get(run.id)
+    leak = find_leak(watch.points) if watch is not None else None
+    slope = leak.slope_bytes_per_s if leak is not None else 0.0
+    return Standing(run.id, run.reading.used_bytes, run.job.memory_limit_bytes, slope)

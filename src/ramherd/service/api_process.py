@@ -45,8 +45,8 @@ class ApiProcess:
     def fileno(self) -> int:
         return -1 if self._lifeline is None else self._lifeline.fileno()
 
-    def hear(self) -> bool:
-        """Whether somebody asked for something; a dead API is noticed here."""
+    def receive(self) -> bool:
+        """Whether there are new requests; a dead API is noticed here."""
         if self._lifeline is None:
             return False
         try:
@@ -62,7 +62,7 @@ class ApiProcess:
                 raise UsageError("the API does not start", hint="what is wrong stands above")
         return b"w" in said
 
-    def look_after(self) -> bool:
+    def restart_if_gone(self) -> bool:
         """Start it again if it is gone; whether it was."""
         if self._lifeline is not None or time.monotonic() - self._started_s < AGAIN_S:
             return False

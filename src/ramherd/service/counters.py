@@ -3,36 +3,29 @@
 from dataclasses import dataclass, field
 
 from ramherd.act.run import LiveRun
-from ramherd.core.model import Event, Reason, RunEnd, Why
+from ramherd.core.model import Event, RunEnd
 from ramherd.core.service_status import Counters, count
-from ramherd.supervisor.counters import HerdCounters, JobCounters
-
-
-class Forgotten(dict[str, JobCounters]):
-    """A place for what a herd would remember of each job; the store does that here."""
-
-    def __missing__(self, _job: str) -> JobCounters:
-        return JobCounters(Reason(Why.SUBMITTED))
+from ramherd.supervisor.counters import HerdCounters
 
 
 @dataclass
-class ServiceCounters(HerdCounters):
-    jobs: dict[str, JobCounters] = field(default_factory=Forgotten)
+class ServiceCounters:
+    """`totals` are those of the loop; `counters` is what the API reports."""
+
+    totals: HerdCounters = field(default_factory=HerdCounters)
     counters: Counters = field(default_factory=Counters)
 
-    def add_run(self, run: LiveRun, end: RunEnd, reason: Reason, at_s: float) -> None:
-        super().add_run(run, end, reason, at_s)
-        self.holds.clear()
-        counters = self.counters
+    def add_run(self, run: LiveRun, end: RunEnd, at_s: float) -> None:
+        counters, totals = self.counters, self.totals
         count(counters.runs, end.value)
         counters.durations.add(at_s - run.started_s)
         counters.peaks.add(run.reading.peak_bytes)
-        counters.preemptions, counters.recycles = self.preempted, self.recycled
-        counters.limit_kills, counters.oom_kills = self.limit_kills, self.oom_kills
+        counters.preemptions, counters.recycles = totals.preempted, totals.recycled
+        counters.limit_kills, counters.oom_kills = totals.limit_kills, totals.oom_kills
 
-    def note(self, event: Event) -> None:
-        counters, why = self.counters, event.reason.why.value
-        counters.leftovers, counters.level_changes = self.leftovers_ended, self.level_changes
+    def add_event(self, event: Event) -> None:
+        counters, totals, why = self.counters, self.totals, event.reason.why.value
+        counters.leftovers, counters.level_changes = totals.leftovers_ended, totals.level_changes
         if event.kind == "run_started":
             counters.admissions += 1
         elif event.kind == "run_held":

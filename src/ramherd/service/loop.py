@@ -1,7 +1,8 @@
-"""The loop of the service: the herd's loop on a line that never ends.
+"""The loop of the service: the loop of a herd on a queue that never ends, and what comes before
+and after each of its steps.
 
-What others ask for stands in the store. It is looked at when the API says so, and now and then
-anyway: a word that was lost costs seconds, never a job.
+Requests stand in the store. They are read when the API reports one, and now and then anyway: a
+report that was lost costs seconds, never a job.
 """
 
 import sys
@@ -13,30 +14,30 @@ from enum import StrEnum
 
 from ramherd.act.run import LiveRun
 from ramherd.core.errors import RamherdError, StoreError
-from ramherd.core.model import Event, JobState, JobStatus, Reason, RunEnd, Settle, Stopping, Why
-from ramherd.decide.alerts import AlertPolicy, Standing, Told, next_alerts
+from ramherd.core.model import Event, JobStatus, Stopping
 from ramherd.decide.budget import largest_budget_bytes
-from ramherd.decide.governor.leaks import find_leak
+from ramherd.decide.requests import choose_settle, choose_stop, stop_for_service
 from ramherd.service.agent_setup import ServiceAgents
-from ramherd.service.alerts import AlertCommands
+from ramherd.service.alerts import Alerts
 from ramherd.service.api_process import ApiProcess
 from ramherd.service.counters import ServiceCounters
 from ramherd.service.signals import ServiceSignals
 from ramherd.service.worktree_cleanup import WorktreeCleanup, has_tree
 from ramherd.store.events import trim_events
+from ramherd.store.protocol import Store
 from ramherd.store.service_herds import end_if_over, read_jobs_with_worktree, set_worktree
 from ramherd.store.service_queue import ServiceQueue
 from ramherd.store.service_requests import Wish, is_paused, read_wishes
 from ramherd.store.service_runs import record_stopping
+from ramherd.store.write_buffer import WriteBuffer
 from ramherd.supervisor.estimates import class_of, label_of
-from ramherd.supervisor.loop import Supervisor
-from ramherd.supervisor.run_herd import Rules
+from ramherd.supervisor.loop import Loop
+from ramherd.supervisor.run_herd import Rules, add_warm_reuse
 
-LOOK_EVERY_S = 5.0
+READ_EVERY_S = 5.0
 TRIM_EVERY_S = 600.0
-ALERT_EVERY_S = 1.0
 # A herd of ten thousand that is cancelled takes some steps, and the loop stays awake.
-WISHES = 200
+REQUESTS = 200
 # With so few in the window the next ones are read.
 LOW = 32
 
@@ -50,144 +51,81 @@ class Halt(StrEnum):
 
 
 @dataclass
-class ServiceSupervisor(Supervisor):
-    backlog: ServiceQueue = field(kw_only=True)
-    service_signals: ServiceSignals = field(kw_only=True)
-    service_counters: ServiceCounters = field(kw_only=True)
-    api: ApiProcess = field(kw_only=True)
-    load_rules: Callable[[], Rules] = field(kw_only=True)
-    publish: Callable[["ServiceSupervisor", float], None] = field(kw_only=True)
-    halt: Halt = field(kw_only=True)
-    tidy: Callable[[], None] = field(kw_only=True)
-    commands: AlertCommands = field(kw_only=True)
-    agents: ServiceAgents = field(kw_only=True)
-    is_lasting: bool = True
+class Service:
+    loop: Loop
+    queue: ServiceQueue
+    signals: ServiceSignals
+    counters: ServiceCounters
+    api: ApiProcess
+    alerts: Alerts
+    agents: ServiceAgents
+    load_rules: Callable[[], Rules]
+    publish: Callable[["Service", float], None]
+    prune_logs: Callable[[], None]
+    halt: Halt
     worktrees: WorktreeCleanup = field(default_factory=WorktreeCleanup)
-    told: Told = field(default_factory=Told)
     paused: bool = False
     leaving: bool = False
-    _asked: bool = True
-    # The place up to which wishes were looked at in this round.
-    _wished: int | None = None
-    _stale: bool = True
+    _is_requested: bool = True
+    # The place up to which requests were carried out in this round.
+    _done_up_to: int | None = None
+    _is_stale: bool = True
     _again: bool = False
     _reloads: int = 0
-    _looked_at_store_s: float = float("-inf")
+    _read_s: float = float("-inf")
     _trimmed_s: float = float("-inf")
-    _alerted_s: float = float("-inf")
+
+    def __post_init__(self) -> None:
+        hooks = self.loop.events.hooks
+        hooks.event, hooks.job_changed = self._record_event, self._record_job
+        hooks.run_stopping, hooks.run_ended = self._record_stopping, self.counters.add_run
+        hooks.committed = self._refill
+
+    def run(self) -> None:
+        """Until it is told to end."""
+        self._resume_setup()
+        self.loop.begin()
+        while (timeout_s := self.step()) is not None:
+            self.loop.wait(timeout_s)
+        self.loop.end()
 
     def step(self) -> float | None:
-        at_s = self.clock()
-        self.attend(at_s)
-        timeout_s = super().step() or 0.0
-        self.alert(at_s)
+        at_s = self.loop.clock()
+        self.receive(at_s)
+        timeout_s = self.loop.step() or 0.0
+        self.alerts.check(self.loop, self.counters, at_s)
         self.publish(self, at_s)
-        if self.leaving and (self.halt is Halt.LEAVE or not self.executor.runs):
+        if self.leaving and (self.halt is Halt.LEAVE or not self.loop.executor.runs):
             return None
         again, self._again = self._again, False
-        delayed_s = self.backlog.next_delayed_s
+        delayed_s = self.queue.next_delayed_s
         return 0.0 if again else min(timeout_s, timeout_s if delayed_s is None else delayed_s)
 
-    def attend(self, at_s: float) -> None:
-        """What was asked of us since."""
-        if self.api.look_after():
-            self.watch_api()
-        self.note_signals(at_s)
-        self.note_worktrees()
-        with suppress(StoreError):  # what was asked stays asked
-            self.look_at_store(at_s)
+    def receive(self, at_s: float) -> None:
+        """Signals and requests since the last step."""
+        if self.api.restart_if_gone():
+            self._watch_api()
+        self._receive_signals(at_s)
+        self._record_worktrees()
+        with suppress(StoreError):  # requests stay in the store
+            self._read_requests(at_s)
+        self.loop.is_paused = self.paused or self.leaving
         if at_s - self._trimmed_s >= TRIM_EVERY_S:
             self._trimmed_s = at_s
-            self.note(trim_events)
-            self.forget_jobs()
-            self.tidy()
+            self.loop.events.record(trim_events)
+            self._forget_jobs()
+            self.prune_logs()
 
-    def look_at_store(self, at_s: float) -> None:
-        """What is wished may be so already, once the store has what we know."""
-        due = self._asked or at_s - self._looked_at_store_s >= LOOK_EVERY_S
-        if due and self.journal.commit():
-            self.paused = is_paused(self.journal.store)
-            self._asked, self._stale, self._looked_at_store_s = False, True, at_s
-            self._wished = 0
-        if self._wished is not None and self.journal.commit():
-            self._wished = self.grant_wishes(self._wished, at_s)
+    @property
+    def _writes(self) -> WriteBuffer:
+        return self.loop.events.writes
 
-    def alert(self, at_s: float) -> None:
-        """Once a second: what nears its mark."""
-        if at_s - self._alerted_s < ALERT_EVERY_S:
-            return
-        self._alerted_s = at_s
-        runs = [self.standing_of(run) for run in self.executor.runs.values() if not run.is_ending]
-        leased = self.memory.lease.budget_bytes
-        self.told, alerts = next_alerts(runs, self.fleet_used, leased, self.told, AlertPolicy())
-        for alert in alerts:
-            run = self.executor.runs.get(alert.run)
-            self.service_counters.counters.alerts += 1
-            if run is not None:
-                self.emit("alert", alert.reason, run)
-            else:
-                self.emit_herd("alert", alert.reason)
-        self.commands.reap()
+    @property
+    def _store(self) -> Store:
+        return self._writes.store
 
-    def standing_of(self, run: LiveRun) -> Standing:
-        watch = self.memory.watches.watch.get(run.id)
-        leak = find_leak(watch.points) if watch is not None else None
-        slope = leak.slope_bytes_per_s if leak is not None else 0.0
-        limit = run.job.memory_limit_bytes
-        return Standing(run.id, run.reading.used_bytes, limit, slope)
-
-    def forget_jobs(self) -> None:
-        """What is remembered of leaks and agents is of jobs that run or are about to."""
-        at_work = [run.job for run in self.executor.runs.values()]
-        at_work += [status.job for status in self.backlog.queue]
-        watches, jobs = self.memory.watches, {job.id for job in at_work}
-        self.memory.watches = replace(
-            watches,
-            marks={job: mark for job, mark in watches.marks.items() if job in jobs},
-            recycled_s={job: at_s for job, at_s in watches.recycled_s.items() if job in jobs},
-        )
-        if self.agent_runs is not None and self.journal.commit():
-            self.agent_runs.keep(at_work, {label_of(class_of(job)) for job in at_work})
-
-    def take_over(self) -> None:
-        """What the service before this one had to do still."""
-        self.drive_agents()
-        for job in read_jobs_with_worktree(self.journal.store):
-            self.worktrees.settle(job)
-        self.watch_api()
-
-    def drive_agents(self) -> None:
-        """With the first job that has an agent."""
-        if self.agent_runs is None and (
-            self.agents.agent_runs is not None
-            or any(status.job.brief is not None for status in self.backlog.queue)
-        ):
-            from ramherd.supervisor.warm_reuse import WarmReuse  # noqa: PLC0415 - with the first agent
-
-            self.agent_runs = self.memory.agent_runs = self.agents.drive()
-            self.agent_runs.is_occupied = self.worktrees.is_at
-            self.warm_reuse = WarmReuse(self.executor, self.agents.reuse)
-
-    def note_worktrees(self) -> None:
-        for job, path in self.worktrees.take():
-            self.note(set_worktree, job.id, path)
-            self.note(end_if_over, job.herd, time.time())
-
-    def watch_api(self) -> None:
-        self.alarms = {self.api.fileno(): self.hear_api}
-        if self.worktrees.fd >= 0:
-            self.alarms[self.worktrees.fd] = self.note_worktrees
-
-    def hear_api(self) -> None:
-        before, fd = self.api.is_ready, self.api.fileno()
-        self._asked = self.api.hear() or self._asked
-        if self.api.is_ready and not before:
-            print(f"ramherd: up, {self.api.socket}", file=sys.stderr, flush=True)
-        if self.api.fileno() < 0:
-            self.alarms.pop(fd, None)
-
-    def note_signals(self, at_s: float) -> None:
-        signals = self.service_signals
+    def _receive_signals(self, at_s: float) -> None:
+        signals, runs = self.signals, self.loop.executor.runs
         if signals.reloads > self._reloads:
             self._reloads = signals.reloads
             self.reload()
@@ -195,97 +133,141 @@ class ServiceSupervisor(Supervisor):
             self.halt = Halt.STOP
         self.leaving = self.leaving or signals.ends > 0
         if self.leaving and self.halt is Halt.STOP:
-            for run in self.executor.runs.values():
-                if not run.is_ending:
-                    self.stop(run, Stopping(RunEnd.RECYCLED, Reason(Why.SERVICE_STOPS), at_s))
+            for stop in stop_for_service(run.id for run in runs.values() if not run.is_ending):
+                self.loop.carry_out(stop, at_s)
+
+    def _read_requests(self, at_s: float) -> None:
+        """Some may be fulfilled already, once the store has what is recorded here."""
+        due = self._is_requested or at_s - self._read_s >= READ_EVERY_S
+        if due and self._writes.commit():
+            self.paused = is_paused(self._store)
+            self._is_requested, self._is_stale, self._read_s = False, True, at_s
+            self._done_up_to = 0
+        if self._done_up_to is not None and self._writes.commit():
+            self._done_up_to = self._carry_out_requests(self._done_up_to, at_s)
+
+    def _carry_out_requests(self, after: int, at_s: float) -> int | None:
+        """The next so many; where to go on in the next step, None after the last."""
+        found = read_wishes(self._store, after, REQUESTS)
+        for job, wish, _place in found:
+            run, cancel = self.loop.runs.run_of(job), wish == Wish.CANCEL
+            if run is not None and not run.is_ending:
+                self.loop.carry_out(choose_stop(run.id, cancel=cancel), at_s)
+            elif run is None and (settle := choose_settle(self.queue[job], cancel=cancel)):
+                self.loop.carry_out(settle, at_s)
+        self._again = self._again or len(found) == REQUESTS
+        return found[-1][2] if len(found) == REQUESTS else None
+
+    def _forget_jobs(self) -> None:
+        """What is known of leaks and agents is kept for jobs that run or are about to."""
+        loop = self.loop
+        jobs = [run.job for run in loop.executor.runs.values()]
+        jobs += [status.job for status in self.queue.queue]
+        watches, ids = loop.memory.watches, {job.id for job in jobs}
+        loop.memory.watches = replace(
+            watches,
+            marks={job: mark for job, mark in watches.marks.items() if job in ids},
+            recycled_s={job: at_s for job, at_s in watches.recycled_s.items() if job in ids},
+        )
+        if loop.agents.runs is not None and self._writes.commit():
+            labels = {label_of(class_of(job)) for job in jobs}
+            loop.agents.runs.forget_others(jobs, labels)
+
+    def _resume_setup(self) -> None:
+        """What the service before this one has not come to."""
+        self.read_classes()
+        self._load_agents()
+        for job in read_jobs_with_worktree(self._store):
+            self.worktrees.add(job)
+        self._watch_api()
+
+    def _load_agents(self) -> None:
+        """With the first job that has an agent."""
+        parts = self.loop.agents
+        if parts.warm is not None:
+            return
+        if parts.runs is not None or any(one.job.brief is not None for one in self.queue.queue):
+            self.agents.load().is_occupied = self.worktrees.is_busy_with
+            add_warm_reuse(self.loop, self.agents.reuse, is_lasting=True)
+
+    def _record_worktrees(self) -> None:
+        for job, path in self.worktrees.receive():
+            self.loop.events.record(set_worktree, job.id, path)
+            self.loop.events.record(end_if_over, job.herd, time.time())
+
+    def _watch_api(self) -> None:
+        self.loop.alarms = {self.api.fileno(): self._receive_api}
+        if self.worktrees.fd >= 0:
+            self.loop.alarms[self.worktrees.fd] = self._record_worktrees
+
+    def _receive_api(self) -> None:
+        before, fd = self.api.is_ready, self.api.fileno()
+        self._is_requested = self.api.receive() or self._is_requested
+        if self.api.is_ready and not before:
+            print(f"ramherd: up, {self.api.socket}", file=sys.stderr, flush=True)
+        if self.api.fileno() < 0:
+            self.loop.alarms.pop(fd, None)
 
     def reload(self) -> None:
-        """What is decided next is decided by the new settings; a mistake in them changes nothing.
-        Pens stay what they are.
+        """The next decisions are made by the new settings; a mistake in them changes nothing. Pens
+        stay what they are.
         """
         try:
             rules = self.load_rules()
         except RamherdError as error:
             print(f"ramherd: settings are as before: {error}", file=sys.stderr, flush=True)
             return
-        self.policy = self.memory.policy = self.memory.lease.policy = rules.policy
-        self.memory.grants = self.memory.lease.grants = rules.grants
-        self.memory.recycling = rules.recycling
+        memory, executor = self.loop.memory, self.loop.executor
+        memory.policy = memory.lease.policy = rules.policy
+        memory.grants = memory.lease.grants = executor.enforcer.policy = rules.grants
+        memory.recycling = rules.recycling
         self.agents.reuse = rules.reuse
-        if self.warm_reuse is not None:
-            self.warm_reuse.policy = rules.reuse
-        self.commands.command = rules.on_alert
-        self.executor.enforcer.policy = rules.grants
-        self.executor.fleet.set_limit(
-            largest_budget_bytes(self.machine, rules.policy) + rules.policy.fleet_slack_bytes
+        if self.loop.agents.warm is not None:
+            self.loop.agents.warm.policy = rules.reuse
+        self.alerts.commands.command = rules.on_alert
+        executor.fleet.set_limit(
+            largest_budget_bytes(memory.machine, rules.policy) + rules.policy.fleet_slack_bytes
         )
-        self._asked = True
+        self._is_requested = True
 
-    def grant_wishes(self, after: int, at_s: float) -> int | None:
-        """Of the next so many; where to go on in the next step, None after the last."""
-        found = read_wishes(self.journal.store, after, WISHES)
-        for job, wish, _place in found:
-            run = self.run_of(job)
-            if run is not None and not run.is_ending:
-                end = RunEnd.CANCELLED if wish == Wish.CANCEL else RunEnd.RECYCLED
-                self.stop(run, Stopping(end, Reason(Why.ASKED), at_s))
-            elif run is None and wish == Wish.CANCEL and not self.backlog[job].state.is_final:
-                self.settle(Settle(job, JobState.CANCELLED, Reason(Why.ASKED)), at_s)
-        self._again = self._again or len(found) == WISHES
-        return found[-1][2] if len(found) == WISHES else None
+    def _refill(self) -> None:
+        """The head of the queue is read again once the store has everything."""
+        if not self._writes.is_clear or not (self._is_stale or len(self.queue.queue) < LOW):
+            return
+        before = [status.job.id for status in self.queue.queue]
+        with suppress(StoreError):  # the next step tries again
+            self.queue.refill()
+            self.read_classes()
+            self._load_agents()
+            self._is_stale = False
+            after = [status.job.id for status in self.queue.queue]
+            self._again = self._again or (self.loop.may_start and before != after)
 
-    def run_of(self, job: str) -> LiveRun | None:
-        return next((run for run in self.executor.runs.values() if run.job.id == job), None)
-
-    @property
-    def may_start(self) -> bool:
-        return not (self.paused or self.leaving)
-
-    def record(self) -> None:
-        """The line is read again once the store has all that we know."""
-        super().record()
-        low = len(self.backlog.queue) < LOW
-        if self.journal.is_clear and (self._stale or low):
-            with suppress(StoreError):  # the next step tries again
-                self.refill()
-
-    def refill(self) -> None:
-        before = [status.job.id for status in self.backlog.queue]
-        self.backlog.refill()
-        self.learn_classes()
-        self.drive_agents()
-        self._stale = False
-        after = [status.job.id for status in self.backlog.queue]
-        self._again = self._again or (self.may_start and before != after)
-
-    def learn_classes(self) -> None:
-        known = self.memory.classes.estimates
+    def read_classes(self) -> None:
+        classes = self.loop.memory.classes
         fresh = [
             status.job
-            for status in self.backlog.queue
-            if label_of(class_of(status.job)) not in known
+            for status in self.queue.queue
+            if label_of(class_of(status.job)) not in classes.estimates
         ]
         if fresh:
-            self.memory.classes.read(self.journal.store, fresh)
+            classes.read(self._store, fresh)
 
-    def note_job(self, status: JobStatus) -> None:
-        super().note_job(status)
-        self._stale = True
+    def _record_job(self, status: JobStatus) -> None:
+        self._is_stale = True
         if not status.state.is_final:
             return
-        self.note(end_if_over, status.job.herd, time.time())
+        self.loop.events.record(end_if_over, status.job.herd, time.time())
         if status.attempts and has_tree(status.job):
-            self.worktrees.settle(status.job)
-            self.alarms[self.worktrees.fd] = self.note_worktrees
+            self.worktrees.add(status.job)
+            self.loop.alarms[self.worktrees.fd] = self._record_worktrees
 
-    def stop(self, run: LiveRun, stopping: Stopping) -> None:
-        """On record first: if we die now, the next service knows why the run ended."""
-        self.note(record_stopping, run.id, stopping.end, stopping.reason)
-        self.journal.commit()
-        super().stop(run, stopping)
+    def _record_stopping(self, run: LiveRun, stopping: Stopping) -> None:
+        """Before it is stopped: if the service dies now, the next one knows why the run ended."""
+        self.loop.events.record(record_stopping, run.id, stopping.end, stopping.reason)
+        self._writes.commit()
 
-    def tell(self, event: Event, name: str) -> None:
-        super().tell(event, name)
-        self.service_counters.note(event)
+    def _record_event(self, event: Event) -> None:
+        self.counters.add_event(event)
         if event.kind == "alert":
-            self.commands.start(event)
+            self.alerts.commands.start(event)

@@ -17,29 +17,28 @@ from ramherd.core.model import Job
 from ramherd.jobs.reader import Defaults
 from ramherd.measure.cgroups import Trees, read_trees
 from ramherd.service.agent_setup import ServiceAgents
-from ramherd.service.alerts import AlertCommands
+from ramherd.service.alerts import AlertCommands, Alerts
 from ramherd.service.api_process import ApiProcess
 from ramherd.service.counters import ServiceCounters
-from ramherd.service.loop import Halt, ServiceSupervisor
+from ramherd.service.loop import Halt, Service
 from ramherd.service.service_lock import service_lock
 from ramherd.service.signals import catching_service_signals
 from ramherd.service.status_publisher import StatusPublisher
 from ramherd.service.takeover import Adopted, Takeover, describe, door_path, first_grant
+from ramherd.show.view import Display
 from ramherd.store.connect import open_store
-from ramherd.store.herd_queue import HerdQueue
 from ramherd.store.herds import SERVICE, add_pen, drop_pen
 from ramherd.store.ledger import Ledger
 from ramherd.store.owner import OwnerLock
 from ramherd.store.protocol import BUSY_S, Store
 from ramherd.store.service_herds import read_herd_environment
 from ramherd.store.service_queue import ServiceQueue
-from ramherd.store.write_buffer import WriteBuffer
-from ramherd.supervisor.events import Show
+from ramherd.supervisor.counters import HerdCounters
+from ramherd.supervisor.job_states import AgentParts
 from ramherd.supervisor.run_herd import (
-    LEDGER_PATIENCE_S,
     Rules,
     keep_log_total,
-    make_memory,
+    make_loop,
     raise_file_limit,
 )
 from ramherd.system.ids import new_id
@@ -65,7 +64,7 @@ class Place:
     nofile: int
 
 
-def serve(options: Options, show: Show) -> None:
+def serve(options: Options, display: Display) -> None:
     """Until it is told to end; then nothing of it is left but what was to be left."""
     rules, nofile = raise_file_limit(options.load_rules())
     state, runtime = state_dir(), runtime_dir()
@@ -78,50 +77,46 @@ def serve(options: Options, show: Show) -> None:
         owner = stack.enter_context(closing(OwnerLock(runtime)))
         signals = stack.enter_context(catching_service_signals())
         ledger = stack.enter_context(closing(Ledger(runtime / "ledger.db", runtime, owner.owner)))
-        ledger.file.patience_s = LEDGER_PATIENCE_S
-        backlog = ServiceQueue(store)
+        queue, agents = ServiceQueue(store), AgentParts()
         inherited = Environments(store)
-        agents = ServiceAgents(store, rules.policy, inherited, rules.reuse)
-        heir = Takeover(
-            store, backlog, runtime, state / "runs", place.trees, rules.policy, agents
-        ).take()  # fmt: skip
-        for line in describe(heir):
+        agent_setup = ServiceAgents(store, rules.policy, inherited, rules.reuse, agents)
+        adopted = Takeover(
+            store, queue, runtime, state / "runs", place.trees, rules.policy, agent_setup
+        ).run()  # fmt: skip
+        for line in describe(adopted):
             print(f"ramherd: {line}", file=sys.stderr)
         counters = ServiceCounters()
-        executor = stack.enter_context(keeping(place, rules, heir, counters, options.halt))
+        executor = stack.enter_context(
+            service_executor(place, rules, adopted, counters.totals, options.halt)
+        )
         executor.inherited = inherited
         api = ApiProcess(state, runtime, options.defaults, options.port)
         stack.callback(api.close)
-        memory = make_memory(
-            rules, store, HerdQueue(()), ledger=ledger, executor=executor, trees=place.trees
-        )
-        memory.roster = backlog
         commands = AlertCommands(rules.on_alert)
         stack.callback(commands.close)
         publisher = StatusPublisher(runtime / "status.json")
         stack.callback(publisher.path.unlink, missing_ok=True)
-        journal = WriteBuffer(store)
-        supervisor = ServiceSupervisor(
-            SERVICE, backlog, journal, executor, place.trees, rules.policy, memory, show, signals,
-            counters, backlog=backlog, service_signals=signals, service_counters=counters, api=api,
-            load_rules=options.load_rules, publish=publisher, halt=options.halt,
-            commands=commands, agents=agents,
-            tidy=lambda: tidy(place, rules.policy.log_total_bytes),
+        loop = make_loop(
+            SERVICE, queue, rules, display, store=store, ledger=ledger, executor=executor,
+            trees=place.trees, signals=signals, counters=counters.totals, agents=agents,
         )  # fmt: skip
-        for run in heir.runs:
+        service = Service(
+            loop, queue, signals, counters, api, Alerts(commands), agent_setup,
+            options.load_rules, publisher, halt=options.halt,
+            prune_logs=lambda: prune_logs(place, rules.policy.log_total_bytes),
+        )  # fmt: skip
+        for run in adopted.runs:
             executor.adopt(run, first_grant(run, rules.grants.quantum_bytes))
         for known in set(executor.keeper.known) - set(executor.runs):
             executor.keeper.send("forget", run=known)
-        backlog.refill()
-        supervisor.learn_classes()
+        queue.refill()
         api.start()
-        supervisor.take_over()
-        supervisor.run()
+        service.run()
         store.set_patience(BUSY_S)
-        journal.commit()
+        loop.events.writes.commit()
 
 
-def tidy(place: Place, log_total_bytes: int) -> None:
+def prune_logs(place: Place, log_total_bytes: int) -> None:
     """Removing logs takes a while, so not in the loop, and not with its store."""
 
     def prune_apart() -> None:
@@ -132,13 +127,13 @@ def tidy(place: Place, log_total_bytes: int) -> None:
 
 
 @contextmanager
-def keeping(
-    place: Place, rules: Rules, heir: Adopted, counters: ServiceCounters, halt: Halt
+def service_executor(
+    place: Place, rules: Rules, adopted: Adopted, counters: HerdCounters, halt: Halt
 ) -> Iterator[Executor]:
     """Pens and a keeper: those that were there, or new ones. Gone afterwards, unless they are
     to be left; a service that fails leaves them too, for the next.
     """
-    fleet_id, fleet = heir.fleet_id, heir.fleet
+    fleet_id, fleet = adopted.fleet_id, adopted.fleet
     if fleet is None:
         fleet_id = new_id()
         fleet, why_weaker = make_fleet(rules.pen, place.trees, fleet_id)
@@ -150,7 +145,7 @@ def keeping(
     door = door_path(place.runtime, fleet_id)
     executor = Executor(
         fleet,
-        keeper_source(place, rules, heir.link, door),
+        keeper_source(place, rules, adopted.keeper, door),
         place.state / "runs",
         rules.policy,
         rules.grants,

@@ -1,4 +1,4 @@
-"""What the service says of itself, once a second, for the API to read."""
+"""The state of the service, written once a second for the API to read."""
 
 import os
 import time
@@ -8,7 +8,9 @@ from pathlib import Path
 from ramherd import __version__
 from ramherd.act.run import LiveRun
 from ramherd.core.service_status import RunStatus, ServiceStatus
-from ramherd.service.loop import ServiceSupervisor
+from ramherd.service.alerts import standing_of
+from ramherd.service.loop import Service
+from ramherd.supervisor.memory import MemoryGovernor
 from ramherd.system.files import write_json
 from ramherd.system.procfs import list_own_descriptors, read_rss_bytes
 
@@ -21,7 +23,7 @@ class StatusPublisher:
     started_s: float = field(default_factory=time.time)
     _published_s: float = float("-inf")
 
-    def __call__(self, service: ServiceSupervisor, at_s: float) -> None:
+    def __call__(self, service: Service, at_s: float) -> None:
         if at_s - self._published_s < EVERY_S:
             return
         self._published_s = at_s
@@ -30,35 +32,36 @@ class StatusPublisher:
         except OSError:  # a full disk: who asks sees how old the last one is
             pass
 
-    def describe(self, service: ServiceSupervisor, at_s: float) -> ServiceStatus:
-        memory, machine, times = service.memory, service.machine, os.times()
-        runs = list(service.executor.runs.values())
+    def describe(self, service: Service, at_s: float) -> ServiceStatus:
+        loop, times = service.loop, os.times()
+        memory, machine = loop.memory, loop.memory.machine
+        runs = list(loop.executor.runs.values())
         return ServiceStatus(
             at_s=time.time(),
             started_s=self.started_s,
             version=__version__,
             pid=os.getpid(),
-            pen=service.executor.fleet.kind,
+            pen=loop.executor.fleet.kind,
             level=memory.history.level.value,
             draining=service.leaving,
             budget_bytes=memory.lease.budget_bytes,
             leased_bytes=memory.lease.lease_bytes,
             granted_bytes=sum(run.grant.grant_bytes for run in runs),
-            used_bytes=service.fleet_used,
-            residue_bytes=service.counters.residue_bytes,
+            used_bytes=memory.fleet_used,
+            residue_bytes=loop.counters.residue_bytes,
             available_bytes=machine.available_bytes,
             total_bytes=machine.total_bytes,
-            waits_for=service.waits_for.as_json() if service.waits_for is not None else None,
+            waits_for=memory.waits_for.as_json() if memory.waits_for is not None else None,
             supervisor_rss_bytes=read_rss_bytes(os.getpid()),
             supervisor_cpu_s=round(times.user + times.system, 3),
-            keeper_rss_bytes=read_rss_bytes(service.executor.keeper.proc_id.pid),
+            keeper_rss_bytes=read_rss_bytes(loop.executor.keeper.proc_id.pid),
             open_fds=len(list_own_descriptors()),
-            runs=tuple(describe_run(run, service, at_s) for run in runs),
-            counters=service.service_counters.counters,
+            runs=tuple(describe_run(run, memory, at_s) for run in runs),
+            counters=service.counters.counters,
         )
 
 
-def describe_run(run: LiveRun, service: ServiceSupervisor, at_s: float) -> RunStatus:
+def describe_run(run: LiveRun, memory: MemoryGovernor, at_s: float) -> RunStatus:
     return RunStatus(
         run=run.id,
         job=run.job.id,
@@ -73,5 +76,5 @@ def describe_run(run: LiveRun, service: ServiceSupervisor, at_s: float) -> RunSt
         held_s=round(at_s - run.frozen_s, 1) if run.frozen_s is not None else None,
         ending=run.is_ending,
         doing=run.agent_run.doing if run.agent_run is not None else "",
-        leak_bytes_per_s=service.standing_of(run).slope_bytes_per_s,
+        leak_bytes_per_s=standing_of(run, memory).slope_bytes_per_s,
     )

@@ -35,11 +35,11 @@ from ramherd.system.procfs import read_boot_id
 
 @dataclass
 class Adopted:
-    """`runs` go on under `link` in `fleet`; `stuck` are those that could not be ended."""
+    """`runs` go on under `keeper` in `fleet`; `stuck` are those that could not be ended."""
 
     fleet_id: str = ""
     fleet: Fleet | None = None
-    link: KeeperClient | None = None
+    keeper: KeeperClient | None = None
     runs: list[LiveRun] = field(default_factory=list)
     ended: int = 0
     lost: int = 0
@@ -58,31 +58,31 @@ class Takeover:
     # What a reboot ended has no pens: their names and pids may be somebody else's by now.
     _has_pens: bool = True
 
-    def take(self) -> Adopted:
-        heir = Adopted()
+    def run(self) -> Adopted:
+        adopted = Adopted()
         self._has_pens = any(map(is_of_this_boot, read_fleets(self.store)))
         for stored in read_fleets(self.store):
-            if heir.link is None and is_of_this_boot(stored):
-                self._adopt(stored, heir)
-        adopted = set(heir.link.known) if heir.link is not None else set()
+            if adopted.keeper is None and is_of_this_boot(stored):
+                self._adopt(stored, adopted)
+        known = set(adopted.keeper.known) if adopted.keeper is not None else set()
         for run in read_open_runs(self.store):
-            if run.run in adopted and heir.fleet is not None:
-                heir.runs.append(self._go_on(run, heir.fleet))
+            if run.run in known and adopted.fleet is not None:
+                adopted.runs.append(self._go_on(run, adopted.fleet))
             else:
-                self._end(run, heir)
-        self._clear_pens(heir)
-        return heir
+                self._end(run, adopted)
+        self._clear_pens(adopted)
+        return adopted
 
-    def _adopt(self, stored: StoredPen, heir: Adopted) -> None:
-        link = adopt_keeper(door_path(self.runtime, stored.id))
-        if link is None:
+    def _adopt(self, stored: StoredPen, adopted: Adopted) -> None:
+        keeper = adopt_keeper(door_path(self.runtime, stored.id))
+        if keeper is None:
             return
         try:
-            heir.fleet = fleet_from_record(stored.record, self.trees)
+            adopted.fleet = fleet_from_record(stored.record, self.trees)
         except NoPen:
-            link.kill()
+            keeper.kill()
             return
-        heir.fleet_id, heir.link = stored.id, link
+        adopted.fleet_id, adopted.keeper = stored.id, keeper
 
     def _go_on(self, run: OpenRun, fleet: Fleet) -> LiveRun:
         ran_s = max(time.time() - run.started_s, 0.0)
@@ -93,14 +93,14 @@ class Takeover:
             run.run, job, run.attempt, self.runs_dir, started_s, started_s,
             label_of(class_of(job)), run.home, pen, phase=stopping_of(run) or Starting(),
         )  # fmt: skip
-        self._hear(run, live)
+        self._read_output(run, live)
         if run.status.state is not JobState.RUNNING:
             self._change(replace(run.status, state=JobState.RUNNING, reason=Reason(Why.ADOPTED)))
         self._event("run_adopted", Reason(Why.ADOPTED), run)
         self.store.commit()
         return live
 
-    def _end(self, run: OpenRun, heir: Adopted) -> None:
+    def _end(self, run: OpenRun, adopted: Adopted) -> None:
         """First the pen, then the record: a job is not started again while a run of it lives."""
         exit_ = read_exit(self.runs_dir / run.run, time.monotonic())
         pen = pen_from_record(run.pen) if run.pen is not None and self._has_pens else None
@@ -113,20 +113,20 @@ class Takeover:
         if run.pen is not None and pen is not None:
             live.measure()
             if not clear(StoredPen(run.home, run.run, run.pen)):
-                heir.stuck += 1
+                adopted.stuck += 1
                 return
         remove_tree(self.runs_dir / run.home / "tmp")
-        self._hear(run, live)
+        self._read_output(run, live)
         if exit_ is None and stop is None:
-            heir.lost += 1
+            adopted.lost += 1
             self._settle(run, live, RunEnd.LOST, Reason(Why.SUPERVISOR_LOST))
         else:
-            heir.ended += 1
+            adopted.ended += 1
             self._settle(run, live, *judge(live.view(kernel_limits=True, at_s=time.monotonic())))
 
-    def _hear(self, run: OpenRun, live: LiveRun) -> None:
+    def _read_output(self, run: OpenRun, live: LiveRun) -> None:
         if live.job.brief is not None:
-            self.agents.drive().adopt(live, resumed=run.status.interrupted)
+            self.agents.load().adopt(live, resumed=run.status.interrupted)
 
     def _settle(self, run: OpenRun, live: LiveRun, end: RunEnd, reason: Reason) -> None:
         status = after_run(
@@ -147,7 +147,7 @@ class Takeover:
         drop_pen(self.store, run.home)
         if live.agent_run is not None:
             most = largest_budget_bytes(read_machine(self.trees), self.policy)
-            self.agents.drive().end(live, end, most_bytes=most)
+            self.agents.load().end(live, end, most_bytes=most)
             set_said(self.store, live.job.id, live.agent_run.next_record())
         self._event("run_ended", reason, run)
         self._change(status)
@@ -163,16 +163,16 @@ class Takeover:
                 add_event(self.store, Event(kind, status.reason, now, job.herd, job.id))
             if status.state.is_final:
                 end_if_over(self.store, job.herd, now)
-                if self.agents.agent_runs is not None:
-                    self.agents.agent_runs.end_job(job)
+                if self.agents.parts.runs is not None:
+                    self.agents.parts.runs.end_job(job)
 
     def _event(self, kind: str, reason: Reason, run: OpenRun) -> None:
         job = run.status.job
         add_event(self.store, Event(kind, reason, time.time(), job.herd, job.id, run.run))
 
-    def _clear_pens(self, heir: Adopted) -> None:
+    def _clear_pens(self, adopted: Adopted) -> None:
         """Of runs that had ended already, then the fleets that nobody is in any more."""
-        kept = {heir.fleet_id, *(run.home for run in heir.runs)}
+        kept = {adopted.fleet_id, *(run.home for run in adopted.runs)}
         stuck = {run.home for run in read_open_runs(self.store)} - kept
         pens = sorted(read_pens(self.store, SERVICE), key=lambda pen: not pen.run)
         for stored in pens:
@@ -204,12 +204,12 @@ def first_grant(live: LiveRun, quantum_bytes: int) -> int:
     return live.reading.used_bytes + 2 * quantum_bytes
 
 
-def describe(heir: Adopted) -> Iterable[str]:
-    if heir.runs:
-        yield f"{len(heir.runs)} runs went on and are adopted"
-    if heir.ended:
-        yield f"{heir.ended} runs ended meanwhile"
-    if heir.lost:
-        yield f"{heir.lost} runs were lost: their jobs are queued again"
-    if heir.stuck:
-        yield f"{heir.stuck} runs cannot be ended: their jobs wait for that"
+def describe(adopted: Adopted) -> Iterable[str]:
+    if adopted.runs:
+        yield f"{len(adopted.runs)} runs went on and are adopted"
+    if adopted.ended:
+        yield f"{adopted.ended} runs ended meanwhile"
+    if adopted.lost:
+        yield f"{adopted.lost} runs were lost: their jobs are queued again"
+    if adopted.stuck:
+        yield f"{adopted.stuck} runs cannot be ended: their jobs wait for that"

@@ -23,14 +23,14 @@ class WorktreeCleanup:
         self._settled: SimpleQueue[tuple[Job, str | None]] = SimpleQueue()
         self._open: set[str] = set()
 
-    def settle(self, job: Job) -> None:
+    def add(self, job: Job) -> None:
         if self.fd < 0:
             self.fd = open_event()
             threading.Thread(target=self._settle_all, daemon=True).start()
         self._open.add(job.id)
         self._todo.put(job)
 
-    def is_at(self, job: Job) -> bool:
+    def is_busy_with(self, job: Job) -> bool:
         """A job that is tried again waits: its worktree may be on its way out."""
         return job.id in self._open
 
@@ -46,8 +46,8 @@ class WorktreeCleanup:
             self._settled.put((job, tree.path if tree is not None else None))
             set_event(self.fd)
 
-    def take(self) -> Iterator[tuple[Job, str | None]]:
-        """Jobs whose worktrees were looked at, and where each stays, if it does."""
+    def receive(self) -> Iterator[tuple[Job, str | None]]:
+        """Jobs whose worktrees were checked, and the path of each that stays."""
         if self.fd >= 0:
             clear_event(self.fd)
         with suppress(Empty):

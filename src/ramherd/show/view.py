@@ -1,8 +1,10 @@
 """What a display is given each tick: values only, so that any display can be tested by them."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
-from ramherd.core.model import Reason
+from ramherd.core.model import Event, Reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,3 +50,12 @@ class View:
         if not self.ended:
             return None
         return self.wall_s / self.ended * (self.total - self.ended)
+
+
+class Display(NamedTuple):
+    """Where the loop sends events, each with the name of its run or job, and what it shows: a
+    display that has no room for a view does not ask for it.
+    """
+
+    event: Callable[[Event, str], None]
+    update: Callable[[Callable[[], View]], None]

@@ -1,7 +1,8 @@
-"""The agents' side of the loop: what to start, what they said, and what that means.
+"""The agents' side of the loop: what to start, what they printed, what they cost, and how fast
+they start.
 
-An agent is understood by what it prints on stdout, which the keeper has put on disk: a little of
-it is read in each step. What is known of one run is in `agents/run_state.py`.
+An agent reports on stdout, which the keeper has put on disk: a little of it is read in each step.
+What is known of one run is in `agents/run_state.py`.
 """
 
 import errno
@@ -18,14 +19,13 @@ from ramherd.agents.json_lines import Events
 from ramherd.agents.progress import Overload
 from ramherd.agents.run_state import AgentRun, Past, one_line, past_from_json
 from ramherd.core.errors import UsageError
-from ramherd.core.model import Brief, Job, JobState, JobStatus, Reason, RunEnd, Settle, Stop, Why
+from ramherd.core.model import Brief, Job, JobStatus, Reason, RunEnd, Settle, Stop
 from ramherd.core.policies import Policy
-from ramherd.decide.run_end import cost_reason
+from ramherd.decide.costs import RunCost, choose_model, stop_costly
+from ramherd.decide.start_pace import Pace, after_overload, after_start, explain_pause, next_pace
 from ramherd.measure.run_output import Follower
 from ramherd.supervisor.check_agents import Found, check_herd_cost, find_programs
-from ramherd.supervisor.cost_limit import LEAST_USD, CostLimit
-from ramherd.supervisor.herd_costs import HerdCosts
-from ramherd.supervisor.start_pacing import StartPacing
+from ramherd.supervisor.cost_limit import LEAST_USD, CostLimit, HerdCosts
 
 # A process for one job is not shared.
 LEAST_REUSE = 2
@@ -45,6 +45,52 @@ class JobRecords:
     env: Callable[[Job], Mapping[str, str]] = lambda _job: os.environ
 
 
+class StartPacing:
+    """Starts of agents while their API is too busy for them, for each kind (`label`) by itself."""
+
+    def __init__(self) -> None:
+        self._paces: dict[str, Pace] = {}
+        self._calmed: list[str] = []
+
+    def slow_down(self, label: str, at_s: float) -> float | None:
+        """How far starts are apart from now on; None if that was so already."""
+        before = self._paces.get(label, Pace())
+        after = self._paces[label] = after_overload(before, at_s)
+        return None if after is before else after.pause_s
+
+    def record_start(self, label: str, at_s: float) -> None:
+        if label in self._paces:
+            self._paces[label] = after_start(self._paces[label], at_s)
+
+    def times(self, line: Iterable[str], at_s: float) -> Iterator[float]:
+        """From when each of those in line may start: of one kind only the first is next."""
+        next_s: dict[str, float] = {}
+        for label in line:
+            if label not in next_s:
+                self._recover(label, at_s)
+            pace = self._paces.get(label, Pace())
+            time_s = next_s.get(label, pace.next_s)
+            yield time_s
+            next_s[label] = max(time_s, at_s) + pace.pause_s if pace.pause_s else 0.0
+
+    def _recover(self, label: str, at_s: float) -> None:
+        if label in self._paces:
+            self._paces[label] = next_pace(self._paces[label], at_s)
+            if not self._paces[label].pause_s:
+                del self._paces[label]
+                self._calmed.append(label)
+
+    def pop_calmed(self) -> list[str]:
+        """The kinds that start as before again, since the last time."""
+        calmed, self._calmed = self._calmed, []
+        return calmed
+
+    def forget_others(self, labels: Iterable[str]) -> None:
+        """What is not kept starts as before."""
+        kept = set(labels)
+        self._paces = {label: pace for label, pace in self._paces.items() if label in kept}
+
+
 class AgentRuns:
     """All agents of a supervisor. `is_occupied`: somebody else is at work on what the job has."""
 
@@ -57,7 +103,7 @@ class AgentRuns:
         self.pacing = StartPacing()
         self.is_occupied: Callable[[Job], bool] = lambda _job: False
 
-    def begin(
+    def prepare(
         self, run: LiveRun, grant_bytes: int, *, resumed: bool, short: bool
     ) -> Reason | None:  # fmt: skip
         """What the run is to start. `short`: memory is, and the job may have a smaller model for
@@ -65,7 +111,7 @@ class AgentRuns:
         """
         job, brief = run.job, brief_of(run.job)
         session = self._past(job).progress.session if resumed else ""
-        model = brief.fallback_model if short and brief.fallback_model else brief.model
+        model, why_smaller = choose_model(brief, short=short)
         try:
             if resumed:
                 launch = self.launch(job, grant_bytes, session=session, model=model)
@@ -79,13 +125,11 @@ class AgentRuns:
         agent_run.heap_bytes = self._heap_bytes(job, grant_bytes)
         cost_limit = self.costs[job.herd]
         if cost_limit is not None and agent_run.agent.holds_to_cost:
-            told = self._told_usd(job) or 0.0
-            agent_run.share_usd = agent_run.spent.cost_usd + told
-            cost_limit.tell(job.id, told)
-        self.pacing.note_start(run.label, run.started_s)
-        if model == brief.model:
-            return None
-        return Reason(Why.STEP_DOWN, model=model, usual=brief.model or "its usual one")
+            share = self._limit_usd(job) or 0.0
+            agent_run.share_usd = agent_run.spent.cost_usd + share
+            cost_limit.set_share(job.id, share)
+        self.pacing.record_start(run.label, run.started_s)
+        return why_smaller
 
     def adopt(self, run: LiveRun, *, resumed: bool) -> None:
         """A run that another supervisor has started: all that it printed is read again."""
@@ -98,7 +142,9 @@ class AgentRuns:
         agent_run.share_usd = noted.get("share_usd")
         cost_limit = self.costs[job.herd]
         if cost_limit is not None and agent_run.share_usd is not None:
-            cost_limit.tell(job.id, max(agent_run.share_usd - agent_run.past.spent.cost_usd, 0.0))
+            cost_limit.set_share(
+                job.id, max(agent_run.share_usd - agent_run.past.spent.cost_usd, 0.0)
+            )
         self._catch_up(run)
 
     def _drive(
@@ -141,7 +187,7 @@ class AgentRuns:
             args=brief.args,
             skip_permissions=brief.skip_permissions,
             heap_bytes=self._heap_bytes(job, grant_bytes),
-            max_cost_usd=self._told_usd(job),
+            max_cost_usd=self._limit_usd(job),
         )
         launch = agent.resume(program, ask) if session else agent.start(program, ask)
         if brief.tree is None:
@@ -149,7 +195,7 @@ class AgentRuns:
         return replace(launch, argv=argv_in(brief.tree, launch.argv))
 
     def launch_first(self, job: Job, grant_bytes: int, model: str) -> Launch:
-        """Of a job that begins."""
+        """The launch of a job's first run."""
         warm = self.launch_warm(job, model)
         return warm or self.launch(job, grant_bytes, session="", model=model)
 
@@ -158,7 +204,7 @@ class AgentRuns:
         its own. What a job costs is limited by its process.
         """
         brief = brief_of(job)
-        if brief.reuse < LEAST_REUSE or self._told_usd(job) is not None:
+        if brief.reuse < LEAST_REUSE or self._limit_usd(job) is not None:
             return None
         agent, program = self._records.find(job)
         if agent.warm is None:
@@ -176,7 +222,7 @@ class AgentRuns:
         usual = choose_heap_bytes(grant_bytes, job.memory_limit_bytes)
         return max(usual, self._past(job).heap_bytes)
 
-    def _told_usd(self, job: Job) -> float | None:
+    def _limit_usd(self, job: Job) -> float | None:
         """For a CLI that holds to a limit itself: it counts anew in each run."""
         most, cost_limit = brief_of(job).max_cost_usd, self.costs[job.herd]
         left = [] if most is None else [most - self._past(job).spent.cost_usd]
@@ -191,8 +237,8 @@ class AgentRuns:
             return False
         return cost_limit is None or cost_limit.may_start(job.id)
 
-    def hear(self, runs: Iterable[LiveRun], at_s: float) -> Iterator[tuple[LiveRun, Reason]]:
-        """Reads on; what is worth telling of it."""
+    def read_output(self, runs: Iterable[LiveRun], at_s: float) -> Iterator[tuple[LiveRun, Reason]]:
+        """Reads on; what their users should know of it."""
         for run in runs:
             if run.agent_run is not None and not run.agent_run.is_read:
                 for fact in run.agent_run.read(closed=run.output_closed):
@@ -204,40 +250,23 @@ class AgentRuns:
     ) -> Iterator[tuple[LiveRun, Reason]]:
         pause_s = self.pacing.slow_down(run.label, at_s)
         if pause_s is not None:
-            yield run, Reason(Why.OVERLOAD, what=one_line(fact.text), pause_s=pause_s)
+            yield run, explain_pause(one_line(fact.text), pause_s)
 
     def stop_costly(
         self, runs: Iterable[LiveRun], queue: Iterable[JobStatus]
     ) -> list[Stop | Settle]:  # fmt: skip
         """What ends because it has cost as much as it may: a run, or all of a herd."""
-        over = self._costly_herds(runs, queue)
-        # One that is through is done, whatever it has cost.
-        live = [run for run in runs if not run.is_ending and not is_through(run)]
-        return [
-            *(Stop(r.id, RunEnd.CANCELLED, over[r.job.herd]) for r in live if r.job.herd in over),
-            *(
-                Settle(status.job.id, JobState.CANCELLED, over[status.job.herd])
-                for status in queue
-                if status.job.herd in over
-            ),
-            *(
-                Stop(run.id, RunEnd.FAILED, cost_reason("it", said.cost_usd, said.limit_usd or 0.0))
-                for run in live
-                if run.job.herd not in over
-                if run.agent_run is not None and (said := run.agent_run.said).is_too_costly
-                if not said.result
-            ),
-        ]
-
-    def _costly_herds(
-        self, runs: Iterable[LiveRun], queue: Iterable[JobStatus]
-    ) -> dict[str, Reason]:  # fmt: skip
-        live = dict.fromkeys((status.job.herd for status in queue), 0.0)
+        costs = dict.fromkeys((status.job.herd for status in queue), 0.0)
+        live = []
         for run in runs:
-            cost = run.agent_run.cost_here_usd if run.agent_run is not None else 0.0
-            live[run.job.herd] = live.get(run.job.herd, 0.0) + cost
-        found = {herd: self.costs.close(herd, cost) for herd, cost in live.items()}
-        return {herd: reason for herd, reason in found.items() if reason is not None}
+            agent_run, herd = run.agent_run, run.job.herd
+            cost = agent_run.cost_here_usd if agent_run is not None else 0.0
+            costs[herd] = costs.get(herd, 0.0) + cost
+            if not run.is_ending:
+                said = agent_run.said if agent_run is not None else None
+                live.append(RunCost(run.id, herd, said))
+        over = self.costs.close(costs)
+        return stop_costly(live, queue if over else (), over)
 
     def end(self, run: LiveRun, end: RunEnd, *, most_bytes: int) -> None:
         """`most_bytes` is the whole budget, and no heap is larger; nor than a `memory_limit`, where
@@ -250,7 +279,7 @@ class AgentRuns:
         if (cost_limit := self.costs[job.herd]) is not None:
             cost_limit.spent_usd += agent_run.cost_here_usd
             at = agent_run.progress
-            cost_limit.end_run(job.id, said=at.result is not None or at.failure is not None)
+            cost_limit.end_run(job.id, reported=at.result is not None or at.failure is not None)
         left, twice = agent_run.leaves, 2 * agent_run.heap_bytes
         if end is RunEnd.HEAP_EXHAUSTED and job.memory_limit_bytes is None and twice <= most_bytes:
             left = replace(left, heap_bytes=left.heap_bytes or twice)
@@ -262,16 +291,12 @@ class AgentRuns:
         if (cost_limit := self.costs[job.herd]) is not None:
             cost_limit.end_job(job.id)
 
-    def keep(self, jobs: Iterable[Job], labels: Iterable[str]) -> None:
-        """What is at work or about to be; the records have the rest."""
+    def forget_others(self, jobs: Iterable[Job], labels: Iterable[str]) -> None:
+        """`jobs` run or are about to; what is known of others is read again when needed."""
         kept = {job.id: job.herd for job in jobs}
         self._pasts = {job: past for job, past in self._pasts.items() if job in kept}
-        self.pacing.keep(labels)
-        self.costs.keep(kept.values())
-
-
-def is_through(run: LiveRun) -> bool:
-    return run.agent_run is not None and run.agent_run.said.through
+        self.pacing.forget_others(labels)
+        self.costs.forget_others(kept.values())
 
 
 def brief_of(job: Job) -> Brief:

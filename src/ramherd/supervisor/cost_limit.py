@@ -1,7 +1,12 @@
-"""What the agents of a herd may cost together, where they say what they cost at their end only."""
+"""What the agents of each herd have cost, and what they may cost together. They report what they
+cost at their end only, so each run gets a share of the limit.
+"""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+
+from ramherd.core.model import Reason
+from ramherd.decide.costs import find_costly_herds
 
 # No CLI takes a limit of nothing.
 LEAST_USD = 1e-6
@@ -10,8 +15,8 @@ SMALL = 0.25
 
 
 class CostLimit:
-    """Each run is told a share of what is left, even for all jobs that are still to come: what was
-    spent and what those that live may spend is never above the limit.
+    """Each run is given a share of what is left, even for all jobs that are still to come: what was
+    spent and what those that run may spend is never above the limit.
     """
 
     def __init__(self, limit_usd: float, jobs: Iterable[str], spent_usd: float = 0.0) -> None:
@@ -19,31 +24,66 @@ class CostLimit:
         self.limit_usd = limit_usd
         self._open = set(jobs)
         self._even_usd = limit_usd / max(len(self._open), 1)
-        # Of the jobs that run; and of those that were stopped before they said what they cost.
-        self._told: dict[str, float] = {}
-        self._unsaid: dict[str, float] = {}
+        # Shares of the jobs that run, and of those that were stopped before they reported a cost.
+        self._shares: dict[str, float] = {}
+        self._unreported: dict[str, float] = {}
 
     def share_usd(self) -> float:
-        promised = sum(self._told.values()) + sum(self._unsaid.values())
+        promised = sum(self._shares.values()) + sum(self._unreported.values())
         left = self.limit_usd - self.spent_usd - promised
-        share = left / max(len(self._open - self._told.keys()), 1)
+        share = left / max(len(self._open - self._shares.keys()), 1)
         # As it is written on a command line.
         return max(math.floor(share / LEAST_USD + 1e-6) * LEAST_USD, LEAST_USD)
 
     def may_start(self, job: str) -> bool:
         """A small share is for when nobody runs who might leave more."""
-        if job not in self._open or not self._told:
+        if job not in self._open or not self._shares:
             return True
         return self.share_usd() >= SMALL * self._even_usd
 
-    def tell(self, job: str, usd: float) -> None:
-        self._told[job] = usd
+    def set_share(self, job: str, usd: float) -> None:
+        self._shares[job] = usd
 
-    def end_run(self, job: str, *, said: bool) -> None:
-        """`said`: what it says is of all its runs."""
-        told, before = self._told.pop(job, 0.0), self._unsaid.pop(job, 0.0)
-        if not said:
-            self._unsaid[job] = before + told
+    def end_run(self, job: str, *, reported: bool) -> None:
+        """`reported`: its cost, which is that of all runs of its job."""
+        share, before = self._shares.pop(job, 0.0), self._unreported.pop(job, 0.0)
+        if not reported:
+            self._unreported[job] = before + share
 
     def end_job(self, job: str) -> None:
         self._open.discard(job)
+
+
+class HerdCosts:
+    """`read` gives the limit of a herd that is not known here yet, None if it has none."""
+
+    def __init__(self, read: Callable[[str], CostLimit | None]) -> None:
+        self._read = read
+        self._limits: dict[str, CostLimit | None] = {}
+        # Herds that have cost as much as they may: nothing of them starts any more.
+        self.closed: set[str] = set()
+
+    def __getitem__(self, herd: str) -> CostLimit | None:
+        if herd not in self._limits:
+            self._limits[herd] = self._read(herd)
+        return self._limits[herd]
+
+    def is_closed(self, herd: str) -> bool:
+        limit = self[herd]
+        return herd in self.closed or (limit is not None and limit.spent_usd >= limit.limit_usd)
+
+    def close(self, live_usd: dict[str, float]) -> dict[str, Reason]:
+        """The herds to end, each with the reason. `live_usd` is what their runs have cost."""
+        limits = {herd: limit for herd in live_usd if (limit := self[herd]) is not None}
+        over = find_costly_herds(
+            {herd: limit.spent_usd + live_usd[herd] for herd, limit in limits.items()},
+            {herd: limit.limit_usd for herd, limit in limits.items()},
+        )
+        self.closed |= over.keys()
+        return over
+
+    def forget_others(self, herds: Iterable[str]) -> None:
+        """What is not kept is read again when it is asked for."""
+        kept = set(herds)
+        self._limits = {herd: limit for herd, limit in self._limits.items() if herd in kept}
+        self.closed &= kept

@@ -28,9 +28,24 @@ class JobCounters:
     log: Path | None = None
     said: Mapping[str, Any] = field(default_factory=lambda: SILENT)
 
+    def add_run(self, run: LiveRun, end: RunEnd, reason: Reason, ran_s: float) -> None:
+        self.reason, self.end = reason, end
+        self.exit_code = run.exit.code if run.exit is not None else None
+        self.runs += 1
+        self.peak_bytes = max(self.peak_bytes, run.reading.peak_bytes)
+        self.wall_s += ran_s
+        self.held_s += run.holds.total_s
+        self.log = run.dir / "out"
+        if run.agent_run is not None:
+            self.said = {**SILENT, **run.agent_run.as_json()}
+
 
 @dataclass
 class HerdCounters:
+    """`jobs` has an entry for each job of a herd, and none for those of the service, which keeps
+    nothing that grows with its jobs.
+    """
+
     jobs: dict[str, JobCounters] = field(default_factory=dict)
     wall_s: float = 0.0
     peak_bytes: int = 0
@@ -49,18 +64,10 @@ class HerdCounters:
 
     def add_run(self, run: LiveRun, end: RunEnd, reason: Reason, at_s: float) -> None:
         """A kernel kill at a `memory_limit` that spared the first process counts as well."""
-        job = self.jobs[run.job.id]
         ran_s = at_s - run.started_s
-        job.reason, job.end = reason, end
-        job.exit_code = run.exit.code if run.exit is not None else None
-        job.runs += 1
-        job.peak_bytes = max(job.peak_bytes, run.reading.peak_bytes)
-        job.wall_s += ran_s
-        job.held_s += run.holds.total_s
-        self.holds += run.holds.each_s[: max(MOST_HOLDS - len(self.holds), 0)]
-        job.log = run.dir / "out"
-        if run.agent_run is not None:
-            job.said = {**SILENT, **run.agent_run.as_json()}
+        if (job := self.jobs.get(run.job.id)) is not None:
+            job.add_run(run, end, reason, ran_s)
+            self.holds += run.holds.each_s[: max(MOST_HOLDS - len(self.holds), 0)]
         self.preempted += end is RunEnd.PREEMPTED
         self.recycled += end is RunEnd.RECYCLED
         # What a run can resume is not done again: its open tool call is, which nobody sees here.
@@ -70,6 +77,10 @@ class HerdCounters:
             self.limit_kills += max(run.reading.kernel_kills, end is RunEnd.LIMIT_KILL)
         else:
             self.oom_kills += run.reading.kernel_kills
+
+    def record_job(self, status: JobStatus) -> None:
+        if (job := self.jobs.get(status.job.id)) is not None:
+            job.reason = status.reason
 
     @property
     def missing_bytes(self) -> int:

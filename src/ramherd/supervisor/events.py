@@ -1,39 +1,62 @@
-"""What the loop says of itself: each event goes to the store and to the screen."""
+"""Events: each one is recorded in the store and sent to the display.
+
+The loop of the service is the same as that of a herd; what it does beside that hangs on `Hooks`.
+"""
 
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from typing import Any
 
 from ramherd.act.run import LiveRun
-from ramherd.core.model import Event, JobStatus, Reason
-from ramherd.show.view import View
+from ramherd.core.model import Event, Job, JobStatus, Reason, RunEnd, Stopping
+from ramherd.show.view import Display
 from ramherd.store.events import add_event
 from ramherd.store.write_buffer import WriteBuffer
-from ramherd.supervisor.view import make_event
 
 
-class Show(Protocol):
-    def event(self, event: Event, name: str) -> None: ...
-    def update(self, view: Callable[[], View]) -> None: ...
+def ignore(*_values: Any) -> None:
+    pass
 
 
-class Telling:
+@dataclass
+class Hooks:
+    """What else is to be done at these moments: nothing for a herd."""
+
+    event: Callable[[Event], None] = ignore
+    job_changed: Callable[[JobStatus], None] = ignore
+    run_stopping: Callable[[LiveRun, Stopping], None] = ignore
+    run_ended: Callable[[LiveRun, RunEnd, float], None] = ignore
+    # The store has everything that was recorded so far.
+    committed: Callable[[], None] = ignore
+
+
+@dataclass
+class EventLog:
     herd: str
-    journal: WriteBuffer
-    show: Show
+    writes: WriteBuffer
+    display: Display
+    hooks: Hooks = field(default_factory=Hooks)
 
-    def note(self, write: Callable[..., Any], *values: Any, **named: Any) -> None:
-        self.journal.add(write, *values, **named)
+    def record(self, write: Callable[..., Any], *values: Any, **named: Any) -> None:
+        """`write(store, ...)` with the next commit."""
+        self.writes.add(write, *values, **named)
 
-    def emit(self, kind: str, reason: Reason, run: LiveRun) -> None:
-        self.tell(make_event(kind, reason, run.job, run.id), run.job.name)
+    def emit_run(self, kind: str, reason: Reason, run: LiveRun) -> None:
+        self._emit(kind, reason, run.job.name, run.job, run.id)
 
-    def emit_herd(self, kind: str, reason: Reason) -> None:
-        self.tell(Event(kind, reason, time.time(), self.herd), "all runs")
+    def emit_job(self, kind: str, reason: Reason, job: Job) -> None:
+        self._emit(kind, reason, job.name, job)
 
-    def emit_job(self, kind: str, reason: Reason, status: JobStatus) -> None:
-        self.tell(make_event(kind, reason, status.job), status.job.name)
+    def emit_herd(self, kind: str, reason: Reason, *, run: str = "") -> None:
+        """`run` has ended already."""
+        self._emit(kind, reason, "a run" if run else "all runs", run=run)
 
-    def tell(self, event: Event, name: str) -> None:
-        self.note(add_event, event)
-        self.show.event(event, name)
+    def _emit(
+        self, kind: str, reason: Reason, name: str, job: Job | None = None, run: str = ""
+    ) -> None:  # fmt: skip
+        herd, id_ = (job.herd, job.id) if job is not None else (self.herd, "")
+        event = Event(kind, reason, time.time(), herd, id_, run)
+        self.record(add_event, event)
+        self.display.event(event, name)
+        self.hooks.event(event)

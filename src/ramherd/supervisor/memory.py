@@ -1,17 +1,16 @@
 """The memory side of the loop: lease and pressure in, the governor's orders out.
 
-Grants are carried out here, in their order; what starts and stops runs goes back to the
-supervisor.
+Grants are carried out here, in their order; orders that start and stop runs go back to the loop.
 """
 
 import os
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from ramherd.act.executor import Executor
 from ramherd.act.run import LiveRun
+from ramherd.core.errors import StoreError
 from ramherd.core.memory import (
     Admit,
     Candidate,
@@ -24,33 +23,43 @@ from ramherd.core.memory import (
     SetLevel,
     Trim,
 )
-from ramherd.core.model import JobStatus, Machine, RunEnd, Settle, Stop, Wait, Why
+from ramherd.core.model import (
+    JobState,
+    JobStatus,
+    Machine,
+    Reason,
+    RunEnd,
+    Settle,
+    Stop,
+    Wait,
+    Why,
+)
 from ramherd.core.policies import GrantPolicy, Policy, RecyclePolicy
-from ramherd.core.run_phase import Starting
-from ramherd.decide.budget import largest_budget_bytes
+from ramherd.core.run_phase import Held, Starting
+from ramherd.decide.budget import budget_bytes, largest_budget_bytes
 from ramherd.decide.governor.govern import govern
+from ramherd.decide.governor.leases import waiting_since, wanted_lease
 from ramherd.decide.governor.recycle import Own, Watches, recycle
-from ramherd.decide.ramp import Ramp, next_ramp
+from ramherd.decide.hold import explain_hold
+from ramherd.decide.ramp import Ramp, next_ramp, note_trouble
 from ramherd.measure.own_memory import read_agent_bytes, read_own_bytes
 from ramherd.measure.pressure import Pressure, PressureGauge
-from ramherd.store.herd_queue import HerdQueue
-from ramherd.store.service_queue import ServiceQueue
+from ramherd.store.ledger import Answer, Ask, Ledger, OtherUse
 from ramherd.supervisor.estimates import Classes, class_of, label_of
-from ramherd.supervisor.lease import Lease
-
-if TYPE_CHECKING:
-    from ramherd.supervisor.agent_runs import AgentRuns
+from ramherd.supervisor.job_states import AgentParts, JobStates
 
 # Of each priority so many are shown to the governor: more it does not look at in one round.
 HEADS = 36
-# A grant that cannot be taken back is decided about anew, with what is known then.
+# A grant that cannot be lowered is decided again, with what is known then.
 ROUNDS = 4
 MAKING_ROOM = (RunEnd.PREEMPTED, RunEnd.RECYCLED)
 FAILED_STARTS_S = 60.0
 RECYCLE_EVERY_S = 1.0
 CORES = os.cpu_count() or 1
-# Below this share of the mark nobody is looked at more closely.
+# Below this share of the mark no run is looked at more closely.
 WORTH_WATCHING = 0.25
+# A run that is held does not wait for the next tick, but the ledger is not asked at each event.
+RENEW_AGAIN_S = 0.02
 
 # Reasons for which a start waits that are worth an event.
 SHORT_OF_MEMORY = (
@@ -61,9 +70,54 @@ Order = Admit | Stop | Settle | Wait | SetLevel
 
 
 @dataclass
+class Lease:
+    """This application's part of the machine, asked of the ledger once a tick."""
+
+    ledger: Ledger
+    policy: Policy
+    grants: GrantPolicy
+    budget_bytes: int = 0
+    lease_bytes: int = 0
+    others: tuple[OtherUse, ...] = ()
+    # What is wrong with the ledger: the last answer holds until that is over.
+    trouble: str = ""
+    _asked_s: float = float("-inf")
+
+    def renew(self, machine: Machine, fleet_used_bytes: int, scene: Scene) -> None:
+        self._asked_s = scene.at_s
+        self.budget_bytes = budget_bytes(machine, fleet_used_bytes, self.policy)
+        whole = budget_bytes(machine, fleet_used_bytes, self.policy, capped=False)
+        ask = Ask(
+            wants_bytes=wanted_lease(scene, self.grants),
+            used_bytes=fleet_used_bytes,
+            granted_bytes=sum(run.grant_bytes for run in scene.runs) + scene.ending_bytes,
+            waiting_since_s=waiting_since(scene),
+        )
+        try:
+            self._set(self.ledger.ask(ask, whole))
+            self.trouble = ""
+        except StoreError as error:
+            self.trouble = str(error)
+            self.lease_bytes = min(self.lease_bytes, self.budget_bytes)
+
+    def _set(self, answer: Answer) -> None:
+        self.others = answer.others
+        self.lease_bytes = min(answer.target_bytes, self.budget_bytes)
+
+    def is_due(self, scene: Scene) -> bool:
+        """A run is held, and there may be more than was asked for last."""
+        held = any(run.held_since_s is not None for run in scene.runs)
+        return held and self.lease_bytes < self.budget_bytes and self._is_old(scene.at_s)
+
+    def _is_old(self, at_s: float) -> bool:
+        return at_s - self._asked_s >= RENEW_AGAIN_S
+
+
+@dataclass
 class MemoryGovernor:
     executor: Executor
-    roster: HerdQueue | ServiceQueue
+    jobs: JobStates
+    agents: AgentParts
     lease: Lease
     classes: Classes
     gauge: PressureGauge
@@ -75,20 +129,23 @@ class MemoryGovernor:
     history: History = field(default_factory=History)
     watches: Watches = field(default_factory=Watches)
     pressure: Pressure = field(default_factory=Pressure)
+    # Times of starts that failed for want of memory.
     failed_starts: deque[float] = field(default_factory=deque)
-    # Grants that were carried out since they were last asked for: (run, grant).
+    # Grants that were carried out, and not reported yet.
     given: list[Grant] = field(default_factory=list)
-    agent_runs: "AgentRuns | None" = None
-    # The first in line waits for memory.
+    # The first in line waits for memory; and for what, whatever it is.
     is_short: bool = False
-    _machine: Machine = field(default_factory=lambda: Machine(0, 0))
-    _fleet_used: int = 0
+    waits_for: Reason | None = None
+    machine: Machine = field(default_factory=lambda: Machine(0, 0))
+    fleet_used: int = 0
     _recycled_s: float = float("-inf")
     _known: dict[str, tuple[JobStatus, Candidate]] = field(default_factory=dict)
+    _reported_wait: tuple[str, Why] | None = None
+    _reported_ledger: str = ""
 
     def tick(self, machine: Machine, fleet_used_bytes: int, at_s: float) -> None:
         """After all runs were measured."""
-        self._machine, self._fleet_used = machine, fleet_used_bytes
+        self.machine, self.fleet_used = machine, fleet_used_bytes
         self.pressure = self.gauge.read(at_s)
         for run in self.executor.runs.values():
             self.executor.enforcer.enforce(run, at_s)
@@ -98,12 +155,13 @@ class MemoryGovernor:
             settle_s = self.grants.young_s
             self.ramp = next_ramp(self.ramp, len(self.executor.runs), at_s, settle_s=settle_s)
         self.lease.renew(machine, fleet_used_bytes, self.scene(at_s))
+        self._report_ledger()
 
     def govern(self, at_s: float, *, queue: bool = True) -> list[Order]:
-        """What is left to do when grants are given and taken. `queue`: whether jobs may start."""
+        """The orders that are left when grants were changed. `queue`: whether jobs may start."""
         scene = self.scene(at_s, queue=queue)
         if self.lease.is_due(scene):
-            self.lease.renew(self._machine, self._fleet_used, scene)
+            self.lease.renew(self.machine, self.fleet_used, scene)
             scene = self.scene(at_s, queue=queue)
         for _ in range(ROUNDS):
             history, actions = govern(scene, self.history, self.grants)
@@ -116,14 +174,14 @@ class MemoryGovernor:
 
     def _carry_out(self, actions: Sequence[GrantAction], at_s: float) -> bool:
         """Grants in their order; False as soon as one cannot be: a run grew past it."""
+        enforcer, runs = self.executor.enforcer, self.executor.runs
         for action in actions:
             if isinstance(action, Grant):
-                run = self.executor.runs[action.run]
-                if not self.executor.enforcer.set_grant(run, action.grant_bytes, at_s):
+                if not enforcer.set_grant(runs[action.run], action.grant_bytes, at_s):
                     return False
                 self.given.append(action)
             elif isinstance(action, Trim):
-                self.executor.enforcer.trim(self.executor.runs[action.run])
+                enforcer.trim(runs[action.run])
         return True
 
     def scene(self, at_s: float, *, queue: bool = True) -> Scene:
@@ -138,7 +196,7 @@ class MemoryGovernor:
             lease_bytes=max(self.lease.lease_bytes - ending_bytes, 0),
             runs=[penned(run) for run in live],
             queue=self.candidates(at_s) if queue else [],
-            largest_bytes=largest_budget_bytes(self._machine, self.policy),
+            largest_bytes=largest_budget_bytes(self.machine, self.policy),
             estimates=self.classes.estimates,
             memory_pressure=self.pressure.memory,
             cpu_pressure=self.pressure.cpu,
@@ -151,27 +209,27 @@ class MemoryGovernor:
             ramp=self.ramp.allowed if self.ramp is not None else None,
         )
 
-    def _candidate(self, status: JobStatus) -> tuple[JobStatus, Candidate]:
-        known = self._known.get(status.job.id)
-        return known if known is not None and known[0] is status else (status, candidate(status))
-
     def candidates(self, at_s: float) -> list[Candidate]:
-        """Of agents whose API is too busy, some later than they could; of those that wait for money
-        none.
+        """Agents whose API is too busy start later than they could; those of a herd without money
+        do not.
         """
-        heads = self.roster.heads(HEADS)
-        if self.agent_runs is not None:
-            heads = [one for one in heads if self.agent_runs.may_start(one.job)]
-        # A step is short, and most of them stand where they stood in the one before.
+        heads, agent_runs = self.jobs.queue.heads(HEADS), self.agents.runs
+        if agent_runs is not None:
+            heads = [one for one in heads if agent_runs.may_start(one.job)]
+        # A step is short, and most jobs stand where they stood in the one before.
         self._known = {status.job.id: self._candidate(status) for status in heads}
         found = [known for _status, known in self._known.values()]
-        if self.agent_runs is None:
+        if agent_runs is None:
             return found
-        times = self.agent_runs.pacing.times((one.label for one in found), at_s)
+        times = agent_runs.pacing.times((one.label for one in found), at_s)
         return [
             replace(one, not_before_s=paced_s) if paced_s > one.not_before_s else one
             for one, paced_s in zip(found, times, strict=True)
         ]
+
+    def _candidate(self, status: JobStatus) -> tuple[JobStatus, Candidate]:
+        known = self._known.get(status.job.id)
+        return known if known is not None and known[0] is status else (status, candidate(status))
 
     def recycle(self, at_s: float) -> list[Stop]:
         """Planned restarts of runs that leak, once a second."""
@@ -188,6 +246,56 @@ class MemoryGovernor:
             return []
         self.watches, stops = recycle(seen, self.watches, at_s, self.recycling)
         return stops
+
+    def report(self, at_s: float, *, longer_than_s: float) -> None:
+        """A run that is held for longer than this waits, and so does its job."""
+        for grant in self.given:
+            run = self.executor.runs[grant.run]
+            if run.held_since_s is None and self.is_reported_held(run):
+                self._report_granted(run, grant)
+        self.given.clear()
+        for run in self.executor.runs.values():
+            held = run.phase
+            if not isinstance(held, Held) or at_s - held.frozen_s <= longer_than_s:
+                continue
+            if not self.is_reported_held(run):
+                self._report_held(run, held)
+
+    def is_reported_held(self, run: LiveRun) -> bool:
+        return self.jobs[run.job.id].state is JobState.HELD
+
+    def _report_held(self, run: LiveRun, held: Held) -> None:
+        granted = sum(other.grant.grant_bytes for other in self.executor.runs.values())
+        reason = explain_hold(held.reason, self.lease.lease_bytes, granted)
+        self.jobs.events.emit_run("run_held", reason, run)
+        self.jobs.change(replace(self.jobs[run.job.id], state=JobState.HELD, reason=reason))
+        self.record_trouble(reason)
+
+    def _report_granted(self, run: LiveRun, grant: Grant) -> None:
+        self.jobs.events.emit_run("run_granted", grant.reason, run)
+        status = replace(self.jobs[run.job.id], state=JobState.RUNNING, reason=grant.reason)
+        self.jobs.change(status)
+
+    def record_trouble(self, reason: Reason) -> None:
+        """A run was held, or ended for want of memory: no time for a higher `--ramp`."""
+        if self.ramp is not None:
+            self.ramp = note_trouble(self.ramp, reason)
+
+    def _report_ledger(self) -> None:
+        trouble, reported = self.lease.trouble, self._reported_ledger
+        self._reported_ledger = trouble
+        if trouble and not reported:
+            self.jobs.events.emit_herd("ledger_waits", Reason(Why.LEDGER, what=trouble))
+
+    def record_wait(self, wait: Wait) -> None:
+        """Reported when memory becomes the reason of the first in line, not each time that the
+        numbers change.
+        """
+        reason = wait.reason
+        if reason.why in SHORT_OF_MEMORY and self._reported_wait != (wait.job, reason.why):
+            self._reported_wait = (wait.job, reason.why)
+            self.jobs.events.emit_job("start_waits", reason, self.jobs[wait.job].job)
+        self.waits_for = reason
 
     def _scaled(self, time_s: float) -> float:
         return time_s / self.time_scale

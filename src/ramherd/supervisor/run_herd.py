@@ -24,26 +24,28 @@ from ramherd.decide.ramp import Ramp, begin_ramp
 from ramherd.measure.cgroups import Trees, read_trees
 from ramherd.measure.machine import read_machine
 from ramherd.measure.pressure import PressureGauge
+from ramherd.show.view import Display
 from ramherd.store.connect import open_store
 from ramherd.store.herd_queue import HerdQueue
 from ramherd.store.herds import add_herd, add_pen, drop_pen, end_herd
 from ramherd.store.ledger import Ledger
 from ramherd.store.owner import OwnerLock
 from ramherd.store.protocol import BUSY_S, Store
+from ramherd.store.service_queue import ServiceQueue
 from ramherd.store.write_buffer import WriteBuffer
 from ramherd.supervisor.counters import HerdCounters, JobCounters
 from ramherd.supervisor.estimates import Classes
-from ramherd.supervisor.events import Show
-from ramherd.supervisor.lease import Lease
-from ramherd.supervisor.loop import Supervisor
-from ramherd.supervisor.memory import MemoryGovernor
+from ramherd.supervisor.events import EventLog, Hooks
+from ramherd.supervisor.job_states import AgentParts, JobStates
+from ramherd.supervisor.loop import Loop
+from ramherd.supervisor.memory import Lease, MemoryGovernor
 from ramherd.supervisor.prune import prune
+from ramherd.supervisor.runs import Runs
 from ramherd.system.procfs import read_peak_rss_bytes
-from ramherd.system.signals import catching_signals
+from ramherd.system.signals import Signals, catching_signals
 
 if TYPE_CHECKING:
     from ramherd.supervisor.agent_runs import AgentRuns
-    from ramherd.supervisor.warm_reuse import WarmReuse
 
 OK, FAILED, NO_ROOM, INTERRUPTED = 0, 1, 3, 130
 # The kernel takes a moment to give back what the last runs held: waited for so long at most,
@@ -83,63 +85,74 @@ class Rules:
     force: bool = False
 
 
-def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, show: Show) -> Outcome:
+def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, display: Display) -> Outcome:
     """Runs all jobs; nothing of them is left when this returns or raises."""
     rules, nofile = raise_file_limit(rules)
     policy = rules.policy
     jobs = with_worktrees(jobs)
-    agent_runs = prepare_agents(jobs, rules)
+    agents = AgentParts(prepare_agents(jobs, rules))
     state, runtime, trees = state_dir(), runtime_dir(), read_trees()
     now_s = time.monotonic()
-    roster = HerdQueue(first_standing(job, now_s) for job in jobs)
-    counters = HerdCounters({status.job.id: JobCounters(status.reason) for status in roster})
+    queue = HerdQueue(first_status(job, now_s) for job in jobs)
+    counters = HerdCounters({status.job.id: JobCounters(status.reason) for status in queue})
     with closing(open_store(state)) as store, closing(OwnerLock(runtime)) as lock:
         if cleared := recover(store, runtime, state / "runs"):
             print(f"ramherd: cleared what {cleared} dead ramherds left", file=sys.stderr)
         keep_log_total(store, state / "runs", policy.log_total_bytes)
-        add_herd(store, herd, lock.owner, roster)
+        add_herd(store, herd, lock.owner, queue)
         with (
             catching_signals() as signals,
             closing(Ledger(runtime / "ledger.db", runtime, lock.owner)) as ledger,
-            penned(
-                herd,
-                lock.owner.id,
-                trees=trees,
-                rules=rules,
-                store=store,
-                state=state,
-                counters=counters,
-                nofile=nofile,
+            herd_executor(
+                herd, lock.owner.id, trees=trees, rules=rules, store=store, state=state,
+                counters=counters, nofile=nofile,
             ) as executor,
-        ):
-            memory = make_memory(
-                rules, store, roster, ledger=ledger, executor=executor, trees=trees
-            )
-            journal = WriteBuffer(store)
-            supervisor = Supervisor(
-                herd, roster, journal, executor, trees, policy, memory, show, signals, counters,
-                agent_runs=agent_runs, warm_reuse=make_warm_reuse(agent_runs, executor, rules),
+        ):  # fmt: skip
+            loop = make_loop(
+                herd, queue, rules, display, store=store, ledger=ledger, executor=executor,
+                trees=trees, signals=signals, counters=counters, agents=agents,
             )  # fmt: skip
-            memory.agent_runs = agent_runs
-            supervisor.run()
+            add_warm_reuse(loop, rules.reuse)
+            loop.run()
             costs = measure_costs(executor)
             store.set_patience(BUSY_S)
-            journal.commit()
-        if agent_runs is not None:
-            settle_worktrees(jobs, counters, store)
+            loop.events.writes.commit()
+        if agents.runs is not None:
+            record_worktrees(jobs, counters, store)
         counters.available_after = wait_for_memory(trees, counters.available_before)
         summary = {
-            **counters.as_json(herd, roster),
-            "budget_bytes": largest_budget_bytes(supervisor.machine, policy),
+            **counters.as_json(herd, queue),
+            "budget_bytes": largest_budget_bytes(loop.memory.machine, policy),
             "pen": executor.fleet.kind,
             "supervisor": costs,
             **describe_holds(counters.holds),
-            **describe_ramp(memory.ramp),
+            **describe_ramp(loop.memory.ramp),
         }
         end_herd(store, herd, summary)
         store.commit()
-    code = choose_exit_code(signals.count, counters, summary, gave_up=supervisor.given_up)
+    code = choose_exit_code(signals.count, counters, summary, gave_up=loop.runs.given_up)
     return Outcome(code, summary, counters.missing_bytes)
+
+
+def make_loop(
+    herd: str, queue: HerdQueue | ServiceQueue, rules: Rules, display: Display, *,
+    store: Store, ledger: Ledger, executor: Executor, trees: Trees, signals: Signals,
+    counters: HerdCounters, agents: AgentParts, hooks: Hooks | None = None,
+) -> Loop:  # fmt: skip
+    """The loop with its parts."""
+    ledger.file.patience_s = LEDGER_PATIENCE_S
+    events = EventLog(herd, WriteBuffer(store), display, hooks or Hooks())
+    jobs = JobStates(queue, events, counters, agents)
+    classes = Classes(rules.time_scale, rules.size_scale)
+    classes.read(store, (status.job for status in queue))
+    memory = MemoryGovernor(
+        executor, jobs, agents, Lease(ledger, rules.policy, rules.grants), classes,
+        PressureGauge(trees), rules.policy, rules.grants, rules.recycling,
+        ramp=begin_ramp(rules.ramp) if rules.ramp is not None else None,
+        time_scale=rules.time_scale,
+    )  # fmt: skip
+    runs = Runs(executor, memory, jobs, agents, events, counters)
+    return Loop(queue, executor, memory, runs, agents, events, counters, signals, trees)
 
 
 def prepare_agents(jobs: Sequence[Job], rules: Rules) -> "AgentRuns | None":
@@ -153,14 +166,14 @@ def prepare_agents(jobs: Sequence[Job], rules: Rules) -> "AgentRuns | None":
     )  # fmt: skip
 
 
-def make_warm_reuse(
-    agent_runs: "AgentRuns | None", executor: Executor, rules: Rules
-) -> "WarmReuse | None":  # fmt: skip
-    if agent_runs is None:
-        return None
-    from ramherd.supervisor.warm_reuse import WarmReuse  # noqa: PLC0415
+def add_warm_reuse(loop: Loop, policy: ReusePolicy, *, is_lasting: bool = False) -> None:
+    """Once there are agents. `is_lasting`: more jobs may come when all known ones have ended."""
+    agents = loop.agents
+    if agents.runs is None:
+        return
+    from ramherd.supervisor.warm_reuse import WarmReuse  # noqa: PLC0415 - with the first agent
 
-    return WarmReuse(executor, rules.reuse)
+    agents.warm = WarmReuse(loop.executor, loop.memory, agents.runs, policy, is_lasting)
 
 
 def with_worktrees(jobs: Sequence[Job]) -> Sequence[Job]:
@@ -172,35 +185,13 @@ def with_worktrees(jobs: Sequence[Job]) -> Sequence[Job]:
     return isolate(jobs, state_dir() / "worktrees")
 
 
-def settle_worktrees(jobs: Sequence[Job], counters: HerdCounters, store: Store) -> None:
+def record_worktrees(jobs: Sequence[Job], counters: HerdCounters, store: Store) -> None:
     from ramherd.act.worktrees import settle  # noqa: PLC0415 - subprocess is 1 MB
     from ramherd.store.service_herds import set_worktree  # noqa: PLC0415
 
     for job, tree in settle(jobs).items():
         counters.jobs[job].said = {**counters.jobs[job].said, "worktree": tree.path}
         set_worktree(store, job, tree.path)
-
-
-def make_memory(
-    rules: Rules, store: Store, roster: HerdQueue, *,
-    ledger: Ledger, executor: Executor, trees: Trees,
-) -> MemoryGovernor:  # fmt: skip
-    """What the governor needs: the lease, what is known of the jobs' classes, pressure."""
-    classes = Classes(rules.time_scale, rules.size_scale)
-    classes.read(store, (status.job for status in roster))
-    ledger.file.patience_s = LEDGER_PATIENCE_S
-    return MemoryGovernor(
-        executor=executor,
-        roster=roster,
-        lease=Lease(ledger, rules.policy, rules.grants),
-        classes=classes,
-        gauge=PressureGauge(trees),
-        policy=rules.policy,
-        grants=rules.grants,
-        recycling=rules.recycling,
-        ramp=begin_ramp(rules.ramp) if rules.ramp is not None else None,
-        time_scale=rules.time_scale,
-    )
 
 
 def describe_ramp(ramp: Ramp | None) -> dict[str, Any]:
@@ -211,7 +202,7 @@ def describe_ramp(ramp: Ramp | None) -> dict[str, Any]:
 
 
 @contextmanager
-def penned(
+def herd_executor(
     herd: str, owner: str, *,
     trees: Trees, rules: Rules, store: Store, state: Path, counters: HerdCounters, nofile: int,
 ) -> Iterator[Executor]:  # fmt: skip
@@ -253,7 +244,7 @@ def keep_log_total(store: Store, runs_dir: Path, most_bytes: int) -> None:
         )
 
 
-def first_standing(job: Job, at_s: float) -> JobStatus:
+def first_status(job: Job, at_s: float) -> JobStatus:
     state = JobState.WAITING if job.after else JobState.QUEUED
     return JobStatus(job, state, Reason(Why.SUBMITTED), queued_s=at_s)
 

@@ -1,25 +1,20 @@
-"""What a supervisor shows of itself: values only."""
+"""What the loop shows of itself: values only."""
 
-import time
 from typing import TYPE_CHECKING
 
-from ramherd.core.model import Event, Job, JobState, Reason
+from ramherd.core.model import JobState
 from ramherd.show.view import RunLine, View
 
 if TYPE_CHECKING:
-    from ramherd.supervisor.loop import Supervisor
+    from ramherd.supervisor.loop import Loop
 
 
-def make_event(kind: str, reason: Reason, job: Job, run: str = "") -> Event:
-    return Event(kind, reason, time.time(), job.herd, job.id, run)
-
-
-def make_view(supervisor: "Supervisor", at_s: float) -> View:
-    counts, memory = supervisor.roster.counts, supervisor.memory
+def make_view(loop: "Loop", at_s: float) -> View:
+    counts, memory = loop.queue.counts, loop.memory
     return View(
-        herd=supervisor.herd,
-        wall_s=at_s - supervisor.started_s,
-        total=len(supervisor.roster),
+        herd=loop.events.herd,
+        wall_s=at_s - loop.started_s,
+        total=len(loop.queue),
         done=counts[JobState.DONE],
         failed=counts[JobState.FAILED],
         cancelled=counts[JobState.CANCELLED],
@@ -34,11 +29,11 @@ def make_view(supervisor: "Supervisor", at_s: float) -> View:
                 doing=run.agent_run.doing if run.agent_run is not None else "",
                 held_s=at_s - run.frozen_s if run.frozen_s is not None else None,
             )
-            for run in supervisor.executor.runs.values()
+            for run in loop.executor.runs.values()
         ),
-        used_bytes=supervisor.fleet_used,
+        used_bytes=memory.fleet_used,
         budget_bytes=memory.lease.lease_bytes,
-        available_bytes=supervisor.machine.available_bytes,
-        waits_for=supervisor.waits_for,
+        available_bytes=memory.machine.available_bytes,
+        waits_for=memory.waits_for,
         level=memory.history.level.value,
     )

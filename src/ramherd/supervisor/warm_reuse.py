@@ -1,8 +1,8 @@
 """Warm reuse in the loop: after a job its process gets a new session, and then the next job.
 
-A job whose agent has said its result is not over at once: its process is asked for a new session,
-and is free when it has one. Whatever goes wrong, its stdin is closed, and it ends like a process
-that had one prompt.
+A job whose agent has reported its result is not over at once: its process is asked for a new
+session, and is free when it has one. Whatever goes wrong, its stdin is closed, and it ends like a
+process that had one prompt.
 """
 
 from collections.abc import Hashable
@@ -10,12 +10,23 @@ from dataclasses import dataclass, field, replace
 
 from ramherd.act.executor import Executor
 from ramherd.act.run import LiveRun
-from ramherd.act.warm_pool import WarmProcess
-from ramherd.core.model import Reason
+from ramherd.act.warm_pool import IdleProcess, WarmProcess
+from ramherd.core.errors import UsageError
+from ramherd.core.memory import Admit, Level
+from ramherd.core.model import JobState, JobStatus, Reason
 from ramherd.core.policies import ReusePolicy
-from ramherd.decide.warm import Worn, retired, why_retired
+from ramherd.decide.governor.admit import in_line, is_full
+from ramherd.decide.warm import (
+    RenewalState,
+    WarmDemand,
+    Worn,
+    choose_reuse,
+    why_retired,
+    why_retired_after_job,
+)
 from ramherd.measure.own_memory import own_pids
-from ramherd.supervisor.warm_demand import WarmDemand
+from ramherd.supervisor.agent_runs import AgentRuns
+from ramherd.supervisor.memory import MemoryGovernor
 from ramherd.system.procfs import read_process
 
 # claude answers within 0.1 s.
@@ -24,8 +35,13 @@ RENEW_S = 10.0
 
 @dataclass
 class WarmReuse:
+    """`is_lasting`: more jobs may come when all that are known have ended."""
+
     executor: Executor
+    memory: MemoryGovernor
+    agent_runs: AgentRuns
     policy: ReusePolicy = field(default_factory=ReusePolicy)
+    is_lasting: bool = False
 
     @property
     def is_used(self) -> bool:
@@ -35,62 +51,122 @@ class WarmReuse:
 
     @property
     def is_wanted(self) -> bool:
-        """Some process waits to be told what is next."""
+        """Some process waits for what is next."""
         waiting = any(map(waits_for_next, self.executor.runs.values()))
         return waiting or bool(self.executor.warm_pool.all)
 
-    def attend(self, want: WarmDemand, at_s: float) -> list[tuple[LiveRun, Reason]]:
-        """Runs that are through, then processes without one. Whose process serves no more."""
+    def read_demand(self, at_s: float, *, may_start: bool) -> WarmDemand:
+        memory, counts = self.memory, self.memory.jobs.queue.counts
+        scene = memory.scene(at_s, queue=may_start)
+        line = in_line(scene, memory.grants)
+        first = memory.jobs[line[0].job] if line else None
+        return WarmDemand(
+            first.job.id if first is not None else None,
+            self._key_of(first) if first is not None else None,
+            held=memory.history.level is not Level.CALM
+            or any(map(memory.is_reported_held, self.executor.runs.values())),
+            short=memory.is_short,
+            needed=may_start
+            and (self.is_lasting or counts[JobState.QUEUED] + counts[JobState.WAITING] > 0),
+            full=is_full(len(scene.runs) + scene.ending, scene, memory.grants) is not None,
+        )
+
+    def _key_of(self, status: JobStatus) -> Hashable:
+        """None: it needs a process of its own. A job that goes on in its session does."""
+        job = status.job
+        if job.brief is None or status.interrupted:
+            return None
+        try:
+            launch = self.agent_runs.launch_warm(job, job.brief.model)
+        except UsageError:  # its program is gone: that is reported when it starts
+            return None
+        return self.executor.key_of(job, launch) if launch is not None else None
+
+    def renew(self, demand: WarmDemand, at_s: float) -> list[tuple[LiveRun, Reason]]:
+        """Asks the processes of runs that have their result for a new session, and retires those
+        that serve no more: the last run of each, and why.
+        """
         retired_now = []
         for run in list(filter(waits_for_next, self.executor.runs.values())):
-            if reason := self._go_on(run, want, at_s):
+            if reason := self._renew(run, demand, at_s):
                 self.executor.close_stdin(run)
                 retired_now.append((run, reason))
         for idle in self.executor.warm_pool:
             worn = worn_by(idle.process, idle.used_bytes, at_s)
             worn = replace(worn, idle_s=at_s - idle.since_s)
-            if reason := self._why_retired(worn, idle.process.key, want):
+            if reason := self._why_retired(worn, idle.process.key, demand):
                 self.executor.retire(idle, at_s)
                 retired_now.append((idle.last, reason))
         return retired_now
 
-    def _go_on(self, run: LiveRun, want: WarmDemand, at_s: float) -> Reason | None:
+    def _renew(self, run: LiveRun, demand: WarmDemand, at_s: float) -> Reason | None:
         """One step from the result to the next job, or why there is none."""
         assert run.warm is not None
-        worker, agent_run = run.warm.process, run.agent_run
-        assert agent_run is not None
-        said, renewal = agent_run.said, agent_run.renewal
-        worn = worn_by(worker, run.reading.used_bytes, at_s)
-        if said.failure:
-            return retired(worn, "failure")
-        if run.reading.kernel_kills:  # of its tools: they would count for the next job as well
-            return retired(worn, "kernel_kill")
-        if renewal is not None and not renewal.is_new:
-            late = renewal.is_answered or at_s - renewal.since_s > RENEW_S
-            return retired(worn, "same_session") if late else None
-        # Subagents behind wake it again, and it says another result.
-        worn = replace(worn, company=count_company(run) + said.busy)
-        if reason := self._why_retired(worn, worker.key, want):
+        assert run.agent_run is not None
+        process, said = run.warm.process, run.agent_run.said
+        worn = worn_by(process, run.reading.used_bytes, at_s)
+        renewal = renewal_of(run, at_s)
+        if reason := why_retired_after_job(
+            worn, renewal, failed=bool(said.failure), kernel_kills=run.reading.kernel_kills
+        ):
             return reason
-        if renewal is None:
-            self.executor.send_stdin(run, agent_run.renew(at_s))
-        else:
+        if renewal is RenewalState.ASKED:
+            return None
+        # Subagents in the background wake the agent again, and it reports another result.
+        worn = replace(worn, company=count_company(run) + said.busy)
+        if reason := self._why_retired(worn, process.key, demand):
+            return reason
+        if renewal is RenewalState.DONE:
             run.make_ready()
+        else:
+            self.executor.send_stdin(run, run.agent_run.renew(at_s))
         return None
 
-    def _why_retired(self, worn: Worn, key: Hashable, want: WarmDemand) -> Reason | None:
-        return why_retired(worn, self.policy, wanted=want.is_memory(key), needed=want.needed)
+    def _why_retired(self, worn: Worn, key: Hashable, demand: WarmDemand) -> Reason | None:
+        wanted = demand.is_memory(key)
+        return why_retired(worn, self.policy, wanted=wanted, needed=demand.needed)
+
+    def reuse(self, idle: IdleProcess, at_s: float, *, may_start: bool) -> Admit | None:
+        """The job that a process gets which has just become free, with the grant it had."""
+        demand = self.read_demand(at_s, may_start=may_start)
+        return choose_next(demand, idle, idle.last.grant.grant_bytes)
+
+    def choose_start(self, demand: WarmDemand) -> Admit | None:
+        """While memory is short: what the first in line waits for is what a process of its own
+        kind holds.
+        """
+        if not demand.short or demand.full:
+            return None
+        idle = (choose_next(demand, idle, idle.used_bytes) for idle in self.executor.warm_pool)
+        return next((admit for admit in idle if admit is not None), None)
+
+
+def choose_next(demand: WarmDemand, idle: IdleProcess, grant_bytes: int) -> Admit | None:
+    process = idle.process
+    return choose_reuse(
+        demand, process.key, grant_bytes, jobs=process.jobs, most_jobs=process.most_jobs
+    )
+
+
+def renewal_of(run: LiveRun, at_s: float) -> RenewalState:
+    renewal = run.agent_run.renewal if run.agent_run is not None else None
+    if renewal is None:
+        return RenewalState.NOT_ASKED
+    if renewal.is_new:
+        return RenewalState.DONE
+    late = renewal.is_answered or at_s - renewal.since_s > RENEW_S
+    return RenewalState.FAILED if late else RenewalState.ASKED
 
 
 def waits_for_next(run: LiveRun) -> bool:
-    """Its warm process has answered, and waits to be told what is next."""
+    """Its warm process has answered, and waits for what is next."""
     if run.warm is None or run.agent_run is None or run.is_ending or run.warm.is_closed:
         return False
     return run.agent_run.said.has_ended
 
 
-def worn_by(worker: WarmProcess, used_bytes: int, at_s: float) -> Worn:
-    return Worn(worker.jobs, worker.most_jobs, used_bytes, at_s - worker.born_s)
+def worn_by(process: WarmProcess, used_bytes: int, at_s: float) -> Worn:
+    return Worn(process.jobs, process.most_jobs, used_bytes, at_s - process.born_s)
 
 
 def count_company(run: LiveRun) -> int:

@@ -15,7 +15,7 @@ from ramherd.core.units import GIB, MIB
 from ramherd.decide.budget import budget_bytes
 from ramherd.store.ledger import Ledger
 from ramherd.store.owner import OwnerLock
-from ramherd.supervisor.lease import AGAIN_S, Lease
+from ramherd.supervisor.memory import RENEW_AGAIN_S, Lease
 from support.make import MACHINE, policy
 
 LARGEST = 8 * GIB
@@ -142,8 +142,8 @@ def test_who_is_held_does_not_wait_for_the_next_tick(ledgers: list[Ledger]) -> N
     assert ours.lease_bytes < ours.budget_bytes
     held = penned("r", GIB, held_s=1.0)
 
-    assert not ours.is_due(a_scene(held, at_s=1.0 + AGAIN_S / 2))
-    assert ours.is_due(a_scene(held, at_s=1.0 + AGAIN_S * 1.1))
+    assert not ours.is_due(a_scene(held, at_s=1.0 + RENEW_AGAIN_S / 2))
+    assert ours.is_due(a_scene(held, at_s=1.0 + RENEW_AGAIN_S * 1.1))
     assert not ours.is_due(a_scene(penned("r", GIB), at_s=9.0))
     ours.renew(MACHINE, 0, a_scene(held, at_s=2.0))
     assert not ours.is_due(a_scene(held, at_s=9.0))

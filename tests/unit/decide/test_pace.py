@@ -1,7 +1,7 @@
 """How fast agents are started while their API is too busy."""
 
 from ramherd.decide.start_pace import MOST_S, Pace, after_overload, after_start, next_pace
-from ramherd.supervisor.start_pacing import StartPacing
+from ramherd.supervisor.agent_runs import StartPacing
 
 
 def test_the_pause_doubles_with_each_overload_up_to_a_minute() -> None:
@@ -45,7 +45,7 @@ def test_of_one_kind_only_the_first_in_line_is_next() -> None:
 
     assert list(pacing.times(["a", "b", "a", "a"], 101.0)) == [102.0, 0.0, 104.0, 106.0]
     assert list(pacing.times(["a", "a"], 103.5)) == [102.0, 105.5]
-    pacing.note_start("a", 103.5)
+    pacing.record_start("a", 103.5)
     assert list(pacing.times(["a"], 103.5)) == [105.5]
 
 
@@ -53,7 +53,7 @@ def test_it_is_told_once_when_all_is_as_before() -> None:
     """Nobody asks while nobody waits."""
     pacing = StartPacing()
     pacing.slow_down("a", 100.0)
-    assert pacing.take_calmed() == []
+    assert pacing.pop_calmed() == []
 
     assert list(pacing.times(["a", "a"], 104.0)) == [0.0, 0.0]
-    assert (pacing.take_calmed(), pacing.take_calmed()) == (["a"], [])
+    assert (pacing.pop_calmed(), pacing.pop_calmed()) == (["a"], [])

@@ -117,12 +117,12 @@ def test_what_is_known_of_ended_jobs_goes(tmp_path: Path) -> None:
     agent_runs.end(run, RunEnd.OOM_KILL, most_bytes=GIB)
     kept.note(run)
     assert agent_runs.stop_costly([], [status(of)])
-    agent_runs.keep([], [])
+    agent_runs.forget_others([], [])
 
     known = {name: value for name, value in vars(agent_runs).items() if isinstance(value, dict)}
     assert known
     assert not any(known.values())
-    assert not any(vars(agent_runs.costs)[name] for name in ("_purses", "closed"))
+    assert not any(vars(agent_runs.costs)[name] for name in ("_limits", "closed"))
     assert kept.agent_runs().costs.is_closed(of.herd)
 
 

@@ -83,7 +83,7 @@ def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
                 store, ledger, tmp_path / "runs", jobs, make_rules(**rules)
             )
             herd.memory.lease.lease_bytes = lease
-            herd.memory._machine = MACHINE
+            herd.memory.machine = MACHINE
             return Stage(herd, show)
 
         yield make
@@ -143,7 +143,7 @@ def test_the_queue_is_shown_as_far_as_it_matters(stand: Stand) -> None:
     jobs = [job(f"j{n}", seq=n, memory=0, priority=n % 2) for n in range(3 * HEADS)]
     jobs += [job("on", seq=999, memory=0, priority=2, resume_argv=("on",))]
     stage = stand(GIB, *jobs)
-    stage.herd.change(replace(stage.herd.roster["id-on"], seen_bytes=5 * MIB))
+    stage.herd.loop.runs.jobs.change(replace(stage.herd.queue["id-on"], seen_bytes=5 * MIB))
 
     queue = stage.memory.scene(1.0).queue
 
@@ -356,7 +356,7 @@ def test_who_cannot_go_on_where_it_was_is_not_restarted(stand: Stand) -> None:
     stop = Stop("r", RunEnd.RECYCLED, Reason(Why.OVER_MARK, own_bytes=2, mark_bytes=1))
 
     for _ in range(3):
-        stage.herd.restart(run, stop, 1.0)
+        stage.herd.loop.runs.restart(stop, 1.0)
 
     assert (run.stop_order, stage.show.events) == (None, [("run_warning", "r")])
 
@@ -367,7 +367,7 @@ def test_who_can_go_on_where_it_was_is_told_to_end(stand: Stand) -> None:
     run = stage.add("r", 60 * MIB, 200 * MIB, resume_argv=("on",))
     reason = Reason(Why.OVER_MARK, own_bytes=2, mark_bytes=1)
 
-    stage.herd.restart(run, Stop("r", RunEnd.RECYCLED, reason), 1.0)
+    stage.herd.loop.runs.restart(Stop("r", RunEnd.RECYCLED, reason), 1.0)
 
     assert run.stop_order == Stopping(RunEnd.RECYCLED, reason, 1.0)
     assert stage.show.events == [("run_stopping", "r")]
@@ -381,10 +381,10 @@ def test_a_job_that_makes_room_while_held_needs_what_it_had(stand: Stand) -> Non
     reason = Reason(Why.DEBT, granted_bytes=2, lease_bytes=1)
 
     for run in (held, free):
-        stage.herd.stop(run, Stopping(RunEnd.PREEMPTED, reason, 1.0))
-        stage.herd.finish(run, RunEnd.PREEMPTED, reason, 2.0)
+        stage.herd.loop.runs.stop(run, Stopping(RunEnd.PREEMPTED, reason, 1.0))
+        stage.herd.loop.runs.finish(run, RunEnd.PREEMPTED, reason, 2.0)
 
-    roster = stage.herd.roster
+    roster = stage.herd.queue
     assert [roster[f"id-{name}"].state for name in ("held", "free")] == [JobState.QUEUED] * 2
     assert [roster[f"id-{name}"].need_bytes for name in ("held", "free")] == [100 * MIB, 0]
     assert held.holds.total_s == 1.0

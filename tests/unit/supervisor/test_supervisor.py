@@ -14,7 +14,7 @@ from ramherd.act.executor import environment, write_stdin
 from ramherd.act.run import LiveRun
 from ramherd.core.model import JobState, PenReading, Why
 from ramherd.core.units import GIB, MIB
-from ramherd.supervisor.loop import Supervisor
+from ramherd.supervisor.loop import Loop
 from support.fakes import FakeLink, FakePen
 from support.herds import Ran, Run, jobs_of
 from support.make import exited, job
@@ -78,9 +78,9 @@ def test_no_wait_gives_up_at_once(run_herd: Run) -> None:
     assert ran.states == {JobState.FAILED: 1, JobState.CANCELLED: 2}
     assert ran.herd.counters.no_room
     assert ran.fleet.pens == {}
-    first = next(iter(ran.herd.roster))
+    first = next(iter(ran.herd.queue))
     assert first.reason.why is Why.NO_WAIT
-    assert ran.herd.given_up
+    assert ran.herd.loop.runs.given_up
 
 
 def test_no_wait_ends_what_runs_already(run_herd: Run) -> None:
@@ -89,7 +89,7 @@ def test_no_wait_ends_what_runs_already(run_herd: Run) -> None:
 
     assert ran.states == {JobState.FAILED: 1, JobState.CANCELLED: 2}
     assert len(ran.fleet.pens) == 1
-    assert ran.herd.given_up
+    assert ran.herd.loop.runs.given_up
 
 
 def test_a_machine_without_memory_for_a_moment_fails_nobody(run_herd: Run) -> None:
@@ -103,7 +103,7 @@ def test_who_is_too_big_for_the_whole_budget_fails(run_herd: Run) -> None:
     """It runs alone and passes the mark: nothing would become better by waiting."""
     ran = run_herd(jobs_of(1), uses=lambda _n: 600 * MIB, budget_cap_bytes=512 * MIB)
 
-    (job_,) = ran.herd.roster
+    (job_,) = ran.herd.queue
     assert (job_.state, job_.reason.why) == (JobState.FAILED, Why.TOO_BIG)
     assert ran.herd.counters.wall_s < 1.5
 
@@ -135,10 +135,10 @@ def test_while_nothing_may_be_sent_nobody_is_woken_for_it(run_herd: Run) -> None
     with ours, theirs:
         link = cast("FakeLink", herd.executor.keeper)
         link.has_more_to_send, link.fd = True, ours.fileno()
-        herd.signals.fd = theirs.fileno()
-        herd.journal.trouble = "database or disk is full"
+        herd.loop.signals.fd = theirs.fileno()
+        herd.loop.events.writes.trouble = "database or disk is full"
         began = time.monotonic()
-        Supervisor.wait(herd, 0.2)
+        Loop.wait(herd.loop, 0.2)
 
     assert time.monotonic() - began >= 0.2
 
@@ -151,9 +151,12 @@ def test_who_is_not_listened_to_is_heard_again_in_time(run_herd: Run, tmp_path: 
     live.mute_events(herd.at_s + 0.02)
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        cast("FakeLink", herd.executor.keeper).fd, herd.signals.fd = ours.fileno(), theirs.fileno()
+        cast("FakeLink", herd.executor.keeper).fd, herd.loop.signals.fd = (
+            ours.fileno(),
+            theirs.fileno(),
+        )
         began = time.monotonic()
-        Supervisor.wait(herd, 30.0)
+        Loop.wait(herd.loop, 30.0)
 
     assert time.monotonic() - began < 10.0
     assert herd.executor.muted_for_s(live.grant.muted_until_s) == float("inf")
@@ -216,7 +219,7 @@ def test_what_cannot_be_ended_does_not_hold_the_herd_for_ever(run_herd: Run) -> 
         jobs_of(1, timeout_s=1.0), begin=herds.append, meanwhile=stick, grace_s=2.0, give_up_s=5.0
     )
 
-    (job_,) = ran.herd.roster
+    (job_,) = ran.herd.queue
     assert (job_.state, job_.reason.why) == (JobState.FAILED, Why.TIMEOUT)
     assert ran.herd.counters.wall_s == pytest.approx(8.0, abs=0.6)
     assert ran.count("run_warning") == 1

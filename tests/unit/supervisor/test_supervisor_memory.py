@@ -32,7 +32,7 @@ def test_who_had_to_make_room_comes_back_with_what_it_had(run_herd: Run) -> None
     ran = run_herd(jobs_of(2), **ONE_OF_TWO)
 
     held = ran.event("run_held", "id-j2").reason.numbers["grant_bytes"]
-    back = ran.herd.roster["id-j2"]
+    back = ran.herd.queue["id-j2"]
     assert back.need_bytes == held
     starts = [event.reason for event in ran.show.full if event.kind == "run_started"]
     assert [start.numbers["need_bytes"] for start in starts] == [32 * MIB, 32 * MIB, held]
@@ -57,7 +57,7 @@ def test_a_job_is_held_while_its_run_is(run_herd: Run) -> None:
 
     def look(_now_s: float) -> None:
         for job_, states in seen.items():
-            state = herds[0].herd.roster[job_].state
+            state = herds[0].herd.queue[job_].state
             if states[-1:] != [state]:
                 states.append(state)
 

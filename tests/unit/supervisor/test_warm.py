@@ -18,10 +18,9 @@ from ramherd.core.units import MIB
 from ramherd.decide.engine import decide
 from ramherd.decide.job_state import after_run
 from ramherd.decide.run_end import finish_ended, is_failed_start, judge
-from ramherd.decide.warm import Worn, why_retired
+from ramherd.decide.warm import WarmDemand, Worn, why_retired
 from ramherd.keeper.stdin_writer import CHUNK_BYTES, StdinWriter
 from ramherd.supervisor.dry_run import plan_job
-from ramherd.supervisor.warm_demand import WarmDemand
 from support.driven_runs import asked, begun, heard, result, say, session
 from support.fakes import FakePen
 from support.make import exited, job, policy, run, snapshot, status, stopping

@@ -1,0 +1,67 @@
+"""What ends because it has cost as much as it may, and which model a job gets."""
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from ramherd.core.model import (
+    Brief,
+    JobState,
+    JobStatus,
+    Reason,
+    RunEnd,
+    Said,
+    Settle,
+    Stop,
+    Why,
+)
+from ramherd.decide.run_end import cost_reason
+
+
+class RunCost(NamedTuple):
+    """A run at work. `said` is what its agent reported, if it has one."""
+
+    run: str
+    herd: str
+    said: Said | None
+
+
+def find_costly_herds(
+    costs_usd: Mapping[str, float], limits_usd: Mapping[str, float]
+) -> dict[str, Reason]:
+    """The herds that have cost as much as they may."""
+    return {
+        herd: cost_reason("the herd", cost, limits_usd[herd])
+        for herd, cost in costs_usd.items()
+        if herd in limits_usd and cost >= limits_usd[herd]
+    }
+
+
+def stop_costly(
+    runs: Iterable[RunCost], queue: Iterable[JobStatus], over: Mapping[str, Reason]
+) -> list[Stop | Settle]:
+    """A run that is too costly ends, and all of a herd that is `over` its limit. A run whose agent
+    has reported its result is done, whatever it has cost.
+    """
+    live = [run for run in runs if run.said is None or not run.said.through]
+    return [
+        *(Stop(run.run, RunEnd.CANCELLED, over[run.herd]) for run in live if run.herd in over),
+        *(
+            Settle(status.job.id, JobState.CANCELLED, over[status.job.herd])
+            for status in queue
+            if status.job.herd in over
+        ),
+        *(
+            Stop(run.run, RunEnd.FAILED, cost_reason("it", said.cost_usd, said.limit_usd or 0.0))
+            for run in live
+            if run.herd not in over
+            if (said := run.said) is not None and said.is_too_costly and not said.result
+        ),
+    ]
+
+
+def choose_model(brief: Brief, *, short: bool) -> tuple[str, Reason | None]:
+    """While memory is short, the job's smaller model, with the reason."""
+    if not short or not brief.fallback_model or brief.fallback_model == brief.model:
+        return brief.model, None
+    usual = brief.model or "its usual one"
+    return brief.fallback_model, Reason(Why.STEP_DOWN, model=brief.fallback_model, usual=usual)

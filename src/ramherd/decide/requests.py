@@ -1,0 +1,23 @@
+"""What follows from the requests of a user, and from the end of the service."""
+
+from collections.abc import Iterable
+
+from ramherd.core.model import JobState, JobStatus, Reason, RunEnd, Settle, Stop, Why
+
+
+def choose_stop(run: str, *, cancel: bool) -> Stop:
+    """For a job that runs: it is cancelled, or put back in the queue."""
+    end = RunEnd.CANCELLED if cancel else RunEnd.RECYCLED
+    return Stop(run, end, Reason(Why.ASKED))
+
+
+def choose_settle(status: JobStatus, *, cancel: bool) -> Settle | None:
+    """For a job that does not run."""
+    if not cancel or status.state.is_final:
+        return None
+    return Settle(status.job.id, JobState.CANCELLED, Reason(Why.ASKED))
+
+
+def stop_for_service(runs: Iterable[str]) -> list[Stop]:
+    """The service ends: the next one goes on with the jobs of these runs."""
+    return [Stop(run, RunEnd.RECYCLED, Reason(Why.SERVICE_STOPS)) for run in runs]

@@ -1,0 +1,53 @@
+"""The states of jobs: a change, and every other that follows from it, is recorded and shown."""
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ramherd.core.model import JobState, JobStatus, Settle
+from ramherd.store.herd_queue import HerdQueue
+from ramherd.store.herds import set_job
+from ramherd.store.service_queue import ServiceQueue
+from ramherd.supervisor.counters import HerdCounters
+from ramherd.supervisor.events import EventLog
+
+if TYPE_CHECKING:
+    from ramherd.supervisor.agent_runs import AgentRuns
+    from ramherd.supervisor.warm_reuse import WarmReuse
+
+
+@dataclass
+class AgentParts:
+    """The parts for jobs that have an agent. Both are None until the first such job: a herd of
+    commands does not load their modules.
+    """
+
+    runs: "AgentRuns | None" = None
+    warm: "WarmReuse | None" = None
+
+
+@dataclass
+class JobStates:
+    queue: HerdQueue | ServiceQueue
+    events: EventLog
+    counters: HerdCounters
+    agents: AgentParts
+
+    def __getitem__(self, job: str) -> JobStatus:
+        return self.queue[job]
+
+    def change(self, new: JobStatus) -> None:
+        for status in self.queue.change(new):
+            self._record(status)
+
+    def settle(self, settle: Settle) -> None:
+        for status in self.queue.apply(settle):
+            self._record(status)
+
+    def _record(self, status: JobStatus) -> None:
+        self.events.record(set_job, status)
+        self.counters.record_job(status)
+        if self.agents.runs is not None and status.state.is_final:
+            self.agents.runs.end_job(status.job)
+        if status.state not in (JobState.RUNNING, JobState.HELD):
+            self.events.emit_job(f"job_{status.state.value}", status.reason, status.job)
+        self.events.hooks.job_changed(status)

@@ -1,0 +1,177 @@
+"""Runs from their start to their end: what is carried out, recorded, counted and shown."""
+
+import time
+from dataclasses import dataclass, replace
+
+from ramherd.act.executor import Executor
+from ramherd.act.run import LiveRun, Usage
+from ramherd.act.warm_pool import IdleProcess
+from ramherd.core.memory import Level
+from ramherd.core.model import JobState, Reason, RunEnd, Settle, Stop, Stopping, Why
+from ramherd.decide.budget import largest_budget_bytes
+from ramherd.decide.job_state import after_run
+from ramherd.decide.run_end import is_failed_start
+from ramherd.store.classes import learn_run
+from ramherd.store.herds import (
+    add_pen,
+    add_run,
+    add_sample,
+    drop_pen,
+    end_run,
+    reassign_pen,
+    set_pen,
+    set_said,
+)
+from ramherd.supervisor.counters import HerdCounters
+from ramherd.supervisor.estimates import class_of, label_of
+from ramherd.supervisor.events import EventLog
+from ramherd.supervisor.job_states import AgentParts, JobStates
+from ramherd.supervisor.memory import MemoryGovernor
+from ramherd.system.ids import new_id
+
+SAMPLE_EVERY_S = 5.0
+
+
+@dataclass
+class Runs:
+    executor: Executor
+    memory: MemoryGovernor
+    jobs: JobStates
+    agents: AgentParts
+    events: EventLog
+    counters: HerdCounters
+    # With `--no-wait`: a job would have to wait, so everything ends.
+    given_up: bool = False
+    _sampled_s: float = float("-inf")
+
+    def start(self, job_id: str, grant_bytes: int, reason: Reason, at_s: float) -> None:
+        status = self.jobs[job_id]
+        job, attempt = status.job, status.attempts + 1
+        first_s = at_s if status.first_s is None else status.first_s
+        running = replace(status, state=JobState.RUNNING, reason=reason, attempts=attempt)
+        self.jobs.change(replace(running, first_s=first_s))
+        available = self.memory.machine.available_bytes
+        run = LiveRun(
+            new_id(), job, attempt, self.executor.runs_dir, at_s,
+            first_s, label_of(class_of(job)), usage=Usage(available),
+        )  # fmt: skip
+        self.events.record(add_run, run.id, job.id, attempt, available)
+        if self.agents.runs is not None and job.brief is not None:
+            again, short = status.interrupted, self.memory.history.level is Level.SINGLE
+            if why := self.agents.runs.prepare(run, grant_bytes, resumed=again, short=short):
+                self.events.emit_run("run_warning", why, run)
+            self._record_agent(run)
+        idle = self.executor.start(run, grant_bytes, resumed=status.interrupted)
+        if idle is not None:
+            self.events.record(reassign_pen, run.home, run.id)
+        elif run.pen is not None:
+            self.events.record(add_pen, run.id, self.events.herd, run.id, run.pen.record())
+        self.events.emit_run("run_started", reason, run)
+
+    def stop(self, run: LiveRun, stopping: Stopping) -> None:
+        self.events.hooks.run_stopping(run, stopping)
+        self.executor.stop(run, stopping)
+        self.events.emit_run("run_stopping", stopping.reason, run)
+        if stopping.end is RunEnd.PREEMPTED:
+            self.memory.record_trouble(stopping.reason)
+
+    def restart(self, stop: Stop, at_s: float) -> None:
+        """A run that cannot go on where it was is not restarted: its user is warned."""
+        run = self.executor.runs[stop.run]
+        if run.job.resumes:
+            self.stop(run, Stopping(stop.end, stop.reason, at_s))
+        elif run.warn_once(Why.LEAK):
+            self.events.emit_run("run_warning", stop.reason, run)
+
+    def settle(self, settle: Settle, at_s: float) -> None:
+        """A job that still runs ends with its run."""
+        self.counters.no_room |= settle.reason.why in (Why.NO_WAIT, Why.TOO_BIG)
+        self.given_up |= settle.reason.why is Why.NO_WAIT
+        run = self.run_of(settle.job)
+        if run is not None:
+            self.stop(run, Stopping(RunEnd.FAILED, settle.reason, at_s))
+        else:
+            self.jobs.settle(settle)
+
+    def run_of(self, job: str) -> LiveRun | None:
+        return next((run for run in self.executor.runs.values() if run.job.id == job), None)
+
+    def clear(self, run: LiveRun, reason: Reason, at_s: float) -> None:
+        self.counters.leftovers_ended += self.executor.clear(run, at_s)
+        self.events.emit_run("leftovers_ended", reason, run)
+
+    def kill(self, run: LiveRun, reason: Reason, at_s: float) -> None:
+        self.executor.kill(run, at_s)
+        self.events.emit_run("run_killed", reason, run)
+
+    def warn(self, run: LiveRun, reason: Reason) -> None:
+        run.warn_once(reason.why)
+        self.events.emit_run("run_warning", reason, run)
+
+    def finish(
+        self, run: LiveRun, end: RunEnd, reason: Reason, at_s: float
+    ) -> IdleProcess | None:  # fmt: skip
+        """The process of the run, if it can have another job."""
+        idle = self.executor.make_idle(run, at_s) if run.is_free else None
+        if idle is None:
+            self.executor.finish(run, at_s)
+        machine = self.memory.machine
+        self.events.record(
+            end_run, run.id, end, reason, run.exit, peak_bytes=run.reading.peak_bytes,
+            least_bytes=run.usage.available_least, after_bytes=machine.available_bytes,
+        )  # fmt: skip
+        if self.agents.runs is not None and run.agent_run is not None:
+            most_bytes = largest_budget_bytes(machine, self.memory.policy)
+            self.agents.runs.end(run, end, most_bytes=most_bytes)
+            self._record_agent(run)
+        self.counters.add_run(run, end, reason, at_s)
+        self.events.hooks.run_ended(run, end, at_s)
+        self._learn(run, end, reason, at_s)
+        self.events.emit_run("run_ended", reason, run)
+        status = after_run(
+            self.jobs[run.job.id], end, reason,
+            at_s=at_s, policy=self.memory.policy, hit_bytes=run.hit_bytes,
+        )  # fmt: skip
+        self.jobs.change(status)
+        if idle is None and run.reading.procs:
+            unkillable = Reason(Why.UNKILLABLE, processes=run.reading.procs)
+            self.events.emit_run("run_warning", unkillable, run)
+        return idle
+
+    def _learn(self, run: LiveRun, end: RunEnd, reason: Reason, at_s: float) -> None:
+        """What the end of a run says of the machine, and of its class."""
+        if is_failed_start(run.view(kernel_limits=True, at_s=at_s), end, at_s):
+            self.memory.failed_starts.append(at_s)
+        if end in (RunEnd.LIMIT_KILL, RunEnd.OOM_KILL):
+            self.memory.record_trouble(reason)
+        if end is RunEnd.DONE and (learned := self.memory.classes.learn(run, at_s)) is not None:
+            self.events.record(learn_run, *learned)
+
+    def record_started(self) -> None:
+        """Where no cgroup knows a run's processes, its first one is recorded."""
+        while self.executor.started:
+            run = self.executor.started.pop()
+            if run.pen is not None and not self.executor.fleet.kernel_limits:
+                self.events.record(set_pen, run.home, run.pen.record())
+
+    def record_samples(self, at_s: float) -> None:
+        if at_s - self._sampled_s < SAMPLE_EVERY_S:
+            return
+        self._sampled_s = at_s
+        for run in self.executor.runs.values():
+            self.events.record(add_sample, run.id, time.time(), run.reading.used_bytes)
+            if run.agent_run is not None and run.agent_run.has_news:
+                self._record_agent(run)
+
+    def _record_agent(self, run: LiveRun) -> None:
+        if run.agent_run is not None:
+            self.events.record(set_said, run.job.id, run.agent_run.next_record())
+
+    def clean_up(self) -> None:
+        """Removes the pens of runs that have ended."""
+        for cleaned in self.executor.clean_up():
+            self.events.record(drop_pen, cleaned.run)
+            self.counters.residue_bytes += cleaned.residue_bytes
+            if cleaned.residue_bytes:
+                reason = Reason(Why.RESIDUE, residue_bytes=cleaned.residue_bytes)
+                self.events.emit_herd("residue", reason, run=cleaned.run)
