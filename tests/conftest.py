@@ -1,12 +1,23 @@
-"""The end of every test run: what was skipped, and the command that gets it."""
+"""What all tests share: the list of what was skipped, and `reached` for property tests."""
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from _pytest.terminal import TerminalReporter
 
+from support.reached import Reached
+
 E2E = Path(__file__).with_name("e2e")
+
+
+@pytest.fixture
+def reached(request: pytest.FixtureRequest) -> Iterator[Reached]:
+    """Fails a property test that reaches its precondition in fewer than a tenth of its examples."""
+    made = Reached()
+    yield made
+    made.check()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -10,6 +10,7 @@ from ramherd.sim.course import Course
 from ramherd.sim.result import SimCounters
 from ramherd.sim.sim_jobs import SimJob
 from ramherd.sim.world import Ground, level_ground, run_world
+from support.reached import Reached
 
 POLICY = GrantPolicy()
 BUDGET = 900 * MB
@@ -47,10 +48,15 @@ def play(herd: list[SimJob], ground: Ground) -> SimCounters:
 
 @settings(max_examples=60, deadline=None)
 @given(jobs())
-def test_every_job_that_fits_alone_is_done_and_no_other(herd: list[SimJob]) -> None:
+def test_every_job_that_fits_alone_is_done_and_no_other(
+    reached: Reached, herd: list[SimJob]
+) -> None:
     """None is lost, and only what needs more than the whole budget fails."""
     tally = play(herd, level_ground(BUDGET))
 
+    reached(tally.preempted, "one that makes room")
+    reached(tally.failed, "one that is too big")
+    reached(tally.done, "one that fits")
     assert tally.oom_kills == 0
     for job in herd:
         assert job.failed == (job.course.peak_bytes > FITS)
@@ -67,9 +73,9 @@ def test_a_job_that_needs_the_last_byte_gets_it() -> None:
 
 
 @settings(max_examples=40, deadline=None)
-@given(jobs(), st.lists(st.tuples(st.integers(1, 200), st.integers(0, 900)), max_size=4))
+@given(jobs(), st.lists(st.tuples(st.integers(5, 60), st.integers(0, 900)), min_size=2, max_size=4))
 def test_a_budget_that_comes_and_goes_loses_no_job(
-    herd: list[SimJob], falls: list[tuple[int, int]]
+    reached: Reached, herd: list[SimJob], falls: list[tuple[int, int]]
 ) -> None:
     """Whatever the machine leaves us on the way, all get done in the end."""
     ends = [sum(seconds for seconds, _ in falls[: n + 1]) for n in range(len(falls))]
@@ -81,6 +87,7 @@ def test_a_budget_that_comes_and_goes_loses_no_job(
         return BUDGET
 
     tally = play(herd, Ground(budget_at, BUDGET))
+    reached(falls and tally.debt_s, "debt")
 
     assert tally.oom_kills == 0
     assert all(job.failed == (job.course.peak_bytes > FITS) for job in herd)
@@ -89,7 +96,7 @@ def test_a_budget_that_comes_and_goes_loses_no_job(
 
 @settings(max_examples=40, deadline=None)
 @given(jobs(most_mb=800))
-def test_the_oldest_run_always_gets_on(herd: list[SimJob]) -> None:
+def test_the_oldest_run_always_gets_on(reached: Reached, herd: list[SimJob]) -> None:
     """It stands still only for its patience and while others leave, one a second or two."""
     tally = SimCounters()
     app = Application(herd, POLICY, tally)
@@ -97,6 +104,7 @@ def test_the_oldest_run_always_gets_on(herd: list[SimJob]) -> None:
     still_s, last = 0, ("", -1)
     for second in range(5000):
         if app.is_over:
+            reached(tally.preempted, "one that makes room")
             return
         app.step(float(second))
         if not app.runs:
@@ -113,7 +121,7 @@ def test_the_oldest_run_always_gets_on(herd: list[SimJob]) -> None:
 @settings(max_examples=30, deadline=None)
 @given(jobs(most_mb=400), jobs(most_mb=400))
 def test_two_applications_never_hold_more_than_there_is(
-    one: list[SimJob], two: list[SimJob]
+    reached: Reached, one: list[SimJob], two: list[SimJob]
 ) -> None:
     """And both get done."""
     tally = SimCounters()
@@ -121,6 +129,7 @@ def test_two_applications_never_hold_more_than_there_is(
 
     run_world(apps, level_ground(BUDGET), tally)
 
+    reached(tally.held_s, "one that waits")
     assert tally.oom_kills == 0
     assert tally.debt_s == 0
     assert tally.done == len(one) + len(two)

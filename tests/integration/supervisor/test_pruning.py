@@ -28,6 +28,7 @@ from ramherd.store.herds import add_herd, add_pen, add_run, add_sample, drop_pen
 from ramherd.store.owner import Owner
 from ramherd.store.sqlite import SqliteStore
 from ramherd.supervisor.prune import Pruned, foresee, prune, prune_unknown
+from support.reached import Reached
 
 OWNER = Owner("owner", "boot", ProcId(1, 1))
 SIZE = 100
@@ -107,7 +108,9 @@ def test_what_is_too_old_goes_whatever_it_holds() -> None:
     keep=st.integers(0, 500),
     before=st.none() | st.integers(0, 20),
 )
-def test_never_more_than_asked_for(sizes: list[int], keep: int, before: int | None) -> None:
+def test_never_more_than_asked_for(
+    reached: Reached, sizes: list[int], keep: int, before: int | None
+) -> None:
     """The rest fits and is young enough; without the last that went, one of both was not so."""
     logs = [KeptLog(str(n), float(n), size) for n, size in enumerate(sizes)]
     gone = choose_due(logs, sum(sizes), PruneRule(keep, before))
@@ -115,7 +118,8 @@ def test_never_more_than_asked_for(sizes: list[int], keep: int, before: int | No
     assert list(gone) == logs[: len(gone)]
     assert sum(log.bytes for log in rest) <= keep
     assert all(before is None or log.ended_s >= before for log in rest)
-    if gone:
+    reached(rest, "some that stay")
+    if reached(gone, "some that go"):
         last = gone[-1]
         over = sum(log.bytes for log in rest) + last.bytes > keep
         assert over or (before is not None and last.ended_s < before)

@@ -19,6 +19,7 @@ from ramherd.core.run_phase import Running
 from ramherd.core.units import MIB
 from support.fakes import FakePen
 from support.make import exited, job, stopping
+from support.reached import Reached
 
 POLICY = GrantPolicy()
 NEAR = POLICY.near_bytes
@@ -262,11 +263,13 @@ def test_single_holds_are_kept_up_to_a_bound() -> None:
         min_size=1, max_size=20,
     )
 )  # fmt: skip
-def test_who_goes_on_is_below_its_mark(steps: list[tuple[int, int, bool]]) -> None:
+def test_who_goes_on_is_below_its_mark(
+    reached: Reached, steps: list[tuple[int, int, bool]]
+) -> None:
     """Whatever is granted, grown and freed, in any order: whoever is above its mark stands
     still after each look, pen and book agree, and a refused grant changes nothing.
     """
-    enforcer, run = GrantEnforcer(POLICY), live()
+    enforcer, run, seen = GrantEnforcer(POLICY), live(), set[bool]()
     for at_s, (grant, used, give) in enumerate(steps, 1):
         if not pen_of(run).frozen:
             pen_of(run).used = used * MIB
@@ -278,5 +281,8 @@ def test_who_goes_on_is_below_its_mark(steps: list[tuple[int, int, bool]]) -> No
             run.measure()
             enforcer.enforce(run, float(at_s))
         assert (run.frozen_s is None) == (run.held_since_s is None) == (not pen_of(run).frozen)
+        if run.grant.grant_bytes:
+            seen.add(pen_of(run).frozen)
         if run.grant.grant_bytes and not pen_of(run).frozen:
             assert run.reading.used_bytes < run.grant.mark_bytes - POLICY.near_bytes
+    reached(len(seen) == 2, "one that is held and goes on")

@@ -19,6 +19,7 @@ from ramherd.measure.cgroups import Trees
 from ramherd.store.ledger import Ask, Ledger
 from ramherd.store.owner import Owner, OwnerLock
 from support.make import MACHINE, policy
+from support.reached import Reached
 
 # With `policy()` the budget is 6 GiB of the 14 that are available, and 8 at most.
 
@@ -56,12 +57,14 @@ def test_what_the_machine_has_left_counts_beside_the_budget() -> None:
 
 
 @given(
-    st.integers(1, 20 * GIB),
-    st.integers(0, 16 * GIB),
-    st.integers(1, 16 * GIB),
-    st.integers(0, 16 * GIB),
+    st.integers(1, 20 * GIB) | st.integers(1, GIB),
+    st.integers(0, 16 * GIB) | st.integers(12 * GIB, 16 * GIB),
+    st.integers(1, 16 * GIB) | st.integers(8 * GIB, 16 * GIB),
+    st.integers(0, 16 * GIB) | st.integers(0, GIB),
 )
-def test_what_may_start_fits_everywhere(need: int, free: int, limit: int, used: int) -> None:
+def test_what_may_start_fits_everywhere(
+    reached: Reached, need: int, free: int, limit: int, used: int
+) -> None:
     """In the budget, on the machine, and below each limit; else there is a reason."""
     machine = Machine(16 * GIB, free, (Limit(limit, used),))
     room = min(budget_bytes(machine, 0, policy()), machine.free_bytes)
@@ -69,7 +72,8 @@ def test_what_may_start_fits_everywhere(need: int, free: int, limit: int, used: 
     found = find_obstacle(need, machine, policy())
 
     assert (found is None) == (need <= room)
-    if found is not None and found.why is Why.TOO_BIG:
+    reached(found is None, "one that may start")
+    if reached(found is not None and found.why is Why.TOO_BIG, "one that is too big"):
         assert need > largest_budget_bytes(machine, policy())
 
 

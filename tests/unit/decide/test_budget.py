@@ -7,6 +7,7 @@ from ramherd.core.model import Limit, Machine
 from ramherd.core.units import GIB
 from ramherd.decide.budget import budget_bytes, largest_budget_bytes
 from support.make import MACHINE, policy
+from support.reached import Reached
 
 SIZES = st.integers(0, 1 << 40)
 
@@ -56,13 +57,16 @@ def test_the_tightest_of_all_limits_holds() -> None:
     st.none() | st.integers(1, 1 << 40),
 )
 def test_the_budget_lies_between_nothing_and_the_largest(
-    machine: Machine, fleet: int, cap: int | None
+    reached: Reached, machine: Machine, fleet: int, cap: int | None
 ) -> None:
     """Whatever is measured, in whatever order: never below zero, never above the largest."""
     capped = policy(budget_cap_bytes=cap)
 
-    assert budget_bytes(machine, fleet, capped) >= 0
-    if machine.available_bytes <= machine.total_bytes:
+    budget = budget_bytes(machine, fleet, capped)
+    reached(budget == 0, "nothing left")
+    reached(budget > 0, "a budget")
+    assert budget >= 0
+    if reached(machine.available_bytes <= machine.total_bytes, "a look at one moment"):
         assert budget_bytes(machine, fleet, capped) <= largest_budget_bytes(machine, capped)
 
 

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 from ramherd.core.model import Reason, Why
 from ramherd.decide.ramp import Ramp, begin_ramp, next_ramp, note_trouble
 from ramherd.supervisor.run_herd import describe_ramp
+from support.reached import Reached
 
 HELD = Reason(Why.AT_GRANT, grant_bytes=2, free_bytes=1)
 KILLED = Reason(Why.OOM_KILL, peak_bytes=3)
@@ -64,7 +65,9 @@ def test_the_summary_tells_what_the_ramp_came_to() -> None:
     st.integers(1, 9),
     st.lists(st.tuples(st.integers(0, 60), st.floats(0, 30), st.booleans()), max_size=40),
 )
-def test_a_ramp_only_rises_by_its_steps(step: int, looks: list[tuple[int, float, bool]]) -> None:
+def test_a_ramp_only_rises_by_its_steps(
+    reached: Reached, step: int, looks: list[tuple[int, float, bool]]
+) -> None:
     """Never by more than one at a look, and what ran cleanly is always a step behind."""
     ramp, at_s = begin_ramp(step), 0.0
     for running, past_s, trouble in looks:
@@ -73,3 +76,4 @@ def test_a_ramp_only_rises_by_its_steps(step: int, looks: list[tuple[int, float,
         assert ramp.allowed - before.allowed in (0, step)
         assert ramp.allowed == ramp.clean + step
         ramp = note_trouble(ramp, HELD) if trouble else ramp
+    reached(ramp.allowed > step, "a ramp that rose")

@@ -13,6 +13,7 @@ from ramherd.core.units import GIB, MIB
 from ramherd.jobs.reader import Defaults, find_cycle, line_name
 from support.jobs import jobs_from_lines, read_job_file
 from support.make import HERD
+from support.reached import Reached
 
 TOML = """
 [[job]]
@@ -209,13 +210,23 @@ def test_names_made_from_lines_are_unique(lines: list[str]) -> None:
 NAMES = st.sampled_from("abcdef")
 
 
-@given(st.dictionaries(NAMES, st.sets(NAMES)))
-def test_a_circle_is_found_exactly_when_there_is_one(after: dict[str, set[str]]) -> None:
+GRAPHS = st.dictionaries(NAMES, st.sets(NAMES))
+ORDERS = GRAPHS.map(
+    lambda graph: {one: {n for n in after if n < one} for one, after in graph.items()}
+)
+
+
+@given(GRAPHS | ORDERS)
+def test_a_circle_is_found_exactly_when_there_is_one(
+    reached: Reached, after: dict[str, set[str]]
+) -> None:
     """And what is named is a circle: each waits for the next, the last is the first."""
     graph = {name: tuple(n for n in names if n in after) for name, names in after.items()}
 
     cycle = find_cycle(graph)
 
+    reached(cycle, "a circle")
+    reached(not cycle and any(graph.values()), "an order without a circle")
     assert bool(cycle) == any(reaches(graph, name, name) for name in graph)
     assert all(then in graph[one] for one, then in pairwise(cycle))
     assert not cycle or (cycle[0] == cycle[-1] and len(set(cycle)) == len(cycle) - 1)

@@ -14,6 +14,7 @@ from ramherd.core.model import Job
 from ramherd.jobs.schema import BUILT_KEYS, KEYS_TO_COME
 from ramherd.store.json_columns import spec_json
 from support.jobs import jobs_from_lines, read_job_file
+from support.reached import Reached
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20),
@@ -26,6 +27,24 @@ LIKELY = st.sampled_from(
 TABLE = st.dictionaries(
     st.sampled_from([*BUILT_KEYS, *BUILT_KEYS, *KEYS_TO_COME, "x"]), LIKELY | JSON
 )
+# Most of these are jobs.
+VALID = st.fixed_dictionaries(
+    {"command": st.sampled_from(["true", ["true", "x"]])},
+    optional={
+        "env": st.just({"A": "b"}),
+        "memory": st.sampled_from(["1GiB", 1]),
+        "priority": st.integers(-9, 9),
+        "retries": st.integers(0, 3),
+        "stdin": st.text(max_size=20),
+        "timeout": st.sampled_from(["5s", 1]),
+        "cwd": st.just("/"),
+        "label": st.text(max_size=20),
+    },
+)
+TOML_LINES = st.sampled_from(
+    ["# x\n", "\n", 'name = "a"\n', 'memory = "1GiB"\n', "priority = 1\n", "retries = 0x1\n",
+     'env = {A = "b"}\n', "env.B = 'c'\n", '[[job]]\ncommand = "false"\n', "timeout = 1e1\n"]
+)  # fmt: skip
 TOML_PIECES = st.sampled_from(
     ["[[job]]\n", "[job]\n", "command", "name", "memory", "env", ".", " = ", '"true"', "'", '"""',
      '["true"]', "{", "}", "[", "]", ",", "\n", "# ", "1", "-1", "1e9", "0x1f", "inf", "nan",
@@ -66,17 +85,21 @@ def test_any_bytes_give_jobs_or_one_line(data: bytes) -> None:
         assert jobs_from_lines(["echo"], data)
 
 
-@given(st.lists(TOML_PIECES, max_size=12).map("".join))
-def test_anything_like_toml_gives_jobs_or_one_line(text: str) -> None:
+@given(st.lists(TOML_PIECES, max_size=12).map("".join) | st.lists(TOML_LINES).map("".join))
+def test_anything_like_toml_gives_jobs_or_one_line(reached: Reached, text: str) -> None:
     """Half a table, dates that are none, quotes that never end."""
     read(text.encode())
-    read(f'[[job]]\ncommand = "true"\n{text}'.encode())
+    found = read(f'[[job]]\ncommand = "true"\n{text}'.encode())
+    reached(isinstance(found, list), "jobs")
+    reached(isinstance(found, str), "one line")
 
 
-@given(st.lists(TABLE, min_size=1, max_size=4))
-def test_any_objects_give_jobs_or_one_line(tables: list[dict[str, Any]]) -> None:
+@given(st.lists(TABLE, min_size=1, max_size=4) | st.lists(VALID, min_size=1, max_size=4))
+def test_any_objects_give_jobs_or_one_line(reached: Reached, tables: list[dict[str, Any]]) -> None:
     """Every key with a value of every kind."""
-    read("\n".join(json.dumps(table) for table in tables).encode())
+    found = read("\n".join(json.dumps(table) for table in tables).encode())
+    reached(isinstance(found, str), "one line")
+    reached(isinstance(found, list), "jobs")
 
 
 def table(key: str, value: str) -> bytes:

@@ -13,6 +13,7 @@ from ramherd.core.units import MIB
 from support.fakes import fake_machine
 from support.herds import Ran, herds_at
 from support.make import job
+from support.reached import Reached
 
 
 @pytest.fixture(autouse=True)
@@ -25,8 +26,8 @@ BUDGET_MIB = 1000
 WANTS = st.fixed_dictionaries(
     {
         # Up to 900 MiB each, at up to 400 MiB a second.
-        "rate": st.floats(1, 400),
-        "full": st.integers(1, 900),
+        "rate": st.floats(1, 400) | st.just(200.0),
+        "full": st.integers(1, 900) | st.just(500),
         "resume_argv": st.sampled_from(((), ("on",))),
         "priority": st.integers(0, 2),
         "memory": st.sampled_from((0, 0, 50 * MIB, 400 * MIB)),
@@ -55,13 +56,16 @@ def run_any(wants: list[dict[str, Any]]) -> Ran:
 
 
 @settings(max_examples=20)
-@given(st.lists(WANTS, min_size=1, max_size=8))
-def test_a_herd_comes_to_its_end_within_its_lease(wants: list[dict[str, Any]]) -> None:
+@given(st.lists(WANTS, min_size=1, max_size=8) | st.lists(WANTS, min_size=4, max_size=8))
+def test_a_herd_comes_to_its_end_within_its_lease(
+    reached: Reached, wants: list[dict[str, Any]]
+) -> None:
     """Every job is done, none is killed or lost, and after each step no more is granted than is
     leased.
     """
     ran = run_any(wants)
 
+    reached(any(one.held_s for one in ran.herd.counters.jobs.values()), "one that is held")
     assert ran.states == {JobState.DONE: len(wants)}
     assert ran.herd.counters.oom_kills == ran.herd.counters.limit_kills == 0
     assert not ran.herd.executor.runs

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ramherd.supervisor.cost_limit import LEAST_USD, CostLimit
+from support.reached import Reached
 
 
 def test_each_is_told_an_even_share() -> None:
@@ -47,7 +48,7 @@ def test_nobody_starts_for_a_small_share_while_another_may_leave_more() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.floats(0, 1.5), st.booleans()), max_size=60))
 def test_spent_and_promised_are_never_above_the_limit(
-    steps: list[tuple[int, float, bool]],
+    reached: Reached, steps: list[tuple[int, float, bool]]
 ) -> None:
     """Whoever starts and ends, and however much of it they take."""
     cost_limit, told = CostLimit(10.0, map(str, range(10))), dict[str, float]()
@@ -63,3 +64,4 @@ def test_spent_and_promised_are_never_above_the_limit(
             cost_limit.set_share(job, told[job])
         # A start with nothing left is told the least that a CLI takes.
         assert cost_limit.spent_usd + sum(told.values()) <= 10.0 + len(steps) * LEAST_USD
+    reached(cost_limit.spent_usd + sum(told.values()) > 5.0, "half of the limit")

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from ramherd.core.reasons import Reason, Why
 from ramherd.decide.governor.subagent_slots import Caps, SlotChoice, SlotHolder, choose_slot
+from support.reached import Reached
 
 MIB = 1 << 20
 NEED = 128 * MIB
@@ -97,7 +98,9 @@ WAITERS = st.lists(
 
 
 @given(WAITERS, st.integers(0, 40))
-def test_somebody_goes_on_whenever_there_is_room(waiting: list[SlotHolder], room: int) -> None:
+def test_somebody_goes_on_whenever_there_is_room(
+    reached: Reached, waiting: list[SlotHolder], room: int
+) -> None:
     """Of all that wait exactly one is let in if a slot is free, and nobody if none is."""
     caps = Caps(room * NEED)
     free = caps.budget_bytes - sum(one.bytes for one in waiting)
@@ -106,4 +109,6 @@ def test_somebody_goes_on_whenever_there_is_room(waiting: list[SlotHolder], room
         for one in waiting
         if choose_slot(one, [other for other in waiting if other != one], caps).is_yes
     ]
+    reached(free >= NEED and len(waiting) > 1, "a slot that several wait for")
+    reached(free < NEED, "no slot")
     assert len(let_in) == (1 if free >= NEED else 0)
