@@ -1,16 +1,16 @@
-"""Whether the application that owns a herd is alive.
+"""Whether the application that owns a herd or a lease is alive.
 
-A lock on a file says so better than a pid: the kernel lets go of it in every kind of death.
-The process itself is asked as well, in case somebody cleaned the runtime directory.
+A lock on a file tells that better than a pid: the kernel releases it in every kind of death. The
+process itself is looked up as well, in case the runtime directory was cleaned.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
 from ramherd.core.procid import ProcId
-from ramherd.store.lock_file import hold, is_locked
 from ramherd.system.ids import new_id
 from ramherd.system.procfs import is_running, read_boot_id, read_own_id
 
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 class Owner(NamedTuple):
-    """What is stored of an owner. One that has no lock, because nobody of ours lives in it (a
-    hooked session), is as alive as its process.
+    """What is stored of an owner. One without a lock, because it is not a process of ramherd (a
+    hooked session), is alive as long as its process.
     """
 
     id: str
@@ -34,7 +34,9 @@ class OwnerLock:
     def __init__(self, runtime: Path) -> None:
         self.owner = Owner(new_id(), read_boot_id(), read_own_id())
         self._path = lock_path(runtime, self.owner.id)
-        self._fd = hold(str(self._path))
+        self._path.parent.mkdir(0o700, parents=True, exist_ok=True)
+        self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._fd, fcntl.LOCK_EX)
 
     def close(self) -> None:
         self._path.unlink(missing_ok=True)
@@ -46,7 +48,7 @@ def lock_path(runtime: Path, owner: str) -> Path:
 
 
 def session_owner(proc: ProcId) -> Owner:
-    """A session of an agent that we did not start: every hook of it comes to the same."""
+    """A session of an agent that we did not start: the same for every hook of it."""
     return Owner(f"session-{proc.pid}-{proc.start_ticks}", read_boot_id(), proc)
 
 
@@ -54,3 +56,17 @@ def is_alive(owner: Owner, runtime: Path | str) -> bool:
     if owner.boot_id != read_boot_id():
         return False
     return is_locked(os.path.join(runtime, "owners", owner.id)) or is_running(owner.proc)
+
+
+def is_locked(path: str) -> bool:
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
