@@ -5,8 +5,10 @@ name is none that pytest looks for.
 import json
 import os
 import shutil
+import statistics
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,8 @@ from ramherd.system.procfs import read_process, read_processes
 
 RAMHERD = (sys.executable, "-m", "ramherd")
 SCOPE = ("systemd-run", "--user", "--scope", "--quiet", "--collect", "-p", "Delegate=yes")
+EXEC_ROUNDS = 30
+MOST_OF_POLLING = 1.5
 # A child over the limit; what it holds is touched page by page.
 HOLD = "b = bytearray(200 << 20); b[::4096] = b'x' * len(b[::4096])"
 
@@ -89,6 +93,52 @@ def test_every_promise_of_a_pen_in_a_scope() -> None:
     assert done.returncode == 0, done.stdout + done.stderr
     assert "skipped" not in done.stdout
     assert_nothing_left()
+
+
+def test_exec_has_kernel_limits_through_a_scope() -> None:
+    """Its pen has a limit of processes and of memory, and nothing of the scope is left."""
+    show = "cd /sys/fs/cgroup$(cut -d: -f3 /proc/self/cgroup) && cat pids.max memory.max"
+    limits = ("--pids-limit", "99", "--memory-limit", "64MiB")
+    for given, found in (((), ["4096", "max"]), (limits, ["99", str(64 << 20)])):
+        done = exec_(*given, "--", "sh", "-c", show)
+        assert (done.returncode, done.stdout.split()) == (0, found), done.stderr
+    done = exec_("--memory-limit", "64MiB", "--", sys.executable, "-c", HOLD)
+    assert done.returncode == 137
+    assert "was killed at its memory_limit of 64 MiB (peak 64 MiB)" in done.stderr
+    assert_nothing_left()
+
+
+def test_without_a_manager_exec_takes_the_next_pen() -> None:
+    """A limit is polled then, and a line says so."""
+    socket = Path(f"/run/user/{os.getuid()}/systemd/private")
+    aside = socket.with_name("private.aside")
+    socket.rename(aside)
+    try:
+        done = exec_("--memory-limit", "64MiB", "--", "true")
+    finally:
+        aside.rename(socket)
+    assert done.returncode == 0
+    assert done.stderr.startswith("ramherd: the limit is polled, not enforced: ")
+
+
+def test_exec_in_a_scope_takes_little_longer_than_polling() -> None:
+    """In turns, so that both meet the same machine; the first of each makes bytecode and store."""
+    took: dict[str, list[float]] = {"auto": [], "polling": []}
+    for _round in range(EXEC_ROUNDS + 1):
+        for pen, times in took.items():
+            start = time.monotonic()
+            assert exec_("--pen", pen, "--", "true").returncode == 0
+            times.append(time.monotonic() - start)
+    auto, polling = (statistics.median(times[1:]) * 1000 for times in took.values())
+    ratio = f"{auto / polling:.2f} of {MOST_OF_POLLING}"
+    print(f"exec -- true, medians of {EXEC_ROUNDS}: auto {auto:.0f} ms, polling {polling:.0f} ms,")
+    print(f"auto / polling {ratio}")
+    assert auto <= MOST_OF_POLLING * polling
+    assert_nothing_left()
+
+
+def exec_(*args: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run([*RAMHERD, "exec", *args], text=True, capture_output=True, check=False)
 
 
 def test_polling_still_works() -> None:

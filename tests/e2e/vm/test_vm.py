@@ -9,6 +9,8 @@ def test_an_ordinary_user_on_systemd() -> None:
     need("qemu-system-x86_64", "qemu-system-x86")
     need("mmdebstrap", "mmdebstrap")
     need("genext2fs", "genext2fs")
-    ended = run_in_vm([PYTHON, "-m", "pytest", "tests/e2e/vm/in_session.py", "--durations=0"])
+    ended = run_in_vm(
+        [PYTHON, "-m", "pytest", "tests/e2e/vm/in_session.py", "--durations=0", "-rP"]
+    )
     print(ended.out, ended.err, f"{ended.wall_s:.0f} s with the boot", sep="\n")
     assert ended.code == 0

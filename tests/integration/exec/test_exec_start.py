@@ -1,8 +1,11 @@
 """`ramherd exec` around the program: admission, environment, options, imports, ordinary users."""
 
 import os
+import re
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -13,8 +16,9 @@ from integration.act.pens.test_ordinary_user import (
     python_for_everybody,
     run_as_nobody,
 )
-from integration.conftest import TAG, Ramherd
-from integration.exec.test_exec import NAP_S, Open, exec_of, our_naps, run, terminal
+from integration.conftest import TAG, Ramherd, await_, need, ours
+from integration.exec.test_exec import NAP_S, STUBBORN, Open, exec_of, our_naps, run, terminal
+from ramherd.core.policies import Policy
 from support.terminals import open_terminal
 
 __all__ = ["home", "terminal"]  # fixtures: pytest finds them by their names here
@@ -108,3 +112,69 @@ def test_a_session_of_an_ordinary_user(home: Path) -> None:
     polled, killed = done.stderr.splitlines()
     assert polled.startswith("ramherd: the limit is polled, not enforced: ")
     assert "was killed at its memory_limit of 64 MiB" in killed
+
+
+def test_settings_are_those_of_run(ramherd: Ramherd, tmp_path: Path) -> None:
+    """A user's file, the environment and a flag in turn, each stronger than the one before."""
+    file = tmp_path / "config/ramherd/config.toml"
+    file.parent.mkdir(parents=True)
+    file.write_text('budget = "300MiB"\npids_limit = 111\n')
+    ramherd.env["XDG_CONFIG_HOME"] = str(tmp_path / "config")
+
+    def refused(*options: str) -> str:
+        done = run(ramherd, "--memory", "1GiB", *options, "--", "true")
+        assert done.returncode == 3
+        return done.stderr.splitlines()[0]
+
+    refusal = "ramherd: true needs 1 GiB, more than the whole budget of"
+    assert refused() == f"{refusal} 300 MiB"
+    ramherd.env["RAMHERD_BUDGET"] = "200MiB"
+    assert refused() == f"{refusal} 200 MiB"
+    assert refused("--budget", "100MiB") == f"{refusal} 100 MiB"
+
+
+@pytest.mark.skipif(not os.access("/sys/fs/cgroup/pids", os.W_OK), reason="no cgroup v1 of ours")
+def test_the_pen_has_the_limits_of_the_settings(ramherd: Ramherd) -> None:
+    """`pids_limit` and `memory_limit`, given or not."""
+    show = (
+        "cat /sys/fs/cgroup/pids$(grep :pids: /proc/self/cgroup | cut -d: -f3)/pids.max"
+        " /sys/fs/cgroup/memory$(grep :memory: /proc/self/cgroup | cut -d: -f3)"
+        "/memory.limit_in_bytes"
+    )
+    pids, memory = run(ramherd, "--", "sh", "-c", show).stdout.split()
+    assert (pids, int(memory) > machine_bytes()) == ("4096", True)
+    ramherd.env |= {"RAMHERD_PIDS_LIMIT": "99", "RAMHERD_MEMORY_LIMIT": "64MiB"}
+    assert run(ramherd, "--", "sh", "-c", show).stdout.split() == ["99", str(64 << 20)]
+
+
+def test_grace_of_the_settings(each_ramherd: Ramherd) -> None:
+    """RAMHERD_GRACE is how long a program has after TERM."""
+    each_ramherd.env["RAMHERD_GRACE"] = "0.3s"
+    herd = each_ramherd.start(*exec_of(each_ramherd)[3:], "sh", "-c", STUBBORN + " sleep 300")
+    await_(lambda: len(ours("RAMHERD_RUN")) >= 4, "the program and its children")
+    start = time.monotonic()
+    herd.signal(signal.SIGTERM)
+    assert herd.wait() == 128 + signal.SIGTERM
+    assert time.monotonic() - start < Policy().grace_s - 2
+
+
+def test_an_abort_of_node_is_named(each_ramherd: Ramherd) -> None:
+    """With the peak; whatever node printed about its heap is on the terminal above it."""
+    need("node", "nodejs")
+    fill = "a = []; for (;;) a.push({ x: Math.random() })"
+    done = run(each_ramherd, "--", "node", "--max-old-space-size=128", "-e", fill)
+    assert done.returncode == 134
+    line = done.stderr.splitlines()[-1]
+    assert line.startswith("ramherd: node was ended by SIGABRT: node aborts when its V8 heap is ")
+
+
+def test_a_polled_limit_is_looked_at_ten_times_a_second(ramherd: Ramherd) -> None:
+    """A program that grows by 100 MiB/s is seen at most some 10 MiB over its limit."""
+    grow = "import time\nb = []\nwhile True: b.append(b'x' * (1 << 20)); time.sleep(0.01)"
+    done = ramherd.run(
+        "exec", "--pen", "polling", "--memory-limit", "64MiB", "--", sys.executable, "-c", grow
+    )
+    assert done.returncode == 137
+    peak = re.search(r"memory_limit of 64 MiB \(peak ([\d.]+) MiB\)", done.stderr)
+    assert peak is not None
+    assert 64 <= float(peak[1]) < 128
