@@ -127,50 +127,95 @@ JOB_SETTINGS = tuple(
     Key(key.name, key.kind, key.default, key.help, of_job=True) for key in SETTING_KEYS.values()
 )
 RUN_KEYS = (
-    Key("budget", SIZE, None, "the most that all runs together may hold"),
-    Key("budget_share", PART, POLICY.budget_share, "of all memory, less what others use"),
+    Key("budget", SIZE, None, "memory that all runs together may use at most"),
+    Key(
+        "budget_share",
+        PART,
+        POLICY.budget_share,
+        "share of the memory of the machine that runs may use",
+    ),
     Key("max_parallel", NUMBER, None, "runs at a time; if not given, memory decides"),
-    Key("ramp", NUMBER, None, "begin with N runs, N more after each step without trouble"),
+    Key("ramp", NUMBER, None, "begin with N runs, and add N after each step without trouble"),
     *JOB_SETTINGS,
-    Key("patience", TIME, GRANTS.patience_s, "held runs wait so long, then the youngest goes"),
-    Key("max_hold", TIME, GRANTS.max_hold_s, "a run held for so long makes room itself"),
-    Key("recycle_at", SIZE, RECYCLING.recycle_at_bytes, "a leaking run is restarted there"),
-    Key("max_cpu_pressure", SHARE, GRANTS.cpu_pressure_marks[0], "no starts above it, or none"),
-    Key("grace", TIME, POLICY.grace_s, "between TERM and KILL"),
-    Key("pen", PEN, "auto", f"how runs are held: auto, {', '.join(PEN_KINDS)}"),
+    Key(
+        "patience",
+        TIME,
+        GRANTS.patience_s,
+        "time a run waits for memory before the youngest run is stopped",
+    ),
+    Key(
+        "max_hold",
+        TIME,
+        GRANTS.max_hold_s,
+        "time after which a run that waits for memory is stopped itself",
+    ),
+    Key("recycle_at", SIZE, RECYCLING.recycle_at_bytes, "size at which a leaking run is restarted"),
+    Key(
+        "max_cpu_pressure",
+        SHARE,
+        GRANTS.cpu_pressure_marks[0],
+        "CPU pressure above which no run is started, or none",
+    ),
+    Key("grace", TIME, POLICY.grace_s, "time between TERM and KILL"),
+    Key("pen", PEN, "auto", f"how the memory of runs is limited: auto, {', '.join(PEN_KINDS)}"),
     Key("no_wait", SWITCH, False, "fail at once when memory is short (exit 3)"),
-    Key("pids_limit", NUMBER, POLICY.pids_limit, "processes in one pen (cgroup pens)"),
-    Key("log_head", SIZE, POLICY.log_head_bytes, "the beginning of a stream that is kept"),
-    Key("log_ring", RING, POLICY.log_ring_bytes, "the end of a stream that is kept"),
-    Key("log_total", SIZE, POLICY.log_total_bytes, "logs of all finished runs; the oldest go"),
-    Key("reuse_size", SIZE, REUSE.most_bytes, "a larger process is not used again"),
-    Key("reuse_age", TIME, REUSE.most_age_s, "an older process is not used again"),
-    Key("reuse_idle", TIME, REUSE.most_idle_s, "a warm process waits so long for a job"),
+    Key("pids_limit", NUMBER, POLICY.pids_limit, "processes in one run at most (cgroup pens)"),
+    Key(
+        "log_head",
+        SIZE,
+        POLICY.log_head_bytes,
+        "size of the beginning that is kept of each output stream",
+    ),
+    Key(
+        "log_ring",
+        RING,
+        POLICY.log_ring_bytes,
+        "size of the end that is kept of each output stream",
+    ),
+    Key(
+        "log_total",
+        SIZE,
+        POLICY.log_total_bytes,
+        "size of the logs of all finished runs; the oldest are removed",
+    ),
+    Key("reuse_size", SIZE, REUSE.most_bytes, "size above which a warm process is not used again"),
+    Key("reuse_age", TIME, REUSE.most_age_s, "age above which a warm process is not used again"),
+    Key("reuse_idle", TIME, REUSE.most_idle_s, "time a warm process waits for its next job"),
     Key("max_cost_usd", AMOUNT, None, "what the agents of a herd may cost together"),
-    Key("on_alert", LINE, None, "the service runs it for each warning"),
-    Key("time_scale", FACTOR, 1.0, "for benchmarks: agents live so many times faster"),
-    Key("size_scale", FACTOR, 1.0, "for benchmarks: agents are so many times smaller"),
-)  # fmt: skip
-# What `ps` and `reap` compare with.
-STRAY_KEYS = (
-    Key("stray_grace", PAUSE, STRAYS.grace_s, "how long an orphan was one before it is ended"),
-    Key("warn_at", SIZE, STRAYS.warn_at_bytes, "memory of an agent that ps warns of"),
-    Key("warn_subagents", COUNT, STRAYS.warn_subagents, "more in one session: a warning"),
-    Key("warn_mcp", COUNT, STRAYS.warn_mcp, "more MCP servers on the machine: a warning"),
-    Key("warn_node", NUMBER, STRAYS.warn_node, "so many node processes: a warning"),
-    Key("warn_memory", PERCENT, STRAYS.warn_memory_percent, "percent of memory used: a warning"),
+    Key("on_alert", LINE, None, "command that the service runs for each warning"),
+    Key("time_scale", FACTOR, 1.0, "for benchmarks: agents run N times faster"),
+    Key("size_scale", FACTOR, 1.0, "for benchmarks: agents are N times smaller"),
 )
-# What hooked sessions ask for, beside `budget` and `max_parallel`.
+# For `ps` and `reap`.
+STRAY_KEYS = (
+    Key("stray_grace", PAUSE, STRAYS.grace_s, "time after which an orphan is ended"),
+    Key("warn_at", SIZE, STRAYS.warn_at_bytes, "size of an agent from which ps warns"),
+    Key(
+        "warn_subagents",
+        COUNT,
+        STRAYS.warn_subagents,
+        "number of subagents in a session above which ps warns",
+    ),
+    Key("warn_mcp", COUNT, STRAYS.warn_mcp, "number of MCP servers above which ps warns"),
+    Key("warn_node", NUMBER, STRAYS.warn_node, "number of node processes from which ps warns"),
+    Key(
+        "warn_memory",
+        PERCENT,
+        STRAYS.warn_memory_percent,
+        "percent of memory in use from which ps warns",
+    ),
+)
+# For hooked sessions, which also read `budget` and `max_parallel`.
 HOOK_KEYS = (
-    Key("subagent_memory", SIZE, None, "what a hooked subagent needs; if not given, learned"),
+    Key("subagent_memory", SIZE, None, "memory a hooked subagent needs; if not given, learned"),
     Key("max_parallel_session", NUMBER, None, "subagents at a time in one hooked session"),
-    Key("hook_wait", TIME, HOOK_WAIT_S, "how long a hooked subagent waits for memory"),
-    Key("hook_sweep", SWITCH, True, "end what tools of hooked sessions leave behind"),
-    Key("on_subagent_stop", LINE, None, "a command for the end of each hooked subagent"),
+    Key("hook_wait", TIME, HOOK_WAIT_S, "time a hooked subagent waits for memory"),
+    Key("hook_sweep", SWITCH, True, "end what the tools of hooked sessions leave behind"),
+    Key("on_subagent_stop", LINE, None, "command to run at the end of each hooked subagent"),
 )
 KEYS = (*RUN_KEYS, *STRAY_KEYS, *HOOK_KEYS)
 BY_NAME = {key.name: key for key in KEYS}
-# Names that people bring along from other tools.
+# Names of other tools for the same settings.
 ALIASES = {
     "maxParallelSubagents": "max_parallel",
     "max-concurrent": "max_parallel",
