@@ -67,11 +67,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG % (list_keys(("", COMMANDS)), list_keys((AGENTS_ONLY,)))
     what = "jobs.toml, jobs.jsonl, - for stdin; with an agent: prompts, or prompts.txt"
     parser.add_argument("jobs", nargs="*", metavar="FILE", help=what)
-    parser.add_argument("--cwd", metavar="DIR", help="where jobs work that do not say")
-    parser.add_argument("--dry-run", action="store_true", help="show what would be started")
-    below = "also with a memory_limit below what an agent needs"
+    parser.add_argument("--cwd", metavar="DIR", help="default working directory")
+    parser.add_argument("--dry-run", action="store_true", help="print what would be started")
+    below = "accept a memory_limit below what the agent needs"
     parser.add_argument("--force", action="store_true", help=below)
-    parser.add_argument("--own", action="store_true", help="here, also if a service runs")
+    parser.add_argument("--own", action="store_true", help="run here, even if a service is running")
     add_herd_options(parser)
     parser.set_defaults(verb=run)
 
@@ -82,8 +82,8 @@ def add_herd_options(parser: argparse.ArgumentParser, keys: Iterable[Key] = RUN_
 
 
 def run(options: argparse.Namespace) -> int:
-    """By the service if there is one, and nothing is asked of this herd that is the service's
-    to decide.
+    """In the service if one is running, unless a flag is given that the service decides for all
+    herds.
     """
     if not is_apart(options) and is_listening(runtime_dir() / "api.sock"):
         from ramherd.cli.submit import submit  # noqa: PLC0415 - 20 ms that no other run pays
@@ -107,7 +107,7 @@ def show_plan(jobs: list[Job], rules: Rules) -> int:
 
 
 def is_apart(options: argparse.Namespace) -> bool:
-    """What a herd may cost is its own affair."""
+    """Whether a flag needs a supervisor of its own; the limit of cost does not."""
     given = {name for name, value in vars(options).items() if value is not None}
     here = options.own or options.dry_run or options.force
     shared = (key.name for key in RUN_KEYS if not key.of_job and key.name != "max_cost_usd")
@@ -124,7 +124,7 @@ def load_settings(options: argparse.Namespace, **defaults: Any) -> Config:
 
 
 def run_and_report(herd: str, jobs: list[Job], config: Config, options: argparse.Namespace) -> int:
-    """The jobs' progress on the way, their summary at the end."""
+    """Prints the progress of the jobs, and their summary at the end."""
     rules = make_rules(config, force=getattr(options, "force", False))
     out = sys.stderr if options.json else sys.stdout
     show = LiveShow(out) if out.isatty() else LineShow(out)
@@ -176,16 +176,15 @@ def read_given(given: list[str], agent: str | None) -> JobTables:
 
 
 def prompts_of(word: str) -> list[str]:
-    """A misspelt file is no prompt."""
+    """A word that looks like the name of a file is never a prompt, even if the file is missing."""
     is_name = word.endswith((".txt", *JOB_FILES)) and not any(map(str.isspace, word))
-    if word.endswith(".txt") and (is_name or os.path.isfile(word)):
+    if not is_name and not os.path.isfile(word):
+        return [word]
+    if word.endswith(".txt"):
         return read_prompts(word)
-    if is_name or os.path.isfile(word):
-        raise UsageError(
-            f"{word!r} among prompts is a file that holds none",
-            hint="prompts are in .txt files, one a line; a file of jobs stands alone",
-        )
-    return [word]
+    if word.endswith(JOB_FILES):
+        raise UsageError(f"{word!r} is a job file, not a prompt", hint=f"ramherd run {word}")
+    raise UsageError(f"{word!r} is a file, not a prompt", hint="put prompts into a .txt file")
 
 
 def make_defaults(config: Config) -> Defaults:
@@ -203,7 +202,7 @@ def job_values(config: Config) -> dict[str, Any]:
 
 def make_rules(config: Config, *, force: bool = False) -> Rules:
     time, size = config["time_scale"], config["size_scale"]
-    # Above 1 nothing is ever: a start waits for memory only.
+    # Pressure is never above 1: starts wait for memory alone.
     cpu = config["max_cpu_pressure"] or 2.0
     grants = GrantPolicy(
         max_parallel=config["max_parallel"],

@@ -21,7 +21,7 @@ examples:
   ramherd submit --agent claude "fix the lint errors" --cwd repo
   ramherd submit jobs.toml --wait              follow it to its end
 
-Runs have the environment that stands here, not the service's.
+Runs get the environment of this command, not that of the service.
 """
 
 
@@ -29,7 +29,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     what = "jobs.toml, jobs.jsonl, - for stdin; with an agent: prompts, or prompts.txt"
     parser.add_argument("jobs", nargs="*", metavar="FILE", help=what)
-    parser.add_argument("--cwd", metavar="DIR", help="where jobs work that do not say")
+    parser.add_argument("--cwd", metavar="DIR", help="default working directory")
     parser.add_argument("--wait", action="store_true", help="follow the herd to its end")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout at the end")
     add_flags(parser, [key for key in RUN_KEYS if key.of_job or key.name == "max_cost_usd"])

@@ -96,7 +96,13 @@ def add_flag(parser: "argparse.ArgumentParser", key: Key) -> None:
     off = key.name.removeprefix("no_") if key.name.startswith("no_") else f"no_{key.name}"
     add = parser.add_argument
     add(key.flag, dest=key.name, action="store_const", const=True, help=key.help)
-    add(flag_of(off), dest=key.name, action="store_const", const=False, help="the opposite")
+    add(
+        flag_of(off),
+        dest=key.name,
+        action="store_const",
+        const=False,
+        help=f"the opposite of {key.flag}",
+    )
 
 
 def from_defaults(other: Mapping[str, Any]) -> Layer:

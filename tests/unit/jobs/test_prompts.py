@@ -93,8 +93,8 @@ def test_prompts_stand_on_the_command_line_and_in_files(tmp_path: Path) -> None:
     [
         ([], "no jobs"),
         (["no-such.txt"], "cannot read no-such.txt"),
-        (["do it", "jobs.toml"], "'jobs.toml' among prompts is a file that holds none"),
-        ([__file__], "among prompts is a file that holds none"),
+        (["do it", "jobs.toml"], "'jobs.toml' is a job file, not a prompt"),
+        ([__file__], "is a file, not a prompt"),
     ],
 )
 def test_a_file_is_not_taken_for_a_prompt(given: list[str], told: str) -> None:
