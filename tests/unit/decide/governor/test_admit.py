@@ -1,0 +1,421 @@
+"""Each question of admission by itself: the numbers it compares, at their edges."""
+
+import math
+from dataclasses import replace
+
+from ramherd.core.memory import MB, Admit, Estimate, History, Level, Mode, Scene, Settle, Wait
+from ramherd.core.model import JobState, Reason, Why
+from ramherd.core.policies import GrantPolicy
+from ramherd.decide.governor.admit import (
+    LOOK_BEHIND,
+    Crowd,
+    admit,
+    find_closed,
+    find_obstacle,
+    first_grant,
+    in_line,
+    is_rushed,
+    is_too_big,
+    let_in,
+    may_pass,
+    risen,
+)
+from ramherd.decide.governor.room import Room
+from unit.decide.governor.scenes import admitted, pen, scene, waiting_job
+
+POLICY = GrantPolicy()
+BASE, SD = 215 * MB, 110 * MB
+PRIOR = Estimate(BASE, SD)
+
+
+def decide(
+    at: Scene, *, history: History | None = None, waiting: int = 0, policy: GrantPolicy = POLICY
+) -> list[Admit | Wait | Settle]:
+    return list(admit(at, history or History(), Room(at, policy), policy, waiting))
+
+
+def closed(
+    at: Scene, *, waiting: int = 0, policy: GrantPolicy = POLICY, **history: object
+) -> Reason | None:
+    remembered = replace(History(), **history)  # type: ignore[arg-type]
+    return find_closed(at, remembered, policy, waiting)
+
+
+def obstacle(
+    at: Scene, *, crowd: Scene | None = None, policy: GrantPolicy = POLICY
+) -> Reason | None:
+    """Of the first in the queue; the runs are those of another scene if that is given."""
+    room = Room(at, policy)
+    return find_obstacle(at.queue[0], Crowd(crowd or at, policy), at, room, policy)
+
+
+def test_a_crowd_holds_what_it_uses_and_what_young_ones_will() -> None:
+    """A run is young for 20 s, and fresh for one; those that end are still there."""
+    runs = (
+        pen("r1", 300, 332),
+        pen("r2", 10, 215, started_s=80.5),
+        pen("r3", 10, 215, started_s=80.0),
+        pen("r4", 400, 432, started_s=99.5),
+        pen("r5", 20, 215, started_s=99.0),
+    )
+    crowd = Crowd(replace(scene(4000, *runs), ending=2, starting=3), POLICY)
+
+    assert (crowd.number, crowd.starting) == (7, 3)
+    assert crowd.expected_bytes == (300 + 215 + 10 + 400 + 215) * MB
+    assert crowd.variance == 5 * SD**2
+    assert crowd.fresh_bytes == BASE
+
+
+def test_fresh_bytes_add_up() -> None:
+    """Each of those started within the last second."""
+    fresh = [pen(f"r{n}", 10, 215, started_s=99.5) for n in (1, 2)]
+
+    assert Crowd(scene(4000, *fresh), POLICY).fresh_bytes == 2 * BASE
+
+
+def test_one_more_adds_its_base_and_its_share_of_the_spread() -> None:
+    """The spread of all of them together, so many deviations of it."""
+    crowd = Crowd(scene(4000, pen("r1", 300, 332)), POLICY)
+    known = Estimate(100 * MB, 50 * MB)
+
+    spread = math.sqrt(SD**2 + (50 * MB) ** 2)
+    assert crowd.with_one(100 * MB, known, 1.5) == 300 * MB + 100 * MB + 1.5 * spread
+
+
+def test_who_was_let_in_belongs_to_the_crowd() -> None:
+    """The next one is measured against it as well."""
+    crowd = Crowd(replace(scene(4000, pen("r1", 300, 332, started_s=99.5)), starting=2), POLICY)
+    crowd.add(120 * MB, Estimate(100 * MB, 50 * MB))
+
+    assert (crowd.number, crowd.starting) == (2, 3)
+    assert crowd.expected_bytes == 420 * MB
+    assert crowd.variance == SD**2 + (50 * MB) ** 2
+    assert crowd.fresh_bytes == BASE + 120 * MB
+
+
+def test_an_empty_queue_asks_for_nothing() -> None:
+    """Whatever keeps everybody out."""
+    assert decide(scene(4000), waiting=1) == []
+    assert in_line(scene(4000), POLICY) == []
+
+
+def test_one_wait_says_why_nobody_is_let_in() -> None:
+    """It is the next one's."""
+    queue = [waiting_job(1), waiting_job(2)]
+
+    assert decide(scene(4000, queue=queue), waiting=2) == [
+        Wait("next-1", Reason(Why.SOMEBODY_WAITS, waiting=2))
+    ]
+
+
+def test_nobody_is_let_in_while_somebody_waits_or_leaves() -> None:
+    """One is enough: what a leaving run frees belongs to those that run."""
+    leaving = scene(4000, pen("r1", 200, 232, leaving=True))
+
+    assert closed(scene(4000), waiting=1) == Reason(Why.SOMEBODY_WAITS, waiting=1)
+    assert closed(leaving) == Reason(Why.SOMEBODY_WAITS, waiting=1)
+    assert closed(leaving, waiting=3) == Reason(Why.SOMEBODY_WAITS, waiting=3)
+    assert closed(scene(4000, pen("r1", 200, 232))) is None
+
+
+def test_max_parallel_counts_those_that_end() -> None:
+    """Two may run: one does, and one is over but for its pen."""
+    two = GrantPolicy(max_parallel=2)
+    at = scene(4000, pen("r1", 200, 232))
+
+    assert closed(at, policy=two) is None
+    assert closed(replace(at, ending=1), policy=two) == Reason(Why.MAX_PARALLEL, running=2, limit=2)
+    assert closed(replace(at, ending=2), policy=two) == Reason(Why.MAX_PARALLEL, running=3, limit=2)
+
+
+def test_the_ramp_counts_those_that_end() -> None:
+    """As `--max-parallel` does."""
+    at = replace(scene(4000, pen("r1", 200, 232)), ramp=2)
+
+    assert closed(at) is None
+    assert closed(replace(at, ending=1)) == Reason(Why.RAMP, running=2, limit=2)
+    assert closed(replace(at, ending=2)) == Reason(Why.RAMP, running=3, limit=2)
+
+
+def test_above_calm_one_at_a_time_goes_on() -> None:
+    """But for pressure that others make."""
+    level, idle = Level.TIGHT, scene(4000)
+    shut = Reason(Why.LEVEL, level="tight")
+
+    assert closed(idle, level=level) is None
+    assert closed(scene(4000, pen("r1", 200, 232)), level=level) == shut
+    assert closed(replace(idle, ending=1), level=level) == shut
+    assert closed(replace(idle, memory_pressure=0.1), level=level) == shut
+    assert closed(replace(idle, memory_pressure=0.1), level=Level.CALM) is None
+
+
+def test_busy_cpus_keep_out_more_than_there_are_cores() -> None:
+    """Agents mostly wait for their model."""
+    at = replace(scene(4000, pen("r1", 200, 232)), cores=2, cpu_pressure=0.95149)
+    shut = Reason(Why.CPU_PRESSURE, pressure=0.951)
+
+    assert closed(at, cpu_gate=True) is None
+    assert closed(replace(at, ending=1), cpu_gate=True) == shut
+    assert closed(replace(at, ending=2), cpu_gate=True) == shut
+    assert closed(replace(at, ending=1), cpu_gate=False) is None
+
+
+def rushed(at: Scene, **crowd: int) -> Reason | None:
+    made = Crowd(at, POLICY)
+    for name, value in crowd.items():
+        setattr(made, name, value)
+    return is_rushed(waiting_job(1), made, at, POLICY)
+
+
+def test_starts_under_way_are_limited() -> None:
+    """Sixteen at once."""
+    assert rushed(scene(4000), starting=15) is None
+    assert rushed(scene(4000), starting=16) == Reason(Why.STARTING, starting=16, limit=16)
+    assert rushed(scene(4000), starting=17) == Reason(Why.STARTING, starting=17, limit=16)
+
+
+def test_fresh_runs_are_limited_to_a_quarter_of_the_lease() -> None:
+    """The first is let in however large it is."""
+    at = scene(1000)
+
+    assert rushed(at, fresh_bytes=0) is None
+    assert rushed(scene(400), fresh_bytes=0) is None
+    assert rushed(at, fresh_bytes=35 * MB) is None
+    assert rushed(at, fresh_bytes=35 * MB + 1) == Reason(
+        Why.STAGGER, fresh_bytes=35 * MB + 1, within_s=1.0
+    )
+    assert rushed(scene(400), fresh_bytes=1) == Reason(Why.STAGGER, fresh_bytes=1, within_s=1.0)
+
+
+def test_a_rush_stops_the_round() -> None:
+    """The next one waits, and nobody is asked behind it."""
+    queue = [waiting_job(n) for n in (1, 2, 3)]
+    at = replace(scene(400_000, pen("r1", 200, 232), queue=queue), starting=15)
+
+    actions = decide(at)
+
+    assert admitted(actions) == ["next-1"]
+    assert actions[1:] == [Wait("next-2", Reason(Why.STARTING, starting=16, limit=16))]
+
+
+def test_too_big_is_more_than_the_largest_lease() -> None:
+    """And not one byte less."""
+    at = scene(500)
+
+    assert is_too_big(waiting_job(1, need_bytes=500 * MB), at) is None
+    assert is_too_big(waiting_job(1, need_bytes=500 * MB + 1), at) == Reason(
+        Why.TOO_BIG, need_bytes=500 * MB + 1, budget_bytes=500 * MB
+    )
+
+
+def test_one_that_is_too_big_fails_and_the_next_is_asked() -> None:
+    """It keeps nobody waiting."""
+    queue = [waiting_job(1, need_bytes=5000 * MB), waiting_job(2)]
+
+    first, second = decide(scene(4000, queue=queue))
+
+    assert first == Settle(
+        "next-1",
+        JobState.FAILED,
+        Reason(Why.TOO_BIG, need_bytes=5000 * MB, budget_bytes=4000 * MB),
+    )
+    assert second == Admit("next-2", BASE, Reason(Why.FITS, need_bytes=BASE, have_bytes=4000 * MB))
+
+
+def test_the_first_grant_is_the_largest_of_need_base_and_quantum_up_to_the_limit() -> None:
+    """What is known of its class counts if it needs no more."""
+    small = replace(scene(4000), estimates={"": Estimate(MB, MB)})
+
+    assert first_grant(waiting_job(1), scene(4000), POLICY) == BASE
+    assert first_grant(waiting_job(1, need_bytes=300 * MB), scene(4000), POLICY) == 300 * MB
+    assert first_grant(waiting_job(1), small, POLICY) == POLICY.quantum_bytes
+    assert first_grant(waiting_job(1, limit_bytes=50 * MB), scene(4000), POLICY) == 50 * MB
+    assert first_grant(waiting_job(1, limit_bytes=500 * MB), scene(4000), POLICY) == BASE
+
+
+def test_the_first_of_all_gets_what_there_is() -> None:
+    """Less than its base, but not less than it was said to need of the largest lease."""
+    job, empty = waiting_job(1, need_bytes=600 * MB), scene(0)
+
+    def alone(lease_mb: int, largest_mb: int, **runs: int) -> Reason | None:
+        at = replace(scene(lease_mb, queue=[job]), largest_bytes=largest_mb * MB)
+        return obstacle(at)
+
+    assert alone(600, 600) is None
+    assert alone(500, 500) is None
+    assert alone(500, 900) == Reason(
+        Why.NO_ROOM_LEASE, need_bytes=600 * MB, used_bytes=0, lease_bytes=500 * MB
+    )
+    small = scene(100, queue=[waiting_job(1)])
+    assert obstacle(small) is None
+    nothing = replace(empty, queue=[waiting_job(1)])
+    assert obstacle(nothing) == Reason(
+        Why.NO_ROOM_LEASE, need_bytes=BASE, used_bytes=0, lease_bytes=0
+    )
+    # Others hold all of it, and are not runs that count.
+    held = scene(100, pen("r1", 100, 99.999999), queue=[waiting_job(1)])
+    assert obstacle(held, crowd=empty) is None
+
+
+def test_one_more_has_to_fit_by_statistics() -> None:
+    """Expected use and its spread within 95 % of the lease; more of it for one that starts over."""
+    need = 300 * MB + BASE + 0.5 * math.sqrt(2) * SD
+    over = 300 * MB + BASE + 1.5 * math.sqrt(2) * SD
+
+    def with_lease(lease: float, mode: Mode) -> Reason | None:
+        at = scene(0, pen("r1", 300, 308), queue=[waiting_job(2, mode=mode)])
+        return obstacle(replace(at, lease_bytes=math.ceil(lease / 0.95)))
+
+    assert with_lease(need, Mode.RESUMES) is None
+    assert with_lease(over, Mode.STARTS_OVER) is None
+    for lease, mode in ((need - 9, Mode.RESUMES), (over - 9, Mode.STARTS_OVER)):
+        found = with_lease(lease, mode)
+        assert found is not None
+        assert found.numbers == {
+            "need_bytes": BASE, "used_bytes": 300 * MB, "lease_bytes": math.ceil(lease / 0.95),
+        }  # fmt: skip
+
+
+def test_one_more_has_to_fit_into_what_is_not_granted() -> None:
+    """The lease is given out, and nobody has more than it needs but for a few bytes."""
+    queue = [waiting_job(2)]
+    slim = POLICY.slim_bytes
+
+    def granted(grant: int) -> Scene:
+        run = replace(pen("r1", 100, 0), grant_bytes=grant, used_bytes=grant - slim)
+        return replace(scene(0, run, queue=queue), lease_bytes=2000 * MB)
+
+    fits = replace(granted(1000 * MB), lease_bytes=2000 * MB)
+    assert obstacle(fits) is None
+    # Idle by statistics, promised to its run: nothing of it can be taken back.
+    promised = replace(
+        pen("r1", 100, 0), grant_bytes=2000 * MB - BASE + 1, promised_bytes=2000 * MB
+    )
+    full = replace(scene(0, promised, queue=queue), lease_bytes=2000 * MB)
+    assert obstacle(full) == Reason(
+        Why.NO_ROOM_LEASE, need_bytes=BASE, used_bytes=100 * MB, lease_bytes=2000 * MB
+    )
+    enough = replace(promised, grant_bytes=2000 * MB - BASE)
+    assert obstacle(replace(full, runs=[enough])) is None
+
+
+def test_no_more_start_in_one_round_than_may_run() -> None:
+    """Those let in a moment ago count."""
+    queue = [waiting_job(n) for n in (1, 2, 3)]
+    at = scene(40_000, queue=queue)
+
+    actions = decide(at, policy=GrantPolicy(max_parallel=2))
+    assert admitted(actions) == ["next-1", "next-2"]
+    assert actions[2:] == [Wait("next-3", Reason(Why.MAX_PARALLEL, running=2, limit=2))]
+    actions = decide(replace(at, ramp=1))
+    assert admitted(actions) == ["next-1"]
+    assert actions[1:] == [Wait("next-2", Reason(Why.RAMP, running=1, limit=1))]
+
+
+def test_a_start_takes_its_grant_from_the_room() -> None:
+    """And is part of the crowd from then on."""
+    at = scene(1000, queue=[waiting_job(1, need_bytes=300 * MB)])
+    room, crowd = Room(at, POLICY), Crowd(at, POLICY)
+
+    start = let_in(at.queue[0], crowd, at, room, POLICY)
+
+    assert start == Admit(
+        "next-1", 300 * MB, Reason(Why.FITS, need_bytes=300 * MB, have_bytes=1000 * MB)
+    )
+    assert room.free_bytes == 700 * MB
+    assert (crowd.number, crowd.expected_bytes, crowd.variance) == (1, 300 * MB, SD**2)
+
+
+def test_the_first_of_all_starts_with_less_than_its_base() -> None:
+    """There are 100 MB."""
+    at = scene(100, queue=[waiting_job(1)])
+
+    assert decide(at) == [
+        Admit("next-1", 100 * MB, Reason(Why.FITS, need_bytes=BASE, have_bytes=100 * MB))
+    ]
+
+
+def test_equal_priorities_keep_the_order_of_the_queue() -> None:
+    """It is sorted already; only where priorities differ may the waiting change it."""
+    queue = [waiting_job(2, queued_s=90.0), waiting_job(1, queued_s=90.0)]
+
+    assert in_line(scene(4000, queue=queue), POLICY) == queue
+
+
+def test_a_priority_rises_by_one_in_ten_minutes() -> None:
+    """Whole steps only."""
+    job = waiting_job(1, priority=3, queued_s=100.0)
+
+    assert risen(job, 699.9, POLICY) == 3
+    assert risen(job, 700.0, POLICY) == 4
+    assert risen(job, 1300.0, POLICY) == 5
+
+
+def test_the_line_is_by_risen_priority_then_by_place() -> None:
+    """One of low priority that waited for long stands with those of the next."""
+    queue = [
+        waiting_job(5, priority=1, queued_s=1000.0),
+        waiting_job(7, priority=1, queued_s=1000.0),
+        waiting_job(3, priority=0, queued_s=400.0),
+        waiting_job(1, priority=0, queued_s=1000.0),
+    ]
+
+    line = in_line(scene(4000, at_s=1000.0, queue=queue), POLICY)
+    assert [one.seq for one in line] == [3, 5, 7, 1]
+
+
+def test_a_job_is_in_line_from_its_time_on() -> None:
+    """It waits for its next try until then."""
+    queue = [waiting_job(1, not_before_s=100.5), waiting_job(2, not_before_s=100.0)]
+
+    assert [one.seq for one in in_line(scene(4000, queue=queue), POLICY)] == [2]
+
+
+def test_only_the_head_of_the_line_is_asked() -> None:
+    """As many as may start at a time, and some behind."""
+    queue = [waiting_job(n) for n in range(1, 100)]
+
+    line = in_line(scene(4000, queue=queue), POLICY)
+    assert [one.seq for one in line] == list(range(1, LOOK_BEHIND + POLICY.max_starting + 1))
+
+
+def test_only_a_large_job_is_passed_and_not_for_ever() -> None:
+    """Four times its base or more, and within two minutes."""
+    at = scene(4000)
+
+    def passes(need: int, queued_s: float = 99.0) -> bool:
+        return may_pass(waiting_job(1, need_bytes=need, queued_s=queued_s), at, POLICY)
+
+    assert passes(4 * BASE)
+    assert not passes(4 * BASE - 1)
+    assert passes(4 * BASE, queued_s=-19.9)
+    assert not passes(4 * BASE, queued_s=-20.0)
+    # It could not start even alone.
+    assert passes(4000 * MB + 1, queued_s=-1000.0)
+    assert not passes(4000 * MB, queued_s=-1000.0)
+
+
+def test_behind_one_that_does_not_fit_the_small_ones_start() -> None:
+    """Only the first that does not fit is told, and its own patience counts for all."""
+    queue = [
+        waiting_job(3, need_bytes=3500 * MB, queued_s=990.0),
+        waiting_job(4, need_bytes=3600 * MB, queued_s=990.0),
+        waiting_job(5),
+    ]
+    runs = [pen("r1", 300, 332), pen("r2", 300, 332)]
+
+    wait, start = decide(scene(4000, *runs, at_s=1000.0, queue=queue))
+
+    assert isinstance(wait, Wait)
+    assert (wait.job, wait.reason.why) == ("next-3", Why.NO_ROOM_LEASE)
+    assert isinstance(start, Admit)
+    assert start.job == "next-5"
+
+
+def test_behind_a_small_one_that_does_not_fit_nobody_starts() -> None:
+    """It is next, whatever would fit."""
+    runs = [pen("r1", 800, 832)]
+    queue = [waiting_job(2), waiting_job(3, promised_bytes=MB, need_bytes=MB)]
+
+    (wait,) = decide(scene(1000, *runs, at_s=1000.0, queue=queue))
+    assert (isinstance(wait, Wait), wait.job) == (True, "next-2")
