@@ -7,10 +7,10 @@ import os
 from ramherd.core.procid import ProcId
 from ramherd.system.proc_stat import PROC
 from ramherd.system.procfs import (
-    find_descendants,
     is_running,
     read_anonymous_bytes,
     read_cmdline,
+    read_descendants,
     read_process,
 )
 
@@ -44,4 +44,4 @@ def read_tree_bytes(root: ProcId) -> int:
     """
     if not is_running(root):
         return 0
-    return sum(read_anonymous_bytes(pid) for pid in (root.pid, *find_descendants(root.pid)))
+    return sum(read_anonymous_bytes(pid) for pid in (root.pid, *read_descendants(root.pid)))

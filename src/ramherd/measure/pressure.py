@@ -18,14 +18,17 @@ class Pressure:
     swap_in_bytes_per_s: float = 0.0
 
 
+def parse_percentages(text: str) -> dict[str, dict[str, float]]:
+    """`some avg10=1.50 avg60=0.00 avg300=0.00 total=589610`, then the same of `full`."""
+    return {
+        kind: {name: float(value) for name, _, value in (part.partition("=") for part in fields)}
+        for kind, *fields in (line.split() for line in text.splitlines())
+    }
+
+
 def parse_pressure(text: str) -> float:
-    """`some avg10=1.50 avg60=...`: the share of time in which somebody had to wait."""
-    for line in text.splitlines():
-        kind, *fields = line.split()
-        if kind == "some":
-            values = dict(part.split("=", 1) for part in fields)
-            return float(values["avg10"]) / 100
-    return 0.0
+    """The share of the last ten seconds in which some process had to wait."""
+    return parse_percentages(text).get("some", {}).get("avg10", 0.0) / 100
 
 
 def swapped_in_bytes(vmstat: Mapping[str, int]) -> int:

@@ -14,7 +14,7 @@ class ServiceSignals(Signals):
     ends: int = 0
     reloads: int = 0
 
-    def note(self, number: int, _frame: object) -> None:
+    def receive(self, number: int, _frame: object) -> None:
         if number == signal.SIGHUP:
             self.reloads += 1
         else:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 
 from ramherd.system.proc_stat import read_start_ticks
-from ramherd.system.procfs import find_descendants, read_boot_id, read_pid_namespace
+from ramherd.system.procfs import read_boot_id, read_descendants, read_pid_namespace
 
 TYPE_CHECKING = False  # `typing` costs 4 ms
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def record_tree(
     if start is None:
         return 0
     below = [
-        (child, ticks) for child in find_descendants(pid) if (ticks := read_start_ticks(child))
+        (child, ticks) for child in read_descendants(pid) if (ticks := read_start_ticks(child))
     ]
     append(runtime, (agent, session, subagents, (pid, start), below))
     return len(below)

@@ -102,7 +102,7 @@ def read_own_id() -> ProcId:
     return found.id if found is not None else ProcId(os.getpid(), 0)
 
 
-def find_descendants(root: int, proc: Root = PROC) -> list[int]:
+def read_descendants(root: int, proc: Root = PROC) -> list[int]:
     """All below a process, by the kernel's lists of children: cheap for a small tree, and
     empty on a kernel without them. `system/descendants.py` finds them in the whole table.
     """

@@ -15,25 +15,25 @@ class Signals:
     fd: int
     count: int = 0
 
-    def note(self, _number: int, _frame: object) -> None:
+    def receive(self, _number: int, _frame: object) -> None:
         self.count += 1
 
 
-Noted = TypeVar("Noted", bound=Signals)
+Received = TypeVar("Received", bound=Signals)
 
 
 def catching_signals() -> AbstractContextManager[Signals]:
     """A signal that we were started to ignore (nohup, a shell's `&`) stays ignored."""
-    heard = [one for one in END_SIGNALS if signal.getsignal(one) is not signal.SIG_IGN]
-    return catching(Signals, heard)
+    wanted = [one for one in END_SIGNALS if signal.getsignal(one) is not signal.SIG_IGN]
+    return catching(Signals, wanted)
 
 
 @contextmanager
-def catching(kind: type[Noted], numbers: Iterable[signal.Signals]) -> Iterator[Noted]:
+def catching(kind: type[Received], numbers: Iterable[signal.Signals]) -> Iterator[Received]:
     read, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     signals = kind(read)
     old_wakeup = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-    old = {number: signal.signal(number, signals.note) for number in numbers}
+    old = {number: signal.signal(number, signals.receive) for number in numbers}
     try:
         yield signals
     finally:

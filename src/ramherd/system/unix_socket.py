@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def listen(path: Path) -> socket.socket:
-    """For this user alone. Whoever was there before is gone, as its owner's lock has told."""
+    """For this user alone. The caller holds the lock of its owner: an old socket is removed."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -48,7 +48,7 @@ def is_listening(path: Path) -> bool:
 
 
 def connect_within(made: socket.socket, path: str, timeout_s: float | None) -> None:
-    """Who has a timeout is told at once when too many wait to be let in: it tries again."""
+    """With a timeout the kernel refuses at once while its queue is full: tried again until then."""
     deadline = time.monotonic() + (timeout_s or 0.0)
     while True:
         try:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from ramherd.doctor.facts import Group, Killers, OomVictim, PressureShares
 from ramherd.doctor.read.host import Host
+from ramherd.measure.pressure import parse_percentages
 from ramherd.system.procfs import (
     parse_flat,
     read_cmdline,
@@ -23,17 +24,13 @@ NEVER_KILLED = -1000
 
 def read_pressure(host: Host) -> PressureShares | None:
     text = read_pressure_file("memory", host.proc)
-    return parse_pressure(text) if text else None
+    return pressure_of(text) if text else None
 
 
-def parse_pressure(text: str) -> PressureShares:
-    """`some avg10=0.00 avg60=0.00 avg300=0.00 total=589610`, then the same of `full`."""
-    rows = {
-        kind: dict(field.split("=") for field in fields)
-        for kind, *fields in (line.split() for line in text.splitlines())
-    }
+def pressure_of(text: str) -> PressureShares:
+    rows = parse_percentages(text)
     some, full = rows["some"], rows.get("full", {})
-    return PressureShares(float(some["avg10"]), float(some["avg60"]), float(full.get("avg60", 0)))
+    return PressureShares(some["avg10"], some["avg60"], full.get("avg60", 0.0))
 
 
 def read_killers(host: Host) -> Killers:
