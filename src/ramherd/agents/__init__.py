@@ -83,7 +83,9 @@ class Agent(Protocol):
     stop_signal: int  # after which the history can be resumed; then clear the pen
     resumes: bool
     reports_cost: bool
-    holds_to_cost: bool  # reports it at its end only, and ends when it has cost what it was told
+    holds_to_cost: (
+        bool  # ends by itself at `max_cost_usd`, because it reports its cost at its end only
+    )
     ours: tuple[str, ...]  # its options that are not the user's: ramherd sets or relies on them
     needs_result: bool  # an exit code of 0 without a result is not a success
     warm: WarmPrompts | None  # None: one process, one prompt

@@ -109,20 +109,20 @@ class MessagesReader:
     def read_result(self, event: Mapping[str, Any]) -> Iterator[Fact]:
         yield from self.read_usage(event)
         yield from self.end_tools(iter(sorted(self.open)))
-        said = text(event, "result")
-        if event.get("is_error") is True or self.is_error(said):
-            yield from failures(said or self.problem(event))
+        reply = text(event, "result")
+        if event.get("is_error") is True or self.is_error(reply):
+            yield from failures(reply or self.problem(event))
         else:
-            yield Result(clip(said))
+            yield Result(clip(reply))
 
-    def is_error(self, said: str) -> bool:  # noqa: ARG002 - not every CLI hides them there
+    def is_error(self, reply: str) -> bool:  # noqa: ARG002 - not every CLI hides them there
         return False
 
     def problem(self, event: Mapping[str, Any]) -> str:
         errors = event.get("errors")
         listed = errors if isinstance(errors, list) else []
-        told = "; ".join(error for error in listed if isinstance(error, str))
-        return told or text(event, "error", "message") or text(event, "subtype")
+        listed_errors = "; ".join(error for error in listed if isinstance(error, str))
+        return listed_errors or text(event, "error", "message") or text(event, "subtype")
 
     def read_usage(self, event: Mapping[str, Any]) -> Iterator[Fact]:
         """The result knows better what its messages have taken."""

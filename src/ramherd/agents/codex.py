@@ -81,7 +81,7 @@ def launch(program: AgentProgram, request: LaunchRequest, session: tuple[str, ..
 class CodexReader:
     def __init__(self) -> None:
         self.turns = Turns()
-        self.said = ""
+        self.reply = ""
 
     def read(self, event: Mapping[str, Any]) -> Iterator[Fact]:
         match text(event, "type"):
@@ -93,7 +93,7 @@ class CodexReader:
                 yield from self.end_item(table(event, "item"))
             case "turn.completed":
                 yield spent_of(event)
-                yield Result(self.said)
+                yield Result(self.reply)
             case "turn.failed":
                 yield from failures(text(event, "error", "message"))
             case "error":
@@ -108,7 +108,7 @@ class CodexReader:
 
     def end_item(self, item: Mapping[str, Any]) -> Iterator[Fact]:
         if text(item, "type") == "agent_message":
-            self.said = clip(text(item, "text"))
+            self.reply = clip(text(item, "text"))
         if text(item, "type") in ("agent_message", "reasoning"):
             yield from self.turns.start()
         else:
@@ -120,7 +120,7 @@ class CodexReader:
             if item in self.turns.open:
                 yield from self.turns.end_tool(item)
             else:
-                self.said = TOO_LONG
+                self.reply = TOO_LONG
                 yield from self.turns.start()
 
 
@@ -133,8 +133,8 @@ def spent_of(event: Mapping[str, Any]) -> Spent:
 def trouble_of(message: str) -> Overload | Retry | Failure:
     if not message.startswith("Reconnecting"):
         return Failure(clip(message))
-    told = clip(message)
-    return Overload(told) if is_overload(message) else Retry(told)
+    clipped = clip(message)
+    return Overload(clipped) if is_overload(message) else Retry(clipped)
 
 
 AGENT = Codex()

@@ -80,11 +80,11 @@ class CursorReader:
                 yield from self.read_result(event)
 
     def read_result(self, event: Mapping[str, Any]) -> Iterator[Fact]:
-        said = text(event, "result")
+        reply = text(event, "result")
         if event.get("is_error") is True:
-            yield from failures(said)
+            yield from failures(reply)
         else:
-            yield Result(clip(said))
+            yield Result(clip(reply))
 
     def read_long(self, found: Mapping[str, str]) -> Iterator[Fact]:
         match found.get("type"), found.get("subtype"):

@@ -54,7 +54,7 @@ def launch(program: AgentProgram, request: LaunchRequest, session: tuple[str, ..
 class GeminiReader:
     def __init__(self) -> None:
         self.turns = Turns()
-        self.said = ""
+        self.reply = ""
         self.problem = ""
 
     def read(self, event: Mapping[str, Any]) -> Iterator[Fact]:
@@ -63,9 +63,9 @@ class GeminiReader:
                 yield SessionOpened(session)
             case "message" if text(event, "role") == "assistant":
                 yield from self.turns.start()
-                self.said = clip(self.said + text(event, "content"))
+                self.reply = clip(self.reply + text(event, "content"))
             case "tool_use":
-                self.said = ""
+                self.reply = ""
                 yield from self.turns.start_tool(word(event, "tool_id"), word(event, "tool_name"))
             case "tool_result":
                 yield from self.turns.end_tool(word(event, "tool_id"))
@@ -78,11 +78,11 @@ class GeminiReader:
         yield Spent(count(event, "stats", "input_tokens"), count(event, "stats", "output_tokens"))
         if text(event, "status") == "error":
             yield from failures(text(event, "error", "message") or self.problem)
-        elif self.problem and not self.said:
+        elif self.problem and not self.reply:
             # "Loop detected, stopping execution", and then it calls it a success.
             yield from failures(self.problem)
         else:
-            yield Result(self.said)
+            yield Result(self.reply)
 
     def read_long(self, found: Mapping[str, str]) -> Iterator[Fact]:
         match found.get("type"):

@@ -1,4 +1,4 @@
-"""How large a heap a runtime is told to have, where telling it has an effect."""
+"""The heap limit that a runtime gets, where such a setting has an effect."""
 
 from ramherd.agents import Agent
 from ramherd.core.errors import UsageError

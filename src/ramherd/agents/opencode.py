@@ -1,4 +1,4 @@
-"""opencode: a native binary (Bun). Tools are told of when they have ended, not before."""
+"""opencode: a native binary (Bun). It reports tools only after they have ended."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -64,7 +64,7 @@ def launch(program: AgentProgram, request: LaunchRequest, session: tuple[str, ..
 class OpencodeReader:
     def __init__(self) -> None:
         self.session = ""
-        self.said = ""
+        self.reply = ""
 
     def read(self, event: Mapping[str, Any]) -> Iterator[Fact]:
         yield from self.read_session(word(event, "sessionID"))
@@ -73,7 +73,7 @@ class OpencodeReader:
             case "step_start":
                 yield TurnStarted()
             case "text":
-                self.said = clip(text(part, "text"))
+                self.reply = clip(text(part, "text"))
             case "step_finish":
                 yield from self.end_step(part)
             case "error":
@@ -92,12 +92,12 @@ class OpencodeReader:
         yield Spent(count(tokens, "input") + read, written, number(part, "cost"))
         yield TurnEnded()
         if text(part, "reason") != "tool-calls":
-            yield Result(self.said)
+            yield Result(self.reply)
 
     def read_long(self, found: Mapping[str, str]) -> Iterator[Fact]:
         yield from self.read_session(found.get("sessionID", ""))
         if found.get("type") == "text":
-            self.said = TOO_LONG
+            self.reply = TOO_LONG
 
 
 AGENT = Opencode()

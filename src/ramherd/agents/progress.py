@@ -1,4 +1,4 @@
-"""What agents say of themselves, the same for all CLIs, and what it adds up to.
+"""What agents report, in the same words for all CLIs, and what it adds up to.
 
 A turn is one reply of the model with the tools that it called. Between `TurnEnded` and the next
 `TurnStarted` the agent waits on the API and no tool runs: the moment to judge its memory, and the
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 TEXT_LENGTH = 16_384
 TOO_LONG = "(too long to keep)"
-# Claude caps its subagents at 20; more open tools than this are not told apart.
+# Claude caps its subagents at 20; more open tools than this are not counted.
 TOOLS_KEPT = 100
 LOAD = re.compile(
     r"\b(429|503|529)\b|overload|rate.?limit|too many requests|resource.?exhausted|quota"
@@ -58,7 +58,7 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """The agent is through with its prompt, and this is what it said last."""
+    """The agent reports success, with its last reply."""
 
     text: str
 
@@ -94,7 +94,7 @@ Fact = (
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """Where a job stands by its agent's own words. Kept over its runs: `resumed`."""
+    """The state of a job as its agent reports it; the next run starts with `resumed`."""
 
     session: str = ""
     # In this run: a resumed one that ends by itself without has not found its session.
@@ -117,7 +117,7 @@ class Progress:
 
     @property
     def tool(self) -> str:
-        """The tool in use, the latest if there are several."""
+        """The tool in use; of several, the latest."""
         return self.tools[-1][1] if self.tools else ""
 
     def resumed(self) -> "Progress":
@@ -160,7 +160,7 @@ def without(tools: tuple[tuple[str, str], ...], id: str) -> tuple[tuple[str, str
 
 
 def after_spending(at: Progress, spent: Spent) -> Progress:
-    """Some CLIs count on over a resume, others begin anew: neither is counted twice."""
+    """Some CLIs count on over a resume, others start from zero: neither is counted twice."""
     if spent.whole:
         return replace(
             at,

@@ -68,9 +68,9 @@ class QwenReader(MessagesReader):
         usage = table(event, "usage")
         yield Spent(tokens_read(usage), count(usage, "output_tokens"), whole=True)
 
-    def is_error(self, said: str) -> bool:
+    def is_error(self, reply: str) -> bool:
         """It calls this a success, with an exit code of 0."""
-        return said.startswith("[API Error:")
+        return reply.startswith("[API Error:")
 
 
 AGENT = Qwen()

@@ -78,13 +78,13 @@ class Renewal:
 
     @property
     def is_new(self) -> bool:
-        """It has said another session than the one before."""
+        """The agent reported a session other than the one before."""
         return self.progress.result is not None and self.progress.opened
 
 
 @dataclass
 class AgentRun:
-    """One run of an agent: what was started, and what it said so far."""
+    """One run of an agent: what was started, and what the agent has reported."""
 
     agent: Agent
     launch: Launch
@@ -144,8 +144,8 @@ class AgentRun:
         self.renewal = Renewal(at_s)
         return self.agent.warm.fresh
 
-    def count_unsaid(self, env: Mapping[str, str]) -> None:
-        """gemini says its tokens with its result: of a run that was stopped, its history does."""
+    def count_unreported(self, env: Mapping[str, str]) -> None:
+        """gemini reports tokens with its result: for a stopped run they are in its history."""
         at = self.progress
         if self.agent.name == "gemini" and at.opened and at.result is None and at.failure is None:
             self.progress = after_spending(at, read_last_run(at.session, env))
@@ -167,7 +167,7 @@ class AgentRun:
 
     @property
     def doing(self) -> str:
-        """For people who watch."""
+        """The turn and the tool, for the live display."""
         turns = self.turns_before + self.progress.turns
         return f"turn {turns} {self.progress.tool}".rstrip() if turns else ""
 

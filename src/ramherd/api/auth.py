@@ -1,5 +1,6 @@
-"""Who may ask. The unix socket is the user's alone; what listens on 127.0.0.1 is open to every
-program and every web page on this machine, so there a token, the Host and the Origin are checked.
+"""Which requests are allowed. The unix socket is the user's alone; the port on 127.0.0.1 is open to
+every program and every web page on this machine, so there a token, the Host and the Origin are
+checked.
 """
 
 import os
@@ -28,7 +29,7 @@ def check_token(headers: Mapping[str, str], token: str) -> None:
 
 
 def is_same(one: bytes, other: bytes) -> bool:
-    """In a time that does not tell how much of it is right."""
+    """Takes the same time however many bytes are right."""
     difference = len(one) ^ len(other)
     for left, right in zip(one.ljust(len(other), b"\0"), other, strict=False):
         difference |= left ^ right

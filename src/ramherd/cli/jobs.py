@@ -84,5 +84,5 @@ def render_agent(job: dict[str, Any]) -> str:
     """What it is doing, or how many turns it took; and what it has cost, where it says so."""
     turns = {None: "", 0: "", 1: "1 turn"}.get(job["turns"], f"{job['turns']} turns")
     words = [job.get("doing") or turns, f"${job['cost_usd']:.2f}" if job["cost_usd"] else ""]
-    said = ", ".join(filter(None, words))
-    return f" ({said})" if said else ""
+    text = ", ".join(filter(None, words))
+    return f" ({text})" if text else ""

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 # A service that is started again is back within seconds.
 COMES_BACK_S = 30.0
-# What an agent says at its end may be 16 kB: some MB in one answer.
+# The result of an agent may be 16 kB: a page is some MB.
 PAGE = 250
 
 
@@ -179,9 +179,7 @@ class Client:
                 yield chunk
 
     def events(self, after: int = 0, herd: str | None = None) -> Iterator[EventInfo]:
-        """As they happen. A service that is started again is waited for, and asked for what
-        came meanwhile.
-        """
+        """Events as they happen. If the service is started again, they continue without a gap."""
         lost_s: float | None = None
         while True:
             try:
@@ -215,7 +213,7 @@ class Client:
         raise AssertionError("events go on for ever")
 
     def summary(self, herd: str) -> dict[str, Any]:
-        """The keys of `run --json` that a herd has by itself; what all share is in the metrics."""
+        """The keys of `run --json` that are about one herd; the others are in the metrics."""
         info = self.herd(herd)
         results = [result_of(job) for job in self.jobs(herd, runs=True)]
         states = Counter(result["state"] for result in results)
@@ -303,10 +301,10 @@ def read_line(answer: http.client.HTTPResponse) -> bytes:
 def explain(answer: http.client.HTTPResponse) -> RamherdError:
     with answer:
         try:
-            said = json.loads(answer.read())
+            body = json.loads(answer.read())
         except ValueError:
             return NoService(f"the service answers {answer.status} {answer.reason}")
-    message, hint = str(said.get("error", "")), str(said.get("hint", ""))
+    message, hint = str(body.get("error", "")), str(body.get("hint", ""))
     kind = UsageError if answer.status < 500 else NoService
     return kind(message, hint=hint)
 
@@ -323,15 +321,15 @@ def ignore(*_values: object) -> None:
 def run(
     jobs: Sequence[Mapping[str, Any]], *, own: bool = False, rules: "Rules | None" = None
 ) -> dict[str, Any]:
-    """Run jobs and wait for them: by the service if there is one, else here. Gives the object
-    of `ramherd run --json`. With `own` or `rules` it runs here in any case.
+    """Runs jobs and waits for them, in the service if one is running, else here (with `own` or
+    `rules` always here). Returns the object of `ramherd run --json`.
     """
     if not own and rules is None and is_running():
         client = Client()
         herd = client.submit(jobs, dict(os.environ), cwd=read_cwd())
         client.wait(herd)
         return client.summary(herd)
-    from ramherd.jobs.reader import Defaults, make_jobs  # noqa: PLC0415 - for who has no service
+    from ramherd.jobs.reader import Defaults, make_jobs  # noqa: PLC0415 - only without a service
     from ramherd.show.view import Display  # noqa: PLC0415
     from ramherd.supervisor.run_herd import Rules, run_herd  # noqa: PLC0415
 

@@ -56,7 +56,7 @@ class Key(NamedTuple):
         return variable_of(self.name)
 
     def parse(self, value: Any) -> Any:
-        """`none` takes back what a weaker place said."""
+        """`none` removes the value of a weaker place."""
         if self.default is None and value == "none":
             return None
         return self.kind.parse_setting(value)

@@ -61,7 +61,7 @@ class Config:
         return self.settings[name].value
 
     def given(self, name: str) -> Any:
-        """The value, or None if nobody said anything."""
+        """The value, or None if it is the default."""
         setting = self.settings[name]
         return None if setting.source == DEFAULT else setting.value
 

@@ -273,7 +273,7 @@ def check_names(jobs: Sequence[Job], where: str) -> None:
 
 
 def check_after(jobs: Sequence[Job], where: str) -> None:
-    """Every name in `after` exists, and nobody waits for itself, by however many others."""
+    """Every name in `after` exists, and no job waits for itself, not through others either."""
     by_name = {job.name: job for job in jobs}
     for job in jobs:
         for name in job.after:
@@ -287,7 +287,7 @@ def check_after(jobs: Sequence[Job], where: str) -> None:
 
 
 def find_cycle(after: Mapping[str, Sequence[str]]) -> list[str]:
-    """Take away, again and again, who waits for nobody; who is left goes round in circles."""
+    """Removes jobs that wait for no other until none is left to remove: the rest is in a circle."""
     waits_for = {name: set(names) for name, names in after.items()}
     free = [name for name, names in waits_for.items() if not names]
     followers: dict[str, list[str]] = {}

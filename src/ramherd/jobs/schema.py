@@ -51,7 +51,7 @@ class Context(NamedTuple):
 
     here: str | None
     agent: str
-    # PATH of who submits; if None, our own.
+    # PATH of the caller; if None, our own.
     path: str | None
     values: dict[str, Any]
 

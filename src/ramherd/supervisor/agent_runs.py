@@ -275,7 +275,7 @@ class AgentRuns:
         if run.agent_run is None:
             return
         job, agent_run = run.job, run.agent_run
-        agent_run.count_unsaid({**self._records.env(job), **job.env})
+        agent_run.count_unreported({**self._records.env(job), **job.env})
         if (cost_limit := self.costs[job.herd]) is not None:
             cost_limit.spent_usd += agent_run.cost_here_usd
             at = agent_run.progress
