@@ -8,27 +8,23 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from ramherd.core.model import (
     Event,
     Job,
     JobState,
     JobStatus,
-    KeptLog,
     ProcId,
     Reason,
     RunEnd,
     Why,
 )
-from ramherd.decide.pruning import PruneRule, choose_due
+from ramherd.decide.pruning import PruneRule
 from ramherd.store.events import add_event
 from ramherd.store.herds import add_herd, add_pen, add_run, add_sample, drop_pen, end_herd, end_run
 from ramherd.store.owner import Owner
 from ramherd.store.sqlite import SqliteStore
 from ramherd.supervisor.prune import Pruned, foresee, prune, prune_unknown
-from support.reached import Reached
 
 OWNER = Owner("owner", "boot", ProcId(1, 1))
 SIZE = 100
@@ -86,43 +82,6 @@ def test_a_run_whose_process_serves_another_keeps_its_directory(
 
     assert (first.runs, second.runs) == (1, 1)
     assert list(runs.iterdir()) == []
-
-
-def test_the_oldest_go_until_the_rest_fits() -> None:
-    """Exactly as many as have to."""
-    logs = [KeptLog(str(n), float(n), 10) for n in range(5)]
-    assert choose_due(logs, 50, PruneRule(30)) == logs[:2]
-    assert choose_due(logs, 50, PruneRule(50)) == []
-    assert choose_due(logs, 50, PruneRule(0)) == logs
-
-
-def test_what_is_too_old_goes_whatever_it_holds() -> None:
-    """Both rules together: age first, then room."""
-    logs = [KeptLog(str(n), float(n), 10) for n in range(5)]
-    assert choose_due(logs, 50, PruneRule(1000, before_s=3.0)) == logs[:3]
-    assert choose_due(logs, 50, PruneRule(10, before_s=1.0)) == logs[:4]
-
-
-@given(
-    sizes=st.lists(st.integers(0, 100), max_size=20),
-    keep=st.integers(0, 500),
-    before=st.none() | st.integers(0, 20),
-)
-def test_never_more_than_asked_for(
-    reached: Reached, sizes: list[int], keep: int, before: int | None
-) -> None:
-    """The rest fits and is young enough; without the last that went, one of both was not so."""
-    logs = [KeptLog(str(n), float(n), size) for n, size in enumerate(sizes)]
-    gone = choose_due(logs, sum(sizes), PruneRule(keep, before))
-    rest = logs[len(gone) :]
-    assert list(gone) == logs[: len(gone)]
-    assert sum(log.bytes for log in rest) <= keep
-    assert all(before is None or log.ended_s >= before for log in rest)
-    reached(rest, "some that stay")
-    if reached(gone, "some that go"):
-        last = gone[-1]
-        over = sum(log.bytes for log in rest) + last.bytes > keep
-        assert over or (before is not None and last.ended_s < before)
 
 
 def test_rows_and_files_go_together(store: SqliteStore, runs: Path) -> None:

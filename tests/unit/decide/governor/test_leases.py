@@ -1,0 +1,135 @@
+"""How applications share one machine, on a few leases."""
+
+from dataclasses import replace
+
+from ramherd.core.memory import MB
+from ramherd.core.policies import GrantPolicy
+from ramherd.decide.governor.leases import (
+    Choice,
+    Lease,
+    choose_lease,
+    entitled,
+    goes_first,
+    owed,
+    waiting_since,
+    wanted_lease,
+)
+from unit.decide.governor.scenes import held, pen, scene, waiting_job
+
+POLICY = GrantPolicy()
+QUANTUM = POLICY.quantum_bytes
+
+
+def choose(mine: Lease, *others: Lease, budget: int = 100, granted: int = 0) -> Choice:
+    return choose_lease(mine, others, budget, granted_bytes=granted)
+
+
+def test_a_lease_grows_into_what_is_free() -> None:
+    """Up to what is wanted, and to what there is."""
+    assert choose(Lease("a", 10, wants_bytes=60)) == Choice(60, 60)
+    assert choose(Lease("a", 10, wants_bytes=160)) == Choice(100, 100)
+    other = Lease("b", 30)
+    assert choose(Lease("a", 10, wants_bytes=160), other) == Choice(70, 70)
+
+
+def test_a_lease_falls_to_what_is_wanted_but_not_below_what_is_granted() -> None:
+    """The difference is its debt."""
+    assert choose(Lease("a", 60, wants_bytes=20)) == Choice(20, 20)
+    assert choose(Lease("a", 60, wants_bytes=20), granted=35) == Choice(35, 20)
+    # More than it had is not its own, whatever its runs were granted.
+    assert choose(Lease("a", 60, wants_bytes=20), granted=80) == Choice(60, 20)
+
+
+def test_what_an_older_waiter_lacks_is_left_to_it() -> None:
+    """Of its share, and not more; a younger one waits itself."""
+    mine = Lease("a", 10, wants_bytes=100, waiting_since_s=5.0)
+    older = Lease("b", 20, wants_bytes=100, waiting_since_s=4.0)
+
+    assert choose(mine, older) == Choice(50, 50)
+    assert choose(mine, older._replace(waiting_since_s=6.0)).bytes == 50
+    assert choose(mine._replace(bytes=0), older._replace(wants_bytes=30)) == Choice(70, 70)
+    assert choose(mine, older._replace(waiting_since_s=None)) == Choice(80, 80)
+
+
+def test_a_budget_that_fell_is_no_debt_of_one_below_its_share() -> None:
+    """It keeps what it has."""
+    assert choose(Lease("a", 10, wants_bytes=10), Lease("b", 200)) == Choice(10, 10)
+
+
+def test_a_waiter_is_entitled_to_what_it_lacks_of_its_share() -> None:
+    """Of what it wants, if that is less; nothing if nobody of it waits."""
+    lease = Lease("a", 10, wants_bytes=100, waiting_since_s=0.0)
+
+    assert entitled(lease, 50) == 40
+    assert entitled(lease._replace(wants_bytes=30), 50) == 20
+    assert entitled(lease._replace(bytes=60), 50) == 0
+    assert entitled(lease._replace(waiting_since_s=None), 50) == 0
+
+
+def test_who_waits_longest_goes_first() -> None:
+    """The name decides between equals; one that does not wait goes before nobody."""
+    mine = Lease("b", 0, waiting_since_s=5.0)
+
+    assert goes_first(Lease("c", 0, waiting_since_s=4.0), mine)
+    assert not goes_first(Lease("a", 0, waiting_since_s=6.0), mine)
+    assert goes_first(Lease("a", 0, waiting_since_s=5.0), mine)
+    assert not goes_first(Lease("c", 0, waiting_since_s=5.0), mine)
+    assert not goes_first(Lease("a", 0), mine)
+    assert goes_first(Lease("c", 0, waiting_since_s=9.0), Lease("a", 0))
+    assert not goes_first(Lease("c", 0), Lease("a", 0))
+
+
+def test_only_what_is_above_the_share_is_given_back() -> None:
+    """Each its part of what is short."""
+    waiter = Lease("w", 0, wants_bytes=90, waiting_since_s=0.0)
+    mine, other = Lease("a", 60), Lease("b", 30)
+
+    # 30 for each: 90 of 90 are leased, and 30 are short; I alone am above my share.
+    assert owed(mine, [other, waiter], 90) == 30
+    assert owed(other, [mine, waiter], 90) == 0
+    # 20 above and 10 above pay 2 to 1, rounded up.
+    assert owed(Lease("a", 50), [Lease("b", 40), waiter], 90) == 20
+    assert owed(Lease("b", 40), [Lease("a", 50), waiter], 90) == 10
+    few = waiter._replace(wants_bytes=10)
+    assert owed(Lease("a", 50), [Lease("b", 40), few], 90) == 7
+    # What is free is not short.
+    assert owed(Lease("a", 40), [Lease("b", 20), few], 90) == 0
+    assert owed(Lease("a", 40), [Lease("b", 20), waiter], 90) == 0
+    assert owed(mine, [other], 100) == 0
+
+
+def test_what_is_owed_lowers_the_target_and_then_the_lease() -> None:
+    """Granted bytes come back one by one."""
+    waiter = Lease("w", 0, wants_bytes=90, waiting_since_s=0.0)
+    mine = Lease("a", 90, wants_bytes=90)
+
+    assert choose(mine, waiter, budget=90, granted=80) == Choice(80, 45)
+    assert choose(mine, waiter, budget=90) == Choice(45, 45)
+
+
+def test_all_there_is_is_wanted_while_somebody_waits() -> None:
+    """In the queue, or held."""
+    assert wanted_lease(scene(1000, queue=[waiting_job(1)]), POLICY) == 1000 * MB
+    assert wanted_lease(scene(1000, held("r1", 100, 99)), POLICY) == 1000 * MB
+
+
+def test_else_what_is_granted_and_room_for_growth_is_wanted() -> None:
+    """A quantum for each run and one more, or an eighth; never more than there is."""
+    run = pen("r1", 100, 100)
+
+    assert wanted_lease(scene(100), POLICY) == QUANTUM
+    assert wanted_lease(scene(400, run), POLICY) == 100 * MB + 2 * QUANTUM
+    assert wanted_lease(scene(8000, run), POLICY) == 1100 * MB
+    ending = replace(scene(8000, run), ending_bytes=50 * MB)
+    assert wanted_lease(ending, POLICY) == 1150 * MB
+    assert wanted_lease(scene(110, run), POLICY) == 110 * MB
+
+
+def test_an_application_waits_since_its_oldest_waiter() -> None:
+    """A held run, or the first in the queue."""
+    queue = [waiting_job(1, queued_s=50.0), waiting_job(2, queued_s=10.0)]
+
+    assert waiting_since(scene(1000, pen("r1", 100, 100))) is None
+    assert waiting_since(scene(1000, queue=queue)) == 50.0
+    assert waiting_since(scene(1000, held("r1", 100, 60), held("r2", 100, 40))) == 40.0
+    assert waiting_since(scene(1000, held("r1", 100, 60), queue=queue)) == 50.0
