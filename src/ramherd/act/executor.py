@@ -82,7 +82,7 @@ class Executor:
             run.dir.mkdir(mode=0o700, parents=True)
             stdin = write_stdin(run)
             if idle is not None:
-                self._take_over(run, idle, grant_bytes, stdin)
+                self._reuse(run, idle, grant_bytes, stdin)
                 return idle
             pen = self.fleet.add(run.id, run.job.memory_limit_bytes)
             run.enter_pen(pen)
@@ -116,11 +116,11 @@ class Executor:
         reuse = job.brief.reuse if job.brief is not None else 0
         return launch.argv, job.cwd, job.memory_limit_bytes, reuse, frozenset(env.items())
 
-    def _take_over(self, run: LiveRun, idle: IdleProcess, grant_bytes: int, stdin: str) -> None:
+    def _reuse(self, run: LiveRun, idle: IdleProcess, grant_bytes: int, stdin: str) -> None:
         """Another job's process, in its pen. The run is granted what the process uses in any case:
         that was not free before.
         """
-        run.take_over(idle)
+        run.reuse(idle)
         self.enforcer.set_grant(run, max(grant_bytes, idle.used_bytes), run.started_s)
         idle.process.jobs += 1
         self.keeper.send(

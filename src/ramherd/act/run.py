@@ -181,7 +181,7 @@ class LiveRun:
     def enter_pen(self, pen: Pen) -> None:
         self.pen = pen
 
-    def take_over(self, idle: "IdleProcess") -> None:
+    def reuse(self, idle: "IdleProcess") -> None:
         """The process of another job, with its pen."""
         last = idle.last
         self.home, self.pen, self.first = last.home, idle.pen, last.first

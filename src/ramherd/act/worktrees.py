@@ -98,7 +98,7 @@ def argv_in(tree: Tree, argv: Sequence[str]) -> tuple[str, ...]:
     return ("/bin/sh", "-c", MAKE, "worktree", *named, *argv)
 
 
-def settle(jobs: Iterable[Job]) -> dict[str, Tree]:
+def remove_unchanged(jobs: Iterable[Job]) -> dict[str, Tree]:
     """By job, the worktrees that stay; those in which nothing was changed are removed."""
     trees = {job.id: job.brief.tree for job in jobs if job.brief is not None}
     return {job: tree for job, tree in trees.items() if tree is not None and is_kept(tree)}

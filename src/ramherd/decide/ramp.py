@@ -34,6 +34,6 @@ def next_ramp(ramp: Ramp, running: int, at_s: float, *, settle_s: float) -> Ramp
     return Ramp(ramp.step, ramp.allowed + ramp.step, clean=ramp.allowed)
 
 
-def note_trouble(ramp: Ramp, reason: Reason) -> Ramp:
+def after_trouble(ramp: Ramp, reason: Reason) -> Ramp:
     """The step begins anew. What came up first is kept, until as many ran without it."""
     return replace(ramp, full_since_s=None, trouble=ramp.trouble or reason)

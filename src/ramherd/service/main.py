@@ -37,12 +37,13 @@ from ramherd.supervisor.counters import HerdCounters
 from ramherd.supervisor.job_states import AgentParts
 from ramherd.supervisor.run_herd import (
     Rules,
-    keep_log_total,
     make_loop,
+    prune_to_total,
     raise_file_limit,
 )
 from ramherd.system.ids import new_id
 from ramherd.system.procfs import read_boot_id
+from ramherd.system.signals import Signals
 
 KEPT_ENVIRONMENTS = 8
 
@@ -73,7 +74,7 @@ def serve(options: Options, display: Display) -> None:
         store = stack.enter_context(closing(open_store(state)))
         place = Place(state, runtime, read_trees(), store, nofile)
         recover(store, runtime, state / "runs")
-        keep_log_total(store, state / "runs", rules.policy.log_total_bytes)
+        prune_to_total(store, state / "runs", rules.policy.log_total_bytes)
         owner = stack.enter_context(closing(OwnerLock(runtime)))
         signals = stack.enter_context(catching_service_signals())
         ledger = stack.enter_context(closing(Ledger(runtime / "ledger.db", runtime, owner.owner)))
@@ -98,7 +99,7 @@ def serve(options: Options, display: Display) -> None:
         stack.callback(publisher.path.unlink, missing_ok=True)
         loop = make_loop(
             SERVICE, queue, rules, display, store=store, ledger=ledger, executor=executor,
-            trees=place.trees, signals=signals, counters=counters.totals, agents=agents,
+            trees=place.trees, signals=Signals(signals.fd), counters=counters.totals, agents=agents,
         )  # fmt: skip
         service = Service(
             loop, queue, signals, counters, api, Alerts(commands), agent_setup,
@@ -121,7 +122,7 @@ def prune_logs(place: Place, log_total_bytes: int) -> None:
 
     def prune_apart() -> None:
         with closing(place.store.open_another()) as store:
-            keep_log_total(store, place.state / "runs", log_total_bytes)
+            prune_to_total(store, place.state / "runs", log_total_bytes)
 
     threading.Thread(target=prune_apart, daemon=True).start()
 

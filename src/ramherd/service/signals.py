@@ -3,24 +3,29 @@ for new settings.
 """
 
 import signal
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from ramherd.system.signals import END_SIGNALS, Signals, catching
+from ramherd.system.signals import END_SIGNALS, catching
 
 
 @dataclass
-class ServiceSignals(Signals):
+class ServiceSignals:
+    fd: int = -1
     ends: int = 0
     reloads: int = 0
 
-    def receive(self, number: int, _frame: object) -> None:
+    def receive(self, number: int) -> None:
         if number == signal.SIGHUP:
             self.reloads += 1
         else:
             self.ends += 1
 
 
-def catching_service_signals() -> AbstractContextManager[ServiceSignals]:
+@contextmanager
+def catching_service_signals() -> Iterator[ServiceSignals]:
     """HUP too, whatever we were started with: a service has no window that closes."""
-    return catching(ServiceSignals, END_SIGNALS)
+    signals = ServiceSignals()
+    with catching(END_SIGNALS, signals.receive) as signals.fd:
+        yield signals

@@ -67,7 +67,7 @@ class Takeover:
         known = set(adopted.keeper.known) if adopted.keeper is not None else set()
         for run in read_open_runs(self.store):
             if run.run in known and adopted.fleet is not None:
-                adopted.runs.append(self._go_on(run, adopted.fleet))
+                adopted.runs.append(self._adopt_run(run, adopted.fleet))
             else:
                 self._end(run, adopted)
         self._clear_pens(adopted)
@@ -84,7 +84,7 @@ class Takeover:
             return
         adopted.fleet_id, adopted.keeper = stored.id, keeper
 
-    def _go_on(self, run: OpenRun, fleet: Fleet) -> LiveRun:
+    def _adopt_run(self, run: OpenRun, fleet: Fleet) -> LiveRun:
         ran_s = max(time.time() - run.started_s, 0.0)
         job = run.status.job
         started_s = time.monotonic() - ran_s
@@ -96,7 +96,7 @@ class Takeover:
         self._read_output(run, live)
         if run.status.state is not JobState.RUNNING:
             self._change(replace(run.status, state=JobState.RUNNING, reason=Reason(Why.ADOPTED)))
-        self._event("run_adopted", Reason(Why.ADOPTED), run)
+        self._emit("run_adopted", Reason(Why.ADOPTED), run)
         self.store.commit()
         return live
 
@@ -119,16 +119,17 @@ class Takeover:
         self._read_output(run, live)
         if exit_ is None and stop is None:
             adopted.lost += 1
-            self._settle(run, live, RunEnd.LOST, Reason(Why.SUPERVISOR_LOST))
+            self._record_end(run, live, RunEnd.LOST, Reason(Why.SUPERVISOR_LOST))
         else:
             adopted.ended += 1
-            self._settle(run, live, *judge(live.view(kernel_limits=True, at_s=time.monotonic())))
+            end, reason = judge(live.view(kernel_limits=True, at_s=time.monotonic()))
+            self._record_end(run, live, end, reason)
 
     def _read_output(self, run: OpenRun, live: LiveRun) -> None:
         if live.job.brief is not None:
             self.agents.load().adopt(live, resumed=run.status.interrupted)
 
-    def _settle(self, run: OpenRun, live: LiveRun, end: RunEnd, reason: Reason) -> None:
+    def _record_end(self, run: OpenRun, live: LiveRun, end: RunEnd, reason: Reason) -> None:
         status = after_run(
             run.status, end, reason, at_s=time.monotonic(), policy=self.policy, hit_bytes=0
         )
@@ -149,7 +150,7 @@ class Takeover:
             most = largest_budget_bytes(read_machine(self.trees), self.policy)
             self.agents.load().end(live, end, most_bytes=most)
             set_said(self.store, live.job.id, live.agent_run.next_record())
-        self._event("run_ended", reason, run)
+        self._emit("run_ended", reason, run)
         self._change(status)
         self.store.commit()
 
@@ -166,7 +167,7 @@ class Takeover:
                 if self.agents.parts.runs is not None:
                     self.agents.parts.runs.end_job(job)
 
-    def _event(self, kind: str, reason: Reason, run: OpenRun) -> None:
+    def _emit(self, kind: str, reason: Reason, run: OpenRun) -> None:
         job = run.status.job
         add_event(self.store, Event(kind, reason, time.time(), job.herd, job.id, run.run))
 

@@ -17,16 +17,16 @@ from ramherd.system.eventfd import clear_event, open_event, set_event
 
 class WorktreeCleanup:
     def __init__(self) -> None:
-        # Becomes readable when one is settled; there is none before the first.
+        # Becomes readable when one was checked; there is none before the first.
         self.fd = -1
         self._todo: SimpleQueue[Job] = SimpleQueue()
-        self._settled: SimpleQueue[tuple[Job, str | None]] = SimpleQueue()
+        self._checked: SimpleQueue[tuple[Job, str | None]] = SimpleQueue()
         self._open: set[str] = set()
 
     def add(self, job: Job) -> None:
         if self.fd < 0:
             self.fd = open_event()
-            threading.Thread(target=self._settle_all, daemon=True).start()
+            threading.Thread(target=self._check_all, daemon=True).start()
         self._open.add(job.id)
         self._todo.put(job)
 
@@ -34,16 +34,16 @@ class WorktreeCleanup:
         """A job that is tried again waits: its worktree may be on its way out."""
         return job.id in self._open
 
-    def _settle_all(self) -> None:
-        from ramherd.act.worktrees import settle  # noqa: PLC0415 - for these only
+    def _check_all(self) -> None:
+        from ramherd.act.worktrees import remove_unchanged  # noqa: PLC0415 - for these only
 
         while True:
             job = self._todo.get()
             try:
-                tree = settle([job]).get(job.id)
+                tree = remove_unchanged([job]).get(job.id)
             except (OSError, RamherdError, SubprocessError):  # what cannot be looked at stays
                 tree = job.brief.tree if job.brief is not None else None
-            self._settled.put((job, tree.path if tree is not None else None))
+            self._checked.put((job, tree.path if tree is not None else None))
             set_event(self.fd)
 
     def receive(self) -> Iterator[tuple[Job, str | None]]:
@@ -52,7 +52,7 @@ class WorktreeCleanup:
             clear_event(self.fd)
         with suppress(Empty):
             while True:
-                job, path = self._settled.get_nowait()
+                job, path = self._checked.get_nowait()
                 self._open.discard(job.id)
                 yield job, path
 

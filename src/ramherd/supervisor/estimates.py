@@ -32,17 +32,17 @@ class Classes:
         for key in {class_of(job) for job in jobs}:
             record = read_class(store, key)
             prior = scaled(record.prior, self.size_scale)
-            self._keep(label_of(key), replace(record, prior=prior))
+            self._set(label_of(key), replace(record, prior=prior))
 
     def learn(self, run: LiveRun, at_s: float) -> tuple[ClassKey, RunSummary] | None:
         """What is to be stored of it, if it says anything."""
         summary = summary_of(run, at_s, SHORTEST_S / self.time_scale)
         if summary is None:
             return None
-        self._keep(run.label, learn(self._records.get(run.label, ClassRecord()), summary))
+        self._set(run.label, learn(self._records.get(run.label, ClassRecord()), summary))
         return class_of(run.job), summary
 
-    def _keep(self, label: str, record: ClassRecord) -> None:
+    def _set(self, label: str, record: ClassRecord) -> None:
         self._records[label] = record
         self.estimates[label] = estimate(record)
 

@@ -39,7 +39,7 @@ class JobStates:
         for status in self.queue.change(new):
             self._record(status)
 
-    def settle(self, settle: Settle) -> None:
+    def apply(self, settle: Settle) -> None:
         for status in self.queue.apply(settle):
             self._record(status)
 

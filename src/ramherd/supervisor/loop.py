@@ -201,7 +201,7 @@ class Loop:
             case Wait():
                 self.memory.record_wait(action)
             case Settle():
-                self.runs.settle(action, at_s)
+                self.runs.settle_job(action, at_s)
             case Stop(run, end, reason):
                 self.runs.stop(runs[run], Stopping(end, reason, at_s))
             case Clear(run, reason):

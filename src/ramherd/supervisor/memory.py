@@ -41,7 +41,7 @@ from ramherd.decide.governor.govern import govern
 from ramherd.decide.governor.leases import waiting_since, wanted_lease
 from ramherd.decide.governor.recycle import Own, Watches, recycle
 from ramherd.decide.hold import explain_hold
-from ramherd.decide.ramp import Ramp, next_ramp, note_trouble
+from ramherd.decide.ramp import Ramp, after_trouble, next_ramp
 from ramherd.measure.own_memory import read_agent_bytes, read_own_bytes
 from ramherd.measure.pressure import Pressure, PressureGauge
 from ramherd.store.ledger import Answer, Ask, Ledger, OtherUse
@@ -279,7 +279,7 @@ class MemoryGovernor:
     def record_trouble(self, reason: Reason) -> None:
         """A run was held, or ended for want of memory: no time for a higher `--ramp`."""
         if self.ramp is not None:
-            self.ramp = note_trouble(self.ramp, reason)
+            self.ramp = after_trouble(self.ramp, reason)
 
     def _report_ledger(self) -> None:
         trouble, reported = self.lease.trouble, self._reported_ledger

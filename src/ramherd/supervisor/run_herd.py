@@ -98,7 +98,7 @@ def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, display: Display) -> 
     with closing(open_store(state)) as store, closing(OwnerLock(runtime)) as lock:
         if cleared := recover(store, runtime, state / "runs"):
             print(f"ramherd: cleared what {cleared} dead ramherds left", file=sys.stderr)
-        keep_log_total(store, state / "runs", policy.log_total_bytes)
+        prune_to_total(store, state / "runs", policy.log_total_bytes)
         add_herd(store, herd, lock.owner, queue)
         with (
             catching_signals() as signals,
@@ -186,10 +186,10 @@ def with_worktrees(jobs: Sequence[Job]) -> Sequence[Job]:
 
 
 def record_worktrees(jobs: Sequence[Job], counters: HerdCounters, store: Store) -> None:
-    from ramherd.act.worktrees import settle  # noqa: PLC0415 - subprocess is 1 MB
+    from ramherd.act.worktrees import remove_unchanged  # noqa: PLC0415 - subprocess is 1 MB
     from ramherd.store.service_herds import set_worktree  # noqa: PLC0415
 
-    for job, tree in settle(jobs).items():
+    for job, tree in remove_unchanged(jobs).items():
         counters.jobs[job].said = {**counters.jobs[job].said, "worktree": tree.path}
         set_worktree(store, job, tree.path)
 
@@ -234,7 +234,7 @@ def herd_executor(
         store.commit()
 
 
-def keep_log_total(store: Store, runs_dir: Path, most_bytes: int) -> None:
+def prune_to_total(store: Store, runs_dir: Path, most_bytes: int) -> None:
     pruned = prune(store, runs_dir, PruneRule(most_bytes))
     if pruned.runs:
         print(

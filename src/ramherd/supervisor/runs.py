@@ -83,7 +83,7 @@ class Runs:
         elif run.warn_once(Why.LEAK):
             self.events.emit_run("run_warning", stop.reason, run)
 
-    def settle(self, settle: Settle, at_s: float) -> None:
+    def settle_job(self, settle: Settle, at_s: float) -> None:
         """A job that still runs ends with its run."""
         self.counters.no_room |= settle.reason.why in (Why.NO_WAIT, Why.TOO_BIG)
         self.given_up |= settle.reason.why is Why.NO_WAIT
@@ -91,7 +91,7 @@ class Runs:
         if run is not None:
             self.stop(run, Stopping(RunEnd.FAILED, settle.reason, at_s))
         else:
-            self.jobs.settle(settle)
+            self.jobs.apply(settle)
 
     def run_of(self, job: str) -> LiveRun | None:
         return next((run for run in self.executor.runs.values() if run.job.id == job), None)

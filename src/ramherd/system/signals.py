@@ -2,40 +2,41 @@
 
 import os
 import signal
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TypeVar
 
 END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass
 class Signals:
+    """`fd` becomes readable with each signal; `count` is how often we were told to end."""
+
     fd: int
     count: int = 0
 
-    def receive(self, _number: int, _frame: object) -> None:
+    def receive(self, _number: int) -> None:
         self.count += 1
 
 
-Received = TypeVar("Received", bound=Signals)
-
-
-def catching_signals() -> AbstractContextManager[Signals]:
+@contextmanager
+def catching_signals() -> Iterator[Signals]:
     """A signal that we were started to ignore (nohup, a shell's `&`) stays ignored."""
-    wanted = [one for one in END_SIGNALS if signal.getsignal(one) is not signal.SIG_IGN]
-    return catching(Signals, wanted)
+    caught = [one for one in END_SIGNALS if signal.getsignal(one) is not signal.SIG_IGN]
+    signals = Signals(-1)
+    with catching(caught, signals.receive) as signals.fd:
+        yield signals
 
 
 @contextmanager
-def catching(kind: type[Received], numbers: Iterable[signal.Signals]) -> Iterator[Received]:
+def catching(numbers: Iterable[signal.Signals], receive: Callable[[int], None]) -> Iterator[int]:
+    """A descriptor that becomes readable with each of these signals."""
     read, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-    signals = kind(read)
     old_wakeup = signal.set_wakeup_fd(write, warn_on_full_buffer=False)
-    old = {number: signal.signal(number, signals.receive) for number in numbers}
+    old = {number: signal.signal(number, lambda one, _frame: receive(one)) for number in numbers}
     try:
-        yield signals
+        yield read
     finally:
         for number, handler in old.items():
             signal.signal(number, handler)

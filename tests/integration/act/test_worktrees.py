@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from integration.conftest import need
-from ramherd.act.worktrees import argv_in, isolate, settle
+from ramherd.act.worktrees import argv_in, isolate, remove_unchanged
 from ramherd.core.errors import UsageError
 from ramherd.core.model import Brief, Job, Tree
 from support.make import HERD
@@ -106,7 +106,7 @@ def test_what_was_changed_is_kept(
     """With its branch; the rest is gone without a trace."""
     (job,) = jobs = isolate([asked("one", repository, worktree=True)], tmp_path / "trees")
     assert start(job, "sh", "-c", change).returncode == 0
-    found: dict[str, Any] = settle(jobs)
+    found: dict[str, Any] = remove_unchanged(jobs)
 
     assert bool(found) is kept
     assert ("ramherd/one-" in branches(repository)) is kept
@@ -118,7 +118,7 @@ def test_one_that_was_kept_is_there_for_another_try(repository: Path, tmp_path: 
     """A job that failed is retried where it was."""
     (job,) = jobs = isolate([asked("one", repository, worktree=True)], tmp_path / "trees")
     start(job, "sh", "-c", "echo new > fresh")
-    settle(jobs)
+    remove_unchanged(jobs)
 
     assert start(job, "cat", "fresh").stdout == "new\n"
 
@@ -127,7 +127,7 @@ def test_a_job_that_never_ran_leaves_nothing(repository: Path, tmp_path: Path) -
     """There is nothing to remove either."""
     jobs = isolate([asked("one", repository, worktree=True)], tmp_path / "trees")
 
-    assert settle(jobs) == {}
+    assert remove_unchanged(jobs) == {}
     assert "ramherd/" not in branches(repository)
 
 
@@ -142,5 +142,5 @@ def test_many_are_made_at_once(repository: Path, tmp_path: Path) -> None:
     ]
 
     assert [process.communicate()[0] for process in started] == ["old\n"] * 24
-    assert settle(jobs) == {}
+    assert remove_unchanged(jobs) == {}
     assert "ramherd/" not in branches(repository)

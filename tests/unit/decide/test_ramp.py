@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ramherd.core.model import Reason, Why
-from ramherd.decide.ramp import Ramp, begin_ramp, next_ramp, note_trouble
+from ramherd.decide.ramp import Ramp, after_trouble, begin_ramp, next_ramp
 from ramherd.supervisor.run_herd import describe_ramp
 from support.reached import Reached
 
@@ -36,7 +36,7 @@ def test_each_step_takes_its_own_time() -> None:
 
 def test_trouble_begins_the_step_anew() -> None:
     """And is what the summary names, the first one of it."""
-    troubled = note_trouble(note_trouble(after(begin_ramp(5), 5, 0.0, 19.0), HELD), KILLED)
+    troubled = after_trouble(after_trouble(after(begin_ramp(5), 5, 0.0, 19.0), HELD), KILLED)
 
     assert (troubled.allowed, troubled.clean, troubled.trouble) == (5, 0, HELD)
     assert after(troubled, 5, 20.0, 39.9).allowed == 5
@@ -44,10 +44,10 @@ def test_trouble_begins_the_step_anew() -> None:
 
 def test_trouble_is_forgotten_when_as_many_ran_without_it() -> None:
     """What is told is what came up with more than ran cleanly."""
-    past = after(note_trouble(begin_ramp(5), HELD), 5, 0.0, 20.0)
+    past = after(after_trouble(begin_ramp(5), HELD), 5, 0.0, 20.0)
     assert (past.clean, past.trouble) == (5, None)
 
-    again = note_trouble(past, KILLED)
+    again = after_trouble(past, KILLED)
     assert (again.clean, again.allowed, again.trouble) == (5, 10, KILLED)
 
 
@@ -75,5 +75,5 @@ def test_a_ramp_only_rises_by_its_steps(
         before, ramp = ramp, next_ramp(ramp, running, at_s, settle_s=20.0)
         assert ramp.allowed - before.allowed in (0, step)
         assert ramp.allowed == ramp.clean + step
-        ramp = note_trouble(ramp, HELD) if trouble else ramp
+        ramp = after_trouble(ramp, HELD) if trouble else ramp
     reached(ramp.allowed > step, "a ramp that rose")

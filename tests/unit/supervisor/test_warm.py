@@ -18,7 +18,14 @@ from ramherd.core.units import MIB
 from ramherd.decide.engine import decide
 from ramherd.decide.job_state import after_run
 from ramherd.decide.run_end import finish_ended, is_failed_start, judge
-from ramherd.decide.warm import WarmDemand, Worn, why_retired
+from ramherd.decide.warm import (
+    RenewalState,
+    WarmDemand,
+    Worn,
+    choose_reuse,
+    why_retired,
+    why_retired_after_job,
+)
 from ramherd.keeper.stdin_writer import CHUNK_BYTES, StdinWriter
 from ramherd.supervisor.dry_run import plan_job
 from support.driven_runs import asked, begun, heard, result, say, session
@@ -65,6 +72,39 @@ def test_the_first_in_line_may_have_it_however_short_memory_is() -> None:
     assert short.is_memory("other")
     assert replace(short, held=True).is_memory("same")
     assert not WarmDemand(key="same").is_memory("other")
+
+
+def test_a_free_process_goes_to_the_first_in_line_if_the_two_agree() -> None:
+    """Not while a run is held: its memory is needed."""
+    demand = WarmDemand("id-a", key="same")
+
+    admit = choose_reuse(demand, "same", 50 * MIB, jobs=1, most_jobs=5)
+    assert admit is not None
+    assert (admit.job, admit.grant_bytes) == ("id-a", 50 * MIB)
+    assert admit.reason.numbers == {"jobs": 2, "most_jobs": 5}
+    for other in (replace(demand, key="other"), replace(demand, held=True), WarmDemand(key="same")):
+        assert choose_reuse(other, "same", 50 * MIB, jobs=1, most_jobs=5) is None
+
+
+@pytest.mark.parametrize(
+    ("state", "changes", "expected"),
+    [
+        (RenewalState.NOT_ASKED, {}, None),
+        (RenewalState.ASKED, {}, None),
+        (RenewalState.DONE, {}, None),
+        (RenewalState.FAILED, {}, "same_session"),
+        (RenewalState.DONE, {"kernel_kills": 1}, "kernel_kill"),
+        (RenewalState.FAILED, {"failed": True, "kernel_kills": 1}, "failure"),
+    ],
+)
+def test_a_process_that_failed_or_keeps_its_session_serves_no_more(
+    state: RenewalState, changes: dict[str, Any], expected: str | None
+) -> None:
+    """Kernel kills of its tools would count for the next job as well."""
+    known = {"failed": False, "kernel_kills": 0, **changes}
+    reason = why_retired_after_job(FRESH, state, **known)
+
+    assert (reason and reason.numbers["cause"]) == expected
 
 
 def test_a_run_whose_process_is_free_is_done() -> None:

@@ -1,0 +1,57 @@
+"""What ends because it has cost as much as it may, and which model a job gets."""
+
+from dataclasses import replace
+
+import pytest
+
+from ramherd.core.model import Brief, JobState, Reason, RunEnd, Said, Settle, Stop, Why
+from ramherd.decide.costs import RunCost, choose_model, find_costly_herds, stop_costly
+from support.make import HERD, status
+
+OVER = Reason(Why.COST, whose="the herd", cost_usd=2.0, limit_usd=2.0)
+SAID = Said(result=False, busy=False, cost_usd=1.0, limit_usd=1.0)
+
+
+def test_a_herd_is_over_when_it_has_cost_its_limit() -> None:
+    """One without a limit never is."""
+    over = find_costly_herds({"a": 2.0, "b": 1.9, "c": 9.0}, {"a": 2.0, "b": 2.0})
+
+    assert over == {"a": OVER}
+
+
+def test_all_of_a_herd_that_is_over_ends() -> None:
+    """Runs and queue are cancelled; others go on."""
+    runs = [RunCost("r1", HERD, None), RunCost("r2", "other", None)]
+
+    assert stop_costly(runs, [status("q")], {HERD: OVER}) == [
+        Stop("r1", RunEnd.CANCELLED, OVER),
+        Settle("id-q", JobState.CANCELLED, OVER),
+    ]
+    assert stop_costly(runs, [status("q")], {}) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "stopped"),
+    [
+        (SAID, True),
+        (replace(SAID, cost_usd=0.9), False),
+        (replace(SAID, limit_usd=None), False),
+        (replace(SAID, result=True), False),
+    ],
+)
+def test_a_run_that_is_too_costly_fails(said: Said, *, stopped: bool) -> None:
+    """Not one that has its result already, whatever that has cost."""
+    actions = stop_costly([RunCost("r", HERD, said)], [], {})
+
+    assert [type(action) for action in actions] == [Stop] * stopped
+
+
+def test_a_smaller_model_is_for_when_memory_is_short() -> None:
+    """With the reason, and only if the job has one."""
+    brief = Brief("claude", "do it", model="opus", fallback_model="haiku")
+
+    model, why = choose_model(brief, short=True)
+    assert (model, why and why.numbers) == ("haiku", {"model": "haiku", "usual": "opus"})
+    assert choose_model(brief, short=False) == ("opus", None)
+    assert choose_model(replace(brief, fallback_model=""), short=True) == ("opus", None)
+    assert choose_model(replace(brief, fallback_model="opus"), short=True) == ("opus", None)

@@ -1,0 +1,32 @@
+"""What follows from the requests of a user, and from the end of the service."""
+
+from ramherd.core.model import JobState, Reason, RunEnd, Settle, Stop, Why
+from ramherd.decide.requests import choose_settle, choose_stop, stop_for_service
+from support.make import status
+
+ASKED = Reason(Why.ASKED)
+
+
+def test_a_job_that_runs_is_cancelled_or_put_back() -> None:
+    """A restart goes on where the run was stopped."""
+    assert choose_stop("r", cancel=True) == Stop("r", RunEnd.CANCELLED, ASKED)
+    assert choose_stop("r", cancel=False) == Stop("r", RunEnd.RECYCLED, ASKED)
+
+
+def test_a_job_that_does_not_run_can_only_be_cancelled() -> None:
+    """Unless it has ended already."""
+    cancelled = Settle("id-a", JobState.CANCELLED, ASKED)
+
+    assert choose_settle(status("a"), cancel=True) == cancelled
+    assert choose_settle(status("a"), cancel=False) is None
+    assert choose_settle(status("a", JobState.DONE), cancel=True) is None
+
+
+def test_runs_of_a_service_that_ends_are_resumed_by_the_next() -> None:
+    """Stopped, not cancelled."""
+    stops = stop_for_service(["r1", "r2"])
+
+    assert [(stop.run, stop.end) for stop in stops] == [
+        ("r1", RunEnd.RECYCLED), ("r2", RunEnd.RECYCLED),
+    ]  # fmt: skip
+    assert {stop.reason.why for stop in stops} == {Why.SERVICE_STOPS}
