@@ -102,17 +102,13 @@ class Ledger:
     def record_used(self, used_bytes: int, kind: str = "run", key: str = "") -> None:
         """What is used beyond the lease counts as used by nobody's lease, for all others."""
         place = (self.owner.id, kind, key)
-        self.file.attempt(lambda: self.file.write(sql.SET_USED, (used_bytes, *place)))
+        self._transact(lambda: self.file.write(sql.SET_USED, (used_bytes, *place)))
 
     def release(self, kind: str = "run", key: str = "") -> None:
-        self.file.attempt(lambda: self.drop_lease(self.owner.id, kind, key))
+        self._transact(lambda: self.drop_lease(self.owner.id, kind, key))
 
     def release_all(self) -> None:
-        def drop() -> None:
-            with self.file.transaction():
-                self._drop_owner(self.owner.id)
-
-        self.file.attempt(drop)
+        self._transact(lambda: self._drop_owner(self.owner.id))
 
     def close(self) -> None:
         self.release_all()
@@ -121,6 +117,15 @@ class Ledger:
     def detach(self) -> None:
         """Closes the file; what is leased stays ours."""
         self.file.close()
+
+    def _transact(self, write: Callable[[], None]) -> None:
+        """Waits for the transactions of others: a single statement would fail at once."""
+
+        def act() -> None:
+            with self.file.transaction():
+                write()
+
+        self.file.attempt(act)
 
     def find_dead(self) -> list[str]:
         """Found before the transaction begins: a dead owner stays dead, its id is not used again,

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
@@ -186,3 +187,28 @@ def test_a_file_moved_away_meanwhile_is_noticed(open_ledger: Opener, tmp_path: P
     two.ask(Ask(500 * MIB), BUDGET)
 
     assert one.ask(Ask(600 * MIB, granted_bytes=600 * MIB), BUDGET).lease_bytes == 500 * MIB
+
+
+def test_what_is_used_counts_up_to_the_lease(open_ledger: Opener) -> None:
+    """The rest of it is in nobody's lease."""
+    one, two = open_ledger(), open_ledger()
+    one.ask(Ask(300 * MIB, kind="exec"), BUDGET)
+    for used, counted in ((200 * MIB, 200 * MIB), (400 * MIB, 300 * MIB)):
+        one.record_used(used, "exec")
+        assert two.ask(Ask(MIB), BUDGET).others_used_bytes == counted
+
+
+@pytest.mark.parametrize("act", [Ledger.release, lambda ledger: ledger.record_used(1)])
+def test_a_short_lock_of_another_is_waited_for(
+    open_ledger: Opener, act: Callable[[Ledger], None], tmp_path: Path
+) -> None:
+    """Also for a single statement."""
+    ledger = open_ledger()
+    ledger.ask(Ask(MIB), BUDGET)
+    path = tmp_path / "ledger.db"
+    with closing(sqlite3.connect(path, isolation_level=None, check_same_thread=False)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        commit = Timer(0.1, other.execute, ["COMMIT"])
+        commit.start()
+        act(ledger)
+        commit.join()
