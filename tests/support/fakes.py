@@ -24,10 +24,10 @@ from ramherd.store.herds import add_herd
 from ramherd.store.ledger import Ledger
 from ramherd.store.owner import Owner
 from ramherd.store.sqlite import SqliteStore
-from ramherd.supervisor.counters import HerdCounters, JobCounters
+from ramherd.supervisor.herd_counters import HerdCounters, JobCounters
 from ramherd.supervisor.job_states import AgentParts
 from ramherd.supervisor.loop import Loop
-from ramherd.supervisor.memory import MemoryGovernor
+from ramherd.supervisor.memory_governor import MemoryGovernor
 from ramherd.supervisor.run_herd import Rules, first_status, make_loop
 from ramherd.system.signals import Signals
 from support.make import HERD, policy

@@ -8,8 +8,8 @@ from ramherd.cli.run import make_defaults, make_rules
 from ramherd.config.keys import RUN_KEYS
 from ramherd.config.load import add_flags, load_config
 from ramherd.core.errors import UsageError
-from ramherd.service.loop import Halt
 from ramherd.service.main import Options, serve
+from ramherd.service.service_loop import Halt
 from ramherd.show.event_lines import LineShow
 from ramherd.show.view import Display
 from ramherd.supervisor.run_herd import Rules

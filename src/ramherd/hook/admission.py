@@ -31,7 +31,7 @@ def admit_subagent(call: Call, timeout_s: float) -> None:
     if call.event.get("agent_id"):
         wait_s = 0.0
     # Before the first row is written: a hook that is ended leaves none behind.
-    signal.signal(signal.SIGTERM, give_up)
+    signal.signal(signal.SIGTERM, leave_on_term)
     try:
         choice = ask(call, began_s)
         if not choice.is_yes and wait_s and can_ever_fit(call):
@@ -68,6 +68,6 @@ def await_change(call: Call, until_s: float) -> None:
         time.sleep(min(POLL_EVERY_S, max(until_s - time.monotonic(), 0.0)))
 
 
-def give_up(_number: int, _frame: object) -> None:
+def leave_on_term(_number: int, _frame: object) -> None:
     """Claude, or its user, has given up this call."""
     raise SystemExit

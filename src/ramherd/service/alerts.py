@@ -12,9 +12,9 @@ from ramherd.act.run import LiveRun
 from ramherd.core.model import Event
 from ramherd.decide.alerts import AlertPolicy, Standing, Told, next_alerts
 from ramherd.decide.governor.leaks import find_leak
-from ramherd.service.counters import ServiceCounters
+from ramherd.service.service_counters import ServiceCounters
 from ramherd.supervisor.loop import Loop
-from ramherd.supervisor.memory import MemoryGovernor
+from ramherd.supervisor.memory_governor import MemoryGovernor
 from ramherd.system.termination import kill_group
 
 MOST_AT_ONCE = 4

@@ -19,10 +19,10 @@ from ramherd.measure.cgroups import Trees, read_trees
 from ramherd.service.agent_setup import ServiceAgents
 from ramherd.service.alerts import AlertCommands, Alerts
 from ramherd.service.api_process import ApiProcess
-from ramherd.service.counters import ServiceCounters
-from ramherd.service.loop import Halt, Service
+from ramherd.service.service_counters import ServiceCounters
 from ramherd.service.service_lock import service_lock
-from ramherd.service.signals import catching_service_signals
+from ramherd.service.service_loop import Halt, Service
+from ramherd.service.service_signals import catching_service_signals
 from ramherd.service.status_publisher import StatusPublisher
 from ramherd.service.takeover import Adopted, Takeover, describe, door_path, first_grant
 from ramherd.show.view import Display
@@ -33,7 +33,7 @@ from ramherd.store.owner import OwnerLock
 from ramherd.store.protocol import BUSY_S, Store
 from ramherd.store.service_herds import read_herd_environment
 from ramherd.store.service_queue import ServiceQueue
-from ramherd.supervisor.counters import HerdCounters
+from ramherd.supervisor.herd_counters import HerdCounters
 from ramherd.supervisor.job_states import AgentParts
 from ramherd.supervisor.run_herd import (
     Rules,

@@ -9,8 +9,8 @@ from ramherd import __version__
 from ramherd.act.run import LiveRun
 from ramherd.core.service_status import RunStatus, ServiceStatus
 from ramherd.service.alerts import standing_of
-from ramherd.service.loop import Service
-from ramherd.supervisor.memory import MemoryGovernor
+from ramherd.service.service_loop import Service
+from ramherd.supervisor.memory_governor import MemoryGovernor
 from ramherd.system.files import write_json
 from ramherd.system.procfs import list_own_descriptors, read_rss_bytes
 

@@ -7,8 +7,8 @@ from ramherd.core.model import JobState, JobStatus, Settle
 from ramherd.store.herd_queue import HerdQueue
 from ramherd.store.herds import set_job
 from ramherd.store.service_queue import ServiceQueue
-from ramherd.supervisor.counters import HerdCounters
-from ramherd.supervisor.events import EventLog
+from ramherd.supervisor.event_log import EventLog
+from ramherd.supervisor.herd_counters import HerdCounters
 
 if TYPE_CHECKING:
     from ramherd.supervisor.agent_runs import AgentRuns

@@ -38,13 +38,13 @@ from ramherd.measure.container_clients import read_engine_clients
 from ramherd.measure.machine import read_machine
 from ramherd.store.herd_queue import HerdQueue
 from ramherd.store.service_queue import ServiceQueue
-from ramherd.supervisor.counters import HerdCounters
 from ramherd.supervisor.estimates import key_of
-from ramherd.supervisor.events import EventLog
+from ramherd.supervisor.event_log import EventLog
+from ramherd.supervisor.herd_counters import HerdCounters
 from ramherd.supervisor.job_states import AgentParts
-from ramherd.supervisor.memory import MemoryGovernor, Order
+from ramherd.supervisor.make_view import make_view
+from ramherd.supervisor.memory_governor import MemoryGovernor, Order
 from ramherd.supervisor.runs import Runs
-from ramherd.supervisor.view import make_view
 from ramherd.system.signals import Signals
 from ramherd.system.wait import wait_for
 
@@ -201,7 +201,7 @@ class Loop:
             case Wait():
                 self.memory.record_wait(action)
             case Settle():
-                self.runs.settle_job(action, at_s)
+                self.runs.apply_settle(action, at_s)
             case Stop(run, end, reason):
                 self.runs.stop(runs[run], Stopping(end, reason, at_s))
             case Clear(run, reason):

@@ -33,12 +33,12 @@ from ramherd.store.owner import OwnerLock
 from ramherd.store.protocol import BUSY_S, Store
 from ramherd.store.service_queue import ServiceQueue
 from ramherd.store.write_buffer import WriteBuffer
-from ramherd.supervisor.counters import HerdCounters, JobCounters
 from ramherd.supervisor.estimates import Classes
-from ramherd.supervisor.events import EventLog, Hooks
+from ramherd.supervisor.event_log import EventLog, Hooks
+from ramherd.supervisor.herd_counters import HerdCounters, JobCounters
 from ramherd.supervisor.job_states import AgentParts, JobStates
 from ramherd.supervisor.loop import Loop
-from ramherd.supervisor.memory import Lease, MemoryGovernor
+from ramherd.supervisor.memory_governor import LeaseHolder, MemoryGovernor
 from ramherd.supervisor.prune import prune
 from ramherd.supervisor.runs import Runs
 from ramherd.system.procfs import read_peak_rss_bytes
@@ -146,7 +146,7 @@ def make_loop(
     classes = Classes(rules.time_scale, rules.size_scale)
     classes.read(store, (status.job for status in queue))
     memory = MemoryGovernor(
-        executor, jobs, agents, Lease(ledger, rules.policy, rules.grants), classes,
+        executor, jobs, agents, LeaseHolder(ledger, rules.policy, rules.grants), classes,
         PressureGauge(trees), rules.policy, rules.grants, rules.recycling,
         ramp=begin_ramp(rules.ramp) if rules.ramp is not None else None,
         time_scale=rules.time_scale,

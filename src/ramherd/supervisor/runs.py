@@ -22,11 +22,11 @@ from ramherd.store.herds import (
     set_pen,
     set_said,
 )
-from ramherd.supervisor.counters import HerdCounters
 from ramherd.supervisor.estimates import class_of, label_of
-from ramherd.supervisor.events import EventLog
+from ramherd.supervisor.event_log import EventLog
+from ramherd.supervisor.herd_counters import HerdCounters
 from ramherd.supervisor.job_states import AgentParts, JobStates
-from ramherd.supervisor.memory import MemoryGovernor
+from ramherd.supervisor.memory_governor import MemoryGovernor
 from ramherd.system.ids import new_id
 
 SAMPLE_EVERY_S = 5.0
@@ -83,7 +83,7 @@ class Runs:
         elif run.warn_once(Why.LEAK):
             self.events.emit_run("run_warning", stop.reason, run)
 
-    def settle_job(self, settle: Settle, at_s: float) -> None:
+    def apply_settle(self, settle: Settle, at_s: float) -> None:
         """A job that still runs ends with its run."""
         self.counters.no_room |= settle.reason.why in (Why.NO_WAIT, Why.TOO_BIG)
         self.given_up |= settle.reason.why is Why.NO_WAIT

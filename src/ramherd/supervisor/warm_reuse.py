@@ -26,7 +26,7 @@ from ramherd.decide.warm import (
 )
 from ramherd.measure.own_memory import own_pids
 from ramherd.supervisor.agent_runs import AgentRuns
-from ramherd.supervisor.memory import MemoryGovernor
+from ramherd.supervisor.memory_governor import MemoryGovernor
 from ramherd.system.procfs import read_process
 
 # claude answers within 0.1 s.

@@ -15,7 +15,7 @@ from ramherd.core.units import GIB, MIB
 from ramherd.decide.budget import budget_bytes
 from ramherd.store.ledger import Ledger
 from ramherd.store.owner import OwnerLock
-from ramherd.supervisor.memory import RENEW_AGAIN_S, Lease
+from ramherd.supervisor.memory_governor import RENEW_AGAIN_S, LeaseHolder
 from support.make import MACHINE, policy
 
 LARGEST = 8 * GIB
@@ -34,8 +34,8 @@ def ledgers(tmp_path: Path) -> Iterator[list[Ledger]]:
         yield made
 
 
-def leasing_of(ledger: Ledger, **rules: int) -> Lease:
-    return Lease(ledger, policy(**rules), GrantPolicy())
+def leasing_of(ledger: Ledger, **rules: int) -> LeaseHolder:
+    return LeaseHolder(ledger, policy(**rules), GrantPolicy())
 
 
 def a_scene(*runs: Penned, queue: int = 1, at_s: float = 1.0, ending: int = 0) -> Scene:

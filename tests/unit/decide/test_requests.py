@@ -1,7 +1,7 @@
 """What follows from the requests of a user, and from the end of the service."""
 
 from ramherd.core.model import JobState, Reason, RunEnd, Settle, Stop, Why
-from ramherd.decide.requests import choose_settle, choose_stop, stop_for_service
+from ramherd.decide.job_requests import choose_settle, choose_stop, stop_for_service
 from support.make import status
 
 ASKED = Reason(Why.ASKED)

@@ -6,7 +6,7 @@ from typing import Any
 from ramherd.act.run import LiveRun
 from ramherd.core.model import JobState, PenReading, Reason, RunEnd, Why
 from ramherd.core.units import MIB
-from ramherd.supervisor.counters import MOST_HOLDS, HerdCounters, JobCounters
+from ramherd.supervisor.herd_counters import MOST_HOLDS, HerdCounters, JobCounters
 from ramherd.supervisor.run_herd import FAILED, INTERRUPTED, NO_ROOM, OK, choose_exit_code
 from support.make import HERD, exited, job, status
 

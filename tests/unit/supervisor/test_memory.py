@@ -19,7 +19,7 @@ from ramherd.decide.ramp import begin_ramp
 from ramherd.store.ledger import Ledger
 from ramherd.store.sqlite import SqliteStore
 from ramherd.supervisor.estimates import class_of, label_of
-from ramherd.supervisor.memory import (
+from ramherd.supervisor.memory_governor import (
     FAILED_STARTS_S,
     HEADS,
     RECYCLE_EVERY_S,
@@ -303,7 +303,7 @@ def all_is_own(monkeypatch: pytest.MonkeyPatch) -> dict[int, int]:
     """What the agents' own processes hold, by the pid of the first."""
     held: dict[int, int] = {}
     monkeypatch.setattr(
-        "ramherd.supervisor.memory.read_own_bytes",
+        "ramherd.supervisor.memory_governor.read_own_bytes",
         lambda first, _pids: held.get(first.pid) if first else None,
     )
     return held

@@ -70,7 +70,7 @@ Order = Admit | Stop | Settle | Wait | SetLevel
 
 
 @dataclass
-class Lease:
+class LeaseHolder:
     """This application's part of the machine, asked of the ledger once a tick."""
 
     ledger: Ledger
@@ -118,7 +118,7 @@ class MemoryGovernor:
     executor: Executor
     jobs: JobStates
     agents: AgentParts
-    lease: Lease
+    lease: LeaseHolder
     classes: Classes
     gauge: PressureGauge
     policy: Policy

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from ramherd.act.run import LiveRun
 from ramherd.core.model import Event, RunEnd
 from ramherd.core.service_status import Counters, count
-from ramherd.supervisor.counters import HerdCounters
+from ramherd.supervisor.herd_counters import HerdCounters
 
 
 @dataclass
