@@ -7,7 +7,18 @@ import pytest
 from ramherd.core.memory import MB
 from ramherd.core.model import RunEnd, Stop, Why
 from ramherd.core.policies import RecyclePolicy
-from ramherd.decide.governor.leaks import KEEP_POINTS, IdleSamples, find_leak, next_samples
+from ramherd.decide.governor.leaks import (
+    KEEP_POINTS,
+    LEAST_POINTS,
+    LEAST_RISE_BYTES,
+    IdleSamples,
+    find_leak,
+    is_steady,
+    next_samples,
+    noise,
+    trend,
+    valleys,
+)
 from ramherd.decide.governor.recycle import Own, Watches, recycle
 from ramherd.sim.leak_set import score
 
@@ -77,3 +88,100 @@ def test_a_run_back_at_its_mark_soon_does_not_leak() -> None:
     assert watches.marks == {"j1": 1000 * MB}
     later = replace(watches, marks={})
     assert len(recycle([Own("r2", "j1", 600 * MB)], later, 900.0, POLICY)[1]) == 1
+
+
+def test_samples_within_one_interval_are_their_lowest() -> None:
+    """At the time of the first."""
+    watch = IdleSamples(((5.0, 50), (10.0, 100)), 2.0)
+
+    assert next_samples(watch, 11.9, 90) == IdleSamples(((5.0, 50), (10.0, 90)), 2.0)
+    assert next_samples(watch, 11.9, 110) == watch
+    assert next_samples(watch, 12.0, 110) == IdleSamples((*watch.points, (12.0, 110)), 2.0)
+
+
+def test_a_full_watch_becomes_half_as_dense() -> None:
+    """Each pair its lower one, at its first moment."""
+    points = tuple((float(n), 100 - n % 2) for n in range(KEEP_POINTS - 1))
+    full = next_samples(IdleSamples(points, 1.0), float(KEEP_POINTS - 1), 7)
+
+    assert len(full.points) == KEEP_POINTS
+    assert full.every_s == 1.0
+    thin = next_samples(full, float(KEEP_POINTS), 3)
+    assert len(thin.points) == KEEP_POINTS // 2
+    assert thin.every_s == 2.0
+    assert thin.points[:2] == ((0.0, 99), (2.0, 99))
+    assert thin.points[-1] == (KEEP_POINTS - 2.0, 7)
+
+
+def test_valleys_are_the_lowest_of_twelve_windows() -> None:
+    """The last moment belongs to the last window; the first of equals stays."""
+    points = [(float(t), 100 + t % 3) for t in range(37)]
+
+    assert valleys(points) == [(float(t), 100) for t in range(0, 36, 3)]
+    assert valleys([(5.0, 3), (5.0, 2), (5.0, 9)]) == [(5.0, 2)]
+    assert valleys([(0.0, 5), (12.0, 4), (11.5, 1)])[-1] == (11.5, 1)
+
+
+def test_a_trend_is_the_middle_slope_and_the_share_that_rises() -> None:
+    """Pairs of one moment say nothing."""
+    assert trend([(0.0, 0), (1.0, 2), (2.0, 4)]) == (2.0, 1.0)
+    assert trend([(0.0, 0), (1.0, 5), (2.0, 0)]) == (0.0, 1 / 3)
+    assert trend([(0.0, 9), (0.0, 0), (2.0, 4)]) == (2.0, 0.5)
+    assert trend([(0.0, 4), (1.0, 4)]) == (0.0, 0.0)
+
+
+def test_a_trend_has_to_last() -> None:
+    """In its last third it is two fifths as steep, at least."""
+
+    def bent(slope: int) -> list[tuple[float, int]]:
+        early = [(float(t), 10 * t) for t in range(8)]
+        return early + [(8.0 + t, 80 + slope * t) for t in range(4)]
+
+    assert is_steady(bent(4), 10.0)
+    assert not is_steady(bent(3), 10.0)
+    # Three points are the least that says something.
+    assert is_steady([(0.0, 0), (1.0, 0), (2.0, 9), (3.0, 10)], 10.0)
+    assert not is_steady([(0.0, 0), (1.0, 9), (2.0, 9), (3.0, 10)], 10.0)
+
+
+def test_noise_is_the_middle_distance_from_the_line() -> None:
+    """Half of the valleys are nearer."""
+    assert noise([(0.0, 0), (1.0, 10), (2.0, 20)], 10.0) == 0.0
+    assert noise([(0.0, 0), (1.0, 13), (2.0, 20), (3.0, 36), (4.0, 41)], 10.0) == 1.0
+
+
+def line(number: int, slope: float) -> list[tuple[float, int]]:
+    return [(float(t), int(slope * t)) for t in range(number)]
+
+
+def test_a_few_points_are_no_leak() -> None:
+    """Three for each window."""
+    assert find_leak(line(LEAST_POINTS - 1, 10.0 * MB)) is None
+    found = find_leak(line(LEAST_POINTS, 10.0 * MB))
+    assert found is not None
+    assert (found.slope_bytes_per_s, found.certainty) == (10.0 * MB, 1.0)
+    assert found.used_bytes == 10 * MB * (LEAST_POINTS - 1)
+
+
+def test_a_small_rise_is_no_leak() -> None:
+    """Less than idle agents move by."""
+    points = line(121, (LEAST_RISE_BYTES + MB) / 110)
+    low = valleys(points)
+
+    assert low[-1][0] - low[0][0] == 110.0
+    assert find_leak(points) is not None
+    assert find_leak(line(121, (LEAST_RISE_BYTES - MB) / 110)) is None
+
+
+def test_points_that_lie_together_are_no_leak() -> None:
+    """Half of the windows have to have one."""
+    together = [(t / 100, 0) for t in range(40)]
+
+    assert find_leak([*together, (100.0, 900 * MB), (101.0, 910 * MB)]) is None
+    assert find_leak([(5.0, 0)] * 40) is None
+
+
+def test_falling_memory_is_no_leak() -> None:
+    """Nor is memory that stays."""
+    assert find_leak([(float(t), (900 - t) * MB) for t in range(200)]) is None
+    assert find_leak([(float(t), 900 * MB) for t in range(200)]) is None

@@ -1,0 +1,322 @@
+"""The bytes of one lease in one round, and the growth, shrinking and levels that use them."""
+
+from dataclasses import replace
+
+import pytest
+
+from ramherd.core.memory import MB, Estimate, Grant, History, Level, Penned, Trim
+from ramherd.core.model import Reason, Why
+from ramherd.core.policies import GrantPolicy
+from ramherd.decide.governor.growth import (
+    grow,
+    make_cache_room,
+    next_idle,
+    pay_debt,
+    shrink,
+    useful,
+    waiters,
+)
+from ramherd.decide.governor.levels import (
+    find_single,
+    find_tight,
+    is_on,
+    is_pressed,
+    next_debt_since,
+    next_level,
+)
+from ramherd.decide.governor.room import Room, is_at_work, oldest_first
+from unit.decide.governor.scenes import held, pen, scene, waiting_job
+
+POLICY = GrantPolicy()
+WHY = Reason(Why.CALM)
+SLIM, QUANTUM = POLICY.slim_bytes, POLICY.quantum_bytes
+
+
+def test_what_is_not_granted_is_free_and_less_than_nothing_is_debt() -> None:
+    """To the byte."""
+    run = pen("r1", 100, 300)
+
+    assert (Room(scene(500, run), POLICY).free_bytes) == 200 * MB
+    assert Room(scene(500, run), POLICY).debt_bytes == 0
+    assert Room(scene(200, run), POLICY).debt_bytes == 100 * MB
+
+
+def test_lowering_frees_what_it_takes() -> None:
+    """A grant that would rise is left alone."""
+    run = pen("r1", 100, 300)
+    room = Room(scene(500, run), POLICY)
+
+    assert room.lower(run, 300 * MB, WHY) == 0
+    assert room.lower(run, 301 * MB, WHY) == 0
+    assert room.lowered == {}
+    assert room.lower(run, 250 * MB, WHY) == 50 * MB
+    assert (room.free_bytes, room.grants) == (250 * MB, {"r1": 250 * MB})
+    assert room.lowered == {"r1": Grant("r1", 250 * MB, WHY)}
+
+
+def test_growing_takes_from_what_is_free() -> None:
+    """The new grant is told."""
+    run = pen("r1", 100, 300)
+    room = Room(scene(500, run), POLICY)
+    room.grow(run, 50 * MB, WHY)
+
+    assert (room.free_bytes, room.grants) == (150 * MB, {"r1": 350 * MB})
+    assert room.raised == {"r1": Grant("r1", 350 * MB, WHY)}
+
+
+def test_room_is_made_only_where_too_little_is_free() -> None:
+    """By so much as is missing, from what is idle, down to what is used and a little."""
+    run = pen("r1", 100, 300)
+    room = Room(scene(400, run), POLICY)
+
+    assert room.make(100 * MB) == 100 * MB
+    assert room.lowered == {}
+    assert room.make(150 * MB) == 150 * MB
+    assert room.lowered == {
+        "r1": Grant("r1", 250 * MB, Reason(Why.GIVES_ROOM, used_bytes=100 * MB))
+    }
+    assert room.make(900 * MB) == 300 * MB - SLIM
+    assert room.grants == {"r1": 100 * MB + SLIM}
+    assert Room(scene(100, pen("r1", 300, 300)), POLICY).make(MB) == 0
+
+
+def test_grown_runs_give_before_young_ones() -> None:
+    """A young one is about to use what it was given; it gives when the grown ones have."""
+    runs = (pen("r1", 0, 200, started_s=80.0), pen("r2", 0, 200, started_s=80.1))
+    room = Room(scene(400, *runs), POLICY)
+
+    room.make(100 * MB)
+    assert set(room.lowered) == {"r1"}
+    room.make(300 * MB)
+    assert room.grants == {"r1": SLIM, "r2": 100 * MB - SLIM}
+
+
+def test_what_is_promised_held_or_leaving_is_not_idle() -> None:
+    """Nothing of it is given to another."""
+    runs = (
+        pen("r1", 100, 300, promised_bytes=300 * MB),
+        held("r2", 300, 99, used_bytes=100 * MB),
+        pen("r3", 100, 300, leaving=True),
+        pen("r4", 292, 300),
+    )
+
+    assert Room(scene(1200, *runs), POLICY).make(MB) == 0
+    assert [is_at_work(run) for run in runs] == [True, False, False, True]
+
+
+def test_the_oldest_come_first() -> None:
+    """By priority, then by when their job began, then by its place."""
+    runs = [pen("r3", 1, 1), pen("r1", 1, 1), pen("r2", 1, 1, priority=1)]
+
+    assert [run.run for run in oldest_first(runs)] == ["r2", "r1", "r3"]
+
+
+def test_waiters_are_held_and_stay() -> None:
+    """The oldest first."""
+    runs = (held("r2", 9, 1), held("r1", 9, 1), held("r3", 9, 1, leaving=True), pen("r4", 9, 9))
+
+    assert [run.run for run in waiters(scene(100, *runs))] == ["r1", "r2"]
+
+
+def grown(lease_mb: float, *runs: Penned) -> dict[str, int]:
+    """By how much each of them grows."""
+    at = scene(lease_mb, *runs)
+    room = Room(at, POLICY)
+    grow(waiters(at), room, POLICY)
+    before = {run.run: run.grant_bytes for run in runs}
+    return {name: one.grant_bytes - before[name] for name, one in room.raised.items()}
+
+
+STEP = QUANTUM + POLICY.arm_below_bytes + POLICY.near_bytes
+
+
+def test_less_than_a_step_goes_to_the_first_alone() -> None:
+    """If it is enough to get away from its mark; the last byte, only to one that is alone."""
+    first, second = held("r1", 100, 99), held("r2", 100, 99)
+
+    assert grown(200 + 2 * STEP / MB, first, second) == {"r1": STEP, "r2": STEP}
+    assert grown(200 + (2 * STEP - 1) / MB, first, second) == {"r1": STEP}
+    assert grown(200 + SLIM / MB, first, second) == {"r1": SLIM}
+    assert grown(200 + (SLIM - 1) / MB, first, second) == {}
+    assert grown(100.000001, first) == {"r1": 1}
+    assert grown(100, first) == {}
+
+
+def test_growth_says_what_was_used_and_free() -> None:
+    """With what there was for it."""
+    at = scene(150, held("r1", 100, 99))
+    room = Room(at, POLICY)
+    grow(waiters(at), room, POLICY)
+
+    assert room.raised["r1"].reason == Reason(Why.GROWTH, used_bytes=100 * MB, free_bytes=STEP)
+    below = held("r1", 100, 99, used_bytes=10 * MB)
+    assert grown(900, below) == {"r1": QUANTUM}
+
+
+def test_growth_beyond_the_limit_is_of_no_use() -> None:
+    """Up to the mark above it, and a byte for one that is there."""
+    run = held("r1", 100, 99, limit_bytes=110 * MB)
+    room = Room(scene(900, run), POLICY)
+
+    assert useful(run, 99 * MB, room, POLICY) == 10 * MB + POLICY.arm_below_bytes
+    assert useful(run, 5, room, POLICY) == 5
+    assert useful(replace(run, limit_bytes=None), 99 * MB, room, POLICY) == 99 * MB
+    assert useful(replace(run, limit_bytes=MB), 99 * MB, room, POLICY) == 1
+
+
+def test_page_cache_gets_what_nobody_wants_but_for_a_quantum() -> None:
+    """To the byte; else it is dropped. Each run is looked at by itself."""
+    cached = pen("r2", 100, 200, cache_bytes=100 * MB, cache_full=True)
+    exact = 300 * MB + QUANTUM
+
+    for lease, trimmed in ((exact, False), (exact - 1, True)):
+        at = replace(scene(0, pen("r1", 1, 0), cached), lease_bytes=lease)
+        room = Room(at, POLICY)
+        trims = make_cache_room(at, room, POLICY)
+        reason = Reason(Why.CACHE, used_bytes=100 * MB, cache_bytes=100 * MB)
+        assert trims == ([Trim("r2", reason)] if trimmed else [])
+        assert room.raised == ({} if trimmed else {"r2": Grant("r2", 300 * MB, reason)})
+
+
+def test_a_grant_is_idle_since_it_was_first_seen_so() -> None:
+    """Above what is used, cached and the headroom."""
+    edge = 100 * MB + POLICY.headroom_bytes
+    idle = replace(pen("r1", 60, 0, cache_bytes=40 * MB), grant_bytes=edge + 1)
+    at = scene(900, idle)
+
+    assert next_idle(at, History(), POLICY) == {"r1": 100.0}
+    assert next_idle(at, History(idle_since_s={"r1": 7.0, "r9": 1.0}), POLICY) == {"r1": 7.0}
+    full = replace(at, runs=[replace(idle, grant_bytes=edge)])
+    assert next_idle(full, History(), POLICY) == {}
+    assert next_idle(replace(at, runs=[replace(idle, leaving=True)]), History(), POLICY) == {}
+
+
+@pytest.mark.parametrize(
+    ("since_s", "started_s", "shrinks"),
+    [(95.0, 1.0, True), (95.1, 1.0, False), (95.0, 80.0, True), (95.0, 80.1, False)],
+)
+def test_an_idle_grant_shrinks_after_its_time(
+    since_s: float, started_s: float, shrinks: bool
+) -> None:
+    """Five seconds, in runs that are not young; others before it are looked at as well."""
+    at = scene(900, pen("r0", 1, 1), pen("r1", 100, 300, started_s=started_s))
+    room = Room(at, POLICY)
+    shrink(at, History(idle_since_s={"r1": since_s}), room, POLICY)
+
+    reason = Reason(Why.IDLE_GRANT, used_bytes=100 * MB, idle_s=5.0)
+    to = Grant("r1", 100 * MB + POLICY.headroom_bytes, reason)
+    assert room.lowered == ({"r1": to} if shrinks else {})
+
+
+def test_an_idle_grant_shrinks_to_its_promise() -> None:
+    """And to what is cached."""
+    at = scene(900, pen("r1", 100, 300, promised_bytes=250 * MB))
+    room = Room(at, POLICY)
+    shrink(at, History(idle_since_s={"r1": 91.23456}), room, POLICY)
+
+    assert room.grants == {"r1": 250 * MB}
+    assert room.lowered["r1"].reason.numbers["idle_s"] == 8.765
+
+
+def test_debt_takes_what_is_idle_promised_or_not() -> None:
+    """Of runs at work; without debt nothing."""
+    run = pen("r1", 100, 300, promised_bytes=300 * MB)
+    runs = (run, held("r2", 100, 99, used_bytes=MB), pen("r3", 1, 100, leaving=True))
+
+    for lease_mb, lowered in ((499, {"r1"}), (500, set())):
+        room = Room(scene(lease_mb, *runs), POLICY)
+        pay_debt(scene(lease_mb, *runs), room, POLICY)
+        assert set(room.lowered) == lowered
+    room = Room(scene(499, *runs), POLICY)
+    pay_debt(scene(499, *runs), room, POLICY)
+    reason = Reason(Why.DEBT, granted_bytes=500 * MB, lease_bytes=499 * MB)
+    assert room.lowered["r1"] == Grant("r1", 100 * MB + SLIM, reason)
+
+
+def test_a_gate_has_two_marks() -> None:
+    """On at the first, off below the second."""
+    marks = (0.9, 0.75)
+
+    assert is_on(0.9, marks, was_on=False)
+    assert not is_on(0.89, marks, was_on=False)
+    assert is_on(0.75, marks, was_on=True)
+    assert not is_on(0.74, marks, was_on=True)
+
+
+def test_pressure_and_swapping_press() -> None:
+    """From their second marks on."""
+    at = scene(100)
+
+    assert not is_pressed(replace(at, memory_pressure=0.099), POLICY)
+    assert is_pressed(replace(at, memory_pressure=0.1), POLICY)
+    swap = POLICY.swap_in_marks[1]
+    assert is_pressed(replace(at, swap_in_bytes_per_s=swap), POLICY)
+    assert not is_pressed(replace(at, swap_in_bytes_per_s=swap - 1), POLICY)
+
+
+def test_what_runs_one_at_a_time() -> None:
+    """A budget under two bases, three failed starts, a debt of ten seconds: each with numbers."""
+    at = replace(scene(200, queue=[waiting_job(1)]), estimates={"": Estimate(100 * MB, MB)})
+
+    assert find_single(at, History(), POLICY) is None
+    small = replace(at, lease_bytes=200 * MB - 1)
+    assert find_single(small, History(), POLICY) == Reason(
+        Why.SMALL_BUDGET, lease_bytes=200 * MB - 1, base_bytes=100 * MB
+    )
+    assert find_single(replace(small, ending_bytes=1), History(), POLICY) is None
+    single = History(level=Level.SINGLE)
+    assert find_single(replace(at, lease_bytes=250 * MB - 1), single, POLICY) is not None
+    assert find_single(replace(at, lease_bytes=250 * MB), single, POLICY) is None
+    assert find_single(scene(0), History(), POLICY) is None
+    failed = replace(scene(900), failed_starts=3)
+    assert find_single(failed, History(), POLICY) == Reason(Why.FAILED_STARTS, starts=3)
+    assert find_single(replace(failed, failed_starts=2), History(), POLICY) is None
+    debt = scene(100, pen("r1", 1, 70), pen("r2", 1, 80))
+    assert find_single(debt, History(debt_since_s=90.0), POLICY) == Reason(
+        Why.DEBT, granted_bytes=150 * MB, lease_bytes=100 * MB
+    )
+    assert find_single(debt, History(debt_since_s=90.1), POLICY) is None
+
+
+def test_what_makes_it_tight() -> None:
+    """Debt, a failed start, pressure, swapping: the first is named, with its numbers."""
+
+    def tight(level: Level = Level.CALM, lease_mb: int = 900, **changes: float) -> Reason | None:
+        at = replace(scene(lease_mb, pen("r1", 1, 100)), **changes)  # type: ignore[arg-type]
+        return find_tight(at, History(level=level), Room(at, POLICY), POLICY)
+
+    assert tight() is None
+    assert tight(lease_mb=99) == Reason(Why.DEBT, granted_bytes=100 * MB, lease_bytes=99 * MB)
+    assert tight(failed_starts=1) == Reason(Why.FAILED_STARTS, starts=1)
+    assert tight(memory_pressure=0.20049) == Reason(Why.MEMORY_PRESSURE, pressure=0.2)
+    assert tight(memory_pressure=0.20149) == Reason(Why.MEMORY_PRESSURE, pressure=0.201)
+    assert tight(memory_pressure=0.19) is None
+    assert tight(Level.TIGHT, memory_pressure=0.19) is not None
+    assert tight(Level.SINGLE, memory_pressure=0.09) is None
+    swap = 4.0 * (1 << 20)
+    assert tight(swap_in_bytes_per_s=swap + 0.5) == Reason(Why.SWAP_IN, swap_in_bytes=int(swap))
+    assert tight(swap_in_bytes_per_s=swap - 1) is None
+    assert tight(Level.TIGHT, swap_in_bytes_per_s=swap - 1) is not None
+
+
+def test_the_sternest_level_holds() -> None:
+    """Single before tight before calm."""
+    at = scene(900, pen("r1", 1, 100))
+
+    def level(**changes: int) -> tuple[Level, Reason]:
+        changed = replace(at, **changes)  # type: ignore[arg-type]
+        return next_level(changed, History(), Room(changed, POLICY), POLICY)
+
+    assert level() == (Level.CALM, Reason(Why.CALM))
+    assert level(failed_starts=1) == (Level.TIGHT, Reason(Why.FAILED_STARTS, starts=1))
+    assert level(failed_starts=3) == (Level.SINGLE, Reason(Why.FAILED_STARTS, starts=3))
+
+
+def test_debt_is_counted_from_its_first_look() -> None:
+    """And forgotten when it is paid."""
+    at = scene(99, pen("r1", 1, 100))
+
+    assert next_debt_since(at, History(), Room(at, POLICY)) == 100.0
+    assert next_debt_since(at, History(debt_since_s=7.0), Room(at, POLICY)) == 7.0
+    paid = replace(at, lease_bytes=100 * MB)
+    assert next_debt_since(paid, History(debt_since_s=7.0), Room(paid, POLICY)) is None
