@@ -14,7 +14,7 @@ from queue import Empty, SimpleQueue
 
 from ramherd.act.pens import Pen
 from ramherd.act.run import LiveRun
-from ramherd.system.eventfd import clear_event, open_event, set_event
+from ramherd.system.wait import clear_event, open_event, set_event
 
 ARMING_THREADS = 4
 # Many a run is over by then, and no run has grown to its first grant (60 ms at 3.3 GB/s).

@@ -6,8 +6,7 @@ import sys
 
 from ramherd.act.systemd_scope import enter_scope
 from ramherd.config.keys import BY_NAME
-from ramherd.config.load import add_flags, load_config
-from ramherd.config.policy import make_policy
+from ramherd.config.load import add_flags, load_config, make_policy
 from ramherd.core.errors import UsageError
 from ramherd.core.model import Job
 from ramherd.core.units import MIB

@@ -10,9 +10,8 @@ from typing import Any
 
 from ramherd.act.systemd_scope import enter_scope
 from ramherd.config.keys import RUN_KEYS, Key
-from ramherd.config.load import Config, add_flags, load_config
+from ramherd.config.load import Config, add_flags, load_config, make_policy
 from ramherd.config.paths import runtime_dir
-from ramherd.config.policy import make_policy
 from ramherd.core.errors import UsageError
 from ramherd.core.model import Job
 from ramherd.core.policies import GrantPolicy, RecyclePolicy, ReusePolicy

@@ -27,6 +27,7 @@ from ramherd.config.keys import (
 )
 from ramherd.config.settings_files import read_files
 from ramherd.core.errors import UsageError
+from ramherd.core.policies import Policy
 from ramherd.core.values import SWITCH, nearest
 from ramherd.system.user_files import read_cwd
 
@@ -189,3 +190,17 @@ def hint(config: Config, name: str) -> str:
     if config.profiles:
         return nearest(name, config.profiles)
     return f"add [profile.{name}] to ramherd.toml"
+
+
+def make_policy(config: Config) -> Policy:
+    """The settings that decisions compare with, for `run`, `exec`, the hook and the service."""
+    return Policy(
+        budget_cap_bytes=config["budget"],
+        budget_share=config["budget_share"],
+        no_wait=config["no_wait"],
+        grace_s=config["grace"],
+        pids_limit=config["pids_limit"],
+        log_head_bytes=config["log_head"],
+        log_ring_bytes=config["log_ring"],
+        log_total_bytes=config["log_total"],
+    )

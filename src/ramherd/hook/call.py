@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from ramherd.config.load import load_config
+from ramherd.config.load import load_config, make_policy
 from ramherd.config.paths import runtime_dir, state_dir
-from ramherd.config.policy import make_policy
 from ramherd.hook.caller import read_tree_bytes
 from ramherd.hook.messages import user_message
 from ramherd.hook.subagent_sizes import DEFAULT_BYTES, estimate_bytes

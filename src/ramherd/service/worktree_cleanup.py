@@ -12,7 +12,7 @@ from subprocess import SubprocessError
 
 from ramherd.core.errors import RamherdError
 from ramherd.core.model import Job
-from ramherd.system.eventfd import clear_event, open_event, set_event
+from ramherd.system.wait import clear_event, open_event, set_event
 
 
 class WorktreeCleanup:

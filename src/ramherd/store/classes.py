@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from dataclasses import astuple
 from typing import NamedTuple
 
-from ramherd.decide.governor.classes import ClassRecord, RunSummary, learn
-from ramherd.decide.governor.priors import prior_of
+from ramherd.decide.governor.classes import ClassRecord, RunSummary, learn, prior_of
 from ramherd.store.protocol import Store
 from ramherd.store.sql import classes as sql
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ramherd.core.model import Job
-from ramherd.decide.governor.priors import prior_of
+from ramherd.decide.governor.classes import prior_of
 from ramherd.supervisor.run_herd import Rules, prepare_agents, with_worktrees
 
 if TYPE_CHECKING:

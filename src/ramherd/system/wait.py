@@ -1,7 +1,10 @@
-"""Waiting until a descriptor is ready. Used by the keeper: `select` alone."""
+"""Waiting until a descriptor is ready, and descriptors that a thread, or the kernel at a memory
+mark, makes ready. Used by the keeper: `os` and `select` alone.
+"""
 
 from __future__ import annotations
 
+import os
 import select
 
 TYPE_CHECKING = False  # the keeper does without the 1 MB that `typing` costs
@@ -62,3 +65,21 @@ def is_hung_up(fd: int) -> bool:
     poll = select.poll()
     poll.register(fd, select.POLLIN)
     return any(event & (select.POLLHUP | select.POLLERR) for _fd, event in poll.poll(0))
+
+
+def open_event() -> int:
+    """Readable once it is set."""
+    return os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+
+
+def set_event(fd: int) -> None:
+    os.eventfd_write(fd, 1)
+
+
+def clear_event(fd: int) -> bool:
+    """Whether it was set."""
+    try:
+        os.eventfd_read(fd)
+    except BlockingIOError:
+        return False
+    return True

@@ -7,8 +7,7 @@ import pytest
 
 from ramherd.cli.run import make_defaults
 from ramherd.config.keys import Setting
-from ramherd.config.load import Config, choose_profile, from_defaults, from_flags
-from ramherd.config.policy import make_policy
+from ramherd.config.load import Config, choose_profile, from_defaults, from_flags, make_policy
 from ramherd.core.errors import UsageError
 from ramherd.core.model import Job
 from ramherd.core.policies import Policy

@@ -18,9 +18,9 @@ from ramherd.core.errors import NoPen
 from ramherd.core.model import PenReading
 from ramherd.core.units import MIB
 from ramherd.measure.cgroups import Trees, parse_file_bytes_v1
-from ramherd.system.eventfd import clear_event, open_event
 from ramherd.system.files import remove_dirs, try_control, write_control
 from ramherd.system.procfs import parse_flat
+from ramherd.system.wait import clear_event, open_event
 
 # The counter is charged in batches of 64 pages a core: a kill at the limit leaves it this near.
 NEAR_LIMIT_BYTES = MIB

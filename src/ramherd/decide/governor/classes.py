@@ -1,4 +1,5 @@
-"""What past runs of a class say about the next one, robust against the odd one.
+"""What past runs of a class say about the next one, robust against the odd one, and what is assumed
+of a program before it has run.
 
 A class is (agent, project, label). Few runs move the prior little, an outlier never moves it far:
 each value is clipped to the middle of what was seen before it is averaged.
@@ -8,8 +9,18 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from ramherd.core.memory import PRIOR, Estimate
+from ramherd.core.memory import MB, PRIOR, Estimate
 
+# Claude's is from published runs. The others' base is the memory (PSS) of their process trees
+# while they wait on the API (1 to 3 runs each: 158, 323, 512 and 393 MiB); nobody has measured
+# them at work, so spread and peak are Claude's, a little more for the larger ones.
+PRIORS = {
+    "claude": PRIOR,
+    "codex": Estimate(base_bytes=165 * MB, sd_bytes=110 * MB, peak_bytes=260 * MB),
+    "gemini": Estimate(base_bytes=340 * MB, sd_bytes=130 * MB, peak_bytes=480 * MB),
+    "opencode": Estimate(base_bytes=540 * MB, sd_bytes=150 * MB, peak_bytes=700 * MB),
+    "qwen": Estimate(base_bytes=410 * MB, sd_bytes=130 * MB, peak_bytes=540 * MB),
+}
 # Projects change: older runs say less about the next one.
 KEEP_RUNS = 64
 # The prior counts as so many runs: a class of its own is believed after a handful.
@@ -95,3 +106,8 @@ def quantile(ordered: Sequence[float], share: float) -> float:
     below = int(at)
     above = min(below + 1, len(ordered) - 1)
     return ordered[below] + (ordered[above] - ordered[below]) * (at - below)
+
+
+def prior_of(agent: str) -> Estimate:
+    """A command nobody knows is taken for the agent with the most runs behind its figures."""
+    return PRIORS.get(agent, PRIOR)

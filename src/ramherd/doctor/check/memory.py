@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from ramherd.core.policies import Policy
 from ramherd.core.units import GIB, MIB, format_size
 from ramherd.decide.budget import budget_bytes
-from ramherd.decide.governor.priors import prior_of
+from ramherd.decide.governor.classes import prior_of
 from ramherd.doctor.facts import MemoryFacts, Swap
 from ramherd.doctor.findings import Finding, SetMode, Severity, quoted
 
