@@ -6,28 +6,25 @@ still for a build tree; a cgroup that is still busy is tried again in the next s
 
 import os
 import threading
-from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
+from typing import NamedTuple
 
 from ramherd.act.pens import Pen
 from ramherd.system.procfs import read_mounts
 
 
-@dataclass(frozen=True, slots=True)
-class CleanedPen:
+class CleanedPen(NamedTuple):
     run: str
     residue_bytes: int
     removed: bool = True
 
 
-@dataclass
 class CleanupTask:
-    pen: Pen
-    tmp: Path
-    begun: bool = False
-    tmp_done: bool = False
-    residue_bytes: int | None = None
+    def __init__(self, pen: Pen, tmp: Path) -> None:
+        self.pen, self.tmp = pen, tmp
+        self.begun = self.tmp_done = False
+        self.residue_bytes: int | None = None
 
 
 class Cleanup:

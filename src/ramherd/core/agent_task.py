@@ -1,12 +1,12 @@
 """What an agent is asked to do, and what it said of its work: nouns without an agent in them."""
 
-from dataclasses import dataclass
+from ramherd.core.record import record
 
 # What agents say of themselves, in results and lists; a plain command says none of it.
 SAID = ("session", "turns", "tokens_in", "tokens_out", "cost_usd", "result", "model", "worktree")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Tree:
     """A worktree of its own for one job: of which repository, from which commit, on which
     branch. `inside` is where in the repository the job works.
@@ -19,7 +19,7 @@ class Tree:
     inside: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Brief:
     """A prompt for an agent. `program` is what a setting names instead of the one in PATH."""
 
@@ -39,7 +39,7 @@ class Brief:
     args: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Said:
     """How a run's agent judges its own work, as far as it has said."""
 

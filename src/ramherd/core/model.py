@@ -5,7 +5,6 @@ Inside are bytes and seconds. `at_s` and every other time that decisions compare
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from ramherd.core import run_phase
 
@@ -21,11 +20,12 @@ from ramherd.core.reasons import Number as Number  # noqa: PLC0414
 from ramherd.core.reasons import Reason as Reason  # noqa: PLC0414
 from ramherd.core.reasons import RunEnd as RunEnd  # noqa: PLC0414
 from ramherd.core.reasons import Why as Why  # noqa: PLC0414
+from ramherd.core.record import factory, record
 from ramherd.core.run_phase import Exit as Exit  # noqa: PLC0414
 from ramherd.core.run_phase import Stopping as Stopping  # noqa: PLC0414
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Job:
     """What was asked for."""
 
@@ -37,7 +37,7 @@ class Job:
     cwd: str
     # What was asked for with `memory`; 0 leaves it to what runs of its kind were seen to need.
     memory_bytes: int = 0
-    env: Mapping[str, str] = field(default_factory=dict)
+    env: Mapping[str, str] = factory(default_factory=dict)
     stdin: str | None = None
     priority: int = 0
     after: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class Job:
         return bool(self.resume_argv) or self.brief is not None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class JobStatus:
     """Where a job stands. `failures` counts the runs that failed by themselves."""
 
@@ -81,7 +81,7 @@ class JobStatus:
         return max(self.job.memory_bytes, self.seen_bytes)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PenReading:
     """What a pen holds now. `used` is without page cache, `peak` the most `used` that was seen,
     `charged` the kernel's own peak, which counts page cache.
@@ -96,7 +96,7 @@ class PenReading:
     cache_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RunView:
     """One run as a decision sees it."""
 
@@ -154,7 +154,7 @@ class RunView:
         return run_phase.is_heap_exhausted(self.phase)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Snapshot:
     """All that one decision may look at."""
 
@@ -168,7 +168,7 @@ class Snapshot:
     delayed: Sequence[JobStatus] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class KeptLog:
     """What a run of a herd that is over has left on disk. `ended_s` is epoch seconds."""
 
@@ -177,7 +177,7 @@ class KeptLog:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Wait:
     """The first job of the queue is not started, and this is why."""
 
@@ -185,7 +185,7 @@ class Wait:
     reason: Reason
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Stop:
     """TERM to the whole pen; the run will count as `end`."""
 
@@ -194,13 +194,13 @@ class Stop:
     reason: Reason
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Kill:
     run: str
     reason: Reason
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Clear:
     """TERM to what a finished run left alive."""
 
@@ -208,7 +208,7 @@ class Clear:
     reason: Reason
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Finish:
     """The run's pen is empty: it ended as `end`."""
 
@@ -217,7 +217,7 @@ class Finish:
     reason: Reason
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Warn:
     """Something about a run that its user should know."""
 
@@ -225,7 +225,7 @@ class Warn:
     reason: Reason
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Settle:
     """A job gets a new state without a run of its own ending."""
 
@@ -237,7 +237,7 @@ class Settle:
 Action = Wait | Stop | Kill | Clear | Finish | Settle | Warn
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Event:
     """What happened, for the log, the screen and the store."""
 

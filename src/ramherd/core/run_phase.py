@@ -11,13 +11,13 @@
 Each phase holds only what is known in it. Decisions read phases; `act/run.py` changes them.
 """
 
-from dataclasses import dataclass
 from enum import StrEnum
 
 from ramherd.core.reasons import Reason, RunEnd
+from ramherd.core.record import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Exit:
     """How a run's first process ended: exactly one of code and signal."""
 
@@ -35,17 +35,17 @@ class Output(StrEnum):
     CLOSED = "closed"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Starting:
     """The keeper was asked to start the run, and has not reported its first process yet."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Running:
     pass
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Held:
     """Frozen at its grant. `since_s` begins again with each grant that was not enough, `frozen_s`
     does not. `clock_s` is the exact time: a step of the loop is too coarse for most holds.
@@ -57,7 +57,7 @@ class Held:
     clock_s: float
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Stopping:
     """Told to end, as what, and when; `killed_s` is the time of the last KILL. `hit_bytes` is the
     grant at which the run was held when it was told.
@@ -70,7 +70,7 @@ class Stopping:
     hit_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Clearing:
     """The first process has exited: the processes that it left are ended, and its output is
     written to the end.
@@ -90,7 +90,7 @@ class Clearing:
     heap_exhausted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Ended:
     """`refused`: it never began; errno and what went wrong. Without `exit`, `stop` and `refused`,
     its process is free for the next job.

@@ -1,10 +1,10 @@
 """What becomes of a job when a run of it ends, and of the jobs that waited for it."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 
 from ramherd.core.model import JobState, JobStatus, Reason, RunEnd, Settle, Why
 from ramherd.core.policies import Policy
+from ramherd.core.record import replace
 
 # Ends that are the job's own doing: they use up `retries`.
 OWN_FAILURES = (RunEnd.FAILED, RunEnd.TIMEOUT, RunEnd.LIMIT_KILL)

@@ -8,7 +8,6 @@ import os
 import signal
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from ramherd.act.pens.ending import end_pens
@@ -25,6 +24,7 @@ from ramherd.core.model import (
     Stop,
 )
 from ramherd.core.policies import Policy
+from ramherd.core.record import replace
 from ramherd.core.run_phase import Clearing, Output, Stopping, stop_of
 from ramherd.decide import run_end
 from ramherd.decide.job_state import FINAL

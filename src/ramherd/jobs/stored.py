@@ -1,20 +1,29 @@
 """A job as the store has it: JSON with the fields of `Job`, of its `Brief` and of its `Tree`."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, fields
 from typing import Any
 
 from ramherd.core.model import Brief, Job, Tree
 from ramherd.jobs.schema import BRIEF, BUILT_KEYS
 
-JOB_FIELDS = tuple(field.name for field in fields(Job))
-BRIEF_FIELDS = tuple(field.name for field in fields(Brief))
+JOB_FIELDS: tuple[str, ...] = Job.__match_args__
+BRIEF_FIELDS: tuple[str, ...] = Brief.__match_args__
 
 
 def job_to_json(job: Job) -> dict[str, Any]:
-    brief = asdict(job.brief) if job.brief is not None else None
+    brief = brief_to_json(job.brief) if job.brief is not None else None
     known = {name: getattr(job, name) for name in JOB_FIELDS}
     return {**known, "env": dict(job.env), BRIEF: brief}
+
+
+def brief_to_json(brief: Brief) -> dict[str, Any]:
+    known = {name: getattr(brief, name) for name in BRIEF_FIELDS}
+    tree = brief.tree
+    return {**known, "tree": None if tree is None else to_dict(tree)}
+
+
+def to_dict(tree: Tree) -> dict[str, Any]:
+    return {name: getattr(tree, name) for name in Tree.__match_args__}
 
 
 def job_from_json(stored: Mapping[str, Any]) -> Job:

@@ -18,7 +18,8 @@ from ramherd.system.procfs import read_process, read_processes
 
 RAMHERD = (sys.executable, "-m", "ramherd")
 SCOPE = ("systemd-run", "--user", "--scope", "--quiet", "--collect", "-p", "Delegate=yes")
-EXEC_ROUNDS = 30
+# A round takes 2 s where QEMU emulates the processor.
+EXEC_ROUNDS = 10
 MOST_OF_POLLING = 1.5
 # A child over the limit; what it holds is touched page by page.
 HOLD = "b = bytearray(200 << 20); b[::4096] = b'x' * len(b[::4096])"

@@ -8,8 +8,8 @@ cgroup. Never beside a cgroup that has a memory limit: that limit is meant for u
 
 import errno
 import os
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from ramherd.act.pens.cgroup import refuse_read_only
 from ramherd.core.errors import NoPen
@@ -20,8 +20,7 @@ LEAF = "ramherd-leaf"
 HINT = "run `systemd-run --user --scope -p Delegate=yes ramherd ...`, or pass --pen polling"
 
 
-@dataclass(frozen=True, slots=True)
-class Home:
+class Home(NamedTuple):
     parent: Path
     # What is written to subtree_control: `+memory +pids`.
     enable: str

@@ -1,0 +1,122 @@
+"""`@record`: a frozen class with slots, as `@dataclass(frozen=True, slots=True)` makes it.
+
+To import `dataclasses` takes 10 ms of CPU (it imports `inspect`) and each frozen class 0.6 ms.
+`ramherd exec` would pay that at every start for some 25 nouns. Here a class is made in 0.03 ms:
+nothing is compiled. The functions of `dataclasses` (`replace`, `fields`, `asdict`) work on records.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
+
+T = TypeVar("T")
+_set = object.__setattr__
+
+
+class Factory:
+    """A default that is made for each value."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self.make = make
+
+
+def factory(*, default_factory: Callable[[], Any]) -> Any:
+    return Factory(default_factory)
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(factory,))
+def record(cls: type[T]) -> type[T]:
+    names = tuple(cls.__dict__.get("__annotations__", {}))  # noqa: RUF063 - `inspect` is the cost
+    body = {key: value for key, value in cls.__dict__.items() if key not in names}
+    defaults = {name: cls.__dict__[name] for name in names if name in cls.__dict__}
+    for made in ("__dict__", "__weakref__"):
+        body.pop(made, None)
+    body.setdefault("__init__", _init)
+    body |= {
+        "__slots__": names, "__match_args__": names, "__record_defaults__": defaults,
+        "__dataclass_fields__": _Fields(), "__setattr__": _refuse, "__delattr__": _refuse,
+        "__eq__": _equals, "__hash__": _hash, "__getstate__": _values, "__setstate__": _restore,
+    }  # fmt: skip
+    body.setdefault("__repr__", _repr)
+    made_class: Any = type(cls.__name__, cls.__bases__, body)
+    made_class.__qualname__ = cls.__qualname__
+    return made_class  # type: ignore[no-any-return]
+
+
+def _replace(value: T, **changes: Any) -> T:
+    names: tuple[str, ...] = value.__slots__  # type: ignore[attr-defined]
+    return type(value)(**{name: getattr(value, name) for name in names} | changes)
+
+
+if TYPE_CHECKING:
+    from dataclasses import replace as replace  # noqa: PLC0414 - mypy checks the names of fields
+else:
+    replace = _replace
+
+
+def _init(self: Any, *args: Any, **given: Any) -> None:
+    names, defaults = self.__slots__, self.__record_defaults__
+    if len(args) > len(names) or not given.keys().isdisjoint(names[: len(args)]):
+        raise TypeError(f"{type(self).__name__} has {len(names)} fields: one is given twice")
+    for name, value in zip(names, args, strict=False):
+        _set(self, name, value)
+    for name in names[len(args) :]:
+        if name in given:
+            _set(self, name, given.pop(name))
+        elif name in defaults:
+            value = defaults[name]
+            _set(self, name, value.make() if type(value) is Factory else value)
+        else:
+            raise TypeError(f"{type(self).__name__} needs {name!r}")
+    if given:
+        raise TypeError(f"{type(self).__name__} has no field {next(iter(given))!r}")
+
+
+class _Fields:
+    """What `dataclasses` asks for, made when it asks."""
+
+    def __get__(self, _value: Any, cls: type[Any]) -> dict[str, Any]:
+        import dataclasses  # noqa: PLC0415 - whoever asks has imported it
+
+        fields = {}
+        for name in cls.__slots__:
+            default = cls.__record_defaults__.get(name, dataclasses.MISSING)
+            if isinstance(default, Factory):
+                made = dataclasses.field(default_factory=default.make)
+            else:
+                made = dataclasses.field(default=default)
+            made.name, made.type = name, cls.__annotations__[name]
+            made._field_type = dataclasses._FIELD  # type: ignore[attr-defined]
+            made.kw_only = False
+            fields[name] = made
+        cls.__dataclass_fields__ = fields
+        return fields
+
+
+def _refuse(self: Any, name: str, *_value: Any) -> None:
+    from dataclasses import FrozenInstanceError  # noqa: PLC0415 - only for a mistake
+
+    raise FrozenInstanceError(f"{type(self).__name__}.{name} cannot be changed")
+
+
+def _values(self: Any) -> tuple[Any, ...]:
+    return tuple(getattr(self, name) for name in self.__slots__)
+
+
+def _restore(self: Any, values: tuple[Any, ...]) -> None:
+    for name, value in zip(self.__slots__, values, strict=True):
+        object.__setattr__(self, name, value)
+
+
+def _equals(self: Any, other: Any) -> Any:
+    if type(other) is not type(self):
+        return NotImplemented
+    return _values(self) == _values(other)
+
+
+def _hash(self: Any) -> int:
+    return hash(_values(self))
+
+
+def _repr(self: Any) -> str:
+    texts = (f"{name}={getattr(self, name)!r}" for name in self.__slots__)
+    return f"{type(self).__qualname__}({', '.join(texts)})"
