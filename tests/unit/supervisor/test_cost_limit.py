@@ -46,7 +46,11 @@ def test_nobody_starts_for_a_small_share_while_another_may_leave_more() -> None:
     assert cost_limit.may_start("b")
 
 
-@given(st.lists(st.tuples(st.integers(0, 9), st.floats(0, 1.5), st.booleans()), max_size=60))
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 9), st.floats(0, 1.5), st.booleans()), min_size=15, max_size=60
+    )
+)
 def test_spent_and_promised_are_never_above_the_limit(
     reached: Reached, steps: list[tuple[int, float, bool]]
 ) -> None:
