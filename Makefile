@@ -8,7 +8,7 @@ FIND_PYTHON = for p in python3.14 python3.13 python3.12 python3.11 python3; do \
 	echo "make: no Python >= 3.11 found: apt-get install python3 python3-venv" >&2; exit 1
 
 .PHONY: help setup demo check generate test test-all test-unit test-integration test-e2e test-uml test-vm \
-	test-agents test-tools agents measure-agents zoo zoo-tools bench bench-sim bench-smoke \
+	test-agents test-tools agents measure-agents zoo zoo-tools mutants bench bench-sim bench-smoke \
 	chaos soak clean
 
 help:
@@ -24,6 +24,7 @@ help:
 	@echo "make test-agents only the real agents"
 	@echo "make test-tools  install the programs that these tests use (apt-get, as root)"
 	@echo "make agents      install the real agents from npm into .tools/"
+	@echo "make mutants     change decide/ in thousands of ways, each of which a test must notice"
 	@echo "make measure-agents  what each real agent takes, as a table"
 	@echo "make zoo         ramherd reap among 300 and more real processes"
 	@echo "make bench       what ramherd costs, and real processes beside other tools (40 min, root)"
@@ -79,6 +80,10 @@ test-vm: setup
 
 test-agents: setup agents
 	$(PY) -m pytest $(addprefix tests/e2e/,agents hook service strays) --durations=5
+
+mutants: setup
+	$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[mutants]'
+	cd tests && ../$(PY) -m mutants.run
 
 # At the versions of tests/e2e/package.json. npm only: nothing is fetched from anywhere else.
 AGENTS = .tools/agents

@@ -51,7 +51,11 @@ def test_the_tightest_of_all_limits_holds() -> None:
 
 @given(
     st.builds(
-        Machine, SIZES, SIZES, st.lists(st.builds(Limit, SIZES, SIZES, SIZES)).map(tuple), SIZES
+        Machine,
+        SIZES,
+        SIZES,
+        st.lists(st.builds(Limit, SIZES, SIZES, SIZES), max_size=2).map(tuple),
+        SIZES,
     ),
     SIZES,
     st.none() | st.integers(1, 1 << 40),

@@ -66,6 +66,15 @@ def test_a_crowd_holds_what_it_uses_and_what_young_ones_will() -> None:
     assert crowd.fresh_bytes == BASE
 
 
+def test_nobody_holds_nothing() -> None:
+    """A grown run that uses nothing is expected to hold nothing."""
+    nobody = Crowd(scene(4000), POLICY)
+
+    assert (nobody.number, nobody.starting, nobody.fresh_bytes) == (0, 0, 0)
+    assert (nobody.expected_bytes, nobody.variance) == (0.0, 0.0)
+    assert Crowd(scene(4000, pen("r1", 0, 32)), POLICY).expected_bytes == 0.0
+
+
 def test_fresh_bytes_add_up() -> None:
     """Each of those started within the last second."""
     fresh = [pen(f"r{n}", 10, 215, started_s=99.5) for n in (1, 2)]
@@ -274,6 +283,16 @@ def test_one_more_has_to_fit_by_statistics() -> None:
         assert found.numbers == {
             "need_bytes": BASE, "used_bytes": 300 * MB, "lease_bytes": math.ceil(lease / 0.95),
         }  # fmt: skip
+
+
+def test_one_more_may_fill_its_share_of_the_lease_to_the_byte() -> None:
+    """95 % of 1000 MB, where nothing spreads."""
+    at = scene(1000, pen("r1", 300, 308), queue=[waiting_job(2)])
+    exact = replace(at, estimates={"": Estimate(650 * MB, 0)})
+    more = replace(at, estimates={"": Estimate(650 * MB + 1, 0)})
+
+    assert obstacle(exact) is None
+    assert obstacle(more) is not None
 
 
 def test_one_more_has_to_fit_into_what_is_not_granted() -> None:

@@ -1,0 +1,1 @@
+"""Mutation tests of decide/: `make mutants`."""

@@ -1,0 +1,112 @@
+"""`make mutants`: mutmut changes decide/ in thousands of ways; a unit test has to notice each.
+
+Each survivor stands in survivors.toml with its reason. In admit, budget and preempt only those are
+allowed that change nothing (`equivalent = true`); elsewhere one in ten.
+
+python -m mutants.run [MUTANTS...]     names as mutmut has them, such as 'ramherd.decide.budget*'
+"""
+
+import fnmatch
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+COPY = ROOT / "mutants"
+MUTMUT = Path(sys.executable).with_name("mutmut")
+EXPLAINED = Path(__file__).with_name("survivors.toml")
+STRICT = ("decide/governor/admit.py", "decide/budget.py", "decide/governor/preempt.py")
+MOST_SHARE = 0.1
+# Exit codes of the tests in mutmut's files: these are a pass, and no test at all.
+PASSED, UNTESTED = 0, 33
+
+
+class Mutant(NamedTuple):
+    name: str
+    file: str
+    survived: bool
+
+
+class Change(NamedTuple):
+    """What identifies a survivor: numbers in mutmut's names change with the code."""
+
+    file: str
+    was: str
+    becomes: str
+
+
+def run(names: list[str]) -> None:
+    """From nothing: mutmut keeps results of tests that have changed since."""
+    shutil.rmtree(COPY, ignore_errors=True)
+    children = os.environ.get("MUTANT_CHILDREN", "1")
+    subprocess.run([MUTMUT, "run", "--max-children", children, *names], cwd=ROOT, check=True)
+
+
+def read_mutants(names: list[str]) -> Iterator[Mutant]:
+    for path in sorted((COPY / "src/ramherd/decide").rglob("*.meta")):
+        file = str(path.relative_to(COPY / "src/ramherd")).removesuffix(".meta")
+        codes = json.loads(path.read_text())["exit_code_by_key"]
+        for name, code in codes.items():
+            if code is not None and (not names or any(fnmatch.fnmatch(name, one) for one in names)):
+                yield Mutant(name, file, code in (PASSED, UNTESTED))
+
+
+def read_change(mutant: Mutant) -> Change:
+    shown = subprocess.run(
+        [MUTMUT, "show", mutant.name], cwd=ROOT, check=True, capture_output=True, text=True
+    ).stdout.splitlines()
+    lines = [line for line in shown if line[:1] in "+-" and line[:3] not in ("+++", "---")]
+    was, becomes = (
+        " ".join(line[1:].strip() for line in lines if line[0] == sign) for sign in "-+"
+    )
+    return Change(mutant.file, was, becomes)
+
+
+def read_explained() -> dict[Change, bool]:
+    """Whether each is equivalent."""
+    table = tomllib.loads(EXPLAINED.read_text())
+    return {
+        Change(one["file"], one["was"], one["becomes"]): one.get("equivalent", False)
+        for one in table["survivor"]
+        if one["why"]
+    }
+
+
+def find_faults(mutants: list[Mutant], explained: dict[Change, bool]) -> Iterator[str]:
+    number = Counter(one.file for one in mutants)
+    survivors = [one for one in mutants if one.survived]
+    left = Counter(one.file for one in survivors)
+    for file in sorted(number):
+        print(f"{left[file]:4} of {number[file]:4} survive in {file}")
+    others = [one for one in mutants if one.file not in STRICT]
+    lenient = [one for one in survivors if one.file not in STRICT]
+    if len(lenient) > MOST_SHARE * len(others):
+        yield f"{len(lenient)} of {len(others)} survive outside of {', '.join(STRICT)}"
+    for mutant in survivors:
+        change = read_change(mutant)
+        equivalent = explained.get(change)
+        if equivalent is None:
+            yield f"not explained: {mutant.name}\n  {change.was}\n  {change.becomes}"
+        elif mutant.file in STRICT and not equivalent:
+            yield f"has to be noticed: {mutant.name}\n  {change.was}\n  {change.becomes}"
+
+
+def main() -> int:
+    names = sys.argv[1:]
+    run(names)
+    mutants = list(read_mutants(names))
+    faults = list(find_faults(mutants, read_explained()))
+    print(*faults, sep="\n")
+    print(f"{sum(one.survived for one in mutants)} of {len(mutants)} survive, {len(faults)} faults")
+    return 1 if faults or not mutants else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
