@@ -11,7 +11,7 @@ import signal
 import time
 
 from ramherd.act.pens import cgroup2
-from ramherd.act.pens.delegation import read_pids
+from ramherd.act.pens.cgroup2 import read_pids
 from ramherd.measure.cgroups import Trees, read_trees
 from ramherd.system.ids import new_id
 

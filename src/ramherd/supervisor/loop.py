@@ -158,7 +158,8 @@ class Loop:
         self.memory.tick(machine, fleet.read().used_bytes, at_s)
         self.runs.record_samples(at_s)
         self.read_agents(at_s)
-        record_engine_clients(runs, read_engine_clients())
+        if runs:
+            record_engine_clients(runs, read_engine_clients())
 
     def read_agents(self, at_s: float) -> None:
         """What agents printed since the last time; some end for what they cost."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from ramherd.act.pens import Pen, cgroup1, cgroup2
 from ramherd.act.pens.cgroup import CgroupFleet, CgroupPen
-from ramherd.act.pens.delegation import find_home
+from ramherd.act.pens.cgroup2 import find_home
 from ramherd.act.pens.polling import PollingFleet
 from ramherd.core.errors import NoPen
 from ramherd.core.model import ProcId

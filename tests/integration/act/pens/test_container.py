@@ -17,7 +17,7 @@ import pytest
 
 from integration.conftest import Ramherd
 from ramherd.act.pens.cgroup1 import find_trees
-from ramherd.act.pens.delegation import try_beside
+from ramherd.act.pens.cgroup2 import try_beside
 from ramherd.core.policies import Policy
 from ramherd.measure.cgroups import read_trees
 from ramherd.system.files import remove_dirs, write_control
