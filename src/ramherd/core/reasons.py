@@ -1,5 +1,6 @@
 """The closed lists: the states of a job, how a run ends, and why anything is as it is."""
 
+import json
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final
@@ -146,3 +147,12 @@ class Reason:
 
     def as_json(self) -> dict[str, Number]:
         return {"why": self.why.value, **self.numbers}
+
+    def as_text(self) -> str:
+        """As the store keeps it."""
+        return json.dumps(self.as_json())
+
+
+def reason_from_text(text: str) -> Reason:
+    numbers = json.loads(text)
+    return Reason(Why(numbers.pop("why")), **numbers)

@@ -1,5 +1,6 @@
 """A job as the store has it: JSON with the fields of `Job`, of its `Brief` and of its `Tree`."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -53,3 +54,12 @@ def submitted_json(stored: Mapping[str, Any]) -> dict[str, Any]:
     of_brief = {key.field: brief.get(key.field) for key in shown if key.is_in_brief}
     of_job = {key.field: stored[key.field] for key in shown if key.field in stored}
     return {**of_job, **of_brief}
+
+
+def job_to_text(job: Job) -> str:
+    """As the store keeps it."""
+    return json.dumps(job_to_json(job))
+
+
+def job_from_text(text: str) -> Job:
+    return job_from_json(json.loads(text))

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from ramherd.core.machine import Limit
 from ramherd.system.proc_stat import PROC, Root
-from ramherd.system.procfs import parse_flat, read_cgroup, read_mountinfo, read_text, unescape
+from ramherd.system.procfs import read_cgroup, read_mountinfo, read_text, unescape
 
 # "No limit" in v1 is the largest page-aligned 64-bit number.
 NO_LIMIT = 1 << 60
@@ -133,3 +133,10 @@ def _read_number(path: Path) -> int | None:
     """`max` is no number, and so no limit."""
     text = read_text(path)
     return int(text) if text is not None and text.strip().isdigit() else None
+
+
+def parse_flat(text: str | bytes) -> dict[str, int]:
+    """`name value` lines: memory.stat, memory.events, cgroup.events."""
+    if isinstance(text, bytes):
+        text = text.decode()
+    return {name: int(value) for name, value in (line.split() for line in text.splitlines())}

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ramherd.core.model import Event
-from ramherd.store.json_columns import reason_json
 from ramherd.store.protocol import Store
 from ramherd.store.sql import listing, records
 
@@ -31,7 +30,7 @@ class StoredEvent(NamedTuple):
 
 def add_event(store: Store, event: Event) -> int:
     """Its number."""
-    row = (event.at_s, event.kind, event.herd, event.job, event.run, reason_json(event.reason))
+    row = (event.at_s, event.kind, event.herd, event.job, event.run, event.reason.as_text())
     ((seq,),) = store.write_returning(records.ADD_EVENT, row)
     return int(seq)
 

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ramherd.core.model import Exit, JobStatus, ProcId, Reason, RunEnd
+from ramherd.jobs.stored import job_to_text
 from ramherd.store.events import trim_events
-from ramherd.store.json_columns import reason_json, spec_json
 from ramherd.store.owner import Owner
 from ramherd.store.protocol import Store
 from ramherd.store.sql import records as sql
@@ -59,9 +59,9 @@ def insert_jobs(
 
 def job_row(herd: str, status: JobStatus, now: float, after: int | None) -> tuple[object, ...]:
     job = status.job
-    row = (job.id, herd, job.name, job.seq, spec_json(job), status.state.value)
+    row = (job.id, herd, job.name, job.seq, job_to_text(job), status.state.value)
     place = None if after is None else after + job.seq
-    return (*row, reason_json(status.reason), now, job.priority, place)
+    return (*row, status.reason.as_text(), now, job.priority, place)
 
 
 def end_herd(store: Store, herd: str, summary: dict[str, Any]) -> None:
@@ -71,8 +71,8 @@ def end_herd(store: Store, herd: str, summary: dict[str, Any]) -> None:
 def lose_herd(store: Store, herd: str, reason: Reason) -> list[str]:
     """Its supervisor died: what was not finished will not be. The runs that were open."""
     now = time.time()
-    runs = store.write_returning(sql.LOSE_RUNS, (now, reason_json(reason), herd))
-    store.write(sql.LOSE_JOBS, (reason_json(reason), now, herd))
+    runs = store.write_returning(sql.LOSE_RUNS, (now, reason.as_text(), herd))
+    store.write(sql.LOSE_JOBS, (reason.as_text(), now, herd))
     store.write(sql.END_HERD, (now, None, herd))
     return [run for (run,) in runs]
 
@@ -96,7 +96,7 @@ def set_job(store: Store, status: JobStatus) -> None:
     delay_s = status.not_before_s - time.monotonic()
     values = {
         "id": status.job.id, "state": status.state.value, "final": status.state.is_final,
-        "reason": reason_json(status.reason), "attempts": status.attempts,
+        "reason": status.reason.as_text(), "attempts": status.attempts,
         "failures": status.failures, "lost": status.lost, "seen_bytes": status.seen_bytes,
         "interrupted": int(status.interrupted), "overloads": status.overloads,
         "not_before_s": now + delay_s if delay_s > 0 else 0.0, "now": now,
@@ -146,7 +146,7 @@ def end_run(
     *, peak_bytes: int, least_bytes: int | None, after_bytes: int | None,
 ) -> None:  # fmt: skip
     code, signal = (exit_.code, exit_.signal) if exit_ is not None else (None, None)
-    row = (time.time(), end.value, code, signal, reason_json(reason), peak_bytes)
+    row = (time.time(), end.value, code, signal, reason.as_text(), peak_bytes)
     store.write(sql.END_RUN, (*row, least_bytes, after_bytes, run))
 
 

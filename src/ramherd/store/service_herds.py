@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ramherd.core.model import Event, Job, Reason, Why
+from ramherd.jobs.stored import job_from_text
 from ramherd.store.events import add_event
 from ramherd.store.herds import end_herd
-from ramherd.store.json_columns import job_from_spec
 from ramherd.store.protocol import Store
 from ramherd.store.sql import listing
 from ramherd.store.sql import service as sql
@@ -48,7 +48,7 @@ def set_worktree(store: Store, job: str, path: str | None) -> None:
 
 def read_jobs_with_worktree(store: Store) -> list[Job]:
     """Those that have ended, and whose worktree was neither kept nor removed yet."""
-    return [job_from_spec(spec) for (spec,) in store.read(sql.ALL_UNSETTLED)]
+    return [job_from_text(spec) for (spec,) in store.read(sql.ALL_UNSETTLED)]
 
 
 def end_if_over(store: Store, herd: str, at_s: float) -> None:

@@ -11,8 +11,9 @@ from dataclasses import replace
 from typing import Any
 
 from ramherd.core.model import JobState, JobStatus, Settle
+from ramherd.core.reasons import reason_from_text
 from ramherd.decide.job_state import next_dependants
-from ramherd.store.json_columns import job_from_spec, reason_from_json
+from ramherd.jobs.stored import job_from_text
 from ramherd.store.protocol import Store
 from ramherd.store.sql import service as sql
 
@@ -136,7 +137,7 @@ def status_from_row(row: Sequence[Any]) -> JobStatus:
     updated_s, overloads = rest
     waited_s = max(time.time() - updated_s, 0.0)
     return JobStatus(
-        replace(job_from_spec(spec), seq=place), JobState(state), reason_from_json(reason),
+        replace(job_from_text(spec), seq=place), JobState(state), reason_from_text(reason),
         attempts=attempts, failures=failures, lost=lost, seen_bytes=seen_bytes,
         interrupted=bool(interrupted), overloads=overloads, queued_s=time.monotonic() - waited_s,
     )  # fmt: skip

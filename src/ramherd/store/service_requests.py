@@ -12,7 +12,6 @@ from enum import StrEnum
 from ramherd.core.model import Event, Job, JobState, JobStatus, Reason, Why
 from ramherd.store.events import add_event, trim_events
 from ramherd.store.herds import SERVICE_OWNER, insert_herd, insert_jobs
-from ramherd.store.json_columns import reason_json
 from ramherd.store.protocol import Store
 from ramherd.store.sql import service as sql
 
@@ -79,7 +78,7 @@ def retry(store: Store, job: str) -> list[str]:
             one = todo.pop(0)
             waits = bool(store.read(sql.NEEDS_UNDONE, (one,)))
             state = JobState.WAITING if waits else JobState.QUEUED
-            values = (state.value, reason_json(Reason(Why.ASKED)), time.time(), one)
+            values = (state.value, Reason(Why.ASKED).as_text(), time.time(), one)
             if store.write(sql.RETRY_JOB, values):
                 again.append(one)
                 todo += [found for (found,) in store.read(sql.CANCELLED_FOR, (one,))]

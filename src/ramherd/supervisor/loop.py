@@ -124,7 +124,8 @@ class Loop:
         if not self.executor.receive(at_s):
             self.executor.replace_keeper(at_s)
             self.events.emit_herd("keeper_lost", Reason(Why.KEEPER_LOST))
-        self.runs.record_started()
+        if self.executor.started:
+            self.runs.record_started()
 
     def measure(self, at_s: float) -> Snapshot:
         """Everything once a tick; between ticks only runs that are ending."""
@@ -137,7 +138,7 @@ class Loop:
             for run in ending:
                 run.measure()
             self.read_agents(at_s)
-        elif self.executor.is_busy or at_s - self._read_agents_s >= READ_EVERY_S:
+        elif self.agents.runs is not None and self._is_time_to_read_agents(at_s):
             self.read_agents(at_s)
         views = [run.view(kernel_limits=fleet.kernel_limits, at_s=at_s) for run in runs]
         interrupts = max(self.signals.count, int(self.runs.given_up))
@@ -160,6 +161,9 @@ class Loop:
         self.read_agents(at_s)
         if runs:
             record_engine_clients(runs, read_engine_clients())
+
+    def _is_time_to_read_agents(self, at_s: float) -> bool:
+        return self.executor.is_busy or at_s - self._read_agents_s >= READ_EVERY_S
 
     def read_agents(self, at_s: float) -> None:
         """What agents printed since the last time; some end for what they cost."""

@@ -276,7 +276,8 @@ def read_uptime_ticks(proc: Root = PROC) -> int:
 
 def read_vmstat(proc: Root = PROC) -> dict[str, int]:
     """Counters since boot: pswpin, oom_kill, balloon pages ..."""
-    return parse_flat(read_text(f"{proc}/vmstat") or "")
+    lines = (read_text(f"{proc}/vmstat") or "").splitlines()
+    return {name: int(value) for name, value in map(str.split, lines)}
 
 
 def read_pressure(kind: str, proc: Root = PROC) -> str:
@@ -348,13 +349,6 @@ def parse_kib_fields(text: str) -> dict[str, int]:
         if len(words) == 2 and words[1] == "kB" and words[0].isdigit():
             fields[name] = int(words[0]) * KIB
     return fields
-
-
-def parse_flat(text: str | bytes) -> dict[str, int]:
-    """`name value` lines: vmstat, memory.stat, memory.events, cgroup.events."""
-    if isinstance(text, bytes):
-        text = text.decode()
-    return {name: int(value) for name, value in (line.split() for line in text.splitlines())}
 
 
 def unescape(text: str) -> str:

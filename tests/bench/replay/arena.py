@@ -14,8 +14,8 @@ from pathlib import Path
 
 from ramherd.core.errors import RamherdError
 from ramherd.core.units import format_size
-from ramherd.measure.cgroups import parse_file_bytes_v1, read_trees
-from ramherd.system.procfs import parse_flat, read_meminfo
+from ramherd.measure.cgroups import parse_file_bytes_v1, parse_flat, read_trees
+from ramherd.system.procfs import read_meminfo
 
 CLEAR_S = 20.0
 

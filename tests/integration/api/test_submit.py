@@ -10,7 +10,7 @@ from ramherd.cli.main import call
 from ramherd.core.errors import UsageError
 from ramherd.core.model import Job
 from ramherd.core.units import GIB, MIB
-from ramherd.store.json_columns import job_from_spec
+from ramherd.jobs.stored import job_from_text
 
 
 @pytest.fixture(autouse=True)
@@ -29,7 +29,7 @@ def here(api: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def stored(api: Served) -> list[Job]:
     """The jobs of all herds, as the service would start them."""
-    return [job_from_spec(spec) for (spec,) in api.store.read("SELECT spec FROM jobs ORDER BY id")]
+    return [job_from_text(spec) for (spec,) in api.store.read("SELECT spec FROM jobs ORDER BY id")]
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,9 @@ import pytest
 from ramherd.act.recovery import recover
 from ramherd.core.errors import StoreError
 from ramherd.core.model import Job, JobState, JobStatus, Reason, RunEnd, Why
+from ramherd.jobs.stored import job_from_text, job_to_text
 from ramherd.store.events import read_event_page, read_event_range
 from ramherd.store.herds import add_run, end_herd, end_run, read_job_state, read_open_herds, set_job
-from ramherd.store.json_columns import job_from_spec, spec_json
 from ramherd.store.listing import list_herds, list_jobs, read_herd, read_job, read_job_counts
 from ramherd.store.service_queue import WINDOW, ServiceQueue
 from ramherd.store.service_requests import (
@@ -90,8 +90,8 @@ def test_a_job_survives_the_store(store: SqliteStore) -> None:
     """What is started is what was asked for."""
     asked = job("a", env={"X": "\u00e9"}, stdin="in", timeout_s=1.5, after=("b", "c"), retries=2)
 
-    assert job_from_spec(spec_json(asked)) == asked
-    assert job_from_spec(spec_json(asked)[:-1] + ', "of_a_newer_ramherd": 1}') == asked
+    assert job_from_text(job_to_text(asked)) == asked
+    assert job_from_text(job_to_text(asked)[:-1] + ', "of_a_newer_ramherd": 1}') == asked
 
 
 def test_a_submitted_herd_is_whole_or_not_there(store: SqliteStore, tmp_path: Path) -> None:

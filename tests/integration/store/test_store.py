@@ -12,6 +12,7 @@ import pytest
 
 from ramherd.core.errors import StoreError
 from ramherd.core.model import Brief, Event, JobState, ProcId, Reason, RunEnd, Tree, Why
+from ramherd.jobs.stored import job_from_text, job_to_text
 from ramherd.store.events import add_event
 from ramherd.store.herds import (
     StoredPen,
@@ -36,7 +37,6 @@ from ramherd.store.herds import (
     set_pen,
     set_said,
 )
-from ramherd.store.json_columns import job_from_spec, spec_json
 from ramherd.store.owner import Owner
 from ramherd.store.sql import migrations
 from ramherd.store.sqlite import SqliteStore
@@ -80,7 +80,7 @@ def test_a_herd_is_on_disk_before_it_starts(path: Path) -> None:
     assert (herd["id"], herd["ended_s"], herd["summary"]) == (HERD, None, None)
     assert [(one["name"], one["state"]) for one in jobs] == [("a", "queued"), ("b", "waiting")]
     assert json.loads(jobs[0]["spec"])["env"] == {"X": "\u00e9"}
-    assert jobs[0]["spec"] == spec_json(JOBS[0].job)
+    assert jobs[0]["spec"] == job_to_text(JOBS[0].job)
 
 
 def test_states_are_recorded_as_they_happen(path: Path) -> None:
@@ -375,7 +375,7 @@ def test_a_job_is_read_back_as_it_was_stored() -> None:
     for brief in (None, Brief("claude", "do it"), Brief("codex", "do it", tree=tree, args=("-x",))):
         asked = job("a", brief=brief, after=("b",), env={"X": "1"})
 
-        assert job_from_spec(spec_json(asked)) == asked
+        assert job_from_text(job_to_text(asked)) == asked
 
 
 def test_what_an_agent_said_is_kept_with_its_job(path: Path) -> None:

@@ -15,11 +15,10 @@ import pytest
 
 from integration.conftest import Ramherd, await_, make_ramherd
 from ramherd.core.units import MIB
-from ramherd.measure.cgroups import parse_file_bytes_v1, read_trees
+from ramherd.measure.cgroups import parse_file_bytes_v1, parse_flat, read_trees
 from ramherd.sim import agent
 from ramherd.system.files import remove_dirs, write_control
 from ramherd.system.ids import new_id
-from ramherd.system.procfs import parse_flat
 
 LIMIT_BYTES = 1024 * MIB
 BUDGET_BYTES = int(0.8 * LIMIT_BYTES)

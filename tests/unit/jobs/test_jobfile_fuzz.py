@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ramherd.core.errors import UsageError
 from ramherd.core.model import Job
 from ramherd.jobs.schema import BUILT_KEYS, KEYS_TO_COME
-from ramherd.store.json_columns import spec_json
+from ramherd.jobs.stored import job_to_text
 from support.jobs import jobs_from_lines, read_job_file
 from support.reached import Reached
 
@@ -68,7 +68,7 @@ def read(data: bytes) -> list[Job] | str:
 def check_can_be_stored_and_started(jobs: list[Job]) -> None:
     assert jobs
     for job in jobs:
-        json.loads(spec_json(job), parse_constant=pytest.fail)
+        json.loads(job_to_text(job), parse_constant=pytest.fail)
         for text in (*job.argv, *job.env, *job.env.values(), job.cwd):
             assert b"\0" not in os.fsencode(text)
 

@@ -8,6 +8,7 @@ from ramherd.core.model import Limit
 from ramherd.core.units import GIB, MIB
 from ramherd.measure.cgroups import (
     parse_file_bytes_v1,
+    parse_flat,
     parse_mounts,
     parse_own_cgroups,
     place,
@@ -15,7 +16,6 @@ from ramherd.measure.cgroups import (
     read_trees,
 )
 from ramherd.measure.machine import read_machine
-from ramherd.system.procfs import parse_flat
 
 HYBRID_OWN = """\
 9:name=systemd:/

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ramherd.measure.cgroups import Trees
+from ramherd.measure.cgroups import Trees, parse_flat
 from ramherd.measure.pressure import (
     Pressure,
     PressureGauge,
@@ -15,7 +15,7 @@ from ramherd.measure.pressure import (
     read_share,
     swapped_in_bytes,
 )
-from ramherd.system.procfs import PAGE, parse_flat
+from ramherd.system.procfs import PAGE
 
 MEMORY = """\
 some avg10=12.50 avg60=3.05 avg300=0.80 total=81234567

@@ -17,9 +17,8 @@ from ramherd.act.pens.cgroup import (
 from ramherd.core.errors import NoPen
 from ramherd.core.model import PenReading
 from ramherd.core.units import MIB
-from ramherd.measure.cgroups import Trees, parse_file_bytes_v1
+from ramherd.measure.cgroups import Trees, parse_file_bytes_v1, parse_flat
 from ramherd.system.files import remove_dirs, try_control, write_control
-from ramherd.system.procfs import parse_flat
 from ramherd.system.wait import clear_event, open_event
 
 # The counter is charged in batches of 64 pages a core: a kill at the limit leaves it this near.

@@ -22,9 +22,8 @@ from ramherd.act.pens.cgroup import (
 )
 from ramherd.core.errors import NoPen
 from ramherd.core.model import PenReading
-from ramherd.measure.cgroups import Trees, read_limit_v2, used_bytes_v2
+from ramherd.measure.cgroups import Trees, parse_flat, read_limit_v2, used_bytes_v2
 from ramherd.system.files import remove_dirs, try_control, write_control
-from ramherd.system.procfs import parse_flat
 from ramherd.system.wait import NEWS, Poller
 
 KIND = "cgroup2"

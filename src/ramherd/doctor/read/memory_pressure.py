@@ -6,9 +6,9 @@ from pathlib import Path
 
 from ramherd.doctor.facts import Group, Killers, OomVictim, PressureShares
 from ramherd.doctor.read.host import Host
+from ramherd.measure.cgroups import parse_flat
 from ramherd.measure.pressure import parse_percentages
 from ramherd.system.procfs import (
-    parse_flat,
     read_cmdline,
     read_oom_score,
     read_processes,
