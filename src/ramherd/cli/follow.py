@@ -9,7 +9,8 @@ from typing import Any
 
 from ramherd.client.client import Client, EventInfo, HerdInfo
 from ramherd.core.errors import RamherdError
-from ramherd.core.model import Event, Reason, Why
+from ramherd.core.model import Event
+from ramherd.core.reasons import reason_from_json
 from ramherd.show.event_lines import LineShow, printable
 from ramherd.show.live_display import LiveShow
 from ramherd.show.summary import render_failures
@@ -89,13 +90,8 @@ class HerdDisplay:
 
 
 def as_event(event: EventInfo) -> Event:
-    reason = as_reason(event["reason"])
+    reason = reason_from_json(event["reason"])
     return Event(event["kind"], reason, event["at_s"], event["herd"], event["job"], event["run"])
-
-
-def as_reason(reason: dict[str, Any]) -> Reason:
-    numbers = dict(reason)
-    return Reason(Why(numbers.pop("why")), **numbers)
 
 
 def make_view(herd: HerdInfo, snapshot: dict[str, Any], names: dict[str, str]) -> View:
@@ -119,6 +115,6 @@ def make_view(herd: HerdInfo, snapshot: dict[str, Any], names: dict[str, str]) -
         used_bytes=snapshot["used_bytes"],
         budget_bytes=snapshot["leased_bytes"],
         available_bytes=snapshot["available_bytes"],
-        waits_for=None if waits is None else as_reason(waits),
+        waits_for=None if waits is None else reason_from_json(waits),
         level=snapshot["level"],
     )  # fmt: skip

@@ -11,7 +11,7 @@ from typing import Any
 
 from ramherd.client.client import Client, is_running
 from ramherd.config.paths import state_dir
-from ramherd.core.model import Reason, Why
+from ramherd.core.reasons import reason_from_json
 from ramherd.show.event_lines import printable
 from ramherd.show.reasons import render_reason
 from ramherd.store.connect import open_store
@@ -70,8 +70,7 @@ def chosen(herds: Iterable[dict[str, Any]], options: argparse.Namespace) -> list
 def render(found: list[dict[str, Any]]) -> Iterator[str]:
     widest = min(max((len(job["name"]) for job in found), default=0), 40)
     for job in found:
-        numbers = dict(job["reason"])
-        why = render_reason(Reason(Why(numbers.pop("why")), **numbers))
+        why = render_reason(reason_from_json(job["reason"]))
         wish = f" ({job['wish']} wanted)" if job["wish"] else ""
         again = f" (run {job['attempts']})" if job["attempts"] > 1 else ""
         name, words = printable(job["name"]), f"{why}{again}{render_agent(job)}{wish}"

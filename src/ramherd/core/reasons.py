@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final
 
 Number = int | float | str
 
@@ -154,5 +154,9 @@ class Reason:
 
 
 def reason_from_text(text: str) -> Reason:
-    numbers = json.loads(text)
+    return reason_from_json(json.loads(text))
+
+
+def reason_from_json(stored: Mapping[str, Any]) -> Reason:
+    numbers = dict(stored)
     return Reason(Why(numbers.pop("why")), **numbers)

@@ -1,4 +1,4 @@
-"""What scans of the processes record for later ones; `store/sighting_rows.py` keeps it."""
+"""What scans of the processes record for later ones; `store/sightings.py` keeps it."""
 
 from typing import NamedTuple
 

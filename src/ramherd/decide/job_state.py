@@ -13,6 +13,8 @@ FINAL = {RunEnd.DONE: JobState.DONE, RunEnd.CANCELLED: JobState.CANCELLED}
 STOPPED = (RunEnd.PREEMPTED, RunEnd.RECYCLED, RunEnd.LOST)
 # Ends that no other try changes.
 HOPELESS = (Why.TOO_BIG, Why.OUTGREW_BUDGET, Why.COST)
+# Ends that count neither as a failure nor as a loss.
+FREE = (Why.COST_SHARE, Why.WARM_GONE)
 # Ends after which nothing is wrong with an agent's session: the next run goes on in it.
 SESSION_LIVES = (RunEnd.OOM_KILL, RunEnd.HEAP_EXHAUSTED)
 SESSION_WAITS = (Why.OVERLOAD, Why.SIGNALLED, Why.COST_SHARE)
@@ -27,22 +29,22 @@ def after_run(
     policy: Policy,
     hit_bytes: int = 0,
 ) -> JobStatus:
-    """The job's next standing. Losing a run through no fault of its own costs no retry; one that
-    had to make room while it was held comes back when more than it had fits.
+    """The job's next status. A run that is lost through no fault of the job costs no retry. The job
+    of a run that was preempted at its grant `hit_bytes` starts again when more than that is free.
     """
+    if reason.why is Why.SUPERVISOR_LOST:  # no fault of the job, however often: no back-off either
+        return replace(status, state=JobState.QUEUED, reason=reason, interrupted=True)
     status = replace(status, queued_s=at_s, interrupted=goes_on(status, end, reason))
     if reason.why is Why.OVERLOAD:
         return after_overload(status, reason, at_s=at_s, policy=policy)
     status = replace(status, overloads=0)
-    if reason.why in (Why.COST_SHARE, Why.WARM_GONE):
-        return replace(status, state=JobState.QUEUED, reason=reason)
     if end in FINAL or reason.why in HOPELESS:
         return replace(status, state=FINAL.get(end, JobState.FAILED), reason=reason)
-    if end in OWN_FAILURES:
-        return after_failure(status, reason, at_s=at_s, policy=policy)
-    if end in (RunEnd.PREEMPTED, RunEnd.RECYCLED):
+    if end in (RunEnd.PREEMPTED, RunEnd.RECYCLED) or reason.why in FREE:
         seen = max(status.seen_bytes, hit_bytes)
         return replace(status, state=JobState.QUEUED, reason=reason, seen_bytes=seen)
+    if end in OWN_FAILURES:
+        return after_failure(status, reason, at_s=at_s, policy=policy)
     lost = status.lost + 1
     state = JobState.QUEUED if lost < policy.max_lost else JobState.FAILED
     not_before_s = at_s + back_off_s(lost, policy)

@@ -133,8 +133,6 @@ class Takeover:
         status = after_run(
             run.status, end, reason, at_s=time.monotonic(), policy=self.policy, hit_bytes=0
         )
-        if end is RunEnd.LOST:  # through no fault of its own, however often
-            status = replace(run.status, state=JobState.QUEUED, reason=reason, interrupted=True)
         end_run(
             self.store,
             run.run,

@@ -4,7 +4,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, TextIO
 
-from ramherd.core.model import Event, Reason, Why
+from ramherd.core.model import Event
+from ramherd.core.reasons import reason_from_json
 from ramherd.show.nonblocking_writer import Outlet
 from ramherd.show.reasons import render_reason
 from ramherd.show.view import View
@@ -38,9 +39,8 @@ def render_event(event: Event, name: str) -> str | None:
 
 def render_stored(kind: str, name: str, reason: Mapping[str, Any]) -> str:
     """An event from a store, of any kind: what has no word here is called as it is stored."""
-    numbers = dict(reason)
-    told = Reason(Why(numbers.pop("why")), **numbers)
-    return printable(f"{WORDS.get(kind, kind):<9} {name}: {render_reason(told)}")
+    sentence = render_reason(reason_from_json(reason))
+    return printable(f"{WORDS.get(kind, kind):<9} {name}: {sentence}")
 
 
 def printable(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from ramherd.core.model import Reason, Why
+from ramherd.core.reasons import reason_from_json
 from ramherd.core.units import MIB, format_duration, format_size
 from ramherd.show.event_lines import printable
 from ramherd.show.reasons import render_reason
@@ -46,7 +46,8 @@ def render_rest(summary: dict[str, Any]) -> str:
 def render_failures(results: list[dict[str, Any]]) -> list[str]:
     bad = [result for result in results if result["state"] == "failed"]
     lines = [
-        printable(f"failed {result['job']}: {result_reason(result)}") for result in bad[:SHOWN]
+        printable(f"failed {result['job']}: {reason_text(result['reason'])}")
+        for result in bad[:SHOWN]
     ]
     if len(bad) > SHOWN:
         lines.append(f"and {len(bad) - SHOWN} more failed")
@@ -56,13 +57,8 @@ def render_failures(results: list[dict[str, Any]]) -> list[str]:
     return lines
 
 
-def result_reason(result: dict[str, Any]) -> str:
-    return reason_text(result["reason"])
-
-
 def reason_text(reason: dict[str, Any]) -> str:
-    numbers = dict(reason)
-    return render_reason(Reason(Why(numbers.pop("why")), **numbers))
+    return render_reason(reason_from_json(reason))
 
 
 def render_remains(residue_bytes: int, missing_bytes: int) -> list[str]:

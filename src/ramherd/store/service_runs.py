@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ramherd.core.model import JobStatus, Reason, RunEnd
-from ramherd.core.reasons import reason_from_text
+from ramherd.core.reasons import reason_from_json
 from ramherd.store.herds import SERVICE, StoredPen, read_pens
 from ramherd.store.protocol import Store
 from ramherd.store.service_queue import status_from_row
@@ -44,7 +44,7 @@ def parse_stopping(text: str | None) -> tuple[RunEnd, Reason] | None:
     if text is None:
         return None
     end, reason = json.loads(text)
-    return RunEnd(end), reason_from_text(json.dumps(reason))
+    return RunEnd(end), reason_from_json(reason)
 
 
 def read_fleets(store: Store) -> list[StoredPen]:

@@ -80,6 +80,16 @@ def test_a_job_that_keeps_being_lost_has_failed(end: RunEnd) -> None:
     assert (found.state, found.lost) == (JobState.FAILED, 3)
 
 
+def test_a_run_that_the_service_left_when_it_died_counts_for_nothing() -> None:
+    """However often that happens: the job is queued at once, and its next run resumes."""
+    before = status(job(retries=0), JobState.HELD, lost=7, failures=1, queued_s=3.0)
+    reason = Reason(Why.SUPERVISOR_LOST)
+
+    found = after_run(before, RunEnd.LOST, reason, at_s=100.0, policy=policy())
+
+    assert found == replace(before, state=JobState.QUEUED, reason=reason, interrupted=True)
+
+
 def test_the_back_off_of_a_lost_run_doubles_as_well() -> None:
     """What is wrong with the machine for a moment is over by then."""
     lost = [status(lost=lost, failures=5) for lost in range(3)]
