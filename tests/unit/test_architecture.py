@@ -3,11 +3,16 @@ loads when it starts. The directions between packages are contracts in pyproject
 """
 
 import ast
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
 
 import pytest
 
+from ramherd.act.run import HoldTimes, LiveRun, Usage
 from support.source_files import FILES, PACKAGE, imports
 
 # The keeper, and what it uses of the system.
@@ -25,6 +30,9 @@ KEEPER_STDLIB = {
     "_socket", "gc",
     "__future__", "ctypes", "errno", "json", "os", "resource", "select", "signal", "sys", "time",
 }  # fmt: skip
+ROOT = PACKAGE.parent.parent
+FILE_NAMES = re.compile(r"(?<![\w/.$])[a-z_0-9]+(?:/[a-z_0-9]+)+\.(?:py|md)\b")
+DOCS = sorted((ROOT / "docs").glob("*.md"))
 PURE = ("core", "decide", "strays.judge", "doctor.check")
 IMPURE_CALLS = {"open", "print", "input", "exec", "eval", "compile", "__import__", "breakpoint"}
 # What each costs is in the facts: asyncio 11 MB, rich 7, textual 24.
@@ -115,3 +123,45 @@ def test_only_the_store_knows_which_database_it_is() -> None:
     users = {module for module in FILES if "sqlite3" in imports(module)}
 
     assert users == {"ramherd.store.sqlite", "ramherd.store.ledger_file"}
+
+
+@pytest.mark.parametrize("name", ["pyproject.toml", *(f"docs/{p.name}" for p in DOCS)])
+def test_a_page_names_files_that_exist(name: str) -> None:
+    """Below the package, or below the root."""
+    assert missing_files((ROOT / name).read_text(), PACKAGE) == []
+
+
+def test_comments_name_files_that_exist() -> None:
+    """A file that moved is found by those who read of it."""
+    found = {name: missing_files(path.read_text(), path.parent) for name, path in FILES.items()}
+
+    assert {name: missing for name, missing in found.items() if missing} == {}
+
+
+def missing_files(text: str, near: Path) -> list[str]:
+    return [
+        name
+        for name in FILE_NAMES.findall(text)
+        if not any((place / name).exists() for place in (PACKAGE, ROOT, near))
+    ]
+
+
+def test_only_act_run_changes_a_live_run() -> None:
+    """Other modules ask, and call its transitions."""
+    names = {field.name for part in (LiveRun, Usage, HoldTimes) for field in fields(part)}
+    found = {
+        f"{module}: {ast.unparse(target)}"
+        for module, path in FILES.items()
+        if module != "ramherd.act.run" and "LiveRun" in (text := path.read_text())
+        for target in assigned(ast.parse(text))
+        if target.attr in names and ast.unparse(target.value) != "self"
+    }
+
+    assert found == set()
+
+
+def assigned(tree: ast.AST) -> Iterator[ast.Attribute]:
+    """The attributes that any statement sets or deletes."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
+            yield node
