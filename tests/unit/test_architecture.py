@@ -1,11 +1,9 @@
-"""What the parts may import where import-linter does not look: single calls, and what a program
-loads when it starts. The directions between packages are contracts in pyproject.toml.
+"""Rules of the source that import-linter does not hold: single calls, files that are named, who
+changes a run. The directions between packages are contracts in pyproject.toml.
 """
 
 import ast
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -13,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ramherd.act.run import HoldTimes, LiveRun, Usage
-from support.source_files import FILES, PACKAGE, imports
+from support.source_files import FILES, PACKAGE, find_imports, imports
 
 # The keeper, and what it uses of the system.
 KEEPER = {f"ramherd.keeper.{path.stem}" for path in (PACKAGE / "keeper").glob("[!_]*.py")} | {
@@ -35,13 +33,6 @@ FILE_NAMES = re.compile(r"(?<![\w/.$])[a-z_0-9]+(?:/[a-z_0-9]+)+\.(?:py|md)\b")
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 PURE = ("core", "decide", "strays.judge", "doctor.check")
 IMPURE_CALLS = {"open", "print", "input", "exec", "eval", "compile", "__import__", "breakpoint"}
-# What each costs is in the facts: asyncio 11 MB, rich 7, textual 24.
-HEAVY = (
-    "asyncio", "rich", "textual", "psutil", "uvicorn", "starlette", "pydantic", "sqlalchemy",
-    "prometheus_client", "msgspec", "redis", "mcp", "http", "email", "ssl", "multiprocessing",
-    "concurrent.futures", "logging", "unittest", "xml", "argparse", "tomllib", "difflib",
-    "urllib.request", "ramherd.cli", "ramherd.sim",
-)  # fmt: skip
 
 
 def modules_of(layer: str) -> list[str]:
@@ -93,31 +84,6 @@ def test_the_keeper_is_small() -> None:
         assert imports(package) == set()
 
 
-def loaded_by(*statements: str) -> set[str]:
-    """The modules that a fresh interpreter has after these, without site or environment."""
-    code = f"import sys; sys.path.insert(0, {str(PACKAGE.parent)!r}); "
-    code += "; ".join(statements) + "; print(*sys.modules)"
-    done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True
-    )
-    return set(done.stdout.split())
-
-
-def test_the_keeper_loads_neither_typing_nor_ctypes() -> None:
-    """A megabyte each, for as long as the runs live."""
-    loaded = loaded_by("import ramherd.keeper.keeper")
-
-    assert not loaded & {"typing", "ctypes", "subprocess", "dataclasses", "pathlib", "socket"}
-
-
-def test_the_supervisor_loads_nothing_heavy() -> None:
-    """Its own memory counts: displays, servers and parsers are for those who need them."""
-    loaded = loaded_by("import ramherd.supervisor.loop", "import ramherd.supervisor.run_herd")
-
-    assert "ramherd.supervisor.run_herd" in loaded
-    assert loaded & set(HEAVY) == set()
-
-
 def test_only_the_store_knows_which_database_it_is() -> None:
     """Everybody else has statements, rows and `StoreError`."""
     users = {module for module in FILES if "sqlite3" in imports(module)}
@@ -165,3 +131,14 @@ def assigned(tree: ast.AST) -> Iterator[ast.Attribute]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load):
             yield node
+
+
+def test_unit_tests_start_no_process() -> None:
+    """They are values alone, so that they are quick and never fail by chance."""
+    found = {
+        path.name
+        for path in (ROOT / "tests/unit").rglob("*.py")
+        if set(find_imports(ast.parse(path.read_text()))) & {"subprocess", "multiprocessing"}
+    }
+
+    assert found == set()

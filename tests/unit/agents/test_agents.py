@@ -5,8 +5,6 @@ import os
 import re
 import signal
 import stat
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -296,12 +294,3 @@ def test_session_ids_are_uuids() -> None:
 def test_going_on_is_a_short_prompt() -> None:
     """Every resume pays for it."""
     assert len(GO_ON) < 100
-
-
-def test_no_adapter_is_loaded_before_it_is_asked_for() -> None:
-    """The supervisor's memory counts: seven agents are seven files that most herds never use."""
-    code = "import sys, ramherd.agents; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = {name for name in done.stdout.split() if name.startswith("ramherd.agents")}
-
-    assert loaded == {"ramherd.agents"}

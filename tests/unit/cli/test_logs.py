@@ -13,7 +13,7 @@ from ramherd.store.owner import Owner
 from ramherd.store.sqlite import SqliteStore
 from ramherd.system.procfs import read_boot_id
 from support.make import HERD, job, status
-from unit.measure.test_output import HEAD, RING, write_run
+from unit.measure.test_run_output import HEAD, RING, write_run
 
 
 def test_all_of_it_is_printed_as_it_is(

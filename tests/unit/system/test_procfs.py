@@ -1,7 +1,6 @@
 """/proc: text of any kind, and processes that are gone."""
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -10,18 +9,15 @@ from hypothesis import strategies as st
 
 from ramherd.core.errors import RamherdError
 from ramherd.core.model import ProcId
-from ramherd.system.proc_stat import read_children, read_start_ticks
 from ramherd.system.procfs import (
     PAGE,
     ignores_signal,
     is_running,
-    list_own_descriptors,
     parse_kib_fields,
     parse_stat,
     read_anonymous_bytes,
     read_boot_id,
     read_cmdline,
-    read_descriptors,
     read_environ,
     read_meminfo,
     read_mounts,
@@ -249,24 +245,3 @@ def test_mounts_are_points_and_types(tmp_path: Path) -> None:
     )
 
     assert read_mounts(tmp_path) == [("/", "ext4"), ("/mnt/a b", "tmpfs")]
-
-
-def test_our_own_children_and_descriptors_are_listed() -> None:
-    """From the kernel of this machine."""
-    read, write = os.pipe()
-    try:
-        found = read_descriptors("self") or {}
-        assert found[read] == found[write]
-        assert {read, write} <= set(list_own_descriptors())
-    finally:
-        os.close(read)
-        os.close(write)
-    child = subprocess.Popen(["sleep", "60"])
-    try:
-        assert child.pid in (read_children(os.getpid()) or [child.pid])
-        found_child = read_process(child.pid)
-        assert found_child is not None
-        assert read_start_ticks(child.pid) == found_child.id.start_ticks
-    finally:
-        child.kill()
-        child.wait()

@@ -1,13 +1,11 @@
 """The ladder: TERM, the grace, KILL."""
 
 import signal
-import subprocess
-import sys
 
 import pytest
 
 from ramherd.system import termination
-from ramherd.system.termination import kill_all, kill_group, terminate, wait_until
+from ramherd.system.termination import kill_all, terminate, wait_until
 
 
 class Crowd:
@@ -82,21 +80,3 @@ def test_it_is_asked_once_when_there_is_no_time() -> None:
     answers = iter([False])
 
     assert not wait_until(lambda: next(answers), 0.0)
-
-
-def test_a_command_is_killed_with_what_it_started() -> None:
-    """Both are in its session; what has ended already is reaped and left alone."""
-    code = "import subprocess; subprocess.Popen(['sleep', '60']); print('ready', flush=True)"
-    code += "; __import__('time').sleep(60)"
-    process = subprocess.Popen(
-        [sys.executable, "-c", code], stdout=subprocess.PIPE, start_new_session=True
-    )
-    assert process.stdout is not None
-    with process.stdout as out:
-        assert out.readline() == b"ready\n"
-        kill_group(process)
-        # The child had the other end of the pipe, and is gone with it.
-        assert out.read() == b""
-
-    assert process.returncode == -signal.SIGKILL
-    kill_group(process)

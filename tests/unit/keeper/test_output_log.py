@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ramherd.keeper.output_log import OutputLog
 from ramherd.measure.run_output import Layout, read_output
-from unit.measure.test_output import expected, joined, on_disk
+from unit.measure.test_run_output import expected, joined, on_disk
 
 
 class Pipe:

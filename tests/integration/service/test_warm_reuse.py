@@ -6,7 +6,7 @@ import pytest
 
 from integration.conftest import await_, ours
 from integration.service.conftest import Service
-from integration.supervisor.test_warm import Herd, causes
+from integration.supervisor.test_warm_reuse import Herd, causes
 
 
 @pytest.fixture
