@@ -47,9 +47,12 @@ class Admission:
         from ramherd.show.reasons import render_reason  # noqa: PLC0415 - most sessions fit
 
         sentence = f"{self._job.name} {render_reason(obstacle)}"
-        if obstacle.why is Why.TOO_BIG or self._policy.no_wait:
-            also = ", and --no-wait was given" if self._policy.no_wait else ""
-            raise NoRoom(f"{sentence}{also}", hint="ask for less: --memory 256MiB")
+        if obstacle.why is Why.TOO_BIG:
+            raise NoRoom(sentence, hint="pass a smaller --memory, or raise budget or budget_share")
+        if self._policy.no_wait:
+            raise NoRoom(
+                f"{sentence}, and --no-wait was given", hint="pass a smaller --memory, or wait"
+            )
         return f"ramherd: {self._job.name} waits: {render_reason(obstacle)} (Ctrl-C to leave)"
 
     def find_obstacle(self) -> Reason | None:

@@ -177,7 +177,9 @@ class Ledger:
             granted = ask.granted_bytes + rest.bytes
             choice = choose_lease(mine, others, budget_bytes, granted_bytes=granted)
             lease, target = (max(size - rest.bytes, 0) for size in choice)
-            figures = (lease, ask.used_bytes, ask.wants_bytes, ask.waiting_since_s)
+            # An application that has all it asked for does not wait: nobody stands back for it.
+            since_s = ask.waiting_since_s if lease < ask.wants_bytes else None
+            figures = (lease, ask.used_bytes, ask.wants_bytes, since_s)
             self.set_lease(LeaseRow(self.owner.id, ask.kind, ask.key, *figures))
         uses = tuple(OtherUse(processes[other.owner].pid, other.used_bytes) for other in others)
         return Answer(lease, target, uses)

@@ -84,7 +84,7 @@ class World:
             rows = db.execute("SELECT owner, key FROM leases WHERE kind = 'subagent'")
             return [(owner, key) for owner, key in rows]
 
-    def await_seats(self, count: int) -> None:
+    def await_slots(self, count: int) -> None:
         await_(lambda: len(self.slots()) == count, f"{count} slots")
 
     def at_a_time(self, script: str, held_s: float) -> int:

@@ -46,8 +46,8 @@ def test_without_room_the_model_is_told_so(world: World) -> None:
     world.llm.add({"two": many(2), "part": [{"gate": "go", "say": "Done."}]})
     world.limit(slots=1)
     session = world.start("two", env={"RAMHERD_HOOK_WAIT": "1s"})
-    world.await_seats(2)
-    world.await_seats(1)
+    world.await_slots(2)
+    world.await_slots(1)
     world.llm.open("go")
 
     assert session.result()["result"] == "All are back."
@@ -66,7 +66,7 @@ def test_two_sessions_share(world: World) -> None:
     world.llm.add({"two": many(4, "part-two", "second"), "part-two": part})
     world.limit(slots=2, sessions=2)
     sessions = [world.start("one"), world.start("two")]
-    world.await_seats(8)
+    world.await_slots(8)
     world.llm.open("all ask")
 
     assert {session.result()["result"] for session in sessions} == {"All are back."}
@@ -95,7 +95,7 @@ def test_a_killed_session_frees_its_leases(world: World) -> None:
     world.llm.await_step("stuck", 0)
     await_(lambda: len(world.llm.of("stuck")) == 2, "both subagents of the first session")
     modest = world.start("modest")
-    world.await_seats(3)
+    world.await_slots(3)
     assert world.llm.of("part") == []
 
     greedy.process.kill()
@@ -104,7 +104,7 @@ def test_a_killed_session_frees_its_leases(world: World) -> None:
     assert len(world.llm.of("part")) == 1
 
 
-def test_an_interrupted_turn_frees_its_seats(world: World) -> None:
+def test_an_interrupted_turn_frees_its_slots(world: World) -> None:
     """Escape: the session stays, and Claude calls no hook; the next one who asks finds out."""
     # claude 2.1.325 refuses to run a bare `sleep 300`.
     forever = [{"shell": "tail -f /dev/null"}, {"say": ""}]
@@ -116,7 +116,7 @@ def test_an_interrupted_turn_frees_its_seats(world: World) -> None:
     patient.tell(type="user", message={"role": "user", "content": "go [script long]"})
     await_(lambda: len(world.llm.of("stuck")) == 2, "both subagents of the first session")
     modest = world.start("modest")
-    world.await_seats(3)
+    world.await_slots(3)
 
     patient.tell(type="control_request", request_id="1", request={"subtype": "interrupt"})
 
@@ -124,20 +124,20 @@ def test_an_interrupted_turn_frees_its_seats(world: World) -> None:
     assert patient.process.poll() is None
 
 
-def test_a_subagent_denied_by_permission_frees_its_seat(world: World) -> None:
+def test_a_subagent_denied_by_permission_frees_its_slot(world: World) -> None:
     """At once, not at the end of the turn."""
     world.llm.add({"denied": [{"agents": ["part [script part]"]}, {"gate": "go", "say": "Well."}]})
     rule = '{"permissions": {"deny": ["Agent(general-purpose)"]}}'
     session = world.start("denied", "--settings", rule)
     world.llm.await_step("denied", 1)
 
-    world.await_seats(0)
+    world.await_slots(0)
     world.llm.open("go")
     assert session.result()["result"] == "Well."
     assert world.llm.of("part") == []
 
 
-def test_a_subagent_that_failed_frees_its_seat(world: World) -> None:
+def test_a_subagent_that_failed_frees_its_slot(world: World) -> None:
     """Of one that the API refused Claude tells no SubagentStop, only how the call went."""
     world.llm.add(
         {"failed": [{"agents": ["part [script broken]"]}, {"gate": "go", "say": "Well."}]}
@@ -145,12 +145,12 @@ def test_a_subagent_that_failed_frees_its_seat(world: World) -> None:
     session = world.start("failed")
     world.llm.await_step("failed", 1)
 
-    world.await_seats(0)
+    world.await_slots(0)
     world.llm.open("go")
     assert session.result()["result"] == "Well."
 
 
-def test_one_in_the_background_that_failed_frees_its_seat(world: World) -> None:
+def test_one_in_the_background_that_failed_frees_its_slot(world: World) -> None:
     """While its session is still at work: the next one who asks finds out."""
     behind = {"prompt": "part [script broken]", "run_in_background": True}
     world.llm.add({"behind": [{"agents": [behind]}, {"gate": "go", "say": "Well."}, {"say": "."}]})
@@ -165,7 +165,7 @@ def test_one_in_the_background_that_failed_frees_its_seat(world: World) -> None:
     busy.result()
 
 
-def test_subagents_in_the_background_keep_their_seats(world: World) -> None:
+def test_subagents_in_the_background_keep_their_slots(world: World) -> None:
     """The turn ends before they do."""
     behind = {"prompt": "part [script part]", "run_in_background": True}
     world.llm.add({"behind": [{"agents": [behind]}, {"say": "Later."}]})
@@ -174,7 +174,7 @@ def test_subagents_in_the_background_keep_their_seats(world: World) -> None:
     world.llm.await_step("part", 0)
     world.llm.await_step("behind", 1)
 
-    world.await_seats(1)
+    world.await_slots(1)
     world.llm.open("go")
     session.result()
     assert world.slots() == []

@@ -168,7 +168,7 @@ def test_on_subagent_stop_is_told_what_is_known(
     assert told["after_bytes"] > MIB
 
 
-def test_a_call_that_failed_frees_the_seat_of_its_own_subagent(
+def test_a_call_that_failed_frees_the_slot_of_its_own_subagent(
     session: Callable[..., Session], tmp_path: Path
 ) -> None:
     """Not that of another call, whose subagent is about to start."""

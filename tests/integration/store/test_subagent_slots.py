@@ -108,7 +108,7 @@ def test_a_session_and_its_subagents_share_the_budget(open_slots: Opener) -> Non
     assert slots.read_free_bytes(ROOM) == 28 * MIB
 
 
-def test_a_seat_is_confirmed_by_the_first_start(open_slots: Opener) -> None:
+def test_a_slot_is_confirmed_by_the_first_start(open_slots: Opener) -> None:
     """Which subagent a call became is not told, and need not be: one slot each."""
     slots = open_slots()
     for call in ("one", "two"):
@@ -122,7 +122,7 @@ def test_a_seat_is_confirmed_by_the_first_start(open_slots: Opener) -> None:
     assert {row.key for row in slots.rows() if row.kind == "subagent"} == set(keys)
 
 
-def test_a_seat_that_is_not_confirmed_comes_free(
+def test_a_slot_that_is_not_confirmed_comes_free(
     open_slots: Opener, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """After 30 s; a confirmed one stays."""
@@ -165,7 +165,7 @@ def test_a_woken_subagent_takes_what_is_left(open_slots: Opener) -> None:
     assert held == 28 * MIB
 
 
-def test_a_stop_frees_the_seat_and_tells_of_the_subagent(open_slots: Opener) -> None:
+def test_a_stop_frees_the_slot_and_tells_of_the_subagent(open_slots: Opener) -> None:
     """Memory before, at most, and after; a second stop has nothing to tell."""
     slots, used = open_slots(), [100 * MIB]
 
@@ -188,7 +188,7 @@ def test_a_stop_frees_the_seat_and_tells_of_the_subagent(open_slots: Opener) -> 
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_a_subagent_that_was_cut_short_frees_its_seat(
+def test_a_subagent_that_was_cut_short_frees_its_slot(
     open_slots: Opener, process: Callable[[], Process], tmp_path: Path, end: str
 ) -> None:
     """No hook tells of it, but its transcript does, to whoever asks next."""
@@ -223,7 +223,7 @@ def test_the_hook_that_tells_the_end_comes_before_the_transcript(
     assert not any(is_slot(row) for row in slots.rows())
 
 
-def test_a_cancelled_call_frees_one_provisional_seat(open_slots: Opener) -> None:
+def test_a_cancelled_call_frees_one_provisional_slot(open_slots: Opener) -> None:
     """Also when a start took the slot of that very call for its own."""
     slots = open_slots()
     take(slots, "denied")
@@ -244,7 +244,7 @@ def test_at_the_end_of_a_turn_only_the_background_is_left(open_slots: Opener) ->
     assert [row.key for row in slots.rows() if is_slot(row)] == ["agent-two"]
 
 
-def test_a_killed_session_frees_its_seats(
+def test_a_killed_session_frees_its_slots(
     open_slots: Opener, process: Callable[[], Process]
 ) -> None:
     """No lock of ours lives in it: its process does, or does not."""
@@ -284,7 +284,18 @@ def test_a_session_is_one_application_beside_a_herd(open_slots: Opener, tmp_path
     assert answer.lease_bytes == GIB - 740 * MIB
 
 
-def test_a_session_that_outgrew_its_seats_leaves_less_to_others(open_slots: Opener) -> None:
+def test_a_program_that_runs_holds_up_no_subagent(open_slots: Opener, tmp_path: Path) -> None:
+    """`exec` asked before the subagent did, and has all that it asked for: it no longer waits."""
+    with closing(OwnerLock(tmp_path)) as lock:
+        program = Ledger(tmp_path / "ledger.db", tmp_path, lock.owner)
+        ask = Ask(NEED, 0, NEED, 0.5, "exec")
+        assert program.ask(ask, GIB).lease_bytes == NEED
+
+        assert take(open_slots(), "call", since_s=1.0)
+        program.close()
+
+
+def test_a_session_that_outgrew_its_slots_leaves_less_to_others(open_slots: Opener) -> None:
     """What is used is gone, whatever was promised."""
     slots = open_slots()
     take(slots, "call")

@@ -117,9 +117,11 @@ def test_a_session_waits_or_fails_as_its_user_said(tmp_path: Path) -> None:
     assert answer.why is Why.NO_ROOM_BUDGET
     with pytest.raises(NoRoom, match=r"and --no-wait was given$"):
         ask(most, Policy(no_wait=True))
-    never = pytest.raises(NoRoom, match=r"more than the whole budget of 12\.8 GiB$")
-    with closing(admission(tmp_path, most + 1, Policy())) as asking, never:
-        asking.wait()
+    for no_wait in (False, True):
+        never = pytest.raises(NoRoom, match=r"more than the whole budget of 12\.8 GiB$")
+        rules = Policy(no_wait=no_wait)
+        with closing(admission(tmp_path, most + 1, rules)) as asking, never:
+            asking.wait()
 
 
 def test_what_other_applications_use_is_no_obstacle_twice(

@@ -21,7 +21,7 @@ def ask(
     return choose_slot(mine, others, Caps(room * NEED), older_s=older_s)
 
 
-def test_a_subagent_gets_its_whole_seat_or_none() -> None:
+def test_a_subagent_gets_its_whole_slot_or_none() -> None:
     """One byte short is no room."""
     mine = holder("a", 1, 1.0)
     assert choose_slot(mine, [], Caps(2 * NEED)).is_yes
