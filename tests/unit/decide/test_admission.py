@@ -57,7 +57,7 @@ def test_what_the_machine_has_left_counts_beside_the_budget() -> None:
 
 
 @given(
-    st.integers(1, 20 * GIB) | st.integers(1, GIB),
+    st.integers(1, 20 * GIB) | st.integers(1, GIB) | st.just(MIB) | st.integers(8 * GIB, 20 * GIB),
     st.integers(0, 16 * GIB) | st.integers(12 * GIB, 16 * GIB),
     st.integers(1, 16 * GIB) | st.integers(8 * GIB, 16 * GIB),
     st.integers(0, 16 * GIB) | st.integers(0, GIB),
