@@ -6,6 +6,7 @@ allowed that change nothing (`equivalent = true`); elsewhere one in ten.
 python -m mutants.run [MUTANTS...]     names as mutmut has them, such as 'ramherd.decide.budget*'
 """
 
+import contextlib
 import fnmatch
 import json
 import os
@@ -18,12 +19,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from mutmut.mutation.diff_apply import get_diff_for_mutant
+
 ROOT = Path(__file__).parents[2]
 COPY = ROOT / "mutants"
 MUTMUT = Path(sys.executable).with_name("mutmut")
 EXPLAINED = Path(__file__).with_name("survivors.toml")
 STRICT = ("decide/governor/admit.py", "decide/budget.py", "decide/governor/preempt.py")
 MOST_SHARE = 0.1
+ANY_MUTANT = "ramherd.decide.pruning.x_choose_due__mutmut_1"
 # Exit codes of the tests in mutmut's files: these are a pass, and no test at all.
 PASSED, UNTESTED = 0, 33
 
@@ -43,25 +47,69 @@ class Change(NamedTuple):
 
 
 def run(names: list[str]) -> None:
-    """From nothing: mutmut keeps results of tests that have changed since."""
+    """From nothing: results of tests that have changed since would be kept. mutmut makes the
+    mutants and finds the tests of each function; one mutant is the fewest that it will run.
+    """
     shutil.rmtree(COPY, ignore_errors=True)
-    children = os.environ.get("MUTANT_CHILDREN", "1")
-    subprocess.run([MUTMUT, "run", "--max-children", children, *names], cwd=ROOT, check=True)
+    subprocess.run([MUTMUT, "run", "--max-children", "1", ANY_MUTANT], cwd=ROOT, check=True)
+    work = {}
+    stats = json.loads((COPY / "mutmut-stats.json").read_text())
+    for path in find_metas():
+        meta = json.loads(path.read_text())
+        for name in meta["exit_code_by_key"]:
+            tests = stats["tests_by_mangled_function_name"].get(name.rpartition("__mutmut_")[0], [])
+            seconds = [(test, stats["duration_by_test"][test]) for test in tests]
+            work[name] = sorted(seconds, key=lambda one: one[1])
+    codes = run_forks(
+        {name: tests for name, tests in work.items() if tests and is_named(name, names)}
+    )
+    for path in find_metas():
+        meta = json.loads(path.read_text())
+        for name in meta["exit_code_by_key"]:
+            untested = UNTESTED if not work[name] and is_named(name, names) else None
+            meta["exit_code_by_key"][name] = codes.get(name, untested)
+        path.write_text(json.dumps(meta))
+
+
+def run_forks(work: dict[str, list[tuple[str, float]]]) -> dict[str, int]:
+    """The exit code of each mutant's tests (tests/mutants/forks.py)."""
+    todo, ran = COPY / "to_run.json", COPY / "ran.json"
+    todo.write_text(json.dumps(work))
+    config = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["mutmut"]
+    paths = os.pathsep.join((str(COPY / "src"), str(COPY / "tests")))
+    subprocess.run(
+        [
+            sys.executable, "-m", "pytest", "--rootdir=.", "-p", "mutants.forks",
+            *config["pytest_add_cli_args"], *config["pytest_add_cli_args_test_selection"],
+        ],
+        cwd=COPY, check=True,
+        env=os.environ
+        | {"PYTHONPATH": paths, "MUTANTS_TO_RUN": str(todo), "MUTANTS_RAN": str(ran)},
+    )  # fmt: skip
+    return dict(json.loads(ran.read_text()))
+
+
+def find_metas() -> list[Path]:
+    return sorted((COPY / "src/ramherd/decide").rglob("*.meta"))
+
+
+def is_named(mutant: str, names: list[str]) -> bool:
+    return not names or any(fnmatch.fnmatch(mutant, one) for one in names)
 
 
 def read_mutants(names: list[str]) -> Iterator[Mutant]:
-    for path in sorted((COPY / "src/ramherd/decide").rglob("*.meta")):
+    for path in find_metas():
         file = str(path.relative_to(COPY / "src/ramherd")).removesuffix(".meta")
         codes = json.loads(path.read_text())["exit_code_by_key"]
         for name, code in codes.items():
-            if code is not None and (not names or any(fnmatch.fnmatch(name, one) for one in names)):
+            if code is not None and is_named(name, names):
                 yield Mutant(name, file, code in (PASSED, UNTESTED))
 
 
 def read_change(mutant: Mutant) -> Change:
-    shown = subprocess.run(
-        [MUTMUT, "show", mutant.name], cwd=ROOT, check=True, capture_output=True, text=True
-    ).stdout.splitlines()
+    """mutmut finds its files from the current directory."""
+    with contextlib.chdir(ROOT):
+        shown = get_diff_for_mutant(mutant.name, path=f"src/ramherd/{mutant.file}").splitlines()
     lines = [line for line in shown if line[:1] in "+-" and line[:3] not in ("+++", "---")]
     was, becomes = (
         " ".join(line[1:].strip() for line in lines if line[0] == sign) for sign in "-+"
