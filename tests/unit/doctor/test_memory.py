@@ -137,7 +137,7 @@ def test_linger_is_a_file(root: Root) -> None:
     """None without logind."""
     host = root.host(LOGNAME="me")
     assert read_linger(host) is None
-    (root.path / "run/systemd/slots").mkdir(parents=True)
+    (root.path / "run/systemd/seats").mkdir(parents=True)
     assert read_linger(host) is False
     root.write("var/lib/systemd/linger/me", "")
     assert read_linger(host) is True
