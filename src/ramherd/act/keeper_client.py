@@ -24,7 +24,7 @@ from ramherd.system.unix_socket import connect, listen
 # this one still said.
 ANSWER_S = 10.0
 KEEP = str(Path(__file__).parent.parent / "keeper/__main__.py")
-NO_DOOR = ("-1", "0")
+NOT_ADOPTABLE = ("-1", "0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,11 +141,11 @@ def start_keeper(
 ) -> KeeperClient:
     """A keeper of our own."""
     ours, theirs = socket.socketpair()
-    door = listen(adoption.path) if adoption is not None else None
-    passed = [theirs.fileno(), *([door.fileno()] if door is not None else [])]
-    ends = NO_DOOR
-    if door is not None and adoption is not None:
-        ends = (str(door.fileno()), str(adoption.alone_s))
+    listener = listen(adoption.path) if adoption is not None else None
+    passed = [theirs.fileno(), *([listener.fileno()] if listener is not None else [])]
+    ends = NOT_ADOPTABLE
+    if listener is not None and adoption is not None:
+        ends = (str(listener.fileno()), str(adoption.alone_s))
     # -I -S: no site, no user paths; 2 MB less, and nothing of the user's environment runs.
     numbers = (str(theirs.fileno()), str(grace_s), str(nofile), *ends)
     command = [sys.executable, "-I", "-S", KEEP, *numbers]
@@ -154,8 +154,8 @@ def start_keeper(
             command, pass_fds=passed, start_new_session=True,
             stdin=subprocess.DEVNULL, stdout=log, stderr=log,
         )  # fmt: skip
-    if door is not None:
-        door.close()
+    if listener is not None:
+        listener.close()
     return KeeperClient(
         ours, process, proc_id_of(process.pid), is_adoptable=adoption is not None
     )  # fmt: skip

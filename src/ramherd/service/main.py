@@ -24,7 +24,7 @@ from ramherd.service.service_lock import service_lock
 from ramherd.service.service_loop import Halt, Service
 from ramherd.service.service_signals import catching_service_signals
 from ramherd.service.status_publisher import StatusPublisher
-from ramherd.service.takeover import Adopted, Takeover, describe, door_path, first_grant
+from ramherd.service.takeover import Adopted, Takeover, adoption_path, describe, first_grant
 from ramherd.show.view import Display
 from ramherd.store.connect import open_store
 from ramherd.store.herds import SERVICE, add_pen, drop_pen
@@ -143,10 +143,10 @@ def service_executor(
         record = {**fleet.record(), "boot_id": read_boot_id()}
         add_pen(place.store, fleet_id, SERVICE, "", record)
         place.store.commit()
-    door = door_path(place.runtime, fleet_id)
+    adoption = adoption_path(place.runtime, fleet_id)
     executor = Executor(
         fleet,
-        keeper_source(place, rules, adopted.keeper, door),
+        keeper_source(place, rules, adopted.keeper, adoption),
         place.state / "runs",
         rules.policy,
         rules.grants,
@@ -160,14 +160,14 @@ def service_executor(
         counters.residue_bytes += cleaned.residue_bytes
         if cleaned.removed:
             drop_pen(place.store, cleaned.run)
-    door.unlink(missing_ok=True)
+    adoption.unlink(missing_ok=True)
     if fleet.remove():
         drop_pen(place.store, fleet_id)
     place.store.commit()
 
 
 def keeper_source(
-    place: Place, rules: Rules, adopted: KeeperClient | None, door: Path
+    place: Place, rules: Rules, adopted: KeeperClient | None, adoption: Path
 ) -> Callable[[], KeeperClient]:
     """The adopted keeper first; a new one whenever that is gone."""
     links = [adopted] if adopted is not None else []
@@ -176,7 +176,7 @@ def keeper_source(
         if links:
             return links.pop()
         errors = place.state / "keeper.err"
-        return start_keeper(rules.policy.grace_s, errors, place.nofile, Adoption(door))
+        return start_keeper(rules.policy.grace_s, errors, place.nofile, Adoption(adoption))
 
     return next_keeper
 

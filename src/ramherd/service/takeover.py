@@ -74,7 +74,7 @@ class Takeover:
         return adopted
 
     def _adopt(self, stored: StoredPen, adopted: Adopted) -> None:
-        keeper = adopt_keeper(door_path(self.runtime, stored.id))
+        keeper = adopt_keeper(adoption_path(self.runtime, stored.id))
         if keeper is None:
             return
         try:
@@ -193,7 +193,7 @@ def is_of_this_boot(stored: StoredPen) -> bool:
     return bool(stored.record.get("boot_id") == read_boot_id())
 
 
-def door_path(runtime: Path, fleet: str) -> Path:
+def adoption_path(runtime: Path, fleet: str) -> Path:
     return runtime / "keepers" / fleet
 
 

@@ -6,14 +6,14 @@ from typing import Any, TextIO
 
 from ramherd.core.model import Event
 from ramherd.core.reasons import reason_from_json
-from ramherd.show.nonblocking_writer import Outlet
+from ramherd.show.nonblocking_writer import NonblockingWriter
 from ramherd.show.reasons import render_reason
 from ramherd.show.view import View
 
 
 class LineShow:
     def __init__(self, out: TextIO) -> None:
-        self._outlet = Outlet(out)
+        self._writer = NonblockingWriter(out)
 
     def event(self, event: Event, name: str) -> None:
         if (line := render_event(event, name)) is not None:
@@ -21,13 +21,13 @@ class LineShow:
 
     def update(self, view: Callable[[], View]) -> None:  # noqa: ARG002
         """Lines come with events; what was not taken then may be now."""
-        self._outlet.flush()
+        self._writer.flush()
 
     def print(self, line: str) -> None:
-        self._outlet.write(line + "\n")
+        self._writer.write(line + "\n")
 
     def close(self) -> None:
-        self._outlet.finish()
+        self._writer.finish()
 
 
 def render_event(event: Event, name: str) -> str | None:

@@ -13,7 +13,7 @@ from typing import TextIO
 from ramherd.core.model import Event
 from ramherd.core.units import format_duration, format_size
 from ramherd.show.event_lines import printable, render_event
-from ramherd.show.nonblocking_writer import Outlet
+from ramherd.show.nonblocking_writer import NonblockingWriter
 from ramherd.show.reasons import render_reason
 from ramherd.show.view import RunLine, View
 
@@ -30,14 +30,14 @@ LASTING = (
 class LiveShow:
     def __init__(self, out: TextIO) -> None:
         self._out = out
-        self._outlet = Outlet(out)
+        self._writer = NonblockingWriter(out)
         self._drawn = 0
         self._drawn_s = 0.0
 
     def event(self, event: Event, name: str) -> None:
         line = render_event(event, name)
         if line is not None and event.kind in LASTING:
-            self._outlet.write(self._up() + CLEAR_BELOW + line + "\n")
+            self._writer.write(self._up() + CLEAR_BELOW + line + "\n")
             self._drawn = 0
 
     def update(self, view: Callable[[], View]) -> None:
@@ -48,17 +48,17 @@ class LiveShow:
         self._drawn_s = now
         columns, rows = self._size()
         lines = render_live(view(), columns, rows)
-        self._outlet.write(self._up() + CLEAR_BELOW + "".join(line + "\n" for line in lines))
+        self._writer.write(self._up() + CLEAR_BELOW + "".join(line + "\n" for line in lines))
         self._drawn = len(lines)
 
     def close(self) -> None:
         """What is drawn goes: the summary follows."""
-        self._outlet.write(self._up() + CLEAR_BELOW)
-        self._outlet.finish()
+        self._writer.write(self._up() + CLEAR_BELOW)
+        self._writer.finish()
         self._drawn = 0
 
     def print(self, line: str) -> None:
-        self._outlet.write(line + "\n")
+        self._writer.write(line + "\n")
 
     def _up(self) -> str:
         return f"\x1b[{self._drawn}F" if self._drawn else ""

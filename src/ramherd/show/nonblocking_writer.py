@@ -15,7 +15,7 @@ PIECE_BYTES = 4096
 MOST_BYTES = 1 << 18
 
 
-class Outlet:
+class NonblockingWriter:
     def __init__(self, out: TextIO) -> None:
         self._encoding = getattr(out, "encoding", None) or "utf-8"
         self._apart = open_apart(out.fileno())

@@ -15,7 +15,7 @@ from ramherd.core.errors import UsageError
 from ramherd.core.memory import Admit, Level
 from ramherd.core.model import JobState, JobStatus, Reason
 from ramherd.core.policies import ReusePolicy
-from ramherd.decide.governor.admit import in_line, is_full
+from ramherd.decide.governor.admit import find_full, in_line
 from ramherd.decide.warm import (
     RenewalState,
     WarmDemand,
@@ -68,7 +68,7 @@ class WarmReuse:
             short=memory.is_short,
             needed=may_start
             and (self.is_lasting or counts[JobState.QUEUED] + counts[JobState.WAITING] > 0),
-            full=is_full(len(scene.runs) + scene.ending, scene, memory.grants) is not None,
+            full=find_full(len(scene.runs) + scene.ending, scene, memory.grants) is not None,
         )
 
     def _key_of(self, status: JobStatus) -> Hashable:

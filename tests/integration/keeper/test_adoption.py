@@ -29,7 +29,7 @@ import sys, time
 from pathlib import Path
 from ramherd.act.keeper_client import Adoption, start_keeper
 here = Path(sys.argv[1])
-link = start_keeper(0.5, here / "keeper.err", 1024, Adoption(here / "door", float(sys.argv[2])))
+link = start_keeper(0.5, here / "keeper.err", 1024, Adoption(here / "adoption", float(sys.argv[2])))
 link._outbox = sys.stdin.buffer.read()
 link.flush()
 started = 0
@@ -72,7 +72,7 @@ class Herd:
         process.stdout.close()
 
     def adopt(self) -> KeeperClient:
-        link = adopt_keeper(self.here / "door")
+        link = adopt_keeper(self.here / "adoption")
         assert link is not None
         return link
 
@@ -185,7 +185,7 @@ def test_a_second_supervisor_is_sent_away(herd: Herd) -> None:
     herd.supervise(spawn(herd.here, "R1", "exec sleep 300"), started=1)
     with closing(herd.adopt()) as link:
         with pytest.raises(StoreError, match="has a supervisor already"):
-            adopt_keeper(herd.here / "door", wait_s=0.1)
+            adopt_keeper(herd.here / "adoption", wait_s=0.1)
         link._outbox = spawn(herd.here, "R2", "exit 0")
         link.flush()
         assert hear_until(link, is_end_of("R2"))
@@ -204,8 +204,8 @@ def test_a_keeper_without_runs_ends_by_itself(herd: Herd) -> None:
     herd.supervise(spawn(herd.here, "R1", "sleep 0.2"), started=1)
     await_(herd.is_gone, "the keeper ends")
     assert json.loads((herd.here / "R1/status").read_bytes())["code"] == 0
-    assert adopt_keeper(herd.here / "door") is None
-    assert not (herd.here / "door").exists()
+    assert adopt_keeper(herd.here / "adoption") is None
+    assert not (herd.here / "adoption").exists()
 
 
 def test_nobody_is_waited_for_for_ever(herd: Herd) -> None:
@@ -217,7 +217,7 @@ def test_nobody_is_waited_for_for_ever(herd: Herd) -> None:
 
 def test_an_adoptable_keeper_is_as_small_as_any(tmp_path: Path) -> None:
     """12 MB at most: it lives as long as the runs do."""
-    adoption = Adoption(tmp_path / "door")
+    adoption = Adoption(tmp_path / "adoption")
     with closing(start_keeper(1.0, tmp_path / "keeper.err", 1024, adoption)) as link:
         link._outbox = spawn(tmp_path, "R1", "exit 0")
         link.flush()
@@ -266,7 +266,7 @@ def feed(path: Path, lines: list[bytes]) -> None:
 def test_no_line_ends_the_keeper_or_its_runs(herd: Herd) -> None:
     """Whatever is said to it, a run that it has goes on, and it listens to the next."""
     herd.supervise(spawn(herd.here, "R1", "echo x; sleep 300 & wait; exit 5"), started=1)
-    feed(herd.here / "door")
+    feed(herd.here / "adoption")
     (child,) = [pid for pid in ours() if (proc := read_process(pid)) and proc.name == "sleep"]
     with closing(herd.adopt()) as link:
         assert "R1" in link.known

@@ -9,7 +9,7 @@ from typing import TextIO
 
 import pytest
 
-from ramherd.show.nonblocking_writer import MOST_BYTES, Outlet
+from ramherd.show.nonblocking_writer import MOST_BYTES, NonblockingWriter
 
 LINE = "x" * 99 + "\n"
 # A pipe takes 64 KiB, and what is kept is bounded: so many are kept, and so many never.
@@ -75,50 +75,50 @@ def pipe() -> Iterator[Pipe]:
         yield made
 
 
-def write_lines(outlet: Outlet, number: int, within_s: float = 5.0) -> list[str]:
+def write_lines(writer: NonblockingWriter, number: int, within_s: float = 5.0) -> list[str]:
     """So many different lines, while nobody reads."""
     lines = [f"{n:099}\n" for n in range(number)]
     with alarm(within_s):
         for line in lines:
-            outlet.write(line)
+            writer.write(line)
     return lines
 
 
-def drain(outlet: Outlet, pipe: Pipe) -> bytes:
+def drain(writer: NonblockingWriter, pipe: Pipe) -> bytes:
     """A reader that came back, until nothing more comes."""
     data = b""
     while chunk := pipe.read():
         data += chunk
-        outlet.flush()
+        writer.flush()
     return data
 
 
 def test_what_is_written_is_there_at_once(pipe: Pipe) -> None:
     """No line waits for the next."""
-    outlet = Outlet(pipe.out)
+    writer = NonblockingWriter(pipe.out)
 
-    outlet.write("a\n")
+    writer.write("a\n")
     assert pipe.read() == b"a\n"
-    outlet.write("b\n")
+    writer.write("b\n")
     assert pipe.read() == b"b\n"
 
 
 def test_what_is_not_read_is_kept_and_comes_later(pipe: Pipe) -> None:
     """In order, each byte once, without another write."""
-    outlet = Outlet(pipe.out)
-    lines = write_lines(outlet, FITS)
+    writer = NonblockingWriter(pipe.out)
+    lines = write_lines(writer, FITS)
 
-    assert drain(outlet, pipe).decode() == "".join(lines)
+    assert drain(writer, pipe).decode() == "".join(lines)
 
 
 def test_what_is_kept_is_bounded_and_the_rest_is_counted(pipe: Pipe) -> None:
     """The first lines whole, then how many are missing, then what comes after."""
-    outlet = Outlet(pipe.out)
-    lines = write_lines(outlet, TOO_MANY)
+    writer = NonblockingWriter(pipe.out)
+    lines = write_lines(writer, TOO_MANY)
 
-    found = drain(outlet, pipe).decode()
-    outlet.write("afterwards\n")
-    found += drain(outlet, pipe).decode()
+    found = drain(writer, pipe).decode()
+    writer.write("afterwards\n")
+    found += drain(writer, pipe).decode()
 
     *kept, gap, last = found.splitlines(keepends=True)
     count = re.fullmatch(r"\[(\d+) lines were not read in time, and not kept\]\n", gap)
@@ -131,11 +131,11 @@ def test_what_is_kept_is_bounded_and_the_rest_is_counted(pipe: Pipe) -> None:
 
 def test_one_long_text_is_never_cut(pipe: Pipe) -> None:
     """Larger than the pipe and the bound together: it is one frame of a display."""
-    outlet, text = Outlet(pipe.out), "y" * (MOST_BYTES + 100_000)
+    writer, text = NonblockingWriter(pipe.out), "y" * (MOST_BYTES + 100_000)
     with alarm(5.0):
-        outlet.write(text)
+        writer.write(text)
 
-    assert drain(outlet, pipe).decode() == text
+    assert drain(writer, pipe).decode() == text
 
 
 @contextmanager
@@ -154,22 +154,22 @@ def read_later(pipe: Pipe) -> Iterator[list[bytes]]:
 
 def test_finish_writes_all_that_is_kept(pipe: Pipe) -> None:
     """It waits for the reader: a summary is worth that."""
-    outlet = Outlet(pipe.out)
-    lines = write_lines(outlet, FITS)
+    writer = NonblockingWriter(pipe.out)
+    lines = write_lines(writer, FITS)
     with read_later(pipe) as found:
-        outlet.finish()
+        writer.finish()
 
     assert b"".join(found).decode() == "".join(lines)
 
 
 def test_finish_says_what_is_missing(pipe: Pipe) -> None:
     """And what is written afterwards, which is the summary, is whole."""
-    outlet = Outlet(pipe.out)
-    write_lines(outlet, TOO_MANY)
+    writer = NonblockingWriter(pipe.out)
+    write_lines(writer, TOO_MANY)
     with read_later(pipe) as found:
-        outlet.finish()
-        outlet.write("summary\n")
-        outlet.finish()
+        writer.finish()
+        writer.write("summary\n")
+        writer.finish()
 
     *_kept, gap, last = b"".join(found).splitlines()
     assert b"lines were not read in time" in gap
@@ -178,33 +178,33 @@ def test_finish_says_what_is_missing(pipe: Pipe) -> None:
 
 def test_a_reader_that_went_away_is_no_error(pipe: Pipe) -> None:
     """`ramherd run | head -1`: nothing is kept for nobody."""
-    outlet = Outlet(pipe.out)
+    writer = NonblockingWriter(pipe.out)
     pipe.hang_up()
     with alarm(5.0):
         for _ in range(TOO_MANY):
-            outlet.write(LINE)
-        outlet.flush()
-        outlet.finish()
+            writer.write(LINE)
+        writer.flush()
+        writer.finish()
 
 
 def test_a_reader_that_goes_away_with_much_unread_is_no_error(pipe: Pipe) -> None:
     """`ramherd run | less`, and q."""
-    outlet = Outlet(pipe.out)
-    write_lines(outlet, TOO_MANY)
+    writer = NonblockingWriter(pipe.out)
+    write_lines(writer, TOO_MANY)
     pipe.hang_up()
 
     with alarm(5.0):
-        outlet.write("x\n")
-        outlet.finish()
+        writer.write("x\n")
+        writer.finish()
 
 
 def test_a_letter_that_the_encoding_lacks_becomes_a_question_mark() -> None:
     """An old locale: the rest of the line is read all the same."""
     with a_pipe("ascii") as pipe:
-        Outlet(pipe.out).write("a\u65e5b\n")
+        NonblockingWriter(pipe.out).write("a\u65e5b\n")
         assert pipe.read() == b"a?b\n"
     with a_pipe("latin-1") as pipe:
-        Outlet(pipe.out).write("\u00e9\n")
+        NonblockingWriter(pipe.out).write("\u00e9\n")
         assert pipe.read() == b"\xe9\n"
 
 
@@ -213,7 +213,7 @@ def test_a_terminal_that_is_not_read_does_not_stop_the_herd() -> None:
     ours, theirs = os.openpty()
     try:
         with open(theirs, "w") as out:
-            write_lines(Outlet(out), 2000, within_s=0.5)
+            write_lines(NonblockingWriter(out), 2000, within_s=0.5)
     finally:
         os.close(ours)
 
@@ -221,18 +221,18 @@ def test_a_terminal_that_is_not_read_does_not_stop_the_herd() -> None:
 def test_an_outlet_that_does_not_block_by_itself_loses_nothing(pipe: Pipe) -> None:
     """Node makes the terminal that it shares with us non-blocking: full is not gone."""
     os.set_blocking(pipe.out.fileno(), False)
-    outlet = Outlet(pipe.out)
-    lines = write_lines(outlet, FITS)
+    writer = NonblockingWriter(pipe.out)
+    lines = write_lines(writer, FITS)
 
-    assert drain(outlet, pipe).decode() == "".join(lines)
+    assert drain(writer, pipe).decode() == "".join(lines)
 
 
 def test_finish_loses_nothing_where_nothing_blocks(pipe: Pipe) -> None:
     """The same at the end: it waits until there is room."""
     os.set_blocking(pipe.out.fileno(), False)
-    outlet = Outlet(pipe.out)
-    lines = write_lines(outlet, 1000)
+    writer = NonblockingWriter(pipe.out)
+    lines = write_lines(writer, 1000)
     with read_later(pipe) as found:
-        outlet.finish()
+        writer.finish()
 
     assert b"".join(found).decode() == "".join(lines)

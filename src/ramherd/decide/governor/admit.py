@@ -61,11 +61,11 @@ def admit(
     crowd = Crowd(scene, policy)
     passed: Candidate | None = None
     for candidate in line:
-        if (too_big := is_too_big(candidate, scene)) is not None:
+        if (too_big := find_too_big(candidate, scene)) is not None:
             yield Settle(candidate.job, JobState.FAILED, too_big)
             continue
         obstacle = find_obstacle(candidate, crowd, scene, room, policy)
-        if obstacle is None and (rush := is_rushed(candidate, crowd, scene, policy)) is not None:
+        if obstacle is None and (rush := find_rush(candidate, crowd, scene, policy)) is not None:
             yield Wait(candidate.job, rush)
             return
         if obstacle is None:
@@ -97,7 +97,7 @@ def risen(candidate: Candidate, at_s: float, policy: GrantPolicy) -> int:
 def find_closed(scene: Scene, history: History, policy: GrantPolicy, waiting: int) -> Reason | None:
     """What keeps everybody out, whoever is next."""
     running = len(scene.runs) + scene.ending
-    if (full := is_full(running, scene, policy)) is not None:
+    if (full := find_full(running, scene, policy)) is not None:
         return full
     if waiting or any(run.leaving for run in scene.runs):
         return Reason(Why.SOMEBODY_WAITS, waiting=max(waiting, 1))
@@ -110,7 +110,7 @@ def find_closed(scene: Scene, history: History, policy: GrantPolicy, waiting: in
     return None
 
 
-def is_full(running: int, scene: Scene, policy: GrantPolicy) -> Reason | None:
+def find_full(running: int, scene: Scene, policy: GrantPolicy) -> Reason | None:
     if policy.max_parallel is not None and running >= policy.max_parallel:
         return Reason(Why.MAX_PARALLEL, running=running, limit=policy.max_parallel)
     if scene.ramp is not None and running >= scene.ramp:
@@ -118,7 +118,7 @@ def is_full(running: int, scene: Scene, policy: GrantPolicy) -> Reason | None:
     return None
 
 
-def is_rushed(
+def find_rush(
     candidate: Candidate, crowd: Crowd, scene: Scene, policy: GrantPolicy
 ) -> Reason | None:
     """Starts are spread: by what the fresh ones will hold, and by how many are under way."""
@@ -131,7 +131,7 @@ def is_rushed(
     return None
 
 
-def is_too_big(candidate: Candidate, scene: Scene) -> Reason | None:
+def find_too_big(candidate: Candidate, scene: Scene) -> Reason | None:
     if candidate.need_bytes <= scene.largest_bytes:
         return None
     return Reason(Why.TOO_BIG, need_bytes=candidate.need_bytes, budget_bytes=scene.largest_bytes)
@@ -156,7 +156,7 @@ def find_obstacle(
     expected = crowd.with_one(base, scene.estimate(candidate), z)
     if expected > policy.fill_share * scene.lease_bytes or room.make(base) < base:
         return no_room(base, crowd, scene)
-    return is_full(crowd.number, scene, policy)
+    return find_full(crowd.number, scene, policy)
 
 
 def no_room(base: int, crowd: Crowd, scene: Scene) -> Reason:

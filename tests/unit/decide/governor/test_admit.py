@@ -12,10 +12,10 @@ from ramherd.decide.governor.admit import (
     admit,
     find_closed,
     find_obstacle,
+    find_rush,
+    find_too_big,
     first_grant,
     in_line,
-    is_rushed,
-    is_too_big,
     let_in,
     may_pass,
     risen,
@@ -173,7 +173,7 @@ def rushed(at: Scene, **crowd: int) -> Reason | None:
     made = Crowd(at, POLICY)
     for name, value in crowd.items():
         setattr(made, name, value)
-    return is_rushed(waiting_job(1), made, at, POLICY)
+    return find_rush(waiting_job(1), made, at, POLICY)
 
 
 def test_starts_under_way_are_limited() -> None:
@@ -211,8 +211,8 @@ def test_too_big_is_more_than_the_largest_lease() -> None:
     """And not one byte less."""
     at = scene(500)
 
-    assert is_too_big(waiting_job(1, need_bytes=500 * MB), at) is None
-    assert is_too_big(waiting_job(1, need_bytes=500 * MB + 1), at) == Reason(
+    assert find_too_big(waiting_job(1, need_bytes=500 * MB), at) is None
+    assert find_too_big(waiting_job(1, need_bytes=500 * MB + 1), at) == Reason(
         Why.TOO_BIG, need_bytes=500 * MB + 1, budget_bytes=500 * MB
     )
 
