@@ -52,7 +52,7 @@ class Executor:
         self._policy = policy or Policy()
         self._cleanup = Cleanup()
         self.warm_pool = WarmPool()
-        # What a run has in its environment beside what its job says.
+        # The environment that runs of a job inherit.
         ours = dict(os.environ)
         self.inherited: Callable[[Job], Mapping[str, str]] = lambda _job: ours
         self.keeper = self._new_keeper()
@@ -69,8 +69,8 @@ class Executor:
         self.enforcer.set_grant(run, grant_bytes, run.started_s)
 
     def start(self, run: LiveRun, grant_bytes: int, *, resumed: bool) -> IdleProcess | None:
-        """The warm process that it takes over, if there is one. A run that is refused already
-        never begins.
+        """Returns the warm process that the run takes over, if there is one. A run that is refused
+        already never begins.
         """
         self.runs[run.id] = run
         if run.refused is not None:
@@ -181,7 +181,7 @@ class Executor:
                 if run.pen is not None:
                     run.pen.set_first(first)
                 self.started.append(run)
-                if run.stop_order is not None:  # it was told before it was there
+                if run.stop_order is not None:  # it was told to end before it had started
                     self._send_end(run)
             case "refused":
                 run.refuse(message["errno"], message["what"], at_s)
@@ -193,7 +193,7 @@ class Executor:
                 run.close_output(heap_exhausted=is_heap_exhausted(run.dir, run.exit))
 
     def _abandon(self, run: LiveRun, taken_from: str) -> None:
-        """The process that it was to take over, if anything of it lives."""
+        """Kills the process that the run was to take over, if anything of it lives."""
         if run.pen is not None:
             run.pen.kill()
         self.keeper.send("close", run=taken_from)
@@ -307,7 +307,7 @@ class Executor:
 
     @property
     def is_busy(self) -> bool:
-        """Something is about to end: to be looked at again soon."""
+        """Something is about to end: the next step comes soon."""
         busy = self._cleanup.is_busy or self.warm_pool.is_busy
         return busy or any(run.is_ending or run.is_renewing for run in self.runs.values())
 
@@ -344,8 +344,8 @@ def environment(
 
 
 def send_end(run: LiveRun, pen: Pen) -> int:
-    """An agent alone at first: its tools, ended with it, would tell it of their own end, and that
-    would be in its history.
+    """At first an agent alone gets the signal: if its tools ended too, it would record their
+    failure in its history.
     """
     if run.agent_run is not None and run.exit is None and run.first is not None:
         return signal_processes([run.first], run.agent_run.agent.stop_signal)
@@ -360,7 +360,7 @@ def argv_of(run: LiveRun, *, resumed: bool) -> tuple[str, ...]:
 
 
 def write_stdin(run: LiveRun) -> str:
-    """A file, not a pipe: of any size, and nobody has to feed it."""
+    """A file, not a pipe: it can have any size, and no process has to write to it."""
     text = run.agent_run.launch.stdin if run.agent_run is not None else run.job.stdin
     if text is None:
         return ""

@@ -20,8 +20,8 @@ from ramherd.system.pidfd import open_pid, send_signal, wait_end
 from ramherd.system.procfs import read_process
 from ramherd.system.unix_socket import connect, listen
 
-# A keeper answers in milliseconds; one that has just lost its supervisor first reads all that
-# this one still said.
+# A keeper answers in milliseconds; one that has just lost its supervisor first reads the last
+# requests of that one.
 ANSWER_S = 10.0
 KEEP = str(Path(__file__).parent.parent / "keeper/__main__.py")
 NOT_ADOPTABLE = ("-1", "0")
@@ -130,7 +130,7 @@ class KeeperClient:
             self._process.close()
 
     def kill(self) -> None:
-        """A keeper that stopped speaking cannot be trusted with runs."""
+        """A keeper that closed its socket is not trusted with runs any more."""
         self._process.kill()
         self._socket.close()
         self._process.wait()
@@ -217,7 +217,7 @@ def read_line(channel: socket.socket) -> tuple[dict[str, Any] | None, bytes]:
 def open_errors(path: Path) -> IO[bytes]:
     try:
         return open(path, "ab", opener=private)
-    except OSError:  # a full disk: the keeper's last words are not worth a herd
+    except OSError:  # a full disk: the herd runs without a log of the keeper's errors
         return open(os.devnull, "ab")
 
 

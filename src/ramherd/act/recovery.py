@@ -1,6 +1,6 @@
 """What a ramherd that died left behind: its pens are cleared, its open jobs closed.
 
-Mostly its keeper has done so already; when both died, the next start does it here.
+Mostly its keeper has cleared the pens already; if both died, the next start of any ramherd does.
 """
 
 from pathlib import Path

@@ -17,7 +17,7 @@ from ramherd.core.model import Job, Tree
 GIT_S = 60.0
 # $1 repository, $2 commit, $3 branch, $4 path, $5 where in it, then what to start there. A run that
 # was stopped in the middle of it leaves no mark in git's own folder of the worktree, and the next
-# begins anew. Two at a time get in each other's way (8 of 120 failed with git 2.39, 40 at once), so
+# starts over. Two at a time get in each other's way (8 of 120 failed with git 2.39, 40 at once), so
 # it is tried again; never `worktree prune`, which takes away what another is just making.
 MAKE = """\
 is_made() { [ -e "$(git -C "$1" rev-parse --absolute-git-dir 2>/dev/null)/ramherd-made" ]; }

@@ -1,6 +1,6 @@
 """`ramherd VERB ...`: finds the verb, and turns errors into one line and an exit code.
 
-Only the verb that is asked for is imported: a start has to feel like none.
+Only the module of the verb that is called is imported, so that each call starts quickly.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def call(argv: list[str]) -> int:
-    """What follows `--` is a command of the user's and no option of ours."""
+    """Words after `--` are the user's command, not options of ours."""
     open_standard_streams()
     at = argv.index("--") if "--" in argv else len(argv)
     options = make_parser(argv[:at]).parse_args(argv[:at])
@@ -69,7 +69,7 @@ def call(argv: list[str]) -> int:
         print_error("interrupted")
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader went away; nothing more can be said, not even at exit.
+        # The reader closed the pipe: Python must not write to it at exit either.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as error:
@@ -82,7 +82,7 @@ def call(argv: list[str]) -> int:
 
 
 def open_standard_streams() -> None:
-    """`>&-`: what we open next must not become somebody's standard output."""
+    """A caller may have closed them (`>&-`): a file that we open must not take their number."""
     for fd, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         try:
             os.fstat(fd)

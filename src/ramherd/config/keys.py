@@ -80,7 +80,7 @@ def parse_ring(value: Any) -> int:
 
 
 def parse_share(value: Any) -> float | None:
-    """`none`: whatever it is."""
+    """`none` is no limit."""
     return None if value == "none" else parse_part(value)
 
 

@@ -74,7 +74,7 @@ class Config:
 
 
 def add_flags(parser: "argparse.ArgumentParser", keys: Iterable[Key] = KEYS) -> None:
-    """Texts, parsed by `load_config` like those of every other place."""
+    """Values stay text: `load_config` parses them, like those of files and variables."""
     import argparse  # noqa: PLC0415 - 15 ms that `exec` and the hook do without
 
     names = set()

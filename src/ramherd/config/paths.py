@@ -13,7 +13,7 @@ def state_dir() -> Path:
 
 
 def state_path() -> Path:
-    """Where it is or would be: looking makes nothing."""
+    """The path alone: the directory is not made."""
     base = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     return Path(base).absolute() / "ramherd"
 
@@ -23,7 +23,7 @@ def runtime_dir() -> Path:
 
 
 def runtime_path() -> Path:
-    """The same for cron, sudo and hooks, so XDG_RUNTIME_DIR is not asked."""
+    """The same from cron, sudo and hooks, which have no XDG_RUNTIME_DIR: it is not used."""
     uid = os.getuid()
     if chosen := os.environ.get("RAMHERD_RUNTIME_DIR"):
         return Path(chosen).absolute()
@@ -33,8 +33,8 @@ def runtime_path() -> Path:
 
 
 def private_dir(path: Path, variable: str) -> Path:
-    """Made 0700; refused when it is another user's: in /tmp anyone can make it first. One that
-    is there is closed to others if its name says that it is ours, else left as it is.
+    """Made with mode 0700; refused if it is another user's, since anyone can make it first in /tmp.
+    If others may enter it, it gets mode 0700 if its name starts with `ramherd`, else it is refused.
     """
     path = path.absolute()
     hint = f"set {variable} to a directory you can write to"

@@ -18,7 +18,7 @@ class UsageError(RamherdError):
 
 
 class NoRoom(RamherdError):
-    """This machine cannot, now: no memory for even one run."""
+    """There is no memory for even one run now."""
 
     exit_code = 3
 

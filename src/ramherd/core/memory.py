@@ -44,8 +44,8 @@ class Estimate:
     prior_share: float = 1.0
 
     def promised(self, memory_bytes: int) -> "Estimate":
-        """For one that was said to need less: believed instead of the prior, and that it keeps
-        to it within half of that.
+        """For a job whose `memory` is below the base: it replaces the prior's part of the base, and
+        half of it is the most that counts as the prior's spread.
         """
         if not 0 < memory_bytes < self.base_bytes:
             return self
@@ -133,7 +133,7 @@ class Scene:
     swap_in_bytes_per_s: float = 0.0
     # Starts in the last minute that failed for memory (ENOMEM, killed at birth, no heap).
     failed_starts: int = 0
-    # Starts under way: asked for, and not yet said to be running.
+    # Starts under way: the keeper has not reported them yet.
     starting: int = 0
     # Runs that are over but for their pens, and what they were granted: not part of the lease.
     ending: int = 0

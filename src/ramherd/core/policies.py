@@ -23,8 +23,8 @@ class Policy(NamedTuple):
     # and builds below them, which write their files.
     grace_s: float = 10.0
     leftover_grace_s: float = 2.0
-    # Who has to make room is waited for: an agent needs half a second to put its session down.
-    # One that starts over anyway has nothing to put down.
+    # Another run waits for the memory of a preempted one; an agent takes half a second to save its
+    # session. A job that starts over has nothing to save, and gets no grace.
     preempt_grace_s: float = 2.0
     # A killed pen that is not empty by then is killed again, and in the end given up: what
     # lives on then is asleep in the kernel, or another user's by a setuid program.
@@ -58,13 +58,13 @@ class GrantPolicy(NamedTuple):
     # The event comes at the grant less this. Overshoot was 3 MB at most at 3.3 GB/s, so
     # that what is held stays within the grant.
     arm_below_bytes: int = 4 * MIB
-    # So near to that mark it counts as there: charges come in batches of 64 pages a core, and on
+    # So near to that mark a run counts as at it: charges come in batches of 64 pages a core, and on
     # cgroup v2 the kernel brakes a little before.
     near_bytes: int = 2 * MIB
     # A grant is shrunk to what is used and this, so long after the fall.
     headroom_bytes: int = 32 * MIB
     shrink_after_s: float = 5.0
-    # With somebody waiting, this is all the others keep above what they use.
+    # While a run waits, the others keep no more than this above what they use.
     slim_bytes: int = 8 * MIB
     # The kernel's own limit is so far above the grant: a backstop for a supervisor that is late.
     margin_bytes: int = 48 * MIB

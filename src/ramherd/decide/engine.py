@@ -19,13 +19,13 @@ from ramherd.decide.run_end import (
 )
 
 T = TypeVar("T")
-# What a start waits for that `--no-wait` will not wait for. Who is held for a moment (most holds
-# take some milliseconds) is waited for.
+# The reasons to wait that `--no-wait` refuses. It does wait while a run is held: most holds take
+# some milliseconds.
 MEMORY = (Why.NO_ROOM_LEASE, Why.LEVEL)
 
 
 def decide(snapshot: Snapshot, policy: Policy) -> list[Action]:
-    """How runs end. Who starts, and who makes room for whom, is the governor's."""
+    """How runs end. The governor decides which jobs start, and which runs make room."""
     most = largest_budget_bytes(snapshot.machine, policy)
     finished = finish_ended(snapshot, policy)
     over = {finish.run for finish in finished}

@@ -35,5 +35,5 @@ def next_ramp(ramp: Ramp, running: int, at_s: float, *, settle_s: float) -> Ramp
 
 
 def after_trouble(ramp: Ramp, reason: Reason) -> Ramp:
-    """The step begins anew. What came up first is kept, until as many ran without it."""
+    """The step begins again. What came up first is kept, until as many ran without it."""
     return replace(ramp, full_since_s=None, trouble=ramp.trouble or reason)

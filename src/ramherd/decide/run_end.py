@@ -46,7 +46,7 @@ def stop_timed_out(snapshot: Snapshot) -> list[Action]:
 
 
 def stop_over_limit(snapshot: Snapshot) -> list[Action]:
-    """Where the kernel does not hold the limit (polling pens), looking at it has to do."""
+    """Polling pens have no limit in the kernel: the last reading is compared with it."""
     return [
         Stop(run.run, RunEnd.LIMIT_KILL, limit_reason(run, limit))
         for run in snapshot.runs
@@ -98,8 +98,8 @@ def told_to_end(run: RunView, policy: Policy) -> tuple[float, float] | None:
 
 
 def stop_grace_s(run: RunView, stop: Stopping, policy: Policy) -> float:
-    """Memory is at stake: what is over its limit grows on while it is asked politely, and for
-    one that makes room somebody waits.
+    """None where memory is short: a run over its limit would grow on. A run that makes room gets
+    little, because another one waits for its memory.
     """
     if stop.end in URGENT or stop.reason.why in (Why.TOO_BIG, Why.OVER_BUDGET):
         return 0.0
@@ -161,7 +161,7 @@ def judge(run: RunView) -> tuple[RunEnd, Reason]:
 
 
 def has_come_through(run: RunView, stop: Stopping) -> bool:
-    """It was to go on later, and has said its result meanwhile."""
+    """It was to be resumed later, but its agent reported success before it ended."""
     later = stop.end in (RunEnd.PREEMPTED, RunEnd.RECYCLED, RunEnd.LOST)
     return later and run.exit is not None and run.said is not None and run.said.through
 
@@ -190,8 +190,8 @@ def judge_exit(run: RunView, exit_: Exit) -> tuple[RunEnd, Reason]:
 
 
 def judge_words(said: Said, exit_: Exit) -> tuple[RunEnd, Reason] | None:
-    """An agent's word counts for more than its exit code: some end with 0 when they gave up, and
-    one that was stopped has said nothing. codex leaves a tool behind that takes too long; with 0
+    """What an agent reports counts for more than its exit code: some exit with 0 when they gave up,
+    and one that was stopped reports nothing. codex leaves a tool behind that takes too long; with 0
     that is its own affair.
     """
     if said.through or (said.result and exit_.code == 0):

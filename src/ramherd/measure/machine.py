@@ -9,7 +9,7 @@ from ramherd.system.procfs import read_meminfo
 
 
 def read_machine(trees: Trees, proc: Root = PROC, herds: Iterable[tuple[int, int]] = ()) -> Machine:
-    """Read anew each time: virtual machines grow and shrink. `herds` are the other ramherds:
+    """Read again each time: virtual machines grow and shrink. `herds` are the other ramherds:
     (pid, bytes that its runs use).
     """
     total, available = read_meminfo(proc)

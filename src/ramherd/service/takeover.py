@@ -170,7 +170,7 @@ class Takeover:
         add_event(self.store, Event(kind, reason, time.time(), job.herd, job.id, run.run))
 
     def _clear_pens(self, adopted: Adopted) -> None:
-        """Of runs that had ended already, then the fleets that nobody is in any more."""
+        """Clears the pens of runs that had ended already, then the fleets without a run."""
         kept = {adopted.fleet_id, *(run.home for run in adopted.runs)}
         stuck = {run.home for run in read_open_runs(self.store)} - kept
         pens = sorted(read_pens(self.store, SERVICE), key=lambda pen: not pen.run)
@@ -185,7 +185,7 @@ class Takeover:
 
 
 def stopping_of(run: OpenRun) -> Stopping | None:
-    """Told anew: since when is a time of the process that told it."""
+    """The order to end that an earlier service gave. Its grace begins again now."""
     return Stopping(*run.stopping, time.monotonic()) if run.stopping is not None else None
 
 
@@ -198,7 +198,7 @@ def adoption_path(runtime: Path, fleet: str) -> Path:
 
 
 def first_grant(live: LiveRun, quantum_bytes: int) -> int:
-    """What it has, and a little to go on with until the governor has looked."""
+    """What the run uses, and two quanta more until the governor decides."""
     live.measure()
     return live.reading.used_bytes + 2 * quantum_bytes
 

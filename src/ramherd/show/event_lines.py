@@ -20,7 +20,7 @@ class LineShow:
             self.print(f"{time.strftime('%H:%M:%S', time.localtime(event.at_s))} {line}")
 
     def update(self, view: Callable[[], View]) -> None:  # noqa: ARG002
-        """Lines come with events; what was not taken then may be now."""
+        """Lines are written with events; this writes what the reader was too slow for then."""
         self._writer.flush()
 
     def print(self, line: str) -> None:
@@ -38,7 +38,7 @@ def render_event(event: Event, name: str) -> str | None:
 
 
 def render_stored(kind: str, name: str, reason: Mapping[str, Any]) -> str:
-    """An event from a store, of any kind: what has no word here is called as it is stored."""
+    """An event from a store. A kind that is not in WORDS is shown as it is stored."""
     sentence = render_reason(reason_from_json(reason))
     return printable(f"{WORDS.get(kind, kind):<9} {name}: {sentence}")
 

@@ -1,7 +1,7 @@
-"""Writing to a terminal or a pipe without ever waiting for who reads it.
+"""Writing to a terminal or a pipe without ever waiting for its reader.
 
-`ramherd run | less`, Ctrl-S, a window that is gone: limits, timeouts and signals are looked
-after all the same. What is not taken at once is kept, up to a bound, and written later.
+`ramherd run | less`, Ctrl-S, a window that is gone: limits, timeouts and signals are handled all
+the same. What the reader does not take at once is kept, up to a bound, and written later.
 """
 
 import io

@@ -15,7 +15,7 @@ KEEP_SAMPLES = 100_000
 
 
 class StoredEvent(NamedTuple):
-    """As CONTRACT has it; `name` is the job's."""
+    """An event as the API and `ramherd events --json` show it; `name` is that of the job."""
 
     seq: int
     at_s: float
@@ -29,7 +29,7 @@ class StoredEvent(NamedTuple):
 
 
 def add_event(store: Store, event: Event) -> int:
-    """Its number."""
+    """Returns its number."""
     row = (event.at_s, event.kind, event.herd, event.job, event.run, event.reason.as_text())
     ((seq,),) = store.write_returning(records.ADD_EVENT, row)
     return int(seq)

@@ -52,7 +52,7 @@ def insert_herd(
 def insert_jobs(
     store: Store, herd: str, jobs: Iterable[JobStatus], after: int | None = None
 ) -> None:
-    """Those of the service stand in one line: theirs are the places after this one."""
+    """All herds of the service share one line: these jobs get the places after `after`."""
     now = time.time()
     store.write_all(sql.ADD_JOB, (job_row(herd, status, now, after) for status in jobs))
 
@@ -69,7 +69,7 @@ def end_herd(store: Store, herd: str, summary: dict[str, Any]) -> None:
 
 
 def lose_herd(store: Store, herd: str, reason: Reason) -> list[str]:
-    """Its supervisor died: what was not finished will not be. The runs that were open."""
+    """Its supervisor died: ends all that is open in it. Returns the runs that were open."""
     now = time.time()
     runs = store.write_returning(sql.LOSE_RUNS, (now, reason.as_text(), herd))
     store.write(sql.LOSE_JOBS, (reason.as_text(), now, herd))

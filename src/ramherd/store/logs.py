@@ -44,7 +44,7 @@ def drop_logs(store: Store, choose: ChooseLogs, most: int) -> Sequence[KeptLog]:
 
 
 def drop_run(store: Store, run: str) -> str:
-    """The herd that it was of."""
+    """Returns the herd of the run."""
     ((job, herd),) = store.read(sql.JOB_OF_RUN, (run,))
     store.write(sql.DROP_EVENTS, (job, run))
     store.write(sql.DROP_SAMPLES, (run,))

@@ -11,7 +11,7 @@ from typing import Any
 from ramherd.core.errors import StoreError, StoreUnavailable
 from ramherd.store.protocol import Store
 
-# In the loop nobody waits for a lock; the next step is there soon enough.
+# The loop does not wait for a lock: the next step comes soon enough.
 LOOP_PATIENCE_S = 0.01
 
 

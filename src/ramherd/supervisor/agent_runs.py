@@ -223,7 +223,7 @@ class AgentRuns:
         return max(usual, self._past(job).heap_bytes)
 
     def _limit_usd(self, job: Job) -> float | None:
-        """For a CLI that holds to a limit itself: it counts anew in each run."""
+        """For a CLI that holds to a limit itself: it counts from zero in each run."""
         most, cost_limit = brief_of(job).max_cost_usd, self.costs[job.herd]
         left = [] if most is None else [most - self._past(job).spent.cost_usd]
         if cost_limit is not None:

@@ -11,9 +11,9 @@ from ramherd.decide.governor.classes import ClassRecord, RunSummary, estimate, l
 from ramherd.store.classes import ClassKey, read_class
 from ramherd.store.protocol import Store
 
-# A command is its own agent; what it works on is its directory.
+# The agent of jobs that run a command, in the key of their class.
 COMMAND = "command"
-# Shorter runs were hardly looked at.
+# Shorter runs were measured once or twice only.
 SHORTEST_S = 1.0
 
 
@@ -35,7 +35,7 @@ class Classes:
             self._set(label_of(key), replace(record, prior=prior))
 
     def learn(self, run: LiveRun, at_s: float) -> tuple[ClassKey, RunSummary] | None:
-        """What is to be stored of it, if it says anything."""
+        """What to store of a run that is done; None if it was too short."""
         summary = summary_of(run, at_s, SHORTEST_S / self.time_scale)
         if summary is None:
             return None
@@ -67,7 +67,7 @@ def scaled(prior: Estimate, size: float) -> Estimate:
 
 
 def summary_of(run: LiveRun, at_s: float, shortest_s: float = SHORTEST_S) -> RunSummary | None:
-    """None of a run that was too short to say anything."""
+    """None if the run was too short to learn from."""
     ran_s, seen = at_s - run.started_s, run.usage
     if ran_s < shortest_s or not seen.number:
         return None

@@ -1,6 +1,6 @@
 """Events: each one is recorded in the store and sent to the display.
 
-The loop of the service is the same as that of a herd; what it does beside that hangs on `Hooks`.
+The service has the same loop as a herd, and adds its own work through `Hooks`.
 """
 
 import time

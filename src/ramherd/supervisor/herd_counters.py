@@ -88,7 +88,7 @@ class HerdCounters:
         return self.available_before - self.available_after
 
     def as_json(self, herd: str, statuses: Iterable[JobStatus]) -> dict[str, Any]:
-        """The object of CONTRACT's `run --json`, but for what only the caller knows."""
+        """The object that `run --json` prints, without what only the caller knows."""
         results = [self._result(status) for status in statuses]
         states = [result["state"] for result in results]
         return {

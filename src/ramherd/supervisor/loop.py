@@ -49,7 +49,7 @@ from ramherd.system.signals import Signals
 from ramherd.system.wait import wait_for
 
 TICK_S = 0.5
-# With time scaled, and where the kernel does not report a run at its grant.
+# The shortest tick, for scaled time and for polling pens.
 LEAST_TICK_S = 0.03
 # A warm process does not end after its result, so its output is read in between.
 READ_EVERY_S = 0.1
@@ -67,7 +67,7 @@ class Loop:
     signals: Signals
     trees: Trees
     clock: Callable[[], float] = time.monotonic
-    # Nothing starts meanwhile; what runs goes on.
+    # While it is paused nothing starts; live runs go on.
     is_paused: bool = False
     # Other descriptors to wait for, and what to call when they are readable.
     alarms: dict[int, Callable[[], None]] = field(default_factory=dict)
@@ -99,7 +99,7 @@ class Loop:
         self.counters.peak_bytes = self.executor.fleet.read().peak_bytes
 
     def step(self) -> float | None:
-        """One round; how long it may take until the next, None after the last."""
+        """One round. Returns how long the next one may wait at most; None after the last."""
         at_s = self.clock()
         self.receive(at_s)
         snapshot = self.measure(at_s)
@@ -112,7 +112,7 @@ class Loop:
         self.executor.close_output()
         self.executor.remove_exited_processes(at_s)
         self.record()
-        # While the keeper is busy with what it was sent.
+        # After its requests were sent: the keeper starts runs meanwhile.
         self.runs.clean_up()
         self.events.display.update(lambda: make_view(self, at_s))
         if self.queue.is_over and not self.executor.is_occupied:
@@ -166,7 +166,7 @@ class Loop:
         return self.executor.is_busy or at_s - self._read_agents_s >= READ_EVERY_S
 
     def read_agents(self, at_s: float) -> None:
-        """What agents printed since the last time; some end for what they cost."""
+        """Reads what agents printed since the last time; runs that cost too much are stopped."""
         self._read_agents_s = at_s
         agents, runs = self.agents.runs, self.executor.runs.values()
         if agents is None:
@@ -222,7 +222,7 @@ class Loop:
                 self.events.emit_herd(f"level_{level.value}", reason)
 
     def _finish(self, run: str, end: RunEnd, reason: Reason, at_s: float) -> None:
-        """A process that is free goes to the first in line at once, if the two agree."""
+        """A warm process that is free serves the first job of the queue at once, if it can."""
         idle = self.runs.finish(self.executor.runs[run], end, reason, at_s)
         if idle is not None and self.agents.warm is not None:
             admit = self.agents.warm.reuse(idle, at_s, may_start=self.may_start)
@@ -230,7 +230,7 @@ class Loop:
                 self.carry_out(admit, at_s)
 
     def record(self) -> None:
-        """What the keeper is asked to start is in the store first."""
+        """Commits, then sends the requests: a run is in the store before the keeper starts it."""
         writes = self.events.writes
         trouble = writes.trouble
         if writes.commit():
@@ -245,7 +245,7 @@ class Loop:
         return min(longest_s, READ_EVERY_S) if is_warm else longest_s
 
     def wait(self, timeout_s: float) -> None:
-        """Until the keeper, a signal, a run at its grant, or an alarm has something to report."""
+        """Waits until the keeper, a signal, a run at its grant, or an alarm reports something."""
         keeper, enforcer, at_s = self.executor.keeper, self.executor.enforcer, self.clock()
         marks, muted_s = self.executor.grant_fds(at_s), self.executor.muted_for_s(at_s)
         sending = keeper.has_more_to_send and not self.events.writes.trouble

@@ -48,7 +48,7 @@ from ramherd.store.ledger import Answer, Ask, Ledger, OtherUse
 from ramherd.supervisor.estimates import Classes, class_of, label_of
 from ramherd.supervisor.job_states import AgentParts, JobStates
 
-# Of each priority so many are shown to the governor: more it does not look at in one round.
+# The governor gets so many jobs of each priority: it reads no more of them in one round.
 HEADS = 36
 # A grant that cannot be lowered is decided again, with what is known then.
 ROUNDS = 4
@@ -56,7 +56,7 @@ MAKING_ROOM = (RunEnd.PREEMPTED, RunEnd.RECYCLED)
 FAILED_STARTS_S = 60.0
 RECYCLE_EVERY_S = 1.0
 CORES = os.cpu_count() or 1
-# Below this share of the mark no run is looked at more closely.
+# A run that uses less than this share of the mark is not watched for leaks.
 WORTH_WATCHING = 0.25
 # A run that is held does not wait for the next tick, but the ledger is not asked at each event.
 RENEW_AGAIN_S = 0.02
@@ -71,7 +71,7 @@ Order = Admit | Stop | Settle | Wait | SetLevel
 
 @dataclass
 class LeaseHolder:
-    """This application's part of the machine, asked of the ledger once a tick."""
+    """The lease of this application, renewed in the ledger once a tick."""
 
     ledger: Ledger
     policy: Policy
@@ -158,7 +158,7 @@ class MemoryGovernor:
         self._report_ledger()
 
     def govern(self, at_s: float, *, queue: bool = True) -> list[Order]:
-        """The orders that are left when grants were changed. `queue`: whether jobs may start."""
+        """Changes grants, and returns all other orders. `queue`: whether jobs may start."""
         scene = self.scene(at_s, queue=queue)
         if self.lease.is_due(scene):
             self.lease.renew(self.machine, self.fleet_used, scene)
@@ -210,8 +210,8 @@ class MemoryGovernor:
         )
 
     def candidates(self, at_s: float) -> list[Candidate]:
-        """Agents whose API is too busy start later than they could; those of a herd without money
-        do not.
+        """The first jobs of the queue. A job starts later while the API of its agent is too busy,
+        and not at all once its herd has reached its cost limit.
         """
         heads, agent_runs = self.jobs.queue.heads(HEADS), self.agents.runs
         if agent_runs is not None:
@@ -248,7 +248,7 @@ class MemoryGovernor:
         return stops
 
     def report(self, at_s: float, *, longer_than_s: float) -> None:
-        """A run that is held for longer than this waits, and so does its job."""
+        """Reports grants, and runs held for longer than this: their jobs become `held`."""
         for grant in self.given:
             run = self.executor.runs[grant.run]
             if run.held_since_s is None and self.is_reported_held(run):
@@ -277,7 +277,7 @@ class MemoryGovernor:
         self.jobs.change(status)
 
     def record_trouble(self, reason: Reason) -> None:
-        """A run was held, or ended for want of memory: no time for a higher `--ramp`."""
+        """A run was held, or ended for want of memory: `--ramp` does not rise."""
         if self.ramp is not None:
             self.ramp = after_trouble(self.ramp, reason)
 
@@ -306,7 +306,7 @@ def is_for_memory(action: GrantAction) -> bool:
 
 
 def is_over(run: LiveRun) -> bool:
-    """Over but for its pen. One that was told to make room is still the governor's."""
+    """Only its pen is left. A run that was told to make room still counts for the governor."""
     if run.exit is not None or run.refused is not None:
         return True
     stop = run.stop_order
@@ -337,7 +337,7 @@ def candidate(status: JobStatus) -> Candidate:
 
 
 def own_of(run: LiveRun) -> Own:
-    """None while a tool call is open: what it holds is not the agent's own."""
+    """Its bytes are None while a tool call is open: the memory of a tool is not the agent's own."""
     pids = run.pen.pids() if run.pen is not None else []
     if run.agent_run is None:
         return Own(run.id, run.job.id, read_own_bytes(run.first, pids))

@@ -1,4 +1,4 @@
-"""One herd from its jobs to its summary: everything a supervisor needs, and gone after it."""
+"""One herd, from its jobs to its summary: makes the parts of a supervisor, and ends them all."""
 
 import os
 import resource
@@ -48,11 +48,11 @@ if TYPE_CHECKING:
     from ramherd.supervisor.agent_runs import AgentRuns
 
 OK, FAILED, NO_ROOM, INTERRUPTED = 0, 1, 3, 130
-# The kernel takes a moment to give back what the last runs held: waited for so long at most,
-# and no longer than until it is within this of what was there before.
+# The kernel takes a moment to free the memory of the last runs: the end waits this long at most,
+# until so many bytes less than before are available.
 SETTLE_S = 1.0
 SETTLE_BYTES = 16 * MIB
-# In the loop nobody waits for the ledger: the last answer holds until the next tick.
+# The loop does not wait for the ledger: the last answer holds until the next tick.
 LEDGER_PATIENCE_S = 0.01
 # Six files of its pen and an event in the supervisor; pipes and logs in the keeper.
 DESCRIPTORS_A_RUN = 8
@@ -68,7 +68,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """All that was set for a herd: what each layer compares with."""
+    """The settings of a herd, as the numbers that each layer compares with."""
 
     policy: Policy = field(default_factory=Policy)
     grants: GrantPolicy = field(default_factory=GrantPolicy)
@@ -88,7 +88,6 @@ class Rules:
 def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, display: Display) -> Outcome:
     """Runs all jobs; nothing of them is left when this returns or raises."""
     rules, nofile = raise_file_limit(rules)
-    policy = rules.policy
     jobs = with_worktrees(jobs)
     agents = AgentParts(prepare_agents(jobs, rules))
     state, runtime, trees = state_dir(), runtime_dir(), read_trees()
@@ -98,7 +97,7 @@ def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, display: Display) -> 
     with closing(open_store(state)) as store, closing(OwnerLock(runtime)) as lock:
         if cleared := recover(store, runtime, state / "runs"):
             print(f"ramherd: cleared what {cleared} dead ramherds left", file=sys.stderr)
-        prune_to_total(store, state / "runs", policy.log_total_bytes)
+        prune_to_total(store, state / "runs", rules.policy.log_total_bytes)
         add_herd(store, herd, lock.owner, queue)
         with (
             catching_signals() as signals,
@@ -120,18 +119,21 @@ def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, display: Display) -> 
         if agents.runs is not None:
             record_worktrees(jobs, counters, store)
         counters.available_after = wait_for_memory(trees, counters.available_before)
-        summary = {
-            **counters.as_json(herd, queue),
-            "budget_bytes": largest_budget_bytes(loop.memory.machine, policy),
-            "pen": executor.fleet.kind,
-            "supervisor": costs,
-            **describe_holds(counters.holds),
-            **describe_ramp(loop.memory.ramp),
-        }
+        summary = {**counters.as_json(herd, queue), "supervisor": costs, **describe_loop(loop)}
         end_herd(store, herd, summary)
         store.commit()
     code = choose_exit_code(signals.count, counters, summary, gave_up=loop.runs.given_up)
     return Outcome(code, summary, counters.missing_bytes)
+
+
+def describe_loop(loop: Loop) -> dict[str, Any]:
+    """What the loop adds to the summary of a herd."""
+    return {
+        "budget_bytes": largest_budget_bytes(loop.memory.machine, loop.memory.policy),
+        "pen": loop.executor.fleet.kind,
+        **describe_holds(loop.counters.holds),
+        **describe_ramp(loop.memory.ramp),
+    }
 
 
 def make_loop(
@@ -156,7 +158,7 @@ def make_loop(
 
 
 def prepare_agents(jobs: Sequence[Job], rules: Rules) -> "AgentRuns | None":
-    """Their modules are loaded only where a job has one."""
+    """None if no job has an agent: then the modules for agents are not loaded."""
     if all(job.brief is None for job in jobs):
         return None
     from ramherd.supervisor.agent_runs import make_agent_runs  # noqa: PLC0415
@@ -177,7 +179,7 @@ def add_warm_reuse(loop: Loop, policy: ReusePolicy, *, is_lasting: bool = False)
 
 
 def with_worktrees(jobs: Sequence[Job]) -> Sequence[Job]:
-    """What agents work in, where they would be in each other's way."""
+    """Jobs whose agents would change the same repository get a worktree each."""
     if all(job.brief is None for job in jobs):
         return jobs
     from ramherd.act.worktrees import isolate  # noqa: PLC0415 - subprocess is 1 MB
@@ -206,7 +208,7 @@ def herd_executor(
     herd: str, owner: str, *,
     trees: Trees, rules: Rules, store: Store, state: Path, counters: HerdCounters, nofile: int,
 ) -> Iterator[Executor]:  # fmt: skip
-    """Pens and a keeper, on record before they hold anything, and all gone afterwards."""
+    """A fleet and a keeper. The store has the fleet before a process is in it; both end here."""
     fleet, why_weaker = make_fleet(rules.pen, trees, owner)
     if why_weaker:
         print(f"ramherd: limits are polled, not enforced: {why_weaker}", file=sys.stderr)
@@ -259,7 +261,7 @@ def measure_costs(executor: Executor) -> dict[str, Any]:
 
 
 def describe_holds(holds: Sequence[float]) -> dict[str, Any]:
-    """How many times runs stood still at their grants, and for how long."""
+    """How many times runs were held at their grants, and for how long."""
     ordered = sorted(holds)
     times = {
         f"{name}_s": round(ordered[int(share * (len(ordered) - 1))], 5) if ordered else 0.0

@@ -111,7 +111,7 @@ class Runs:
     def finish(
         self, run: LiveRun, end: RunEnd, reason: Reason, at_s: float
     ) -> IdleProcess | None:  # fmt: skip
-        """The process of the run, if it can have another job."""
+        """Returns the process of the run if it can serve another job."""
         idle = self.executor.make_idle(run, at_s) if run.is_free else None
         if idle is None:
             self.executor.finish(run, at_s)
@@ -139,7 +139,7 @@ class Runs:
         return idle
 
     def _learn(self, run: LiveRun, end: RunEnd, reason: Reason, at_s: float) -> None:
-        """What the end of a run says of the machine, and of its class."""
+        """Records what the end of a run shows about the machine and about its class of jobs."""
         if is_failed_start(run.view(kernel_limits=True, at_s=at_s), end, at_s):
             self.memory.failed_starts.append(at_s)
         if end in (RunEnd.LIMIT_KILL, RunEnd.OOM_KILL):

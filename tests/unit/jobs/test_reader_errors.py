@@ -10,7 +10,7 @@ from ramherd.core.errors import UsageError
 from ramherd.jobs.schema import BUILT_KEYS, KEYS_TO_COME
 from support.jobs import jobs_from_lines, read_job_file
 
-# CONTRACT.md, "Job keys".
+# All keys that a job may have or will have.
 CONTRACT_KEYS = """name, agent, profile, prompt, command, resume_command, cwd, env, stdin, model,
 mcp, priority, after, label, memory, memory_limit, timeout, retries, reuse, worktree, workspace,
 base, needs, on_done, max_cost_usd, container, fallback_model, skip_permissions, agent_program,

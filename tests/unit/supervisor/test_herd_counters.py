@@ -10,7 +10,7 @@ from ramherd.supervisor.herd_counters import MOST_HOLDS, HerdCounters, JobCounte
 from ramherd.supervisor.run_herd import FAILED, INTERRUPTED, NO_ROOM, OK, choose_exit_code
 from support.make import HERD, exited, job, status
 
-# CONTRACT.md, `run --json`; the last three are for the caller to add.
+# The keys of `run --json`; the last three are for the caller to add.
 CONTRACT = """herd, jobs, done, failed, cancelled, wall_s, peak_bytes, oom_kills, limit_kills,
 preempted, recycled, held_s, redone_s, leftovers_ended, residue_bytes, level_changes, results"""
 RESULT = """job, state, end, exit_code, runs, peak_bytes, wall_s, held_s, log, reason, session,

@@ -152,17 +152,17 @@ class CgroupPen:
         return [str(path) for path in self._paths.values()]
 
     def set_first(self, first: ProcId) -> None:
-        """Nothing to remember: the kernel does."""
+        """Not needed: the kernel knows which processes are in a cgroup."""
 
     def set_empty(self) -> None:
-        """The kernel knows who is in it, whoever their parents are."""
+        """Not needed: the kernel knows which processes are in a cgroup."""
 
     def read(self) -> PenReading:
         """A pen that somebody removed is empty."""
         return self._read(lambda: self._memory.read(len(self._processes.pids())))
 
     def read_memory(self) -> PenReading:
-        """Without looking who is in it: of a whole fleet that takes a file for each pen."""
+        """Without the number of processes: a fleet would have to read a file for each pen."""
         return self._read(lambda: self._memory.read(0))
 
     def _read(self, read: Callable[[], PenReading]) -> PenReading:
@@ -259,10 +259,10 @@ class CgroupFleet:
         return pen
 
     def scan(self) -> None:
-        """Nothing to look for: each pen knows its own."""
+        """Not needed: the kernel knows the processes of each pen."""
 
     def read(self) -> PenReading:
-        """Its memory; who is in it is for each pen to say."""
+        """Its memory. The processes are counted by each pen."""
         return self._whole.read_memory()
 
     def set_limit(self, limit_bytes: int) -> None:

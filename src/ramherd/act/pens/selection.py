@@ -1,4 +1,4 @@
-"""The strongest pen that works here, found by doing; and pens again from their records."""
+"""The strongest kind of pen that works here, found by trying; and pens made from their records."""
 
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ def make_fleet(kind: str, trees: Trees, owner: str) -> tuple[Fleet, str]:
 
 
 def what_is_better(error: NoPen) -> str:
-    """Its hint in brackets, without the way out that was taken already."""
+    """Its hint in brackets, without the part that suggests polling pens: they are used now."""
     better = error.hint.removesuffix("pass --pen polling").removesuffix(", or ")
     return f" ({better})" if better else ""
 

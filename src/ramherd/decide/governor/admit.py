@@ -1,7 +1,8 @@
-"""Who is let in: as many as memory holds by statistics, not by peaks.
+"""Which jobs start: as many as memory holds by statistics, not by peaks.
 
 Bursts are short and rarely coincide: where each run is given room for its peak, half of the
-memory is never used. What does go wrong is held and, at worst, preempted and resumed.
+memory is never used. A run that needs more than expected is held and, at worst, preempted and
+resumed.
 """
 
 import math
@@ -78,8 +79,8 @@ def admit(
 
 
 def in_line(scene: Scene, policy: GrantPolicy) -> Sequence[Candidate]:
-    """Priority, then place: the queue comes in that order. Who has waited long rises, so that
-    nobody waits for ever.
+    """Priority, then place: the queue comes in that order. A job that has waited long rises,
+    so that none waits for ever.
     """
     at_s, queue = scene.at_s, scene.queue
     if not queue:
@@ -95,7 +96,7 @@ def risen(candidate: Candidate, at_s: float, policy: GrantPolicy) -> int:
 
 
 def find_closed(scene: Scene, history: History, policy: GrantPolicy, waiting: int) -> Reason | None:
-    """What keeps everybody out, whoever is next."""
+    """Why no job may start now, whichever is next."""
     running = len(scene.runs) + scene.ending
     if (full := find_full(running, scene, policy)) is not None:
         return full
@@ -147,7 +148,7 @@ def first_grant(candidate: Candidate, scene: Scene, policy: GrantPolicy) -> int:
 def find_obstacle(
     candidate: Candidate, crowd: Crowd, scene: Scene, room: Room, policy: GrantPolicy
 ) -> Reason | None:
-    """The first of all gets what there is: it is the oldest, and has to get on."""
+    """Why this job does not fit. Without other runs it gets what there is, as the oldest."""
     base = first_grant(candidate, scene, policy)
     if crowd.number == 0:
         short = min(candidate.need_bytes, scene.largest_bytes) > scene.lease_bytes

@@ -30,7 +30,7 @@ def grow(waiting: list[Penned], room: Room, policy: GrantPolicy) -> None:
 
 
 def useful(run: Penned, extra_bytes: int, room: Room, policy: GrantPolicy) -> int:
-    """Up to its `memory_limit`, at which it is the kernel that acts."""
+    """No more than its `memory_limit` allows: there the kernel acts."""
     if run.limit_bytes is None:
         return extra_bytes
     most = run.limit_bytes + policy.arm_below_bytes

@@ -39,13 +39,13 @@ class Room:
         self.raised[run.run] = Grant(run.run, self.grants[run.run], reason)
 
     def make(self, need_bytes: int) -> int:
-        """What of `need_bytes` there is, at most by taking what others do not use."""
+        """How much of `need_bytes` is free, if need be after taking what other runs do not use."""
         if self.free_bytes < need_bytes:
             self._reclaim(need_bytes)
         return max(min(need_bytes, self.free_bytes), 0)
 
     def _reclaim(self, need_bytes: int) -> None:
-        """Who gave all it could is not asked again in this round."""
+        """A run that gave all it could is not asked again in this round."""
         if self._givers is None:
             self._givers = self._find_givers()
         while self._givers and self.free_bytes < need_bytes:
@@ -56,8 +56,8 @@ class Room:
             self.lower(run, to, Reason(Why.GIVES_ROOM, used_bytes=run.used_bytes))
 
     def _find_givers(self) -> list[tuple[Penned, int]]:
-        """What each could come down to, the first to give last in the list. The grown ones give
-        first: a young one is about to use what it was given.
+        """Each run with the least grant that it can do with; the first to give is last in the list.
+        Old runs give first: a young one is about to use what it was given.
         """
         slim = self.policy.slim_bytes
         idle = [
