@@ -15,32 +15,44 @@ from ramherd.act.pens.cgroup2 import read_pids
 from ramherd.measure.cgroups import Trees, read_trees
 from ramherd.system.ids import new_id
 
-# A manager answers within 10 ms, and has moved us 5 ms later; one that is busy gets this long.
-ANSWER_S = 5.0
-MOVE_S = 2.0
+# A manager answers within 10 ms, and has moved us 5 ms later. One that is busy gets a second for
+# each: somebody waits for this start, and there are other pens.
+ANSWER_S = 1.0
+MOVE_S = 1.0
 LOOK_EVERY_S = 0.001
 
 
-def enter_scope(kind: str) -> None:
-    """Returns in either case: where there is no need for a scope, or no way to get one, the pens
-    find the strongest kind that works without it.
+def enter_scope(kind: str) -> str:
+    """Returns within two seconds in any case. Where there is no need for a scope, or no way to get
+    one, the pens find the strongest kind that works without it. The text is why a manager that is
+    there gave no scope, or empty.
     """
-    if kind not in ("auto", cgroup2.KIND) or os.getuid() == 0:
-        return
+    if kind not in ("auto", cgroup2.KIND) or os.geteuid() == 0:
+        return ""
     trees = read_trees()
-    if not needs_scope(trees) or not has_manager() or not start_scope(os.getpid()):
-        return
+    if not needs_scope(trees) or not has_manager():
+        return ""
+    if why_not := start_scope(os.getpid()):
+        return why_not
     deadline = time.monotonic() + MOVE_S
-    while read_trees().v2 == trees.v2 and time.monotonic() < deadline:
+    while read_trees().v2 == trees.v2:
+        if time.monotonic() >= deadline:
+            return f"systemd did not move this process within {MOVE_S:g} s"
         time.sleep(LOOK_EVERY_S)
+    return ""
 
 
 def needs_scope(trees: Trees) -> bool:
-    """cgroup v2 with memory in it, and our own cgroup is not ours alone."""
+    """cgroup v2 with memory in it, and our own cgroup is not ours alone. A cgroup that cannot be
+    read is a matter for the pens, which report it.
+    """
     own = trees.v2
-    if own is None or "memory" not in (own / "cgroup.controllers").read_text().split():
+    try:
+        if own is None or "memory" not in (own / "cgroup.controllers").read_text().split():
+            return False
+        alone = set(read_pids(own)) <= {os.getpid()}
+    except OSError:
         return False
-    alone = set(read_pids(own)) <= {os.getpid()}
     return not (alone and os.access(own / "cgroup.subtree_control", os.W_OK))
 
 
@@ -49,7 +61,7 @@ def has_manager() -> bool:
 
 
 def manager_socket() -> str:
-    return f"/run/user/{os.getuid()}/systemd/private"
+    return f"/run/user/{os.geteuid()}/systemd/private"
 
 
 def can_start_scope() -> bool:
@@ -58,14 +70,14 @@ def can_start_scope() -> bool:
         return False
     pid = os.posix_spawnp("sleep", ["sleep", str(ANSWER_S)], os.environ)
     try:
-        return start_scope(pid)
+        return start_scope(pid) == ""
     finally:
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
 
 
-def start_scope(pid: int) -> bool:
-    """False if the manager does not answer, or refuses."""
+def start_scope(pid: int) -> str:
+    """Empty, or why there is none: the manager does not answer in time, or refuses."""
     from ramherd.system.dbus import MethodCall, call_method  # noqa: PLC0415 - few machines need it
 
     call = MethodCall(
@@ -75,9 +87,11 @@ def start_scope(pid: int) -> bool:
     )  # fmt: skip
     try:
         call_method(manager_socket(), call, ANSWER_S)
-    except OSError:
-        return False
-    return True
+    except TimeoutError:
+        return f"systemd did not answer within {ANSWER_S:g} s"
+    except OSError as error:
+        return f"systemd: {error.strerror or error}"
+    return ""
 
 
 def encode_unit(name: str, pid: int) -> bytes:

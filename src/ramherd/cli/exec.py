@@ -51,12 +51,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def exec_(options: argparse.Namespace) -> int:
     argv = options.command
-    if not argv:
+    if not argv or not argv[0]:
         raise UsageError("no command after --", hint="ramherd exec -- claude")
     config = load_config(options)
     for warning in config.warnings:
         print(f"ramherd: {warning}", file=sys.stderr)
-    enter_scope(config["pen"])
+    why_not = enter_scope(config["pen"])
+    if why_not and config["memory_limit"] is not None:
+        print(f"ramherd: no scope of systemd: {why_not}", file=sys.stderr)
     job = Job(
         id=new_id(),
         herd=new_id(),

@@ -116,7 +116,8 @@ def is_apart(options: argparse.Namespace) -> bool:
 def load_settings(options: argparse.Namespace, **defaults: Any) -> Config:
     """All settings, with a warning for each variable that looks like one and is none."""
     config = load_config(options, defaults=defaults)
-    enter_scope(config["pen"])
+    if why_not := enter_scope(config["pen"]):
+        print(f"ramherd: no scope of systemd: {why_not}", file=sys.stderr)
     for warning in config.warnings:
         print(f"ramherd: {warning}", file=sys.stderr)
     return config

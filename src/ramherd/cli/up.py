@@ -48,7 +48,8 @@ def up(options: argparse.Namespace) -> int:
     if options.port is not None and not 0 <= options.port < 65536:
         raise UsageError(f"--port {options.port} is not a port", hint="0 to 65535")
     config = load_config(options)
-    enter_scope(config["pen"])
+    if why_not := enter_scope(config["pen"]):
+        print(f"ramherd: no scope of systemd: {why_not}", file=sys.stderr)
     for warning in config.warnings:
         print(f"ramherd: {warning}", file=sys.stderr)
     show = LineShow(sys.stdout)

@@ -3,14 +3,23 @@
 As much of the protocol as `act/systemd_scope.py` needs: https://dbus.freedesktop.org/doc/dbus-specification.html
 """
 
+import errno
 import os
 import socket
 import struct
+import time
+from pathlib import Path
 from typing import NamedTuple
+
+from ramherd.system.unix_socket import connect
 
 METHOD_CALL, METHOD_RETURN, ERROR = 1, 2, 3
 PATH, INTERFACE, MEMBER, DESTINATION, SIGNATURE = 1, 2, 3, 6, 8
 FIXED_HEADER = 16
+BYTE_ORDERS = {b"l": "<", b"B": ">"}
+# An answer has some 100 bytes; the manager's signals, which may come before, up to some 1,000.
+MOST_LINE_BYTES = 1 << 10
+MOST_MESSAGE_BYTES = 1 << 20
 
 
 class DBusError(OSError):
@@ -23,6 +32,14 @@ class MethodCall(NamedTuple):
     interface: str
     member: str
     signature: str
+    body: bytes
+
+
+class Message(NamedTuple):
+    """`kind` is METHOD_RETURN, ERROR or another one; `order` is that of its numbers."""
+
+    kind: int
+    order: str
     body: bytes
 
 
@@ -82,44 +99,71 @@ def encode_call(call: MethodCall, serial: int = 1) -> bytes:
 
 
 def call_method(address: str, call: MethodCall, timeout_s: float) -> None:
-    """Returns when the peer has answered without an error."""
-    with socket.socket(socket.AF_UNIX) as peer:
-        peer.settimeout(timeout_s)
-        peer.connect(address)
-        peer.sendall(b"\0AUTH EXTERNAL " + str(os.getuid()).encode().hex().encode() + b"\r\n")
-        if not receive_line(peer).startswith(b"OK "):
-            raise DBusError(f"{address} refused the connection")
+    """Returns when the peer has answered without an error; OSError after `timeout_s` in all."""
+    deadline_s = time.monotonic() + timeout_s
+    with connect(Path(address), timeout_s) as peer:
+        stream = Stream(peer, deadline_s)
+        peer.sendall(b"\0AUTH EXTERNAL " + str(os.geteuid()).encode().hex().encode() + b"\r\n")
+        if not (answer := stream.receive_line()).startswith(b"OK "):
+            raise DBusError(f"{address} refused the connection: {printable(answer)}")
         peer.sendall(b"BEGIN\r\n" + encode_call(call))
         # A peer may send signals before its answer.
-        while (kind := receive_message(peer)) not in (METHOD_RETURN, ERROR):
+        while (message := stream.receive_message()).kind not in (METHOD_RETURN, ERROR):
             pass
-        if kind == ERROR:
-            raise DBusError(f"{address} refused {call.member}")
+        if message.kind == ERROR:
+            raise DBusError(f"{call.member} was refused: {parse_error(message)}")
 
 
-def receive_line(peer: socket.socket) -> bytes:
-    line = b""
-    while not line.endswith(b"\r\n"):
-        line += receive(peer, 1)
-    return line
+class Stream:
+    """What a peer sends, until the deadline (monotonic): a limit for each read alone would let a
+    peer that sends byte by byte keep us for ever.
+    """
+
+    def __init__(self, peer: socket.socket, deadline_s: float) -> None:
+        self._peer, self._deadline_s = peer, deadline_s
+
+    def receive_line(self) -> bytes:
+        line = b""
+        while not line.endswith(b"\r\n"):
+            if len(line) > MOST_LINE_BYTES:
+                raise DBusError("the peer speaks another protocol")
+            line += self.receive(1)
+        return line[:-2]
+
+    def receive_message(self) -> Message:
+        header = self.receive(FIXED_HEADER)
+        order = BYTE_ORDERS.get(header[:1])
+        if order is None:
+            raise DBusError(f"no byte order is named {printable(header[:1])}")
+        body_length, _serial, fields_length = struct.unpack_from(f"{order}III", header, 4)
+        fields_length += -fields_length % 8
+        if fields_length + body_length > MOST_MESSAGE_BYTES:
+            raise DBusError(f"a message of {fields_length + body_length} bytes is too long")
+        self.receive(fields_length)
+        return Message(header[1], order, self.receive(body_length))
+
+    def receive(self, size: int) -> bytes:
+        data = b""
+        while len(data) < size:
+            left_s = self._deadline_s - time.monotonic()
+            if left_s <= 0:
+                raise TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT))
+            self._peer.settimeout(left_s)
+            more = self._peer.recv(size - len(data))
+            if not more:
+                raise DBusError("the peer closed the connection")
+            data += more
+        return data
 
 
-def receive_message(peer: socket.socket) -> int:
-    """Its type."""
-    header = receive(peer, FIXED_HEADER)
-    order = "<" if header[:1] == b"l" else ">"
-    (body_length,), (fields_length,) = (
-        struct.unpack_from(f"{order}I", header, at) for at in (4, 12)
-    )
-    receive(peer, fields_length + -fields_length % 8 + body_length)
-    return header[1]
+def parse_error(message: Message) -> str:
+    """The text that the body of an error begins with; most peers send one."""
+    body = message.body
+    if len(body) < 4:
+        return "no reason given"
+    (length,) = struct.unpack_from(f"{message.order}I", body)
+    return printable(body[4 : 4 + min(length, MOST_LINE_BYTES)])
 
 
-def receive(peer: socket.socket, size: int) -> bytes:
-    data = b""
-    while len(data) < size:
-        more = peer.recv(size - len(data))
-        if not more:
-            raise DBusError("the connection was closed")
-        data += more
-    return data
+def printable(text: bytes) -> str:
+    return "".join(char if char.isprintable() else "?" for char in text.decode(errors="replace"))

@@ -67,7 +67,7 @@ def test_a_session_has_no_rights_of_its_own() -> None:
 
 
 def test_a_drill_has_kernel_limits_through_a_scope() -> None:
-    """ramherd starts over inside a scope of its own, and nothing of that is left."""
+    """ramherd moves into a scope of its own, and nothing of that is left."""
     summary = summary_of("drill", "--agents", "6")
     assert (summary["pen"], summary["done"], summary["oom_kills"]) == ("cgroup2", 6, 0)
     assert_nothing_left()
