@@ -17,6 +17,7 @@ from ramherd.act.pens.selection import Fleet
 from ramherd.core.model import Event, Job, Machine, PenReading, ProcId
 from ramherd.core.policies import GrantPolicy, Policy
 from ramherd.core.units import GIB, MIB
+from ramherd.decide.job_state import first_status
 from ramherd.measure.cgroups import Trees
 from ramherd.show.view import Display, View
 from ramherd.store.herd_queue import HerdQueue
@@ -28,7 +29,7 @@ from ramherd.supervisor.herd_counters import HerdCounters, JobCounters
 from ramherd.supervisor.job_states import AgentParts
 from ramherd.supervisor.loop import Loop
 from ramherd.supervisor.memory_governor import MemoryGovernor
-from ramherd.supervisor.run_herd import Rules, first_status, make_loop
+from ramherd.supervisor.run_herd import Rules, make_loop
 from ramherd.system.signals import Signals
 from support.make import HERD, policy
 

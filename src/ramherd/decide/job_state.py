@@ -1,8 +1,8 @@
-"""What becomes of a job when a run of it ends, and of the jobs that waited for it."""
+"""The first state of a job, its state after a run, and those of the jobs that wait for it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ramherd.core.model import JobState, JobStatus, Reason, RunEnd, Settle, Why
+from ramherd.core.model import Job, JobState, JobStatus, Reason, RunEnd, Settle, Why
 from ramherd.core.policies import Policy
 from ramherd.core.record import replace
 
@@ -18,6 +18,12 @@ FREE = (Why.COST_SHARE, Why.WARM_GONE)
 # Ends after which nothing is wrong with an agent's session: the next run goes on in it.
 SESSION_LIVES = (RunEnd.OOM_KILL, RunEnd.HEAP_EXHAUSTED)
 SESSION_WAITS = (Why.OVERLOAD, Why.SIGNALLED, Why.COST_SHARE)
+
+
+def first_status(job: Job, at_s: float = 0.0) -> JobStatus:
+    """The status of a job that was submitted."""
+    state = JobState.WAITING if job.after else JobState.QUEUED
+    return JobStatus(job, state, Reason(Why.SUBMITTED), queued_s=at_s)
 
 
 def after_run(

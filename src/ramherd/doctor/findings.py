@@ -1,9 +1,9 @@
 """What a check says, and what can be done about it."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from shlex import quote
 
 from ramherd.core.model import Number
 
@@ -13,13 +13,6 @@ class Severity(StrEnum):
     HINT = "hint"
     WARNING = "warning"
     PROBLEM = "problem"
-
-
-def quoted(path: str) -> str:
-    """A path as a shell takes it."""
-    if re.fullmatch(r"[\w@%+=:,./-]+", path):
-        return path
-    return "'" + path.replace("'", "'\"'\"'") + "'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +25,11 @@ class SetMode:
 
     @property
     def step(self) -> str:
-        return f"chmod {self.mode:o} {quoted(self.path)}"
+        return f"chmod {self.mode:o} {quote(self.path)}"
 
     @property
     def undo(self) -> str:
-        return f"chmod {self.old_mode:o} {quoted(self.path)}"
+        return f"chmod {self.old_mode:o} {quote(self.path)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +48,7 @@ class CommentOut:
 
     @property
     def undo(self) -> str:
-        return f"cp {quoted(self.backup)} {quoted(self.path)}"
+        return f"cp {quote(self.backup)} {quote(self.path)}"
 
 
 @dataclass(frozen=True, slots=True)

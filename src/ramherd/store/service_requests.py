@@ -9,7 +9,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 
-from ramherd.core.model import Event, Job, JobState, JobStatus, Reason, Why
+from ramherd.core.model import Event, Job, JobState, Reason, Why
+from ramherd.decide.job_state import first_status
 from ramherd.store.events import add_event, trim_events
 from ramherd.store.herds import SERVICE_OWNER, insert_herd, insert_jobs
 from ramherd.store.protocol import Store
@@ -35,11 +36,6 @@ def submit(
         store.write_all(sql.ADD_NEED, needs_of(jobs))
         add_event(store, Event("herd_submitted", Reason(Why.SUBMITTED), time.time(), herd))
         trim_events(store)
-
-
-def first_status(job: Job) -> JobStatus:
-    state = JobState.WAITING if job.after else JobState.QUEUED
-    return JobStatus(job, state, Reason(Why.SUBMITTED))
 
 
 def needs_of(jobs: Sequence[Job]) -> Iterator[tuple[str, str]]:

@@ -7,6 +7,7 @@ from pwd import getpwuid
 from typing import Any
 
 from ramherd.core.units import format_duration, format_size
+from ramherd.show.event_lines import printable
 from ramherd.strays.judge.trends import Growth
 from ramherd.strays.nouns import Evidence, Fact, PsRow, Saving, Verdict, WarningSign
 
@@ -72,11 +73,6 @@ def render_warning(sign: WarningSign) -> str:
         rate=format_size(sign.rate),
         command=printable(sign.command) or "none is known",
     )
-
-
-def printable(text: str) -> str:
-    """Names and command lines are bytes of any kind: none of them moves the cursor."""
-    return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 
 def render_ps(rows: Sequence[PsRow], exact: frozenset[int], *, tree: bool) -> Iterator[str]:

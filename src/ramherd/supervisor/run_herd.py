@@ -15,10 +15,11 @@ from ramherd.act.keeper_client import start_keeper
 from ramherd.act.pens.selection import make_fleet
 from ramherd.act.recovery import recover
 from ramherd.config.paths import runtime_dir, state_dir
-from ramherd.core.model import Job, JobState, JobStatus, Reason, Why
+from ramherd.core.model import Job
 from ramherd.core.policies import GrantPolicy, Policy, RecyclePolicy, ReusePolicy
 from ramherd.core.units import MIB, format_size
 from ramherd.decide.budget import largest_budget_bytes
+from ramherd.decide.job_state import first_status
 from ramherd.decide.pruning import PruneRule
 from ramherd.decide.ramp import Ramp, begin_ramp
 from ramherd.measure.cgroups import Trees, read_trees
@@ -244,11 +245,6 @@ def prune_to_total(store: Store, runs_dir: Path, most_bytes: int) -> None:
             f"({format_size(pruned.freed_bytes)}): log_total is {format_size(most_bytes)}",
             file=sys.stderr,
         )
-
-
-def first_status(job: Job, at_s: float) -> JobStatus:
-    state = JobState.WAITING if job.after else JobState.QUEUED
-    return JobStatus(job, state, Reason(Why.SUBMITTED), queued_s=at_s)
 
 
 def measure_costs(executor: Executor) -> dict[str, Any]:

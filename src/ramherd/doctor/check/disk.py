@@ -1,10 +1,11 @@
 """Transcripts and output of agents, largest first; ramherd's own directories, store and logs."""
 
 from collections.abc import Iterator, Sequence
+from shlex import quote
 
 from ramherd.core.units import GIB, MIB, format_size
 from ramherd.doctor.facts import Folder, OwnDirectory, State
-from ramherd.doctor.findings import Finding, SetMode, Severity, quoted
+from ramherd.doctor.findings import Finding, SetMode, Severity
 
 # Users reported 297 GB, 310 GB and 1.2 TB.
 LARGE_BYTES = 10 * GIB
@@ -54,7 +55,7 @@ def judge_folder(folder: Folder) -> tuple[Severity, str]:
 
 def clear(folder: Folder) -> str:
     """By age, after a look. Claude Code removes old transcripts by itself, if told."""
-    command = f"find {quoted(folder.path)} -type f -mtime +14 -size +1M -ls   # then -delete"
+    command = f"find {quote(folder.path)} -type f -mtime +14 -size +1M -ls   # then -delete"
     if folder.path.endswith("/projects"):
         command += '; or "cleanupPeriodDays": 14 in settings.json'
     return command
@@ -64,7 +65,7 @@ def check_state(state: State) -> Iterator[Finding]:
     for directory in state.directories:
         yield check_directory(directory)
     if state.store_error:
-        store = quoted(f"{state.directories[0].path}/ramherd.db")
+        store = quote(f"{state.directories[0].path}/ramherd.db")
         yield Finding(
             "store", Severity.PROBLEM, f"{store} cannot be read: {state.store_error}",
             "no herd can start",
@@ -96,7 +97,7 @@ def judge_directory(directory: OwnDirectory) -> tuple[Severity, str, str]:
         return Severity.PROBLEM, "no room for the store and for logs", "ramherd prune --keep 0"
     if directory.exists and directory.mode & 0o077:
         why = f"mode {directory.mode:04o}: others can read what agents print"
-        return Severity.WARNING, why, f"chmod 700 {quoted(directory.path)}"
+        return Severity.WARNING, why, f"chmod 700 {quote(directory.path)}"
     if directory.keeps and free is not None and free < STATE_LOW_BYTES:
         return Severity.WARNING, "logs of a herd may fill it", "ramherd prune --keep 256MiB"
     if directory.keeps and directory.file_system == "tmpfs":

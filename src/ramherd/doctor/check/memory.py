@@ -1,13 +1,14 @@
 """RAM, swap, zram and /dev/shm."""
 
 from collections.abc import Iterator
+from shlex import quote
 
 from ramherd.core.policies import Policy
 from ramherd.core.units import GIB, MIB, format_size
 from ramherd.decide.budget import budget_bytes
 from ramherd.decide.governor.classes import prior_of
 from ramherd.doctor.facts import MemoryFacts, Swap
-from ramherd.doctor.findings import Finding, SetMode, Severity, quoted
+from ramherd.doctor.findings import Finding, SetMode, Severity
 
 # The budget leaves 0.2 free: below this, less than a tenth of the memory is left for new agents.
 LOW_SHARE = 0.3
@@ -88,7 +89,7 @@ def check_swap_file(swap: Swap) -> Finding:
     if mode & ~PRIVATE:
         why = "others can read what agents had in memory: keys, prompts, files"
         fix = SetMode(swap.path, PRIVATE, mode)
-        command = f"sudo chmod 600 {quoted(swap.path)}"
+        command = f"sudo chmod 600 {quote(swap.path)}"
         return Finding("swap-file", Severity.WARNING, what, why, command, fix)
     return Finding("swap-file", Severity.OK, what)
 

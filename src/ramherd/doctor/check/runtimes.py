@@ -4,13 +4,14 @@ set for, or too much of it.
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from shlex import quote
 
 from ramherd.core.model import Machine
 from ramherd.core.policies import Policy
 from ramherd.core.units import MIB, format_size
 from ramherd.decide.budget import budget_bytes
 from ramherd.doctor.facts import Line, Node, Variable
-from ramherd.doctor.findings import CommentOut, Finding, Fix, Severity, quoted
+from ramherd.doctor.findings import CommentOut, Finding, Fix, Severity
 
 # Two such heaps are all of the memory. Node takes no more by itself.
 LARGE_SHARE = 0.5
@@ -173,7 +174,7 @@ def make(
 def taking_out(variable: Variable) -> tuple[str, Fix | None]:
     """The command, and a fix where the line stands alone."""
     line = variable.line
-    path, new = quoted(line.path), quoted(f"{line.path}.new")
+    path, new = quote(line.path), quote(f"{line.path}.new")
     if line.kind == "environment":
         return f"unset {variable.name}", None
     if line.kind == "settings" and not line.number:

@@ -5,11 +5,12 @@ matched is shown.
 
 import re
 from collections.abc import Iterator, Sequence
+from shlex import quote
 from typing import NamedTuple
 
 from ramherd.core.units import MIB, format_size
 from ramherd.doctor.facts import Line, Unit
-from ramherd.doctor.findings import Finding, Severity, quoted
+from ramherd.doctor.findings import Finding, Severity
 
 # 200 to 250 MB: dead within 20 heavy prompts; 300 and more lives.
 LEAST_LIMIT_BYTES = 400 * MIB
@@ -139,7 +140,7 @@ def check_line(line: Line, wrongs: Sequence[Wrong]) -> Iterator[Finding]:
     for wrong in wrongs:
         if line.kind in wrong.kinds and (match := wrong.pattern.search(line.text)):
             what = f"`{match[0].strip()[:SHOWN]}` in {line.path}:{line.number}"
-            command = wrong.command.replace("{path}", quoted(line.path))
+            command = wrong.command.replace("{path}", quote(line.path))
             yield Finding(wrong.check, wrong.level, what, wrong.why, command)
 
 
@@ -161,5 +162,5 @@ def check_units(units: Sequence[Unit]) -> Iterator[Finding]:
 
 def raise_limit(unit: Unit) -> str:
     whose = "systemctl --user" if "/user/" in unit.path else "sudo systemctl"
-    name = quoted(unit.path.rsplit("/", 1)[-1])
+    name = quote(unit.path.rsplit("/", 1)[-1])
     return f"{whose} set-property {name} MemoryMax={LEAST_LIMIT_BYTES // MIB}M"

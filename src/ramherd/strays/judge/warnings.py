@@ -1,6 +1,7 @@
 """Warning signs: sessions that grow, and more of something than a machine should have."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from shlex import quote
 
 from ramherd.core.policies import StrayPolicy
 from ramherd.core.procid import ProcId
@@ -96,19 +97,13 @@ def resume_command(row: PsRow, rows: Sequence[PsRow], scene: ProcessScene) -> st
     """By the session that its tools were told, or a recorder was; else its last one."""
     command = session_command(scene.software[row.process.pid], find_session_id(row, rows, scene))
     cwd = scene.cwds.get(row.process.pid)
-    return f"cd {quoted(cwd)} && {command}" if command and cwd else command
+    return f"cd {quote(cwd)} && {command}" if command and cwd else command
 
 
 def session_command(known: Software, session: str) -> str:
     """An id comes from the environment of some process: nothing else of that is for a shell."""
     is_id = bool(session) and all(letter.isalnum() or letter in "-_" for letter in session)
     return known.resume.format(session=session) if is_id and known.resume else known.resume_last
-
-
-def quoted(path: str) -> str:
-    if all(letter.isalnum() or letter in "/._-" for letter in path):
-        return path
-    return "'" + path.replace("'", "'\\''") + "'"
 
 
 def find_session_id(row: PsRow, rows: Sequence[PsRow], scene: ProcessScene) -> str:
