@@ -15,8 +15,8 @@ from ramherd.core.errors import RamherdError
 from ramherd.core.units import format_duration
 from ramherd.hook.claude_settings import EVENTS, hook_command, installed_events
 from ramherd.hook.install import SettingsFile
-from ramherd.hook.notified import CHECK
 from ramherd.hook.sessions_table import SessionView, render_sessions
+from ramherd.hook.shown_messages import CHECK
 from ramherd.store.subagent_slots import read_sessions
 from ramherd.system.ids import new_id
 

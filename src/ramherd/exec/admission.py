@@ -10,8 +10,8 @@ from pathlib import Path
 from ramherd.core.errors import NoRoom, StoreError
 from ramherd.core.model import Job, Reason, Why
 from ramherd.core.policies import Policy
-from ramherd.decide.admission import find_lease_obstacle, find_obstacle
 from ramherd.decide.budget import budget_bytes
+from ramherd.decide.exec_admission import find_lease_obstacle, find_obstacle
 from ramherd.measure.cgroups import Trees
 from ramherd.measure.machine import read_machine
 from ramherd.store.ledger import Answer, Ask, Ledger

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ramherd.config.load import load_config, make_policy
 from ramherd.config.paths import runtime_dir, state_dir
-from ramherd.hook.caller import read_tree_bytes
+from ramherd.hook.claude_process import read_tree_bytes
 from ramherd.hook.messages import user_message
 from ramherd.hook.subagent_sizes import DEFAULT_BYTES, estimate_bytes
 from ramherd.measure.cgroups import read_trees
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ramherd.core.machine import Machine
     from ramherd.core.procid import ProcId
 
-# To open somebody's repository must not be enough to run its commands.
+# Keys that a project's file may not set: to open a repository must not run its commands.
 PERSONAL = ("on_subagent_stop",)
 
 
@@ -72,7 +72,7 @@ class Call:
 
     def report_once(self, text: str) -> None:
         """Shows the text to the user, once in a session."""
-        from ramherd.hook.notified import is_first  # noqa: PLC0415 - most calls report nothing
+        from ramherd.hook.shown_messages import is_first  # noqa: PLC0415 - most calls report nothing
 
         if is_first(self.runtime, self.session_id, text, self.kind):
             self.report(text)

@@ -158,7 +158,7 @@ def run_command(call: Call, command: str, agent: str, past: EndedSubagent) -> No
 
 
 def end_session(call: Call) -> None:
-    from ramherd.hook.notified import forget  # noqa: PLC0415
+    from ramherd.hook.shown_messages import forget  # noqa: PLC0415
 
     call.slots.ledger.release_all()
     forget(call.runtime, call.session_id)

@@ -29,7 +29,7 @@ def run(args: list[str]) -> None:
 
 
 def respond(event: dict[str, Any], timeout_s: float) -> dict[str, object]:
-    from ramherd.hook.caller import find_session  # noqa: PLC0415
+    from ramherd.hook.claude_process import find_session  # noqa: PLC0415
 
     session = find_session()
     if session is None:
@@ -48,7 +48,7 @@ def explain(event: object, error: BaseException) -> dict[str, object]:
         from ramherd.config.paths import runtime_path  # noqa: PLC0415
         from ramherd.core.errors import RamherdError  # noqa: PLC0415
         from ramherd.hook.messages import user_message  # noqa: PLC0415
-        from ramherd.hook.notified import is_first  # noqa: PLC0415
+        from ramherd.hook.shown_messages import is_first  # noqa: PLC0415
 
         what = str(error) if isinstance(error, RamherdError) else f"{type(error).__name__}: {error}"
         known = event if isinstance(event, dict) else {}

@@ -16,9 +16,9 @@ from ramherd.config.paths import runtime_dir, state_dir
 from ramherd.core.model import Job
 from ramherd.jobs.reader import Defaults
 from ramherd.measure.cgroups import Trees, read_trees
-from ramherd.service.agent_setup import ServiceAgents
 from ramherd.service.alerts import AlertCommands, Alerts
 from ramherd.service.api_process import ApiProcess
+from ramherd.service.service_agents import ServiceAgents
 from ramherd.service.service_counters import ServiceCounters
 from ramherd.service.service_lock import service_lock
 from ramherd.service.service_loop import Halt, Service
@@ -80,9 +80,9 @@ def serve(options: Options, display: Display) -> None:
         ledger = stack.enter_context(closing(Ledger(runtime / "ledger.db", runtime, owner.owner)))
         queue, agents = ServiceQueue(store), AgentParts()
         inherited = Environments(store)
-        agent_setup = ServiceAgents(store, rules.policy, inherited, rules.reuse, agents)
+        service_agents = ServiceAgents(store, rules.policy, inherited, rules.reuse, agents)
         adopted = Takeover(
-            store, queue, runtime, state / "runs", place.trees, rules.policy, agent_setup
+            store, queue, runtime, state / "runs", place.trees, rules.policy, service_agents
         ).run()  # fmt: skip
         for line in describe(adopted):
             print(f"ramherd: {line}", file=sys.stderr)
@@ -102,7 +102,7 @@ def serve(options: Options, display: Display) -> None:
             trees=place.trees, signals=Signals(signals.fd), counters=counters.totals, agents=agents,
         )  # fmt: skip
         service = Service(
-            loop, queue, signals, counters, api, Alerts(commands), agent_setup,
+            loop, queue, signals, counters, api, Alerts(commands), service_agents,
             options.load_rules, publisher, halt=options.halt,
             prune_logs=lambda: prune_logs(place, rules.policy.log_total_bytes),
         )  # fmt: skip

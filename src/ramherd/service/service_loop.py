@@ -17,9 +17,9 @@ from ramherd.core.errors import RamherdError, StoreError
 from ramherd.core.model import Event, JobStatus, Stopping
 from ramherd.decide.budget import largest_budget_bytes
 from ramherd.decide.job_requests import choose_settle, choose_stop, stop_for_service
-from ramherd.service.agent_setup import ServiceAgents
 from ramherd.service.alerts import Alerts
 from ramherd.service.api_process import ApiProcess
+from ramherd.service.service_agents import ServiceAgents
 from ramherd.service.service_counters import ServiceCounters
 from ramherd.service.service_signals import ServiceSignals
 from ramherd.service.worktree_cleanup import WorktreeCleanup, has_tree

@@ -22,7 +22,7 @@ from ramherd.decide.job_state import after_run
 from ramherd.decide.run_end import judge
 from ramherd.measure.cgroups import Trees
 from ramherd.measure.machine import read_machine
-from ramherd.service.agent_setup import ServiceAgents
+from ramherd.service.service_agents import ServiceAgents
 from ramherd.store.events import add_event
 from ramherd.store.herds import SERVICE, StoredPen, drop_pen, end_run, read_pens, set_job, set_said
 from ramherd.store.protocol import Store

@@ -8,9 +8,9 @@ import pytest
 
 from ramherd.core.reasons import Reason, Why
 from ramherd.decide.governor.subagent_slots import SlotChoice
-from ramherd.hook import notified as once
+from ramherd.hook import shown_messages
 from ramherd.hook import subagent_sizes as learned
-from ramherd.hook.caller import is_wrapper
+from ramherd.hook.claude_process import is_wrapper
 from ramherd.hook.messages import deny
 from ramherd.hook.sessions_table import SessionView, render_sessions
 
@@ -76,13 +76,13 @@ def test_a_file_that_is_not_understood_is_learned_anew(text: str, tmp_path: Path
 def test_each_session_is_told_once(tmp_path: Path) -> None:
     """Until it ends; a session id from outside is no path."""
     runtime = str(tmp_path)
-    assert once.is_first(runtime, "s/../1", "text", "Stop")
-    assert not once.is_first(runtime, "s/../1", "text", "Stop")
-    assert once.is_first(runtime, "s/../1", "another", "Stop")
-    assert once.is_first(runtime, "s2", "text", "Stop")
-    once.forget(runtime, "s/../1")
+    assert shown_messages.is_first(runtime, "s/../1", "text", "Stop")
+    assert not shown_messages.is_first(runtime, "s/../1", "text", "Stop")
+    assert shown_messages.is_first(runtime, "s/../1", "another", "Stop")
+    assert shown_messages.is_first(runtime, "s2", "text", "Stop")
+    shown_messages.forget(runtime, "s/../1")
     assert len(list((tmp_path / "said").iterdir())) == 1
-    once.forget(runtime, "s2")
+    shown_messages.forget(runtime, "s2")
     assert list(tmp_path.iterdir()) == [tmp_path / "said"]
 
 

@@ -21,8 +21,8 @@ from ramherd.core.model import (
 )
 from ramherd.core.units import GIB, MIB
 from ramherd.decide import governor
-from ramherd.decide.admission import find_obstacle
 from ramherd.decide.engine import refuse_waits, warn_of_containers
+from ramherd.decide.exec_admission import find_obstacle
 from ramherd.decide.job_state import after_run, next_dependants
 from ramherd.decide.run_end import (
     clear_leftovers,

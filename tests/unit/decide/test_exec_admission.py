@@ -12,8 +12,8 @@ from ramherd.core.errors import NoRoom
 from ramherd.core.model import Job, Limit, Machine, ProcId, Reason, Why
 from ramherd.core.policies import Policy
 from ramherd.core.units import GIB, MIB
-from ramherd.decide.admission import find_lease_obstacle, find_obstacle
 from ramherd.decide.budget import budget_bytes, largest_budget_bytes
+from ramherd.decide.exec_admission import find_lease_obstacle, find_obstacle
 from ramherd.exec.admission import Admission
 from ramherd.measure.cgroups import Trees
 from ramherd.store.ledger import Ask, Ledger

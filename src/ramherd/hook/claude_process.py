@@ -1,4 +1,4 @@
-"""The session that called, and the memory of its processes."""
+"""The Claude process that called the hook, and the memory of its process tree."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ramherd.system.procfs import (
     read_process,
 )
 
-# A shell with our name in its words is how we were called; whoever has it elsewhere, in a
-# prompt or in settings on the command line, is not.
+# Claude starts the hook through a shell whose command line has this word. A process that is no
+# shell may have it too, in a prompt or in settings: that one is not skipped.
 MARK = "ramherd.hook"
 SHELLS = ("sh", "bash", "dash", "zsh", "ash", "busybox")
 
 
 def find_session(proc: str = PROC) -> ProcId | None:
-    """The nearest process above us that is not on the way to us."""
+    """The nearest process above us that is not a shell which only started us."""
     pid = os.getppid()
     while pid > 1:
         found = read_process(pid, proc)

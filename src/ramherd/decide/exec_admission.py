@@ -1,4 +1,4 @@
-"""Whether a single session may start: it is not held, so it has to fit from the beginning."""
+"""Whether `ramherd exec` may start: its program is never held, so it has to fit from the start."""
 
 from ramherd.core.model import Machine, Reason, Why
 from ramherd.core.policies import Policy
