@@ -15,6 +15,7 @@ TYPE_CHECKING = False  # `typing` costs 4 ms
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
+    from typing import NoReturn
 
 DESCRIPTION = "Run as many coding agents as the memory holds, and never one more."
 # One file a verb, of the same name.
@@ -54,9 +55,11 @@ def call(argv: list[str]) -> int:
     """Words after `--` are the user's command, not options of ours."""
     open_standard_streams()
     at = argv.index("--") if "--" in argv else len(argv)
-    options = make_parser(argv[:at]).parse_args(argv[:at])
+    options, unknown = make_parser(argv[:at]).parse_known_args(argv[:at])
     options.command = argv[at + 1 :] if at < len(argv) else None
     try:
+        if unknown:
+            refuse_unknown(unknown, options, argv[0])
         if options.command is not None and argv[0] not in WITH_COMMAND:
             raise UsageError(f"{argv[0]} takes no command", hint=f"ramherd {argv[0]} --help")
         return int(options.verb(options))
@@ -79,6 +82,21 @@ def call(argv: list[str]) -> int:
         if options.debug:
             print_traceback()
         return BUG
+
+
+def refuse_unknown(unknown: list[str], options: argparse.Namespace, verb: str) -> NoReturn:
+    """In one line, with the option that was meant, or where a command goes."""
+    import difflib  # noqa: PLC0415 - only once something is wrong
+
+    named = f"ramherd {verb}" if verb in VERBS else "ramherd"
+    word = unknown[0].partition("=")[0]
+    flags = [f"--{name.replace('_', '-')}" for name in vars(options)]
+    hint = f"{named} --help"
+    if word.startswith("-") and (close := difflib.get_close_matches(word, flags, 1)):
+        hint = f"did you mean {close[0]!r}?"
+    elif not word.startswith("-") and verb == "exec" and options.command is None:
+        hint = f"{named} -- {' '.join(unknown)}"
+    raise UsageError(f"unknown argument {word!r}", hint=hint)
 
 
 def open_standard_streams() -> None:

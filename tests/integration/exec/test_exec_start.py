@@ -45,6 +45,22 @@ def test_logs_says_that_a_session_keeps_none(ramherd: Ramherd) -> None:
     assert ramherd.run("logs", "older").stdout == "older\n"
 
 
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (["true", "-v"], "unknown argument 'true'\n  hint: ramherd exec -- true -v"),
+        (["--memroy=1GiB", "--", "true"], "'--memroy'\n  hint: did you mean '--memory'?"),
+        (["--", ""], "no command after --\n  hint: ramherd exec -- claude"),
+        ([], "no command after --\n  hint: ramherd exec -- claude"),
+    ],
+)  # fmt: skip
+def test_a_wrong_command_line_has_a_hint(ramherd: Ramherd, words: list[str], what: str) -> None:
+    """Exit 2, one line and what was meant."""
+    done = ramherd.run("exec", *words)
+    assert done.returncode == 2
+    assert what in done.stderr
+
+
 def machine_bytes() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
