@@ -76,6 +76,8 @@ class ApiProcess:
         if self._process is not None:
             self._process.wait()
             self._process = None
+            # The one who listened is gone; clients see at once that there is no service.
+            self.socket.unlink(missing_ok=True)
 
     @property
     def pid(self) -> int:

@@ -205,11 +205,12 @@ def test_a_run_that_was_being_ended_when_the_service_died_counts_as_that(
 
 
 def test_told_to_end_it_puts_its_jobs_back(service: Service) -> None:
-    """They are queued, resumed by the next; nothing runs between."""
+    """They are queued, resumed by the next; nothing runs between, and no socket is left."""
     service.submit({"name": "a", "command": SLEEP})
     await_(agents, "it runs")
     assert service.stop() == 0
     assert ours() == []
+    assert not service.socket.exists()
     assert service.rows("SELECT state, interrupted FROM jobs") == [("queued", 1)]
     service.start()
     service.await_state("a", "running")
