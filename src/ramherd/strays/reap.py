@@ -5,10 +5,9 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from ramherd.core.model import Reason, Why
-from ramherd.strays.judge.reap_plan import ReapPlan, choose_named, choose_orphans
+from ramherd.strays.judge.reap_plan import ReapPlan, choose_named, choose_orphans, explain_end
 from ramherd.strays.nouns import PsRow
 from ramherd.strays.render import render_facts
 from ramherd.strays.scan import Scan, Scanner
@@ -76,15 +75,11 @@ class Reaper:
             chosen = {proc: fd for proc, fd in opened.items() if proc in again}
             for proc, how in end_processes(chosen, self.grace_s, number).items():
                 self.ended.append((again[proc], how))
-                self.scanner.record_event("reaped", self.reason(again[proc], how), time.time())
+                self._record(again[proc], how)
         finally:
             close_processes(opened)
 
-    def reason(self, row: PsRow, how: EndResult) -> Reason:
-        numbers: dict[str, Any] = {
-            "software": row.software, "pid": row.process.pid, "memory_bytes": row.memory_bytes,
-            "outcome": how.value,
-        }  # fmt: skip
-        if self.named:
-            return Reason(Why.NAMED, **numbers)
-        return Reason(Why.ABANDONED, **numbers, evidence=render_facts(row.evidence[:1]))
+    def _record(self, row: PsRow, how: EndResult) -> None:
+        evidence = None if self.named else render_facts(row.evidence[:1])
+        reason = explain_end(row, evidence, outcome=how.value)
+        self.scanner.record_event("reaped", reason, time.time())

@@ -1,10 +1,10 @@
 """What reap ends, what ps warns of, and whether strays grow faster than they are reaped."""
 
-from ramherd.core.model import ProcId
+from ramherd.core.model import ProcId, Reason, Why
 from ramherd.core.policies import StrayPolicy
 from ramherd.core.sightings import StrayCount
 from ramherd.core.units import GIB, MIB
-from ramherd.strays.judge.reap_plan import choose_named, choose_orphans
+from ramherd.strays.judge.reap_plan import choose_named, choose_orphans, explain_end
 from ramherd.strays.judge.trends import find_growth, next_sighting
 from ramherd.strays.judge.warnings import find_savings, find_warnings
 from ramherd.strays.nouns import Recorded
@@ -53,6 +53,22 @@ def test_the_user_may_name_what_is_suspect_with_its_children() -> None:
 
     assert pids(plan.ends) == [50, 51]
     assert [pid for pid, _row in plan.refused] == [60, 70, 80]
+
+
+def test_an_end_says_whether_the_user_named_the_process() -> None:
+    """Else it has the evidence by which the process is an orphan."""
+    machine = Machine()
+    machine.add(50, "gopls", CUT_OFF)
+    (row,) = machine.look().values()
+    numbers = {"software": row.software, "pid": 50, "memory_bytes": row.memory_bytes}
+
+    named = explain_end(row, None, outcome="ended")
+    proved = explain_end(row, "its parent is gone", outcome="killed")
+
+    assert named == Reason(Why.NAMED, **numbers, outcome="ended")
+    assert proved == Reason(
+        Why.ABANDONED, **numbers, outcome="killed", evidence="its parent is gone"
+    )
 
 
 def test_a_large_session_is_named_with_its_resume_command() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ramherd.core.model import Reason, Why
 from ramherd.strays.judge.orphan_proofs import IN_USE
 from ramherd.strays.nouns import Evidence, Fact, PsRow, Verdict
 
@@ -70,3 +71,14 @@ def may_be_named(row: PsRow, *, all_users: bool) -> bool:
     """A user may end what is only suspect; not what is in use, nor what nobody could look at."""
     is_suspect = row.verdict in (Verdict.SUSPECT, Verdict.ORPHAN)
     return is_suspect and not is_never(row, all_users=all_users)
+
+
+def explain_end(row: PsRow, evidence: str | None, *, outcome: str) -> Reason:
+    """Why a process was ended: by its evidence; None if the user named it."""
+    numbers: dict[str, int | str] = {
+        "software": row.software, "pid": row.process.pid, "memory_bytes": row.memory_bytes,
+        "outcome": outcome,
+    }  # fmt: skip
+    if evidence is None:
+        return Reason(Why.NAMED, **numbers)
+    return Reason(Why.ABANDONED, **numbers, evidence=evidence)
