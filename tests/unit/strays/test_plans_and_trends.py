@@ -60,14 +60,21 @@ def test_an_end_says_whether_the_user_named_the_process() -> None:
     machine = Machine()
     machine.add(50, "gopls", CUT_OFF)
     (row,) = machine.look().values()
-    numbers = {"software": row.software, "pid": 50, "memory_bytes": row.memory_bytes}
+    size = row.memory_bytes
 
     named = explain_end(row, None, outcome="ended")
     proved = explain_end(row, "its parent is gone", outcome="killed")
 
-    assert named == Reason(Why.NAMED, **numbers, outcome="ended")
+    assert named == Reason(
+        Why.NAMED, software=row.software, pid=50, memory_bytes=size, outcome="ended"
+    )
     assert proved == Reason(
-        Why.ABANDONED, **numbers, outcome="killed", evidence="its parent is gone"
+        Why.ABANDONED,
+        software=row.software,
+        pid=50,
+        memory_bytes=size,
+        outcome="killed",
+        evidence="its parent is gone",
     )
 
 
