@@ -10,7 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from integration.store.test_many import PROCESSES, started
+from integration.store.test_many_applications import PROCESSES, started
 
 SECONDS = 12.0
 ALLOWED_MS = 10.0

@@ -10,7 +10,7 @@ import pytest
 from integration.conftest import await_, need, ours
 from integration.service.conftest import Service
 from integration.service.talker import Talker
-from integration.show.test_terminal import start_on_terminal
+from integration.show.test_live_display import start_on_terminal
 from ramherd.agents import GO_ON
 from ramherd.core.errors import UsageError
 from support.terminals import Terminal

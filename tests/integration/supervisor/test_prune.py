@@ -1,110 +1,170 @@
-"""`ramherd prune`, and the cap over all logs that each herd keeps."""
+"""Pruning: what goes and in which order, on a real store and real files."""
 
-import json
 import os
-import signal
-import subprocess
+import threading
+import time
+import tracemalloc
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from integration.conftest import Ramherd, await_, ours
-
-LONG = "head -c 100000 /dev/zero"
-
-
-def run_dirs(ramherd: Ramherd) -> list[Path]:
-    return sorted((ramherd.state / "ramherd/runs").iterdir())
-
-
-def test_the_oldest_go_and_it_is_said(ramherd: Ramherd) -> None:
-    """Dry run first, then for real; what is left can still be read."""
-    ramherd.json([{"name": f"old-{n}", "command": LONG} for n in range(3)], "--max-parallel", "1")
-    ramherd.json([{"name": "new", "command": "echo kept"}])
-    said = ramherd.run("prune", "--keep", "50KB", "--dry-run").stdout
-    assert said.startswith("would remove 3 runs: 294 KiB; ")
-    assert len(run_dirs(ramherd)) == 4
-    told = json.loads(ramherd.run("prune", "--keep", "50KB", "--json").stdout)
-    assert (told["runs"], told["dry_run"], told["stuck"]) == (3, False, 0)
-    assert told["freed_bytes"] >= 300_000
-    assert ramherd.run("logs", "new").stdout == "kept\n"
-    assert ramherd.run("prune", "--older", "1ms").stdout.startswith("removed 1 runs: ")
-    assert run_dirs(ramherd) == []
-    assert "no herd has run yet" in ramherd.run("logs", "new").stderr
-
-
-def test_a_living_herd_keeps_its_logs(ramherd: Ramherd) -> None:
-    """While its owner lives; once that was killed, its logs are like any other's."""
-    jobs = [{"name": "done", "command": "echo done"}, {"name": "on", "command": "sleep 300"}]
-    text = "".join(json.dumps(job) + "\n" for job in jobs)
-    herd = ramherd.start("run", "-", "--grace", "1s", stdin=text)
-    await_(lambda: "exit status 0" in herd.out.read_text(), "the first job")
-    assert ramherd.run("prune", "--keep", "0").stdout.startswith("removed 0 runs: ")
-    assert len(run_dirs(ramherd)) == 2
-    herd.signal(signal.SIGKILL)
-    herd.wait()
-    await_(lambda: not ours("RAMHERD_RUN"), "the keeper ends its runs")
-    assert ramherd.run("prune", "--keep", "0").stdout.startswith("removed 2 runs: ")
-    await_(lambda: not ours(), "the keeper is gone")
-
-
-def test_a_herd_keeps_log_total(ramherd: Ramherd) -> None:
-    """The oldest finished runs go when the next herd starts, and a line says so."""
-    ramherd.json([{"name": f"old-{n}", "command": LONG} for n in range(3)], "--max-parallel", "1")
-    summary = ramherd.json([{"name": "new", "command": LONG}], "--log-total", "250KB")
-    assert (
-        "removed the logs of the 1 oldest runs (97.9 KiB): log_total is 244 KiB"
-        in (summary["lines"])
-    )
-    assert len(run_dirs(ramherd)) == 3
-    again = ramherd.json([{"name": "next", "command": "true"}])
-    assert "removed" not in again["lines"]
-
-
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        (["--older", "soon"], "ramherd: --older: duration 'soon' does not parse"),
-        (["--keep", "-1"], "ramherd: --keep: size '-1' does not parse"),
-        (["--", "true"], "ramherd: prune takes no command"),
-    ],
+from ramherd.core.model import (
+    Event,
+    Job,
+    JobState,
+    JobStatus,
+    ProcId,
+    Reason,
+    RunEnd,
+    Why,
 )
-def test_bad_input(ramherd: Ramherd, args: list[str], message: str) -> None:
-    """One line and a hint, exit 2."""
-    done = ramherd.run("prune", *args)
-    assert done.returncode == 2
-    first, hint = done.stderr.splitlines()
-    assert first == message
-    assert hint.startswith("  hint: ")
+from ramherd.decide.pruning import PruneRule
+from ramherd.store.events import add_event
+from ramherd.store.herds import add_herd, add_pen, add_run, add_sample, drop_pen, end_herd, end_run
+from ramherd.store.owner import Owner
+from ramherd.store.sqlite import SqliteStore
+from ramherd.supervisor.prune import Pruned, foresee, prune, prune_unknown
+
+OWNER = Owner("owner", "boot", ProcId(1, 1))
+SIZE = 100
 
 
 @pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """8 MiB, which is little for a store and its log."""
-    if os.getuid() != 0:
-        pytest.skip("mounting is for root")
-    disk = tmp_path / "disk"
-    disk.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=8m", "none", str(disk)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("no right to mount here")
-    yield disk
-    subprocess.run(["umount", str(disk)], check=True)
+def store(tmp_path: Path) -> Iterator[SqliteStore]:
+    made = SqliteStore(tmp_path / "ramherd.db")
+    yield made
+    made.close()
 
 
-def test_pruning_on_a_full_disk(ramherd: Ramherd, small_disk: Path) -> None:
-    """SQLite cannot be opened there: the first logs go without it."""
-    ramherd.env["XDG_STATE_HOME"] = str(small_disk)
-    for name in "abc":
-        ramherd.json([{"name": name, "command": "head -c 2M /dev/zero"}])
-    with suppress(OSError), (small_disk / "fill").open("wb", buffering=0) as fill:
-        while fill.write(b"x" * 4096) == 4096:
-            pass
-    refused = ramherd.run("prune", "--keep", "1GiB")
-    assert (refused.returncode, "cannot use the store" in refused.stderr) == (3, True)
-    done = ramherd.run("prune", "--keep", "1MiB")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.endswith("; 0 B of logs left\n")
-    assert list((small_disk / "ramherd/runs").iterdir()) == []
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    (tmp_path / "runs").mkdir()
+    return tmp_path / "runs"
+
+
+def make_herd(
+    store: SqliteStore, runs_dir: Path, name: str, number: int, *, over: bool = True
+) -> None:
+    """A herd with so many jobs, each with one run that ended and printed SIZE bytes."""
+    jobs = [
+        Job(f"{name}-job-{n}", name, f"{n}", n, ("true",), "/", 1, stdin="x") for n in range(number)
+    ]
+    reason = Reason(Why.SUBMITTED)
+    add_herd(store, name, OWNER, [JobStatus(job, JobState.DONE, reason) for job in jobs])
+    for job in jobs:
+        run = f"{name}-run-{job.seq:05}"
+        add_run(store, run, job.id, 1, 0)
+        add_event(store, Event("run_started", reason, time.time(), name, job.id, run))
+        add_sample(store, run, 1.0, 1)
+        (runs_dir / run).mkdir()
+        (runs_dir / run / "out").write_bytes(b"x" * SIZE)
+        end_run(store, run, RunEnd.DONE, reason, None, peak_bytes=0, least_bytes=0, after_bytes=0)
+    if over:
+        end_herd(store, name, {})
+    store.commit()
+
+
+def rows(store: SqliteStore) -> dict[str, int]:
+    tables = ("herds", "jobs", "runs", "events", "samples")
+    return {table: store.read(f"SELECT count(*) FROM {table}", ())[0][0] for table in tables}
+
+
+def test_a_run_whose_process_serves_another_keeps_its_directory(
+    store: SqliteStore, runs: Path
+) -> None:
+    """It is warm, and has its TMPDIR there."""
+    make_herd(store, runs, "herd", 2)
+    add_pen(store, "herd-run-00000", "service", "herd-run-00009", {})
+    first = prune(store, runs, PruneRule(0))
+    drop_pen(store, "herd-run-00000")
+    second = prune(store, runs, PruneRule(0))
+
+    assert (first.runs, second.runs) == (1, 1)
+    assert list(runs.iterdir()) == []
+
+
+def test_rows_and_files_go_together(store: SqliteStore, runs: Path) -> None:
+    """The oldest herd goes whole, the next in part; a dry run says the same and does nothing."""
+    make_herd(store, runs, "a", 3)
+    make_herd(store, runs, "b", 3)
+    rule = PruneRule(2 * SIZE)
+    foreseen = foresee(store, runs, rule)
+    assert rows(store) == {"herds": 2, "jobs": 6, "runs": 6, "events": 6, "samples": 6}
+    pruned = prune(store, runs, rule)
+    assert pruned == foreseen == Pruned(runs=4, freed_bytes=4 * SIZE, left_bytes=2 * SIZE)
+    assert rows(store) == {"herds": 1, "jobs": 2, "runs": 2, "events": 2, "samples": 2}
+    assert sorted(os.listdir(runs)) == ["b-run-00001", "b-run-00002"]
+    assert prune(store, runs, rule).runs == 0
+
+
+def test_a_herd_that_is_not_over_is_never_touched(store: SqliteStore, runs: Path) -> None:
+    """Not even its runs that have ended: its summary will name their logs."""
+    make_herd(store, runs, "alive", 3, over=False)
+    make_herd(store, runs, "over", 1)
+    assert prune(store, runs, PruneRule(0, before_s=time.time() + 1)).runs == 1
+    assert len(os.listdir(runs)) == 3
+    end_herd(store, "alive", {})
+    assert prune(store, runs, PruneRule(0)).runs == 3
+
+
+def test_two_at_once_share_the_work(store: SqliteStore, runs: Path, tmp_path: Path) -> None:
+    """Each run is removed by one of them, and no more than has to."""
+    make_herd(store, runs, "a", 600)
+    results: list[Pruned] = []
+
+    def prune_too() -> None:
+        other = SqliteStore(tmp_path / "ramherd.db")
+        results.append(prune(other, runs, PruneRule(100 * SIZE)))
+        other.close()
+
+    threads = [threading.Thread(target=prune_too) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(result.runs for result in results) == 500
+    assert sum(result.freed_bytes for result in results) == 500 * SIZE
+    assert len(os.listdir(runs)) == 100
+
+
+def test_thousands_of_runs_are_not_held_in_memory(store: SqliteStore, runs: Path) -> None:
+    """A batch at a time. The interpreter's own table of names may double once meanwhile."""
+    peaks = []
+    for herd in "ab":
+        make_herd(store, runs, herd, 1500)
+        tracemalloc.start()
+        try:
+            assert prune(store, runs, PruneRule(0)).runs == 1500
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    assert min(peaks) < 500_000
+
+
+def test_a_directory_of_no_known_run_goes_after_a_day(store: SqliteStore, runs: Path) -> None:
+    """Unless something in it changed since; what is known, and plain files, stay."""
+    make_herd(store, runs, "a", 1)
+    for name in ("old", "young", "printing"):
+        (runs / name).mkdir()
+        (runs / name / "out").write_bytes(b"x" * SIZE)
+    (runs / "file").write_text("")
+    (runs / "link").symlink_to(runs / "young")
+    long_ago = time.time() - 2 * 86400
+    for path in ("old/out", "old", "printing", "young/out", "a-run-00000", "file"):
+        os.utime(runs / path, (long_ago, long_ago))
+    foreseen = Pruned()
+    prune_unknown(store, runs, time.time(), foreseen, dry_run=True)
+    assert (runs / "old").exists()
+    pruned = Pruned()
+    prune_unknown(store, runs, time.time(), pruned, dry_run=False)
+    assert pruned == foreseen == Pruned(unknown=1, freed_bytes=SIZE)
+    assert sorted(os.listdir(runs)) == ["a-run-00000", "file", "link", "printing", "young"]
+
+
+def test_directories_that_are_gone_already(store: SqliteStore, runs: Path) -> None:
+    """Somebody removed them by hand: the rows go all the same."""
+    make_herd(store, runs, "a", 2)
+    (runs / "a-run-00000/out").unlink()
+    (runs / "a-run-00000").rmdir()
+    assert prune(store, runs, PruneRule(0)) == Pruned(runs=2, freed_bytes=SIZE)
