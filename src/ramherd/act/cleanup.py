@@ -122,7 +122,7 @@ def remove_tree(path: Path) -> None:
 
 
 def has_mounts(path: Path) -> bool:
-    """Whether something is mounted at it or below: what is there is somebody else's."""
+    """Whether a file system is mounted at it or below: its files do not belong to the run."""
     real = os.path.realpath(path)
     return any(point == real or point.startswith(f"{real}/") for point, _kind in read_mounts())
 

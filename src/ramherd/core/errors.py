@@ -1,4 +1,4 @@
-"""What a user is told when something cannot be done: one line, and a hint that works."""
+"""The errors that users see: one line, and a hint that works."""
 
 
 class RamherdError(Exception):

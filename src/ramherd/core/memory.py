@@ -117,7 +117,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """All that one decision of the governor may look at."""
+    """All that one decision of the governor may depend on."""
 
     at_s: float
     lease_bytes: int

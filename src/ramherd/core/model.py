@@ -108,7 +108,7 @@ class RunView:
     phase: run_phase.Phase
     # All that its agent printed has been read.
     is_read: bool = True
-    # Its first process was seen to be node; asked where nobody reads what it prints.
+    # Its first process is node. Only set for `exec`, whose output is not read.
     is_node: bool = False
     kernel_limits: bool = True
     # The socket of a container engine that it talks to, and whether that was reported already.
@@ -116,9 +116,9 @@ class RunView:
     warned: bool = False
     # How long it was held so far: its timeout does not count that.
     held_s: float = 0.0
-    # What its agent says, if it has one.
+    # What its agent reported, if it has one.
     said: Said | None = None
-    # It has said its result, and its process is ready for another job.
+    # Its agent reported the result, and its process can serve another job.
     ready: bool = False
 
     @property
@@ -156,14 +156,14 @@ class RunView:
 
 @record
 class Snapshot:
-    """All that one decision may look at."""
+    """All that one decision may depend on."""
 
     at_s: float
     machine: Machine
     runs: Sequence[RunView]
     queue: Sequence[JobStatus]
     fleet_used_bytes: int = 0
-    # How often we were told to end: 1 is TERM and grace, 2 is KILL at once.
+    # How many signals asked us to end: 1 is TERM and grace, 2 is KILL at once.
     interrupts: int = 0
     delayed: Sequence[JobStatus] = ()
 

@@ -8,8 +8,8 @@ def budget_bytes(
     machine: Machine, fleet_used_bytes: int, policy: Policy, *, capped: bool = True
 ) -> int:
     """The share of memory that is for runs now: of RAM, less what others use of it, and likewise
-    of each limit that we live under. Runs of other ramherds are runs as well: who gets what of
-    the budget is settled in the ledger. `--budget` is a cap on our part, never a promise.
+    of each limit that we live under. Runs of other ramherds are runs as well: the
+    ledger divides the budget among them. `--budget` is a cap on our part, never a promise.
     """
     taken = machine.total_bytes - machine.available_bytes
     ram = Limit(machine.total_bytes, taken, machine.herds_used_bytes)

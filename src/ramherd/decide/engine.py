@@ -48,7 +48,7 @@ def decide(snapshot: Snapshot, policy: Policy) -> list[Action]:
 
 
 def refuse_waits(orders: Iterable[T], policy: Policy) -> Iterator[T | Settle]:
-    """With `--no-wait` nobody waits for memory; for `--max-parallel` everybody does."""
+    """With `--no-wait` no job waits for memory; jobs do wait for `--max-parallel`."""
     for order in orders:
         if policy.no_wait and isinstance(order, Wait) and order.reason.why in MEMORY:
             reason = Reason(Why.NO_WAIT, obstacle=order.reason.why.value, **order.reason.numbers)

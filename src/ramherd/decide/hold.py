@@ -1,4 +1,4 @@
-"""Who is frozen at its grant. `act/grant_enforcer.py` carries it out."""
+"""Which run is frozen at its grant. `act/grant_enforcer.py` carries it out."""
 
 from ramherd.core.memory import CacheFull, Hold, RunGrant
 from ramherd.core.model import PenReading, Reason, Why

@@ -167,7 +167,7 @@ def has_come_through(run: RunView, stop: Stopping) -> bool:
 
 
 def is_failed_start(run: RunView, end: RunEnd, at_s: float) -> bool:
-    """A start that failed for want of memory says something of the machine, not of the job."""
+    """Whether a start failed for want of memory: a sign of a full machine, no fault of the job."""
     age_s = at_s - run.started_s
     if end is RunEnd.LOST and run.refused is not None:
         return run.refused[0] in MACHINE_ERRORS
@@ -242,7 +242,7 @@ def limit_reason(run: RunView, limit: int) -> Reason:
 
 
 def is_live(run: RunView) -> bool:
-    """Still at its work: neither ended nor told to."""
+    """Still at its work: neither ended nor told to end."""
     return run.exit is None and run.stop is None and run.refused is None
 
 

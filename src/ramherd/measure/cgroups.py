@@ -1,4 +1,4 @@
-"""Where this process stands in the cgroup trees, and what cgroup v1 says of memory."""
+"""The cgroups of this process, their limits, and the memory files of both cgroup versions."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -87,7 +87,7 @@ def _field(stat: bytes, name: bytes) -> int:
 
 
 def used_bytes_v2(stat: Mapping[str, int]) -> int:
-    """Without page cache. `kernel` (5.18) is the sum of what older kernels tell in parts."""
+    """Without page cache. `kernel` (5.18) is the sum of what older kernels report in parts."""
     parts = ("slab", "kernel_stack", "pagetables", "percpu", "sock")
     kernel = stat.get("kernel", sum(stat.get(part, 0) for part in parts))
     return stat.get("anon", 0) + stat.get("shmem", 0) + kernel

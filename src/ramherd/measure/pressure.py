@@ -38,8 +38,8 @@ def swapped_in_bytes(vmstat: Mapping[str, int]) -> int:
 
 @dataclass
 class PressureGauge:
-    """Swapping is a rate, so it is looked at twice. In a container that is full the machine may
-    be at ease: the worse of the two counts.
+    """Swapping is a rate, from two readings. In a container that is full the machine may have
+    plenty: the higher pressure of the two counts.
     """
 
     trees: Trees

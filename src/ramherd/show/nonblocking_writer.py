@@ -37,7 +37,7 @@ class NonblockingWriter:
                 self._write_piece()
         except BlockingIOError:
             return
-        except OSError:  # nobody there any more: not a reason to end anything
+        except OSError:  # the reader is gone: not a reason to end anything
             self._waiting = b""
         if not self._waiting:
             self._report_dropped()

@@ -44,7 +44,7 @@ class LeaseRow(NamedTuple):
 
 
 class Ask(NamedTuple):
-    """What an application says about itself. `granted_bytes` is what its runs may hold now:
+    """What an application asks for, and what it has. `granted_bytes` is what its runs may hold now:
     its lease does not fall below that before they gave it back.
     """
 

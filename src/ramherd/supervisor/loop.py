@@ -186,7 +186,7 @@ class Loop:
                 self.carry_out(admit, at_s)
 
     def govern(self, at_s: float) -> None:
-        """Who may hold how much, and so who starts and who makes room."""
+        """Carries out the governor's orders: grants, starts, and runs that make room."""
         memory = self.memory
         for stop in memory.recycle(at_s) if self.may_start else []:
             self.runs.restart(stop, at_s)

@@ -140,7 +140,7 @@ def newest_change_s(path: str) -> float:
         with os.scandir(path) as entries:
             files = [entry.stat(follow_symlinks=False).st_mtime for entry in entries]
         return max([os.lstat(path).st_mtime, *files])
-    except OSError:  # somebody else removes it, or we may not: leave it alone
+    except OSError:  # another process removes it, or we may not: leave it alone
         return float("inf")
 
 

@@ -63,7 +63,7 @@ def remove_dir(path: str, deadline: float) -> bool:
 
 
 def remove_below(path: str) -> bool:
-    """A run may have made cgroups of its own; somebody else may be removing them as well.
+    """A run may have made cgroups of its own; another process may be removing them too.
     Whether there was anything to do; else it is busy, and a moment passes.
     """
     found = False

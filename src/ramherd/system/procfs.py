@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 PAGE = os.sysconf("SC_PAGE_SIZE")
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PF_KTHREAD = 0x00200000
-# An environment has at most so much of what is looked for.
+# No more than this of an environment is read.
 ENVIRON_BYTES = 1 << 20
-# A tree without end is none of an agent's making.
+# No agent has more: a tree that is larger is not read to its end.
 MOST_DESCENDANTS = 512
 
 
@@ -220,7 +220,7 @@ def read_descriptors(pid: int | str, proc: Root = PROC) -> dict[int, str] | None
 
 
 def list_own_descriptors() -> list[int]:
-    """The numbers of our open files; with the one that this look takes."""
+    """The numbers of our open files, with the one that lists them."""
     return [int(fd) for fd in os.listdir(f"{PROC}/self/fd")]
 
 

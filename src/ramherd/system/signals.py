@@ -11,7 +11,7 @@ END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass
 class Signals:
-    """`fd` becomes readable with each signal; `count` is how often we were told to end."""
+    """`fd` becomes readable with each signal; `count` is how many asked us to end."""
 
     fd: int
     count: int = 0

@@ -60,7 +60,7 @@ class CgroupFiles:
 
 
 class CgroupProcesses:
-    """The processes of a pen: who is in it, signals, freezing, killing.
+    """The processes of a pen: their list, signals, freezing, killing.
 
     On a cgroup2 directory, with or without controllers, freezing is `cgroup.freeze` and killing is
     atomic (`cgroup.kill`, kernel 5.14); on older machines the v1 freezer does both.
@@ -158,7 +158,7 @@ class CgroupPen:
         """Not needed: the kernel knows which processes are in a cgroup."""
 
     def read(self) -> PenReading:
-        """A pen that somebody removed is empty."""
+        """A pen that another process removed is empty."""
         return self._read(lambda: self._memory.read(len(self._processes.pids())))
 
     def read_memory(self) -> PenReading:
@@ -292,7 +292,7 @@ def limit_pids(pen: Pen, most: int) -> bool:
 
 
 def refuse_read_only(own: Path) -> None:
-    """As most container engines mount it: to be told apart from a lack of rights."""
+    """Most container engines mount it so: the error differs from that for missing rights."""
     if os.statvfs(own).f_flag & os.ST_RDONLY:
         raise NoPen(
             f"the cgroup {own} is mounted read-only",

@@ -35,7 +35,7 @@ class Home(NamedTuple):
     parent: Path
     # What is written to subtree_control: `+memory +pids`.
     enable: str
-    # Those who were in `parent` are in its leaf now.
+    # The processes that were in `parent` were moved to its leaf.
     moved: bool = False
 
 
@@ -94,7 +94,7 @@ class Cgroup2Memory:
         return None if self._poller is None else self._poller.fileno()
 
     def clear_event(self) -> None:
-        """Read, or it stays news."""
+        """The file is reported as changed until it is read."""
         if self._poller is not None and self._poller.wait(0):
             self._files.read("memory.events")
 
@@ -198,7 +198,7 @@ def move_to_leaf(own: Path, enable: str) -> Home | None:
 
 
 def leave_home(home: Home) -> None:
-    """Everybody back to where they were, once no other ramherd needs the controllers."""
+    """Moves the processes back, once no other ramherd needs the controllers."""
     others = any(path.name != LEAF for path in home.parent.glob("ramherd-*"))
     if not home.moved or others:
         return

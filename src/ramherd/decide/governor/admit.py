@@ -181,8 +181,8 @@ def let_in(
 
 
 def may_pass(passed: Candidate, scene: Scene, policy: GrantPolicy) -> bool:
-    """A job that could not start even alone keeps nobody waiting. Else only one that is known
-    to be large is passed by small ones, and not for ever.
+    """Whether smaller jobs behind it may start first: if it could not start even alone; or, for a
+    while, if it is known to be large.
     """
     if passed.need_bytes > scene.lease_bytes:
         return True

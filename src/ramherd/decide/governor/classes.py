@@ -1,4 +1,4 @@
-"""What past runs of a class say about the next one, robust against the odd one, and what is assumed
+"""What past runs of a class predict for the next one, robust against outliers, and what is assumed
 of a program before it has run.
 
 A class is (agent, project, label). Few runs move the prior little, an outlier never moves it far:
@@ -21,7 +21,7 @@ PRIORS = {
     "opencode": Estimate(base_bytes=540 * MB, sd_bytes=150 * MB, peak_bytes=700 * MB),
     "qwen": Estimate(base_bytes=410 * MB, sd_bytes=130 * MB, peak_bytes=540 * MB),
 }
-# Projects change: older runs say less about the next one.
+# Projects change: older runs predict the next one less well.
 KEEP_RUNS = 64
 # The prior counts as so many runs: a class of its own is believed after a handful.
 PRIOR_RUNS = 5.0
@@ -33,7 +33,7 @@ COVERED_SD = 2.0
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """One run, looked at once a second."""
+    """One run, measured once a second."""
 
     mean_bytes: int
     sd_bytes: int
@@ -109,5 +109,5 @@ def quantile(ordered: Sequence[float], share: float) -> float:
 
 
 def prior_of(agent: str) -> Estimate:
-    """A command nobody knows is taken for the agent with the most runs behind its figures."""
+    """An unknown command gets the prior that was measured with the most runs."""
     return PRIORS.get(agent, PRIOR)

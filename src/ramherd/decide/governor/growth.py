@@ -13,10 +13,10 @@ def waiters(scene: Scene) -> list[Penned]:
 
 
 def grow(waiting: list[Penned], room: Room, policy: GrantPolicy) -> None:
-    """A quantum each while there is room. Less than a quantum goes to nobody but the first:
-    a younger one must not live on crumbs that the oldest waits for.
+    """A quantum each while there is room. Less than a quantum goes to the first one only: a
+    younger run must not get the little that the oldest waits for.
     """
-    # The last crumb is worth a hold only to a run that has everything else.
+    # Less than this is worth a hold only to a run that has all the rest of the lease.
     least = 1 if len(room.grants) == 1 else policy.slim_bytes
     for run in waiting:
         # To go on at all it has to get away from its mark; one that was held late is past it.
@@ -38,8 +38,8 @@ def useful(run: Penned, extra_bytes: int, room: Room, policy: GrantPolicy) -> in
 
 
 def make_cache_room(scene: Scene, room: Room, policy: GrantPolicy) -> list[Trim]:
-    """Page cache makes a run faster: it may have what nobody else wants, twice as much each
-    time. Else it is dropped, so that growth of the run's own shows again.
+    """Page cache makes a run faster: it may have what no other run wants, twice as much
+    each time. Else it is dropped, so that growth of the run's own shows again.
     """
     trims: list[Trim] = []
     for run in scene.runs:
@@ -56,7 +56,7 @@ def make_cache_room(scene: Scene, room: Room, policy: GrantPolicy) -> list[Trim]
 
 def next_idle(scene: Scene, history: History, policy: GrantPolicy) -> dict[str, float]:
     """Since when each run has been granted more than it uses and the headroom. Page cache is
-    left alone for now: who needs the room takes it.
+    left alone for now: it is taken when another run needs it.
     """
     marks: dict[str, float] = {}
     for run in scene.runs:
@@ -80,7 +80,7 @@ def shrink(scene: Scene, history: History, room: Room, policy: GrantPolicy) -> N
 
 
 def pay_debt(scene: Scene, room: Room, policy: GrantPolicy) -> None:
-    """The budget fell: what nobody uses goes at once, promised or not."""
+    """The budget fell: grants are lowered at once to what is used, promised or not."""
     if not room.debt_bytes:
         return
     reason = Reason(

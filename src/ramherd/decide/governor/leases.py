@@ -81,7 +81,7 @@ def owed(mine: Lease, others: Sequence[Lease], budget_bytes: int) -> int:
 
 
 def wanted_lease(scene: Scene, policy: GrantPolicy) -> int:
-    """All there is while jobs queue or somebody stands still; else what is granted and room for
+    """All there is while a job is queued or a run is held; else what is granted and room for
     growth, so that the grant path need not ask the ledger.
     """
     if scene.queue or any(run.held_since_s is not None for run in scene.runs):
@@ -92,7 +92,7 @@ def wanted_lease(scene: Scene, policy: GrantPolicy) -> int:
 
 
 def waiting_since(scene: Scene) -> float | None:
-    """Since when somebody waits for memory: the oldest held run, or the first in the queue."""
+    """Since when this application waits: its oldest held run, or the first job of its queue."""
     since = [run.held_since_s for run in scene.runs if run.held_since_s is not None]
     since += [candidate.queued_s for candidate in scene.queue[:1]]
     return min(since, default=None)

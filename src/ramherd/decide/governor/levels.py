@@ -34,7 +34,7 @@ def is_pressed(scene: Scene, policy: GrantPolicy) -> bool:
 def find_single(scene: Scene, history: History, policy: GrantPolicy) -> Reason | None:
     """A budget under two bases, starts that keep failing, or a debt that is not paid."""
     was = history.level is Level.SINGLE
-    # With nobody in the queue the lease is small because no more was asked for.
+    # With an empty queue the lease is small because no more was asked for.
     base = scene.estimate(scene.queue[0]).base_bytes if scene.queue else 0
     # What runs on their way out hold is back in a moment.
     lease = scene.lease_bytes + scene.ending_bytes

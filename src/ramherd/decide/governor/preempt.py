@@ -1,4 +1,4 @@
-"""Who makes room when growth does not fit. The oldest run never does, so it always goes on."""
+"""Which run makes room when growth does not fit. Never the oldest, so that it always goes on."""
 
 from collections.abc import Mapping, Sequence
 
