@@ -1,7 +1,8 @@
 """`make mutants`: mutmut changes decide/ in thousands of ways; a unit test has to notice each.
 
-Each survivor stands in survivors.toml with its reason. In admit, budget and preempt only those are
-allowed that change nothing (`equivalent = true`); elsewhere one in ten.
+mutmut makes the mutants and finds the tests of each function; forks.py tries them. Each survivor
+stands in survivors.toml with its reason. In admit, budget and preempt only those are allowed that
+change nothing (`equivalent = true`); elsewhere one in ten.
 
 python -m mutants.run [MUTANTS...]     names as mutmut has them, such as 'ramherd.decide.budget*'
 """
@@ -146,11 +147,21 @@ def find_faults(mutants: list[Mutant], explained: dict[Change, bool]) -> Iterato
             yield f"has to be noticed: {mutant.name}\n  {change.was}\n  {change.becomes}"
 
 
+def find_stale(mutants: list[Mutant], explained: dict[Change, bool]) -> Iterator[str]:
+    """Explained, and noticed by a test all the same, or no longer there."""
+    survive = {read_change(one) for one in mutants if one.survived}
+    for change in explained.keys() - survive:
+        yield f"does not survive: {change.file}\n  {change.was}\n  {change.becomes}"
+
+
 def main() -> int:
     names = sys.argv[1:]
     run(names)
     mutants = list(read_mutants(names))
-    faults = list(find_faults(mutants, read_explained()))
+    explained = read_explained()
+    faults = list(find_faults(mutants, explained))
+    if not names:
+        faults += find_stale(mutants, explained)
     print(*faults, sep="\n")
     print(f"{sum(one.survived for one in mutants)} of {len(mutants)} survive, {len(faults)} faults")
     return 1 if faults or not mutants else 0

@@ -2,7 +2,7 @@
 
 from ramherd.core.model import Reason, Why
 from ramherd.core.units import GIB, MIB
-from ramherd.decide.alerts import Alert, AlertPolicy, Standing, Told, next_alerts
+from ramherd.decide.alerts import Alert, AlertPolicy, Standing, Told, between, next_alerts
 
 POLICY = AlertPolicy(limit_marks=(0.9, 0.8), budget_marks=(0.95, 0.85), leak_s=(600.0, 1200.0))
 
@@ -113,3 +113,8 @@ def test_a_run_without_a_limit_does_not_hide_the_next() -> None:
 def test_the_shipped_marks() -> None:
     """A tenth below a limit, a twentieth below the budget, ten minutes."""
     assert AlertPolicy() == POLICY
+
+
+def test_a_mark_is_reached_from_its_own_value_on() -> None:
+    """Above the upper one 1, between the two 0, below -1."""
+    assert [between(share, 0.9, 0.8) for share in (0.9, 0.89, 0.8, 0.79)] == [1, 0, 0, -1]

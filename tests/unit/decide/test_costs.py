@@ -55,3 +55,24 @@ def test_a_smaller_model_is_for_when_memory_is_short() -> None:
     assert choose_model(brief, short=False) == ("opus", None)
     assert choose_model(replace(brief, fallback_model=""), short=True) == ("opus", None)
     assert choose_model(replace(brief, fallback_model="opus"), short=True) == ("opus", None)
+
+
+def test_a_run_ends_with_what_it_has_cost_and_may() -> None:
+    """To a millionth of a dollar; also where nothing may be spent."""
+    spent = replace(SAID, cost_usd=1.23456789)
+    nothing = replace(SAID, cost_usd=0.0, limit_usd=0.0)
+
+    assert stop_costly([RunCost("r", HERD, spent), RunCost("z", HERD, nothing)], [], {}) == [
+        Stop("r", RunEnd.FAILED, Reason(Why.COST, whose="it", cost_usd=1.234568, limit_usd=1.0)),
+        Stop("z", RunEnd.FAILED, Reason(Why.COST, whose="it", cost_usd=0.0, limit_usd=0.0)),
+    ]
+
+
+def test_the_reason_for_a_smaller_model_names_both() -> None:
+    """A job that names no model has its usual one."""
+    brief = Brief("claude", "do it", fallback_model="haiku")
+
+    assert choose_model(brief, short=True) == (
+        "haiku",
+        Reason(Why.STEP_DOWN, model="haiku", usual="its usual one"),
+    )

@@ -152,3 +152,12 @@ def test_a_run_that_talks_to_a_container_engine_is_warned_of_once() -> None:
     actions = decide(snapshot(talks, said, run("quiet")), policy())
 
     assert actions == [Warn("talks", Reason(Why.CONTAINERS, socket="/s"))]
+
+
+def test_a_process_that_is_ready_for_the_next_job_is_not_stopped() -> None:
+    """Its run is done, whatever the clock and its agent's limits say in the same moment."""
+    ready = run("r", job("r", timeout_s=1.0), started_s=0.0, ready=True)
+
+    assert decide(snapshot(ready, interrupts=1), policy()) == [
+        Finish("r", RunEnd.DONE, Reason(Why.SAID_DONE))
+    ]

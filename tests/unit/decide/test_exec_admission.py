@@ -54,6 +54,7 @@ def test_what_the_machine_has_left_counts_beside_the_budget() -> None:
     assert find_obstacle(2 * GIB, machine, policy()) == Reason(
         Why.NO_ROOM_MACHINE, need_bytes=2 * GIB, have_bytes=GIB
     )
+    assert find_obstacle(GIB, machine, policy()) is None
 
 
 @given(

@@ -109,7 +109,7 @@ def test_a_preempted_job_goes_back_as_if_it_had_never_run() -> None:
 
     assert (found.state, found.reason) == (JobState.QUEUED, WHY)
     assert (found.attempts, found.failures, found.lost) == (4, 1, 2)
-    assert found.not_before_s == 0.0
+    assert (found.not_before_s, found.seen_bytes) == (0.0, 0)
 
 
 @pytest.mark.parametrize(("before", "hit", "seen"), [(0, 3, 3), (5, 3, 5), (3, 5, 5), (3, 0, 3)])
@@ -232,6 +232,7 @@ def test_a_share_that_is_spent_costs_no_retry() -> None:
     found = after_run(before, RunEnd.FAILED, spent, at_s=1.0, policy=policy())
 
     assert (found.state, found.failures, found.lost) == (JobState.QUEUED, 0, 0)
+    assert found.reason == spent
 
 
 def test_overloads_are_counted_in_a_row() -> None:
@@ -259,3 +260,41 @@ def test_an_agents_session_outlives_its_process(end: RunEnd, why: Why, resumes: 
         found = after_run(status(of), end, Reason(why), at_s=1.0, policy=policy())
 
         assert (found.state, found.interrupted) == (JobState.QUEUED, goes_on)
+
+
+def test_a_busy_api_puts_the_job_back_until_it_gives_up() -> None:
+    """With what the API said, and how often in a row."""
+    before = status(BRIEFED, JobState.RUNNING, overloads=1)
+
+    for most, state in ((2, JobState.QUEUED), (1, JobState.FAILED)):
+        found = after_run(before, RunEnd.FAILED, BUSY, at_s=1.0, policy=policy(max_overloads=most))
+        assert (found.state, found.reason, found.overloads) == (state, BUSY, 2)
+
+
+@pytest.mark.parametrize(
+    ("interrupted", "why", "goes_on"),
+    [
+        (True, Why.NOT_STARTED, True),
+        (False, Why.NOT_STARTED, False),
+        (True, Why.EXITED, False),
+    ],
+)
+def test_only_a_start_that_failed_keeps_the_place_of_the_run_before(
+    interrupted: bool, why: Why, goes_on: bool
+) -> None:
+    """A run that began and failed is over: the next one begins at the beginning."""
+    before = status(job(retries=1), JobState.RUNNING, interrupted=interrupted)
+    found = after_run(before, RunEnd.FAILED, Reason(why), at_s=1.0, policy=policy())
+
+    assert found.interrupted is goes_on
+
+
+def test_each_dependant_is_looked_at_by_itself() -> None:
+    """One that is cancelled already does not hide the next."""
+    gone = status(job("y", after=("a",)), JobState.CANCELLED)
+    waits = status(job("z", after=("a",)), JobState.WAITING)
+    done = {"a": JobState.DONE}
+
+    found = next_dependants(status("a", JobState.DONE), [gone, waits], done)
+
+    assert [settle.job for settle in found] == ["id-z"]

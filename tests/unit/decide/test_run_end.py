@@ -42,7 +42,7 @@ def test_a_run_is_stopped_at_its_timeout() -> None:
     """With the limit and the time it took; a job without one runs for ever."""
     timed = job("t", timeout_s=30.0)
     runs = [
-        run("late", timed, started_s=69.5),
+        run("late", timed, started_s=69.12345),
         run("just", timed, started_s=70.0),
         run("early", timed, started_s=70.5),
         run("free", started_s=0.0),
@@ -50,7 +50,7 @@ def test_a_run_is_stopped_at_its_timeout() -> None:
     ]
 
     assert stop_timed_out(snapshot(*runs, at_s=100.0)) == [
-        Stop("late", RunEnd.TIMEOUT, Reason(Why.TIMEOUT, limit_s=30.0, ran_s=30.5)),
+        Stop("late", RunEnd.TIMEOUT, Reason(Why.TIMEOUT, limit_s=30.0, ran_s=30.877)),
         Stop("just", RunEnd.TIMEOUT, Reason(Why.TIMEOUT, limit_s=30.0, ran_s=30.0)),
     ]
 
@@ -99,6 +99,7 @@ def test_over_the_budget_the_youngest_goes_back_into_the_queue() -> None:
 def test_a_fleet_below_its_mark_is_left_alone() -> None:
     """The budget may be passed by 64 MiB: the hard limit is at 256."""
     assert over_budget(run("a"), run("b", started_s=1), fleet=GIB + 64 * MIB) == []
+    assert over_budget(run("a"), run("b", started_s=1), fleet=GIB + 64 * MIB + 1) == ["b"]
 
 
 def test_the_oldest_is_never_put_back() -> None:
@@ -327,6 +328,8 @@ def test_the_next_deadline_is_the_earliest_of_all() -> None:
     assert next_deadline_s(snapshot(timed, queue=[late]), policy()) == 130.0
     assert next_deadline_s(snapshot(timed), policy()) == 160.0
     assert next_deadline_s(snapshot(LIVE, queue=[status("now")]), policy()) == float("inf")
+    due = status("due", not_before_s=100.0)
+    assert next_deadline_s(snapshot(queue=[due], at_s=100.0), policy()) == float("inf")
 
 
 def test_at_its_deadline_something_is_decided() -> None:

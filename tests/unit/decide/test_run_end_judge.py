@@ -7,7 +7,7 @@ import pytest
 
 from ramherd.core.model import Exit, PenReading, Reason, RunEnd, RunView, Said, Why
 from ramherd.core.units import MIB
-from ramherd.decide.run_end import judge
+from ramherd.decide.run_end import judge, limit_reason
 from support.make import exited, job, killed_by, run, stopping
 
 SIGKILL, SIGSEGV, SIGABRT = 9, 11, 6
@@ -190,3 +190,42 @@ def test_an_agent_that_was_through_when_it_was_stopped_is_done(end: RunEnd) -> N
 
     assert found is (RunEnd.TIMEOUT if end is RunEnd.TIMEOUT else RunEnd.DONE)
     assert cut is end
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (Said(failure="no"), Reason(Why.GAVE_UP, what="no")),
+        (Said(failure="429", overloaded=True), Reason(Why.OVERLOAD, what="429")),
+        (
+            Said(failure="x", cost_usd=1.23456789, limit_usd=1.0),
+            Reason(Why.COST, whose="it", cost_usd=1.234568, limit_usd=1.0),
+        ),
+        (
+            Said(failure="x", cost_usd=0.0, limit_usd=0.0),
+            Reason(Why.COST, whose="it", cost_usd=0.0, limit_usd=0.0),
+        ),
+        (
+            Said(failure="x", cost_usd=1.23456789, share_usd=1.0),
+            Reason(Why.COST_SHARE, cost_usd=1.234568),
+        ),
+    ],
+)
+def test_why_an_agent_gave_up(said: Said, reason: Reason) -> None:
+    """In its own words, or with what it has cost and may, to a millionth of a dollar."""
+    assert judged(exited(1), said=said) == (RunEnd.FAILED, reason)
+
+
+def test_a_warm_process_that_is_gone_loses_the_run() -> None:
+    """Its job has not begun."""
+    found = judged(None, refused=(errno.ESRCH, "no such process"))
+
+    assert found == (RunEnd.LOST, Reason(Why.WARM_GONE))
+
+
+def test_without_a_kernel_kill_the_peak_is_what_was_seen() -> None:
+    """The kernel's own peak counts page cache."""
+    seen = PenReading(0, 0, 1, charged_bytes=100 * MIB)
+
+    reason = Reason(Why.LIMIT_KILL, limit_bytes=MIB, peak_bytes=0)
+    assert limit_reason(run(pen=seen), MIB) == reason

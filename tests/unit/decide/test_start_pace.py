@@ -1,6 +1,15 @@
 """How fast agents are started while their API is too busy."""
 
-from ramherd.decide.start_pace import MOST_S, Pace, after_overload, after_start, next_pace
+from ramherd.core.model import Reason, Why
+from ramherd.decide.start_pace import (
+    MOST_S,
+    Pace,
+    after_overload,
+    after_start,
+    explain_calm,
+    explain_pause,
+    next_pace,
+)
 from ramherd.supervisor.agent_runs import StartPacing
 
 
@@ -57,3 +66,14 @@ def test_it_is_told_once_when_all_is_as_before() -> None:
 
     assert list(pacing.times(["a", "a"], 104.0)) == [0.0, 0.0]
     assert (pacing.pop_calmed(), pacing.pop_calmed()) == (["a"], [])
+
+
+def test_a_shorter_pause_begins_when_it_is_chosen() -> None:
+    """A start that was to wait longer need not."""
+    assert next_pace(Pace(8.0, 200.0, 100.0), 116.0) == Pace(4.0, 120.0, 116.0)
+
+
+def test_a_pause_says_what_the_api_said() -> None:
+    """And its end, of which agent."""
+    assert explain_pause("529", 4.0) == Reason(Why.OVERLOAD, what="529", pause_s=4.0)
+    assert explain_calm("claude") == Reason(Why.API_CALM, agent="claude")

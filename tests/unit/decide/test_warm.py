@@ -32,7 +32,7 @@ def worn(**changes: object) -> Worn:
 
 def test_a_process_serves_until_one_of_its_limits() -> None:
     """At its number of jobs; above its size, its age and its time without a job."""
-    assert cause(FRESH) is None
+    assert why_retired(FRESH, POLICY, wanted=False, needed=True) is None
     assert cause(worn(jobs=3)) == "job_limit"
     assert cause(worn(company=1)) == "left_processes"
     for name, value, what in (

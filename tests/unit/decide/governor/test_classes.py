@@ -6,8 +6,17 @@ from pathlib import Path
 import pytest
 
 from ramherd.cli.main import call
-from ramherd.core.memory import MB, PRIOR
-from ramherd.decide.governor.classes import KEEP_RUNS, ClassRecord, RunSummary, estimate, learn
+from ramherd.core.memory import MB, PRIOR, Estimate
+from ramherd.decide.governor.classes import (
+    KEEP_RUNS,
+    ClassRecord,
+    RunSummary,
+    estimate,
+    learn,
+    mixed,
+    prior_of,
+    quantile,
+)
 from ramherd.store.classes import ClassKey, learn_run, read_class
 from ramherd.store.sqlite import SqliteStore
 
@@ -99,3 +108,56 @@ def test_history_shows_what_is_known(
     assert "claude / - / nightly" in capsys.readouterr().out
     assert call(["history", "--json"]) == 0
     assert '"coverage": 1.0' in capsys.readouterr().out
+
+
+def test_one_run_counts_a_sixth_beside_the_prior() -> None:
+    """Its distance from the new base is a part of the spread."""
+    base = (5 * PRIOR.base_bytes + 400 * MB) / 6
+    variance = (5 * PRIOR.sd_bytes**2 + (40 * MB) ** 2 + (400 * MB - base) ** 2) / 6
+
+    assert estimate(after(USUAL)) == Estimate(
+        base_bytes=int(base), sd_bytes=int(variance**0.5), peak_bytes=600 * MB,
+        duration_s=300.0, runs=1, prior_share=5 / 6,
+    )  # fmt: skip
+
+
+def test_a_long_run_counts_for_more_than_a_short_one() -> None:
+    """Both are clipped to the middle: of 1 s and 3 s, 1.2 and 2.8; of 100 and 400 MB, 130 and
+    370. A run of no time counts as a second.
+    """
+    long = RunSummary(400 * MB, 0, 0, 3.0)
+    base = (5 * PRIOR.base_bytes + (0.6 * 130 + 1.4 * 370) * MB) / 7
+
+    for seconds in (0.0, 1.0):
+        found = estimate(after(RunSummary(100 * MB, 0, 0, seconds), long))
+        assert found.base_bytes == pytest.approx(base, abs=2)
+
+
+def test_values_and_weights_are_averaged_in_pairs() -> None:
+    """With the prior as five runs; a value without a weight is a mistake."""
+    assert mixed(90.0, [200.0, 300.0], [1.0, 3.0]) == (450 + 200 + 900) / 9
+    with pytest.raises(ValueError, match="shorter"):
+        mixed(90.0, [200.0, 300.0], [1.0])
+
+
+def test_a_quantile_lies_between_its_neighbours() -> None:
+    """As far as its share."""
+    three = [0.0, 10.0, 30.0]
+
+    found = [quantile(three, share) for share in (0.0, 0.25, 0.5, 0.75, 1.0)]
+    assert found == [0.0, 5.0, 10.0, 20.0, 30.0]
+    assert quantile([7.0], 0.9) == 7.0
+
+
+def test_a_prediction_covers_two_standard_deviations() -> None:
+    """To the byte."""
+    edge = PRIOR.base_bytes + 2 * PRIOR.sd_bytes
+
+    assert after(RunSummary(edge, 0, 0, 1.0)).covered == 1
+    assert after(RunSummary(edge + 1, 0, 0, 1.0)).covered == 0
+
+
+def test_each_agent_has_a_prior_of_its_own() -> None:
+    """An unknown command is taken for claude."""
+    assert prior_of("codex").base_bytes == 165 * MB
+    assert prior_of("claude") is prior_of("my-script") is PRIOR

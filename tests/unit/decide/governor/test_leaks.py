@@ -185,3 +185,73 @@ def test_falling_memory_is_no_leak() -> None:
     """Nor is memory that stays."""
     assert find_leak([(float(t), (900 - t) * MB) for t in range(200)]) is None
     assert find_leak([(float(t), 900 * MB) for t in range(200)]) is None
+
+
+def in_windows(*windows: int) -> list[tuple[float, int]]:
+    """A leak seen in these of twelve windows of ten seconds each, eight points in each."""
+    times = [10 * window + second for window in windows for second in range(8)]
+    return [(float(t), 10 * MB * t) for t in (*times, 120)]
+
+
+def test_half_of_the_windows_are_enough() -> None:
+    """Five of twelve are not."""
+    assert find_leak(in_windows(0, 2, 4, 6, 8, 11)) is not None
+    assert find_leak(in_windows(0, 2, 5, 8, 11)) is None
+
+
+def test_memory_that_falls_as_often_as_this_is_no_leak() -> None:
+    """It rises on the whole, and in its last third; 10 of 66 pairs of valleys fall."""
+    up_and_down = [
+        (float(3 * window + n), (300 + 100 * window + (150 if window % 2 else -150)) * MB)
+        for window in range(12)
+        for n in range(3)
+    ]
+
+    assert find_leak(up_and_down) is None
+
+
+def test_a_slow_leak_is_one_too() -> None:
+    """A byte a second, for a year."""
+    assert find_leak([(1e6 * t, 1_000_000 * t) for t in range(40)]) is not None
+
+
+def test_the_least_rise_is_enough() -> None:
+    """To the byte: the valleys of this line are 128 s apart."""
+    slope = LEAST_RISE_BYTES // 128
+
+    assert find_leak([(float(t), slope * t) for t in range(139) if t != 127]) is not None
+
+
+def test_when_the_samples_begin_does_not_matter() -> None:
+    """Only how far they are from each other."""
+    late = [(1e5 + t, size) for t, size in line(121, (LEAST_RISE_BYTES - MB) / 110)]
+
+    assert find_leak(late) is None
+
+
+def test_windows_are_equal_parts_from_the_first_moment_to_the_last() -> None:
+    """Two seconds each; the last one is the last point's."""
+    points = [(100.0 + t, 50 + t) for t in range(12)]
+
+    assert valleys([*points, (124.0, 99)]) == [*points[::2], (124.0, 99)]
+
+
+def test_a_trend_may_be_less_than_a_byte_a_second() -> None:
+    """All of it rises."""
+    assert trend([(0.0, 0), (2.0, 1), (4.0, 2)]) == (0.5, 1.0)
+
+
+def test_the_last_third_is_looked_at() -> None:
+    """Four valleys of twelve; of four valleys three, which is the least."""
+    flat_end = [(8.0, 0), (9.0, 15), (10.0, 15), (11.0, 16)]
+    before = [(float(t), 0) for t in range(8)]
+
+    assert is_steady([*before, *flat_end], 10.0)
+    assert not is_steady(flat_end, 10.0)
+
+
+def test_half_of_the_distances_are_at_most_the_noise() -> None:
+    """From the middle one."""
+    sizes = (0, 1, 5, 30, 100)
+
+    assert noise([(float(t), size) for t, size in enumerate(sizes)], 0.0) == 5

@@ -133,3 +133,36 @@ def test_an_application_waits_since_its_oldest_waiter() -> None:
     assert waiting_since(scene(1000, queue=queue)) == 50.0
     assert waiting_since(scene(1000, held("r1", 100, 60), held("r2", 100, 40))) == 40.0
     assert waiting_since(scene(1000, held("r1", 100, 60), queue=queue)) == 50.0
+
+
+def test_a_share_is_whole_bytes() -> None:
+    """Half of 101 is 50."""
+    mine = Lease("a", 10, wants_bytes=100, waiting_since_s=5.0)
+    older = Lease("b", 20, wants_bytes=100, waiting_since_s=4.0)
+    waiter = Lease("w", 0, wants_bytes=90, waiting_since_s=0.0)
+
+    assert choose(mine, older, budget=101) == Choice(51, 51)
+    assert owed(Lease("a", 60), [Lease("b", 30), waiter], 91) == 29
+    eighth = replace(scene(8000, pen("r1", 100, 100)), largest_bytes=8000 * MB + 7)
+    assert wanted_lease(eighth, POLICY) == 1100 * MB
+
+
+def test_what_is_left_to_others_is_never_written_down_as_mine() -> None:
+    """Whatever my runs were granted: what an older waiter lacks, and what is not there."""
+    mine = Lease("a", 10, wants_bytes=100, waiting_since_s=5.0)
+    older = Lease("b", 20, wants_bytes=100, waiting_since_s=4.0)
+
+    assert choose(mine, older, granted=100) == Choice(50, 50)
+    assert choose(mine._replace(bytes=50), Lease("b", 50), granted=60) == Choice(50, 50)
+
+
+def test_who_wants_nothing_has_nothing() -> None:
+    """Not a byte."""
+    assert choose(Lease("a", 0)) == Choice(0, 0)
+
+
+def test_a_single_byte_is_given_back() -> None:
+    """Where it is what a waiter lacks."""
+    waiter = Lease("w", 0, wants_bytes=1, waiting_since_s=0.0)
+
+    assert owed(Lease("a", 60), [Lease("b", 30), waiter], 90) == 1

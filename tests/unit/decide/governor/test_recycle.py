@@ -46,6 +46,8 @@ def test_one_that_is_back_within_its_time_gets_twice_the_mark() -> None:
     watches, stops = recycle([own], Watches({}, {"x": 1}, {"j1": 0.0}), within - 0.1, POLICY)
     assert (watches.marks, stops) == ({"x": 1, "j1": 1000 * MB}, [])
     assert recycle([own], Watches(recycled_s={"j1": 0.0}), within, POLICY)[1] != []
+    late = Watches(recycled_s={"j1": within})
+    assert recycle([own], late, 2 * within - 0.1, POLICY)[1] == []
     # Of its job, not of another.
     assert recycle([own], Watches(recycled_s={"j9": 0.0}), 1.0, POLICY)[1] != []
 
@@ -79,6 +81,7 @@ def test_a_trend_is_looked_for_from_half_of_the_mark_on() -> None:
     """It takes a while to work out."""
     assert find_reason(300 * MB, 310 * MB, LEAKING, POLICY) is not None
     assert find_reason(155 * MB, 310 * MB, LEAKING, POLICY) is not None
+    assert find_reason(155 * MB, 310 * MB + 1, LEAKING, POLICY) is not None
     assert find_reason(155 * MB - 1, 310 * MB, LEAKING, POLICY) is None
     assert find_reason(310 * MB, 310 * MB, IdleSamples(), POLICY) == Reason(
         Why.OVER_MARK, own_bytes=310 * MB, mark_bytes=310 * MB

@@ -49,6 +49,7 @@ def test_lowering_frees_what_it_takes() -> None:
     assert room.lower(run, 300 * MB, WHY) == 0
     assert room.lower(run, 301 * MB, WHY) == 0
     assert room.lowered == {}
+    assert Room(scene(500, run), POLICY).lower(run, 300 * MB - 1, WHY) == 1
     assert room.lower(run, 250 * MB, WHY) == 50 * MB
     assert (room.free_bytes, room.grants) == (250 * MB, {"r1": 250 * MB})
     assert room.lowered == {"r1": Grant("r1", 250 * MB, WHY)}

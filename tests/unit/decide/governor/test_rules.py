@@ -13,9 +13,10 @@ from ramherd.core.memory import (
     Scene,
     SetLevel,
     Settle,
+    Trim,
     Wait,
 )
-from ramherd.core.model import JobState, Why
+from ramherd.core.model import JobState, Reason, Why
 from ramherd.core.policies import GrantPolicy
 from ramherd.decide.governor.govern import govern
 from unit.decide.governor.scenes import admitted, grants, held, pen, scene, stops, waiting_job
@@ -315,3 +316,35 @@ def test_runs_on_their_way_out_make_no_level() -> None:
 
     assert why(decide(at))[0] is Why.SMALL_BUDGET
     assert not [action for action in decide(ending) if isinstance(action, SetLevel)]
+
+
+def test_a_new_level_is_an_action_with_its_reason() -> None:
+    """The first of all."""
+    at = replace(scene(4000, pen("r1", 200, 232), at_s=1000.0), failed_starts=1)
+
+    assert decide(at)[0] == SetLevel(Level.TIGHT, Reason(Why.FAILED_STARTS, starts=1))
+
+
+def test_the_queue_is_told_how_many_wait_for_memory() -> None:
+    """Also where there would be room for the next one."""
+    at = scene(9000, held("r1", 200, 99.5), held("r2", 200, 99.5), queue=[waiting_job(3)])
+
+    assert [one for one in decide(at) if isinstance(one, Wait | Admit)] == [
+        Wait("next-3", Reason(Why.SOMEBODY_WAITS, waiting=2))
+    ]
+
+
+def test_while_a_run_is_stopped_nothing_is_decided_about_the_queue() -> None:
+    """What becomes free by it is known at the next look."""
+    at = scene(600, pen("r1", 400, 400), pen("r2", 400, 400), queue=[waiting_job(3)])
+    actions = decide(at)
+
+    assert stops(actions) == ["r2"]
+    assert not [one for one in actions if isinstance(one, Wait | Admit)]
+
+
+def test_page_cache_is_left_alone_while_there_is_debt() -> None:
+    """Debt is paid by grants and stops."""
+    at = scene(600, pen("r1", 700, 700, cache_bytes=100 * MB, cache_full=True))
+
+    assert not [one for one in decide(at) if isinstance(one, Trim)]

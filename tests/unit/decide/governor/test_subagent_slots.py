@@ -89,6 +89,65 @@ def test_the_reason_has_the_numbers_that_were_compared() -> None:
     assert (choice.in_session, choice.in_all) == (1, 3)
 
 
+def test_a_choice_has_its_numbers() -> None:
+    """What it needs, what is free, never less than nothing, and how many run."""
+    fits = Reason(Why.FITS, need_bytes=NEED, have_bytes=NEED)
+    assert choose_slot(holder("a", 1, 1.0), [holder("b", 2)], Caps(4 * NEED)) == SlotChoice(
+        fits, NEED, NEED, 1, 3
+    )
+    assert choose_slot(holder("a", 1, 1.0), [], Caps(0)).free_bytes == 0
+
+
+def test_a_cap_is_told_with_how_many_run() -> None:
+    """A cap of none as well."""
+    mine, other = holder("a", 2, 1.0), holder("b", 3)
+
+    def reason(caps: Caps, mine: SlotHolder = mine, *others: SlotHolder) -> Reason:
+        return choose_slot(mine, others, caps).reason
+
+    many = 99 * NEED
+    assert reason(Caps(many, per_session=2), mine, other) == Reason(
+        Why.MAX_PARALLEL, running=2, limit=2
+    )
+    assert reason(Caps(many, in_all=5), mine, other) == Reason(Why.MAX_PARALLEL, running=5, limit=5)
+    none = Reason(Why.MAX_PARALLEL, running=0, limit=0)
+    assert reason(Caps(many, per_session=0), holder("a", 0, 1.0)) == none
+    assert reason(Caps(many, in_all=0), holder("a", 0, 1.0)) == none
+
+
+def test_all_that_go_first_are_counted() -> None:
+    """Of other sessions, and one of its own; one that has waited as long is not older."""
+    two = ask(holder("a", 0, 3.0), holder("b", 0, 1.0), older_s=2.0, room=9)
+
+    assert two.reason == Reason(Why.SOMEBODY_WAITS, waiting=2)
+    assert ask(holder("a", 0, 3.0), older_s=3.0).is_yes
+
+
+def test_a_session_without_a_slot_is_below_its_share() -> None:
+    """However much its own process holds; with slots, up to its share to the byte."""
+    young = holder("b", 0, 2.0)
+
+    assert ask(holder("a", 0, 1.0, base=3 * NEED), young, room=6).is_yes
+    assert ask(holder("a", 1, 1.0), young, room=20).is_yes
+    assert ask(holder("a", 1, 1.0), young, room=4).is_yes
+
+
+def test_the_first_moment_is_a_moment() -> None:
+    """Who has waited since 0.0 has waited longest."""
+    assert ask(SlotHolder("a", 0, 0, 0.0, NEED), holder("b", 0, 0.5)).is_yes
+
+
+def test_a_herds_share_is_whole_bytes_of_the_smaller_budget() -> None:
+    """That of hooked sessions is shared by these alone."""
+    herd = SlotHolder("run", NEED, 0, 1.0, 0, is_hooked=False)
+    mine, other = holder("a", 0, 2.0), holder("b")
+
+    assert choose_slot(mine, [herd], Caps(2 * NEED + 1)).is_yes
+    assert choose_slot(mine, [herd, other], Caps(30 * NEED, hooked_bytes=2 * NEED + 1)).is_yes
+    alone = choose_slot(mine, [herd], Caps(30 * NEED, hooked_bytes=2 * NEED))
+    assert alone.reason.why is Why.SOMEBODY_WAITS
+
+
 WAITERS = st.lists(
     st.builds(
         holder, st.uuids().map(str), st.integers(0, 4), st.floats(1, 1000), st.integers(0, 3 * NEED)
