@@ -32,6 +32,11 @@ ROOT = PACKAGE.parent.parent
 FILE_NAMES = re.compile(r"(?<![\w/.$])[a-z_0-9]+(?:/[a-z_0-9]+)+\.(?:py|md)\b")
 DOCS = sorted((ROOT / "docs").glob("*.md"))
 PURE = ("core", "decide", "strays.judge", "doctor.check")
+# Reasons that tell what happened, and decide nothing.
+FACTS = {
+    "ADOPTED", "ASKED", "HERD_OVER", "KEEPER_LOST", "LEDGER", "RESIDUE", "STORE", "SUBMITTED",
+    "SUPERVISOR_LOST", "UNKILLABLE", "WARNING_SIGN",
+}  # fmt: skip
 IMPURE_CALLS = {"open", "print", "input", "exec", "eval", "compile", "__import__", "breakpoint"}
 
 
@@ -142,3 +147,50 @@ def test_unit_tests_start_no_process() -> None:
     }
 
     assert found == set()
+
+
+def nodes_of(*kinds: type[ast.AST]) -> Iterator[tuple[str, ast.AST]]:
+    """(module, node) for all nodes of these kinds in the source."""
+    for module, path in FILES.items():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, kinds):
+                yield module, node
+
+
+def test_reasons_of_decisions_are_made_where_it_is_decided() -> None:
+    """Other modules report facts: what a user, the keeper, the store or the ledger did."""
+    found = {
+        (module, ast.unparse(node.args[0]).removeprefix("Why."))
+        for module, node in nodes_of(ast.Call)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) == "Reason"
+        if not module.startswith(("ramherd.decide.", "ramherd.strays.judge."))
+    }
+    # One reads a stored reason, the other has PAUSED or RESUMED.
+    found -= {("ramherd.core.reasons", "Why(numbers.pop('why'))")}
+    found -= {("ramherd.store.service_requests", "why")}
+
+    assert {why for _module, why in found} <= FACTS, found
+
+
+def test_three_protocols() -> None:
+    """Each has two implementations; an agent's has its reader of events beside it."""
+    found = {
+        node.name
+        for _module, node in nodes_of(ast.ClassDef)
+        if isinstance(node, ast.ClassDef) and "Protocol" in map(ast.unparse, node.bases)
+    }
+
+    assert found == {"Agent", "EventReader", "Pen", "Store"}
+
+
+def test_only_a_program_as_a_whole_catches_everything() -> None:
+    """Others catch what they can handle. To clean up and raise again is not to catch."""
+    found = {
+        module
+        for module, node in nodes_of(ast.ExceptHandler)
+        if isinstance(node, ast.ExceptHandler)
+        if node.type is None or ast.unparse(node.type) in ("Exception", "BaseException")
+        if not any(isinstance(inner, ast.Raise) for inner in ast.walk(node))
+    }
+
+    assert found <= {"ramherd.cli.main", "ramherd.hook.main", "ramherd.supervisor.loop"}
