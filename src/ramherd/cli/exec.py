@@ -57,7 +57,7 @@ def exec_(options: argparse.Namespace) -> int:
     for warning in config.warnings:
         print(f"ramherd: {warning}", file=sys.stderr)
     why_not = enter_scope(config["pen"])
-    if why_not and config["memory_limit"] is not None:
+    if why_not and (config["memory_limit"] is not None or config["pen"] != "auto"):
         print(f"ramherd: no scope of systemd: {why_not}", file=sys.stderr)
     job = Job(
         id=new_id(),

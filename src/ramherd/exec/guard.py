@@ -7,18 +7,20 @@ its memory is shared. It sleeps until a pipe closes whose other end only `ramher
 import os
 import signal
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from ramherd.system.own_process import close_descriptors_from
 
 
 class Guarded(NamedTuple):
-    """What the guard must know to clear a session. `dirs` are the pen's, for a session that was
-    killed before its pen was recorded in the store.
+    """What the guard must know to clear a session. `pen` is its record and `dirs` are its
+    directories, for a session that was killed before its pen was recorded in the store, or whose
+    store cannot be used.
     """
 
     herd: str
     owner: str
+    pen: dict[str, Any]
     dirs: list[str]
     grace_s: float
     state: Path

@@ -66,9 +66,11 @@ class Session(NamedTuple):
     def tmp(self) -> Path:
         return self.run_dir / "tmp"
 
-    def guarded(self, dirs: list[str]) -> Guarded:
-        grace_s = self.policy.grace_s
-        return Guarded(self.job.herd, self.owner.id, dirs, grace_s, self.state, self.runtime)
+    def guarded(self, pen: Pen, dirs: list[str]) -> Guarded:
+        return Guarded(
+            self.job.herd, self.owner.id, pen.record(), dirs,
+            self.policy.grace_s, self.state, self.runtime,
+        )  # fmt: skip
 
     def environment(self) -> dict[str, str]:
         return {
@@ -98,7 +100,7 @@ def run_admitted(session: Session, kind: str, trees: Trees, admission: Admission
     most = largest_budget_bytes(admission.machine, session.policy)
     fleet, pen = make_pen(session, kind, trees, most + session.policy.fleet_slack_bytes)
     part = pen.spawn_part()
-    guard = Guard(session.guarded([*part["dirs"], *fleet.dirs()]))
+    guard = Guard(session.guarded(pen, [*part["dirs"], *fleet.dirs()]))
     if not part["join"]:
         become_subreaper()
     terminal, program = Terminal(), Program()

@@ -310,6 +310,32 @@ def test_after_kill_9_the_guard_clears(each_ramherd: Ramherd) -> None:
     assert not list(each_ramherd.state.glob("ramherd/runs/*/tmp"))
 
 
+def test_a_broken_store_leaves_nothing(each_ramherd: Ramherd) -> None:
+    """What the guard knew before the program started is enough to clear it."""
+    database = each_ramherd.state / "ramherd/ramherd.db"
+    herd = each_ramherd.start(
+        *exec_of(each_ramherd, "--grace", "0.5s")[3:], "sh", "-c", f"{STUBBORN} sleep 300"
+    )
+    await_(lambda: len(ours("RAMHERD_RUN")) >= 4, "the program and its children")
+    made = our_cgroups(each_ramherd.state)
+    assert made or each_ramherd.pen == "polling"
+    for path in database.parent.glob("ramherd.db*"):
+        path.unlink()
+    database.write_text("no database, though long enough for one " * 10)
+    done = each_ramherd.run(*exec_of(each_ramherd)[3:], "true")
+    assert done.returncode == 3
+    assert "file is not a database" in done.stderr
+
+    herd.signal(signal.SIGKILL)
+    herd.wait()
+    await_(lambda: not ours(), "the guard ends all, then itself")
+    assert not [path for path in made if path.exists()]
+    # Each of both guards reported it.
+    assert each_ramherd.keeper_errors.count("file is not a database\n") == 2
+    database.unlink()
+    (database.parent / "keeper.err").unlink()
+
+
 @pytest.mark.parametrize("verb", ["exec", "run"])
 def test_the_next_start_clears_what_both_left(each_ramherd: Ramherd, verb: str) -> None:
     """With ramherd and its guard dead nobody is there to do it before."""
