@@ -66,7 +66,7 @@ class Place:
 
 
 def serve(options: Options, display: Display) -> None:
-    """Until it is told to end; then nothing of it is left but what was to be left."""
+    """Runs the service until it is told to end, then removes all but the runs that are to go on."""
     rules, nofile = raise_file_limit(options.load_rules())
     state, runtime = state_dir(), runtime_dir()
     with ExitStack() as stack:
@@ -106,15 +106,20 @@ def serve(options: Options, display: Display) -> None:
             options.load_rules, publisher, halt=options.halt,
             prune_logs=lambda: prune_logs(place, rules.policy.log_total_bytes),
         )  # fmt: skip
-        for run in adopted.runs:
-            executor.adopt(run, first_grant(run, rules.grants.quantum_bytes))
-        for known in set(executor.keeper.known) - set(executor.runs):
-            executor.keeper.send("forget", run=known)
+        adopt_runs(executor, adopted, rules.grants.quantum_bytes)
         queue.refill()
         api.start()
         service.run()
         store.set_patience(BUSY_S)
         loop.events.writes.commit()
+
+
+def adopt_runs(executor: Executor, adopted: Adopted, quantum_bytes: int) -> None:
+    """Runs that the keeper has and the store has not were recorded as ended: it forgets them."""
+    for run in adopted.runs:
+        executor.adopt(run, first_grant(run, quantum_bytes))
+    for known in set(executor.keeper.known) - set(executor.runs):
+        executor.keeper.send("forget", run=known)
 
 
 def prune_logs(place: Place, log_total_bytes: int) -> None:
