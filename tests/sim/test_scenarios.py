@@ -1,5 +1,7 @@
 """Situations that the governor has to stand: nobody is killed, nobody is lost."""
 
+from functools import cache
+
 import pytest
 
 from ramherd.sim.scenarios import SCENARIOS, Played, play
@@ -23,16 +25,16 @@ LEAST_SHARE = {
 FAILED = {"too-big": 1}
 
 
-@pytest.fixture(scope="module")
-def played() -> dict[str, Played]:
-    return {}
+@cache
+def played(name: str) -> Played:
+    """Once in each process: several tests ask for the same scenario."""
+    return play(name)
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_all_jobs_that_fit_are_done_without_a_kill(name: str, played: dict[str, Played]) -> None:
+def test_all_jobs_that_fit_are_done_without_a_kill(name: str) -> None:
     """And in a time not far from the best there is."""
-    played[name] = play(name)
-    result = played[name].result
+    result = played(name).result
 
     assert result.tally.oom_kills == 0
     assert result.lost == 0
@@ -41,38 +43,38 @@ def test_all_jobs_that_fit_are_done_without_a_kill(name: str, played: dict[str, 
     assert result.redone_share <= 0.10
 
 
-def test_debt_is_paid_within_ten_seconds(played: dict[str, Played]) -> None:
+def test_debt_is_paid_within_ten_seconds() -> None:
     """Half of the memory goes at once, and comes back later."""
-    tally = played["outside"].result.tally
+    tally = played("outside").result.tally
 
     assert 0 < tally.debt_s <= 10
     assert tally.preempted > 0
 
 
-def test_leaking_agents_are_recycled_and_not_only_preempted(played: dict[str, Played]) -> None:
+def test_leaking_agents_are_recycled_and_not_only_preempted() -> None:
     """Each is restarted before it has three times the memory it began with."""
-    tally = played["all-leak"].result.tally
+    tally = played("all-leak").result.tally
 
     assert tally.recycled >= 40
 
 
-def test_two_equal_applications_end_at_about_the_same_time(played: dict[str, Played]) -> None:
+def test_two_equal_applications_end_at_about_the_same_time() -> None:
     """Neither starves the other."""
     one, two = (
         max(job.done_s or 0.0 for job in app.jobs.values())
-        for app in played["two-applications"].apps
+        for app in played("two-applications").apps
     )
 
     assert abs(one - two) <= 0.35 * max(one, two)
 
 
-def test_a_job_of_nine_tenths_does_not_wait_for_all_small_ones(played: dict[str, Played]) -> None:
+def test_a_job_of_nine_tenths_does_not_wait_for_all_small_ones() -> None:
     """It is the 51st of 301, and done long before the last."""
-    (app,) = played["nine-tenths"].apps
+    (app,) = played("nine-tenths").apps
     big = app.jobs["job-0050"]
 
     assert big.done_s is not None
-    assert big.done_s < 0.75 * played["nine-tenths"].result.tally.makespan_s
+    assert big.done_s < 0.75 * played("nine-tenths").result.tally.makespan_s
 
 
 def test_a_large_machine_is_filled_within_a_minute() -> None:
