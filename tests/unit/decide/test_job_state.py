@@ -5,7 +5,13 @@ from dataclasses import replace
 import pytest
 
 from ramherd.core.model import Brief, JobState, JobStatus, Reason, RunEnd, Settle, Why
-from ramherd.decide.job_state import HOPELESS, OWN_FAILURES, after_run, next_dependants
+from ramherd.decide.job_state import (
+    HOPELESS,
+    OWN_FAILURES,
+    after_run,
+    first_status,
+    next_dependants,
+)
 from support.make import job, policy, status
 
 WHY = Reason(Why.EXITED, code=1)
@@ -14,6 +20,15 @@ LOSSES = (RunEnd.LOST, RunEnd.OOM_KILL, RunEnd.HEAP_EXHAUSTED)
 
 def after(before: JobStatus, end: RunEnd) -> JobStatus:
     return after_run(before, end, WHY, at_s=100.0, policy=policy())
+
+
+def test_a_submitted_job_is_queued_unless_it_waits_for_others() -> None:
+    """From the moment at which it was submitted."""
+    free, bound = job("a"), job("b", after=("a",))
+
+    submitted = Reason(Why.SUBMITTED)
+    assert first_status(free, 7.0) == JobStatus(free, JobState.QUEUED, submitted, queued_s=7.0)
+    assert first_status(bound) == JobStatus(bound, JobState.WAITING, submitted, queued_s=0.0)
 
 
 @pytest.mark.parametrize(
