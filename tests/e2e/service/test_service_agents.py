@@ -37,10 +37,11 @@ def service(claude: Home, tmp_path: Path) -> Iterator[Service]:
 
 
 def agents() -> set[int]:
-    """The first process of each run."""
+    """The first process of each run. A tool's `sleep` may have ended since it was found."""
     firsts: dict[str, int] = {}
     for pid in sorted(ours("RAMHERD_RUN")):
-        firsts.setdefault(read_variable(pid, "RAMHERD_RUN") or "", pid)
+        if run := read_variable(pid, "RAMHERD_RUN"):
+            firsts.setdefault(run, pid)
     return set(firsts.values())
 
 
