@@ -9,7 +9,7 @@ FIND_PYTHON = for p in python3.14 python3.13 python3.12 python3.11 python3; do \
 
 .PHONY: help setup demo check generate test test-all test-unit test-integration test-e2e test-uml test-vm \
 	test-agents test-tools agents measure-agents zoo zoo-tools mutants bench bench-sim bench-smoke \
-	chaos soak clean
+	chaos faults soak clean
 
 help:
 	@echo "make setup       .venv with ramherd and its tools in it"
@@ -29,6 +29,7 @@ help:
 	@echo "make zoo         ramherd reap among 300 and more real processes"
 	@echo "make bench       what ramherd costs, and real processes beside other tools (40 min, root)"
 	@echo "make bench-smoke of these a herd of 40, which must lose nothing (2 min, root)"
+	@echo "make faults      break disk, clock, store, keeper and directories: what each costs (6 min, root)"
 	@echo "make chaos       the service and its keeper killed at 200 random instants"
 	@echo "make soak        the service under load for an hour"
 	@echo "make bench-sim   the governor on recorded agents, beside other policies"
@@ -70,7 +71,11 @@ test-integration: setup
 	$(PY) -m pytest tests/integration $(PARALLEL)
 
 test-e2e: setup
-	$(PY) -m pytest tests/e2e --durations=10
+	$(PY) -m pytest tests/e2e --ignore=tests/e2e/faults --durations=10
+	@$(MAKE) --no-print-directory faults
+
+faults: setup
+	$(PY) -m pytest tests/e2e/faults $(PARALLEL) --durations=5
 
 test-uml: setup
 	$(PY) -m pytest tests/e2e/uml --durations=0
@@ -99,12 +104,12 @@ measure-agents: setup agents
 	$(PY) tests/bench/measure_agents.py --write docs/agents.md
 	$(PY) tests/bench/measure_warm.py --write docs/agents.md
 
-# A program and its package: node for a real V8 out of its heap; User-mode Linux and its disk;
+# A program and its package: faketime for clocks that jump; node for a real V8 out of its heap; User-mode Linux and its disk;
 # QEMU and the image it boots. uidmap is for building that without root. GNU parallel is what
 # the benchmark measures ramherd against.
 TOOLS = git:git node:nodejs npm:npm tmux:tmux linux.uml:user-mode-linux mke2fs:e2fsprogs taskset:util-linux \
 	qemu-system-x86_64:qemu-system-x86 mmdebstrap:mmdebstrap genext2fs:genext2fs \
-	newuidmap:uidmap parallel:parallel
+	newuidmap:uidmap parallel:parallel faketime:faketime
 
 test-tools:
 	@missing=""; for tool in $(TOOLS); do \

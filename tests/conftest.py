@@ -26,6 +26,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: TerminalReporter, config: pytest.Config) -> None:
+    print_faults(terminalreporter)
     reasons = Counter(reason_of(report) for report in terminalreporter.stats.get("skipped", []))
     if reasons:
         terminalreporter.section("skipped, and why")
@@ -36,6 +37,20 @@ def pytest_terminal_summary(terminalreporter: TerminalReporter, config: pytest.C
             "not part of `make test`: real agents, chaos, the zoo, User-mode Linux and QEMU "
             "(`make test-all`)"
         )
+
+
+def print_faults(reporter: TerminalReporter) -> None:
+    """What each broken disk, clock or keeper cost: nothing, or the test has failed."""
+    reports = [*reporter.stats.get("passed", []), *reporter.stats.get("failed", [])]
+    found = [
+        value for report in reports for name, value in report.user_properties if name == "fault"
+    ]
+    if found:
+        reporter.section("faults, and what was lost")
+    for fault, lost in sorted(found):
+        counted = ", ".join(f"{number} {what.replace('_', ' ')}" for what, number in lost.items())
+        lost_words = counted if any(lost.values()) else f"nothing ({counted})"
+        reporter.line(f"{fault}: lost {lost_words}")
 
 
 def reason_of(report: pytest.TestReport) -> str:
