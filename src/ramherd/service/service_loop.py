@@ -17,6 +17,7 @@ from ramherd.core.errors import RamherdError, StoreError
 from ramherd.core.model import Event, JobStatus, Stopping
 from ramherd.decide.budget import largest_budget_bytes
 from ramherd.decide.job_requests import choose_settle, choose_stop, stop_for_service
+from ramherd.decide.start_pause import Cause, explain_service_end, explain_user_pause
 from ramherd.service.alerts import Alerts
 from ramherd.service.api_process import ApiProcess
 from ramherd.service.service_agents import ServiceAgents
@@ -24,11 +25,13 @@ from ramherd.service.service_counters import ServiceCounters
 from ramherd.service.service_signals import ServiceSignals
 from ramherd.service.worktree_cleanup import WorktreeCleanup, has_tree
 from ramherd.store.events import trim_events
+from ramherd.store.herds import SERVICE
 from ramherd.store.protocol import Store
 from ramherd.store.service_herds import end_if_over, read_jobs_with_worktree, set_worktree
 from ramherd.store.service_queue import ServiceQueue
 from ramherd.store.service_requests import Wish, is_paused, read_wishes
 from ramherd.store.service_runs import record_stopping
+from ramherd.store.start_pauses import set_start_pause
 from ramherd.store.write_buffer import WriteBuffer
 from ramherd.supervisor.estimates import class_of, label_of
 from ramherd.supervisor.loop import Loop
@@ -109,7 +112,9 @@ class Service:
         self._record_worktrees()
         with suppress(StoreError):  # requests stay in the store
             self._read_requests(at_s)
-        self.loop.is_paused = self.paused or self.leaving
+        gate = self.loop.gate
+        gate.set(Cause.USER, explain_user_pause() if self.paused else None)
+        gate.set(Cause.SERVICE_ENDS, explain_service_end() if self.leaving else None)
         if at_s - self._trimmed_s >= TRIM_EVERY_S:
             self._trimmed_s = at_s
             self.loop.events.record(trim_events)
@@ -175,6 +180,7 @@ class Service:
 
     def _resume_setup(self) -> None:
         """What the service before this one has not come to."""
+        self.loop.events.record(set_start_pause, SERVICE, None)
         self.read_classes()
         self._load_agents()
         for job in read_jobs_with_worktree(self._store):
@@ -241,7 +247,8 @@ class Service:
             self._load_agents()
             self._is_stale = False
             after = [status.job.id for status in self.queue.queue]
-            self._again = self._again or (self.loop.may_start and before != after)
+            may_start = self.loop.may_start(self.loop.clock())
+            self._again = self._again or (may_start and before != after)
 
     def read_classes(self) -> None:
         classes = self.loop.memory.classes

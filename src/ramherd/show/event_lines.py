@@ -74,5 +74,6 @@ WORDS = {
     "job_cancelled": "cancel",
     "keeper_lost": "keeper",
     "residue": "residue",
-    "store_waits": "store",
+    "starts_paused": "pause",
+    "starts_resumed": "resume",
 }

@@ -23,6 +23,7 @@ SENTENCES = {
     Why.HEAP_EXHAUSTED: "V8 ran out of heap (peak {peak_bytes}), not the machine out of memory",
     Why.NODE_ABORT: "ended by SIGABRT: node aborts when its V8 heap is full (peak {peak_bytes})",
     Why.NOT_STARTED: "{what}",
+    Why.CANNOT_PREPARE: "{what}: nothing starts until that is over",
     Why.RETRY: "{after}, failure {failures}, {retries} retries: again in {delay_s}",
     Why.OVER_BUDGET: "all runs hold {used_bytes}, the budget is {budget_bytes}: the youngest waits",
     Why.KEEPER_LOST: "its keeper died",

@@ -42,6 +42,7 @@ from ramherd.supervisor.loop import Loop
 from ramherd.supervisor.memory_governor import LeaseHolder, MemoryGovernor
 from ramherd.supervisor.prune import prune
 from ramherd.supervisor.runs import Runs
+from ramherd.supervisor.start_gate import StartGate
 from ramherd.system.procfs import read_peak_rss_bytes
 from ramherd.system.signals import Signals, catching_signals
 
@@ -154,8 +155,9 @@ def make_loop(
         ramp=begin_ramp(rules.ramp) if rules.ramp is not None else None,
         time_scale=rules.time_scale,
     )  # fmt: skip
-    runs = Runs(executor, memory, jobs, agents, events, counters)
-    return Loop(queue, executor, memory, runs, agents, events, counters, signals, trees)
+    gate = StartGate(events)
+    runs = Runs(executor, memory, jobs, agents, events, gate, counters)
+    return Loop(queue, executor, memory, runs, agents, events, gate, counters, signals, trees)
 
 
 def prepare_agents(jobs: Sequence[Job], rules: Rules) -> "AgentRuns | None":

@@ -27,6 +27,7 @@ from ramherd.supervisor.event_log import EventLog
 from ramherd.supervisor.herd_counters import HerdCounters
 from ramherd.supervisor.job_states import AgentParts, JobStates
 from ramherd.supervisor.memory_governor import MemoryGovernor
+from ramherd.supervisor.start_gate import StartGate
 from ramherd.system.ids import new_id
 
 SAMPLE_EVERY_S = 5.0
@@ -39,12 +40,15 @@ class Runs:
     jobs: JobStates
     agents: AgentParts
     events: EventLog
+    gate: StartGate
     counters: HerdCounters
     # With `--no-wait`: a job would have to wait, so everything ends.
     given_up: bool = False
     _sampled_s: float = float("-inf")
 
     def start(self, job_id: str, grant_bytes: int, reason: Reason, at_s: float) -> None:
+        if not self.gate.begin_start(at_s):
+            return
         status = self.jobs[job_id]
         job, attempt = status.job, status.attempts + 1
         first_s = at_s if status.first_s is None else status.first_s

@@ -122,7 +122,7 @@ def test_a_store_that_is_locked_ends_no_run_and_starts_none(run_herd: Run, tmp_p
         kinds = [row[0] for row in other.execute("SELECT kind FROM events ORDER BY seq")]
 
     assert ran.states == {JobState.DONE: 3}
-    assert [ran.count(kind) for kind in ("run_started", "job_done", "store_waits")] == [3, 3, 1]
+    assert [ran.count(kind) for kind in ("run_started", "job_done", "starts_paused")] == [3, 3, 1]
     # Three runs of two seconds; the second began when the lock was gone.
     assert ran.herd.counters.wall_s == pytest.approx(7.0, abs=0.6)
     assert sorted(kinds) == sorted(kind for kind, _name in ran.show.events)
