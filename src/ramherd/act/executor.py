@@ -3,7 +3,6 @@
 It knows each live run and what the keeper reported of it; it decides nothing.
 """
 
-import json
 import math
 import os
 import signal
@@ -23,6 +22,7 @@ from ramherd.act.warm_pool import IdleProcess, WarmPool, WarmProcess
 from ramherd.core.model import Exit, Job, ProcId, Reason, RunEnd, Stopping, Why
 from ramherd.core.policies import GrantPolicy, Policy
 from ramherd.measure.run_output import read_tail
+from ramherd.system.files import parse_record
 from ramherd.system.pidfd import signal_processes
 
 if TYPE_CHECKING:
@@ -380,12 +380,12 @@ def kill_all(pen: Pen | None, deadline: float) -> None:
 
 
 def read_exit(run_dir: Path, at_s: float) -> Exit | None:
-    """The exit status that the keeper wrote before it died."""
+    """The exit status that the keeper wrote before it died; None for a run that had not ended."""
     try:
-        status = json.loads((run_dir / "status").read_bytes())
+        status = parse_record((run_dir / "status").read_bytes())
     except FileNotFoundError:
         return None
-    return Exit(status["code"], status["signal"], at_s)
+    return Exit(status["code"], status["signal"], at_s) if status is not None else None
 
 
 def is_heap_exhausted(run_dir: Path, exit_: Exit | None) -> bool:

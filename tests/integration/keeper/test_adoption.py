@@ -150,7 +150,7 @@ def test_what_ended_while_nobody_was_there_is_told_to_the_next(herd: Herd) -> No
 
 def test_a_run_that_left_nothing_behind_is_told_apart(herd: Herd) -> None:
     """Also while others live: their first processes are known."""
-    after_r2 = f"while ! [ -e {herd.here}/R2/status ]; do sleep 0.01; done"
+    after_r2 = f"while ! grep -q code {herd.here}/R2/status; do sleep 0.01; done"
     requests = b"".join(
         spawn(herd.here, run, script)
         for run, script in (
