@@ -14,6 +14,7 @@ from ramherd.act.executor import Executor
 from ramherd.act.keeper_client import KeeperClient
 from ramherd.act.pens import SpawnPart
 from ramherd.act.pens.selection import Fleet
+from ramherd.act.runtime_files import RuntimeFiles
 from ramherd.core.model import Event, Job, Machine, PenReading, ProcId
 from ramherd.core.policies import GrantPolicy, Policy
 from ramherd.core.units import GIB, MIB
@@ -305,7 +306,7 @@ def make_herd(
     loop = make_loop(
         HERD, queue, rules, Display(show.event, show.update), store=store, ledger=ledger,
         executor=executor, trees=Trees({}, None), signals=Signals(-1), counters=counters,
-        agents=AgentParts(),
+        agents=AgentParts(), runtime=RuntimeFiles(runs_dir, [], lambda: runs_dir),
     )  # fmt: skip
     # The load of this machine is none of the made-up one's.
     loop.memory.gauge.proc = runs_dir

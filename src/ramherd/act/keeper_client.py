@@ -29,9 +29,11 @@ NOT_ADOPTABLE = ("-1", "0")
 
 @dataclass(frozen=True, slots=True)
 class Adoption:
-    """Where the next supervisor finds the keeper, and how long its runs go on without one."""
+    """Where the next supervisor finds the keeper: the first of these paths on which it can listen.
+    And how long its runs go on without a supervisor.
+    """
 
-    path: Path
+    paths: tuple[Path, ...]
     alone_s: float = 600.0
 
 
@@ -141,7 +143,7 @@ def start_keeper(
 ) -> KeeperClient:
     """A keeper of our own."""
     ours, theirs = socket.socketpair()
-    listener = listen(adoption.path) if adoption is not None else None
+    listener = listen_on_first(adoption.paths) if adoption is not None else None
     passed = [theirs.fileno(), *([listener.fileno()] if listener is not None else [])]
     ends = NOT_ADOPTABLE
     if listener is not None and adoption is not None:
@@ -159,6 +161,17 @@ def start_keeper(
     return KeeperClient(
         ours, process, proc_id_of(process.pid), is_adoptable=adoption is not None
     )  # fmt: skip
+
+
+def listen_on_first(paths: tuple[Path, ...]) -> socket.socket:
+    """Some file systems have no sockets, and a full one has no room for another."""
+    *earlier, last = paths
+    for path in earlier:
+        try:
+            return listen(path)
+        except OSError:
+            continue
+    return listen(last)
 
 
 def adopt_keeper(path: Path, wait_s: float = ANSWER_S) -> KeeperClient | None:

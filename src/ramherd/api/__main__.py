@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
 
-from ramherd.api.auth import make_token
+from ramherd.api.auth import make_token, write_token
 from ramherd.api.routes import Api
 from ramherd.api.server import Listener, Server
 from ramherd.core.errors import RamherdError, UsageError
@@ -46,9 +46,29 @@ def run() -> None:
         listeners = [Listener(listen(runtime / "api.sock"))]
         if given["port"] is not None:
             listeners.append(listen_on_loopback(given["port"], runtime))
-        with closing(Server(api.answer, listeners, lifeline)) as server:
+
+        def move(message: bytes) -> None:
+            api.runtime = Path(os.fsdecode(message.splitlines()[-1]))
+            if listen_again(server, api.runtime, listeners[-1].token):
+                send(lifeline, b"r")
+
+        with closing(Server(api.answer, listeners, lifeline, move)) as server:
             send(lifeline, b"r")
             server.serve()
+
+
+def listen_again(server: Server, runtime: Path, token: str) -> bool:
+    """The runtime directory was removed, or is another one now: its socket, and the token of the
+    port if there is one. False: the service asks again.
+    """
+    try:
+        server.replace(Listener(listen(runtime / "api.sock")))
+        if token:
+            write_token(runtime / "token", token)
+    except OSError as error:
+        print(f"ramherd: cannot listen in {runtime}: {error}", file=sys.stderr, flush=True)
+        return False
+    return True
 
 
 def send(lifeline: int, message: bytes) -> None:

@@ -3,6 +3,7 @@
 A slow client costs a connection and a bounded buffer, and delays no other client.
 """
 
+import os
 import socket
 import time
 from collections.abc import Callable
@@ -64,18 +65,34 @@ class Connection:
 
 
 class Server:
-    def __init__(self, application: Application, listeners: list[Listener], lifeline: int) -> None:
+    def __init__(
+        self, application: Application, listeners: list[Listener], lifeline: int,
+        on_message: Callable[[bytes], None],
+    ) -> None:  # fmt: skip
         self._application = application
-        self._lifeline = lifeline
+        self._lifeline, self._on_message = lifeline, on_message
         self._poller = Poller()
-        self._listeners = {one.socket.fileno(): one for one in listeners}
+        self._listeners: dict[int, Listener] = {}
         self._connections: dict[int, Connection] = {}
         # A stream has more data than was sent.
         self._is_busy = False
-        for one in listeners:
-            one.socket.setblocking(False)
-            self._poller.add(one.socket.fileno())
         self._poller.add(lifeline)
+        for one in listeners:
+            self._add(one)
+
+    def replace(self, listener: Listener) -> None:
+        """The one on a socket, by another; connections that it accepted go on."""
+        for fd, one in list(self._listeners.items()):
+            if one.port is None:
+                self._poller.remove(fd)
+                del self._listeners[fd]
+                one.socket.close()
+        self._add(listener)
+
+    def _add(self, listener: Listener) -> None:
+        listener.socket.setblocking(False)
+        self._listeners[listener.socket.fileno()] = listener
+        self._poller.add(listener.socket.fileno())
 
     def serve(self) -> None:
         """Until the other end of the lifeline is closed."""
@@ -88,7 +105,7 @@ class Server:
         timeout_s = 0 if self._is_busy else timeout_s
         self._is_busy = False
         for fd, events in self._poller.wait(timeout_s):
-            if fd == self._lifeline:
+            if fd == self._lifeline and not self._receive_message():
                 return False
             if fd in self._listeners:
                 self._accept(self._listeners[fd])
@@ -98,6 +115,18 @@ class Server:
         for connection in list(self._connections.values()):
             self._advance_or_drop(connection, now)
         return True
+
+    def _receive_message(self) -> bool:
+        """False when the service is gone."""
+        try:
+            message = os.read(self._lifeline, 1 << 16)
+        except BlockingIOError:
+            return True
+        except ConnectionResetError:
+            return False
+        if message:
+            self._on_message(message)
+        return bool(message)
 
     def close(self) -> None:
         for connection in list(self._connections.values()):

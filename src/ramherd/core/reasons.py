@@ -70,6 +70,8 @@ class Why(StrEnum):
     CONTAINERS = "containers"
     RESIDUE = "residue"
     STORE = "store"
+    NO_RUNTIME = "no_runtime"
+    RUNTIME_RESTORED = "runtime_restored"
     LEDGER = "ledger"
 
     # Of agents.

@@ -1,10 +1,12 @@
 """The API as a child of the service: started, and started again when it dies."""
 
 import json
+import os
 import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from ramherd.jobs.reader import Defaults
 SERVE = str(Path(__file__).parent.parent / "api/__main__.py")
 # One that dies at once is not started in a loop.
 AGAIN_S = 1.0
+NAME = "api.sock"
 
 
 class ApiProcess:
@@ -23,12 +26,14 @@ class ApiProcess:
             "state": str(state), "runtime": str(runtime), "port": port,
             "defaults": asdict(defaults),
         }  # fmt: skip
-        self.socket = runtime / "api.sock"
+        self.socket = runtime / NAME
         self._process: subprocess.Popen[bytes] | None = None
         self._lifeline: socket.socket | None = None
-        self._started_s = float("-inf")
+        self._started_s = self._asked_s = float("-inf")
         # It has answered once: if it dies now, it is not for what it was asked to do.
         self.is_ready = False
+        # Clients find its socket.
+        self.is_listening = False
 
     def start(self) -> None:
         ours, theirs = socket.socketpair()
@@ -56,11 +61,27 @@ class ApiProcess:
         except ConnectionResetError:
             said = b""
         self.is_ready = self.is_ready or b"r" in said
+        self.is_listening = self.is_listening or b"r" in said
         if not said:
             self.close()
             if not self.is_ready:
                 raise UsageError("the API does not start", hint="what is wrong stands above")
         return b"w" in said
+
+    def restore(self, runtime: Path) -> bool:
+        """Has the API listen again if its socket was removed, or if the runtime directory is
+        another one now. Whether that is news; connections that it has go on.
+        """
+        if self.socket == runtime / NAME and (not self.is_ready or self.socket.exists()):
+            return False
+        self._given["runtime"], self.socket = str(runtime), runtime / NAME
+        if self._lifeline is None or time.monotonic() - self._asked_s < AGAIN_S:
+            return False
+        is_news, self.is_listening = self.is_listening, False
+        self._asked_s = time.monotonic()
+        with suppress(OSError):  # it is gone, and is started again there
+            self._lifeline.send(os.fsencode(runtime) + b"\n", socket.MSG_DONTWAIT)
+        return is_news
 
     def restart_if_gone(self) -> bool:
         """Start it again if it is gone; whether it was."""
@@ -72,7 +93,7 @@ class ApiProcess:
     def close(self) -> None:
         if self._lifeline is not None:
             self._lifeline.close()
-            self._lifeline = None
+            self._lifeline, self.is_listening = None, False
         if self._process is not None:
             self._process.wait()
             self._process = None

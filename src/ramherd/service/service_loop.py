@@ -207,9 +207,9 @@ class Service:
             self.loop.alarms[self.worktrees.fd] = self._record_worktrees
 
     def _receive_api(self) -> None:
-        before, fd = self.api.is_ready, self.api.fileno()
+        before, fd = self.api.is_listening, self.api.fileno()
         self._is_requested = self.api.receive() or self._is_requested
-        if self.api.is_ready and not before:
+        if self.api.is_listening and not before:
             print(f"ramherd: up, {self.api.socket}", file=sys.stderr, flush=True)
         if self.api.fileno() < 0:
             self.loop.alarms.pop(fd, None)

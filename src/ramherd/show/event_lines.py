@@ -76,4 +76,6 @@ WORDS = {
     "residue": "residue",
     "starts_paused": "pause",
     "starts_resumed": "resume",
+    "runtime_missing": "runtime",
+    "runtime_restored": "runtime",
 }

@@ -37,6 +37,8 @@ SENTENCES = {
     Why.CONTAINERS: "it talks to {socket}: containers it starts there are outside of its pen",
     Why.RESIDUE: "it left {residue_bytes} in tmpfs",
     Why.STORE: "{what}: nothing starts until that is over",
+    Why.NO_RUNTIME: "{what}: other programs do not find this one until that is over",
+    Why.RUNTIME_RESTORED: "{path} was removed or has moved: its files were made again",
     Why.ABANDONED: "{software} (pid {pid}, {memory_bytes}): {evidence}",
     Why.NAMED: "{software} (pid {pid}, {memory_bytes}) was named by its user",
     Why.WARNING_SIGN: "{what}",

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from ramherd.act.executor import Executor
 from ramherd.act.pens.polling import POLL_S
 from ramherd.act.run import record_engine_clients
+from ramherd.act.runtime_files import RuntimeFiles
 from ramherd.core.memory import Admit, SetLevel
 from ramherd.core.model import (
     Action,
@@ -69,6 +70,7 @@ class Loop:
     counters: HerdCounters
     signals: Signals
     trees: Trees
+    runtime: RuntimeFiles
     clock: Callable[[], float] = time.monotonic
     # Other descriptors to wait for, and what to call when they are readable.
     alarms: dict[int, Callable[[], None]] = field(default_factory=dict)
@@ -151,6 +153,9 @@ class Loop:
 
     def _tick(self, at_s: float) -> None:
         self._ticked_s = at_s
+        if (news := self.runtime.restore()) is not None:
+            kind = "runtime_restored" if news.why is Why.RUNTIME_RESTORED else "runtime_missing"
+            self.events.emit_herd(kind, news)
         runs, fleet = self.executor.runs.values(), self.executor.fleet
         fleet.scan()
         others = [(other.pid, other.used_bytes) for other in self.memory.lease.others]

@@ -14,6 +14,7 @@ from ramherd.act.executor import Executor
 from ramherd.act.keeper_client import start_keeper
 from ramherd.act.pens.selection import make_fleet
 from ramherd.act.recovery import recover
+from ramherd.act.runtime_files import RuntimeFiles
 from ramherd.config.paths import runtime_dir, state_dir
 from ramherd.core.model import Job
 from ramherd.core.policies import GrantPolicy, Policy, RecyclePolicy, ReusePolicy
@@ -112,6 +113,7 @@ def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, display: Display) -> 
             loop = make_loop(
                 herd, queue, rules, display, store=store, ledger=ledger, executor=executor,
                 trees=trees, signals=signals, counters=counters, agents=agents,
+                runtime=RuntimeFiles(runtime, [lock.restore, ledger.restore]),
             )  # fmt: skip
             add_warm_reuse(loop, rules.reuse)
             loop.run()
@@ -141,7 +143,7 @@ def describe_loop(loop: Loop) -> dict[str, Any]:
 def make_loop(
     herd: str, queue: HerdQueue | ServiceQueue, rules: Rules, display: Display, *,
     store: Store, ledger: Ledger, executor: Executor, trees: Trees, signals: Signals,
-    counters: HerdCounters, agents: AgentParts, hooks: Hooks | None = None,
+    counters: HerdCounters, agents: AgentParts, runtime: RuntimeFiles, hooks: Hooks | None = None,
 ) -> Loop:  # fmt: skip
     """The loop with its parts."""
     ledger.file.patience_s = LEDGER_PATIENCE_S
@@ -157,7 +159,9 @@ def make_loop(
     )  # fmt: skip
     gate = StartGate(events)
     runs = Runs(executor, memory, jobs, agents, events, gate, counters)
-    return Loop(queue, executor, memory, runs, agents, events, gate, counters, signals, trees)
+    return Loop(
+        queue, executor, memory, runs, agents, events, gate, counters, signals, trees, runtime
+    )
 
 
 def prepare_agents(jobs: Sequence[Job], rules: Rules) -> "AgentRuns | None":

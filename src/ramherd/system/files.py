@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import time
 
 TYPE_CHECKING = False  # the keeper does without the 1 MB that `typing` costs
@@ -14,12 +15,41 @@ if TYPE_CHECKING:
 RECORD_BYTES = 512
 
 
+def open_private(path: str, flags: int) -> int:
+    """A plain file of this user, made with mode 0600. A link is not followed. What else is found
+    there is an OSError whose text says what it is.
+    """
+    problem = find_foreign(path)
+    if problem is not None:
+        raise PermissionError(errno.EPERM, problem, path)
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+
+
+def find_foreign(path: str) -> str | None:
+    """Why a path is not a plain file of this user; None for one that does not exist yet.
+
+    Between this answer and the open nobody else can change it: our files are in directories of
+    this user with mode 0700. O_NOFOLLOW and this check are for what was there before.
+    """
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return None
+    if stat.S_ISLNK(found.st_mode):
+        return f"it is a symbolic link to {os.readlink(path)}, which is not followed"
+    if not stat.S_ISREG(found.st_mode):
+        return "it is not a plain file"
+    if found.st_uid != os.getuid():
+        return f"it belongs to uid {found.st_uid}, not to uid {os.getuid()}"
+    return None
+
+
 def write_json(path: str, value: Any) -> None:
     """Whole or not at all: a reader never sees half of it."""
     import json  # noqa: PLC0415 - 8 ms for `ramherd exec`, which starts a program first
 
     data = json.dumps(value).encode()
-    fd = os.open(f"{path}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    fd = open_private(f"{path}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     try:
         while data:
             data = data[os.write(fd, data) :]
@@ -33,7 +63,7 @@ def write_json(path: str, value: Any) -> None:
 
 def allocate_record(path: str) -> None:
     """Takes the disk's space for a record now, so that a full disk cannot refuse it later."""
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fd = open_private(path, os.O_WRONLY | os.O_CREAT)
     try:
         if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(fd, 0, RECORD_BYTES)
@@ -52,7 +82,7 @@ def write_record(path: str, value: Any) -> None:
     data = json.dumps(value, separators=(",", ":")).encode()
     if len(data) >= RECORD_BYTES:
         raise OSError(errno.EFBIG, "longer than a record")
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fd = open_private(path, os.O_WRONLY | os.O_CREAT)
     try:
         os.pwrite(fd, data.ljust(RECORD_BYTES - 1) + b"\n", 0)
     finally:

@@ -29,7 +29,8 @@ import sys, time
 from pathlib import Path
 from ramherd.act.keeper_client import Adoption, start_keeper
 here = Path(sys.argv[1])
-link = start_keeper(0.5, here / "keeper.err", 1024, Adoption(here / "adoption", float(sys.argv[2])))
+adoption = Adoption((here / "adoption",), float(sys.argv[2]))
+link = start_keeper(0.5, here / "keeper.err", 1024, adoption)
 link._outbox = sys.stdin.buffer.read()
 link.flush()
 started = 0
@@ -217,7 +218,7 @@ def test_nobody_is_waited_for_for_ever(herd: Herd) -> None:
 
 def test_an_adoptable_keeper_is_as_small_as_any(tmp_path: Path) -> None:
     """12 MB at most: it lives as long as the runs do."""
-    adoption = Adoption(tmp_path / "adoption")
+    adoption = Adoption((tmp_path / "adoption",))
     with closing(start_keeper(1.0, tmp_path / "keeper.err", 1024, adoption)) as link:
         link._outbox = spawn(tmp_path, "R1", "exit 0")
         link.flush()

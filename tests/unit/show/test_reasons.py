@@ -143,6 +143,15 @@ MADE: dict[Why, tuple[Reason, str]] = {
         Reason(Why.STORE, what="cannot use the store /x: database is locked"),
         "cannot use the store /x: database is locked: nothing starts until that is over",
     ),
+    Why.NO_RUNTIME: (
+        Reason(Why.NO_RUNTIME, what="cannot make /run/x: Permission denied"),
+        "cannot make /run/x: Permission denied: other programs do not find this one until that "
+        "is over",
+    ),
+    Why.RUNTIME_RESTORED: (
+        Reason(Why.RUNTIME_RESTORED, path="/run/x"),
+        "/run/x was removed or has moved: its files were made again",
+    ),
     Why.LEDGER: (
         Reason(Why.LEDGER, what="cannot use the ledger /x: database is locked"),
         "cannot use the ledger /x: database is locked: the last lease holds until that is over",
