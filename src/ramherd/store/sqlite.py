@@ -33,7 +33,7 @@ class SqliteStore:
     def __init__(self, path: Path) -> None:
         self.path = path
         with self._explained():
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            create_private(path)
             self._db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
             try:
                 self._prepare()
@@ -135,6 +135,18 @@ class SqliteStore:
                 self._db.execute(statement)
             self._db.execute(sql.ADD_MIGRATION, (number, time.time()))
         self._db.execute("COMMIT")
+
+
+def create_private(path: Path) -> None:
+    """Makes the file if it is not there, and never opens one that is: to close any descriptor of a
+    file gives up all locks that this process has on it (fcntl), those of SQLite too. The next
+    process that closed its connection would take itself for the last one, and remove the log that
+    we write to: everything that we commit after that would be lost.
+    """
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        pass
 
 
 def read_oldest_over(path: Path) -> Iterator[tuple[str, float]]:
