@@ -31,9 +31,10 @@ from ramherd.store.connect import open_store
 from ramherd.store.herds import SERVICE, add_pen, drop_pen
 from ramherd.store.ledger import Ledger
 from ramherd.store.owner import OwnerLock
-from ramherd.store.protocol import BUSY_S, Store
+from ramherd.store.protocol import Store
 from ramherd.store.service_herds import read_herd_environment
 from ramherd.store.service_queue import ServiceQueue
+from ramherd.store.write_buffer import WriteBuffer
 from ramherd.supervisor.herd_counters import HerdCounters
 from ramherd.supervisor.job_states import AgentParts
 from ramherd.supervisor.run_herd import (
@@ -47,6 +48,8 @@ from ramherd.system.procfs import read_boot_id
 from ramherd.system.signals import Signals
 
 KEPT_ENVIRONMENTS = 8
+# A store that cannot be written gets so long at the end.
+LAST_WRITES_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +66,7 @@ class Place:
     runtime: Path
     trees: Trees
     store: Store
+    writes: WriteBuffer
     nofile: int
 
 
@@ -73,7 +77,8 @@ def serve(options: Options, display: Display) -> None:
     with ExitStack() as stack:
         lock = stack.enter_context(closing(ServiceLock(state, runtime)))
         store = stack.enter_context(closing(open_store(state)))
-        place = Place(state, runtime, read_trees(), store, nofile)
+        writes = WriteBuffer(store)
+        place = Place(state, runtime, read_trees(), store, writes, nofile)
         recover(store, runtime, state / "runs")
         prune_to_total(store, state / "runs", rules.policy.log_total_bytes)
         owner = stack.enter_context(closing(OwnerLock(runtime)))
@@ -82,6 +87,7 @@ def serve(options: Options, display: Display) -> None:
         queue, agents = ServiceQueue(store), AgentParts()
         inherited = Environments(store)
         service_agents = ServiceAgents(store, rules.policy, inherited, rules.reuse, agents)
+        stack.callback(write_last, writes, lambda: signals.ends > 1)
         adopted = Takeover(
             store, queue, state, runtime, place.trees, rules.policy, service_agents
         ).run()  # fmt: skip
@@ -99,7 +105,7 @@ def serve(options: Options, display: Display) -> None:
         publisher = StatusPublisher(runtime / "status.json")
         stack.callback(publisher.remove)
         loop = make_loop(
-            SERVICE, queue, rules, display, store=store, ledger=ledger, executor=executor,
+            SERVICE, queue, rules, display, writes=writes, ledger=ledger, executor=executor,
             trees=place.trees, signals=Signals(signals.fd), counters=counters.totals, agents=agents,
             # The lock first: without it `api.sock` is another service's.
             runtime=RuntimeFiles(runtime, [
@@ -115,8 +121,14 @@ def serve(options: Options, display: Display) -> None:
         queue.refill()
         api.start()
         service.run()
-        store.set_patience(BUSY_S)
-        loop.events.writes.commit()
+
+
+def write_last(writes: WriteBuffer, is_told_again: Callable[[], bool]) -> None:
+    """What the store does not take is known to the next service from the files of the runs."""
+    if writes.commit_last(0.0, lambda: True):
+        print(f"ramherd: {writes.trouble}: trying for {LAST_WRITES_S:.0f} s", file=sys.stderr)
+    if why := writes.commit_last(LAST_WRITES_S, is_told_again):
+        print(f"ramherd: the last ends of runs are not in the store: {why}", file=sys.stderr)
 
 
 def adopt_runs(executor: Executor, adopted: Adopted, quantum_bytes: int) -> None:
@@ -169,12 +181,11 @@ def service_executor(
     for cleaned in executor.shut_down():
         counters.residue_bytes += cleaned.residue_bytes
         if cleaned.removed:
-            drop_pen(place.store, cleaned.run)
+            place.writes.add(drop_pen, cleaned.run)
     for path in adoption.paths:
         path.unlink(missing_ok=True)
     if fleet.remove():
-        drop_pen(place.store, fleet_id)
-    place.store.commit()
+        place.writes.add(drop_pen, fleet_id)
 
 
 def keeper_source(

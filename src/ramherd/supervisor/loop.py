@@ -237,10 +237,15 @@ class Loop:
                 self.carry_out(admit, at_s)
 
     def record(self) -> None:
-        """Commits, then sends the requests: a run is in the store before the keeper starts it."""
+        """Commits, then sends the requests: a run is in the store before the keeper starts it.
+        Requests that end runs do not wait for the store.
+        """
         writes = self.events.writes
-        if writes.commit():
-            self.executor.keeper.flush()
+        is_committed = writes.commit()
+        if is_committed:
+            self.runs.release_starts()
+        self.executor.keeper.flush()
+        if is_committed:
             self.events.hooks.committed()
         trouble = Reason(Why.STORE, what=writes.trouble) if writes.trouble else None
         self.gate.set(Cause.STORE, trouble)
@@ -254,7 +259,7 @@ class Loop:
         """Waits until the keeper, a signal, a run at its grant, or an alarm reports something."""
         keeper, enforcer, at_s = self.executor.keeper, self.executor.enforcer, self.clock()
         marks, muted_s = self.executor.grant_fds(at_s), self.executor.muted_for_s(at_s)
-        sending = keeper.has_more_to_send and not self.events.writes.trouble
+        sending = keeper.has_more_to_send
         fds = (self.signals.fd, *enforcer.worker.fds, *marks, *self.alarms)
         ready = wait_for(keeper.fileno(), fds, min(timeout_s, muted_s), sending=sending)
         if self.signals.fd in ready:
