@@ -238,18 +238,22 @@ class Executor:
     def replace_keeper(self, at_s: float) -> None:
         """The keeper died, and with it the pipes of its runs: they cannot go on."""
         self.keeper.kill()
+        live = [run for run in self.runs.values() if run.refused is None]
+        beside = len(live) + len(self.warm_pool.all) - 1
+        for run in live:
+            lived_s = round(at_s - run.started_s - run.held_s(at_s), 3)
+            lost = Reason(Why.KEEPER_LOST, beside=beside, lived_s=lived_s)
+            self._record_lost_keeper(run, lost, at_s)
         for run in self.runs.values():
-            if run.refused is None:
-                self._record_lost_keeper(run, at_s)
             self.kill(run, at_s)
         self.warm_pool.record_keeper_loss()
         self.keeper = self._new_keeper()
 
-    def _record_lost_keeper(self, run: LiveRun, at_s: float) -> None:
+    def _record_lost_keeper(self, run: LiveRun, reason: Reason, at_s: float) -> None:
         if run.exit is None:
             exit_ = read_exit(run.dir, at_s)
             if exit_ is None and run.stop_order is None:
-                run.stop(Stopping(RunEnd.LOST, Reason(Why.KEEPER_LOST), at_s))
+                run.stop(Stopping(RunEnd.LOST, reason, at_s))
             run.record_exit(exit_ or Exit(None, signal.SIGKILL, at_s))
         if not run.output_closed:
             run.close_output(heap_exhausted=False)
@@ -325,6 +329,12 @@ class Executor:
     @property
     def is_occupied(self) -> bool:
         return bool(self.runs or self.warm_pool.all)
+
+    @property
+    def has_lost_runs(self) -> bool:
+        """Runs of a keeper that died are being cleared."""
+        stops = (run.stop_order for run in self.runs.values())
+        return any(stop is not None and stop.end is RunEnd.LOST for stop in stops)
 
     @property
     def is_busy(self) -> bool:

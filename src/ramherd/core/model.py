@@ -57,6 +57,18 @@ class Job:
 
 
 @record
+class Suspicion:
+    """Deaths of the keeper while a run of a job was live, since the last run that outlived it.
+    `alone` are those of its trials, with nothing beside it, since the last death without it;
+    `lived_s` is how old its oldest run was.
+    """
+
+    deaths: int = 0
+    alone: int = 0
+    lived_s: float = 0.0
+
+
+@record
 class JobStatus:
     """Where a job stands. `failures` counts the runs that failed by themselves."""
 
@@ -75,6 +87,7 @@ class JobStatus:
     interrupted: bool = False
     # How often in a row the API was too busy for it.
     overloads: int = 0
+    suspicion: Suspicion = Suspicion()
 
     @property
     def need_bytes(self) -> int:

@@ -2,15 +2,18 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ramherd.core.model import Job, JobState, JobStatus, Reason, RunEnd, Settle, Why
+from ramherd.core.model import Job, JobState, JobStatus, Reason, RunEnd, Settle, Suspicion, Why
 from ramherd.core.policies import Policy
 from ramherd.core.record import replace
+from ramherd.decide.suspects import DEATHS, after_death
 
 # Ends that are the job's own doing: they use up `retries`.
 OWN_FAILURES = (RunEnd.FAILED, RunEnd.TIMEOUT, RunEnd.LIMIT_KILL)
 FINAL = {RunEnd.DONE: JobState.DONE, RunEnd.CANCELLED: JobState.CANCELLED}
 # Ends that cut off a run at its work: the next one goes on from there, if it can.
 STOPPED = (RunEnd.PREEMPTED, RunEnd.RECYCLED, RunEnd.LOST)
+# Ends that show that the keeper lives as long as the run: it is not suspected any more.
+BY_ITSELF = (*OWN_FAILURES, RunEnd.DONE, RunEnd.OOM_KILL, RunEnd.HEAP_EXHAUSTED)
 # Ends that no other try changes.
 HOPELESS = (Why.TOO_BIG, Why.OUTGREW_BUDGET, Why.COST)
 # Ends that count neither as a failure nor as a loss.
@@ -38,8 +41,10 @@ def after_run(
     """The job's next status. A run that is lost through no fault of the job costs no retry. The job
     of a run that was preempted at its grant `hit_bytes` starts again when more than that is free.
     """
-    if reason.why is Why.SUPERVISOR_LOST:  # no fault of the job, however often: no back-off either
-        return replace(status, state=JobState.QUEUED, reason=reason, interrupted=True)
+    if reason.why in DEATHS:  # no retry, no back-off
+        return after_death(status, reason, policy)
+    if end in BY_ITSELF:
+        status = replace(status, suspicion=Suspicion())
     status = replace(status, queued_s=at_s, interrupted=goes_on(status, end, reason))
     if reason.why is Why.OVERLOAD:
         return after_overload(status, reason, at_s=at_s, policy=policy)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ramherd.core.model import Exit, JobStatus, ProcId, Reason, RunEnd
+from ramherd.core.model import Exit, JobStatus, ProcId, Reason, RunEnd, Suspicion
 from ramherd.jobs.stored import job_to_text
 from ramherd.store.events import trim_events
 from ramherd.store.owner import Owner
@@ -102,9 +102,20 @@ def set_job(store: Store, status: JobStatus) -> None:
         "reason": status.reason.as_text(), "attempts": status.attempts,
         "failures": status.failures, "lost": status.lost, "seen_bytes": status.seen_bytes,
         "interrupted": int(status.interrupted), "overloads": status.overloads,
+        "suspicion": suspicion_to_text(status.suspicion),
         "not_before_s": now + delay_s if delay_s > 0 else 0.0, "now": now,
     }  # fmt: skip
     store.write(sql.SET_JOB, values)
+
+
+def suspicion_to_text(suspicion: Suspicion) -> str | None:
+    if suspicion == Suspicion():
+        return None
+    return json.dumps([suspicion.deaths, suspicion.alone, round(suspicion.lived_s, 3)])
+
+
+def suspicion_from_text(text: str | None) -> Suspicion:
+    return Suspicion() if text is None else Suspicion(*json.loads(text))
 
 
 def set_said(store: Store, job: str, said: dict[str, Any]) -> None:

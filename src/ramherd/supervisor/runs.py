@@ -11,6 +11,7 @@ from ramherd.core.model import JobState, JobStatus, Reason, RunEnd, Settle, Stop
 from ramherd.decide.budget import largest_budget_bytes
 from ramherd.decide.job_state import after_run
 from ramherd.decide.run_end import is_failed_start
+from ramherd.decide.suspects import after_other_death, after_survival, is_survivor
 from ramherd.store.classes import learn_run
 from ramherd.store.herds import (
     add_pen,
@@ -128,6 +129,24 @@ class Runs:
 
     def run_of(self, job: str) -> LiveRun | None:
         return next((run for run in self.executor.runs.values() if run.job.id == job), None)
+
+    def record_keeper_death(self) -> None:
+        """Each run that died with the keeper counts its death when it is finished; jobs that did
+        not run are counted here.
+        """
+        for status in list(self.jobs.queue.suspected.values()):
+            if status.suspicion.alone and status.state is JobState.QUEUED:
+                self.jobs.change(after_other_death(status))
+
+    def clear_survivors(self, at_s: float) -> None:
+        """Jobs whose runs have outlived those that died with the keeper are suspected no more."""
+        for status in list(self.jobs.queue.suspected.values()):
+            run = self.run_of(status.job.id)
+            if run is None or run.is_ending:
+                continue
+            ran_s = at_s - run.started_s - run.held_s(at_s)
+            if is_survivor(status.suspicion, ran_s, self.memory.policy):
+                self.jobs.change(after_survival(status))
 
     def clear(self, run: LiveRun, reason: Reason, at_s: float) -> None:
         self.counters.leftovers_ended += self.executor.clear(run, at_s)
