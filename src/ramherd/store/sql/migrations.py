@@ -184,7 +184,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     (
         "ALTER TABLE jobs ADD COLUMN suspicion TEXT",
         """
-        CREATE INDEX jobs_suspected ON jobs (place)
+        CREATE INDEX jobs_suspected ON jobs (priority DESC, place)
             WHERE suspicion IS NOT NULL AND state = 'queued' AND place IS NOT NULL
         """,
     ),

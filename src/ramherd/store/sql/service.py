@@ -31,8 +31,9 @@ NEXT_DELAYED = """
     SELECT min(not_before_s) FROM jobs
     WHERE state = 'queued' AND place IS NOT NULL AND not_before_s > 0 AND not_before_s > ?
 """
+# Mostly there are none, however long the queue is.
 SUSPECTED = f"""
-    SELECT {STANDING} FROM jobs
+    SELECT {STANDING} FROM jobs INDEXED BY jobs_suspected
     WHERE suspicion IS NOT NULL AND state = 'queued' AND place IS NOT NULL AND wish IS NULL
         AND (not_before_s <= :now OR not_before_s > :now + :longest)
     ORDER BY priority DESC, place
