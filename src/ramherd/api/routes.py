@@ -20,6 +20,7 @@ from ramherd.jobs.reader import Defaults, make_jobs, parse_defaults
 from ramherd.jobs.schema import find_directory
 from ramherd.show.metrics import Queue, render_metrics
 from ramherd.store.events import read_event_page, read_event_range
+from ramherd.store.herds import read_lost_herds
 from ramherd.store.listing import (
     LAST_ID,
     list_herds,
@@ -29,6 +30,7 @@ from ramherd.store.listing import (
     read_job_counts,
     read_oldest_queued_s,
 )
+from ramherd.store.owner import Owner
 from ramherd.store.protocol import Store
 from ramherd.store.service_requests import (
     Wish,
@@ -109,10 +111,11 @@ class Api:
 
     def herds(self, request: Request) -> Response:
         before = request.query.get("before", LAST_ID)
-        return json_response({"herds": list_herds(self.store, before=before, most=most(request))})
+        herds = list_herds(self.store, before=before, most=most(request), lost=self._lost())
+        return json_response({"herds": herds})
 
     def herd(self, _request: Request, herd: str) -> Response:
-        return json_response(found(read_herd(self.store, herd), "herd", herd))
+        return json_response(found(read_herd(self.store, herd, self._lost()), "herd", herd))
 
     def jobs(self, request: Request) -> Response:
         state = request.query.get("state")
@@ -121,12 +124,12 @@ class Api:
         jobs = list_jobs(
             self.store, herd=request.query.get("herd"), state=state,
             after=request.query.get("after", ""), most=most(request),
-            runs=one_of(request, "runs", ("false", "true")) == "true",
+            runs=one_of(request, "runs", ("false", "true")) == "true", lost=self._lost(),
         )  # fmt: skip
         return json_response({"jobs": jobs})
 
     def job(self, _request: Request, job: str) -> Response:
-        return json_response(found(read_job(self.store, job), "job", job))
+        return json_response(found(read_job(self.store, job, self._lost()), "job", job))
 
     def logs(self, request: Request, job: str) -> Response:
         found(read_job(self.store, job), "job", job)
@@ -203,6 +206,9 @@ class Api:
         )  # fmt: skip
         text = render_metrics(self._status(), queue)
         return Response(200, text.encode(), "text/plain; version=0.0.4; charset=utf-8")
+
+    def _lost(self) -> dict[str, Owner]:
+        return read_lost_herds(self.store, self.runtime)
 
     def _status(self) -> ServiceStatus:
         try:

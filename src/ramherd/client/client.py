@@ -17,7 +17,7 @@ from urllib.parse import quote, urlencode, urlsplit
 
 from ramherd.config.paths import runtime_dir, state_path
 from ramherd.core.agent_task import SAID
-from ramherd.core.errors import NoService, RamherdError, UsageError
+from ramherd.core.errors import NoService, RamherdError, StoreError, UsageError
 from ramherd.system.ids import new_id
 from ramherd.system.unix_socket import connect, is_listening
 from ramherd.system.user_files import read_cwd
@@ -55,6 +55,7 @@ class JobInfo(TypedDict):
     updated_s: float
     wish: str | None
     label: str
+    owner_lost: bool
     session: str | None
     turns: int | None
     tokens_in: int | None
@@ -71,6 +72,7 @@ class HerdInfo(TypedDict):
     created_s: float
     ended_s: float | None
     service: bool
+    owner_lost: bool
     counts: dict[str, int]
     summary: NotRequired[dict[str, Any] | None]
 
@@ -311,7 +313,10 @@ def explain(answer: http.client.HTTPResponse) -> RamherdError:
 
 def is_running(path: Path | None = None) -> bool:
     """Whether a service listens."""
-    return is_listening(path or runtime_dir() / "api.sock")
+    try:
+        return is_listening(path or runtime_dir() / "api.sock")
+    except StoreError:  # no directory in which one could
+        return False
 
 
 def ignore(*_values: object) -> None:

@@ -65,6 +65,7 @@ class Why(StrEnum):
     SUSPECTS_FIRST = "suspects_first"
     KEEPER_ALONE = "keeper_alone"
     ENDS_KEEPER = "ends_keeper"
+    OWNER_LOST = "owner_lost"
     DEPENDENCY_DONE = "dependency_done"
     DEPENDENCY_FAILED = "dependency_failed"
     INTERRUPTED = "interrupted"

@@ -111,6 +111,11 @@ def back_off_s(times: int, policy: Policy) -> float:
     return min(policy.retry_first_s * float(2 ** min(times - 1, 32)), policy.retry_max_s)
 
 
+def explain_lost_owner(pid: int) -> Reason:
+    """Of a job that has not ended, and whose ramherd is dead: nobody has recorded that yet."""
+    return Reason(Why.OWNER_LOST, pid=pid)
+
+
 def next_dependants(
     ended: JobStatus, dependants: Sequence[JobStatus], states: Mapping[str, JobState]
 ) -> Iterator[Settle]:

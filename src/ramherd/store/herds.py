@@ -7,12 +7,13 @@ Writes end with the store's next `commit`, so that those of one step are one tra
 import json
 import time
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from ramherd.core.model import Exit, JobStatus, ProcId, Reason, RunEnd, Suspicion
 from ramherd.jobs.stored import job_to_text
 from ramherd.store.events import trim_events
-from ramherd.store.owner import Owner
+from ramherd.store.owner import Owner, is_alive
 from ramherd.store.protocol import Store
 from ramherd.store.sql import records as sql
 from ramherd.store.start_pauses import set_start_pause
@@ -86,6 +87,13 @@ def read_open_herds(store: Store) -> list[tuple[str, Owner]]:
         (herd, Owner(owner, boot_id, ProcId(pid, ticks)))
         for herd, owner, boot_id, pid, ticks in store.read(sql.OPEN_HERDS)
     ]
+
+
+def read_lost_herds(store: Store, runtime: Path) -> dict[str, Owner]:
+    """Herds that have not ended, and whose owner is dead: the next start of any ramherd closes
+    them.
+    """
+    return {herd: owner for herd, owner in read_open_herds(store) if not is_alive(owner, runtime)}
 
 
 def read_newest_herd(store: Store) -> str | None:

@@ -9,6 +9,7 @@ from ramherd.decide.job_state import (
     HOPELESS,
     OWN_FAILURES,
     after_run,
+    explain_lost_owner,
     first_status,
     next_dependants,
 )
@@ -302,6 +303,11 @@ def test_only_a_start_that_failed_keeps_the_place_of_the_run_before(
     found = after_run(before, RunEnd.FAILED, Reason(why), at_s=1.0, policy=policy())
 
     assert found.interrupted is goes_on
+
+
+def test_a_job_whose_ramherd_is_gone_says_which_one_it_was() -> None:
+    """Until the next start has recorded it."""
+    assert explain_lost_owner(7) == Reason(Why.OWNER_LOST, pid=7)
 
 
 def test_each_dependant_is_looked_at_by_itself() -> None:

@@ -24,7 +24,7 @@ from ramherd.core.units import GIB, MIB
 from ramherd.decide import governor
 from ramherd.decide.engine import refuse_waits, warn_of_containers
 from ramherd.decide.exec_admission import find_obstacle
-from ramherd.decide.job_state import after_run, next_dependants
+from ramherd.decide.job_state import after_run, explain_lost_owner, next_dependants
 from ramherd.decide.run_end import (
     clear_leftovers,
     cost_reason,
@@ -171,6 +171,10 @@ MADE: dict[Why, tuple[Reason, str]] = {
     Why.STORE: (
         Reason(Why.STORE, what="cannot use the store /x: database is locked"),
         "cannot use the store /x: database is locked: nothing starts until that is over",
+    ),
+    Why.OWNER_LOST: (
+        explain_lost_owner(7),
+        "its ramherd (pid 7) is gone: the next start, or ramherd prune, clears it",
     ),
     Why.NO_RUNTIME: (
         Reason(Why.NO_RUNTIME, what="cannot make /run/x: Permission denied"),
