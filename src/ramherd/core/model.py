@@ -22,6 +22,7 @@ from ramherd.core.reasons import RunEnd as RunEnd  # noqa: PLC0414
 from ramherd.core.reasons import Why as Why  # noqa: PLC0414
 from ramherd.core.record import factory, record
 from ramherd.core.run_phase import Exit as Exit  # noqa: PLC0414
+from ramherd.core.run_phase import Refusal as Refusal  # noqa: PLC0414
 from ramherd.core.run_phase import Stopping as Stopping  # noqa: PLC0414
 
 
@@ -143,8 +144,8 @@ class RunView:
         return run_phase.stop_of(self.phase)
 
     @property
-    def refused(self) -> tuple[int, str] | None:
-        """The keeper could not start it: errno and what went wrong."""
+    def refused(self) -> Refusal | None:
+        """Why it could not be started."""
         return run_phase.refusal_of(self.phase)
 
     @property

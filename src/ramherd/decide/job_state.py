@@ -17,7 +17,7 @@ BY_ITSELF = (*OWN_FAILURES, RunEnd.DONE, RunEnd.OOM_KILL, RunEnd.HEAP_EXHAUSTED)
 # Ends that no other try changes.
 HOPELESS = (Why.TOO_BIG, Why.OUTGREW_BUDGET, Why.COST)
 # Ends that count neither as a failure nor as a loss.
-FREE = (Why.COST_SHARE, Why.WARM_GONE)
+FREE = (Why.COST_SHARE, Why.WARM_GONE, Why.CANNOT_PREPARE)
 # Ends after which nothing is wrong with an agent's session: the next run goes on in it.
 SESSION_LIVES = (RunEnd.OOM_KILL, RunEnd.HEAP_EXHAUSTED)
 SESSION_WAITS = (Why.OVERLOAD, Why.SIGNALLED, Why.COST_SHARE)
@@ -68,7 +68,7 @@ def goes_on(status: JobStatus, end: RunEnd, reason: Reason) -> bool:
     """
     if reason.why is Why.SESSION_LOST:
         return False
-    if reason.why is Why.WARM_GONE:
+    if reason.why in (Why.WARM_GONE, Why.CANNOT_PREPARE):
         return status.interrupted
     # Not one that was never started: it is to go on where the one before it was.
     if end in STOPPED or (reason.why is Why.NOT_STARTED and status.interrupted):
