@@ -78,6 +78,9 @@ class Why(StrEnum):
     NO_RUNTIME = "no_runtime"
     RUNTIME_RESTORED = "runtime_restored"
     LEDGER = "ledger"
+    NO_LEASE = "no_lease"
+    LEDGER_SET_ASIDE = "ledger_set_aside"
+    LEASE_WITHOUT_OWNER = "lease_without_owner"
 
     # Of agents.
     SAID_DONE = "said_done"

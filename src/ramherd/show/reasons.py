@@ -55,7 +55,11 @@ SENTENCES = {
     Why.ABANDONED: "{software} (pid {pid}, {memory_bytes}): {evidence}",
     Why.NAMED: "{software} (pid {pid}, {memory_bytes}) was named by its user",
     Why.WARNING_SIGN: "{what}",
-    Why.LEDGER: "{what}: the last lease holds until that is over",
+    Why.LEDGER: "{what}: runs go on with the lease of {lease_bytes} until that is over",
+    Why.NO_LEASE: "{what}: nothing starts until that is over",
+    Why.LEDGER_SET_ASIDE: "the ledger {path} is broken ({problem}): renamed to {aside}, and a new "
+    "one was made with the {leases} leases of live processes",
+    Why.LEASE_WITHOUT_OWNER: "dropped a lease of {lease_bytes} from the ledger: it had no owner",
     # Of agents.
     Why.SAID_DONE: "its agent is through",
     Why.GAVE_UP: "its agent gave up: {what}",

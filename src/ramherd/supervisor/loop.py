@@ -206,7 +206,9 @@ class Loop:
         memory.report(at_s, longer_than_s=self.tick_s)
 
     def may_start(self, at_s: float) -> bool:
-        return not (self.signals.count or self.runs.given_up) and self.gate.is_open(at_s)
+        if self.signals.count or self.runs.given_up or not self.memory.lease.is_known:
+            return False
+        return self.gate.is_open(at_s)
 
     def may_reuse(self, at_s: float) -> bool:
         """Whether warm processes serve jobs: not while suspects run first."""
