@@ -61,6 +61,8 @@ class Why(StrEnum):
     OVER_BUDGET = "over_budget"
     KEEPER_LOST = "keeper_lost"
     SUPERVISOR_LOST = "supervisor_lost"
+    KEEPER_HANGS = "keeper_hangs"
+    KEEPER_REPLACED = "keeper_replaced"
     SUSPECTED = "suspected"
     SUSPECTS_FIRST = "suspects_first"
     KEEPER_ALONE = "keeper_alone"

@@ -28,6 +28,13 @@ SENTENCES = {
     Why.OVER_BUDGET: "all runs hold {used_bytes}, the budget is {budget_bytes}: the youngest waits",
     Why.KEEPER_LOST: "its keeper died",
     Why.SUPERVISOR_LOST: "its ramherd died",
+    Why.KEEPER_HANGS: (
+        "the keeper has not answered for {silent_s}: nothing starts until it does, and after "
+        "{limit_s} it is replaced"
+    ),
+    Why.KEEPER_REPLACED: (
+        "the keeper did not answer for {silent_s}: it is replaced, and its runs are resumed"
+    ),
     Why.SUSPECTED: "the keeper died {deaths} times while it ran: it runs again with fewer others",
     Why.SUSPECTS_FIRST: (
         "the keeper died {deaths} times, with each of {suspects} jobs: they run first, {tried} now"

@@ -26,6 +26,7 @@ from ramherd.decide.engine import refuse_waits, warn_of_containers
 from ramherd.decide.exec_admission import find_obstacle
 from ramherd.decide.governor.leases import explain_ledger
 from ramherd.decide.job_state import after_run, explain_lost_owner, next_dependants
+from ramherd.decide.keeper_health import explain_hang, explain_replacement
 from ramherd.decide.run_end import (
     clear_leftovers,
     cost_reason,
@@ -120,6 +121,15 @@ MADE: dict[Why, tuple[Reason, str]] = {
         "all runs hold 2 GiB, the budget is 1 GiB: the youngest waits",
     ),
     Why.KEEPER_LOST: (judge(run())[1], "its keeper died"),
+    Why.KEEPER_HANGS: (
+        explain_hang(),
+        "the keeper has not answered for 4.0s: nothing starts until it does, and after 1m00s it is "
+        "replaced",
+    ),
+    Why.KEEPER_REPLACED: (
+        explain_replacement(),
+        "the keeper did not answer for 1m00s: it is replaced, and its runs are resumed",
+    ),
     Why.SUSPECTED: (
         after_death(status(suspicion=Suspicion(2)), DEATH, policy()).reason,
         "the keeper died 3 times while it ran: it runs again with fewer others",
