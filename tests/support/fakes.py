@@ -193,6 +193,7 @@ class FakeLink:
     fleet: FakeFleet
     has_more_to_send: bool = False
     is_adoptable: bool = False
+    takes_files: bool = True
     fd: int = -1
     proc_id: ProcId = field(default_factory=lambda: ProcId(1, 1))
     asked: list[tuple[str, str]] = field(default_factory=list)

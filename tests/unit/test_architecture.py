@@ -16,7 +16,10 @@ from support.source_files import FILES, PACKAGE, find_imports, imports
 # The keeper, and what it uses of the system.
 KEEPER = {f"ramherd.keeper.{path.stem}" for path in (PACKAGE / "keeper").glob("[!_]*.py")} | {
     "ramherd.keeper.__main__",
+    # Loaded by a child that could not be started, to say why.
+    "ramherd.core.exec_limits",
     "ramherd.system.descendants",
+    "ramherd.system.environ",
     "ramherd.system.files",
     "ramherd.system.own_process",
     "ramherd.system.proc_stat",

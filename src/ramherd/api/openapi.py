@@ -89,6 +89,18 @@ NEW_HERD: Schema = {
     ),
     "additionalProperties": False,
 }  # fmt: skip
+RETRY: Schema = {
+    **thing(
+        {},
+        {
+            "env": {
+                **VARIABLES.written,
+                "description": "what runs inherit if the herd has ended, when its own is gone",
+            },
+        },
+    ),
+    "additionalProperties": False,
+}
 SNAPSHOT = thing(
     {
         "at_s": NUMBER, "level": TEXT, "budget_bytes": WHOLE, "leased_bytes": WHOLE,
@@ -101,7 +113,7 @@ SCHEMAS = {
     "Error": thing({"error": TEXT}, {"hint": TEXT}),
     "Reason": REASON, "Run": RUN, "Job": JOB, "Herd": HERD, "Event": EVENT,
     "NewJob": describe_new_job(), "JobDefaults": describe_defaults(), "NewHerd": NEW_HERD,
-    "Snapshot": SNAPSHOT,
+    "Retry": RETRY, "Snapshot": SNAPSHOT,
 }  # fmt: skip
 
 SWITCH: Schema = {"type": "string", "enum": ["false", "true"], "default": "false"}
@@ -130,14 +142,16 @@ def query(**schemas: Schema) -> list[Schema]:
     return [{"name": name, "in": "query", "schema": schema} for name, schema in schemas.items()]
 
 
-def asks(summary: str, responses: Schema, *parameters: Schema, body: str = "") -> Schema:
+def asks(
+    summary: str, responses: Schema, *parameters: Schema, body: str = "", is_required: bool = True
+) -> Schema:
     content = {"application/json": {"schema": ref(body)}}
     return {
         "summary": summary,
         "operationId": summary.replace(" ", "_"),
         "parameters": list(parameters),
         "responses": responses,
-        **({"requestBody": {"required": True, "content": content}} if body else {}),
+        **({"requestBody": {"required": is_required, "content": content}} if body else {}),
     }
 
 
@@ -210,7 +224,7 @@ def paths() -> Schema:
             "post": asks(
                 "retry",
                 answers("202", "queued again", thing({"job": TEXT, "jobs": many(TEXT)})),
-                JOB_PART,
+                JOB_PART, body="Retry", is_required=False,
             ),
         },
         "/v1/pause": {"post": asks("pause", paused)},

@@ -15,7 +15,7 @@ from ramherd.api.streams import EventStream, LogStream
 from ramherd.core.errors import RamherdError, StoreError, UsageError
 from ramherd.core.model import JobState
 from ramherd.core.service_status import ServiceStatus, parse_status
-from ramherd.core.values import parse_amount, parse_text, parse_variables
+from ramherd.core.values import parse_amount, parse_raw_text, parse_text, parse_variables
 from ramherd.jobs.reader import Defaults, make_jobs, parse_defaults
 from ramherd.jobs.schema import find_directory
 from ramherd.show.metrics import Queue, render_metrics
@@ -106,7 +106,7 @@ class Api:
 
             folder = self.state / "worktrees"
             jobs = prepare(jobs, folder, path=defaults.path, max_cost_usd=limit)
-        submit(store, herd, jobs, env, limit)
+        submit(store, self.state, herd, jobs, env, max_cost_usd=limit)
         return json_response({"herd": herd, "jobs": len(jobs)}, 201)
 
     def herds(self, request: Request) -> Response:
@@ -161,9 +161,10 @@ class Api:
         self.wake()
         return json_response({"herd": herd, "jobs": number_of}, 202)
 
-    def retry(self, _request: Request, job: str) -> Response:
+    def retry(self, request: Request, job: str) -> Response:
         shown = found(read_job(self.store, job), "job", job)
-        again = retry(self.store, job)
+        env = read_body(request, {"env"}).get("env") if request.body else None
+        again = retry(self.store, self.state, job, env and parse_variables(env))
         if not again:
             raise HttpError(409, f"job {shown['name']!r} has not failed: it is {shown['state']}")
         self.wake()
@@ -280,7 +281,7 @@ def choose_defaults(own: Defaults, body: Mapping[str, Any]) -> Defaults:
         own,
         values={**own.values, **parse_defaults(body.get("defaults", {}), "the defaults")},
         profiles={**own.profiles, **named},
-        here=find_directory(parse_text(body["cwd"]), None) if "cwd" in body else None,
+        here=find_directory(parse_raw_text(body["cwd"]), None) if "cwd" in body else None,
         path=None if body.get("env") is None else body["env"].get("PATH"),
     )
 

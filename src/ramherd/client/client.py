@@ -7,7 +7,6 @@ print(client.wait(herd)["counts"])
 
 import http.client
 import json
-import os
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,6 +17,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from ramherd.config.paths import runtime_dir, state_path
 from ramherd.core.agent_task import SAID
 from ramherd.core.errors import NoService, RamherdError, StoreError, UsageError
+from ramherd.system.environ import read_own_environ
 from ramherd.system.ids import new_id
 from ramherd.system.unix_socket import connect, is_listening
 from ramherd.system.user_files import read_cwd
@@ -153,8 +153,10 @@ class Client:
     def cancel_herd(self, herd: str) -> int:
         return int(self._ask("POST", f"/v1/herds/{quote(herd, '')}/cancel")["jobs"])
 
-    def retry(self, job: str) -> list[str]:
-        return list(self._ask("POST", f"/v1/jobs/{quote(job, '')}/retry")["jobs"])
+    def retry(self, job: str, env: Mapping[str, str] | None = None) -> list[str]:
+        """`env` is for runs of a herd that has ended, whose own environment is gone."""
+        body = None if env is None else {"env": env}
+        return list(self._ask("POST", f"/v1/jobs/{quote(job, '')}/retry", body=body)["jobs"])
 
     def recycle(self, job: str) -> None:
         self._ask("POST", f"/v1/jobs/{quote(job, '')}/recycle")
@@ -331,7 +333,7 @@ def run(
     """
     if not own and rules is None and is_running():
         client = Client()
-        herd = client.submit(jobs, dict(os.environ), cwd=read_cwd())
+        herd = client.submit(jobs, read_own_environ(), cwd=read_cwd())
         client.wait(herd)
         return client.summary(herd)
     from ramherd.jobs.reader import Defaults, make_jobs  # noqa: PLC0415 - only without a service

@@ -1,20 +1,21 @@
 """`ramherd up`, from its lock to its last word: everything the service's loop needs."""
 
-import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
+from ramherd.act.environments import HerdEnvironments, choose_passed
 from ramherd.act.executor import Executor
 from ramherd.act.keeper_client import Adoption, KeeperClient, start_keeper
 from ramherd.act.pens.selection import make_fleet
 from ramherd.act.recovery import recover
 from ramherd.act.runtime_files import RuntimeFiles
 from ramherd.config.paths import runtime_dir, state_dir
-from ramherd.core.model import Job, ProcId
+from ramherd.core.model import ProcId
 from ramherd.jobs.reader import Defaults
 from ramherd.measure.cgroups import Trees, read_trees
 from ramherd.service.alerts import AlertCommands, Alerts
@@ -29,10 +30,11 @@ from ramherd.service.takeover import Adopted, Takeover, adoption_paths, describe
 from ramherd.show.view import Display
 from ramherd.store.connect import open_store
 from ramherd.store.herds import SERVICE, add_pen, drop_pen, set_pen
+from ramherd.store.inputs import move_environments_out, remove_unused_inputs
 from ramherd.store.ledger import Ledger
 from ramherd.store.owner import OwnerLock
 from ramherd.store.protocol import Store
-from ramherd.store.service_herds import read_herd_environment
+from ramherd.store.service_herds import read_environment_file
 from ramherd.store.service_queue import ServiceQueue
 from ramherd.store.write_buffer import WriteBuffer
 from ramherd.supervisor.herd_counters import HerdCounters
@@ -47,7 +49,6 @@ from ramherd.system.ids import new_id
 from ramherd.system.procfs import read_boot_id
 from ramherd.system.signals import Signals
 
-KEPT_ENVIRONMENTS = 8
 # A store that cannot be written gets so long at the end.
 LAST_WRITES_S = 3.0
 
@@ -77,6 +78,7 @@ def serve(options: Options, display: Display) -> None:
     with ExitStack() as stack:
         lock = stack.enter_context(closing(ServiceLock(state, runtime)))
         store = stack.enter_context(closing(open_store(state)))
+        move_environments_out(store, state)
         writes = WriteBuffer(store)
         place = Place(state, runtime, read_trees(), store, writes, nofile)
         recover(store, runtime, state / "runs")
@@ -85,19 +87,24 @@ def serve(options: Options, display: Display) -> None:
         signals = stack.enter_context(catching_service_signals())
         ledger = stack.enter_context(closing(Ledger(runtime / "ledger.db", runtime, owner.owner)))
         queue, agents = ServiceQueue(store), AgentParts()
-        inherited = Environments(store)
-        service_agents = ServiceAgents(store, rules.policy, inherited, rules.reuse, agents)
+        environments = HerdEnvironments(
+            state, partial(read_environment_file, store), choose_passed(rules.pass_env)
+        )
+        service_agents = ServiceAgents(
+            store, state, rules.policy, environments, rules.reuse, agents
+        )  # fmt: skip
         stack.callback(write_last, writes, lambda: signals.ends > 1)
         adopted = Takeover(
             store, queue, state, runtime, place.trees, rules.policy, service_agents
         ).run()  # fmt: skip
+        remove_unused_inputs(store, state)
         for line in describe(adopted):
             print(f"ramherd: {line}", file=sys.stderr)
         counters = ServiceCounters()
         executor = stack.enter_context(
             service_executor(place, rules, adopted, counters.totals, options.halt)
         )
-        executor.inherited = inherited
+        executor.environments = environments
         api = ApiProcess(state, runtime, options.defaults, options.port)
         stack.callback(api.close)
         commands = AlertCommands(rules.on_alert)
@@ -114,7 +121,7 @@ def serve(options: Options, display: Display) -> None:
         )  # fmt: skip
         service = Service(
             loop, queue, signals, counters, api, Alerts(commands), service_agents,
-            options.load_rules, publisher, halt=options.halt,
+            options.load_rules, publisher, state, halt=options.halt,
             prune_logs=lambda: prune_logs(place, rules.policy.log_total_bytes),
         )  # fmt: skip
         adopt_runs(executor, adopted, rules.grants.quantum_bytes)
@@ -145,6 +152,7 @@ def prune_logs(place: Place, log_total_bytes: int) -> None:
     def prune_apart() -> None:
         with closing(place.store.open_another()) as store:
             prune_to_total(store, place.state / "runs", log_total_bytes)
+            remove_unused_inputs(store, place.state)
 
     threading.Thread(target=prune_apart, daemon=True).start()
 
@@ -214,19 +222,3 @@ def keeper_source(
         return keeper
 
     return next_keeper
-
-
-class Environments:
-    """What runs of each herd inherit: of the last few herds, as they were submitted."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._kept: dict[str, Mapping[str, str]] = {}
-
-    def __call__(self, job: Job) -> Mapping[str, str]:
-        if job.herd not in self._kept:
-            if len(self._kept) >= KEPT_ENVIRONMENTS:
-                self._kept.pop(next(iter(self._kept)))
-            found = read_herd_environment(self._store, job.herd)
-            self._kept[job.herd] = os.environ if found is None else found
-        return self._kept[job.herd]

@@ -11,10 +11,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from pathlib import Path
 
 from ramherd.act.run import LiveRun
 from ramherd.core.errors import RamherdError, StoreError
-from ramherd.core.model import Event, JobStatus, Stopping
+from ramherd.core.model import Event, JobState, JobStatus, Stopping
 from ramherd.decide.budget import largest_budget_bytes
 from ramherd.decide.job_requests import choose_settle, choose_stop, stop_for_service
 from ramherd.decide.start_pause import Cause, explain_service_end, explain_user_pause
@@ -26,6 +27,12 @@ from ramherd.service.service_signals import ServiceSignals
 from ramherd.service.worktree_cleanup import WorktreeCleanup, has_tree
 from ramherd.store.events import trim_events
 from ramherd.store.herds import SERVICE
+from ramherd.store.inputs import (
+    environment_path,
+    find_unused_environment,
+    forget_environment,
+    remove_inputs,
+)
 from ramherd.store.protocol import Store
 from ramherd.store.service_herds import end_if_over, read_jobs_with_worktree, set_worktree
 from ramherd.store.service_queue import ServiceQueue
@@ -64,6 +71,7 @@ class Service:
     agents: ServiceAgents
     load_rules: Callable[[], Rules]
     publish: Callable[["Service", float], None]
+    state: Path
     prune_logs: Callable[[], None]
     halt: Halt
     worktrees: WorktreeCleanup = field(default_factory=WorktreeCleanup)
@@ -77,12 +85,14 @@ class Service:
     _reloads: int = 0
     _read_s: float = float("-inf")
     _trimmed_s: float = float("-inf")
+    # Jobs that have ended since the inputs of ended jobs and herds were last removed.
+    _ended: list[JobStatus] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         hooks = self.loop.events.hooks
         hooks.event, hooks.job_changed = self._record_event, self._record_job
         hooks.run_stopping, hooks.run_ended = self._record_stopping, self.counters.add_run
-        hooks.committed = self._refill
+        hooks.committed = self._commit
 
     def run(self) -> None:
         """Until it is told to end."""
@@ -201,6 +211,7 @@ class Service:
         for job, path in self.worktrees.receive():
             self.loop.events.record(set_worktree, job.id, path)
             self.loop.events.record(end_if_over, job.herd, time.time())
+            self._ended.append(self.queue[job.id])
 
     def _watch_api(self) -> None:
         self.loop.alarms = {self.api.fileno(): self._receive_api}
@@ -237,6 +248,26 @@ class Service:
         )
         self._is_requested = True
 
+    def _commit(self) -> None:
+        """Once the store has everything."""
+        if self._writes.is_clear:
+            self._remove_inputs()
+        self._refill()
+
+    def _remove_inputs(self) -> None:
+        """Files that no run needs any more: the environment of a herd that has ended, and large
+        inputs of a job that is done. What is not removed here, the next start removes.
+        """
+        ended, self._ended = self._ended, []
+        for status in ended:
+            if status.job.large and status.state is JobState.DONE:
+                remove_inputs(self.state, status.job.id)
+        for herd in {status.job.herd for status in ended}:
+            with suppress(StoreError):
+                if name := find_unused_environment(self._store, herd):
+                    environment_path(self.state, name).unlink(missing_ok=True)
+                    self.loop.events.record(forget_environment, name)
+
     def _refill(self) -> None:
         """The head of the queue is read again once the store has everything."""
         if not self._writes.is_clear or not (self._is_stale or len(self.queue.queue) < LOW):
@@ -266,6 +297,7 @@ class Service:
         if not status.state.is_final:
             return
         self.loop.events.record(end_if_over, status.job.herd, time.time())
+        self._ended.append(status)
         if status.attempts and has_tree(status.job):
             self.worktrees.add(status.job)
             self.loop.alarms[self.worktrees.fd] = self._record_worktrees

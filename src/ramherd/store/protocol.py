@@ -52,6 +52,10 @@ class Store(Protocol):
         """How long to wait for a lock of another process."""
         ...
 
+    def overwrite_deleted(self) -> None:
+        """What was deleted is in no byte of its files any more. Takes seconds for a large one."""
+        ...
+
     def open_another(self) -> Store:
         """A second connection, for another thread or transaction."""
         ...

@@ -95,6 +95,14 @@ class SqliteStore:
     def set_patience(self, for_s: float) -> None:
         self._db.execute(f"PRAGMA busy_timeout = {int(for_s * 1000)}")
 
+    def overwrite_deleted(self) -> None:
+        self.commit()
+        with self._explained():
+            self._db.execute("VACUUM")
+            ((is_busy, _log, _moved),) = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        if is_busy:
+            raise StoreUnavailable(f"the store {self.path} is in use by another program")
+
     def open_another(self) -> SqliteStore:
         return SqliteStore(self.path, self._connect)
 

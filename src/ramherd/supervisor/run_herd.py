@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ramherd.act.environments import choose_passed, one_environment
 from ramherd.act.executor import Executor
 from ramherd.act.keeper_client import start_keeper
 from ramherd.act.pens.selection import make_fleet
@@ -30,6 +31,7 @@ from ramherd.show.view import Display
 from ramherd.store.connect import open_store
 from ramherd.store.herd_queue import HerdQueue
 from ramherd.store.herds import add_herd, add_pen, drop_pen, end_herd
+from ramherd.store.inputs import move_environments_out, remove_unused_inputs
 from ramherd.store.ledger import Ledger
 from ramherd.store.owner import OwnerLock
 from ramherd.store.protocol import Store
@@ -46,6 +48,7 @@ from ramherd.supervisor.runs import Runs
 from ramherd.supervisor.start_gate import StartGate
 from ramherd.system.procfs import read_peak_rss_bytes
 from ramherd.system.signals import Signals, catching_signals
+from ramherd.system.unix_socket import is_listening
 
 if TYPE_CHECKING:
     from ramherd.supervisor.agent_runs import AgentRuns
@@ -87,6 +90,8 @@ class Rules:
     max_cost_usd: float | None = None
     # Agents also run in less memory than they are known to need.
     force: bool = False
+    # Patterns of the variables that runs inherit; None: all.
+    pass_env: tuple[str, ...] | None = None
 
 
 def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, display: Display) -> Outcome:
@@ -105,6 +110,9 @@ def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, display: Display) -> 
     ):
         if cleared := recover(store, runtime, state / "runs"):
             print(f"ramherd: cleared what {cleared} dead ramherds left", file=sys.stderr)
+        if not is_listening(runtime / "api.sock"):
+            move_environments_out(store, state)
+        remove_unused_inputs(store, state)
         prune_to_total(store, state / "runs", rules.policy.log_total_bytes)
         add_herd(store, herd, lock.owner, queue)
         writes = WriteBuffer(store)
@@ -243,6 +251,7 @@ def herd_executor(
         rules.policy,
         rules.grants,
     )
+    executor.environments = one_environment(choose_passed(rules.pass_env))
     try:
         yield executor
     finally:

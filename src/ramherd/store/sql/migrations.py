@@ -188,6 +188,17 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             WHERE suspicion IS NOT NULL AND state = 'queued' AND place IS NOT NULL
         """,
     ),
+    # The environment of a herd is a file, and no more in `env`: `env_bytes` of it are what runs
+    # inherit, after them come the variables of single jobs.
+    (
+        "ALTER TABLE herds ADD COLUMN env_file TEXT",
+        "ALTER TABLE herds ADD COLUMN env_bytes INTEGER",
+        "CREATE INDEX herds_with_env_file ON herds (env_file) WHERE env_file IS NOT NULL",
+        """
+        INSERT INTO flags (name, value)
+            SELECT 'environments_moved', 'done' WHERE NOT EXISTS (SELECT 1 FROM herds)
+        """,
+    ),
 )
 
 MIGRATIONS_TABLE = """
