@@ -136,7 +136,10 @@ class Api:
         stream = one_of(request, "stream", ("out", "err"))
         follow = one_of(request, "follow", ("false", "true")) == "true"
         start = number(request, "from", 0)
-        log = LogStream(self.store, self.state / "runs", job, stream, start, follow=follow)
+        log = LogStream(
+            self.store, self.state / "runs", job, stream, start,
+            follow=follow, runtime=self.runtime,
+        )  # fmt: skip
         return Response(200, content_type="application/octet-stream", stream=log.next_part)
 
     def cancel(self, _request: Request, job: str) -> Response:

@@ -9,7 +9,7 @@ from typing import Any
 from ramherd.core.model import JobState
 from ramherd.measure.run_output import read_layout, read_output
 from ramherd.store.events import read_event_page, read_event_range
-from ramherd.store.herds import read_job_state, read_newest_run
+from ramherd.store.herds import is_owned, read_job_state, read_newest_run
 from ramherd.store.protocol import Store
 
 # Proxies and clients take a silent connection for a dead one.
@@ -59,10 +59,12 @@ class LogStream:
     """What a job printed from a byte on; to its end if followed, over all of its runs."""
 
     def __init__(
-        self, store: Store, runs_dir: Path, job: str, stream: str, start: int, *, follow: bool
-    ) -> None:
+        self, store: Store, runs_dir: Path, job: str, stream: str, start: int,
+        *, follow: bool, runtime: Path,
+    ) -> None:  # fmt: skip
         self._store, self._runs_dir = store, runs_dir
         self._job, self._stream, self._follow = job, stream, follow
+        self._runtime = runtime
         self._run: str | None = None
         self._at = start
         self._pieces: Iterator[bytes | int] = iter(())
@@ -96,7 +98,8 @@ class LogStream:
 
     def _has_ended(self) -> bool:
         state = read_job_state(self._store, self._job)
-        return state is None or JobState(state).is_final
+        is_final = state is None or JobState(state).is_final
+        return is_final or not is_owned(self._store, self._job, self._runtime)
 
     def _has_more(self) -> bool:
         if self._run is None:

@@ -170,6 +170,14 @@ def read_job_owner(store: Store, job: str) -> Owner | None:
     return Owner(rows[0][0], rows[0][1], ProcId(*rows[0][2:])) if rows else None
 
 
+def is_owned(store: Store, job: str, runtime: Path) -> bool:
+    """Whether the job will end by itself. One whose `ramherd run` was killed does not; a service is
+    started again.
+    """
+    owner = read_job_owner(store, job)
+    return owner is not None and (owner.id == SERVICE or is_alive(owner, runtime))
+
+
 def add_run(store: Store, run: str, job: str, attempt: int, available_bytes: int) -> None:
     store.write(sql.ADD_RUN, (run, job, attempt, time.time(), available_bytes))
 
