@@ -36,7 +36,14 @@ from ramherd.store.inputs import (
 from ramherd.store.protocol import Store
 from ramherd.store.service_herds import end_if_over, read_jobs_with_worktree, set_worktree
 from ramherd.store.service_queue import ServiceQueue
-from ramherd.store.service_requests import Wish, is_paused, read_wishes
+from ramherd.store.service_requests import (
+    Wish,
+    is_paused,
+    read_open_jobs,
+    read_spooled,
+    read_wishes,
+    remove_spooled,
+)
 from ramherd.store.service_runs import record_stopping
 from ramherd.store.start_pauses import set_start_pause
 from ramherd.store.write_buffer import WriteBuffer
@@ -155,6 +162,8 @@ class Service:
     def _read_requests(self, at_s: float) -> None:
         """Some may be fulfilled already, once the store has what is recorded here."""
         due = self._is_requested or at_s - self._read_s >= READ_EVERY_S
+        if due:
+            self._carry_out_spooled(at_s)
         if due and self._writes.commit():
             self.paused = is_paused(self._store)
             self._is_requested, self._is_stale, self._read_s = False, True, at_s
@@ -162,15 +171,28 @@ class Service:
         if self._done_up_to is not None and self._writes.commit():
             self._done_up_to = self._carry_out_requests(self._done_up_to, at_s)
 
+    def _carry_out_spooled(self, at_s: float) -> None:
+        """Cancels what was asked for while the store was locked. The request is removed once the
+        store has what became of it.
+        """
+        names = read_spooled(self._store)
+        for job in [job for name in names for job in read_open_jobs(self._store, name)]:
+            self._carry_out(job, at_s, cancel=True)
+        if names and self._writes.commit():
+            remove_spooled(self._store, names)
+
+    def _carry_out(self, job: str, at_s: float, *, cancel: bool) -> None:
+        run = self.loop.runs.run_of(job)
+        if run is not None and not run.is_ending:
+            self.loop.carry_out(choose_stop(run.id, cancel=cancel), at_s)
+        elif run is None and (settle := choose_settle(self.queue[job], cancel=cancel)):
+            self.loop.carry_out(settle, at_s)
+
     def _carry_out_requests(self, after: int, at_s: float) -> int | None:
         """The next so many; where to go on in the next step, None after the last."""
         found = read_wishes(self._store, after, REQUESTS)
         for job, wish, _place in found:
-            run, cancel = self.loop.runs.run_of(job), wish == Wish.CANCEL
-            if run is not None and not run.is_ending:
-                self.loop.carry_out(choose_stop(run.id, cancel=cancel), at_s)
-            elif run is None and (settle := choose_settle(self.queue[job], cancel=cancel)):
-                self.loop.carry_out(settle, at_s)
+            self._carry_out(job, at_s, cancel=wish == Wish.CANCEL)
         self._again = self._again or len(found) == REQUESTS
         return found[-1][2] if len(found) == REQUESTS else None
 

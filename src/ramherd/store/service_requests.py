@@ -1,17 +1,18 @@
 """What other processes ask of the service, through the store: new herds, and wishes about jobs.
 
 Jobs that have not ended are the service's to change, so what is wanted of one is written beside
-it and stays until it is so, whoever dies meanwhile. Jobs that have ended are nobody's, so a retry
-changes them here.
+it and stays until it is so, whoever dies meanwhile. While another program has the store locked, a
+cancellation is a file instead. Jobs that have ended are nobody's, so a retry changes them here.
 """
 
 import json
+import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 
-from ramherd.core.errors import UsageError
+from ramherd.core.errors import StoreUnavailable, UsageError
 from ramherd.core.model import Event, Job, JobState, Reason, Why
 from ramherd.decide.job_state import first_status
 from ramherd.store.events import add_event, trim_events
@@ -62,14 +63,51 @@ def needs_of(jobs: Sequence[Job]) -> Iterator[tuple[str, str]]:
 
 def wish_for_job(store: Store, job: str, wish: Wish) -> bool:
     """False when it has ended already, or is not the service's."""
-    with store.synced():
-        return store.write(sql.WISH_JOB, (wish.value, job)) > 0
+    try:
+        with store.synced():
+            return store.write(sql.WISH_JOB, (wish.value, job)) > 0
+    except StoreUnavailable:
+        if wish is not Wish.CANCEL or not store.read(sql.IS_OPEN_JOB, (job,)):
+            raise
+        spool_cancel(store, job)
+        return True
 
 
 def wish_for_herd(store: Store, herd: str, wish: Wish) -> int:
     """Of how many jobs."""
-    with store.synced():
-        return store.write(sql.WISH_HERD, (wish.value, herd))
+    try:
+        with store.synced():
+            return store.write(sql.WISH_HERD, (wish.value, herd))
+    except StoreUnavailable:
+        jobs = store.read(sql.OPEN_JOBS, (herd,))
+        if wish is not Wish.CANCEL or not jobs:
+            raise
+        spool_cancel(store, herd)
+        return len(jobs)
+
+
+def spool_cancel(store: Store, job_or_herd: str) -> None:
+    store.spool.mkdir(0o700, exist_ok=True)
+    (store.spool / job_or_herd).touch(0o600)
+
+
+def read_spooled(store: Store) -> list[str]:
+    """The jobs and herds that are to be cancelled, although the store could not be written."""
+    try:
+        return sorted(os.listdir(store.spool))
+    except FileNotFoundError:
+        return []
+
+
+def read_open_jobs(store: Store, job_or_herd: str) -> list[str]:
+    """Itself, or all of the herd; not those that have ended, nor those of a `ramherd run`."""
+    rows = store.read(sql.IS_OPEN_JOB, (job_or_herd,)) or store.read(sql.OPEN_JOBS, (job_or_herd,))
+    return [job for (job,) in rows]
+
+
+def remove_spooled(store: Store, names: Iterable[str]) -> None:
+    for name in names:
+        (store.spool / name).unlink(missing_ok=True)
 
 
 def read_wishes(store: Store, after: int, most: int) -> list[tuple[str, str, int]]:

@@ -87,6 +87,14 @@ LIVE_RUNS = f"""
 
 SET_STOPPING = "UPDATE runs SET stopping = ? WHERE id = ? AND ended_s IS NULL"
 
+IS_OPEN_JOB = """
+    SELECT id FROM jobs WHERE id = ? AND place IS NOT NULL
+        AND state NOT IN ('done', 'failed', 'cancelled')
+"""
+OPEN_JOBS = """
+    SELECT id FROM jobs WHERE herd = ? AND place IS NOT NULL
+        AND state NOT IN ('done', 'failed', 'cancelled')
+"""
 WISH_JOB = """
     UPDATE jobs SET wish = ? WHERE id = ? AND place IS NOT NULL
         AND state NOT IN ('done', 'failed', 'cancelled')
