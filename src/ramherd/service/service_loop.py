@@ -44,7 +44,7 @@ from ramherd.store.service_requests import (
     read_wishes,
     remove_spooled,
 )
-from ramherd.store.service_runs import record_stopping
+from ramherd.store.service_runs import record_stopping, write_stopping
 from ramherd.store.start_pauses import set_start_pause
 from ramherd.store.write_buffer import WriteBuffer
 from ramherd.supervisor.estimates import class_of, label_of
@@ -327,7 +327,8 @@ class Service:
     def _record_stopping(self, run: LiveRun, stopping: Stopping) -> None:
         """Before it is stopped: if the service dies now, the next one knows why the run ended."""
         self.loop.events.record(record_stopping, run.id, stopping.end, stopping.reason)
-        self._writes.commit()
+        if not self._writes.commit():
+            write_stopping(run.dir, stopping.end, stopping.reason)
 
     def _record_event(self, event: Event) -> None:
         self.counters.add_event(event)

@@ -1,7 +1,9 @@
 """What an earlier service left in the store: its fleets, and runs whose end was not recorded."""
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from ramherd.core.model import JobStatus, Reason, RunEnd
@@ -10,6 +12,9 @@ from ramherd.store.herds import SERVICE, StoredPen, read_pens
 from ramherd.store.protocol import Store
 from ramherd.store.service_queue import status_from_row
 from ramherd.store.sql import service as sql
+from ramherd.system.files import write_json
+
+STOPPING = "stopping"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +43,19 @@ def read_open_runs(store: Store) -> list[OpenRun]:
 def record_stopping(store: Store, run: str, end: RunEnd, reason: Reason) -> None:
     """Before the run is signalled: the next service that finds it ended knows as what."""
     store.write(sql.SET_STOPPING, (json.dumps([end.value, reason.as_json()]), run))
+
+
+def write_stopping(run_dir: Path, end: RunEnd, reason: Reason) -> None:
+    """The same in a file of the run, while the store cannot be written."""
+    with suppress(OSError):  # a full disk: then the run ends as what its exit status says
+        write_json(str(run_dir / STOPPING), [end.value, reason.as_json()])
+
+
+def read_stopping(run_dir: Path) -> tuple[RunEnd, Reason] | None:
+    try:
+        return parse_stopping((run_dir / STOPPING).read_text())
+    except (OSError, ValueError):
+        return None
 
 
 def parse_stopping(text: str | None) -> tuple[RunEnd, Reason] | None:
