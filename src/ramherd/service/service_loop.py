@@ -18,6 +18,7 @@ from ramherd.core.errors import RamherdError, StoreError
 from ramherd.core.model import Event, JobState, JobStatus, Stopping
 from ramherd.decide.budget import largest_budget_bytes
 from ramherd.decide.job_requests import choose_settle, choose_stop, stop_for_service
+from ramherd.decide.run_clock import find_jump_s
 from ramherd.decide.start_pause import Cause, explain_service_end, explain_user_pause
 from ramherd.service.alerts import Alerts
 from ramherd.service.api_process import ApiProcess
@@ -34,7 +35,12 @@ from ramherd.store.inputs import (
     remove_inputs,
 )
 from ramherd.store.protocol import Store
-from ramherd.store.service_herds import end_if_over, read_jobs_with_worktree, set_worktree
+from ramherd.store.service_herds import (
+    end_if_over,
+    read_jobs_with_worktree,
+    set_worktree,
+    shift_delays,
+)
 from ramherd.store.service_queue import ServiceQueue
 from ramherd.store.service_requests import (
     Wish,
@@ -94,6 +100,8 @@ class Service:
     _trimmed_s: float = float("-inf")
     # Jobs that have ended since the inputs of ended jobs and herds were last removed.
     _ended: list[JobStatus] = field(default_factory=list)
+    # How far the wall clock is ahead of the monotonic one.
+    _ahead_s: float = field(default_factory=lambda: time.time() - time.monotonic())
 
     def __post_init__(self) -> None:
         hooks = self.loop.events.hooks
@@ -123,6 +131,7 @@ class Service:
 
     def receive(self, at_s: float) -> None:
         """Signals and requests since the last step."""
+        self._follow_wall_clock()
         if self.api.restart_if_gone():
             self._watch_api()
         self._receive_signals(at_s)
@@ -137,6 +146,14 @@ class Service:
             self.loop.events.record(trim_events)
             self._forget_jobs()
             self.prune_logs()
+
+    def _follow_wall_clock(self) -> None:
+        """The delays of jobs stand in the store by the wall clock."""
+        ahead_s = time.time() - time.monotonic()
+        if jump_s := find_jump_s(self._ahead_s, ahead_s):
+            self.loop.events.record(shift_delays, jump_s)
+            self._is_stale = True
+        self._ahead_s = ahead_s
 
     @property
     def _writes(self) -> WriteBuffer:

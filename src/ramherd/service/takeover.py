@@ -127,14 +127,14 @@ class Takeover:
         return Reason(Why.SUPERVISOR_LOST, beside=self._open_runs - 1, lived_s=lived_s)
 
     def _adopt_run(self, run: OpenRun, fleet: Fleet) -> LiveRun:
-        ran_s = max(time.time() - run.started_s, 0.0)
         job = run.status.job
-        started_s = time.monotonic() - ran_s
+        started_s, uncounted_s = read_clock(run, time.monotonic())
         pen = adopt_pen(fleet, run.pen, job.memory_limit_bytes) if run.pen is not None else None
         live = LiveRun(
             run.run, job, run.attempt, self.runs_dir, started_s, started_s,
             label_of(class_of(job)), run.home, pen,
             phase=stopping_of(run, self.runs_dir) or Starting(),
+            gaps_s=uncounted_s,
         )  # fmt: skip
         self._read_output(run, live)
         if run.status.state is not JobState.RUNNING:
@@ -247,6 +247,15 @@ class Takeover:
                 for run in keeper.known:
                     remove_tree(self.runs_dir / run / "tmp")
                 adopted.unknown += len(keeper.known)
+
+
+def read_clock(run: OpenRun, now_s: float) -> tuple[float, float]:
+    """When it started, by the monotonic clock, and how much since then does not count. The wall
+    clock, which may have been set meanwhile, is asked for runs of an earlier version alone.
+    """
+    if run.clock is not None and run.clock.boot_id == read_boot_id():
+        return run.clock.started_s, run.clock.uncounted_s
+    return now_s - max(time.time() - run.started_s, 0.0), 0.0
 
 
 def stopping_of(run: OpenRun, runs_dir: Path) -> Stopping | None:

@@ -178,8 +178,26 @@ def is_owned(store: Store, job: str, runtime: Path) -> bool:
     return owner is not None and (owner.id == SERVICE or is_alive(owner, runtime))
 
 
-def add_run(store: Store, run: str, job: str, attempt: int, available_bytes: int) -> None:
-    store.write(sql.ADD_RUN, (run, job, attempt, time.time(), available_bytes))
+class RunClock(NamedTuple):
+    """The start of a run by the monotonic clock of a boot, and how much of the time since then its
+    timeout does not count.
+    """
+
+    boot_id: str
+    started_s: float
+    uncounted_s: float = 0.0
+
+
+def add_run(
+    store: Store, run: str, job: str, attempt: int, available_bytes: int,
+    *, clock: RunClock | None = None,
+) -> None:  # fmt: skip
+    times = None if clock is None else json.dumps(clock)
+    store.write(sql.ADD_RUN, (run, job, attempt, time.time(), available_bytes, times))
+
+
+def set_run_clock(store: Store, run: str, clock: RunClock) -> None:
+    store.write(sql.SET_RUN_CLOCK, (json.dumps(clock), run))
 
 
 def end_run(

@@ -50,6 +50,11 @@ def read_jobs_with_worktree(store: Store) -> list[Job]:
     return [job_from_text(spec) for (spec,) in store.read(sql.ALL_UNSETTLED)]
 
 
+def shift_delays(store: Store, by_s: float) -> None:
+    """The wall clock was set: jobs that may not start yet wait as long as they were to."""
+    store.write(sql.SHIFT_DELAYS, (by_s,))
+
+
 def end_if_over(store: Store, herd: str, at_s: float) -> None:
     """Ends the herd with its last job, in the same transaction; with its last worktree, if it has
     some.

@@ -8,7 +8,7 @@ from typing import Any
 
 from ramherd.core.model import JobStatus, Reason, RunEnd
 from ramherd.core.reasons import reason_from_json
-from ramherd.store.herds import SERVICE, StoredPen, read_pens
+from ramherd.store.herds import SERVICE, RunClock, StoredPen, read_pens
 from ramherd.store.protocol import Store
 from ramherd.store.service_queue import status_from_row
 from ramherd.store.sql import service as sql
@@ -21,7 +21,10 @@ STOPPING = "stopping"
 class OpenRun:
     run: str
     attempt: int
+    # By the wall clock.
     started_s: float
+    # None for a run that an earlier version started.
+    clock: RunClock | None
     # What it was being ended as, if it was.
     stopping: tuple[RunEnd, Reason] | None
     # The run that its pen was made for.
@@ -33,10 +36,12 @@ class OpenRun:
 def read_open_runs(store: Store) -> list[OpenRun]:
     return [
         OpenRun(
-            run, attempt, started_s, parse_stopping(stopping), home or run,
+            run, attempt, started_s, parse_clock(clock), parse_stopping(stopping), home or run,
             None if record is None else json.loads(record), status_from_row(row),
         )
-        for run, attempt, started_s, stopping, home, record, *row in store.read(sql.LIVE_RUNS)
+        for run, attempt, started_s, clock, stopping, home, record, *row in store.read(
+            sql.LIVE_RUNS
+        )
     ]  # fmt: skip
 
 
@@ -63,6 +68,10 @@ def parse_stopping(text: str | None) -> tuple[RunEnd, Reason] | None:
         return None
     end, reason = json.loads(text)
     return RunEnd(end), reason_from_json(reason)
+
+
+def parse_clock(text: str | None) -> RunClock | None:
+    return None if text is None else RunClock(*json.loads(text))
 
 
 def read_fleets(store: Store) -> list[StoredPen]:

@@ -39,6 +39,7 @@ from ramherd.decide.keeper_health import (
     explain_replacement,
     next_health,
 )
+from ramherd.decide.run_clock import find_gap_s
 from ramherd.decide.run_end import next_deadline_s
 from ramherd.decide.start_pace import explain_calm
 from ramherd.decide.start_pause import Cause
@@ -90,6 +91,7 @@ class Loop:
     is_halting: bool = False
     keeper_health: KeeperHealth = field(default_factory=KeeperHealth)
     started_s: float = 0.0
+    _stepped_s: float | None = None
     _ticked_s: float = float("-inf")
     _read_agents_s: float = float("-inf")
 
@@ -120,6 +122,7 @@ class Loop:
     def step(self) -> float | None:
         """One round. Returns how long the next one may wait at most; None after the last."""
         at_s = self.clock()
+        self._skip_gap(at_s)
         self.receive(at_s)
         snapshot = self.measure(at_s)
         # Runs that end make room for others: decided again at once, until nothing changes.
@@ -138,6 +141,16 @@ class Loop:
             return None
         deadline_s = next_deadline_s(snapshot, self.memory.policy)
         return max(min(self._longest_s(), deadline_s - self.clock()), 0.0)
+
+    def _skip_gap(self, at_s: float) -> None:
+        """What a machine that slept, or we who were stopped, have missed counts for no run."""
+        gap_s = find_gap_s(self._stepped_s or at_s, at_s)
+        self._stepped_s = at_s
+        if not gap_s:
+            return
+        self.keeper_health = KeeperHealth(at_s)
+        for run in self.executor.runs.values():
+            run.skip(gap_s)
 
     def receive(self, at_s: float) -> None:
         if not self.executor.receive(at_s):

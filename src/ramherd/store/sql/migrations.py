@@ -199,6 +199,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             SELECT 'environments_moved', 'done' WHERE NOT EXISTS (SELECT 1 FROM herds)
         """,
     ),
+    # The monotonic clock of a run, as JSON: [boot_id, started_s, uncounted_s].
+    ("ALTER TABLE runs ADD COLUMN clock TEXT",),
 )
 
 MIGRATIONS_TABLE = """

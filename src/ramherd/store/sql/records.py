@@ -45,9 +45,11 @@ FIND_NEWEST_JOB = "SELECT id, name, state FROM jobs WHERE name = ? ORDER BY id D
 JOB_NAMES = "SELECT name FROM jobs WHERE herd = ? ORDER BY seq LIMIT ?"
 JOB_STATE = "SELECT state FROM jobs WHERE id = ?"
 
-ADD_RUN = (
-    "INSERT INTO runs (id, job, attempt, started_s, available_before_bytes) VALUES (?, ?, ?, ?, ?)"
-)
+ADD_RUN = """
+    INSERT INTO runs (id, job, attempt, started_s, available_before_bytes, clock)
+    VALUES (?, ?, ?, ?, ?, ?)
+"""
+SET_RUN_CLOCK = "UPDATE runs SET clock = ? WHERE id = ?"
 END_RUN = """
     UPDATE runs SET ended_s = ?, "end" = ?, exit_code = ?, signal = ?, reason = ?, peak_bytes = ?,
         available_least_bytes = ?, available_after_bytes = ?
