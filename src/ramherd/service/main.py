@@ -121,9 +121,9 @@ def serve(options: Options, display: Display) -> None:
             SERVICE, queue, rules, display, writes=writes, ledger=ledger, executor=executor,
             trees=place.trees, signals=Signals(signals.fd), counters=counters.totals, agents=agents,
             owner=SERVICE_OWNER, fleet_id=adopted.fleet_id,
-            # The lock first: without it `api.sock` is another service's.
+            # Without the lock `api.sock` is another service's: what comes after it is not made.
             runtime=RuntimeFiles(runtime, [
-                lock.restore, owner.restore, ledger.restore, publisher.restore, api.restore,
+                owner.restore, ledger.restore, lock.restore, publisher.restore, api.restore,
             ]),
         )  # fmt: skip
         service = Service(
