@@ -5,7 +5,7 @@ Grants are carried out here, in their order; orders that start and stop runs go 
 
 import os
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
@@ -261,8 +261,6 @@ class MemoryGovernor:
         and not at all once its herd has reached its cost limit.
         """
         heads, agent_runs = self._heads(at_s), self.agents.runs
-        if agent_runs is not None:
-            heads = [one for one in heads if agent_runs.may_start(one.job)]
         # A step is short, and most jobs stand where they stood in the one before.
         self._known = {status.job.id: self._candidate(status) for status in heads}
         found = [known for _status, known in self._known.values()]
@@ -276,18 +274,25 @@ class MemoryGovernor:
 
     def _heads(self, at_s: float) -> list[JobStatus]:
         """None while runs of a keeper that died are cleared: who is suspected is known after that.
-        While there are suspects, only those on trial.
+        While there are suspects, only those on trial; one that may not start keeps nobody waiting.
         """
         queue, quiet_s = self.jobs.queue, at_s - self.keeper_died_s
         suspected = queue.suspected.values()
         live = [one for one in suspected if one.state is not JobState.QUEUED]
-        queued = [one for one in suspected if one not in live and one.not_before_s <= at_s]
+        queued = self._without_stopped_herds(
+            one for one in suspected if one.state is JobState.QUEUED and one.not_before_s <= at_s
+        )
         self.trial = choose_trial([*live, *queued], quiet_s, self.policy)
         if self.executor.has_lost_runs:
             return []
         if self.trial is None:
-            return queue.heads(HEADS)
+            return self._without_stopped_herds(queue.heads(HEADS))
         return [one for one in queued if one.job.id in self.trial.jobs]
+
+    def _without_stopped_herds(self, statuses: Iterable[JobStatus]) -> list[JobStatus]:
+        """Without jobs of herds that have reached their cost limit."""
+        agent_runs = self.agents.runs
+        return [one for one in statuses if agent_runs is None or agent_runs.may_start(one.job)]
 
     def _wait_for_trial(self) -> list[Order]:
         """Why the first of the other jobs does not start."""
