@@ -136,10 +136,9 @@ def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, display: Display) -> 
             costs = measure_costs(executor)
         if agents.runs is not None:
             record_worktrees(jobs, counters, writes)
-        # Where nothing ran, there is no memory to wait for.
-        ran = any(job.runs for job in counters.jobs.values())
-        settle_s = SETTLE_S if ran else 0.0
-        counters.available_after = wait_for_memory(trees, counters.available_before, settle_s)
+        counters.available_after = counters.available_before
+        if any(job.runs for job in counters.jobs.values()):
+            counters.available_after = wait_for_memory(trees, counters.available_before)
         summary = {**counters.as_json(herd, queue), "supervisor": costs, **describe_loop(loop)}
         writes.add(end_herd, herd, summary)
         if why := write_last(writes, signals):
@@ -327,9 +326,9 @@ def describe_holds(holds: Sequence[float]) -> dict[str, Any]:
     return {"holds": {"count": len(ordered), **times}}
 
 
-def wait_for_memory(trees: Trees, before_bytes: int, settle_s: float) -> int:
+def wait_for_memory(trees: Trees, before_bytes: int) -> int:
     """What the machine has available once it has settled."""
-    deadline = time.monotonic() + settle_s
+    deadline = time.monotonic() + SETTLE_S
     while True:
         available = read_machine(trees).available_bytes
         if available >= before_bytes - SETTLE_BYTES or time.monotonic() >= deadline:

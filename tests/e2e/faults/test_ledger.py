@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from e2e.faults.conftest import Losses
-from integration.conftest import Ramherd, Started, await_, need, ours
+from e2e.faults.conftest import Losses, fill, small_disk
+from integration.conftest import Ramherd, Started, await_, make_ramherd, need, ours, pens
 from integration.hook.hooks import Session, session
 from integration.service.conftest import Service
 
@@ -433,6 +433,38 @@ def test_a_locked_ledger_stops_no_service(service: Service, losses: Losses) -> N
         service.await_state(name, "done")
     runs = [len(service.job(name)["runs"]) for name in ("a", "b", "c")]
     losses("the ledger is locked under a service", runs_repeated=sum(runs) - 3)
+
+
+def test_a_full_runtime_directory_loses_no_lease(tmp_path: Path, losses: Losses) -> None:
+    """A herd that runs goes on, one that begins waits with the reason, and a session starts."""
+    with small_disk(tmp_path / "runtime", "size=500k,mode=700"):
+        ramherd = make_ramherd(tmp_path, pens()[0])
+        path = ledger_of(ramherd.env)
+        run = start_run(ramherd)
+        before = await_lease(path)
+        fill(path.parent / "filler")
+        text = '{"name": "late", "command": "true"}\n'
+        command = [sys.executable, "-m", "ramherd", "run", "-", "--own", "--json"]
+        with (tmp_path / "late.err").open("w") as err:
+            late = subprocess.Popen(
+                [*command, "--pen", ramherd.pen], env=ramherd.env, stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL, stderr=err,
+            )  # fmt: skip
+        assert late.stdin is not None
+        with late.stdin:
+            late.stdin.write(text.encode())
+        said = "ledger.db: the disk is full: nothing starts until that is over"
+        await_(lambda: said in (tmp_path / "late.err").read_text(), "the cause is named")
+        program = ramherd.run("exec", "--pen", ramherd.pen, "--", "echo", "hello")
+        assert (program.stdout, "the disk is full" in program.stderr) == ("hello\n", True)
+        after = read_leases(path).get("run", 0)
+        (path.parent / "filler").unlink()
+        assert late.wait(20) == 0, (tmp_path / "late.err").read_text()
+        interrupt(run)
+        losses(
+            "the disk of the runtime directory is full",
+            ledgers_set_aside=len(asides(path)), lease_bytes=max(before - after, 0),
+        )  # fmt: skip
 
 
 def test_a_lease_without_an_owner_is_dropped(ramherd: Ramherd, losses: Losses) -> None:
