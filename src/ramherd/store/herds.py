@@ -214,8 +214,8 @@ def read_newest_run(store: Store, job: str) -> str | None:
     return rows[0][0] if rows else None
 
 
-def is_run(store: Store, run: str) -> bool:
-    return bool(store.read(sql.IS_RUN, (run,)))
+def has_directory(store: Store, run: str) -> bool:
+    return bool(store.read(sql.HAS_DIRECTORY, (run,)))
 
 
 def add_sample(store: Store, run: str, at_s: float, used_bytes: int) -> None:

@@ -300,8 +300,9 @@ def herd_executor(
 def prune_to_total(store: Store, runs_dir: Path, most_bytes: int) -> None:
     pruned = prune(store, runs_dir, PruneRule(most_bytes))
     if pruned.runs:
+        oldest = "oldest run" if pruned.runs == 1 else f"{pruned.runs} oldest runs"
         print(
-            f"ramherd: removed the logs of the {pruned.runs} oldest runs "
+            f"ramherd: removed the output of the {oldest} "
             f"({format_size(pruned.freed_bytes)}): log_total is {format_size(most_bytes)}",
             file=sys.stderr,
         )
