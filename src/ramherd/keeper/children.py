@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from ramherd.keeper.event_loop import EventLoop
     from ramherd.keeper.supervisor_link import SupervisorLink
 
+# Files of a run beside its logs.
+STATUS, META = "status", "meta.json"
 META_EVERY_S = 1.0
-# The file of a run that has its exit status.
-STATUS = "status"
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -58,14 +58,15 @@ class Child:
 
     def write_status(self, status: dict[str, Any]) -> None:
         """How it ended, for the next supervisor if this one and we die."""
+        path = f"{self.dir}/{STATUS}"
         try:
-            write_record(f"{self.dir}/{STATUS}", status)
+            write_record(path, status)
         except OSError as error:  # the supervisor gets the message all the same
-            log_error(f"cannot write {self.dir}/{STATUS}: {error.strerror}")
+            log_error(f"cannot write {path}: {error.strerror}")
 
     def write_meta(self) -> None:
         """A reader may be at it, so as a new file; on a full disk over the old one."""
-        path, meta = f"{self.dir}/meta.json", self.meta()
+        path, meta = f"{self.dir}/{META}", self.meta()
         try:
             try:
                 write_json(path, meta)

@@ -85,7 +85,7 @@ class Service:
     load_rules: Callable[[], Rules]
     publish: Callable[["Service", float], None]
     state: Path
-    prune_logs: Callable[[], None]
+    remove_inputs: Callable[[], None]
     halt: Halt
     worktrees: WorktreeCleanup = field(default_factory=WorktreeCleanup)
     paused: bool = False
@@ -145,7 +145,7 @@ class Service:
             self._trimmed_s = at_s
             self.loop.events.record(trim_events)
             self._forget_jobs()
-            self.prune_logs()
+            self.remove_inputs()
 
     def _follow_wall_clock(self) -> None:
         """The delays of jobs stand in the store by the wall clock."""
@@ -278,6 +278,7 @@ class Service:
         memory.policy = memory.lease.policy = rules.policy
         memory.grants = memory.lease.grants = executor.enforcer.policy = rules.grants
         memory.recycling = rules.recycling
+        self.loop.disk.total_bytes = rules.policy.log_total_bytes
         self.agents.reuse = rules.reuse
         if self.loop.agents.warm is not None:
             self.loop.agents.warm.policy = rules.reuse

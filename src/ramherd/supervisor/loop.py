@@ -49,6 +49,7 @@ from ramherd.measure.machine import read_machine
 from ramherd.store.herd_queue import HerdQueue
 from ramherd.store.owner import Owner
 from ramherd.store.service_queue import ServiceQueue
+from ramherd.supervisor.disk_watch import DiskWatch
 from ramherd.supervisor.estimates import key_of
 from ramherd.supervisor.event_log import EventLog
 from ramherd.supervisor.herd_counters import HerdCounters
@@ -84,6 +85,7 @@ class Loop:
     # Whose herds these are, and the record of the fleet, for a store that has to be restored.
     owner: Owner
     fleet_id: str
+    disk: DiskWatch
     clock: Callable[[], float] = time.monotonic
     # Other descriptors to wait for, and what to call when they are readable.
     alarms: dict[int, Callable[[], None]] = field(default_factory=dict)
@@ -114,10 +116,12 @@ class Loop:
         self.counters.available_before = machine.available_bytes
         most_bytes = largest_budget_bytes(machine, policy) + policy.fleet_slack_bytes
         self.executor.fleet.set_limit(most_bytes)
+        self.disk.begin(self.started_s, self.events.writes.store)
 
     def end(self) -> None:
         self.counters.wall_s = self.clock() - self.started_s
         self.counters.peak_bytes = self.executor.fleet.read().peak_bytes
+        self.disk.close()
 
     def step(self) -> float | None:
         """One round. Returns how long the next one may wait at most; None after the last."""
@@ -204,6 +208,7 @@ class Loop:
 
     def _tick(self, at_s: float) -> None:
         self._ticked_s = at_s
+        self.disk.receive(at_s)
         if (news := self.runtime.restore()) is not None:
             kind = "runtime_restored" if news.why is Why.RUNTIME_RESTORED else "runtime_missing"
             self.events.emit_herd(kind, news)

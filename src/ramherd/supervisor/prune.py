@@ -14,6 +14,7 @@ from ramherd.act.cleanup import remove_tree
 from ramherd.core.model import KeptLog
 from ramherd.core.units import MIB
 from ramherd.decide.pruning import PruneRule, choose_excess
+from ramherd.measure.disk_usage import read_free_bytes, read_tree_bytes
 from ramherd.store.herds import has_directory
 from ramherd.store.logs import (
     drop_runs,
@@ -112,9 +113,9 @@ def make_room(db: Path, runs_dir: Path, rule: PruneRule) -> bool:
     """
     if read_free_bytes(db.parent) >= ROOM_BYTES:
         return False
-    total = size_of(runs_dir)
+    total = read_tree_bytes(runs_dir)
     for run, ended_s in read_oldest_over(db):
-        log = KeptLog(run, ended_s, size_of(runs_dir / run))
+        log = KeptLog(run, ended_s, read_tree_bytes(runs_dir / run))
         is_old = rule.before_s is not None and ended_s < rule.before_s
         if not is_old and not choose_excess([log], total, rule.keep_bytes):
             break
@@ -125,16 +126,11 @@ def make_room(db: Path, runs_dir: Path, rule: PruneRule) -> bool:
     return False
 
 
-def read_free_bytes(path: Path) -> int:
-    disk = os.statvfs(path)
-    return disk.f_bavail * disk.f_frsize
-
-
 def measure_new(store: Store, runs_dir: Path) -> None:
     """A finished run's files do not change any more: they are measured once."""
     while runs := read_unmeasured_runs(store, BATCH):
         for run in runs:
-            set_log_bytes(store, run, size_of(runs_dir / run))
+            set_log_bytes(store, run, read_tree_bytes(runs_dir / run))
         store.commit()
 
 
@@ -142,7 +138,7 @@ def prune_unknown(
     store: Store, runs_dir: Path, now_s: float, pruned: Pruned, *, dry_run: bool
 ) -> None:
     for path in find_unknown(store, runs_dir, now_s - UNKNOWN_FOR_S):
-        size = size_of(path)
+        size = read_tree_bytes(path)
         pruned.unknown += 1
         if dry_run:
             pruned.freed_bytes += size
@@ -172,19 +168,3 @@ def newest_change_s(path: str) -> float:
         return max([os.lstat(path).st_mtime, *files])
     except OSError:  # another process removes it, or we may not: leave it alone
         return float("inf")
-
-
-def size_of(path: Path) -> int:
-    """What its files take on disk: a log may have holes."""
-    return sum(
-        disk_bytes(os.path.join(root, name))
-        for root, _dirs, files in os.walk(path)
-        for name in files
-    )
-
-
-def disk_bytes(path: str) -> int:
-    try:
-        return os.lstat(path).st_blocks * 512
-    except FileNotFoundError:
-        return 0

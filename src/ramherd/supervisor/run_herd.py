@@ -29,7 +29,6 @@ from ramherd.measure.cgroups import Trees, read_trees
 from ramherd.measure.machine import read_machine
 from ramherd.measure.pressure import PressureGauge
 from ramherd.show.view import Display
-from ramherd.store.connect import open_store_for_runs
 from ramherd.store.herd_queue import HerdQueue
 from ramherd.store.herds import add_herd, add_pen, drop_pen, end_herd
 from ramherd.store.inputs import move_environments_out, remove_unused_inputs
@@ -38,6 +37,7 @@ from ramherd.store.owner import Owner, OwnerLock
 from ramherd.store.protocol import Store
 from ramherd.store.service_queue import ServiceQueue
 from ramherd.store.write_buffer import WriteBuffer
+from ramherd.supervisor.disk_watch import DiskWatch, open_store_or_release
 from ramherd.supervisor.estimates import Classes
 from ramherd.supervisor.event_log import EventLog, Hooks
 from ramherd.supervisor.herd_counters import HerdCounters, JobCounters
@@ -107,7 +107,7 @@ def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, display: Display) -> 
     queue = HerdQueue(first_status(job, now_s) for job in jobs)
     counters = HerdCounters({status.job.id: JobCounters(status.reason) for status in queue})
     with (
-        closing(open_store_for_runs(state)) as store,
+        closing(open_store_or_release(state)) as store,
         closing(OwnerLock(runtime)) as lock,
         ExitStack() as stack,
     ):
@@ -211,9 +211,12 @@ def make_loop(
         time_scale=rules.time_scale,
     )  # fmt: skip
     runs = Runs(executor, memory, jobs, agents, events, gate, counters)
+    disk = DiskWatch(
+        executor.runs_dir.parent, rules.policy.log_total_bytes, executor, events, gate
+    )  # fmt: skip
     return Loop(
         queue, executor, memory, runs, agents, events, gate, counters, signals, trees, runtime,
-        owner, fleet_id,
+        owner, fleet_id, disk,
     )  # fmt: skip
 
 

@@ -1,13 +1,17 @@
-"""Disks: full, read-only, without inodes."""
+"""Disks: full, read-only, without inodes; logs that would fill them."""
 
+import json
+import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from e2e.faults.conftest import Losses, fill, make_service, small_disk
-from integration.conftest import await_, ours
+from integration.conftest import Ramherd, await_, ours
 from integration.service.conftest import Service, finish
+from ramherd.keeper.log_quota import LEAST_BYTES
 
 
 @pytest.fixture
@@ -68,4 +72,69 @@ def test_what_finished_on_a_full_disk_is_known_after_a_crash(
     losses(
         "a full disk, then kill -9 of service and keeper",
         runs_repeated=len(begun.read_text().splitlines()) - 2,
+    )
+
+
+MIB = 1 << 20
+TOTAL_BYTES = 24 * MIB
+TOTAL = "--log-total=24MiB"
+# As fast as it can, on both streams.
+FLOOD = "yes 0123456789012345 & yes 0123456789012345 >&2"
+
+
+def output_bytes(ramherd: Ramherd) -> int:
+    """On disk, of all runs."""
+    found = 0
+    for path in (ramherd.state / "ramherd/runs").glob("*/*"):
+        try:
+            found += path.stat().st_blocks * 512 if path.name in ("out", "err") else 0
+        except FileNotFoundError:
+            continue
+    return found
+
+
+@pytest.fixture
+def noisy_service(tmp_path: Path) -> Iterator[Service]:
+    made = make_service(tmp_path, TOTAL)
+    made.start()
+    yield made
+    finish(made)
+
+
+@pytest.mark.xdist_group("serial")
+def test_jobs_that_print_without_end_stay_within_log_total(
+    noisy_service: Service, losses: Losses
+) -> None:
+    """Two herds and a service in one state directory, all at full speed; what had finished before
+    goes first, and no record goes.
+    """
+    service, ramherd = noisy_service, noisy_service.ramherd
+    old = [{"name": f"old-{n}", "command": "head -c 5M /dev/zero"} for n in range(2)]
+    ramherd.json(old, "--own", TOTAL)
+    assert output_bytes(ramherd) == 10 * MIB
+    flood = json.dumps({"name": "flood", "command": FLOOD}) + "\n"
+    herds = [
+        ramherd.start("run", "-", "--own", TOTAL, "--grace", "1s", stdin=flood) for _ in range(2)
+    ]
+    service.submit({"name": "flood", "command": FLOOD})
+    await_(lambda: len(ours("RAMHERD_RUN")) >= 6, "all of them print")
+    slack, most = 6 * LEAST_BYTES, 0
+    deadline = time.monotonic() + 6.0
+    while time.monotonic() < deadline:
+        most = max(most, output_bytes(ramherd))
+        time.sleep(0.01)
+    logs = list((ramherd.state / "ramherd/runs").glob("*/out"))
+    printed = [json.loads((log.parent / "meta.json").read_text())["out"]["bytes"] for log in logs]
+    assert sorted(printed)[-3] > TOTAL_BYTES
+    kinds = [kind for (kind,) in service.rows("SELECT kind FROM events")]
+    assert "logs_removed" in kinds
+    assert kinds.count("logs_smaller") <= 3
+    for herd in herds:
+        herd.signal(signal.SIGINT)
+        assert herd.wait() == 130
+    records = service.rows("SELECT count(*) FROM jobs WHERE name LIKE 'old-%'")
+    losses(
+        "jobs that print without end",
+        bytes_above_the_cap=max(most - TOTAL_BYTES - slack, 0),
+        records=2 - records[0][0],
     )
