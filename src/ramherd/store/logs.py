@@ -51,7 +51,7 @@ def release_logs(store: Store, choose: ChooseLogs, most: int) -> Sequence[KeptLo
         store.begin()
         chosen = choose(read_oldest_logs(store, most), read_logs_bytes(store))
         for log in chosen:
-            set_log_bytes(store, log.run, 0)
+            store.write(sql.RELEASE_LOG, (log.run,))
     return chosen
 
 

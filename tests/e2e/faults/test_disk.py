@@ -24,24 +24,62 @@ def small_service(tmp_path: Path) -> Iterator[Service]:
         finish(made)
 
 
+RELEASED = " is full: released "
+RESTORED = " has room: "
+
+
 def test_a_full_disk_costs_no_job(small_service: Service, losses: Losses) -> None:
-    """Runs go on, a submission is refused with one line, and what ended is written afterwards."""
+    """Also when the ballast is used up: runs go on, a submission is refused with one line, and
+    what ended is written afterwards.
+    """
     service = small_service
-    herd = service.submit({"name": "a", "command": "sleep 1; exit 5"})
-    await_(lambda: ours("RAMHERD_RUN"), "it runs")
+    herd = service.submit({"name": "a", "command": "sleep 3; exit 5"})
     service.await_state("a", "running")
-    filler = service.ramherd.state / "filler"
-    fill(filler)
-    await_(lambda: "disk is full: nothing starts until that is over" in service.said, "it is told")
+    fillers = [service.ramherd.state / name for name in ("filler", "more")]
+    fill(fillers[0])
+    await_(lambda: RELEASED in service.said, "the ballast is released")
+    fill(fillers[1])
     await_(lambda: not ours("RAMHERD_RUN"), "the run ends by itself")
     refused = service.ramherd.run("submit", "--", "echo", stdin="x\n")
     assert (refused.returncode, "disk is full" in refused.stderr) == (3, True)
     assert "Traceback" not in refused.stderr
-    filler.unlink()
+    for filler in fillers:
+        filler.unlink()
     service.client.wait(herd)
     assert [run["exit_code"] for run in service.job("a")["runs"]] == [5]
     service.client.wait(service.submit({"name": "b", "command": "true"}))
     losses("the disk is full while a job runs", runs_repeated=len(service.job("a")["runs"]) - 1)
+
+
+def test_the_ballast_lets_the_store_write_on_a_full_disk(
+    small_service: Service, losses: Losses
+) -> None:
+    """How a job ended is in the store while not a byte is free for others; starts wait, with the
+    reason, until there is room.
+    """
+    service = small_service
+    ballast = service.ramherd.state / "ramherd/ballast"
+    assert ballast.stat().st_blocks > 0
+    herd = service.submit({"name": "first", "command": "sleep 1; exit 5"})
+    service.await_state("first", "running")
+    filler = service.ramherd.state / "filler"
+    fill(filler)
+    await_(lambda: RELEASED in service.said, "the ballast is released")
+    assert ballast.stat().st_blocks == 0
+    service.await_state("first", "failed")
+    assert service.rows("SELECT exit_code FROM runs") == [(5,)]
+    queued = service.submit({"name": "later", "command": "true"})
+    await_(lambda: service.job("later")["reason"]["why"] == "disk_full", "it says why it waits")
+    doctor = service.ramherd.run("doctor")
+    assert "released" in doctor.stdout
+    filler.unlink()
+    service.client.wait(queued)
+    service.client.wait(herd)
+    await_(lambda: RESTORED in service.said, "the ballast is back")
+    kinds = [kind for (kind,) in service.rows("SELECT kind FROM events")]
+    assert kinds.count("ballast_released") == kinds.count("ballast_restored") == 1
+    wrong = [service.state("first") != "failed", service.state("later") != "done"]
+    losses("the disk is full, and the ballast is there", jobs=sum(wrong))
 
 
 def test_what_finished_on_a_full_disk_is_known_after_a_crash(

@@ -93,7 +93,9 @@ NOT_MEASURED = f"""
     WHERE runs.log_bytes IS NULL AND runs.ended_s IS NOT NULL AND NOT {HAS_PEN}
     LIMIT ?
 """
-SET_LOG_BYTES = "UPDATE runs SET log_bytes = ? WHERE id = ?"
+# Another program may have measured the same run, and removed its output since.
+SET_LOG_BYTES = "UPDATE runs SET log_bytes = ? WHERE id = ? AND log_bytes IS NULL"
+RELEASE_LOG = "UPDATE runs SET log_bytes = 0 WHERE id = ?"
 LOGS_BYTES = "SELECT coalesce(sum(log_bytes), 0) FROM runs WHERE log_bytes IS NOT NULL"
 OLDEST_LOGS = """
     SELECT id, ended_s, log_bytes FROM runs
