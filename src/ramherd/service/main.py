@@ -128,7 +128,7 @@ def serve(options: Options, display: Display) -> None:
         service = Service(
             loop, queue, signals, counters, api, Alerts(commands), service_agents,
             options.load_rules, publisher, state, halt=options.halt,
-            remove_inputs=lambda: remove_inputs(place),
+            remove_unused=lambda: remove_unused(place),
         )  # fmt: skip
         adopt_runs(executor, adopted, rules.grants.quantum_bytes)
         queue.refill()
@@ -152,8 +152,8 @@ def adopt_runs(executor: Executor, adopted: Adopted, quantum_bytes: int) -> None
         executor.keeper.send("forget", run=known)
 
 
-def remove_inputs(place: Place) -> None:
-    """Removing files takes a while, so not in the loop, and not with its store."""
+def remove_unused(place: Place) -> None:
+    """Inputs that no job needs. It takes a while, so not in the loop, and not with its store."""
 
     def remove_apart() -> None:
         with closing(place.store.open_another()) as store:

@@ -85,7 +85,7 @@ class Service:
     load_rules: Callable[[], Rules]
     publish: Callable[["Service", float], None]
     state: Path
-    remove_inputs: Callable[[], None]
+    remove_unused: Callable[[], None]
     halt: Halt
     worktrees: WorktreeCleanup = field(default_factory=WorktreeCleanup)
     paused: bool = False
@@ -145,7 +145,7 @@ class Service:
             self._trimmed_s = at_s
             self.loop.events.record(trim_events)
             self._forget_jobs()
-            self.remove_inputs()
+            self.remove_unused()
 
     def _follow_wall_clock(self) -> None:
         """The delays of jobs stand in the store by the wall clock."""
