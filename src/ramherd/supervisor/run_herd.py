@@ -47,6 +47,7 @@ from ramherd.supervisor.memory_governor import LeaseHolder, MemoryGovernor
 from ramherd.supervisor.prune import prune
 from ramherd.supervisor.runs import Runs
 from ramherd.supervisor.start_gate import StartGate
+from ramherd.system.file_limit import check_file_limit
 from ramherd.system.procfs import read_peak_rss_bytes
 from ramherd.system.signals import Signals, catching_signals
 from ramherd.system.unix_socket import is_listening
@@ -64,6 +65,8 @@ SETTLE_BYTES = 16 * MIB
 # Six files of its pen and an event in the supervisor; pipes and logs in the keeper.
 DESCRIPTORS_A_RUN = 8
 OWN_DESCRIPTORS = 64
+# With fewer not even one run starts.
+LEAST_DESCRIPTORS = 80
 # A store that cannot be written gets so long for the results of a herd; after Ctrl-C, a second.
 LAST_WRITES_S = 10.0
 LAST_WRITES_INTERRUPTED_S = 1.0
@@ -357,6 +360,7 @@ def raise_file_limit(rules: Rules) -> tuple[Rules, int]:
     the user had as well: runs get that one.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    check_file_limit(hard, LEAST_DESCRIPTORS)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     most = max((hard - OWN_DESCRIPTORS) // DESCRIPTORS_A_RUN, 1)
     given = rules.grants.max_parallel
