@@ -195,7 +195,7 @@ class SqliteStore:
 
     def _read_header_error(self) -> str:
         """The log may still have the pages that were overwritten in the file."""
-        header = read_open_file(str(self.path), len(HEADER))
+        header = read_open_file(os.path.realpath(self.path), len(HEADER))
         return "" if header in (None, HEADER) else "its file is not a database"
 
     def _follow(self) -> None:
@@ -434,6 +434,14 @@ def is_without_room(error: Exception, path: Path) -> bool:
 
 def read_only(path: Path) -> str:
     return f"{path.absolute().as_uri()}?mode=ro"
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        raise explain(path, error) from error
 
 
 def explain(path: Path, error: Exception) -> StoreError:
