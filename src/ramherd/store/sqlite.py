@@ -20,10 +20,9 @@ from ramherd.store.protocol import BUSY_S
 from ramherd.store.sql import migrations as sql
 from ramherd.store.sql.records import OLDEST_OVER
 from ramherd.store.sql.service import GET_FLAG
-from ramherd.system.file_locks import find_lock_holders
 from ramherd.system.files import find_foreign
 from ramherd.system.own_process import read_file_size_limit
-from ramherd.system.procfs import read_cmdline, read_open_file
+from ramherd.system.procfs import read_open_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -43,8 +42,6 @@ RETRY_S = 0.005
 # How often a read looks for files that were written back; a write always does.
 FOLLOW_EVERY_S = 0.1
 GENERATIONS = "generations"
-# Which bytes SQLite locks to write: of the `-shm` file in WAL mode, else of the file itself.
-WRITE_LOCK, FILE_LOCK = 120, 0x40000002
 HEADER = b"SQLite format 3\0"
 
 
@@ -460,9 +457,10 @@ def explain(path: Path, error: Exception) -> StoreError:
     elif "belongs to" in what:
         hint = "chown it to your user, or set XDG_STATE_HOME to a directory of yours"
     elif is_busy(error):
-        holder = find_writer(path)
-        what = f"{what} by {holder}" if holder else what
-        hint = "try again when that program has finished, or end it"
+        from ramherd.store.lock_holder import describe_holder  # noqa: PLC0415 - seldom
+
+        holder, hint = describe_holder(str(path))
+        what = f"{what} by {holder}"
     elif is_without_room(error, path):
         what, hint = "the disk is full", "make room: ramherd prune --keep 1GiB"
     elif "full" in what:
@@ -472,15 +470,6 @@ def explain(path: Path, error: Exception) -> StoreError:
         hint = "ulimit -f unlimited, then try again"
     kind = StoreUnavailable if isinstance(error, sqlite3.OperationalError) else StoreError
     return kind(f"cannot use the store {path}: {what}", hint=hint)
-
-
-def find_writer(path: Path) -> str:
-    """The program that has the store locked for writing, as "NAME (pid N)", if that is known."""
-    pids = find_lock_holders(f"{path}-shm", WRITE_LOCK) or find_lock_holders(f"{path}", FILE_LOCK)
-    if not pids:
-        return ""
-    command = read_cmdline(pids[0])
-    return f"{os.path.basename(command[0]) if command else 'a process'} (pid {pids[0]})"
 
 
 def is_damaged(error: Exception) -> bool:
