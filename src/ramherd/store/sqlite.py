@@ -143,7 +143,7 @@ class SqliteStore:
             self._restore("replaced" if os.path.lexists(self.path) else "deleted")
         elif (change := find_change(self.path)) != self._checked:
             self._checked = change
-            self._damage = self._damage or read_store_error(self.path) or self._read_header_error()
+            self._damage = self._damage or self._read_header_error() or self._read_damage()
         if self._damage:
             self._restore("damaged")
 
@@ -194,6 +194,10 @@ class SqliteStore:
         """The log may still have the pages that were overwritten in the file."""
         header = read_open_file(os.path.realpath(self.path), len(HEADER))
         return "" if header in (None, HEADER) else "its file is not a database"
+
+    def _read_damage(self) -> str:
+        """One without a schema was emptied or overwritten: ours has one."""
+        return read_store_error(self.path, has_schema=True)
 
     def _follow(self) -> None:
         """Goes on in the files that another process wrote back."""
@@ -406,15 +410,16 @@ def read_oldest_over(path: Path) -> Iterator[tuple[str, float]]:
             return
 
 
-def read_store_error(path: Path) -> str:
+def read_store_error(path: Path, *, has_schema: bool = False) -> str:
     """Read-only, and only the first pages: a whole check of a large store takes seconds."""
     if not path.exists():
         return ""
     try:
         with closing(sqlite3.connect(read_only(path), uri=True, timeout=CHECK_S)) as db:
-            return "" if read_version(db) else "it is empty"
+            version = read_version(db)
     except sqlite3.Error as error:
         return "" if is_busy(error) or is_without_room(error, path) else str(error)
+    return "it is empty" if has_schema and not version else ""
 
 
 def is_without_room(error: Exception, path: Path) -> bool:
