@@ -329,7 +329,7 @@ class Executor:
         live = [run for run in self.runs.values() if run.refused is None]
         beside = len(live) + len(self.warm_pool.all) - 1
         for run in live:
-            lived_s = round(at_s - run.started_s - run.held_s(at_s), 3)
+            lived_s = round(at_s - run.started_s - run.uncounted_s(at_s), 3)
             numbers = {"beside": beside, "lived_s": lived_s} if is_dead else {}
             lost = Reason(Why.KEEPER_LOST, **numbers)
             self._record_lost_keeper(run, lost, at_s)

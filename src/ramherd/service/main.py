@@ -3,7 +3,7 @@
 import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -14,6 +14,7 @@ from ramherd.act.keeper_client import Adoption, KeeperClient, start_keeper
 from ramherd.act.pens.selection import make_fleet
 from ramherd.act.runtime_files import RuntimeFiles
 from ramherd.config.paths import runtime_dir, state_dir
+from ramherd.core.errors import StoreError
 from ramherd.core.model import ProcId
 from ramherd.jobs.reader import Defaults
 from ramherd.measure.cgroups import Trees, read_trees
@@ -156,7 +157,8 @@ def remove_unused(place: Place) -> None:
     """Inputs that no job needs. It takes a while, so not in the loop, and not with its store."""
 
     def remove_apart() -> None:
-        with closing(place.store.open_another()) as store:
+        # A store that is locked or lost, or a full disk: tried again in ten minutes.
+        with suppress(StoreError, OSError), closing(place.store.open_another()) as store:
             remove_unused_inputs(store, place.state)
 
     threading.Thread(target=remove_apart, daemon=True).start()

@@ -141,6 +141,8 @@ def balance(state: Path) -> tuple[DiskState, list[tuple[str, Reason]]]:
     if size == disk.held_bytes or not set_ballast(state, size):
         return disk, []
     now = read_disk(state)
+    if size and not now.held_bytes:  # a file system that does not count what a file takes
+        return DiskState(now.free_bytes), []
     if disk.is_full == now.is_full:  # the first, or a larger one
         return now, []
     kind = "ballast_released" if now.is_full else "ballast_restored"

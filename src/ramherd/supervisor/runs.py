@@ -174,7 +174,7 @@ class Runs:
             run = self.run_of(status.job.id)
             if run is None or run.is_ending:
                 continue
-            ran_s = at_s - run.started_s - run.held_s(at_s)
+            ran_s = at_s - run.started_s - run.uncounted_s(at_s)
             if is_survivor(status.suspicion, ran_s, self.memory.policy):
                 self.jobs.change(after_survival(status))
 

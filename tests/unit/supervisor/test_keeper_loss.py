@@ -122,3 +122,26 @@ def test_a_run_that_a_keeper_starts_too_late_is_ended(
     run_herd(jobs_of(1), begin=begin)
 
     assert killed == [77]
+
+
+class Sleeper(Killer):
+    """The machine slept for 100 s in each run."""
+
+    def at(self, now_s: float) -> None:
+        assert self.ran is not None
+        for run in self.ran.herd.executor.runs.values():
+            if not run.gaps_s and not run.is_ending:
+                run.started_s -= 100.0
+                run.skip(100.0)
+        super().at(now_s - 100.0)
+
+
+def test_the_time_that_a_machine_slept_shows_nothing_about_a_job(run_herd: Run) -> None:
+    """A suspect is neither cleared by it, nor does its next trial wait longer."""
+    sleeper = Sleeper("j1")
+
+    ran = run_herd(jobs_of(2), begin=sleeper.begin, meanwhile=sleeper.at)
+
+    assert ran.states == {JobState.DONE: 1, JobState.FAILED: 1}
+    ends = [one.reason for one in ran.show.full if one.reason.why is Why.KEEPER_LOST]
+    assert max(reason.numbers.get("lived_s", 0.0) for reason in ends) < 10.0
