@@ -144,4 +144,4 @@ def test_the_time_that_a_machine_slept_shows_nothing_about_a_job(run_herd: Run) 
 
     assert ran.states == {JobState.DONE: 1, JobState.FAILED: 1}
     ends = [one.reason for one in ran.show.full if one.reason.why is Why.KEEPER_LOST]
-    assert max(reason.numbers.get("lived_s", 0.0) for reason in ends) < 10.0
+    assert max(float(reason.numbers.get("lived_s", 0.0)) for reason in ends) < 10.0
