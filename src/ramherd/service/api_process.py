@@ -33,7 +33,7 @@ class ApiProcess:
     def start(self) -> None:
         ours, theirs = socket.socketpair()
         theirs.setblocking(False)
-        given: dict[str, Any] = {**self._given, "lifeline": theirs.fileno()}
+        given: dict[str, Any] = {**self._given, "lifeline": theirs.fileno(), "path": sys.path}
         with theirs:
             # -I -S: as the keeper, 2 MB less.
             self._process = subprocess.Popen(
