@@ -168,7 +168,8 @@ def our_cgroups(state: Path) -> set[Path]:
     store = state / "ramherd/ramherd.db"
     if not store.exists():
         return set()
-    with closing(sqlite3.connect(store)) as db:
+    owners: list[str] = []
+    with closing(sqlite3.connect(store)) as db, suppress(sqlite3.DatabaseError):
         owners = [owner for (owner,) in db.execute("SELECT owner FROM herds")]
     trees = read_trees()
     places = {*trees.v1.values(), *([trees.v2, trees.v2.parent] if trees.v2 else [])}

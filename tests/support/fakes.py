@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any, cast
 
 from ramherd.act.executor import Executor
-from ramherd.act.keeper_client import KeeperClient
+from ramherd.act.keeper_client import NEED_RECORD, KeeperClient
 from ramherd.act.pens import SpawnPart
 from ramherd.act.pens.selection import Fleet
+from ramherd.act.runtime_files import RuntimeFiles
 from ramherd.core.model import Event, Job, Machine, PenReading, ProcId
 from ramherd.core.policies import GrantPolicy, Policy
 from ramherd.core.units import GIB, MIB
@@ -25,6 +26,7 @@ from ramherd.store.herds import add_herd
 from ramherd.store.ledger import Ledger
 from ramherd.store.owner import Owner
 from ramherd.store.sqlite import SqliteStore
+from ramherd.store.write_buffer import WriteBuffer
 from ramherd.supervisor.herd_counters import HerdCounters, JobCounters
 from ramherd.supervisor.job_states import AgentParts
 from ramherd.supervisor.loop import Loop
@@ -194,13 +196,24 @@ class FakeLink:
     fd: int = -1
     proc_id: ProcId = field(default_factory=lambda: ProcId(1, 1))
     asked: list[tuple[str, str]] = field(default_factory=list)
+    unrecorded: list[tuple[str, str]] = field(default_factory=list)
     told: list[dict[str, Any]] = field(default_factory=list)
     spawned: list[dict[str, Any]] = field(default_factory=list)
 
     def send(self, do: str, **values: Any) -> None:
         if do == "spawn":
             self.spawned.append(values)
-        self.asked.append((do, values.get("run", "")))
+        held = do in NEED_RECORD
+        (self.unrecorded if held else self.asked).append((do, values.get("run", "")))
+
+    def release(self) -> None:
+        self.asked += self.unrecorded
+        self.unrecorded = []
+
+    def withdraw(self, run: str) -> bool:
+        is_found = ("spawn", run) in self.unrecorded
+        self.unrecorded = [held for held in self.unrecorded if held[1] != run]
+        return is_found
 
     def flush(self) -> None:
         for do, run in self.asked:
@@ -303,9 +316,10 @@ def make_herd(
     )
     counters = HerdCounters({one.job.id: JobCounters(one.reason) for one in queue})
     loop = make_loop(
-        HERD, queue, rules, Display(show.event, show.update), store=store, ledger=ledger,
-        executor=executor, trees=Trees({}, None), signals=Signals(-1), counters=counters,
-        agents=AgentParts(),
+        HERD, queue, rules, Display(show.event, show.update), writes=WriteBuffer(store),
+        ledger=ledger, executor=executor, trees=Trees({}, None), signals=Signals(-1),
+        counters=counters, agents=AgentParts(),
+        runtime=RuntimeFiles(runs_dir, [], lambda: runs_dir),
     )  # fmt: skip
     # The load of this machine is none of the made-up one's.
     loop.memory.gauge.proc = runs_dir

@@ -26,7 +26,8 @@ KEEPER = {f"ramherd.keeper.{path.stem}" for path in (PACKAGE / "keeper").glob("[
 }
 KEEPER_STDLIB = {
     "_socket", "gc",
-    "__future__", "ctypes", "errno", "json", "os", "resource", "select", "signal", "sys", "time",
+    "__future__", "ctypes", "errno", "json", "os", "resource", "select", "signal", "stat", "sys",
+    "time",
 }  # fmt: skip
 ROOT = PACKAGE.parent.parent
 FILE_NAMES = re.compile(r"(?<![\w/.$])[a-z_0-9]+(?:/[a-z_0-9]+)+\.(?:py|md)\b")
@@ -34,8 +35,8 @@ DOCS = sorted((ROOT / "docs").glob("*.md"))
 PURE = ("core", "decide", "strays.judge", "doctor.check")
 # Reasons that tell what happened, and decide nothing.
 FACTS = {
-    "ADOPTED", "ASKED", "HERD_OVER", "KEEPER_LOST", "LEDGER", "RESIDUE", "STORE", "SUBMITTED",
-    "SUPERVISOR_LOST", "UNKILLABLE", "WARNING_SIGN",
+    "ADOPTED", "ASKED", "HERD_OVER", "KEEPER_LOST", "LEDGER", "NO_RUNTIME", "RESIDUE",
+    "RUNTIME_RESTORED", "STORE", "SUBMITTED", "SUPERVISOR_LOST", "UNKILLABLE", "WARNING_SIGN",
 }  # fmt: skip
 IMPURE_CALLS = {"open", "print", "input", "exec", "eval", "compile", "__import__", "breakpoint"}
 

@@ -3,7 +3,6 @@
 It knows each live run and what the keeper reported of it; it decides nothing.
 """
 
-import json
 import math
 import os
 import signal
@@ -23,6 +22,7 @@ from ramherd.act.warm_pool import IdleProcess, WarmPool, WarmProcess
 from ramherd.core.model import Exit, Job, ProcId, Reason, RunEnd, Stopping, Why
 from ramherd.core.policies import GrantPolicy, Policy
 from ramherd.measure.run_output import read_tail
+from ramherd.system.files import parse_record
 from ramherd.system.pidfd import signal_processes
 
 if TYPE_CHECKING:
@@ -52,6 +52,8 @@ class Executor:
         self._policy = policy or Policy()
         self._cleanup = Cleanup()
         self.warm_pool = WarmPool()
+        # The warm processes that runs took over in this step.
+        self._taken: dict[str, IdleProcess] = {}
         # The environment that runs of a job inherit.
         ours = dict(os.environ)
         self.inherited: Callable[[Job], Mapping[str, str]] = lambda _job: ours
@@ -120,12 +122,31 @@ class Executor:
         """Another job's process, in its pen. The run is granted what the process uses in any case:
         that was not free before.
         """
+        self._taken = {run.id: idle, **self._taken}
         run.reuse(idle)
         self.enforcer.set_grant(run, max(grant_bytes, idle.used_bytes), run.started_s)
         idle.process.jobs += 1
         self.keeper.send(
             "pass", run=idle.last.id, to=run.id, dir=str(run.dir), stdin=stdin, log=self._log
         )
+
+    def withdraw(self, run: LiveRun) -> bool:
+        """Undoes the start of a run if the keeper does not know of it yet. Whether it did not."""
+        if not self.keeper.withdraw(run.id):
+            return False
+        del self.runs[run.id]
+        if (idle := self._taken.pop(run.id, None)) is not None:
+            run.leave_pen()
+            idle.process.jobs -= 1
+            self.warm_pool.add(idle)
+        elif run.pen is not None:
+            self._cleanup.add(run.home, run.pen, run.dir)
+        return True
+
+    def release_starts(self) -> None:
+        """The store has the runs that were started: the keeper may start them."""
+        self._taken.clear()
+        self.keeper.release()
 
     def send_stdin(self, run: LiveRun, text: str) -> None:
         """More to ask of a warm process."""
@@ -380,12 +401,12 @@ def kill_all(pen: Pen | None, deadline: float) -> None:
 
 
 def read_exit(run_dir: Path, at_s: float) -> Exit | None:
-    """The exit status that the keeper wrote before it died."""
+    """The exit status that the keeper wrote before it died; None for a run that had not ended."""
     try:
-        status = json.loads((run_dir / "status").read_bytes())
+        status = parse_record((run_dir / "status").read_bytes())
     except FileNotFoundError:
         return None
-    return Exit(status["code"], status["signal"], at_s)
+    return Exit(status["code"], status["signal"], at_s) if status is not None else None
 
 
 def is_heap_exhausted(run_dir: Path, exit_: Exit | None) -> bool:

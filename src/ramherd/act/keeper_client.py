@@ -1,6 +1,7 @@
 """The supervisor's end of the keeper: starting or adopting it, and lines of JSON over a socket.
 
-Requests are collected and sent by `flush`, after the store has them: what runs is on disk first.
+Requests are collected and sent by `flush`. Those that need a record are held back until the store
+has it: what runs is on disk first, and can be withdrawn until then.
 """
 
 import json
@@ -25,13 +26,18 @@ from ramherd.system.unix_socket import connect, listen
 ANSWER_S = 10.0
 KEEP = str(Path(__file__).parent.parent / "keeper/__main__.py")
 NOT_ADOPTABLE = ("-1", "0")
+# The next supervisor would not know a run that starts without a record, and would lose the end
+# of a run that the keeper forgets before it is recorded.
+NEED_RECORD = ("spawn", "pass", "forget")
 
 
 @dataclass(frozen=True, slots=True)
 class Adoption:
-    """Where the next supervisor finds the keeper, and how long its runs go on without one."""
+    """Where the next supervisor finds the keeper: the first of these paths on which it can listen.
+    And how long its runs go on without a supervisor.
+    """
 
-    path: Path
+    paths: tuple[Path, ...]
     alone_s: float = 600.0
 
 
@@ -67,6 +73,8 @@ class KeeperClient:
         self._inbox = b""
         self._early = early
         self._outbox = b""
+        # Held back until the next commit.
+        self._unrecorded: list[dict[str, Any]] = []
         self.proc_id = proc_id
         self.known = known
         self.is_adoptable = is_adoptable
@@ -75,8 +83,32 @@ class KeeperClient:
         return self._socket.fileno()
 
     def send(self, do: str, **values: Any) -> None:
-        """Collected only: `flush` sends it."""
-        self._outbox += json.dumps({"do": do, **values}).encode() + b"\n"
+        """Collected only: `flush` sends it. A request about a run stays behind those about the
+        same run that are held back.
+        """
+        request = {"do": do, **values}
+        if do in NEED_RECORD or self._is_held_back(values.get("run")):
+            self._unrecorded.append(request)
+        else:
+            self._outbox += encode(request)
+
+    def _is_held_back(self, run: str | None) -> bool:
+        return run is not None and any(
+            run in (held["run"], held.get("to")) for held in self._unrecorded
+        )
+
+    def release(self) -> None:
+        """The store has everything that was recorded so far: `flush` may send all requests."""
+        self._outbox += b"".join(map(encode, self._unrecorded))
+        self._unrecorded.clear()
+
+    def withdraw(self, run: str) -> bool:
+        """Whether the start of this run was held back; then it is never sent."""
+        kept = [held for held in self._unrecorded if run not in (held["run"], held.get("to"))]
+        is_found = any(is_start_of(run, held) for held in self._unrecorded)
+        if is_found:
+            self._unrecorded = kept
+        return is_found
 
     @property
     def has_more_to_send(self) -> bool:
@@ -115,6 +147,7 @@ class KeeperClient:
         """No run is left: the keeper ends when its socket does, or when it is told to."""
         if self.is_adoptable:
             self.send("end")
+            self.release()
             self._socket.settimeout(ANSWER_S)
             try:
                 self._socket.sendall(self._outbox)
@@ -141,7 +174,7 @@ def start_keeper(
 ) -> KeeperClient:
     """A keeper of our own."""
     ours, theirs = socket.socketpair()
-    listener = listen(adoption.path) if adoption is not None else None
+    listener = listen_on_first(adoption.paths) if adoption is not None else None
     passed = [theirs.fileno(), *([listener.fileno()] if listener is not None else [])]
     ends = NOT_ADOPTABLE
     if listener is not None and adoption is not None:
@@ -159,6 +192,17 @@ def start_keeper(
     return KeeperClient(
         ours, process, proc_id_of(process.pid), is_adoptable=adoption is not None
     )  # fmt: skip
+
+
+def listen_on_first(paths: tuple[Path, ...]) -> socket.socket:
+    """Some file systems have no sockets, and a full one has no room for another."""
+    *earlier, last = paths
+    for path in earlier:
+        try:
+            return listen(path)
+        except OSError:
+            continue
+    return listen(last)
 
 
 def adopt_keeper(path: Path, wait_s: float = ANSWER_S) -> KeeperClient | None:
@@ -193,6 +237,15 @@ def adopt_keeper(path: Path, wait_s: float = ANSWER_S) -> KeeperClient | None:
     known = tuple(greeting["runs"])
     process = AdoptedProcess(pidfd)
     return KeeperClient(channel, process, proc_id, is_adoptable=True, known=known, early=rest)
+
+
+def encode(request: dict[str, Any]) -> bytes:
+    return json.dumps(request).encode() + b"\n"
+
+
+def is_start_of(run: str, request: dict[str, Any]) -> bool:
+    started = {"spawn": "run", "pass": "to"}.get(request["do"])
+    return started is not None and bool(request[started] == run)
 
 
 def proc_id_of(pid: int) -> ProcId:

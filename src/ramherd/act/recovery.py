@@ -11,8 +11,9 @@ from ramherd.act.pens.ending import kill_pens
 from ramherd.act.pens.selection import pen_from_record
 from ramherd.core.model import Reason, Why
 from ramherd.store.herds import StoredPen, drop_pen, lose_herd, read_open_herds, read_pens
-from ramherd.store.owner import Owner, is_alive, lock_path
+from ramherd.store.owner import OWNERS, Owner, is_alive
 from ramherd.store.protocol import Store
+from ramherd.system.lock_file import remove_unlocked
 from ramherd.system.procfs import read_boot_id
 
 
@@ -25,8 +26,7 @@ def recover(store: Store, runtime: Path, runs_dir: Path) -> int:
     for herd in closed:
         lose_herd(store, herd, Reason(Why.SUPERVISOR_LOST))
         store.commit()
-    for _herd, owner in dead:
-        lock_path(runtime, owner.id).unlink(missing_ok=True)
+    remove_unlocked(str(runtime / OWNERS))
     return len(closed)
 
 

@@ -16,9 +16,9 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[2]))
 sys.path.extend(json.loads(sys.argv[1])["path"])
 
-from ramherd.api.asgi import make_api, make_application
+from ramherd.api.asgi import make_api
 from ramherd.api.listener import listen_for_user, listen_on_loopback
-from ramherd.api.server import send, serve
+from ramherd.api.server import ApiServers, send
 from ramherd.api.submission import Submission
 from ramherd.core.errors import RamherdError
 from ramherd.jobs.reader import Defaults
@@ -51,7 +51,7 @@ async def run() -> None:
     listeners = [listen_for_user(runtime)]
     if given["port"] is not None:
         listeners.append(listen_on_loopback(given["port"], runtime))
-    await serve(make_application(api), listeners, lifeline, api.streams.close)
+    await ApiServers(api, listeners, lifeline).serve()
     api.threads.close()
 
 

@@ -33,8 +33,9 @@ JSON = "application/json"
 METRICS = "text/plain; version=0.0.4; charset=utf-8"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class Answers:
+    # Where the service's status is.
     runtime: Path
 
     def version(self, _asked: RequestParts) -> Response:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ramherd.api.request_head import HttpError
+from ramherd.system.files import open_private
 
 NAMES = ("127.0.0.1", "localhost")
 
@@ -39,10 +40,16 @@ def is_same(one: bytes, other: bytes) -> bool:
 def make_token(path: Path) -> str:
     """Kept from one start to the next, so that what was set up with it goes on."""
     try:
-        return path.read_text(encoding="ascii").strip()
+        with open(open_private(str(path), os.O_RDONLY), encoding="ascii") as file:
+            return file.read().strip()
     except FileNotFoundError:
         token = os.urandom(24).hex()
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with open(fd, "w", encoding="ascii") as file:
-            file.write(f"{token}\n")
+        write_token(path, token)
         return token
+
+
+def write_token(path: Path, token: str) -> None:
+    """Where somebody else's file is, it stays, and clients that read it are refused."""
+    fd = open_private(str(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    with open(fd, "w", encoding="ascii") as file:
+        file.write(f"{token}\n")

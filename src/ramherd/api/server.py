@@ -1,20 +1,26 @@
-"""The servers of this process, one for each listener, so that the port cannot starve the socket;
-and the lifeline to the service, which is sent a byte each second: a process that hangs is noticed.
+"""The servers of this process, one for each listener, so that the port cannot starve the socket.
+
+The lifeline to the service: a byte is sent each second, so that a process that hangs is noticed; a
+line from the service is the runtime directory in which to listen from then on; its end is ours.
 """
 
 import asyncio
 import os
-from collections.abc import Callable, Iterator, Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from pathlib import Path
 
-from starlette.types import ASGIApp
 from uvicorn import Config, Server
 
+from ramherd.api.asgi import Api, make_application
+from ramherd.api.auth import write_token
 from ramherd.api.h11_protocol import LimitedProtocol
 from ramherd.api.listener import Listener
 from ramherd.api.streams import is_set_within
 from ramherd.core.api_version import HEADERS
+from ramherd.system.unix_socket import listen
 
 BEAT_S = 1.0
 # What is being answered when the service ends may take so long; streams end at once.
@@ -25,43 +31,83 @@ IDLE_S = 30
 class ListenerServer(Server):
     """Signals are for the service: the lifeline ends this process."""
 
+    def __init__(self, api: Api, listener: Listener) -> None:
+        config = Config(
+            make_application(api), http=partial(LimitedProtocol, listener),  # type: ignore[arg-type]
+            loop="asyncio", ws="none", lifespan="off", interface="asgi3", log_config=None,
+            access_log=False, proxy_headers=False, server_header=False,
+            headers=list(HEADERS.items()), timeout_keep_alive=IDLE_S,
+            timeout_graceful_shutdown=GRACE_S,
+        )  # fmt: skip
+        super().__init__(config)
+        self.listener = listener
+
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         yield
 
-
-def make_server(application: ASGIApp, listener: Listener) -> Server:
-    config = Config(
-        application, http=partial(LimitedProtocol, listener),  # type: ignore[arg-type]
-        loop="asyncio", ws="none", lifespan="off", interface="asgi3", log_config=None,
-        access_log=False, proxy_headers=False, server_header=False, headers=list(HEADERS.items()),
-        timeout_keep_alive=IDLE_S, timeout_graceful_shutdown=GRACE_S,
-    )  # fmt: skip
-    return ListenerServer(config)
+    async def replace_socket(self, path: Path) -> None:
+        """Connections that the old one accepted go on."""
+        old, self.listener.socket = self.servers, listen(path)
+        await self.startup(sockets=[self.listener.socket])
+        for server in old:
+            server.close()
 
 
-async def serve(
-    application: ASGIApp, listeners: Sequence[Listener], lifeline: int,
-    on_end: Callable[[], None],
-) -> None:  # fmt: skip
-    """Until the other end of the lifeline is closed."""
-    servers = [make_server(application, one) for one in listeners]
-    serving = [
-        asyncio.create_task(server.serve(sockets=[one.socket]))
-        for server, one in zip(servers, listeners, strict=True)
-    ]
-    ended = asyncio.Event()
-    asyncio.get_running_loop().add_reader(lifeline, ended.set)
-    while not all(server.started for server in servers):
-        await asyncio.sleep(0.01)
-    send(lifeline, b"r")
-    while not ended.is_set():
-        send(lifeline, b"h")
-        await is_set_within(ended, BEAT_S)
-    on_end()
-    for server in servers:
-        server.should_exit = True
-    await asyncio.gather(*serving)
+class ApiServers:
+    def __init__(self, api: Api, listeners: Sequence[Listener], lifeline: int) -> None:
+        self._api = api
+        self._lifeline = lifeline
+        self._servers = [ListenerServer(api, one) for one in listeners]
+        self._ended = asyncio.Event()
+        self._moving: asyncio.Task[None] | None = None
+
+    async def serve(self) -> None:
+        """Until the other end of the lifeline is closed."""
+        serving = [
+            asyncio.create_task(one.serve(sockets=[one.listener.socket])) for one in self._servers
+        ]
+        asyncio.get_running_loop().add_reader(self._lifeline, self._receive)
+        while not all(server.started for server in self._servers):
+            await asyncio.sleep(0.01)
+        send(self._lifeline, b"r")
+        while not self._ended.is_set():
+            send(self._lifeline, b"h")
+            await is_set_within(self._ended, BEAT_S)
+        self._api.streams.close()
+        for server in self._servers:
+            server.should_exit = True
+        await asyncio.gather(*serving)
+
+    def _receive(self) -> None:
+        try:
+            message = os.read(self._lifeline, 1 << 16)
+        except BlockingIOError:
+            return
+        except ConnectionError:
+            message = b""
+        if message:
+            runtime = Path(os.fsdecode(message.splitlines()[-1]))
+            self._moving = asyncio.create_task(self._listen_in(runtime))
+        else:
+            asyncio.get_running_loop().remove_reader(self._lifeline)
+            self._ended.set()
+
+    async def _listen_in(self, runtime: Path) -> None:
+        """The runtime directory was removed, or is another one now. If that fails, the service
+        asks again.
+        """
+        self._api.answers.runtime = runtime
+        try:
+            for server in self._servers:
+                if server.listener.port is None:
+                    await server.replace_socket(runtime / "api.sock")
+                else:
+                    write_token(runtime / "token", server.listener.token)
+        except OSError as error:
+            print(f"ramherd: cannot listen in {runtime}: {error}", file=sys.stderr, flush=True)
+        else:
+            send(self._lifeline, b"r")
 
 
 def send(lifeline: int, message: bytes) -> None:

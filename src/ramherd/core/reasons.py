@@ -56,6 +56,7 @@ class Why(StrEnum):
     HEAP_EXHAUSTED = "heap_exhausted"
     NODE_ABORT = "node_abort"
     NOT_STARTED = "not_started"
+    CANNOT_PREPARE = "cannot_prepare"
     RETRY = "retry"
     OVER_BUDGET = "over_budget"
     KEEPER_LOST = "keeper_lost"
@@ -69,6 +70,8 @@ class Why(StrEnum):
     CONTAINERS = "containers"
     RESIDUE = "residue"
     STORE = "store"
+    NO_RUNTIME = "no_runtime"
+    RUNTIME_RESTORED = "runtime_restored"
     LEDGER = "ledger"
 
     # Of agents.

@@ -7,6 +7,7 @@ import sys
 import time
 from pathlib import Path
 
+from ramherd.act.runtime_files import RuntimeFiles
 from ramherd.core.errors import NoRoom, StoreError
 from ramherd.core.model import Job, Reason, Why
 from ramherd.core.policies import Policy
@@ -23,13 +24,16 @@ ASK_EVERY_S = 0.5
 
 class Admission:
     def __init__(
-        self, job: Job, policy: Policy, *, trees: Trees, runtime: Path, owner: Owner
+        self, job: Job, policy: Policy, *, trees: Trees, runtime: RuntimeFiles, owner: Owner
     ) -> None:
         self._job, self._policy, self._trees = job, policy, trees
         self._since_s = time.monotonic()
         # (pid, bytes used) of the other applications: what they use is no part of `outside`.
         self._herds: list[tuple[int, int]] = []
-        self._ledger = open_ledger(runtime, owner)
+        self._ledger = open_ledger(runtime.path, owner)
+        self._runtime = runtime
+        if self._ledger is not None:
+            runtime.parts.append(self._ledger.restore)
         self.machine = read_machine(trees)
 
     def wait(self) -> None:
@@ -79,7 +83,10 @@ class Admission:
         return find_lease_obstacle(need, answer.lease_bytes, self.machine, self._policy)
 
     def record_used(self, used_bytes: int) -> None:
-        """Reports what the session uses. What it uses above its lease counts as use by others."""
+        """Reports what the session uses. What it uses above its lease counts as use by others. The
+        terminal is the program's: a runtime directory that was made again is no news there.
+        """
+        self._runtime.restore()
         try:
             if self._ledger is not None:
                 self._ledger.record_used(used_bytes, KIND)

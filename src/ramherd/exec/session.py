@@ -11,6 +11,7 @@ from ramherd.act.pens import Pen
 from ramherd.act.pens.cgroup import limit_pids
 from ramherd.act.pens.polling import POLL_S
 from ramherd.act.pens.selection import Fleet, make_fleet
+from ramherd.act.runtime_files import RuntimeFiles
 from ramherd.config.paths import runtime_dir, state_dir
 from ramherd.core.errors import StoreError
 from ramherd.core.model import (
@@ -90,7 +91,8 @@ def run_session(job: Job, kind: str, policy: Policy) -> int:
     state, runtime, trees = state_dir(), runtime_dir(), read_trees()
     with closing(OwnerLock(runtime)) as lock:
         session = Session(job, new_id(), policy, lock.owner, state, runtime)
-        admission = Admission(job, policy, trees=trees, runtime=runtime, owner=lock.owner)
+        files = RuntimeFiles(runtime, [lock.restore])
+        admission = Admission(job, policy, trees=trees, runtime=files, owner=lock.owner)
         with closing(admission):
             admission.wait()
             return run_admitted(session, kind, trees, admission)

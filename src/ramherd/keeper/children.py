@@ -14,7 +14,7 @@ from ramherd.keeper.exec_child import ChildEnds, exec_program
 from ramherd.keeper.output_log import OutputLog
 from ramherd.keeper.stdin_writer import StdinWriter
 from ramherd.system.descendants import has_orphans
-from ramherd.system.files import write_json
+from ramherd.system.files import allocate_record, write_json, write_record
 from ramherd.system.proc_stat import read_start_ticks
 from ramherd.system.wait import WRITE
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ramherd.keeper.supervisor_link import SupervisorLink
 
 META_EVERY_S = 1.0
+NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Child:
@@ -52,14 +53,25 @@ class Child:
     def meta(self) -> dict[str, Any]:
         return {name: log.meta() for name, log in self.logs.items()}
 
-    def write(self, name: str, value: dict[str, Any]) -> None:
+    def write_status(self, status: dict[str, Any]) -> None:
+        """How it ended, for the next supervisor if this one and we die."""
         try:
-            write_json(f"{self.dir}/{name}", value)
-        except OSError as error:  # a full disk: the supervisor gets the message all the same
-            log_error(f"cannot write {self.dir}/{name}: {error.strerror}")
+            write_record(f"{self.dir}/status", status)
+        except OSError as error:  # the supervisor gets the message all the same
+            log_error(f"cannot write {self.dir}/status: {error.strerror}")
 
     def write_meta(self) -> None:
-        self.write("meta.json", self.meta())
+        """A reader may be at it, so as a new file; on a full disk over the old one."""
+        path, meta = f"{self.dir}/meta.json", self.meta()
+        try:
+            try:
+                write_json(path, meta)
+            except OSError as error:
+                if error.errno not in NO_SPACE:
+                    raise
+                write_record(path, meta)
+        except OSError as error:
+            log_error(f"cannot write {path}: {error.strerror}")
 
     def write_meta_if_due(self) -> None:
         """Where the ring stands, for those who read while it is written: once a second."""
@@ -92,7 +104,7 @@ class Children:
         writer: StdinWriter | None = None
         try:
             os.makedirs(f"{request['dir']}/tmp", 0o700, exist_ok=True)
-            open_logs(request, logs)
+            open_files(request, logs)
             if request["fed"]:
                 stdin, end = os.pipe2(os.O_CLOEXEC)
                 opened.append(stdin)
@@ -167,7 +179,7 @@ class Children:
         try:
             if run is None or run.pid == GONE or run.stdin is None or run.stdin.is_last:
                 raise OSError(errno.ESRCH, "its warm process is gone")
-            open_logs(request, logs)
+            open_files(request, logs)
             run.stdin.add(request["stdin"])
         except OSError as error:
             close_all(logs)
@@ -221,7 +233,7 @@ class Children:
             return
         run.pid = GONE
         how = {"code": code if code >= 0 else None, "signal": -code if code < 0 else None}
-        run.write("status", {**how, "at_s": time.time()})
+        run.write_status({**how, "at_s": time.time()})
         # Nothing was dropped, so the rest can be read without the meta file.
         closed = self._drain(run) and not run.meta_due
         if closed:
@@ -282,7 +294,10 @@ class Children:
         self._link.send(did, run, **values)
 
 
-def open_logs(request: dict[str, Any], logs: dict[str, OutputLog]) -> None:
+def open_files(request: dict[str, Any], logs: dict[str, OutputLog]) -> None:
+    """The logs of a run, and the space for what is written about it at its end."""
+    for name in ("status", "meta.json"):
+        allocate_record(f"{request['dir']}/{name}")
     for name in ("out", "err"):
         logs[name] = OutputLog(f"{request['dir']}/{name}", *request["log"])
 

@@ -3,11 +3,12 @@
 The layout is written by `keeper/output_log.py`; `meta.json` is needed only once bytes were dropped.
 """
 
-import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from ramherd.system.files import parse_record
 
 CHUNK_BYTES = 1 << 16
 
@@ -51,9 +52,12 @@ def read_layout(run_dir: Path, stream: str) -> Layout:
     """
     size = _size(run_dir / stream)
     try:
-        meta = json.loads((run_dir / "meta.json").read_bytes())[stream]
-    except (OSError, ValueError, KeyError):
+        meta = parse_record((run_dir / "meta.json").read_bytes())
+    except OSError:
+        meta = None
+    if meta is None or stream not in meta:
         return Layout(total=size)
+    meta = meta[stream]
     kept = meta["bytes"] - meta["lost_bytes"]
     if not meta["dropped_bytes"]:
         return Layout(total=max(size, kept), lost=meta["lost_bytes"])
@@ -63,9 +67,10 @@ def read_layout(run_dir: Path, stream: str) -> Layout:
 def is_interactive(run_dir: Path) -> bool:
     """A session of `ramherd exec`, which printed to its terminal."""
     try:
-        return bool(json.loads((run_dir / "meta.json").read_bytes()).get("interactive"))
+        meta = parse_record((run_dir / "meta.json").read_bytes())
     except FileNotFoundError:
         return False
+    return bool(meta and meta.get("interactive"))
 
 
 def read_output(

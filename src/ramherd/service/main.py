@@ -12,6 +12,7 @@ from ramherd.act.executor import Executor
 from ramherd.act.keeper_client import Adoption, KeeperClient, start_keeper
 from ramherd.act.pens.selection import make_fleet
 from ramherd.act.recovery import recover
+from ramherd.act.runtime_files import RuntimeFiles
 from ramherd.config.paths import runtime_dir, state_dir
 from ramherd.core.model import Job
 from ramherd.jobs.reader import Defaults
@@ -20,19 +21,20 @@ from ramherd.service.alerts import AlertCommands, Alerts
 from ramherd.service.api_process import ApiProcess
 from ramherd.service.service_agents import ServiceAgents
 from ramherd.service.service_counters import ServiceCounters
-from ramherd.service.service_lock import service_lock
+from ramherd.service.service_lock import ServiceLock
 from ramherd.service.service_loop import Halt, Service
 from ramherd.service.service_signals import catching_service_signals
 from ramherd.service.status_publisher import StatusPublisher
-from ramherd.service.takeover import Adopted, Takeover, adoption_path, describe, first_grant
+from ramherd.service.takeover import Adopted, Takeover, adoption_paths, describe, first_grant
 from ramherd.show.view import Display
 from ramherd.store.connect import open_store
 from ramherd.store.herds import SERVICE, add_pen, drop_pen
 from ramherd.store.ledger import Ledger
 from ramherd.store.owner import OwnerLock
-from ramherd.store.protocol import BUSY_S, Store
+from ramherd.store.protocol import Store
 from ramherd.store.service_herds import read_herd_environment
 from ramherd.store.service_queue import ServiceQueue
+from ramherd.store.write_buffer import WriteBuffer
 from ramherd.supervisor.herd_counters import HerdCounters
 from ramherd.supervisor.job_states import AgentParts
 from ramherd.supervisor.run_herd import (
@@ -46,6 +48,8 @@ from ramherd.system.procfs import read_boot_id
 from ramherd.system.signals import Signals
 
 KEPT_ENVIRONMENTS = 8
+# A store that cannot be written gets so long at the end.
+LAST_WRITES_S = 3.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +66,7 @@ class Place:
     runtime: Path
     trees: Trees
     store: Store
+    writes: WriteBuffer
     nofile: int
 
 
@@ -70,9 +75,10 @@ def serve(options: Options, display: Display) -> None:
     rules, nofile = raise_file_limit(options.load_rules())
     state, runtime = state_dir(), runtime_dir()
     with ExitStack() as stack:
-        stack.enter_context(service_lock(runtime))
+        lock = stack.enter_context(closing(ServiceLock(state, runtime)))
         store = stack.enter_context(closing(open_store(state)))
-        place = Place(state, runtime, read_trees(), store, nofile)
+        writes = WriteBuffer(store)
+        place = Place(state, runtime, read_trees(), store, writes, nofile)
         recover(store, runtime, state / "runs")
         prune_to_total(store, state / "runs", rules.policy.log_total_bytes)
         owner = stack.enter_context(closing(OwnerLock(runtime)))
@@ -81,8 +87,9 @@ def serve(options: Options, display: Display) -> None:
         queue, agents = ServiceQueue(store), AgentParts()
         inherited = Environments(store)
         service_agents = ServiceAgents(store, rules.policy, inherited, rules.reuse, agents)
+        stack.callback(write_last, writes, lambda: signals.ends > 1)
         adopted = Takeover(
-            store, queue, runtime, state / "runs", place.trees, rules.policy, service_agents
+            store, queue, state, runtime, place.trees, rules.policy, service_agents
         ).run()  # fmt: skip
         for line in describe(adopted):
             print(f"ramherd: {line}", file=sys.stderr)
@@ -96,10 +103,14 @@ def serve(options: Options, display: Display) -> None:
         commands = AlertCommands(rules.on_alert)
         stack.callback(commands.close)
         publisher = StatusPublisher(runtime / "status.json")
-        stack.callback(publisher.path.unlink, missing_ok=True)
+        stack.callback(publisher.remove)
         loop = make_loop(
-            SERVICE, queue, rules, display, store=store, ledger=ledger, executor=executor,
+            SERVICE, queue, rules, display, writes=writes, ledger=ledger, executor=executor,
             trees=place.trees, signals=Signals(signals.fd), counters=counters.totals, agents=agents,
+            # The lock first: without it `api.sock` is another service's.
+            runtime=RuntimeFiles(runtime, [
+                lock.restore, owner.restore, ledger.restore, publisher.restore, api.restore,
+            ]),
         )  # fmt: skip
         service = Service(
             loop, queue, signals, counters, api, Alerts(commands), service_agents,
@@ -110,8 +121,14 @@ def serve(options: Options, display: Display) -> None:
         queue.refill()
         api.start()
         service.run()
-        store.set_patience(BUSY_S)
-        loop.events.writes.commit()
+
+
+def write_last(writes: WriteBuffer, is_told_again: Callable[[], bool]) -> None:
+    """What the store does not take is known to the next service from the files of the runs."""
+    if writes.commit_last(0.0, lambda: True):
+        print(f"ramherd: {writes.trouble}: trying for {LAST_WRITES_S:.0f} s", file=sys.stderr)
+    if why := writes.commit_last(LAST_WRITES_S, is_told_again):
+        print(f"ramherd: the last ends of runs are not in the store: {why}", file=sys.stderr)
 
 
 def adopt_runs(executor: Executor, adopted: Adopted, quantum_bytes: int) -> None:
@@ -148,7 +165,7 @@ def service_executor(
         record = {**fleet.record(), "boot_id": read_boot_id()}
         add_pen(place.store, fleet_id, SERVICE, "", record)
         place.store.commit()
-    adoption = adoption_path(place.runtime, fleet_id)
+    adoption = Adoption(adoption_paths(place.state, place.runtime, fleet_id))
     executor = Executor(
         fleet,
         keeper_source(place, rules, adopted.keeper, adoption),
@@ -164,15 +181,15 @@ def service_executor(
     for cleaned in executor.shut_down():
         counters.residue_bytes += cleaned.residue_bytes
         if cleaned.removed:
-            drop_pen(place.store, cleaned.run)
-    adoption.unlink(missing_ok=True)
+            place.writes.add(drop_pen, cleaned.run)
+    for path in adoption.paths:
+        path.unlink(missing_ok=True)
     if fleet.remove():
-        drop_pen(place.store, fleet_id)
-    place.store.commit()
+        place.writes.add(drop_pen, fleet_id)
 
 
 def keeper_source(
-    place: Place, rules: Rules, adopted: KeeperClient | None, adoption: Path
+    place: Place, rules: Rules, adopted: KeeperClient | None, adoption: Adoption
 ) -> Callable[[], KeeperClient]:
     """The adopted keeper first; a new one whenever that is gone."""
     links = [adopted] if adopted is not None else []
@@ -181,7 +198,7 @@ def keeper_source(
         if links:
             return links.pop()
         errors = place.state / "keeper.err"
-        return start_keeper(rules.policy.grace_s, errors, place.nofile, Adoption(adoption))
+        return start_keeper(rules.policy.grace_s, errors, place.nofile, adoption)
 
     return next_keeper
 

@@ -1,28 +1,69 @@
-"""One service per user: a lock that the kernel lets go of in every kind of death."""
+"""One service for each store, and one for each runtime directory.
 
-import fcntl
+The lock of the store is in the state directory, which nobody removes at logout: two services never
+run the same jobs, wherever their runtime directories are. The lock of the runtime directory says
+whose `api.sock` is in it.
+"""
+
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+import time
 from pathlib import Path
 
-from ramherd.core.errors import UsageError
+from ramherd.core.errors import StoreError, UsageError
+from ramherd.system.lock_file import LockFile, acquire_lock
+from ramherd.system.procfs import read_process
+
+NAME = "service.lock"
+# The other service has the lock a moment before its pid is in the file.
+PID_S = 0.5
 
 
-@contextmanager
-def service_lock(runtime: Path) -> Iterator[None]:
-    path = runtime / "service.lock"
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
+class ServiceLock:
+    def __init__(self, state: Path, runtime: Path) -> None:
+        self._store_lock = self._acquire(state)
         try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            pid = os.pread(fd, 32, 0).decode(errors="replace").strip()
+            self._runtime_lock = self._acquire(runtime)
+        except BaseException:
+            self._store_lock.close()
+            raise
+
+    def restore(self, runtime: Path) -> bool:
+        """The lock of the runtime directory, if that was removed or is another one now. Whether
+        it was.
+        """
+        before = self._runtime_lock
+        if before.path == str(runtime / NAME) and before.is_in_place():
+            return False
+        self._runtime_lock = self._acquire(runtime)
+        before.close()
+        return True
+
+    def close(self) -> None:
+        self._runtime_lock.close()
+        self._store_lock.close()
+
+    def _acquire(self, directory: Path) -> LockFile:
+        path = str(directory / NAME)
+        try:
+            made = acquire_lock(path, wait=False)
+        except OSError as error:
+            raise StoreError(f"cannot lock {path}: {error.strerror}") from None
+        if made is None:
             raise UsageError(
-                f"a service of yours is running already (pid {pid})", hint="ramherd jobs"
-            ) from None
-        os.ftruncate(fd, 0)
-        os.pwrite(fd, f"{os.getpid()}\n".encode(), 0)
-        yield
-    finally:
-        os.close(fd)
+                f"a service of yours is running already (pid {read_pid(path)}), with {directory}",
+                hint="ramherd jobs",
+            )
+        os.ftruncate(made.fd, 0)
+        os.pwrite(made.fd, f"{os.getpid()}\n".encode(), 0)
+        return made
+
+
+def read_pid(path: str) -> str:
+    deadline = time.monotonic() + PID_S
+    while True:
+        with open(path, encoding="ascii", errors="replace") as file:
+            pid = file.read(32).strip()
+        is_known = pid.isdigit() and read_process(int(pid)) is not None
+        if is_known or time.monotonic() >= deadline:
+            return pid or "unknown"
+        time.sleep(0.01)

@@ -17,18 +17,21 @@ from ramherd.core.errors import RamherdError, StoreError
 from ramherd.core.model import Event, JobStatus, Stopping
 from ramherd.decide.budget import largest_budget_bytes
 from ramherd.decide.job_requests import choose_settle, choose_stop, stop_for_service
+from ramherd.decide.start_pause import Cause, explain_service_end, explain_user_pause
 from ramherd.service.alerts import Alerts
-from ramherd.service.api_process import ApiProcess
+from ramherd.service.api_process import SILENT_S, ApiProcess
 from ramherd.service.service_agents import ServiceAgents
 from ramherd.service.service_counters import ServiceCounters
 from ramherd.service.service_signals import ServiceSignals
 from ramherd.service.worktree_cleanup import WorktreeCleanup, has_tree
 from ramherd.store.events import trim_events
+from ramherd.store.herds import SERVICE
 from ramherd.store.protocol import Store
 from ramherd.store.service_herds import end_if_over, read_jobs_with_worktree, set_worktree
 from ramherd.store.service_queue import ServiceQueue
 from ramherd.store.service_requests import Wish, is_paused, read_wishes
 from ramherd.store.service_runs import record_stopping
+from ramherd.store.start_pauses import set_start_pause
 from ramherd.store.write_buffer import WriteBuffer
 from ramherd.supervisor.estimates import class_of, label_of
 from ramherd.supervisor.loop import Loop
@@ -103,13 +106,14 @@ class Service:
 
     def receive(self, at_s: float) -> None:
         """Signals and requests since the last step."""
-        if self.api.restart_if_gone():
-            self._watch_api()
+        self._check_api()
         self._receive_signals(at_s)
         self._record_worktrees()
         with suppress(StoreError):  # requests stay in the store
             self._read_requests(at_s)
-        self.loop.is_paused = self.paused or self.leaving
+        gate = self.loop.gate
+        gate.set(Cause.USER, explain_user_pause() if self.paused else None)
+        gate.set(Cause.SERVICE_ENDS, explain_service_end() if self.leaving else None)
         if at_s - self._trimmed_s >= TRIM_EVERY_S:
             self._trimmed_s = at_s
             self.loop.events.record(trim_events)
@@ -175,6 +179,7 @@ class Service:
 
     def _resume_setup(self) -> None:
         """What the service before this one has not come to."""
+        self.loop.events.record(set_start_pause, SERVICE, None)
         self.read_classes()
         self._load_agents()
         for job in read_jobs_with_worktree(self._store):
@@ -195,15 +200,25 @@ class Service:
             self.loop.events.record(set_worktree, job.id, path)
             self.loop.events.record(end_if_over, job.herd, time.time())
 
+    def _check_api(self) -> None:
+        self._receive_api()
+        fd = self.api.fileno()
+        if self.api.stop_if_hung():
+            self.loop.alarms.pop(fd, None)
+            text = f"ramherd: the API hung for {SILENT_S:.0f} s, and is started again"
+            print(text, file=sys.stderr, flush=True)
+        if self.api.restart_if_gone():
+            self._watch_api()
+
     def _watch_api(self) -> None:
         self.loop.alarms = {self.api.fileno(): self._receive_api}
         if self.worktrees.fd >= 0:
             self.loop.alarms[self.worktrees.fd] = self._record_worktrees
 
     def _receive_api(self) -> None:
-        before, fd = self.api.is_ready, self.api.fileno()
+        before, fd = self.api.is_listening, self.api.fileno()
         self._is_requested = self.api.receive() or self._is_requested
-        if self.api.is_ready and not before:
+        if self.api.is_listening and not before:
             print(f"ramherd: up, {self.api.socket}", file=sys.stderr, flush=True)
         if self.api.fileno() < 0:
             self.loop.alarms.pop(fd, None)
@@ -241,7 +256,8 @@ class Service:
             self._load_agents()
             self._is_stale = False
             after = [status.job.id for status in self.queue.queue]
-            self._again = self._again or (self.loop.may_start and before != after)
+            may_start = self.loop.may_start(self.loop.clock())
+            self._again = self._again or (may_start and before != after)
 
     def read_classes(self) -> None:
         classes = self.loop.memory.classes

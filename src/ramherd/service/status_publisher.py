@@ -23,6 +23,14 @@ class StatusPublisher:
     started_s: float = field(default_factory=time.time)
     _published_s: float = float("-inf")
 
+    def restore(self, runtime: Path) -> bool:
+        """The runtime directory may be another one now. False: it is written each second anyway."""
+        self.path = runtime / self.path.name
+        return False
+
+    def remove(self) -> None:
+        self.path.unlink(missing_ok=True)
+
     def __call__(self, service: Service, at_s: float) -> None:
         if at_s - self._published_s < EVERY_S:
             return

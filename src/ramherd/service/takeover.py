@@ -50,13 +50,17 @@ class Adopted:
 class Takeover:
     store: Store
     backlog: ServiceQueue
+    state: Path
     runtime: Path
-    runs_dir: Path
     trees: Trees
     policy: Policy
     agents: ServiceAgents
     # What a reboot ended has no pens: their names and pids may be somebody else's by now.
     _has_pens: bool = True
+
+    @property
+    def runs_dir(self) -> Path:
+        return self.state / "runs"
 
     def run(self) -> Adopted:
         adopted = Adopted()
@@ -74,7 +78,8 @@ class Takeover:
         return adopted
 
     def _adopt(self, stored: StoredPen, adopted: Adopted) -> None:
-        keeper = adopt_keeper(adoption_path(self.runtime, stored.id))
+        found = map(adopt_keeper, adoption_paths(self.state, self.runtime, stored.id))
+        keeper = next((keeper for keeper in found if keeper is not None), None)
         if keeper is None:
             return
         try:
@@ -193,8 +198,11 @@ def is_of_this_boot(stored: StoredPen) -> bool:
     return bool(stored.record.get("boot_id") == read_boot_id())
 
 
-def adoption_path(runtime: Path, fleet: str) -> Path:
-    return runtime / "keepers" / fleet
+def adoption_paths(state: Path, runtime: Path, fleet: str) -> tuple[Path, Path]:
+    """In the state directory, which outlives a logout. The runtime directory is for a file system
+    without sockets, and has the keepers that an older ramherd started.
+    """
+    return state / "keepers" / fleet, runtime / "keepers" / fleet
 
 
 def first_grant(live: LiveRun, quantum_bytes: int) -> int:

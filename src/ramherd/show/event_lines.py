@@ -74,5 +74,8 @@ WORDS = {
     "job_cancelled": "cancel",
     "keeper_lost": "keeper",
     "residue": "residue",
-    "store_waits": "store",
+    "starts_paused": "pause",
+    "starts_resumed": "resume",
+    "runtime_missing": "runtime",
+    "runtime_restored": "runtime",
 }

@@ -26,7 +26,12 @@ def render_summary(summary: dict[str, Any], missing_bytes: int) -> list[str]:
         f"keeper {format_size(summary['supervisor']['keeper_rss_peak_bytes'])}",
         *render_ramp(summary.get("ramp")),
         *render_remains(summary["residue_bytes"], missing_bytes),
+        *render_store_error(summary.get("store_error")),
     ]
+
+
+def render_store_error(why: str | None) -> list[str]:
+    return [] if why is None else [f"these results are not in the store: {why}"]
 
 
 def render_ramp(ramp: dict[str, Any] | None) -> list[str]:

@@ -15,6 +15,7 @@ from ramherd.store.events import trim_events
 from ramherd.store.owner import Owner
 from ramherd.store.protocol import Store
 from ramherd.store.sql import records as sql
+from ramherd.store.start_pauses import set_start_pause
 
 # The service's herds have no owner that lives and dies with them: the next service goes on.
 SERVICE = "service"
@@ -66,6 +67,7 @@ def job_row(herd: str, status: JobStatus, now: float, after: int | None) -> tupl
 
 def end_herd(store: Store, herd: str, summary: dict[str, Any]) -> None:
     store.write(sql.END_HERD, (time.time(), json.dumps(summary), herd))
+    set_start_pause(store, herd, None)
 
 
 def lose_herd(store: Store, herd: str, reason: Reason) -> list[str]:
@@ -74,6 +76,7 @@ def lose_herd(store: Store, herd: str, reason: Reason) -> list[str]:
     runs = store.write_returning(sql.LOSE_RUNS, (now, reason.as_text(), herd))
     store.write(sql.LOSE_JOBS, (reason.as_text(), now, herd))
     store.write(sql.END_HERD, (now, None, herd))
+    set_start_pause(store, herd, None)
     return [run for (run,) in runs]
 
 

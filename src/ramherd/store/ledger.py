@@ -95,6 +95,15 @@ class Ledger:
         self.file = LedgerFile(os.fspath(path), warn or warn_on_stderr)
         self.runtime, self.owner = os.fspath(runtime), owner
 
+    def restore(self, runtime: os.PathLike[str] | str) -> bool:
+        """The ledger of this user may be in another directory now: the next transaction opens it
+        there. False: a file that was removed is noticed, and made again, by each transaction.
+        """
+        if self.runtime != os.fspath(runtime):
+            self.runtime = os.fspath(runtime)
+            self.file.path = os.path.join(self.runtime, os.path.basename(self.file.path))
+        return False
+
     def ask(self, ask: Ask, budget_bytes: int) -> Answer:
         """Our lease from now on, in one transaction."""
         return self.file.attempt(lambda: self._ask(ask, budget_bytes))

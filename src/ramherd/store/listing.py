@@ -1,13 +1,16 @@
 """Lists of herds, jobs and runs for the API and the command line, in pages."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ramherd.core.agent_task import SAID
+from ramherd.core.model import JobState
 from ramherd.jobs.stored import submitted_json
+from ramherd.store.herds import SERVICE
 from ramherd.store.protocol import Store
 from ramherd.store.sql import listing as sql
+from ramherd.store.start_pauses import read_start_pauses
 
 LAST_ID = "~"  # sorts after every ULID
 
@@ -36,7 +39,8 @@ def list_jobs(
 ) -> list[dict[str, Any]]:  # fmt: skip
     """In the order in which they were asked for."""
     values = {"herd": herd, "state": state, "after": after, "most": most}
-    jobs = [job_json(row) for row in store.read(sql.JOBS, values)]
+    pauses = read_start_pauses(store)
+    jobs = [job_json(row, pauses) for row in store.read(sql.JOBS, values)]
     return [{**job, "runs": read_runs(store, job["id"])} for job in jobs] if runs else jobs
 
 
@@ -51,14 +55,18 @@ def read_job(store: Store, job: str) -> dict[str, Any] | None:
         return None
     *row, spec = rows[0]
     submitted = submitted_json(json.loads(spec))
-    return {**job_json(row), **submitted, "runs": read_runs(store, job)}
+    return {**job_json(row, read_start_pauses(store)), **submitted, "runs": read_runs(store, job)}
 
 
-def job_json(row: Sequence[Any]) -> dict[str, Any]:
-    job, herd, name, state, reason, attempts, failures, priority, updated_s, wish, label, said = row
+def job_json(row: Sequence[Any], pauses: Mapping[str, Any]) -> dict[str, Any]:
+    """While starts are paused, that is why a queued job is not started."""
+    job, herd, name, state, reason, attempts, failures, priority, updated_s, wish, *rest = row
+    label, said, place = rest
     words = parsed(said) or {}
+    pause = pauses.get(herd if place is None else SERVICE) if state == JobState.QUEUED else None
     return {
-        "id": job, "herd": herd, "name": name, "state": state, "reason": json.loads(reason),
+        "id": job, "herd": herd, "name": name, "state": state,
+        "reason": pause or json.loads(reason),
         "attempts": attempts, "failures": failures, "priority": priority,
         "updated_s": updated_s, "wish": wish, "label": label or "",
         **{name: words.get(name) for name in SAID},

@@ -6,16 +6,21 @@ process itself is looked up as well, in case the runtime directory was cleaned.
 
 from __future__ import annotations
 
-import fcntl
 import os
 from typing import TYPE_CHECKING, NamedTuple
 
+from ramherd.core.errors import StoreError
 from ramherd.core.procid import ProcId
 from ramherd.system.ids import new_id
+from ramherd.system.lock_file import acquire_lock, is_locked
 from ramherd.system.procfs import is_running, read_boot_id, read_own_id
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from ramherd.system.lock_file import LockFile
+
+OWNERS = "owners"
 
 
 class Owner(NamedTuple):
@@ -33,18 +38,36 @@ class OwnerLock:
 
     def __init__(self, runtime: Path) -> None:
         self.owner = Owner(new_id(), read_boot_id(), read_own_id())
-        self._path = lock_path(runtime, self.owner.id)
-        self._path.parent.mkdir(0o700, parents=True, exist_ok=True)
-        self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(self._fd, fcntl.LOCK_EX)
+        self._lock = self._acquire(runtime)
+
+    def restore(self, runtime: Path) -> bool:
+        """Makes the file again if it was removed, or if the runtime directory is another one now.
+        Whether it was.
+        """
+        if self._lock.path == str(lock_path(runtime, self.owner.id)) and self._lock.is_in_place():
+            return False
+        before, self._lock = self._lock, self._acquire(runtime)
+        before.remove()
+        return True
 
     def close(self) -> None:
-        self._path.unlink(missing_ok=True)
-        os.close(self._fd)
+        self._lock.remove()
+
+    def _acquire(self, runtime: Path) -> LockFile:
+        path = str(lock_path(runtime, self.owner.id))
+        try:
+            made = acquire_lock(path)
+        except OSError as error:
+            raise StoreError(
+                f"cannot lock {path}: {error.strerror}",
+                hint="set RAMHERD_RUNTIME_DIR to a directory you can write to",
+            ) from None
+        assert made is not None, "it waits for the lock"
+        return made
 
 
 def lock_path(runtime: Path, owner: str) -> Path:
-    return runtime / "owners" / owner
+    return runtime / OWNERS / owner
 
 
 def session_owner(proc: ProcId) -> Owner:
@@ -55,18 +78,4 @@ def session_owner(proc: ProcId) -> Owner:
 def is_alive(owner: Owner, runtime: Path | str) -> bool:
     if owner.boot_id != read_boot_id():
         return False
-    return is_locked(os.path.join(runtime, "owners", owner.id)) or is_running(owner.proc)
-
-
-def is_locked(path: str) -> bool:
-    try:
-        fd = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
-    try:
-        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    finally:
-        os.close(fd)
-    return False
+    return is_locked(os.path.join(runtime, OWNERS, owner.id)) or is_running(owner.proc)

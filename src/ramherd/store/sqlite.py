@@ -13,14 +13,16 @@ from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 from ramherd.core.errors import StoreError, StoreUnavailable
+from ramherd.core.units import format_size
 from ramherd.store.protocol import BUSY_S
 from ramherd.store.sql import migrations as sql
 from ramherd.store.sql.records import OLDEST_OVER
+from ramherd.system.own_process import read_file_size_limit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
-    from typing import Any
+    from typing import Any, TypeGuard
 
     from ramherd.store.protocol import Rows, Values
 
@@ -33,7 +35,7 @@ class SqliteStore:
     def __init__(self, path: Path) -> None:
         self.path = path
         with self._explained():
-            os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            create_private(path)
             self._db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
             try:
                 self._prepare()
@@ -99,11 +101,7 @@ class SqliteStore:
         try:
             yield
         except (sqlite3.Error, OSError) as error:
-            passes = isinstance(error, sqlite3.OperationalError)
-            raise (StoreUnavailable if passes else StoreError)(
-                f"cannot use the store {self.path}: {error}",
-                hint=hint_for(error),
-            ) from error
+            raise explain(self.path, error) from error
 
     def _prepare(self) -> None:
         self._db.execute("PRAGMA journal_mode = WAL")
@@ -137,6 +135,18 @@ class SqliteStore:
         self._db.execute("COMMIT")
 
 
+def create_private(path: Path) -> None:
+    """Makes the file if it is not there, and never opens one that is: to close any descriptor of a
+    file gives up all locks that this process has on it (fcntl), those of SQLite too. The next
+    process that closed its connection would take itself for the last one, and remove the log that
+    we write to: everything that we commit after that would be lost.
+    """
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        pass
+
+
 def read_oldest_over(path: Path) -> Iterator[tuple[str, float]]:
     """(run, when it ended) of herds that are over, from a store that cannot be opened because
     its disk is full: read without its log, so the newest may be missing.
@@ -163,9 +173,31 @@ def read_store_error(path: Path) -> str:
     return ""
 
 
-def hint_for(error: Exception) -> str:
-    if "locked" in str(error):
-        return "another program holds it: close it, and try again"
-    if "full" in str(error):
-        return "make room: ramherd prune --keep 1GiB"
-    return "set XDG_STATE_HOME to a directory you can write to"
+def explain(path: Path, error: Exception) -> StoreError:
+    """One line for the user, and what to do."""
+    passes = isinstance(error, sqlite3.OperationalError)
+    what, hint = str(error), "set XDG_STATE_HOME to a directory you can write to"
+    if is_busy(error):
+        hint = "another program holds it: close it, and try again"
+    elif "full" in what:
+        hint = "make room: ramherd prune --keep 1GiB"
+    elif (limit_bytes := read_file_size_limit()) is not None and is_write_error(error):
+        what = f"the file size limit (ulimit -f) is {format_size(limit_bytes)}"
+        hint = "ulimit -f unlimited, then try again"
+    kind = StoreUnavailable if passes else StoreError
+    return kind(f"cannot use the store {path}: {what}", hint=hint)
+
+
+def is_busy(error: Exception) -> bool:
+    code = error.sqlite_errorcode & 0xFF if has_code(error) else 0
+    return code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+def is_write_error(error: Exception) -> bool:
+    codes = (sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE)
+    return has_code(error) and error.sqlite_errorcode in codes
+
+
+def has_code(error: Exception) -> TypeGuard[sqlite3.Error]:
+    """An error that we raised ourselves has none."""
+    return hasattr(error, "sqlite_errorcode")

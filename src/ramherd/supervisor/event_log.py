@@ -1,10 +1,12 @@
 """Events: each one is recorded in the store and sent to the display.
 
-The service has the same loop as a herd, and adds its own work through `Hooks`.
+A start is shown when the store has it and the keeper was asked for it, not before: until then it
+can be undone. The service has the same loop as a herd, and adds its own work through `Hooks`.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -37,10 +39,32 @@ class EventLog:
     writes: WriteBuffer
     display: Display
     hooks: Hooks = field(default_factory=Hooks)
+    # The events of starts that are not on disk yet.
+    _unshown: dict[str, list[tuple[Event, str]]] = field(default_factory=dict)
 
     def record(self, write: Callable[..., Any], *values: Any, **named: Any) -> None:
         """`write(store, ...)` with the next commit."""
         self.writes.add(write, *values, **named)
+
+    @contextmanager
+    def start_of(self, run: str) -> Iterator[None]:
+        """What is recorded and emitted inside is part of the start of this run."""
+        self.writes.start = run
+        try:
+            yield
+        finally:
+            self.writes.start = ""
+
+    def withdraw(self, run: str) -> None:
+        """The start of this run was undone: nothing of it is recorded or shown."""
+        self.writes.withdraw(run)
+        self._unshown.pop(run, None)
+
+    def show_starts(self) -> None:
+        """The runs that were recorded are starting."""
+        while self._unshown:
+            for event, name in self._unshown.pop(next(iter(self._unshown))):
+                self._show(event, name)
 
     def emit_run(self, kind: str, reason: Reason, run: LiveRun) -> None:
         self._emit(kind, reason, run.job.name, run.job, run.id)
@@ -58,5 +82,11 @@ class EventLog:
         herd, id_ = (job.herd, job.id) if job is not None else (self.herd, "")
         event = Event(kind, reason, time.time(), herd, id_, run)
         self.record(add_event, event)
+        if start := self.writes.start:
+            self._unshown.setdefault(start, []).append((event, name))
+        else:
+            self._show(event, name)
+
+    def _show(self, event: Event, name: str) -> None:
         self.display.event(event, name)
         self.hooks.event(event)

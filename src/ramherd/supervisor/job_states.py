@@ -39,6 +39,12 @@ class JobStates:
         for status in self.queue.change(new):
             self._record(status)
 
+    def put_back(self, before: JobStatus) -> None:
+        """A change was undone before it was recorded."""
+        for status in self.queue.change(before):
+            self.counters.record_job(status)
+            self.events.hooks.job_changed(status)
+
     def apply(self, settle: Settle) -> None:
         for status in self.queue.apply(settle):
             self._record(status)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from ramherd.act.executor import Executor
 from ramherd.act.pens.polling import POLL_S
 from ramherd.act.run import record_engine_clients
+from ramherd.act.runtime_files import RuntimeFiles
 from ramherd.core.memory import Admit, SetLevel
 from ramherd.core.model import (
     Action,
@@ -33,6 +34,7 @@ from ramherd.decide.budget import largest_budget_bytes
 from ramherd.decide.engine import decide, refuse_waits
 from ramherd.decide.run_end import next_deadline_s
 from ramherd.decide.start_pace import explain_calm
+from ramherd.decide.start_pause import Cause
 from ramherd.measure.cgroups import Trees
 from ramherd.measure.container_clients import read_engine_clients
 from ramherd.measure.machine import read_machine
@@ -45,6 +47,7 @@ from ramherd.supervisor.job_states import AgentParts
 from ramherd.supervisor.make_view import make_view
 from ramherd.supervisor.memory_governor import MemoryGovernor, Order
 from ramherd.supervisor.runs import Runs
+from ramherd.supervisor.start_gate import StartGate
 from ramherd.system.signals import Signals
 from ramherd.system.wait import wait_for
 
@@ -63,12 +66,12 @@ class Loop:
     runs: Runs
     agents: AgentParts
     events: EventLog
+    gate: StartGate
     counters: HerdCounters
     signals: Signals
     trees: Trees
+    runtime: RuntimeFiles
     clock: Callable[[], float] = time.monotonic
-    # While it is paused nothing starts; live runs go on.
-    is_paused: bool = False
     # Other descriptors to wait for, and what to call when they are readable.
     alarms: dict[int, Callable[[], None]] = field(default_factory=dict)
     started_s: float = 0.0
@@ -125,6 +128,7 @@ class Loop:
             self.executor.replace_keeper(at_s)
             self.events.emit_herd("keeper_lost", Reason(Why.KEEPER_LOST))
         if self.executor.started:
+            self.gate.record_start()
             self.runs.record_started()
 
     def measure(self, at_s: float) -> Snapshot:
@@ -149,6 +153,9 @@ class Loop:
 
     def _tick(self, at_s: float) -> None:
         self._ticked_s = at_s
+        if (news := self.runtime.restore()) is not None:
+            kind = "runtime_restored" if news.why is Why.RUNTIME_RESTORED else "runtime_missing"
+            self.events.emit_herd(kind, news)
         runs, fleet = self.executor.runs.values(), self.executor.fleet
         fleet.scan()
         others = [(other.pid, other.used_bytes) for other in self.memory.lease.others]
@@ -179,7 +186,7 @@ class Loop:
             self.carry_out(action, at_s)
         warm = self.agents.warm
         if warm is not None and warm.is_wanted:
-            demand = warm.read_demand(at_s, may_start=self.may_start)
+            demand = warm.read_demand(at_s, may_start=self.may_start(at_s))
             for run, reason in warm.renew(demand, at_s):
                 self.events.emit_run("agent_retired", reason, run)
             if (admit := warm.choose_start(demand)) is not None:
@@ -187,16 +194,16 @@ class Loop:
 
     def govern(self, at_s: float) -> None:
         """Carries out the governor's orders: grants, starts, and runs that make room."""
-        memory = self.memory
-        for stop in memory.recycle(at_s) if self.may_start else []:
+        memory, may_start = self.memory, self.may_start(at_s)
+        for stop in memory.recycle(at_s) if may_start else []:
             self.runs.restart(stop, at_s)
-        for order in refuse_waits(memory.govern(at_s, queue=self.may_start), memory.policy):
+        memory.waits_for = self.gate.reason
+        for order in refuse_waits(memory.govern(at_s, queue=may_start), memory.policy):
             self.carry_out(order, at_s)
         memory.report(at_s, longer_than_s=self.tick_s)
 
-    @property
-    def may_start(self) -> bool:
-        return not (self.signals.count or self.runs.given_up or self.is_paused)
+    def may_start(self, at_s: float) -> bool:
+        return not (self.signals.count or self.runs.given_up) and self.gate.is_open(at_s)
 
     def carry_out(self, action: Action | Order, at_s: float) -> None:
         runs = self.executor.runs
@@ -225,19 +232,23 @@ class Loop:
         """A warm process that is free serves the first job of the queue at once, if it can."""
         idle = self.runs.finish(self.executor.runs[run], end, reason, at_s)
         if idle is not None and self.agents.warm is not None:
-            admit = self.agents.warm.reuse(idle, at_s, may_start=self.may_start)
+            admit = self.agents.warm.reuse(idle, at_s, may_start=self.may_start(at_s))
             if admit is not None:
                 self.carry_out(admit, at_s)
 
     def record(self) -> None:
-        """Commits, then sends the requests: a run is in the store before the keeper starts it."""
+        """Commits, then sends the requests: a run is in the store before the keeper starts it.
+        Requests that end runs do not wait for the store.
+        """
         writes = self.events.writes
-        trouble = writes.trouble
-        if writes.commit():
-            self.executor.keeper.flush()
+        is_committed = writes.commit()
+        if is_committed:
+            self.runs.release_starts()
+        self.executor.keeper.flush()
+        if is_committed:
             self.events.hooks.committed()
-        if writes.trouble and not trouble:
-            self.events.emit_herd("store_waits", Reason(Why.STORE, what=writes.trouble))
+        trouble = Reason(Why.STORE, what=writes.trouble) if writes.trouble else None
+        self.gate.set(Cause.STORE, trouble)
 
     def _longest_s(self) -> float:
         longest_s = self.executor.fleet.soon_s if self.executor.is_busy else self.tick_s
@@ -248,7 +259,7 @@ class Loop:
         """Waits until the keeper, a signal, a run at its grant, or an alarm reports something."""
         keeper, enforcer, at_s = self.executor.keeper, self.executor.enforcer, self.clock()
         marks, muted_s = self.executor.grant_fds(at_s), self.executor.muted_for_s(at_s)
-        sending = keeper.has_more_to_send and not self.events.writes.trouble
+        sending = keeper.has_more_to_send
         fds = (self.signals.fd, *enforcer.worker.fds, *marks, *self.alarms)
         ready = wait_for(keeper.fileno(), fds, min(timeout_s, muted_s), sending=sending)
         if self.signals.fd in ready:

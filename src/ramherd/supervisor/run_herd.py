@@ -14,6 +14,7 @@ from ramherd.act.executor import Executor
 from ramherd.act.keeper_client import start_keeper
 from ramherd.act.pens.selection import make_fleet
 from ramherd.act.recovery import recover
+from ramherd.act.runtime_files import RuntimeFiles
 from ramherd.config.paths import runtime_dir, state_dir
 from ramherd.core.model import Job
 from ramherd.core.policies import GrantPolicy, Policy, RecyclePolicy, ReusePolicy
@@ -31,7 +32,7 @@ from ramherd.store.herd_queue import HerdQueue
 from ramherd.store.herds import add_herd, add_pen, drop_pen, end_herd
 from ramherd.store.ledger import Ledger
 from ramherd.store.owner import OwnerLock
-from ramherd.store.protocol import BUSY_S, Store
+from ramherd.store.protocol import Store
 from ramherd.store.service_queue import ServiceQueue
 from ramherd.store.write_buffer import WriteBuffer
 from ramherd.supervisor.estimates import Classes
@@ -42,6 +43,7 @@ from ramherd.supervisor.loop import Loop
 from ramherd.supervisor.memory_governor import LeaseHolder, MemoryGovernor
 from ramherd.supervisor.prune import prune
 from ramherd.supervisor.runs import Runs
+from ramherd.supervisor.start_gate import StartGate
 from ramherd.system.procfs import read_peak_rss_bytes
 from ramherd.system.signals import Signals, catching_signals
 
@@ -58,6 +60,9 @@ LEDGER_PATIENCE_S = 0.01
 # Six files of its pen and an event in the supervisor; pipes and logs in the keeper.
 DESCRIPTORS_A_RUN = 8
 OWN_DESCRIPTORS = 64
+# A store that cannot be written gets so long for the results of a herd; after Ctrl-C, a second.
+LAST_WRITES_S = 10.0
+LAST_WRITES_INTERRUPTED_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,36 +100,49 @@ def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, display: Display) -> 
     now_s = time.monotonic()
     queue = HerdQueue(first_status(job, now_s) for job in jobs)
     counters = HerdCounters({status.job.id: JobCounters(status.reason) for status in queue})
-    with closing(open_store(state)) as store, closing(OwnerLock(runtime)) as lock:
+    with (
+        closing(open_store(state)) as store,
+        closing(OwnerLock(runtime)) as lock,
+        catching_signals() as signals,
+    ):
         if cleared := recover(store, runtime, state / "runs"):
             print(f"ramherd: cleared what {cleared} dead ramherds left", file=sys.stderr)
         prune_to_total(store, state / "runs", rules.policy.log_total_bytes)
         add_herd(store, herd, lock.owner, queue)
+        writes = WriteBuffer(store)
         with (
-            catching_signals() as signals,
             closing(Ledger(runtime / "ledger.db", runtime, lock.owner)) as ledger,
             herd_executor(
-                herd, lock.owner.id, trees=trees, rules=rules, store=store, state=state,
+                herd, lock.owner.id, trees=trees, rules=rules, writes=writes, state=state,
                 counters=counters, nofile=nofile,
             ) as executor,
         ):  # fmt: skip
             loop = make_loop(
-                herd, queue, rules, display, store=store, ledger=ledger, executor=executor,
+                herd, queue, rules, display, writes=writes, ledger=ledger, executor=executor,
                 trees=trees, signals=signals, counters=counters, agents=agents,
+                runtime=RuntimeFiles(runtime, [lock.restore, ledger.restore]),
             )  # fmt: skip
             add_warm_reuse(loop, rules.reuse)
             loop.run()
             costs = measure_costs(executor)
-            store.set_patience(BUSY_S)
-            loop.events.writes.commit()
         if agents.runs is not None:
-            record_worktrees(jobs, counters, store)
+            record_worktrees(jobs, counters, writes)
         counters.available_after = wait_for_memory(trees, counters.available_before)
         summary = {**counters.as_json(herd, queue), "supervisor": costs, **describe_loop(loop)}
-        end_herd(store, herd, summary)
-        store.commit()
+        writes.add(end_herd, herd, summary)
+        if why := write_last(writes, signals):
+            summary["store_error"] = why
     code = choose_exit_code(signals.count, counters, summary, gave_up=loop.runs.given_up)
     return Outcome(code, summary, counters.missing_bytes)
+
+
+def write_last(writes: WriteBuffer, signals: Signals) -> str:
+    """Why the results are not in the store, or "". They are shown in any case."""
+    if writes.commit_last(0.0, lambda: True):
+        print(f"ramherd: {writes.trouble}: its results wait for that", file=sys.stderr)
+    before = signals.count
+    for_s = LAST_WRITES_INTERRUPTED_S if before else LAST_WRITES_S
+    return writes.commit_last(for_s, lambda: signals.count > before)
 
 
 def describe_loop(loop: Loop) -> dict[str, Any]:
@@ -139,23 +157,26 @@ def describe_loop(loop: Loop) -> dict[str, Any]:
 
 def make_loop(
     herd: str, queue: HerdQueue | ServiceQueue, rules: Rules, display: Display, *,
-    store: Store, ledger: Ledger, executor: Executor, trees: Trees, signals: Signals,
-    counters: HerdCounters, agents: AgentParts, hooks: Hooks | None = None,
+    writes: WriteBuffer, ledger: Ledger, executor: Executor, trees: Trees, signals: Signals,
+    counters: HerdCounters, agents: AgentParts, runtime: RuntimeFiles, hooks: Hooks | None = None,
 ) -> Loop:  # fmt: skip
     """The loop with its parts."""
     ledger.file.patience_s = LEDGER_PATIENCE_S
-    events = EventLog(herd, WriteBuffer(store), display, hooks or Hooks())
+    events = EventLog(herd, writes, display, hooks or Hooks())
     jobs = JobStates(queue, events, counters, agents)
     classes = Classes(rules.time_scale, rules.size_scale)
-    classes.read(store, (status.job for status in queue))
+    classes.read(writes.store, (status.job for status in queue))
     memory = MemoryGovernor(
         executor, jobs, agents, LeaseHolder(ledger, rules.policy, rules.grants), classes,
         PressureGauge(trees), rules.policy, rules.grants, rules.recycling,
         ramp=begin_ramp(rules.ramp) if rules.ramp is not None else None,
         time_scale=rules.time_scale,
     )  # fmt: skip
-    runs = Runs(executor, memory, jobs, agents, events, counters)
-    return Loop(queue, executor, memory, runs, agents, events, counters, signals, trees)
+    gate = StartGate(events)
+    runs = Runs(executor, memory, jobs, agents, events, gate, counters)
+    return Loop(
+        queue, executor, memory, runs, agents, events, gate, counters, signals, trees, runtime
+    )
 
 
 def prepare_agents(jobs: Sequence[Job], rules: Rules) -> "AgentRuns | None":
@@ -188,13 +209,13 @@ def with_worktrees(jobs: Sequence[Job]) -> Sequence[Job]:
     return isolate(jobs, state_dir() / "worktrees")
 
 
-def record_worktrees(jobs: Sequence[Job], counters: HerdCounters, store: Store) -> None:
+def record_worktrees(jobs: Sequence[Job], counters: HerdCounters, writes: WriteBuffer) -> None:
     from ramherd.act.worktrees import remove_unchanged  # noqa: PLC0415 - subprocess is 1 MB
     from ramherd.store.service_herds import set_worktree  # noqa: PLC0415
 
     for job, tree in remove_unchanged(jobs).items():
         counters.jobs[job].said = {**counters.jobs[job].said, "worktree": tree.path}
-        set_worktree(store, job, tree.path)
+        writes.add(set_worktree, job, tree.path)
 
 
 def describe_ramp(ramp: Ramp | None) -> dict[str, Any]:
@@ -207,14 +228,15 @@ def describe_ramp(ramp: Ramp | None) -> dict[str, Any]:
 @contextmanager
 def herd_executor(
     herd: str, owner: str, *,
-    trees: Trees, rules: Rules, store: Store, state: Path, counters: HerdCounters, nofile: int,
+    trees: Trees, rules: Rules, writes: WriteBuffer, state: Path, counters: HerdCounters,
+    nofile: int,
 ) -> Iterator[Executor]:  # fmt: skip
     """A fleet and a keeper. The store has the fleet before a process is in it; both end here."""
     fleet, why_weaker = make_fleet(rules.pen, trees, owner)
     if why_weaker:
         print(f"ramherd: limits are polled, not enforced: {why_weaker}", file=sys.stderr)
-    add_pen(store, owner, herd, "", fleet.record())
-    store.commit()
+    add_pen(writes.store, owner, herd, "", fleet.record())
+    writes.store.commit()
     executor = Executor(
         fleet,
         lambda: start_keeper(rules.policy.grace_s, state / "keeper.err", nofile),
@@ -228,13 +250,13 @@ def herd_executor(
         for cleaned in executor.shut_down():
             counters.residue_bytes += cleaned.residue_bytes
             if cleaned.removed:
-                drop_pen(store, cleaned.run)
+                writes.add(drop_pen, cleaned.run)
         # What could not be removed stays on record, and the next start tries again.
         if fleet.remove():
-            drop_pen(store, owner)
+            writes.add(drop_pen, owner)
         else:
             print(f"ramherd: cannot remove {' '.join(fleet.dirs())}", file=sys.stderr)
-        store.commit()
+        writes.commit_last(0.0, lambda: True)
 
 
 def prune_to_total(store: Store, runs_dir: Path, most_bytes: int) -> None:

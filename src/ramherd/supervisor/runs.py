@@ -1,13 +1,13 @@
 """Runs from their start to their end: what is carried out, recorded, counted and shown."""
 
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ramherd.act.executor import Executor
 from ramherd.act.run import LiveRun, Usage
 from ramherd.act.warm_pool import IdleProcess
 from ramherd.core.memory import Level
-from ramherd.core.model import JobState, Reason, RunEnd, Settle, Stop, Stopping, Why
+from ramherd.core.model import JobState, JobStatus, Reason, RunEnd, Settle, Stop, Stopping, Why
 from ramherd.decide.budget import largest_budget_bytes
 from ramherd.decide.job_state import after_run
 from ramherd.decide.run_end import is_failed_start
@@ -27,6 +27,7 @@ from ramherd.supervisor.event_log import EventLog
 from ramherd.supervisor.herd_counters import HerdCounters
 from ramherd.supervisor.job_states import AgentParts, JobStates
 from ramherd.supervisor.memory_governor import MemoryGovernor
+from ramherd.supervisor.start_gate import StartGate
 from ramherd.system.ids import new_id
 
 SAMPLE_EVERY_S = 5.0
@@ -39,23 +40,34 @@ class Runs:
     jobs: JobStates
     agents: AgentParts
     events: EventLog
+    gate: StartGate
     counters: HerdCounters
     # With `--no-wait`: a job would have to wait, so everything ends.
     given_up: bool = False
     _sampled_s: float = float("-inf")
+    # How the jobs stood whose starts are not in the store yet, by run.
+    _before_start: dict[str, JobStatus] = field(default_factory=dict)
 
     def start(self, job_id: str, grant_bytes: int, reason: Reason, at_s: float) -> None:
+        if not self.gate.begin_start(at_s):
+            return
         status = self.jobs[job_id]
         job, attempt = status.job, status.attempts + 1
         first_s = at_s if status.first_s is None else status.first_s
         running = replace(status, state=JobState.RUNNING, reason=reason, attempts=attempt)
-        self.jobs.change(replace(running, first_s=first_s))
         available = self.memory.machine.available_bytes
         run = LiveRun(
             new_id(), job, attempt, self.executor.runs_dir, at_s,
             first_s, label_of(class_of(job)), usage=Usage(available),
         )  # fmt: skip
-        self.events.record(add_run, run.id, job.id, attempt, available)
+        self._before_start[run.id] = status
+        with self.events.start_of(run.id):
+            self.jobs.change(replace(running, first_s=first_s))
+            self._start(run, status, grant_bytes, reason)
+
+    def _start(self, run: LiveRun, status: JobStatus, grant_bytes: int, reason: Reason) -> None:
+        job = run.job
+        self.events.record(add_run, run.id, job.id, run.attempt, run.usage.available_least)
         if self.agents.runs is not None and job.brief is not None:
             again, short = status.interrupted, self.memory.history.level is Level.SINGLE
             if why := self.agents.runs.prepare(run, grant_bytes, resumed=again, short=short):
@@ -68,7 +80,28 @@ class Runs:
             self.events.record(add_pen, run.id, self.events.herd, run.id, run.pen.record())
         self.events.emit_run("run_started", reason, run)
 
+    def release_starts(self) -> None:
+        """The store has everything: runs start, and are shown."""
+        self._before_start.clear()
+        self.executor.release_starts()
+        self.events.show_starts()
+
+    def _withdraw(self, run: LiveRun) -> bool:
+        """Undoes a start that the store has not taken: the job stands as it did before. Whether it
+        was undone.
+        """
+        if not self.executor.withdraw(run):
+            return False
+        if self.agents.runs is not None:
+            self.agents.runs.end(run, RunEnd.CANCELLED, most_bytes=0)
+        self.events.withdraw(run.id)
+        self.jobs.put_back(self._before_start.pop(run.id))
+        return True
+
     def stop(self, run: LiveRun, stopping: Stopping) -> None:
+        """A run that the keeper has not been asked to start yet never starts."""
+        if self._withdraw(run):
+            return
         self.events.hooks.run_stopping(run, stopping)
         self.executor.stop(run, stopping)
         self.events.emit_run("run_stopping", stopping.reason, run)
@@ -155,7 +188,7 @@ class Runs:
                 self.events.record(set_pen, run.home, run.pen.record())
 
     def record_samples(self, at_s: float) -> None:
-        if at_s - self._sampled_s < SAMPLE_EVERY_S:
+        if at_s - self._sampled_s < SAMPLE_EVERY_S or self.events.writes.trouble:
             return
         self._sampled_s = at_s
         for run in self.executor.runs.values():

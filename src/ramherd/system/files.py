@@ -2,26 +2,103 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 import time
 
 TYPE_CHECKING = False  # the keeper does without the 1 MB that `typing` costs
 if TYPE_CHECKING:
     from typing import Any
 
+# A disk writes a sector of this size whole.
+RECORD_BYTES = 512
+
+
+def open_private(path: str, flags: int) -> int:
+    """A plain file of this user, made with mode 0600. A link is not followed. What else is found
+    there is an OSError whose text says what it is.
+    """
+    problem = find_foreign(path)
+    if problem is not None:
+        raise PermissionError(errno.EPERM, problem, path)
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+
+
+def find_foreign(path: str) -> str | None:
+    """Why a path is not a plain file of this user; None for one that does not exist yet.
+
+    Between this answer and the open nobody else can change it: our files are in directories of
+    this user with mode 0700. O_NOFOLLOW and this check are for what was there before.
+    """
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return None
+    if stat.S_ISLNK(found.st_mode):
+        return f"it is a symbolic link to {os.readlink(path)}, which is not followed"
+    if not stat.S_ISREG(found.st_mode):
+        return "it is not a plain file"
+    if found.st_uid != os.getuid():
+        return f"it belongs to uid {found.st_uid}, not to uid {os.getuid()}"
+    return None
+
 
 def write_json(path: str, value: Any) -> None:
     """Whole or not at all: a reader never sees half of it."""
     import json  # noqa: PLC0415 - 8 ms for `ramherd exec`, which starts a program first
 
-    fd = os.open(f"{path}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     data = json.dumps(value).encode()
+    fd = open_private(f"{path}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     try:
         while data:
             data = data[os.write(fd, data) :]
+    except OSError:
+        os.unlink(f"{path}.new")
+        raise
     finally:
         os.close(fd)
     os.rename(f"{path}.new", path)
+
+
+def allocate_record(path: str) -> None:
+    """Takes the disk's space for a record now, so that a full disk cannot refuse it later."""
+    fd = open_private(path, os.O_WRONLY | os.O_CREAT)
+    try:
+        if hasattr(os, "posix_fallocate"):
+            os.posix_fallocate(fd, 0, RECORD_BYTES)
+        else:
+            os.pwrite(fd, bytes(RECORD_BYTES), 0)
+    finally:
+        os.close(fd)
+
+
+def write_record(path: str, value: Any) -> None:
+    """Over the allocated space, in one write of one sector that ends in a newline: a record of
+    which a part is missing does not.
+    """
+    import json  # noqa: PLC0415 - see write_json
+
+    data = json.dumps(value, separators=(",", ":")).encode()
+    if len(data) >= RECORD_BYTES:
+        raise OSError(errno.EFBIG, "longer than a record")
+    fd = open_private(path, os.O_WRONLY | os.O_CREAT)
+    try:
+        os.pwrite(fd, data.ljust(RECORD_BYTES - 1) + b"\n", 0)
+    finally:
+        os.close(fd)
+
+
+def parse_record(data: bytes) -> Any:
+    """None for space that is allocated only, and for a part of a record. What `write_json` wrote
+    is a record as well.
+    """
+    import json  # noqa: PLC0415 - see write_json
+
+    try:
+        return json.loads(data) if data.endswith((b"\n", b"}")) else None
+    except ValueError:
+        return None
 
 
 def write_control(path: str, value: str) -> None:

@@ -26,6 +26,14 @@ def set_oom_score_adj(value: int) -> bool:
     return try_control("/proc/self/oom_score_adj", str(value))
 
 
+def read_file_size_limit() -> int | None:
+    """How large a file of ours may become, if that is limited (`ulimit -f`)."""
+    import resource  # noqa: PLC0415 - seldom
+
+    soft, _hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    return None if soft == resource.RLIM_INFINITY else soft
+
+
 def close_descriptors_from(first: int) -> None:
     """Nobody may wait for us to let go of a terminal, a pipe or a lock."""
     os.closerange(first, max(map(int, os.listdir("/proc/self/fd"))) + 1)

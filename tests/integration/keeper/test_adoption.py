@@ -29,7 +29,8 @@ import sys, time
 from pathlib import Path
 from ramherd.act.keeper_client import Adoption, start_keeper
 here = Path(sys.argv[1])
-link = start_keeper(0.5, here / "keeper.err", 1024, Adoption(here / "adoption", float(sys.argv[2])))
+adoption = Adoption((here / "adoption",), float(sys.argv[2]))
+link = start_keeper(0.5, here / "keeper.err", 1024, adoption)
 link._outbox = sys.stdin.buffer.read()
 link.flush()
 started = 0
@@ -150,7 +151,7 @@ def test_what_ended_while_nobody_was_there_is_told_to_the_next(herd: Herd) -> No
 
 def test_a_run_that_left_nothing_behind_is_told_apart(herd: Herd) -> None:
     """Also while others live: their first processes are known."""
-    after_r2 = f"while ! [ -e {herd.here}/R2/status ]; do sleep 0.01; done"
+    after_r2 = f"while ! grep -q code {herd.here}/R2/status; do sleep 0.01; done"
     requests = b"".join(
         spawn(herd.here, run, script)
         for run, script in (
@@ -217,7 +218,7 @@ def test_nobody_is_waited_for_for_ever(herd: Herd) -> None:
 
 def test_an_adoptable_keeper_is_as_small_as_any(tmp_path: Path) -> None:
     """12 MB at most: it lives as long as the runs do."""
-    adoption = Adoption(tmp_path / "adoption")
+    adoption = Adoption((tmp_path / "adoption",))
     with closing(start_keeper(1.0, tmp_path / "keeper.err", 1024, adoption)) as link:
         link._outbox = spawn(tmp_path, "R1", "exit 0")
         link.flush()

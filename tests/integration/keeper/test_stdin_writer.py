@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from integration.conftest import await_, ours
+from ramherd.act.executor import read_exit
 from ramherd.act.keeper_client import KeeperClient, start_keeper
 
 LOG = [1 << 20, 1 << 20]
@@ -85,7 +86,7 @@ def test_a_process_is_fed_and_passed_on(kept: Kept) -> None:
     assert kept.out("B") == "said three\nend\n"
     assert kept.out("A") == "said one\nsaid two\n"
     assert (kept.here / "A/meta.json").exists()
-    assert not (kept.here / "A/status").exists()
+    assert read_exit(kept.here / "A", 0.0) is None
 
 
 def test_more_than_a_pipe_holds(kept: Kept) -> None:

@@ -3,6 +3,8 @@
 import gc
 import json
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -386,3 +388,19 @@ def test_what_an_agent_said_is_kept_with_its_job(path: Path) -> None:
 
     assert json.loads(first["said"]) == {"session": "s", "turns": 2}
     assert second["said"] is None
+
+
+def test_a_second_connection_of_a_process_keeps_the_locks_of_the_first(path: Path) -> None:
+    """Otherwise another process that closes its connection removes the log, and what is committed
+    after that is lost.
+    """
+    reader = (
+        "import sqlite3, sys; db = sqlite3.connect(sys.argv[1]); "
+        "db.execute('SELECT count(*) FROM jobs').fetchall(); db.close()"
+    )
+    with closing(SqliteStore(path)) as store:
+        store.open_another().close()
+        subprocess.run([sys.executable, "-c", reader, str(path)], check=True)
+        assert path.with_name("ramherd.db-wal").exists()
+        add_herd(store, HERD, OWNER, JOBS)
+        assert [row["id"] for row in rows(path, "SELECT id FROM herds")] == [HERD]

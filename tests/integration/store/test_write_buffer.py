@@ -139,3 +139,29 @@ def test_a_write_that_can_never_work_is_raised(store: SqliteStore) -> None:
         writes.commit()
     assert kinds(store) == []
     assert rows(store.path, "SELECT * FROM runs") == []
+
+
+def test_a_start_that_was_not_written_can_be_withdrawn(store: SqliteStore) -> None:
+    """What else was added stays, in its order."""
+    writes = WriteBuffer(store)
+    buffer_event(writes, "a")
+    writes.start = "R1"
+    buffer_event(writes, "b")
+    writes.start = ""
+    buffer_event(writes, "c")
+
+    writes.withdraw("R1")
+    assert writes.commit()
+    assert kinds(store) == ["a", "c"]
+
+
+def test_the_last_writes_are_tried_for_a_while(store: SqliteStore) -> None:
+    """Until the store takes them, the time is over, or a signal comes; then with the reason."""
+    writes = WriteBuffer(store)
+    buffer_event(writes, "a")
+    with locked(store):
+        assert "database is locked" in writes.commit_last(0.05, lambda: False)
+        assert "database is locked" in writes.commit_last(60.0, lambda: True)
+
+    assert writes.commit_last(0.0, lambda: True) == ""
+    assert kinds(store) == ["a"]

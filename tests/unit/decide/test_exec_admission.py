@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ramherd.act.runtime_files import RuntimeFiles
 from ramherd.core.errors import NoRoom
 from ramherd.core.model import Job, Limit, Machine, ProcId, Reason, Why
 from ramherd.core.policies import Policy
@@ -98,7 +99,8 @@ def admission(
 ) -> Admission:
     job = Job("j", "h", "claude", 0, ("claude",), "/", need_bytes)
     owner = lock.owner if lock is not None else Owner("me", "", ProcId(1, 1))
-    return Admission(job, rules, trees=Trees({}, None), runtime=runtime, owner=owner)
+    files = RuntimeFiles(runtime, [], lambda: runtime)
+    return Admission(job, rules, trees=Trees({}, None), runtime=files, owner=owner)
 
 
 @pytest.mark.usefixtures("machine_of_16")

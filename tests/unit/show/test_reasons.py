@@ -34,6 +34,12 @@ from ramherd.decide.run_end import (
     stop_over_limit,
     stop_timed_out,
 )
+from ramherd.decide.start_pause import (
+    after_failed_start,
+    explain_resumed,
+    explain_service_end,
+    explain_user_pause,
+)
 from ramherd.decide.warm import Worn, retired
 from ramherd.show.reasons import SENTENCES, render_reason, signal_name
 from support.make import MACHINE, exited, job, killed_by, policy, run, snapshot, status, stopping
@@ -129,9 +135,22 @@ MADE: dict[Why, tuple[Reason, str]] = {
     Why.UNKILLABLE: (
         Reason(Why.UNKILLABLE, processes=2), "2 processes of it cannot be ended",
     ),
+    Why.CANNOT_PREPARE: (
+        after_failed_start(None, "cannot make /s/runs/1: Read-only file system", 0.0).reason,
+        "cannot make /s/runs/1: Read-only file system: nothing starts until that is over",
+    ),
     Why.STORE: (
         Reason(Why.STORE, what="cannot use the store /x: database is locked"),
         "cannot use the store /x: database is locked: nothing starts until that is over",
+    ),
+    Why.NO_RUNTIME: (
+        Reason(Why.NO_RUNTIME, what="cannot make /run/x: Permission denied"),
+        "cannot make /run/x: Permission denied: other programs do not find this one until that "
+        "is over",
+    ),
+    Why.RUNTIME_RESTORED: (
+        Reason(Why.RUNTIME_RESTORED, path="/run/x"),
+        "/run/x was removed or has moved: its files were made again",
     ),
     Why.LEDGER: (
         Reason(Why.LEDGER, what="cannot use the ledger /x: database is locked"),
@@ -188,8 +207,8 @@ MADE: dict[Why, tuple[Reason, str]] = {
     Why.HERD_OVER: (
         Reason(Why.HERD_OVER, done=3, failed=1, cancelled=0), "3 done, 1 failed, 0 cancelled",
     ),
-    Why.PAUSED: (Reason(Why.PAUSED), "nothing starts until ramherd resume"),
-    Why.RESUMED: (Reason(Why.RESUMED), "starts go on"),
+    Why.PAUSED: (explain_user_pause(), "nothing starts until ramherd resume"),
+    Why.RESUMED: (explain_resumed(), "starts go on"),
     Why.WARM: (
         Reason(Why.WARM, jobs=2, most_jobs=5), "goes on in a warm process: job 2 of 5 in it",
     ),
@@ -202,7 +221,7 @@ MADE: dict[Why, tuple[Reason, str]] = {
         "its process serves no other job after 5, at 1 MiB: job_limit",
     ),
     Why.SERVICE_STOPS: (
-        Reason(Why.SERVICE_STOPS), "the service stops: it goes on when the service does",
+        explain_service_end(), "the service stops: it goes on when the service does",
     ),
 }  # fmt: skip
 

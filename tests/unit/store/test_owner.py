@@ -5,7 +5,8 @@ from contextlib import closing
 from pathlib import Path
 
 from ramherd.core.model import ProcId
-from ramherd.store.owner import Owner, OwnerLock, is_alive, is_locked, lock_path
+from ramherd.store.owner import Owner, OwnerLock, is_alive, lock_path
+from ramherd.system.lock_file import is_locked
 from ramherd.system.procfs import read_boot_id
 
 NOBODY = ProcId(os.getpid(), 1)

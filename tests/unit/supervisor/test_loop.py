@@ -122,25 +122,27 @@ def test_a_store_that_is_locked_ends_no_run_and_starts_none(run_herd: Run, tmp_p
         kinds = [row[0] for row in other.execute("SELECT kind FROM events ORDER BY seq")]
 
     assert ran.states == {JobState.DONE: 3}
-    assert [ran.count(kind) for kind in ("run_started", "job_done", "store_waits")] == [3, 3, 1]
+    assert [ran.count(kind) for kind in ("run_started", "job_done", "starts_paused")] == [3, 3, 1]
     # Three runs of two seconds; the second began when the lock was gone.
     assert ran.herd.counters.wall_s == pytest.approx(7.0, abs=0.6)
     assert sorted(kinds) == sorted(kind for kind, _name in ran.show.events)
 
 
-def test_while_nothing_may_be_sent_nobody_is_woken_for_it(run_herd: Run) -> None:
-    """The store is full: the loop goes on once a tick, not as fast as it can."""
-    herd = run_herd(jobs_of(1)).herd
-    ours, theirs = socket.socketpair()
-    with ours, theirs:
-        link = cast("FakeLink", herd.executor.keeper)
-        link.has_more_to_send, link.fd = True, ours.fileno()
-        herd.loop.signals.fd = theirs.fileno()
-        herd.loop.events.writes.trouble = "database or disk is full"
-        began = time.monotonic()
-        Loop.wait(herd.loop, 0.2)
+def test_ctrl_c_ends_a_herd_whose_store_cannot_be_written(run_herd: Run, tmp_path: Path) -> None:
+    """A start that the store does not take is undone, and was never shown."""
+    with closing(sqlite3.connect(tmp_path / "ramherd.db", isolation_level=None)) as other:
 
-    assert time.monotonic() - began >= 0.2
+        def at(now_s: float) -> None:
+            if now_s > 0.9 and not other.in_transaction:
+                other.execute("BEGIN IMMEDIATE")
+
+        ran = run_herd(jobs_of(3), max_parallel=1, meanwhile=at, interrupt_at_s=(4.0,))
+        other.execute("ROLLBACK")
+
+    assert ran.states == {JobState.DONE: 1, JobState.CANCELLED: 2}
+    assert [ran.count(kind) for kind in ("run_started", "run_stopping", "job_done")] == [1, 0, 1]
+    assert ran.herd.counters.wall_s == pytest.approx(4.0, abs=0.6)
+    assert [one.attempts for one in ran.herd.queue] == [1, 0, 0]
 
 
 def test_who_is_not_listened_to_is_heard_again_in_time(run_herd: Run, tmp_path: Path) -> None:

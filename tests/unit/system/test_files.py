@@ -7,7 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from ramherd.system.files import remove_dirs, write_json
+from ramherd.system.files import (
+    RECORD_BYTES,
+    allocate_record,
+    parse_record,
+    remove_dirs,
+    write_json,
+    write_record,
+)
 
 
 def test_directories_go_with_those_below_them(tmp_path: Path) -> None:
@@ -66,3 +73,43 @@ def test_a_disk_that_takes_a_little_at_a_time_gets_all_of_it(
 
     assert json.loads((tmp_path / "x").read_bytes()) == {"code": 0, "text": "y" * 50}
     assert (tmp_path / "x").stat().st_mode & 0o777 == 0o600
+
+
+STATUS = {"code": 0, "signal": None, "at_s": 1.5}
+
+
+def test_an_allocated_record_says_nothing_until_it_is_written(tmp_path: Path) -> None:
+    """A run that has not ended, and the same one when it has: not one byte more."""
+    path = tmp_path / "status"
+    allocate_record(str(path))
+    blocks = path.stat().st_blocks
+    assert blocks > 0
+    assert parse_record(path.read_bytes()) is None
+
+    write_record(str(path), STATUS)
+    assert parse_record(path.read_bytes()) == STATUS
+    assert (path.stat().st_size, path.stat().st_blocks) == (RECORD_BYTES, blocks)
+
+
+def test_a_part_of_a_record_is_none(tmp_path: Path) -> None:
+    """Wherever the write stopped: the rest is what was allocated, or the end of the file."""
+    write_record(str(tmp_path / "status"), STATUS)
+    whole = (tmp_path / "status").read_bytes()
+    for length in range(RECORD_BYTES):
+        part = whole[:length]
+        assert parse_record(part.ljust(RECORD_BYTES, b"\0")) is None
+        assert parse_record(part) in (None, STATUS)
+
+
+def test_a_record_of_an_earlier_version_is_read(tmp_path: Path) -> None:
+    """Its keeper wrote a new file and renamed it."""
+    write_json(str(tmp_path / "status"), STATUS)
+
+    assert parse_record((tmp_path / "status").read_bytes()) == STATUS
+
+
+def test_a_value_longer_than_a_record_is_refused(tmp_path: Path) -> None:
+    """The newline at its end would not be in the same sector."""
+    with pytest.raises(OSError, match="longer than a record"):
+        write_record(str(tmp_path / "status"), {"text": "x" * RECORD_BYTES})
+    assert not (tmp_path / "status").exists()

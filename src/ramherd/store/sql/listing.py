@@ -8,7 +8,7 @@ COUNTS = "SELECT state, count(*) FROM jobs WHERE place IS NOT NULL GROUP BY stat
 OLDEST_QUEUED = "SELECT min(updated_s) FROM jobs WHERE state = 'queued' AND place IS NOT NULL"
 JOB_COLUMNS = """
     jobs.id, herd, name, state, jobs.reason, attempts, failures, priority, updated_s, wish,
-    json_extract(spec, '$.label'), said
+    json_extract(spec, '$.label'), said, place
 """
 JOBS = f"""
     SELECT {JOB_COLUMNS} FROM jobs

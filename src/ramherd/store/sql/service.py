@@ -88,6 +88,8 @@ SET_FLAG = """
     ON CONFLICT (name) DO UPDATE SET value = excluded.value
 """
 GET_FLAG = "SELECT value FROM flags WHERE name = ?"
+DROP_FLAG = "DELETE FROM flags WHERE name = ?"
+FLAGS_LIKE = "SELECT name, value FROM flags WHERE name LIKE ?"
 
 SAID = "SELECT said FROM jobs WHERE id = ?"
 HERD_LIMIT = "SELECT max_cost_usd FROM herds WHERE id = ?"

@@ -1,0 +1,69 @@
+"""Why no job may start, and when the next start is tried.
+
+There is one list of causes for the whole supervisor. Most of them are watched by somebody who
+reports their end. Whether a run can be prepared again shows only by trying: one start at a time,
+further and further apart, until one succeeds.
+"""
+
+import math
+from enum import StrEnum
+
+from ramherd.core.model import Reason, Why
+from ramherd.core.record import record
+
+# What is wrong for a moment (a directory that is being restored) costs half a second; a disk that
+# stays full is tried four times a minute, and work goes on soon after there is room.
+FIRST_TRY_S = 0.5
+LONGEST_TRY_S = 15.0
+# So long the outcome of a try is waited for: a start takes some milliseconds.
+OUTCOME_S = 10.0
+
+
+class Cause(StrEnum):
+    """What keeps jobs from starting. Two causes at a time are both waited for."""
+
+    # A run's directory, pen or process cannot be made.
+    PREPARATION = "preparation"
+    # The store cannot be written.
+    STORE = "store"
+    # The disk of the state directory is full.
+    DISK = "disk"
+    # The keeper does not answer, or cannot be started.
+    KEEPER = "keeper"
+    # `ramherd pause`.
+    USER = "user"
+    # The service is about to end.
+    SERVICE_ENDS = "service_ends"
+
+
+@record
+class StartPause:
+    """`next_s` is when a start is tried all the same: never, if somebody watches the cause."""
+
+    reason: Reason
+    failures: int = 0
+    next_s: float = math.inf
+
+
+def after_failed_start(before: StartPause | None, what: str, at_s: float) -> StartPause:
+    """`what` could not be prepared, through no fault of the job."""
+    failures = before.failures + 1 if before is not None else 1
+    delay_s = min(FIRST_TRY_S * float(2 ** min(failures - 1, 32)), LONGEST_TRY_S)
+    return StartPause(Reason(Why.CANNOT_PREPARE, what=what), failures, at_s + delay_s)
+
+
+def after_try(pause: StartPause, at_s: float) -> StartPause:
+    """A start is under way: the next one is tried when its outcome is known, or never comes."""
+    return StartPause(pause.reason, pause.failures, max(pause.next_s, at_s + OUTCOME_S))
+
+
+def explain_user_pause() -> Reason:
+    return Reason(Why.PAUSED)
+
+
+def explain_service_end() -> Reason:
+    return Reason(Why.SERVICE_STOPS)
+
+
+def explain_resumed() -> Reason:
+    return Reason(Why.RESUMED)

@@ -1,0 +1,110 @@
+"""Files whose lock shows that a process lives: the kernel releases it in every kind of death.
+
+The hook loads this module for each subagent, so it does without pathlib.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+
+from ramherd.system.files import open_private
+
+# There is no such file, or none that a process of this user could have locked.
+NO_LOCK = (errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ELOOP)
+
+
+class LockFile:
+    """A file on which this process holds the lock. `acquire_lock` makes it."""
+
+    def __init__(self, path: str, fd: int) -> None:
+        self.path, self.fd = path, fd
+
+    def is_in_place(self) -> bool:
+        """Whether other processes still find it by its path."""
+        return is_same(self.path, self.fd)
+
+    def remove(self) -> None:
+        """Another process may have made a file at the path since ours was removed: it stays."""
+        if self.is_in_place():
+            os.unlink(self.path)
+        self.close()
+
+    def close(self) -> None:
+        os.close(self.fd)
+
+
+def acquire_lock(path: str, *, wait: bool = True) -> LockFile | None:
+    """Made if need be, with its directory. None if another process has the lock, and we do not
+    wait for that.
+    """
+    os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
+    while True:
+        fd = open_private(path, os.O_RDWR | os.O_CREAT)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+        except BlockingIOError:
+            os.close(fd)
+            return None
+        # `remove_unlocked` may have removed the file after we opened it.
+        if is_same(path, fd):
+            return LockFile(path, fd)
+        os.close(fd)
+
+
+def is_same(path: str, fd: int) -> bool:
+    """Whether the path names the file that is open."""
+    try:
+        found = os.stat(path, follow_symlinks=False)
+    except OSError:
+        return False
+    opened = os.fstat(fd)
+    return (found.st_dev, found.st_ino) == (opened.st_dev, opened.st_ino)
+
+
+def is_locked(path: str) -> bool:
+    """Whether a process holds the lock. True also where we cannot find out, for example without a
+    descriptor to spare: nobody is declared dead for that.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError as error:
+        return error.errno not in NO_LOCK
+    try:
+        fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(fd)
+    return False
+
+
+def remove_unlocked(directory: str) -> int:
+    """Removes the files of dead processes; returns how many."""
+    removed = 0
+    try:
+        names = os.listdir(directory)
+    except OSError:
+        return 0
+    for name in names:
+        removed += remove_if_unlocked(os.path.join(directory, name))
+    return removed
+
+
+def remove_if_unlocked(path: str) -> bool:
+    """We hold the lock while we remove it: a process that opened it meanwhile makes another."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if is_same(path, fd):
+            os.unlink(path)
+            return True
+    except OSError:  # locked, or removed by another ramherd
+        pass
+    finally:
+        os.close(fd)
+    return False
