@@ -5,21 +5,31 @@ herd = client.submit([{"name": "lint", "command": ["./agent.sh", "fix it"]}])
 print(client.wait(herd)["counts"])
 """
 
-import http.client
 import json
 import os
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NotRequired, TypedDict, cast
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
 
+from ramherd.client.http_link import ANSWERS_WITHIN_S, STREAM_S, HttpLink, read_line
+from ramherd.client.shapes import (
+    EventInfo,
+    HerdInfo,
+    JobInfo,
+    complete_event,
+    complete_herd,
+    complete_job,
+    complete_snapshot,
+)
 from ramherd.config.paths import runtime_dir, state_path
 from ramherd.core.agent_task import SAID
-from ramherd.core.errors import NoService, RamherdError, UsageError
+from ramherd.core.errors import NoService
 from ramherd.system.ids import new_id
-from ramherd.system.unix_socket import connect, is_listening
+from ramherd.system.unix_socket import is_listening
 from ramherd.system.user_files import read_cwd
 
 if TYPE_CHECKING:
@@ -31,83 +41,16 @@ COMES_BACK_S = 30.0
 PAGE = 250
 
 
-class RunInfo(TypedDict):
-    run: str
-    attempt: int
-    started_s: float
-    ended_s: float | None
-    end: str | None
-    exit_code: int | None
-    signal: int | None
-    reason: dict[str, Any] | None
-    peak_bytes: int | None
-
-
-class JobInfo(TypedDict):
-    id: str
-    herd: str
-    name: str
-    state: str
-    reason: dict[str, Any]
-    attempts: int
-    failures: int
-    priority: int
-    updated_s: float
-    wish: str | None
-    label: str
-    session: str | None
-    turns: int | None
-    tokens_in: int | None
-    tokens_out: int | None
-    cost_usd: float | None
-    result: str | None
-    model: str | None
-    worktree: str | None
-    runs: NotRequired[list[RunInfo]]
-
-
-class HerdInfo(TypedDict):
-    herd: str
-    created_s: float
-    ended_s: float | None
-    service: bool
-    counts: dict[str, int]
-    summary: NotRequired[dict[str, Any] | None]
-
-
-class EventInfo(TypedDict):
-    v: int
-    seq: int
-    at_s: float
-    kind: str
-    herd: str
-    job: str
-    run: str
-    node: str
-    reason: dict[str, Any]
-
-
-class UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path: Path, timeout_s: float | None) -> None:
-        super().__init__("localhost", timeout=timeout_s)
-        self._path = path
-        self._timeout_s = timeout_s
-
-    def connect(self) -> None:
-        self.sock = connect(self._path, self._timeout_s)
-
-
 class Client:
     """Over the user's socket, or over `url` (http://127.0.0.1:PORT) with the token."""
 
     def __init__(
         self, path: Path | None = None, *,
-        url: str | None = None, token: str | None = None, timeout_s: float = 60.0,
+        url: str | None = None, token: str | None = None, timeout_s: float = ANSWERS_WITHIN_S,
     ) -> None:  # fmt: skip
-        self._path = None if url is not None else path or runtime_dir() / "api.sock"
-        self._address = urlsplit(url) if url is not None else None
-        self._token = token
-        self._timeout_s = timeout_s
+        own = None if url is not None else path or runtime_dir() / "api.sock"
+        address = urlsplit(url) if url is not None else None
+        self._link = HttpLink(own, address, token, timeout_s)
 
     def submit(
         self, jobs: Sequence[Mapping[str, Any]], env: Mapping[str, str] | None = None, *,
@@ -124,13 +67,16 @@ class Client:
             "max_cost_usd": max_cost_usd,
         }  # fmt: skip
         body = {"jobs": list(jobs), **{key: v for key, v in given.items() if v is not None}}
-        return str(self._ask("POST", "/v1/herds", body=body)["herd"])
+        with self._understood():
+            return str(self._link.ask("POST", "/v1/herds", body)["herd"])
 
     def herds(self, limit: int = 100) -> list[HerdInfo]:
-        return cast("list[HerdInfo]", self._ask("GET", "/v1/herds", limit=limit)["herds"])
+        with self._understood():
+            return [complete_herd(one) for one in self._get("/v1/herds", limit=limit)["herds"]]
 
     def herd(self, herd: str) -> HerdInfo:
-        return cast("HerdInfo", self._ask("GET", f"/v1/herds/{quote(herd, '')}"))
+        with self._understood():
+            return complete_herd(self._get(f"/v1/herds/{quote(herd, '')}"))
 
     def jobs(
         self, herd: str | None = None, state: str | None = None, *, runs: bool = False
@@ -138,43 +84,52 @@ class Client:
         """All of them, page by page; with their runs if asked for."""
         asked = {"herd": herd, "state": state, "runs": "true" if runs else "false", "limit": PAGE}
         after = ""
-        while page := self._ask("GET", "/v1/jobs", **asked, after=after)["jobs"]:
+        while page := self._read_jobs(**asked, after=after):
             yield from page
             after = page[-1]["id"]
 
+    def _read_jobs(self, **asked: Any) -> list[JobInfo]:
+        with self._understood():
+            return [complete_job(one) for one in self._get("/v1/jobs", **asked)["jobs"]]
+
     def job(self, job: str) -> JobInfo:
-        return cast("JobInfo", self._ask("GET", f"/v1/jobs/{quote(job, '')}"))
+        with self._understood():
+            return complete_job(self._get(f"/v1/jobs/{quote(job, '')}"))
 
     def cancel(self, job: str) -> None:
-        self._ask("POST", f"/v1/jobs/{quote(job, '')}/cancel")
+        self._link.ask("POST", f"/v1/jobs/{quote(job, '')}/cancel")
 
     def cancel_herd(self, herd: str) -> int:
-        return int(self._ask("POST", f"/v1/herds/{quote(herd, '')}/cancel")["jobs"])
+        """Of how many jobs."""
+        return int(self._link.ask("POST", f"/v1/herds/{quote(herd, '')}/cancel").get("jobs", 0))
 
     def retry(self, job: str) -> list[str]:
-        return list(self._ask("POST", f"/v1/jobs/{quote(job, '')}/retry")["jobs"])
+        """The jobs that are queued again: this one, and those that were cancelled for it."""
+        answer = self._link.ask("POST", f"/v1/jobs/{quote(job, '')}/retry")
+        return list(answer.get("jobs", [job]))
 
     def recycle(self, job: str) -> None:
-        self._ask("POST", f"/v1/jobs/{quote(job, '')}/recycle")
+        self._link.ask("POST", f"/v1/jobs/{quote(job, '')}/recycle")
 
     def pause(self) -> None:
-        self._ask("POST", "/v1/pause")
+        self._link.ask("POST", "/v1/pause")
 
     def resume(self) -> None:
-        self._ask("POST", "/v1/resume")
+        self._link.ask("POST", "/v1/resume")
 
     def snapshot(self) -> dict[str, Any]:
-        return self._ask("GET", "/v1/snapshot")
+        return complete_snapshot(self._get("/v1/snapshot"))
 
     def metrics(self) -> str:
-        with self._open("GET", "/metrics") as answer:
+        with self._link.open("GET", "/metrics") as answer:
             return answer.read().decode()
 
     def logs(self, job: str, stream: str = "out", *, follow: bool = False) -> Iterator[bytes]:
         """What it printed; followed until the job has ended."""
         query = {"stream": stream, "follow": "true" if follow else "false"}
         target = f"/v1/jobs/{quote(job, '')}/logs?{urlencode(query)}"
-        with self._open("GET", target, timeout_s=None if follow else self._timeout_s) as answer:
+        silence_s = None if follow else ANSWERS_WITHIN_S
+        with self._link.open("GET", target, silence_s=silence_s) as answer:
             while chunk := answer.read1(1 << 16):
                 yield chunk
 
@@ -195,13 +150,17 @@ class Client:
     def _read_events(self, after: int, herd: str | None) -> Iterator[EventInfo]:
         query = urlencode({"after": after, **({"herd": herd} if herd else {})})
         headers = {"Accept": "text/event-stream"}
-        with self._open("GET", f"/v1/events?{query}", headers=headers) as answer:
+        target = f"/v1/events?{query}"
+        with (
+            self._understood(),
+            self._link.open("GET", target, headers=headers, silence_s=STREAM_S) as answer,
+        ):
             kind = ""
             while line := read_line(answer):
                 if line.startswith(b"event: "):
                     kind = line[7:].strip().decode()
                 elif line.startswith(b"data: ") and kind != "gap":
-                    yield json.loads(line[6:])
+                    yield complete_event(json.loads(line[6:]))
                 elif line == b"\n":
                     kind = ""
 
@@ -231,39 +190,17 @@ class Client:
             "results": results,
         }
 
-    def _ask(self, method: str, path: str, *, body: Any = None, **query: Any) -> dict[str, Any]:
+    def _get(self, path: str, **query: Any) -> dict[str, Any]:
         given = {name: value for name, value in query.items() if value is not None}
-        target = f"{path}?{urlencode(given)}" if given else path
-        data = None if body is None else json.dumps(body).encode()
-        with self._open(method, target, data=data) as answer:
-            return cast("dict[str, Any]", json.loads(answer.read()))
+        return self._link.ask("GET", f"{path}?{urlencode(given)}" if given else path)
 
-    def _open(
-        self, method: str, target: str, *, data: bytes | None = None,
-        headers: Mapping[str, str] | None = None, timeout_s: float | None = -1.0,
-    ) -> http.client.HTTPResponse:  # fmt: skip
-        link = self._connection(self._timeout_s if timeout_s == -1.0 else timeout_s)
-        sent = {"Connection": "close", **(headers or {})}
-        if data is not None:
-            sent["Content-Type"] = "application/json"
-        if self._token is not None:
-            sent["Authorization"] = f"Bearer {self._token}"
+    @contextmanager
+    def _understood(self) -> Iterator[None]:
+        """A response without what nobody can do without is of another version."""
         try:
-            link.request(method, target, data, sent)
-            answer = link.getresponse()
-        except (OSError, http.client.HTTPException) as error:
-            link.close()
-            raise no_service(error) from None
-        if answer.status >= 400:
-            raise explain(answer)
-        return answer
-
-    def _connection(self, timeout_s: float | None) -> http.client.HTTPConnection:
-        if self._address is not None:
-            host, port = self._address.hostname or "127.0.0.1", self._address.port
-            return http.client.HTTPConnection(host, port, timeout=timeout_s)
-        assert self._path is not None
-        return UnixConnection(self._path, timeout_s)
+            yield
+        except KeyError as error:
+            raise self._link.no_common_version(f"its response has no {error}") from None
 
 
 def result_of(job: JobInfo) -> dict[str, Any]:
@@ -282,31 +219,6 @@ def result_of(job: JobInfo) -> dict[str, Any]:
         **{name: job.get(name) for name in SAID},
         "ends": [run["end"] for run in runs],
     }
-
-
-def no_service(error: Exception) -> RamherdError:
-    if isinstance(error, FileNotFoundError | ConnectionRefusedError):
-        return NoService("no ramherd service is running", hint="start one: ramherd up")
-    return NoService(f"the ramherd service does not answer: {error}", hint="see ramherd up")
-
-
-def read_line(answer: http.client.HTTPResponse) -> bytes:
-    """b"" when the other end went away."""
-    try:
-        return answer.readline()
-    except (OSError, http.client.HTTPException):
-        return b""
-
-
-def explain(answer: http.client.HTTPResponse) -> RamherdError:
-    with answer:
-        try:
-            body = json.loads(answer.read())
-        except ValueError:
-            return NoService(f"the service answers {answer.status} {answer.reason}")
-    message, hint = str(body.get("error", "")), str(body.get("hint", ""))
-    kind = UsageError if answer.status < 500 else NoService
-    return kind(message, hint=hint)
 
 
 def is_running(path: Path | None = None) -> bool:
