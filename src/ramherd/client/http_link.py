@@ -77,7 +77,7 @@ class HttpLink:
             except OSError as error:
                 lost, is_worth_it = error, False
             if not is_worth_it or time.monotonic() >= until_s:
-                raise no_service(lost) from None
+                raise no_service(lost, self._timeout_s) from None
             time.sleep(AGAIN_S)
 
     def no_common_version(self, what: str) -> NoService:
@@ -161,12 +161,12 @@ def read_line(answer: http.client.HTTPResponse) -> bytes:
         return b""
 
 
-def no_service(error: Exception) -> RamherdError:
+def no_service(error: Exception, within_s: float = ANSWERS_WITHIN_S) -> RamherdError:
     if isinstance(error, FileNotFoundError | ConnectionRefusedError):
         return NoService("no ramherd service is running", hint="start one: ramherd up")
     if isinstance(error, TimeoutError | BlockingIOError):
         return NoService(
-            f"the ramherd service has not answered for {ANSWERS_WITHIN_S:.0f} s",
+            f"the ramherd service has not answered for {within_s:g} s",
             hint="try again: a service replaces its API when it hangs",
         )
     return NoService(f"the ramherd service does not answer: {error}", hint="see ramherd up")

@@ -3,6 +3,7 @@
 import http.client
 import socket
 import time
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from ramherd.store.events import add_event
 from ramherd.store.herds import add_run, end_herd, set_job
 from ramherd.store.service_queue import ServiceQueue
 from ramherd.system.procfs import read_peak_rss_bytes, read_rss_bytes
-from ramherd.system.unix_socket import connect
+from ramherd.system.unix_socket import connect, listen
 
 TRUE = {"name": "a", "command": ["true"]}
 DONE = Reason(Why.EXITED, code=0)
@@ -264,6 +265,17 @@ def test_nobody_there_is_one_line(tmp_path: Path) -> None:
     with pytest.raises(NoService, match="no ramherd service") as caught:
         Client(tmp_path / "api.sock").herds()
     assert "ramherd up" in caught.value.hint
+
+
+@pytest.mark.parametrize("ask", [Client.herds, Client.pause, lambda one: one.submit([TRUE])])
+def test_a_service_that_hangs_is_one_line(ask: Callable[[Client], Any], tmp_path: Path) -> None:
+    """Within the time that a client waits: it has accepted the connection, and says nothing."""
+    client = Client(tmp_path / "api.sock", timeout_s=0.3)
+    with (
+        listen(tmp_path / "api.sock"),
+        pytest.raises(NoService, match=r"has not answered for 0\.3 s"),
+    ):
+        ask(client)
 
 
 def test_ten_thousand_jobs_are_submitted_and_listed_in_little_memory(api: Served) -> None:

@@ -109,6 +109,24 @@ def test_a_keeper_that_dies_costs_no_job(each_service: Service) -> None:
     assert each_service.state("a") in ("running", "queued")
 
 
+def test_an_api_that_hangs_is_replaced(service: Service) -> None:
+    """Commands that ask it meanwhile get their answer from the next one, and never hang."""
+    herd = service.submit({"name": "a", "command": SLEEP})
+    service.await_state("a", "running")
+    (api,) = [pid for pid in ours() if is_api(pid)]
+    os.kill(api, signal.SIGSTOP)
+    done = service.ramherd.run("jobs", "--herd", herd, "--json")
+
+    assert (done.returncode, json.loads(done.stdout)["name"]) == (0, "a"), done.stderr
+    assert "ramherd: the API hung for 4 s, and is started again" in service.said
+    assert api not in ours()
+    assert service.state("a") == "running"
+
+
+def is_api(pid: int) -> bool:
+    return b"api/__main__.py" in Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
 def test_a_dead_api_is_started_again(service: Service) -> None:
     """And the service has gone on meanwhile."""
     commands = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in ours()}
