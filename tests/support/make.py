@@ -12,6 +12,7 @@ from ramherd.core.model import (
     Machine,
     PenReading,
     Reason,
+    Refusal,
     RunEnd,
     RunView,
     Snapshot,
@@ -64,12 +65,12 @@ PHASE_KEYS = (
 
 def phase_of(
     exit: Exit | None = None, stop: Stopping | None = None,  # noqa: A002
-    refused: tuple[int, str] | None = None, clearing_s: float | None = None,
+    refused: Sequence[Any] | None = None, clearing_s: float | None = None,
     killed_s: float | None = None, *, output_closed: bool = False, heap_exhausted: bool = False,
 ) -> Phase:  # fmt: skip
     """The phase in which this is known."""
     if refused is not None:
-        return Ended(stop=stop, refused=refused)
+        return Ended(stop=stop, refused=Refusal(*refused))
     if exit is not None:
         output = Output.CLOSED if output_closed else Output.OPEN
         return Clearing(

@@ -18,9 +18,11 @@ from ramherd.act.pens import Pen
 from ramherd.act.pens.cgroup import limit_pids
 from ramherd.act.pens.selection import Fleet
 from ramherd.act.run import LiveRun
+from ramherd.act.run_directory import make_run_directory, remove_run_directory, write_file
 from ramherd.act.warm_pool import IdleProcess, WarmPool, WarmProcess
-from ramherd.core.model import Exit, Job, ProcId, Reason, RunEnd, Stopping, Why
+from ramherd.core.model import Exit, Job, ProcId, Reason, Refusal, RunEnd, Stopping, Why
 from ramherd.core.policies import GrantPolicy, Policy
+from ramherd.decide.run_end import is_own_failure
 from ramherd.measure.run_output import read_tail
 from ramherd.system.files import parse_record
 from ramherd.system.pidfd import signal_processes
@@ -72,31 +74,29 @@ class Executor:
 
     def start(self, run: LiveRun, grant_bytes: int, *, resumed: bool) -> IdleProcess | None:
         """Returns the warm process that the run takes over, if there is one. A run that is refused
-        already never begins.
+        already never begins. OSError: it could not be prepared, and nothing of it is left.
         """
-        self.runs[run.id] = run
         if run.refused is not None:
+            self.runs[run.id] = run
             return None
         launch = run.agent_run.launch if run.agent_run is not None else None
         key = self.key_of(run.job, launch) if launch is not None and launch.warm else None
         idle = self.warm_pool.pop(key) if key is not None else None
         try:
-            run.dir.mkdir(mode=0o700, parents=True)
-            stdin = write_stdin(run)
+            stdin = make_run_directory(run.dir, stdin_of(run))
             if idle is not None:
                 self._reuse(run, idle, grant_bytes, stdin)
+                self.runs[run.id] = run
                 return idle
-            pen = self.fleet.add(run.id, run.job.memory_limit_bytes)
-            run.enter_pen(pen)
-            limit_pids(pen, self._policy.pids_limit)
-            self.enforcer.set_first_grant(run, grant_bytes)
+            pen = self._make_pen(run, grant_bytes)
         except OSError as error:
-            what = f"cannot prepare {error.filename}: {error.strerror}"
-            run.refuse(error.errno or 0, what, run.started_s)
-            if idle is not None:
-                run.leave_pen()
-                self.warm_pool.add(idle)
+            self._undo_preparation(run, idle)
+            if not is_own_failure(error.errno or 0):
+                raise
+            run.refuse(Refusal(error.errno or 0, self.describe_failure(error)), run.started_s)
+            self.runs[run.id] = run
             return None
+        self.runs[run.id] = run
         if key is not None:
             most = run.job.brief.reuse if run.job.brief is not None else 0
             run.serve_many(WarmProcess(key, most, run.started_s))
@@ -107,6 +107,26 @@ class Executor:
             **pen.spawn_part(), log=self._log,
         )  # fmt: skip
         return None
+
+    def _make_pen(self, run: LiveRun, grant_bytes: int) -> Pen:
+        pen = self.fleet.add(run.id, run.job.memory_limit_bytes)
+        run.enter_pen(pen)
+        limit_pids(pen, self._policy.pids_limit)
+        self.enforcer.set_first_grant(run, grant_bytes)
+        return pen
+
+    def _undo_preparation(self, run: LiveRun, idle: IdleProcess | None) -> None:
+        if idle is not None:
+            self.warm_pool.add(idle)
+        elif run.pen is not None:
+            run.pen.remove(0.0)
+        run.leave_pen()
+        remove_run_directory(run.dir)
+
+    def describe_failure(self, error: OSError) -> str:
+        """Which of our directories could not be used, without the name of the run."""
+        cgroups = [path for path in self.fleet.dirs() if str(error.filename).startswith(path)]
+        return f"cannot prepare a run in {[*cgroups, self.runs_dir][0]}: {error.strerror}"
 
     @property
     def _log(self) -> tuple[int, int]:
@@ -137,6 +157,7 @@ class Executor:
         del self.runs[run.id]
         if (idle := self._taken.pop(run.id, None)) is not None:
             run.leave_pen()
+            remove_run_directory(run.dir)
             idle.process.jobs -= 1
             self.warm_pool.add(idle)
         elif run.pen is not None:
@@ -205,7 +226,9 @@ class Executor:
                 if run.stop_order is not None:  # it was told to end before it had started
                     self._send_end(run)
             case "refused":
-                run.refuse(message["errno"], message["what"], at_s)
+                # A keeper of an earlier version does not say whose failure it is.
+                is_ours = message.get("is_ours", False)
+                run.refuse(Refusal(message["errno"], message["what"], is_ours), at_s)
                 if run.warm is not None and run.warm.taken_from:
                     self._abandon(run, run.warm.taken_from)
             case "exited":
@@ -238,18 +261,22 @@ class Executor:
     def replace_keeper(self, at_s: float) -> None:
         """The keeper died, and with it the pipes of its runs: they cannot go on."""
         self.keeper.kill()
+        live = [run for run in self.runs.values() if run.refused is None]
+        beside = len(live) + len(self.warm_pool.all) - 1
+        for run in live:
+            lived_s = round(at_s - run.started_s - run.held_s(at_s), 3)
+            lost = Reason(Why.KEEPER_LOST, beside=beside, lived_s=lived_s)
+            self._record_lost_keeper(run, lost, at_s)
         for run in self.runs.values():
-            if run.refused is None:
-                self._record_lost_keeper(run, at_s)
             self.kill(run, at_s)
         self.warm_pool.record_keeper_loss()
         self.keeper = self._new_keeper()
 
-    def _record_lost_keeper(self, run: LiveRun, at_s: float) -> None:
+    def _record_lost_keeper(self, run: LiveRun, reason: Reason, at_s: float) -> None:
         if run.exit is None:
             exit_ = read_exit(run.dir, at_s)
             if exit_ is None and run.stop_order is None:
-                run.stop(Stopping(RunEnd.LOST, Reason(Why.KEEPER_LOST), at_s))
+                run.stop(Stopping(RunEnd.LOST, reason, at_s))
             run.record_exit(exit_ or Exit(None, signal.SIGKILL, at_s))
         if not run.output_closed:
             run.close_output(heap_exhausted=False)
@@ -327,6 +354,12 @@ class Executor:
         return bool(self.runs or self.warm_pool.all)
 
     @property
+    def has_lost_runs(self) -> bool:
+        """Runs of a keeper that died are being cleared."""
+        stops = (run.stop_order for run in self.runs.values())
+        return any(stop is not None and stop.end is RunEnd.LOST for stop in stops)
+
+    @property
     def is_busy(self) -> bool:
         """Something is about to end: the next step comes soon."""
         busy = self._cleanup.is_busy or self.warm_pool.is_busy
@@ -380,18 +413,9 @@ def argv_of(run: LiveRun, *, resumed: bool) -> tuple[str, ...]:
     return run.job.resume_argv if resumed and run.job.resume_argv else run.job.argv
 
 
-def write_stdin(run: LiveRun) -> str:
-    """A file, not a pipe: it can have any size, and no process has to write to it."""
-    text = run.agent_run.launch.stdin if run.agent_run is not None else run.job.stdin
-    if text is None:
-        return ""
-    return write_file(run.dir / "in", text)
-
-
-def write_file(path: Path, text: str) -> str:
-    path.touch(mode=0o600)
-    path.write_text(text, encoding="utf-8", newline="")
-    return str(path)
+def stdin_of(run: LiveRun) -> str | None:
+    """It goes through a file, not a pipe: it can have any size, and no process has to write it."""
+    return run.agent_run.launch.stdin if run.agent_run is not None else run.job.stdin
 
 
 def kill_all(pen: Pen | None, deadline: float) -> None:

@@ -17,6 +17,7 @@ from typing import IO, Any
 
 from ramherd.core.errors import StoreError
 from ramherd.core.model import ProcId
+from ramherd.system.files import open_private
 from ramherd.system.pidfd import open_pid, send_signal, wait_end
 from ramherd.system.procfs import read_process
 from ramherd.system.unix_socket import connect, listen
@@ -269,10 +270,6 @@ def read_line(channel: socket.socket) -> tuple[dict[str, Any] | None, bytes]:
 
 def open_errors(path: Path) -> IO[bytes]:
     try:
-        return open(path, "ab", opener=private)
+        return open(path, "ab", opener=open_private)
     except OSError:  # a full disk: the herd runs without a log of the keeper's errors
         return open(os.devnull, "ab")
-
-
-def private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)

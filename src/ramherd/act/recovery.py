@@ -10,8 +10,8 @@ from ramherd.act.pens import polling
 from ramherd.act.pens.ending import kill_pens
 from ramherd.act.pens.selection import pen_from_record
 from ramherd.core.model import Reason, Why
-from ramherd.store.herds import StoredPen, drop_pen, lose_herd, read_open_herds, read_pens
-from ramherd.store.owner import OWNERS, Owner, is_alive
+from ramherd.store.herds import StoredPen, drop_pen, lose_herd, read_lost_herds, read_pens
+from ramherd.store.owner import OWNERS, Owner
 from ramherd.store.protocol import Store
 from ramherd.system.lock_file import remove_unlocked
 from ramherd.system.procfs import read_boot_id
@@ -21,8 +21,8 @@ def recover(store: Store, runtime: Path, runs_dir: Path) -> int:
     """How many herds of dead owners were closed. One whose pens cannot be cleared stays open,
     and the next start tries again.
     """
-    dead = [found for found in read_open_herds(store) if not is_alive(found[1], runtime)]
-    closed = [herd for herd, owner in dead if clear_pens(store, herd, owner, runs_dir)]
+    lost = read_lost_herds(store, runtime)
+    closed = [herd for herd, owner in lost.items() if clear_pens(store, herd, owner, runs_dir)]
     for herd in closed:
         lose_herd(store, herd, Reason(Why.SUPERVISOR_LOST))
         store.commit()

@@ -14,7 +14,17 @@ from ramherd.act.pens import Pen
 from ramherd.act.warm_pool import WarmUse
 from ramherd.core import run_phase
 from ramherd.core.memory import RunGrant
-from ramherd.core.model import Exit, Job, PenReading, ProcId, Reason, RunView, Stopping, Why
+from ramherd.core.model import (
+    Exit,
+    Job,
+    PenReading,
+    ProcId,
+    Reason,
+    Refusal,
+    RunView,
+    Stopping,
+    Why,
+)
 from ramherd.core.run_phase import Clearing, Ended, Held, Output, Phase, Running, Starting
 from ramherd.measure.container_clients import find_client
 
@@ -103,7 +113,7 @@ class LiveRun:
         return run_phase.stop_of(self.phase)
 
     @property
-    def refused(self) -> tuple[int, str] | None:
+    def refused(self) -> Refusal | None:
         return run_phase.refusal_of(self.phase)
 
     @property
@@ -188,7 +198,7 @@ class LiveRun:
         self.warm = WarmUse(idle.process, taken_from=last.id, peak_before=idle.peak_bytes)
 
     def leave_pen(self) -> None:
-        """It could not be given the process that it was to take over."""
+        """It could not be prepared: no pen, and no process of another job, is its own."""
         self.home, self.pen, self.first, self.warm = self.id, None, None, None
 
     def serve_many(self, process: "WarmProcess") -> None:
@@ -231,11 +241,11 @@ class LiveRun:
         if isinstance(self.phase, Starting):
             self._enter(Running())
 
-    def refuse(self, number: int, what: str, at_s: float) -> None:
-        """It never began: errno and what went wrong."""
+    def refuse(self, refusal: Refusal, at_s: float) -> None:
+        """It never began."""
         if not isinstance(self.phase, Ended):
             self.release(at_s)
-            self._enter(Ended(stop=self.stop_order, refused=(number, what)))
+            self._enter(Ended(stop=self.stop_order, refused=refusal))
 
     def hold(self, reason: Reason, at_s: float) -> None:
         if self.pen is not None:

@@ -25,6 +25,7 @@ from ramherd.show.metrics import Queue, render_metrics
 from ramherd.store import listing
 from ramherd.store import service_requests as requests
 from ramherd.store.events import read_event_page, read_event_range
+from ramherd.store.herds import read_lost_herds
 from ramherd.store.protocol import Store
 from ramherd.store.service_requests import Wish
 from ramherd.system.procfs import read_rss_bytes
@@ -47,22 +48,24 @@ class Answers:
         return json_response(describe())
 
     def herds(self, store: Store, asked: RequestParts) -> Response:
-        herds = listing.list_herds(store, before=asked.query["before"], most=asked.query["limit"])
+        herds = listing.list_herds(
+            store, before=asked.query["before"], most=asked.query["limit"], lost=self._lost(store)
+        )
         return json_page("herds", herds)
 
     def herd(self, store: Store, asked: RequestParts) -> Response:
-        return json_response(find_herd(store, asked))
+        return json_response(find_herd(store, asked, self._lost(store)))
 
     def jobs(self, store: Store, asked: RequestParts) -> Response:
         query = asked.query
         jobs = listing.list_jobs(
             store, herd=query["herd"], state=query["state"], after=query["after"],
-            most=query["limit"], runs=asked.is_on("runs"),
+            most=query["limit"], runs=asked.is_on("runs"), lost=self._lost(store),
         )  # fmt: skip
         return json_page("jobs", jobs)
 
     def job(self, store: Store, asked: RequestParts) -> Response:
-        return json_response(find_job(store, asked))
+        return json_response(find_job(store, asked, self._lost(store)))
 
     def cancel(self, store: Store, asked: RequestParts) -> Response:
         return wish(store, find_job(store, asked), Wish.CANCEL)
@@ -112,6 +115,9 @@ class Answers:
         )  # fmt: skip
         return Response(render_metrics(self._status(), queue), media_type=METRICS)
 
+    def _lost(self, store: Store) -> listing.Lost:
+        return read_lost_herds(store, self.runtime)
+
     def _status(self) -> ServiceStatus:
         """Of a service that has not written one yet, nothing is known."""
         with suppress(FileNotFoundError):
@@ -119,12 +125,18 @@ class Answers:
         return ServiceStatus()
 
 
-def find_herd(store: Store, asked: RequestParts) -> dict[str, Any]:
-    return found(listing.read_herd(store, asked.path["herd"]), "herd", asked.path["herd"])
+def find_herd(
+    store: Store, asked: RequestParts, lost: listing.Lost = listing.NONE_LOST
+) -> dict[str, Any]:
+    herd = asked.path["herd"]
+    return found(listing.read_herd(store, herd, lost), "herd", herd)
 
 
-def find_job(store: Store, asked: RequestParts) -> dict[str, Any]:
-    return found(listing.read_job(store, asked.path["job"]), "job", asked.path["job"])
+def find_job(
+    store: Store, asked: RequestParts, lost: listing.Lost = listing.NONE_LOST
+) -> dict[str, Any]:
+    job = asked.path["job"]
+    return found(listing.read_job(store, job, lost), "job", job)
 
 
 def found(value: dict[str, Any] | None, what: str, name: str) -> dict[str, Any]:

@@ -43,6 +43,7 @@ JOB = thing(
         "state": {"type": "string", "enum": list(JobState)}, "reason": ref("Reason"),
         "attempts": WHOLE, "failures": WHOLE, "priority": WHOLE, "updated_s": NUMBER,
         "wish": nullable({"type": "string", "enum": ["cancel", "recycle"]}), "label": TEXT,
+        "owner_lost": FLAG,
         "session": nullable(TEXT), "turns": nullable(WHOLE), "tokens_in": nullable(WHOLE),
         "tokens_out": nullable(WHOLE), "cost_usd": nullable(NUMBER), "result": nullable(TEXT),
         "model": nullable(TEXT), "worktree": nullable(TEXT),
@@ -52,7 +53,7 @@ JOB = thing(
 HERD = thing(
     {
         "herd": TEXT, "created_s": NUMBER, "ended_s": nullable(NUMBER), "service": FLAG,
-        "counts": {"type": "object", "additionalProperties": WHOLE},
+        "owner_lost": FLAG, "counts": {"type": "object", "additionalProperties": WHOLE},
     },
     {"summary": nullable({"type": "object"})},
 )  # fmt: skip

@@ -7,11 +7,10 @@ from contextlib import closing
 from typing import Any
 
 from ramherd.cli.logs import find_job
-from ramherd.config.paths import state_dir
+from ramherd.cli.store_reader import open_to_read
 from ramherd.core.errors import UsageError
 from ramherd.core.units import parse_duration
 from ramherd.show.event_lines import render_stored
-from ramherd.store.connect import open_store
 from ramherd.store.events import StoredEvent, read_events
 from ramherd.store.herds import read_newest_herd
 from ramherd.store.protocol import Store
@@ -34,7 +33,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def events(options: argparse.Namespace) -> int:
     since_s = time.time() - parse_since(options.since) if options.since is not None else None
-    with closing(open_store(state_dir())) as store:
+    with closing(open_to_read()) as store:
         job = find_job(store, options.job, options.herd) if options.job is not None else None
         for event in read_events(store, job=job, herd=choose_herd(store, options), since_s=since_s):
             print(json.dumps(as_json(event)) if options.json else render(event))

@@ -5,11 +5,10 @@ import json
 from contextlib import closing
 from typing import Any
 
-from ramherd.config.paths import state_dir
+from ramherd.cli.store_reader import open_to_read
 from ramherd.core.units import format_duration, format_size
 from ramherd.decide.governor.classes import estimate
 from ramherd.store.classes import Known, read_classes
-from ramherd.store.connect import open_store
 
 HEAD = ("class", "runs", "mean", "spread", "peak p90", "duration", "right")
 
@@ -26,7 +25,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def history(options: argparse.Namespace) -> int:
-    with closing(open_store(state_dir())) as store:
+    with closing(open_to_read()) as store:
         known = list(read_classes(store))
     if options.json:
         print(json.dumps({"classes": [as_json(one) for one in known]}))

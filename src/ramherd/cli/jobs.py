@@ -9,12 +9,13 @@ from collections.abc import Iterable, Iterator
 from contextlib import closing
 from typing import Any
 
+from ramherd.cli.store_reader import open_to_read
 from ramherd.client.client import Client, is_running
-from ramherd.config.paths import state_dir
+from ramherd.config.paths import runtime_path
 from ramherd.core.reasons import reason_from_json
 from ramherd.show.event_lines import printable
 from ramherd.show.reasons import render_reason
-from ramherd.store.connect import open_store
+from ramherd.store.herds import read_lost_herds
 from ramherd.store.listing import list_herds, list_jobs
 
 WATCH_EVERY_S = 1.0
@@ -52,10 +53,11 @@ def read_jobs(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
             for job in client.jobs(herd):
                 yield {**job, "doing": doing.get(job["id"], "")}
         return
-    with closing(open_store(state_dir())) as store:
+    with closing(open_to_read()) as store:
+        lost = read_lost_herds(store, runtime_path())
         for herd in chosen(list_herds(store, most=1000), options):
             after = ""
-            while page := list_jobs(store, herd=herd, after=after, most=PAGE):
+            while page := list_jobs(store, herd=herd, after=after, most=PAGE, lost=lost):
                 yield from page
                 after = page[-1]["id"]
 
@@ -74,9 +76,14 @@ def render(found: list[dict[str, Any]]) -> Iterator[str]:
         wish = f" ({job['wish']} wanted)" if job["wish"] else ""
         again = f" (run {job['attempts']})" if job["attempts"] > 1 else ""
         name, words = printable(job["name"]), f"{why}{again}{render_agent(job)}{wish}"
-        yield printable(f"{job['id']}  {job['state']:<9} {name:<{widest}}  {words}")
-    counts = Counter(job["state"] for job in found)
+        yield printable(f"{job['id']}  {state_of(job):<9} {name:<{widest}}  {words}")
+    counts = Counter(map(state_of, found))
     yield ", ".join(f"{number} {state}" for state, number in counts.items()) or "no jobs"
+
+
+def state_of(job: dict[str, Any]) -> str:
+    """A job whose ramherd was killed is in no state: the store has what was so before."""
+    return "lost" if job.get("owner_lost") else str(job["state"])
 
 
 def render_agent(job: dict[str, Any]) -> str:

@@ -6,13 +6,13 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from ramherd.config.paths import runtime_dir, state_dir
+from ramherd.cli.store_reader import open_to_read
+from ramherd.config.paths import runtime_path, state_path
 from ramherd.core.errors import UsageError
 from ramherd.core.model import JobState
 from ramherd.core.units import format_size
 from ramherd.core.values import nearest
 from ramherd.measure.run_output import is_interactive, read_layout, read_output
-from ramherd.store.connect import open_store
 from ramherd.store.herds import (
     SERVICE,
     find_job_of_herd,
@@ -39,8 +39,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def logs(options: argparse.Namespace) -> int:
-    state = state_dir()
-    with closing(open_store(state)) as store:
+    state = state_path()
+    with closing(open_to_read()) as store:
         job = find_job(store, options.job, options.herd)
         refuse_session(store, state / "runs", job, options.job)
         Printer(store, state / "runs", job, "err" if options.err else "out").print(
@@ -94,7 +94,7 @@ class Printer:
         owner = read_job_owner(self._store, self._job)
         if owner is None:
             return False
-        return owner.id == SERVICE or is_alive(owner, runtime_dir())
+        return owner.id == SERVICE or is_alive(owner, runtime_path())
 
     def _print_new(self) -> None:
         run = read_newest_run(self._store, self._job)

@@ -6,10 +6,12 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from pathlib import Path
 
+from ramherd.cli.store_reader import open_to_read
 from ramherd.config.keys import STRAY_KEYS
 from ramherd.config.load import Config, add_flags, load_config
-from ramherd.config.paths import runtime_dir, state_dir
+from ramherd.config.paths import runtime_dir, runtime_path, state_dir
 from ramherd.core.errors import RamherdError, StoreError
 from ramherd.store.connect import open_store
 from ramherd.store.protocol import Store
@@ -74,15 +76,27 @@ def opened_scanner(config: Config) -> Iterator[Scanner]:
     software = SoftwareTable(parse_software(config.software))
     store = try_open_store()
     try:
-        yield Scanner(make_policy(config), software, runtime_dir(), store)
+        yield Scanner(make_policy(config), software, find_runtime(), store)
     finally:
         if store is not None:
             store.close()
 
 
+def find_runtime() -> Path:
+    """Made if it can be: what is seen is recorded there. It is not needed to look."""
+    try:
+        return runtime_dir()
+    except StoreError:
+        return runtime_path()
+
+
 def try_open_store() -> Store | None:
     try:
         return open_store(state_dir())
+    except StoreError:
+        pass
+    try:
+        return open_to_read()
     except StoreError as error:
         print(f"ramherd: {error}; nothing is known of earlier", file=sys.stderr)
         return None

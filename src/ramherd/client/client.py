@@ -27,7 +27,7 @@ from ramherd.client.shapes import (
 )
 from ramherd.config.paths import runtime_dir, state_path
 from ramherd.core.agent_task import SAID
-from ramherd.core.errors import NoService
+from ramherd.core.errors import NoService, StoreError
 from ramherd.system.ids import new_id
 from ramherd.system.unix_socket import is_listening
 from ramherd.system.user_files import read_cwd
@@ -223,7 +223,10 @@ def result_of(job: JobInfo) -> dict[str, Any]:
 
 def is_running(path: Path | None = None) -> bool:
     """Whether a service listens."""
-    return is_listening(path or runtime_dir() / "api.sock")
+    try:
+        return is_listening(path or runtime_dir() / "api.sock")
+    except StoreError:  # no directory in which one could
+        return False
 
 
 def ignore(*_values: object) -> None:

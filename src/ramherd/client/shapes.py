@@ -36,6 +36,7 @@ class JobInfo(TypedDict):
     updated_s: float
     wish: str | None
     label: str
+    owner_lost: bool
     session: str | None
     turns: int | None
     tokens_in: int | None
@@ -52,6 +53,7 @@ class HerdInfo(TypedDict):
     created_s: float
     ended_s: float | None
     service: bool
+    owner_lost: bool
     counts: dict[str, int]
     summary: NotRequired[dict[str, Any] | None]
 
@@ -75,9 +77,15 @@ UNKNOWN_RUN = {
 }  # fmt: skip
 UNKNOWN_JOB = {
     "herd": "", "reason": UNKNOWN_REASON, "attempts": 0, "failures": 0, "priority": 0,
-    "updated_s": 0.0, "wish": None, "label": "", **dict.fromkeys(SAID),
+    "updated_s": 0.0, "wish": None, "label": "", "owner_lost": False, **dict.fromkeys(SAID),
 }  # fmt: skip
-UNKNOWN_HERD: dict[str, Any] = {"created_s": 0.0, "ended_s": None, "service": True, "counts": {}}
+UNKNOWN_HERD: dict[str, Any] = {
+    "created_s": 0.0,
+    "ended_s": None,
+    "service": True,
+    "owner_lost": False,
+    "counts": {},
+}
 UNKNOWN_EVENT = {
     "v": 1, "at_s": 0.0, "herd": "", "job": "", "run": "", "node": "", "reason": UNKNOWN_REASON,
 }  # fmt: skip

@@ -33,20 +33,51 @@ def runtime_path() -> Path:
 
 
 def private_dir(path: Path, variable: str) -> Path:
-    """Made with mode 0700; refused if it is another user's, since anyone can make it first in /tmp.
-    If others may enter it, it gets mode 0700 if its name starts with `ramherd`, else it is refused.
+    """Made with mode 0700, or a link to such a directory. Refused if it is another user's, since
+    anyone can make it first in /tmp. If others may enter it, it gets mode 0700 if its own name
+    starts with `ramherd`, else it is refused.
     """
     path = path.absolute()
     hint = f"set {variable} to a directory you can write to"
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
-        found = path.lstat()
+        problem = find_dir_problem(path)
+        mode = path.stat().st_mode
     except OSError as error:
-        raise StoreError(f"cannot make {path}: {error.strerror}", hint=hint) from None
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.getuid():
-        raise StoreError(f"{path} is not a directory of ours", hint=hint)
-    if found.st_mode & 0o077:
-        if not path.name.startswith("ramherd"):
+        what = f"is a link to {os.readlink(path)}, and there is none" if is_dangling(path) else ""
+        message = f"{path} {what}" if what else f"cannot make {path}: {error.strerror}"
+        raise StoreError(message, hint=hint) from None
+    if problem is not None:
+        raise StoreError(f"{path} {problem}", hint=hint)
+    if mode & 0o077:
+        if not path.resolve().name.startswith("ramherd"):
             raise StoreError(f"{path} is open to others", hint=f"chmod 700 {path}, or {hint}")
         path.chmod(0o700)
     return path
+
+
+def find_dir_problem(path: Path) -> str | None:
+    """Why a path is not a directory of this user. A link to one is as good, if it is our own, or
+    root's: another user's could lead us to any of our directories.
+    """
+    link, found = path.lstat(), path.stat()
+    if link.st_uid not in (os.getuid(), 0):
+        return f"belongs to {name_user(link.st_uid)}, not to {name_user(os.getuid())}"
+    if not stat.S_ISDIR(found.st_mode):
+        return "is not a directory"
+    if found.st_uid != os.getuid():
+        return f"belongs to {name_user(found.st_uid)}, not to {name_user(os.getuid())}"
+    return None
+
+
+def name_user(uid: int) -> str:
+    import pwd  # noqa: PLC0415 - only once something is wrong
+
+    try:
+        return f"{pwd.getpwuid(uid).pw_name} (uid {uid})"
+    except KeyError:
+        return f"uid {uid}"
+
+
+def is_dangling(path: Path) -> bool:
+    return path.is_symlink() and not path.exists()

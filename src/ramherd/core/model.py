@@ -22,6 +22,7 @@ from ramherd.core.reasons import RunEnd as RunEnd  # noqa: PLC0414
 from ramherd.core.reasons import Why as Why  # noqa: PLC0414
 from ramherd.core.record import factory, record
 from ramherd.core.run_phase import Exit as Exit  # noqa: PLC0414
+from ramherd.core.run_phase import Refusal as Refusal  # noqa: PLC0414
 from ramherd.core.run_phase import Stopping as Stopping  # noqa: PLC0414
 
 
@@ -57,6 +58,18 @@ class Job:
 
 
 @record
+class Suspicion:
+    """Deaths of the keeper while a run of a job was live, since the last run that outlived it.
+    `alone` are those of its trials, with nothing beside it, since the last death without it;
+    `lived_s` is how old its oldest run was.
+    """
+
+    deaths: int = 0
+    alone: int = 0
+    lived_s: float = 0.0
+
+
+@record
 class JobStatus:
     """Where a job stands. `failures` counts the runs that failed by themselves."""
 
@@ -75,6 +88,7 @@ class JobStatus:
     interrupted: bool = False
     # How often in a row the API was too busy for it.
     overloads: int = 0
+    suspicion: Suspicion = Suspicion()
 
     @property
     def need_bytes(self) -> int:
@@ -130,8 +144,8 @@ class RunView:
         return run_phase.stop_of(self.phase)
 
     @property
-    def refused(self) -> tuple[int, str] | None:
-        """The keeper could not start it: errno and what went wrong."""
+    def refused(self) -> Refusal | None:
+        """Why it could not be started."""
         return run_phase.refusal_of(self.phase)
 
     @property

@@ -12,6 +12,7 @@ Each phase holds only what is known in it. Decisions read phases; `act/run.py` c
 """
 
 from enum import StrEnum
+from typing import NamedTuple
 
 from ramherd.core.reasons import Reason, RunEnd
 from ramherd.core.record import record
@@ -33,6 +34,16 @@ class Output(StrEnum):
     # The keeper was asked to write the rest and close them.
     CLOSING = "closing"
     CLOSED = "closed"
+
+
+class Refusal(NamedTuple):
+    """Why a run never began. `is_ours`: what failed is ramherd's (a directory, a cgroup, a process
+    for it), not the job's (its working directory, its program).
+    """
+
+    errno: int
+    what: str
+    is_ours: bool = False
 
 
 @record
@@ -92,13 +103,13 @@ class Clearing:
 
 @record
 class Ended:
-    """`refused`: it never began; errno and what went wrong. Without `exit`, `stop` and `refused`,
-    its process is free for the next job.
+    """`refused`: it never began. Without `exit`, `stop` and `refused`, its process is free for the
+    next job.
     """
 
     exit: Exit | None = None
     stop: Stopping | None = None
-    refused: tuple[int, str] | None = None
+    refused: Refusal | None = None
     heap_exhausted: bool = False
 
 
@@ -131,7 +142,7 @@ def stop_of(phase: Phase) -> Stopping | None:
     return phase.stop if isinstance(phase, Clearing | Ended) else None
 
 
-def refusal_of(phase: Phase) -> tuple[int, str] | None:
+def refusal_of(phase: Phase) -> Refusal | None:
     return phase.refused if isinstance(phase, Ended) else None
 
 

@@ -2,19 +2,22 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from ramherd.core.model import Job, JobState, JobStatus, Reason, RunEnd, Settle, Why
+from ramherd.core.model import Job, JobState, JobStatus, Reason, RunEnd, Settle, Suspicion, Why
 from ramherd.core.policies import Policy
 from ramherd.core.record import replace
+from ramherd.decide.suspects import DEATHS, after_death
 
 # Ends that are the job's own doing: they use up `retries`.
 OWN_FAILURES = (RunEnd.FAILED, RunEnd.TIMEOUT, RunEnd.LIMIT_KILL)
 FINAL = {RunEnd.DONE: JobState.DONE, RunEnd.CANCELLED: JobState.CANCELLED}
 # Ends that cut off a run at its work: the next one goes on from there, if it can.
 STOPPED = (RunEnd.PREEMPTED, RunEnd.RECYCLED, RunEnd.LOST)
+# Ends that show that the keeper lives as long as the run: it is not suspected any more.
+BY_ITSELF = (*OWN_FAILURES, RunEnd.DONE, RunEnd.OOM_KILL, RunEnd.HEAP_EXHAUSTED)
 # Ends that no other try changes.
 HOPELESS = (Why.TOO_BIG, Why.OUTGREW_BUDGET, Why.COST)
 # Ends that count neither as a failure nor as a loss.
-FREE = (Why.COST_SHARE, Why.WARM_GONE)
+FREE = (Why.COST_SHARE, Why.WARM_GONE, Why.CANNOT_PREPARE)
 # Ends after which nothing is wrong with an agent's session: the next run goes on in it.
 SESSION_LIVES = (RunEnd.OOM_KILL, RunEnd.HEAP_EXHAUSTED)
 SESSION_WAITS = (Why.OVERLOAD, Why.SIGNALLED, Why.COST_SHARE)
@@ -38,8 +41,10 @@ def after_run(
     """The job's next status. A run that is lost through no fault of the job costs no retry. The job
     of a run that was preempted at its grant `hit_bytes` starts again when more than that is free.
     """
-    if reason.why is Why.SUPERVISOR_LOST:  # no fault of the job, however often: no back-off either
-        return replace(status, state=JobState.QUEUED, reason=reason, interrupted=True)
+    if reason.why in DEATHS:  # no retry, no back-off
+        return after_death(status, reason, policy)
+    if end in BY_ITSELF:
+        status = replace(status, suspicion=Suspicion())
     status = replace(status, queued_s=at_s, interrupted=goes_on(status, end, reason))
     if reason.why is Why.OVERLOAD:
         return after_overload(status, reason, at_s=at_s, policy=policy)
@@ -63,7 +68,7 @@ def goes_on(status: JobStatus, end: RunEnd, reason: Reason) -> bool:
     """
     if reason.why is Why.SESSION_LOST:
         return False
-    if reason.why is Why.WARM_GONE:
+    if reason.why in (Why.WARM_GONE, Why.CANNOT_PREPARE):
         return status.interrupted
     # Not one that was never started: it is to go on where the one before it was.
     if end in STOPPED or (reason.why is Why.NOT_STARTED and status.interrupted):
@@ -104,6 +109,11 @@ def after_failure(status: JobStatus, reason: Reason, *, at_s: float, policy: Pol
 def back_off_s(times: int, policy: Policy) -> float:
     """Twice as long each time: what is wrong for a moment is over by then."""
     return min(policy.retry_first_s * float(2 ** min(times - 1, 32)), policy.retry_max_s)
+
+
+def explain_lost_owner(pid: int) -> Reason:
+    """Of a job that has not ended, and whose ramherd is dead: nobody has recorded that yet."""
+    return Reason(Why.OWNER_LOST, pid=pid)
 
 
 def next_dependants(

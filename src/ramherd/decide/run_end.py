@@ -9,6 +9,7 @@ from ramherd.core.model import (
     Finish,
     Kill,
     Reason,
+    Refusal,
     RunEnd,
     RunView,
     Said,
@@ -25,6 +26,9 @@ URGENT = (RunEnd.LIMIT_KILL, RunEnd.LOST)
 BIRTH_S = 2.0
 YOUNG_S = 20.0
 MACHINE_ERRORS = (errno.ENOMEM, errno.EAGAIN, errno.ENFILE, errno.EMFILE)
+# While a run is prepared: a cgroup does not take its `memory_limit`, or its stdin is larger
+# than a file may be. Every other failure there is of our directories, our cgroups or the machine.
+JOB_ERRORS = (errno.EINVAL, errno.ERANGE, errno.EFBIG)
 
 
 def stop_interrupted(snapshot: Snapshot) -> list[Action]:
@@ -149,7 +153,7 @@ def judge(run: RunView) -> tuple[RunEnd, Reason]:
     if run.stop is not None and not has_come_through(run, run.stop):
         return run.stop.end, run.stop.reason
     if run.refused is not None:
-        return judge_refusal(*run.refused)
+        return judge_refusal(run.refused)
     if run.exit is None and run.ready:
         return RunEnd.DONE, Reason(Why.SAID_DONE)
     if run.exit is None:
@@ -170,7 +174,7 @@ def is_failed_start(run: RunView, end: RunEnd, at_s: float) -> bool:
     """Whether a start failed for want of memory: a sign of a full machine, no fault of the job."""
     age_s = at_s - run.started_s
     if end is RunEnd.LOST and run.refused is not None:
-        return run.refused[0] in MACHINE_ERRORS
+        return is_for_want(run.refused.errno)
     if end is RunEnd.OOM_KILL:
         return age_s < BIRTH_S
     return end is RunEnd.HEAP_EXHAUSTED and age_s < YOUNG_S
@@ -217,12 +221,27 @@ def cost_reason(whose: str, cost_usd: float, limit_usd: float) -> Reason:
     return Reason(Why.COST, whose=whose, cost_usd=round(cost_usd, 6), limit_usd=limit_usd)
 
 
-def judge_refusal(number: int, what: str) -> tuple[RunEnd, Reason]:
-    """No memory or no descriptors for a start is the machine's failure, not the job's."""
+def judge_refusal(refusal: Refusal) -> tuple[RunEnd, Reason]:
+    """What we could not prepare costs the job nothing. A program that cannot be executed for want
+    of memory or descriptors is tried a few times: the job's own limit may be too low.
+    """
+    number, what, is_ours = refusal
     if number == errno.ESRCH:
         return RunEnd.LOST, Reason(Why.WARM_GONE)
+    if is_ours:
+        return RunEnd.LOST, Reason(Why.CANNOT_PREPARE, what=what)
     end = RunEnd.LOST if number in MACHINE_ERRORS else RunEnd.FAILED
     return end, Reason(Why.NOT_STARTED, errno=number, what=what)
+
+
+def is_for_want(number: int) -> bool:
+    """Whether a start that failed with this errno is a sign of a full machine."""
+    return number in MACHINE_ERRORS
+
+
+def is_own_failure(number: int) -> bool:
+    """Whether a run that cannot be prepared is the fault of its job."""
+    return number in JOB_ERRORS
 
 
 def judge_kernel_kill(run: RunView) -> tuple[RunEnd, Reason]:

@@ -9,6 +9,7 @@ import signal
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
+from ramherd.system.files import open_private
 from ramherd.system.own_process import close_descriptors_from
 
 
@@ -58,7 +59,7 @@ def leave_files(pipe: int, errors: str) -> None:
     """Nobody may wait for us to let go of a terminal, a pipe or a lock. The pipe becomes 3."""
     os.dup2(pipe, 3)
     null = os.open(os.devnull, os.O_RDWR)
-    log = os.open(errors, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    log = open_private(errors, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     for fd, target in ((null, 0), (null, 1), (log, 2)):
         os.dup2(fd, target)
     close_descriptors_from(4)

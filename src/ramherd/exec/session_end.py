@@ -18,6 +18,7 @@ from ramherd.core.model import (
     Machine,
     PenReading,
     Reason,
+    Refusal,
     RunEnd,
     RunView,
     Snapshot,
@@ -135,5 +136,5 @@ def choose_exit_code(exit_: Exit, end: RunEnd, told: int) -> int:
 
 def judge_refusal(failure: NotStarted) -> SessionEnd:
     code = NOT_FOUND if failure.number in (errno.ENOENT, errno.ENOTDIR) else NOT_EXECUTABLE
-    end, reason = run_end.judge_refusal(failure.number, failure.what)
+    end, reason = run_end.judge_refusal(Refusal(failure.number, failure.what))
     return SessionEnd(end, reason, Exit(code, None, time.monotonic()), PenReading(), code)

@@ -10,6 +10,8 @@ import json
 import os
 import time
 
+from ramherd.system.files import open_private
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -41,7 +43,7 @@ def learn(state: str, project: str, past: dict[str, Any]) -> None:
     kept = dict(list(known.items())[-PROJECTS:])
     path = f"{state}/{NAME}"
     fresh = f"{path}.{os.getpid()}"
-    fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    fd = open_private(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     with open(fd, "w") as file:
         json.dump(kept, file, separators=(",", ":"))
     os.replace(fresh, path)

@@ -10,11 +10,11 @@ import os
 import time
 
 from ramherd.keeper.event_loop import GONE
-from ramherd.keeper.exec_child import ChildEnds, exec_program
+from ramherd.keeper.exec_child import OURS, ChildEnds, exec_program
 from ramherd.keeper.output_log import OutputLog
 from ramherd.keeper.stdin_writer import StdinWriter
 from ramherd.system.descendants import has_orphans
-from ramherd.system.files import allocate_record, write_json, write_record
+from ramherd.system.files import write_json, write_record
 from ramherd.system.proc_stat import read_start_ticks
 from ramherd.system.wait import WRITE
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from ramherd.keeper.supervisor_link import SupervisorLink
 
 META_EVERY_S = 1.0
+# The file of a run that has its exit status.
+STATUS = "status"
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -56,9 +58,9 @@ class Child:
     def write_status(self, status: dict[str, Any]) -> None:
         """How it ended, for the next supervisor if this one and we die."""
         try:
-            write_record(f"{self.dir}/status", status)
+            write_record(f"{self.dir}/{STATUS}", status)
         except OSError as error:  # the supervisor gets the message all the same
-            log_error(f"cannot write {self.dir}/status: {error.strerror}")
+            log_error(f"cannot write {self.dir}/{STATUS}: {error.strerror}")
 
     def write_meta(self) -> None:
         """A reader may be at it, so as a new file; on a full disk over the old one."""
@@ -103,8 +105,7 @@ class Children:
         logs: dict[str, OutputLog] = {}
         writer: StdinWriter | None = None
         try:
-            os.makedirs(f"{request['dir']}/tmp", 0o700, exist_ok=True)
-            open_files(request, logs)
+            open_logs(request, logs)
             if request["fed"]:
                 stdin, end = os.pipe2(os.O_CLOEXEC)
                 opened.append(stdin)
@@ -133,7 +134,10 @@ class Children:
         self._watch(run)
 
     def _refuse(self, run: str, error: OSError) -> None:
-        self._send_end("refused", run, errno=error.errno, what=f"cannot start: {error}")
+        """Nothing of the job was touched yet: what failed is ours, or the machine's."""
+        where = f" ({error.filename})" if error.filename else ""
+        what = f"cannot prepare a run: {error.strerror}{where}"
+        self._send_end("refused", run, errno=error.errno, what=what, is_ours=True)
 
     def _watch(self, run: Child) -> None:
         self.runs[run.id] = run
@@ -179,7 +183,7 @@ class Children:
         try:
             if run is None or run.pid == GONE or run.stdin is None or run.stdin.is_last:
                 raise OSError(errno.ESRCH, "its warm process is gone")
-            open_files(request, logs)
+            open_logs(request, logs)
             run.stdin.add(request["stdin"])
         except OSError as error:
             close_all(logs)
@@ -203,9 +207,9 @@ class Children:
         if not text:
             self._send_started(run)
             return True
-        number, _, what = text.decode(errors="replace").partition(" ")
+        number, whose, what = text.decode(errors="replace").split(" ", 2)
         self._drop(run)
-        self._send_end("refused", run.id, errno=int(number), what=what)
+        self._send_end("refused", run.id, errno=int(number), what=what, is_ours=whose == OURS)
         return False
 
     def _log_output(self, run: Child, name: str) -> None:
@@ -294,10 +298,10 @@ class Children:
         self._link.send(did, run, **values)
 
 
-def open_files(request: dict[str, Any], logs: dict[str, OutputLog]) -> None:
-    """The logs of a run, and the space for what is written about it at its end."""
-    for name in ("status", "meta.json"):
-        allocate_record(f"{request['dir']}/{name}")
+def open_logs(request: dict[str, Any], logs: dict[str, OutputLog]) -> None:
+    """The supervisor has made the directory, with the space for what is written about a run at its
+    end.
+    """
     for name in ("out", "err"):
         logs[name] = OutputLog(f"{request['dir']}/{name}", *request["log"])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import signal
@@ -18,6 +19,11 @@ TAKEN_SIGNALS = (
     signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP,
 )  # fmt: skip
 
+# Whose failure a step is, in the report.
+OURS, THE_JOBS = "ours", "job"
+# Of the whole machine, or our limit: no job has one of its own.
+NO_DESCRIPTORS = (errno.ENFILE, errno.EMFILE)
+
 
 class ChildEnds:
     """The child's ends of its pipes; `report` closes at exec or carries what went wrong."""
@@ -32,7 +38,7 @@ class ChildEnds:
 
 def exec_program(request: dict[str, Any], ends: ChildEnds, nofile: tuple[int, int]) -> None:
     """Never returns."""
-    step = "prepare"
+    whose, step = OURS, "prepare a process"
     try:
         os.setsid()
         for number in TAKEN_SIGNALS:
@@ -45,11 +51,14 @@ def exec_program(request: dict[str, Any], ends: ChildEnds, nofile: tuple[int, in
         set_oom_score_adj(AGENT_OOM_SCORE_ADJ)
         for fd, target in ((ends.stdin, 0), (ends.out, 1), (ends.err, 2)):
             os.dup2(fd, target)
-        step = f"enter {request['cwd']}"
+        whose, step = THE_JOBS, f"enter {request['cwd']}"
         os.chdir(request["cwd"])
         step = f"start {request['argv'][0]}"
         os.execvpe(request["argv"][0], request["argv"], request["env"])
     except OSError as error:
-        os.write(ends.report, f"{error.errno} cannot {step}: {error.strerror}".encode()[:4000])
+        if error.errno in NO_DESCRIPTORS:
+            whose = OURS
+        text = f"{error.errno} {whose} cannot {step}: {error.strerror}"
+        os.write(ends.report, text.encode()[:4000])
     finally:
         os._exit(127)

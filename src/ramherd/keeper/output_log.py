@@ -20,7 +20,7 @@ class OutputLog:
     """One stream of one run. `total` counts what was printed, `lost` what no disk took."""
 
     def __init__(self, path: str, head: int = HEAD_BYTES, ring: int = RING_BYTES) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
         self._fd = os.open(path, flags, 0o600)
         self._null = -1
         self._head = head

@@ -17,12 +17,15 @@ from ramherd.core.errors import NoPen
 from ramherd.core.model import Event, JobState, JobStatus, Reason, RunEnd, Stopping, Why
 from ramherd.core.policies import Policy
 from ramherd.core.run_phase import Ended, Starting
+from ramherd.core.service_status import parse_status
 from ramherd.decide.budget import largest_budget_bytes
 from ramherd.decide.job_state import after_run
 from ramherd.decide.run_end import judge
+from ramherd.decide.suspects import after_other_death
 from ramherd.measure.cgroups import Trees
 from ramherd.measure.machine import read_machine
 from ramherd.service.service_agents import ServiceAgents
+from ramherd.show.reasons import render_reason
 from ramherd.store.events import add_event
 from ramherd.store.herds import SERVICE, StoredPen, drop_pen, end_run, read_pens, set_job, set_said
 from ramherd.store.protocol import Store
@@ -44,6 +47,8 @@ class Adopted:
     ended: int = 0
     lost: int = 0
     stuck: int = 0
+    # Jobs that the keeper died with once too often.
+    failed: list[JobStatus] = field(default_factory=list)
 
 
 @dataclass
@@ -55,6 +60,9 @@ class Takeover:
     trees: Trees
     policy: Policy
     agents: ServiceAgents
+    # When the last service was seen to live, if its keeper died too, and not by a reboot.
+    _seen_s: float | None = None
+    _open_runs: int = 0
     # What a reboot ended has no pens: their names and pids may be somebody else's by now.
     _has_pens: bool = True
 
@@ -68,8 +76,12 @@ class Takeover:
         for stored in read_fleets(self.store):
             if adopted.keeper is None and is_of_this_boot(stored):
                 self._adopt(stored, adopted)
+        if adopted.keeper is None and self._has_pens:
+            self._record_keeper_death()
         known = set(adopted.keeper.known) if adopted.keeper is not None else set()
-        for run in read_open_runs(self.store):
+        open_runs = read_open_runs(self.store)
+        self._open_runs = len(open_runs)
+        for run in open_runs:
             if run.run in known and adopted.fleet is not None:
                 adopted.runs.append(self._adopt_run(run, adopted.fleet))
             else:
@@ -88,6 +100,20 @@ class Takeover:
             keeper.kill()
             return
         adopted.fleet_id, adopted.keeper = stored.id, keeper
+
+    def _record_keeper_death(self) -> None:
+        """Service and keeper died: the same as when the keeper dies alone."""
+        self._seen_s = read_seen_s(self.runtime / "status.json")
+        for status in self.backlog.read_suspected():
+            if status.suspicion.alone:
+                self._change(after_other_death(status))
+        self.store.commit()
+
+    def _explain_loss(self, run: OpenRun) -> Reason:
+        if self._seen_s is None:
+            return Reason(Why.SUPERVISOR_LOST)
+        lived_s = round(max(self._seen_s - run.started_s, 0.0), 3)
+        return Reason(Why.SUPERVISOR_LOST, beside=self._open_runs - 1, lived_s=lived_s)
 
     def _adopt_run(self, run: OpenRun, fleet: Fleet) -> LiveRun:
         ran_s = max(time.time() - run.started_s, 0.0)
@@ -123,8 +149,11 @@ class Takeover:
         remove_tree(self.runs_dir / run.home / "tmp")
         self._read_output(run, live)
         if exit_ is None and stop is None:
-            adopted.lost += 1
-            self._record_end(run, live, RunEnd.LOST, Reason(Why.SUPERVISOR_LOST))
+            status = self._record_end(run, live, RunEnd.LOST, self._explain_loss(run))
+            if status.state is JobState.FAILED:
+                adopted.failed.append(status)
+            else:
+                adopted.lost += 1
         else:
             adopted.ended += 1
             end, reason = judge(live.view(kernel_limits=True, at_s=time.monotonic()))
@@ -134,7 +163,7 @@ class Takeover:
         if live.job.brief is not None:
             self.agents.load().adopt(live, resumed=run.status.interrupted)
 
-    def _record_end(self, run: OpenRun, live: LiveRun, end: RunEnd, reason: Reason) -> None:
+    def _record_end(self, run: OpenRun, live: LiveRun, end: RunEnd, reason: Reason) -> JobStatus:
         status = after_run(
             run.status, end, reason, at_s=time.monotonic(), policy=self.policy, hit_bytes=0
         )
@@ -156,6 +185,7 @@ class Takeover:
         self._emit("run_ended", reason, run)
         self._change(status)
         self.store.commit()
+        return status
 
     def _change(self, new: JobStatus) -> None:
         now = time.time()
@@ -198,6 +228,14 @@ def is_of_this_boot(stored: StoredPen) -> bool:
     return bool(stored.record.get("boot_id") == read_boot_id())
 
 
+def read_seen_s(path: Path) -> float:
+    """The time of the last status that a service published, once a second."""
+    try:
+        return parse_status(path.read_bytes()).at_s
+    except (OSError, ValueError):
+        return time.time()
+
+
 def adoption_paths(state: Path, runtime: Path, fleet: str) -> tuple[Path, Path]:
     """In the state directory, which outlives a logout. The runtime directory is for a file system
     without sockets, and has the keepers that an older ramherd started.
@@ -218,5 +256,7 @@ def describe(adopted: Adopted) -> Iterable[str]:
         yield f"{adopted.ended} runs ended meanwhile"
     if adopted.lost:
         yield f"{adopted.lost} runs were lost: their jobs are queued again"
+    for status in adopted.failed:
+        yield f"{status.job.name} failed: {render_reason(status.reason)}"
     if adopted.stuck:
         yield f"{adopted.stuck} runs cannot be ended: their jobs wait for that"

@@ -28,6 +28,19 @@ SENTENCES = {
     Why.OVER_BUDGET: "all runs hold {used_bytes}, the budget is {budget_bytes}: the youngest waits",
     Why.KEEPER_LOST: "its keeper died",
     Why.SUPERVISOR_LOST: "its ramherd died",
+    Why.SUSPECTED: "the keeper died {deaths} times while it ran: it runs again with fewer others",
+    Why.SUSPECTS_FIRST: (
+        "the keeper died {deaths} times, with each of {suspects} jobs: they run first, {tried} now"
+    ),
+    Why.KEEPER_ALONE: (
+        "the keeper died while {name} ran alone: nothing starts for {wait_s}, to see whether the "
+        "keeper lives without that job"
+    ),
+    Why.ENDS_KEEPER: (
+        "the keeper died {deaths} times while it ran, the last {alone} times with nothing else "
+        "running, and never without it: it is not started again"
+    ),
+    Why.OWNER_LOST: "its ramherd (pid {pid}) is gone: the next start, or ramherd prune, clears it",
     Why.DEPENDENCY_DONE: "{dependency} is done",
     Why.DEPENDENCY_FAILED: "{dependency} is {state}",
     Why.INTERRUPTED: "interrupted",

@@ -2,16 +2,49 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
-from ramherd.store.sqlite import SqliteStore
+from ramherd.config.paths import find_dir_problem
+from ramherd.core.errors import StoreError
+from ramherd.core.units import format_size
+from ramherd.store.sqlite import (
+    SqliteStore,
+    connect_to_nothing,
+    connect_to_read,
+    read_unseen_bytes,
+)
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
     from ramherd.store.protocol import Store
 
+NAME = "ramherd.db"
+
 
 def open_store(state: Path) -> Store:
     """The one in a state directory; made, or brought up to date, if need be."""
-    return SqliteStore(state / "ramherd.db")
+    return SqliteStore(state / NAME)
+
+
+def open_store_to_read(state: Path, warn: Callable[[str], None]) -> Store:
+    """For what only reads: nothing is made. A store on a read-only disk, or of another user, can be
+    read as well; `warn` gets a line if that does not show its newest changes.
+    """
+    path = state / NAME
+    try:
+        path.lstat()
+        is_ours = find_dir_problem(state) is None
+    except (FileNotFoundError, NotADirectoryError):
+        return SqliteStore(path, connect_to_nothing)
+    except OSError as error:
+        raise StoreError(f"cannot read the store {path}: {error.strerror}") from None
+    if is_ours and os.access(state, os.W_OK | os.X_OK) and os.access(path, os.W_OK):
+        return SqliteStore(path)
+    if unseen := read_unseen_bytes(path):
+        warn(
+            f"{state} cannot be written to: the last {format_size(unseen)} of changes are not shown"
+        )
+    return SqliteStore(path, connect_to_read)

@@ -19,6 +19,8 @@ class HerdQueue:
         self.queue: list[JobStatus] = []
         # Those of the queue that may not start yet, so that no step reads all of it.
         self.delayed: dict[str, JobStatus] = {}
+        # Queued or running jobs at whose runs the keeper died, the first in line first.
+        self.suspected: dict[str, JobStatus] = {}
         self.counts = Counter(status.state for status in self._by_id.values())
         for status in self._by_id.values():
             for name in status.job.after:
@@ -84,16 +86,24 @@ class HerdQueue:
             del self.queue[bisect_left(self.queue, place_in_line(old), key=place_in_line)]
         self._by_id[new.job.id] = new
         self.delayed.pop(new.job.id, None)
+        self.suspected.pop(new.job.id, None)
         self.counts[old.state] -= 1
         self.counts[new.state] += 1
         if new.state is JobState.QUEUED:
             self._enqueue(new)
+        if new.suspicion.deaths and not new.state.is_final:
+            self.suspected = with_suspect(self.suspected, new)
         return new
 
     def _enqueue(self, status: JobStatus) -> None:
         insort(self.queue, status, key=place_in_line)
         if status.not_before_s:
             self.delayed[status.job.id] = status
+
+
+def with_suspect(suspected: dict[str, JobStatus], new: JobStatus) -> dict[str, JobStatus]:
+    found = sorted([*suspected.values(), new], key=place_in_line)
+    return {status.job.id: status for status in found}
 
 
 def place_in_line(status: JobStatus) -> tuple[int, int]:

@@ -7,12 +7,13 @@ Writes end with the store's next `commit`, so that those of one step are one tra
 import json
 import time
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from ramherd.core.model import Exit, JobStatus, ProcId, Reason, RunEnd
+from ramherd.core.model import Exit, JobStatus, ProcId, Reason, RunEnd, Suspicion
 from ramherd.jobs.stored import job_to_text
 from ramherd.store.events import trim_events
-from ramherd.store.owner import Owner
+from ramherd.store.owner import Owner, is_alive
 from ramherd.store.protocol import Store
 from ramherd.store.sql import records as sql
 from ramherd.store.start_pauses import set_start_pause
@@ -88,6 +89,13 @@ def read_open_herds(store: Store) -> list[tuple[str, Owner]]:
     ]
 
 
+def read_lost_herds(store: Store, runtime: Path) -> dict[str, Owner]:
+    """Herds that have not ended, and whose owner is dead: the next start of any ramherd closes
+    them.
+    """
+    return {herd: owner for herd, owner in read_open_herds(store) if not is_alive(owner, runtime)}
+
+
 def read_newest_herd(store: Store) -> str | None:
     rows = store.read(sql.NEWEST_HERD)
     return rows[0][0] if rows else None
@@ -102,9 +110,20 @@ def set_job(store: Store, status: JobStatus) -> None:
         "reason": status.reason.as_text(), "attempts": status.attempts,
         "failures": status.failures, "lost": status.lost, "seen_bytes": status.seen_bytes,
         "interrupted": int(status.interrupted), "overloads": status.overloads,
+        "suspicion": suspicion_to_text(status.suspicion),
         "not_before_s": now + delay_s if delay_s > 0 else 0.0, "now": now,
     }  # fmt: skip
     store.write(sql.SET_JOB, values)
+
+
+def suspicion_to_text(suspicion: Suspicion) -> str | None:
+    if suspicion == Suspicion():
+        return None
+    return json.dumps([suspicion.deaths, suspicion.alone, round(suspicion.lived_s, 3)])
+
+
+def suspicion_from_text(text: str | None) -> Suspicion:
+    return Suspicion() if text is None else Suspicion(*json.loads(text))
 
 
 def set_said(store: Store, job: str, said: dict[str, Any]) -> None:

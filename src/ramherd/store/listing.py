@@ -6,8 +6,10 @@ from typing import Any
 
 from ramherd.core.agent_task import SAID
 from ramherd.core.model import JobState
+from ramherd.decide.job_state import explain_lost_owner
 from ramherd.jobs.stored import submitted_json
 from ramherd.store.herds import SERVICE
+from ramherd.store.owner import Owner
 from ramherd.store.protocol import Store
 from ramherd.store.sql import listing as sql
 from ramherd.store.start_pauses import read_start_pauses
@@ -15,32 +17,40 @@ from ramherd.store.start_pauses import read_start_pauses
 LAST_ID = "~"  # sorts after every ULID
 
 
-def list_herds(store: Store, *, before: str = LAST_ID, most: int = 100) -> list[dict[str, Any]]:
+# Herds that `read_lost_herds` found, each with its owner.
+Lost = Mapping[str, Owner]
+NONE_LOST: Lost = {}
+
+
+def list_herds(
+    store: Store, *, before: str = LAST_ID, most: int = 100, lost: Lost = NONE_LOST
+) -> list[dict[str, Any]]:
     """The newest first."""
-    return [herd_json(store, row) for row in store.read(sql.HERDS, (before, most))]
+    return [herd_json(store, row, lost) for row in store.read(sql.HERDS, (before, most))]
 
 
-def read_herd(store: Store, herd: str) -> dict[str, Any] | None:
+def read_herd(store: Store, herd: str, lost: Lost = NONE_LOST) -> dict[str, Any] | None:
     rows = store.read(sql.HERD, (herd,))
-    return {**herd_json(store, rows[0]), "summary": parsed(rows[0][4])} if rows else None
+    return {**herd_json(store, rows[0], lost), "summary": parsed(rows[0][4])} if rows else None
 
 
-def herd_json(store: Store, row: Sequence[Any]) -> dict[str, Any]:
+def herd_json(store: Store, row: Sequence[Any], lost: Lost) -> dict[str, Any]:
     herd, created_s, ended_s, service, _summary = row
     return {
         "herd": herd, "created_s": created_s, "ended_s": ended_s, "service": bool(service),
+        "owner_lost": herd in lost,
         "counts": dict(store.read(sql.HERD_COUNTS, (herd,))),
     }  # fmt: skip
 
 
 def list_jobs(
     store: Store, *, herd: str | None = None, state: str | None = None, after: str = "",
-    most: int = 1000, runs: bool = False,
+    most: int = 1000, runs: bool = False, lost: Lost = NONE_LOST,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """In the order in which they were asked for."""
     values = {"herd": herd, "state": state, "after": after, "most": most}
     pauses = read_start_pauses(store)
-    jobs = [job_json(row, pauses) for row in store.read(sql.JOBS, values)]
+    jobs = [mark_lost(job_json(row, pauses), lost) for row in store.read(sql.JOBS, values)]
     return [{**job, "runs": read_runs(store, job["id"])} for job in jobs] if runs else jobs
 
 
@@ -48,14 +58,15 @@ def read_runs(store: Store, job: str) -> list[dict[str, Any]]:
     return [run_json(run) for run in store.read(sql.RUNS_OF_JOB, (job,))]
 
 
-def read_job(store: Store, job: str) -> dict[str, Any] | None:
+def read_job(store: Store, job: str, lost: Lost = NONE_LOST) -> dict[str, Any] | None:
     """With its runs, and with what was submitted."""
     rows = store.read(sql.JOB, (job,))
     if not rows:
         return None
     *row, spec = rows[0]
     submitted = submitted_json(json.loads(spec))
-    return {**job_json(row, read_start_pauses(store)), **submitted, "runs": read_runs(store, job)}
+    shown = mark_lost(job_json(row, read_start_pauses(store)), lost)
+    return {**shown, **submitted, "runs": read_runs(store, job)}
 
 
 def job_json(row: Sequence[Any], pauses: Mapping[str, Any]) -> dict[str, Any]:
@@ -71,6 +82,13 @@ def job_json(row: Sequence[Any], pauses: Mapping[str, Any]) -> dict[str, Any]:
         "updated_s": updated_s, "wish": wish, "label": label or "",
         **{name: words.get(name) for name in SAID},
     }  # fmt: skip
+
+
+def mark_lost(job: dict[str, Any], lost: Lost) -> dict[str, Any]:
+    """A job whose owner is dead has that for its reason; its state is the last one on record."""
+    owner = None if JobState(job["state"]).is_final else lost.get(job["herd"])
+    reason = job["reason"] if owner is None else explain_lost_owner(owner.proc.pid).as_json()
+    return {**job, "reason": reason, "owner_lost": owner is not None}
 
 
 def run_json(row: Sequence[Any]) -> dict[str, Any]:

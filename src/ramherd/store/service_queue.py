@@ -14,6 +14,8 @@ from ramherd.core.model import JobState, JobStatus, Settle
 from ramherd.core.reasons import reason_from_text
 from ramherd.decide.job_state import next_dependants
 from ramherd.jobs.stored import job_from_text
+from ramherd.store.herd_queue import with_suspect
+from ramherd.store.herds import suspicion_from_text
 from ramherd.store.protocol import Store
 from ramherd.store.sql import service as sql
 
@@ -39,6 +41,8 @@ class ServiceQueue:
         # Those that may not start yet stay in the store.
         self.delayed: dict[str, JobStatus] = {}
         self.next_delayed_s: float | None = None
+        # All queued or running jobs at whose runs the keeper died, the first in line first.
+        self.suspected: dict[str, JobStatus] = {}
 
     def __getitem__(self, job: str) -> JobStatus:
         if job not in self._known:
@@ -85,9 +89,18 @@ class ServiceQueue:
             )
         ]
         kept = {job: known for job, known in self._known.items() if is_at_work(known)}
+        self.suspected = {status.job.id: status for status in self.read_suspected()}
+        for running in kept.values():
+            if running.suspicion.deaths:
+                self.suspected = with_suspect(self.suspected, running)
         self._known = {**kept, **{status.job.id: status for status in self.queue}}
         ((at_s,),) = self._store.read(sql.NEXT_DELAYED, (now,))
         self.next_delayed_s = None if at_s is None else min(at_s - now, LONGEST_DELAY_S)
+
+    def read_suspected(self) -> list[JobStatus]:
+        """Those that may start now."""
+        values = {"now": time.time(), "longest": LONGEST_DELAY_S}
+        return [status_from_row(row) for row in self._store.read(sql.SUSPECTED, values)]
 
     def change(self, new: JobStatus) -> Iterator[JobStatus]:
         """Sets a new status. Yields it and all that follow from it."""
@@ -105,6 +118,9 @@ class ServiceQueue:
     def _set(self, new: JobStatus) -> None:
         self._known[new.job.id] = self._fresh[new.job.id] = new
         self.queue = [status for status in self.queue if status.job.id != new.job.id]
+        self.suspected.pop(new.job.id, None)
+        if new.suspicion.deaths and not new.state.is_final:
+            self.suspected = with_suspect(self.suspected, new)
 
     def _follow(self, ended: JobStatus, settled: set[str]) -> list[JobStatus]:
         stored = [status_from_row(row) for row in self._store.read(sql.WHO_NEEDS, (ended.job.id,))]
@@ -134,10 +150,11 @@ def is_at_work(status: JobStatus) -> bool:
 def status_from_row(row: Sequence[Any]) -> JobStatus:
     """The columns of `sql.service.STANDING`. A delay is over by the time that it is read."""
     spec, state, reason, attempts, failures, lost, seen_bytes, interrupted, place, *rest = row
-    updated_s, overloads = rest
+    updated_s, overloads, suspicion = rest
     waited_s = max(time.time() - updated_s, 0.0)
     return JobStatus(
         replace(job_from_text(spec), seq=place), JobState(state), reason_from_text(reason),
         attempts=attempts, failures=failures, lost=lost, seen_bytes=seen_bytes,
         interrupted=bool(interrupted), overloads=overloads, queued_s=time.monotonic() - waited_s,
+        suspicion=suspicion_from_text(suspicion),
     )  # fmt: skip

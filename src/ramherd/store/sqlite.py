@@ -6,6 +6,7 @@ survives a power cut.
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
 import time
@@ -17,10 +18,11 @@ from ramherd.core.units import format_size
 from ramherd.store.protocol import BUSY_S
 from ramherd.store.sql import migrations as sql
 from ramherd.store.sql.records import OLDEST_OVER
+from ramherd.system.files import find_foreign
 from ramherd.system.own_process import read_file_size_limit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
     from pathlib import Path
     from typing import Any, TypeGuard
 
@@ -32,11 +34,14 @@ CHECK_S = 0.5
 
 
 class SqliteStore:
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    """`connect` opens it: `connect_to_write`, or another of the functions below."""
+
+    def __init__(
+        self, path: Path, connect: Callable[[Path], sqlite3.Connection] | None = None
+    ) -> None:
+        self.path, self._connect = path, connect or connect_to_write
         with self._explained():
-            create_private(path)
-            self._db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
+            self._db = self._connect(path)
             try:
                 self._prepare()
             except BaseException:
@@ -91,7 +96,7 @@ class SqliteStore:
         self._db.execute(f"PRAGMA busy_timeout = {int(for_s * 1000)}")
 
     def open_another(self) -> SqliteStore:
-        return SqliteStore(self.path)
+        return SqliteStore(self.path, self._connect)
 
     def close(self) -> None:
         self._db.close()
@@ -104,12 +109,11 @@ class SqliteStore:
             raise explain(self.path, error) from error
 
     def _prepare(self) -> None:
-        self._db.execute("PRAGMA journal_mode = WAL")
-        self._db.execute("PRAGMA synchronous = NORMAL")
-        # A checkpoint syncs the disk, for 10 ms and more: every 16 MB instead of every 4.
-        self._db.execute("PRAGMA wal_autocheckpoint = 4000")
-        if self._read_version() != len(sql.MIGRATIONS):
-            self._migrate()
+        if self._read_version() == len(sql.MIGRATIONS):
+            return
+        if self._connect is connect_to_read:
+            self._db = copy_to_memory(self._db)
+        self._migrate()
 
     def _read_version(self) -> int:
         """How many migrations the store has seen, without a lock."""
@@ -147,6 +151,68 @@ def create_private(path: Path) -> None:
         pass
 
 
+def connect_to_write(path: Path) -> sqlite3.Connection:
+    """Made with mode 0600. SQLite opens files by their names, and would follow a link: all of them
+    are checked first. In a directory of ours with mode 0700 nobody else can put a link there
+    between the check and the open.
+    """
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        if problem := find_foreign(f"{path}{suffix}"):
+            raise PermissionError(errno.EPERM, problem, f"{path}{suffix}")
+    create_private(path)
+    db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
+    try:
+        db.execute("PRAGMA journal_mode = WAL")
+        db.execute("PRAGMA synchronous = NORMAL")
+        # A checkpoint syncs the disk, for 10 ms and more: every 16 MB instead of every 4.
+        db.execute("PRAGMA wal_autocheckpoint = 4000")
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def connect_to_read(path: Path) -> sqlite3.Connection:
+    """On a read-only disk, or another user's. Without the `-shm` file, which it then cannot make,
+    SQLite reads what is in the file itself, and nothing of the log: see `read_unseen_bytes`.
+    """
+    if path.is_symlink():
+        raise PermissionError(errno.EPERM, find_foreign(str(path)), str(path))
+    if not os.access(path, os.R_OK):
+        raise PermissionError(errno.EACCES, "Permission denied", str(path))
+    db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+    try:
+        db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        return db
+    except sqlite3.OperationalError as error:
+        db.close()
+        if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+            raise
+    uri = f"{path.absolute().as_uri()}?immutable=1"
+    return sqlite3.connect(uri, uri=True, isolation_level=None)
+
+
+def connect_to_nothing(_path: Path) -> sqlite3.Connection:
+    """For a verb that only reads, where there is no store: it finds an empty one."""
+    return sqlite3.connect(":memory:", isolation_level=None)
+
+
+def copy_to_memory(db: sqlite3.Connection) -> sqlite3.Connection:
+    """A store of an older ramherd that cannot be brought up to date on its disk."""
+    copy = sqlite3.connect(":memory:", isolation_level=None)
+    with closing(db):
+        db.backup(copy)
+    return copy
+
+
+def read_unseen_bytes(path: Path) -> int:
+    """Bytes of the log that `connect_to_read` cannot read."""
+    try:
+        return 0 if os.path.exists(f"{path}-shm") else os.stat(f"{path}-wal").st_size
+    except FileNotFoundError:
+        return 0
+
+
 def read_oldest_over(path: Path) -> Iterator[tuple[str, float]]:
     """(run, when it ended) of herds that are over, from a store that cannot be opened because
     its disk is full: read without its log, so the newest may be missing.
@@ -177,7 +243,14 @@ def explain(path: Path, error: Exception) -> StoreError:
     """One line for the user, and what to do."""
     passes = isinstance(error, sqlite3.OperationalError)
     what, hint = str(error), "set XDG_STATE_HOME to a directory you can write to"
-    if is_busy(error):
+    if isinstance(error, OSError) and error.strerror:
+        other = error.filename if error.filename not in (None, path, str(path)) else ""
+        what = f"{other}: {error.strerror}" if other else error.strerror
+    if "symbolic link" in what:
+        hint = "remove the link; a link in place of the whole directory is followed"
+    elif "belongs to" in what:
+        hint = "chown it to your user, or set XDG_STATE_HOME to a directory of yours"
+    elif is_busy(error):
         hint = "another program holds it: close it, and try again"
     elif "full" in what:
         hint = "make room: ramherd prune --keep 1GiB"

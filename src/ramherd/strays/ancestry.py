@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 
+from ramherd.system.files import open_private
 from ramherd.system.proc_stat import read_start_ticks
 from ramherd.system.procfs import read_boot_id, read_descendants, read_pid_namespace
 
@@ -44,7 +45,7 @@ def append(runtime: str, record: Record) -> None:
     words = [read_place(), agent, session or "-", str(subagents)]
     words += [f"{pid}:{start}" for pid, start in (root, *below)]
     line = " ".join("".join(word.split()) for word in words) + "\n"
-    fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fd = open_private(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     try:
         # One write: the lines of hooks that run at the same time do not mix.
         os.write(fd, line.encode(errors="replace"))

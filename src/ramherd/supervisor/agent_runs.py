@@ -19,7 +19,7 @@ from ramherd.agents.json_lines import Events
 from ramherd.agents.progress import Overload
 from ramherd.agents.run_state import AgentRun, Past, one_line, past_from_json
 from ramherd.core.errors import UsageError
-from ramherd.core.model import Brief, Job, JobStatus, Reason, RunEnd, Settle, Stop
+from ramherd.core.model import Brief, Job, JobStatus, Reason, Refusal, RunEnd, Settle, Stop
 from ramherd.core.policies import Policy
 from ramherd.decide.costs import RunCost, choose_model, stop_costly
 from ramherd.decide.start_pace import Pace, after_overload, after_start, explain_pause, next_pace
@@ -119,7 +119,7 @@ class AgentRuns:
                 launch = self.launch_first(job, grant_bytes, model)
         except UsageError as error:
             what = f"{error} ({error.hint})" if error.hint else str(error)
-            run.refuse(errno.ENOENT, what, run.started_s)
+            run.refuse(Refusal(errno.ENOENT, what), run.started_s)
             return None
         agent_run = self._drive(run, find_agent(brief.agent), launch, model, session)
         agent_run.heap_bytes = self._heap_bytes(job, grant_bytes)

@@ -92,7 +92,7 @@ class Loop:
 
     def begin(self) -> None:
         machine, policy = self.memory.machine, self.memory.policy
-        self.started_s = self.clock()
+        self.started_s = self.memory.keeper_died_s = self.clock()
         self.counters.available_before = machine.available_bytes
         most_bytes = largest_budget_bytes(machine, policy) + policy.fleet_slack_bytes
         self.executor.fleet.set_limit(most_bytes)
@@ -126,6 +126,8 @@ class Loop:
     def receive(self, at_s: float) -> None:
         if not self.executor.receive(at_s):
             self.executor.replace_keeper(at_s)
+            self.memory.keeper_died_s = at_s
+            self.runs.record_keeper_death()
             self.events.emit_herd("keeper_lost", Reason(Why.KEEPER_LOST))
         if self.executor.started:
             self.gate.record_start()
@@ -165,6 +167,7 @@ class Loop:
             run.usage.add_moment(machine.available_bytes)
         self.memory.tick(machine, fleet.read().used_bytes, at_s)
         self.runs.record_samples(at_s)
+        self.runs.clear_survivors(at_s)
         self.read_agents(at_s)
         if runs:
             record_engine_clients(runs, read_engine_clients())
@@ -186,7 +189,7 @@ class Loop:
             self.carry_out(action, at_s)
         warm = self.agents.warm
         if warm is not None and warm.is_wanted:
-            demand = warm.read_demand(at_s, may_start=self.may_start(at_s))
+            demand = warm.read_demand(at_s, may_start=self.may_reuse(at_s))
             for run, reason in warm.renew(demand, at_s):
                 self.events.emit_run("agent_retired", reason, run)
             if (admit := warm.choose_start(demand)) is not None:
@@ -204,6 +207,10 @@ class Loop:
 
     def may_start(self, at_s: float) -> bool:
         return not (self.signals.count or self.runs.given_up) and self.gate.is_open(at_s)
+
+    def may_reuse(self, at_s: float) -> bool:
+        """Whether warm processes serve jobs: not while suspects run first."""
+        return self.may_start(at_s) and self.memory.trial is None
 
     def carry_out(self, action: Action | Order, at_s: float) -> None:
         runs = self.executor.runs
@@ -232,7 +239,7 @@ class Loop:
         """A warm process that is free serves the first job of the queue at once, if it can."""
         idle = self.runs.finish(self.executor.runs[run], end, reason, at_s)
         if idle is not None and self.agents.warm is not None:
-            admit = self.agents.warm.reuse(idle, at_s, may_start=self.may_start(at_s))
+            admit = self.agents.warm.reuse(idle, at_s, may_start=self.may_reuse(at_s))
             if admit is not None:
                 self.carry_out(admit, at_s)
 

@@ -7,6 +7,7 @@ import os
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 
 from ramherd.act.executor import Executor
 from ramherd.act.run import LiveRun
@@ -42,6 +43,7 @@ from ramherd.decide.governor.leases import waiting_since, wanted_lease
 from ramherd.decide.governor.recycle import Own, Watches, recycle
 from ramherd.decide.hold import explain_hold
 from ramherd.decide.ramp import Ramp, after_trouble, next_ramp
+from ramherd.decide.suspects import Trial, choose_trial
 from ramherd.measure.own_memory import read_agent_bytes, read_own_bytes
 from ramherd.measure.pressure import Pressure, PressureGauge
 from ramherd.store.ledger import Answer, Ask, Ledger, OtherUse
@@ -65,6 +67,9 @@ RENEW_AGAIN_S = 0.02
 SHORT_OF_MEMORY = (
     Why.NO_ROOM_LEASE, Why.SOMEBODY_WAITS, Why.LEVEL, Why.CPU_PRESSURE, Why.RAMP,
 )  # fmt: skip
+
+# And others that are.
+REPORTED = (*SHORT_OF_MEMORY, Why.SUSPECTS_FIRST, Why.KEEPER_ALONE)
 
 Order = Admit | Stop | Settle | Wait | SetLevel
 
@@ -136,6 +141,9 @@ class MemoryGovernor:
     # The first in line waits for memory; and for what, whatever it is.
     is_short: bool = False
     waits_for: Reason | None = None
+    # Suspects that run before all others, and when the keeper last died or was started.
+    trial: Trial | None = None
+    keeper_died_s: float = 0.0
     machine: Machine = field(default_factory=lambda: Machine(0, 0))
     fleet_used: int = 0
     _recycled_s: float = float("-inf")
@@ -168,7 +176,8 @@ class MemoryGovernor:
             if self._carry_out(actions, at_s):
                 self.history = history
                 self.is_short = any(map(is_for_memory, actions))
-                return [action for action in actions if not isinstance(action, Grant | Trim)]
+                orders = [action for action in actions if not isinstance(action, Grant | Trim)]
+                return [*orders, *self._wait_for_trial()] if queue else orders
             scene = self.scene(at_s, queue=queue)
         return []
 
@@ -213,7 +222,7 @@ class MemoryGovernor:
         """The first jobs of the queue. A job starts later while the API of its agent is too busy,
         and not at all once its herd has reached its cost limit.
         """
-        heads, agent_runs = self.jobs.queue.heads(HEADS), self.agents.runs
+        heads, agent_runs = self._heads(at_s), self.agents.runs
         if agent_runs is not None:
             heads = [one for one in heads if agent_runs.may_start(one.job)]
         # A step is short, and most jobs stand where they stood in the one before.
@@ -226,6 +235,28 @@ class MemoryGovernor:
             replace(one, not_before_s=paced_s) if paced_s > one.not_before_s else one
             for one, paced_s in zip(found, times, strict=True)
         ]
+
+    def _heads(self, at_s: float) -> list[JobStatus]:
+        """None while runs of a keeper that died are cleared: who is suspected is known after that.
+        While there are suspects, only those on trial.
+        """
+        queue, quiet_s = self.jobs.queue, at_s - self.keeper_died_s
+        suspected = queue.suspected.values()
+        live = [one for one in suspected if one.state is not JobState.QUEUED]
+        queued = [one for one in suspected if one not in live and one.not_before_s <= at_s]
+        self.trial = choose_trial([*live, *queued], quiet_s, self.policy)
+        if self.executor.has_lost_runs:
+            return []
+        if self.trial is None:
+            return queue.heads(HEADS)
+        return [one for one in queued if one.job.id in self.trial.jobs]
+
+    def _wait_for_trial(self) -> list[Order]:
+        """Why the first of the other jobs does not start."""
+        if self.trial is None:
+            return []
+        others = (one.job.id for one in self.jobs.queue.queue if one.job.id not in self.trial.jobs)
+        return [Wait(job, self.trial.reason) for job in islice(others, 1)]
 
     def _candidate(self, status: JobStatus) -> tuple[JobStatus, Candidate]:
         known = self._known.get(status.job.id)
@@ -288,11 +319,11 @@ class MemoryGovernor:
             self.jobs.events.emit_herd("ledger_waits", Reason(Why.LEDGER, what=trouble))
 
     def record_wait(self, wait: Wait) -> None:
-        """Reported when memory becomes the reason of the first in line, not each time that the
-        numbers change.
+        """Reported when memory, or a suspect, becomes the reason of the first in line, not each
+        time that the numbers change.
         """
         reason = wait.reason
-        if reason.why in SHORT_OF_MEMORY and self._reported_wait != (wait.job, reason.why):
+        if reason.why in REPORTED and self._reported_wait != (wait.job, reason.why):
             self._reported_wait = (wait.job, reason.why)
             self.jobs.events.emit_job("start_waits", reason, self.jobs[wait.job].job)
         self.waits_for = reason

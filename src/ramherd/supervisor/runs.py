@@ -10,7 +10,8 @@ from ramherd.core.memory import Level
 from ramherd.core.model import JobState, JobStatus, Reason, RunEnd, Settle, Stop, Stopping, Why
 from ramherd.decide.budget import largest_budget_bytes
 from ramherd.decide.job_state import after_run
-from ramherd.decide.run_end import is_failed_start
+from ramherd.decide.run_end import is_failed_start, is_for_want
+from ramherd.decide.suspects import after_other_death, after_survival, is_survivor
 from ramherd.store.classes import learn_run
 from ramherd.store.herds import (
     add_pen,
@@ -54,26 +55,39 @@ class Runs:
         status = self.jobs[job_id]
         job, attempt = status.job, status.attempts + 1
         first_s = at_s if status.first_s is None else status.first_s
-        running = replace(status, state=JobState.RUNNING, reason=reason, attempts=attempt)
         available = self.memory.machine.available_bytes
         run = LiveRun(
             new_id(), job, attempt, self.executor.runs_dir, at_s,
             first_s, label_of(class_of(job)), usage=Usage(available),
         )  # fmt: skip
-        self._before_start[run.id] = status
-        with self.events.start_of(run.id):
-            self.jobs.change(replace(running, first_s=first_s))
-            self._start(run, status, grant_bytes, reason)
-
-    def _start(self, run: LiveRun, status: JobStatus, grant_bytes: int, reason: Reason) -> None:
-        job = run.job
-        self.events.record(add_run, run.id, job.id, run.attempt, run.usage.available_least)
+        why_smaller: Reason | None = None
         if self.agents.runs is not None and job.brief is not None:
             again, short = status.interrupted, self.memory.history.level is Level.SINGLE
-            if why := self.agents.runs.prepare(run, grant_bytes, resumed=again, short=short):
-                self.events.emit_run("run_warning", why, run)
-            self._record_agent(run)
-        idle = self.executor.start(run, grant_bytes, resumed=status.interrupted)
+            why_smaller = self.agents.runs.prepare(run, grant_bytes, resumed=again, short=short)
+        try:
+            idle = self.executor.start(run, grant_bytes, resumed=status.interrupted)
+        except OSError as error:
+            # Nothing has happened that anybody would have to know: the job is where it was.
+            self._pause_starts(error.errno or 0, self.executor.describe_failure(error), at_s)
+            return
+        self._before_start[run.id] = status
+        running = replace(status, state=JobState.RUNNING, reason=reason, attempts=attempt)
+        with self.events.start_of(run.id):
+            self.jobs.change(replace(running, first_s=first_s))
+            self._record_start(run, idle, why_smaller, reason)
+
+    def _pause_starts(self, number: int, what: str, at_s: float) -> None:
+        self.gate.record_failed_start(what, at_s)
+        if is_for_want(number):
+            self.memory.failed_starts.append(at_s)
+
+    def _record_start(
+        self, run: LiveRun, idle: IdleProcess | None, why_smaller: Reason | None, reason: Reason
+    ) -> None:
+        self.events.record(add_run, run.id, run.job.id, run.attempt, run.usage.available_least)
+        if why_smaller is not None:
+            self.events.emit_run("run_warning", why_smaller, run)
+        self._record_agent(run)
         if idle is not None:
             self.events.record(reassign_pen, run.home, run.id)
         elif run.pen is not None:
@@ -129,6 +143,24 @@ class Runs:
     def run_of(self, job: str) -> LiveRun | None:
         return next((run for run in self.executor.runs.values() if run.job.id == job), None)
 
+    def record_keeper_death(self) -> None:
+        """Each run that died with the keeper counts its death when it is finished; jobs that did
+        not run are counted here.
+        """
+        for status in list(self.jobs.queue.suspected.values()):
+            if status.suspicion.alone and status.state is JobState.QUEUED:
+                self.jobs.change(after_other_death(status))
+
+    def clear_survivors(self, at_s: float) -> None:
+        """Jobs whose runs have outlived those that died with the keeper are suspected no more."""
+        for status in list(self.jobs.queue.suspected.values()):
+            run = self.run_of(status.job.id)
+            if run is None or run.is_ending:
+                continue
+            ran_s = at_s - run.started_s - run.held_s(at_s)
+            if is_survivor(status.suspicion, ran_s, self.memory.policy):
+                self.jobs.change(after_survival(status))
+
     def clear(self, run: LiveRun, reason: Reason, at_s: float) -> None:
         self.counters.leftovers_ended += self.executor.clear(run, at_s)
         self.events.emit_run("leftovers_ended", reason, run)
@@ -161,6 +193,8 @@ class Runs:
         self.events.hooks.run_ended(run, end, at_s)
         self._learn(run, end, reason, at_s)
         self.events.emit_run("run_ended", reason, run)
+        if reason.why is Why.CANNOT_PREPARE:
+            self.gate.record_failed_start(str(reason.numbers["what"]), at_s)
         status = after_run(
             self.jobs[run.job.id], end, reason,
             at_s=at_s, policy=self.memory.policy, hit_bytes=run.hit_bytes,

@@ -1,17 +1,35 @@
 """The directories of ramherd: removed, linked, read-only, left by the killed."""
 
 import json
+import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-from e2e.faults.conftest import Losses
-from integration.conftest import Ramherd, await_, make_ramherd, ours, pens
+import pytest
+
+from e2e.faults.conftest import Losses, need_root
+from integration.conftest import Ramherd, await_, make_ramherd, need, ours, pens
 from integration.service.conftest import Service, finish
 from ramherd.client.client import is_running
 
 JOBS = 24
+# A user that no machine has.
+OTHER = 54321
+
+
+@contextmanager
+def read_only(path: Path) -> Iterator[None]:
+    """Whatever the permissions: also root cannot write."""
+    subprocess.run(["mount", "--bind", path, path], check=True)
+    try:
+        subprocess.run(["mount", "-o", "remount,ro,bind", path], check=True)
+        yield
+    finally:
+        subprocess.run(["umount", "-l", path], check=True)
 
 
 def refused(service: Service, **changes: str) -> str:
@@ -118,3 +136,174 @@ def test_a_herd_goes_on_without_its_runtime_directory(
     assert "was removed or has moved" in herd.out.read_text() + herd.err.read_text()
     assert not list((runtime / "owners").iterdir())
     losses("the runtime directory is removed under ramherd run", failed_herds=int(code != 0))
+
+
+def test_the_state_directory_may_be_a_link(
+    ramherd: Ramherd, losses: Losses, tmp_path: Path
+) -> None:
+    """To a directory of ours on another disk, say."""
+    target = tmp_path / "elsewhere"
+    target.mkdir(0o700)
+    ramherd.state.mkdir()
+    (ramherd.state / "ramherd").symlink_to(target)
+    done = ramherd.run("run", "--pen", ramherd.pen, "--own", "--", "true", stdin="x\n")
+    assert (target / "ramherd.db").exists()
+    losses("the state directory is a link", failed_herds=int(done.returncode != 0))
+
+
+@pytest.mark.parametrize("name", ["ramherd.db", "ramherd.db-wal", "service.lock"])
+def test_a_planted_link_is_not_followed(
+    ramherd: Ramherd, losses: Losses, tmp_path: Path, name: str
+) -> None:
+    """One line says which file it is; where it leads to, nothing is made or written."""
+    planted = ramherd.state / "ramherd" / name
+    planted.parent.mkdir(0o700, parents=True)
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"precious")
+    planted.symlink_to(victim)
+    done = ramherd.run("up", "--pen", ramherd.pen)
+    assert done.returncode == 3, done.stderr
+    line = done.stderr.splitlines()[0]
+    assert f"{planted}: it is a symbolic link to {victim}, which is not followed" in line
+    planted.unlink()
+    losses(f"{name} is a planted link", files_changed=int(victim.read_bytes() != b"precious"))
+
+
+def test_a_store_of_another_user_is_not_opened(ramherd: Ramherd, losses: Losses) -> None:
+    """One line says whose it is."""
+    need_root("give a file away")
+    store = ramherd.state / "ramherd/ramherd.db"
+    store.parent.mkdir(0o700, parents=True)
+    store.touch()
+    os.chown(store, OTHER, OTHER)
+    done = ramherd.run("run", "--pen", ramherd.pen, "--own", "--", "true", stdin="x\n")
+    assert done.returncode == 3, done.stderr
+    assert f"{store}: it belongs to uid {OTHER}, not to uid 0" in done.stderr.splitlines()[0]
+    changed = store.stat().st_size
+    store.unlink()
+    losses("ramherd.db belongs to another user", bytes_changed=changed)
+
+
+def killed_herd(ramherd: Ramherd, jobs: int = 1) -> int:
+    """The pid of a `ramherd run` that was killed, whose jobs are over by now."""
+    lines = "".join(
+        json.dumps({"name": f"j{n}", "command": "echo hello; sleep 60"}) + "\n"
+        for n in range(jobs)
+    )  # fmt: skip
+    herd = ramherd.start("run", "-", "--pen", ramherd.pen, "--own", "--grace", "0.2s", stdin=lines)
+    await_(lambda: len(ours("RAMHERD_RUN")) >= jobs, "they run")
+    herd.process.kill()
+    herd.process.wait()
+    await_(lambda: not ours(), "the keeper ends them")
+    return herd.process.pid
+
+
+def test_jobs_of_a_killed_herd_do_not_run(ramherd: Ramherd, losses: Losses) -> None:
+    """`jobs` says what is so before anybody has recorded it, and what clears it."""
+    pid = killed_herd(ramherd, 2)
+    shown = ramherd.run("jobs").stdout
+    assert f"its ramherd (pid {pid}) is gone: the next start, or ramherd prune, clears it" in shown
+    assert shown.splitlines()[-1] == "2 lost"
+    jobs = [json.loads(line) for line in ramherd.run("jobs", "--json").stdout.splitlines()]
+    assert [(job["owner_lost"], job["reason"]["why"]) for job in jobs] == [(True, "owner_lost")] * 2
+    assert ramherd.run("prune").returncode == 0
+    cleared = ramherd.run("jobs", "--all").stdout.splitlines()[-1]
+    losses("kill -9 of ramherd run", jobs_said_to_run=shown.count(" running "))
+    assert cleared == "2 cancelled"
+
+
+def test_the_api_says_so_too(service: Service, losses: Losses) -> None:
+    """A service lists the herds of `ramherd run` as well, and does not run them."""
+    options = ("--pen", service.ramherd.pen, "--own", "--grace", "0.2s")
+    line = json.dumps({"name": "j0", "command": "sleep 60"})
+    herd = service.ramherd.start("run", "-", *options, stdin=f"{line}\n")
+    await_(lambda: ours("RAMHERD_RUN"), "it runs")
+    before = [job["owner_lost"] for job in service.client.jobs()]
+    herd.process.kill()
+    herd.process.wait()
+    await_(lambda: not ours("RAMHERD_RUN"), "the keeper ends it")
+    (job,) = service.client.jobs()
+    assert (before, job["reason"]["why"]) == ([False], "owner_lost")
+    assert service.client.herd(job["herd"])["owner_lost"]
+    assert service.ramherd.run("prune").returncode == 0
+    assert [job["owner_lost"] for job in service.client.jobs()] == [False]
+    losses("kill -9 of ramherd run beside a service", jobs_said_to_run=int(not job["owner_lost"]))
+
+
+def test_kills_leave_no_locks(ramherd: Ramherd, losses: Losses, tmp_path: Path) -> None:
+    """The next start removes what each of the killed left in `owners/`."""
+    owners = tmp_path / "runtime/owners"
+    for _kill in range(3):
+        killed_herd(ramherd)
+    assert len(list(owners.iterdir())) <= 2
+    ramherd.run("run", "--pen", ramherd.pen, "--own", "--", "true", stdin="x\n")
+    losses("three kills of ramherd run", files_left=len(list(owners.iterdir())))
+
+
+READERS = (
+    ("jobs", "--all"), ("logs", "j0"), ("events",), ("history",), ("ps",), ("doctor",), ("config",),
+)  # fmt: skip
+
+
+def read_all(run: Callable[..., "subprocess.CompletedProcess[str]"]) -> int:
+    """How many of the verbs that only read have failed."""
+    failed = 0
+    for verb in READERS:
+        done = run(*verb)
+        assert "Traceback" not in done.stderr
+        assert "a bug" not in done.stderr
+        expected = (0, 1) if verb == ("doctor",) else (0,)  # it may find something wrong
+        failed += done.returncode not in expected
+        if verb[0] == "logs":
+            assert done.stdout == "hello\n", done.stderr
+        if verb[0] == "jobs":
+            assert "lost" in done.stdout or "cancelled" in done.stdout, done.stdout
+    return failed
+
+
+@pytest.mark.parametrize("cleared", [False, True], ids=["after a kill", "closed"])
+def test_verbs_that_only_read_need_no_right_to_write(
+    ramherd: Ramherd, losses: Losses, *, cleared: bool
+) -> None:
+    """The state directory is on a disk that is read-only: with the log of a killed ramherd, whose
+    changes are shown, and without one.
+    """
+    need_root("mount a disk read-only")
+    killed_herd(ramherd)
+    if cleared:
+        assert ramherd.run("prune").returncode == 0
+        assert not (ramherd.state / "ramherd/ramherd.db-wal").exists()
+    with read_only(ramherd.state):
+        failed = read_all(ramherd.run)
+        refused = ramherd.run("run", "--pen", ramherd.pen, "--own", "--", "true", stdin="x\n")
+        assert (refused.returncode, "Traceback" in refused.stderr) == (3, False), refused.stderr
+    losses("the state directory is read-only", verbs_that_fail=failed)
+
+
+def test_another_users_state_is_read_where_it_is_readable(ramherd: Ramherd, losses: Losses) -> None:
+    """The directory and all in it is another user's, open to all. Nothing is changed in it."""
+    need_root("give files away")
+    drop = [need("setpriv", "util-linux"), "--inh-caps=-all", "--bounding-set=-all"]
+    killed_herd(ramherd)
+    files = [ramherd.state / "ramherd", *(ramherd.state / "ramherd").rglob("*")]
+    for path in files:
+        path.chmod(0o755 if path.is_dir() else 0o644)
+        os.chown(path, OTHER, OTHER)
+
+    def run_without_rights(*verb: str) -> "subprocess.CompletedProcess[str]":
+        """root without capabilities may do what any user may."""
+        return subprocess.run(
+            [*drop, sys.executable, "-m", "ramherd", *verb], env=ramherd.env,
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+
+    failed = read_all(run_without_rights)
+    refused = run_without_rights("prune")
+    assert refused.returncode == 3, refused.stderr
+    place = f"{ramherd.state}/ramherd belongs to uid {OTHER}, not to root (uid 0)"
+    assert refused.stderr.startswith(f"ramherd: {place}")
+    changed = [*(ramherd.state / "ramherd").rglob("*")] != files[1:]
+    for path in files:
+        os.chown(path, 0, 0)
+    ramherd.run("prune")
+    losses("another user's state directory", verbs_that_fail=failed, changes=int(changed))

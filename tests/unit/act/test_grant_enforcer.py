@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from ramherd.act.grant_enforcer import MUTE_S, GrantEnforcer
 from ramherd.act.run import KEEP_HOLDS, LiveRun
-from ramherd.core.model import Reason, RunEnd, Why
+from ramherd.core.model import Reason, Refusal, RunEnd, Why
 from ramherd.core.policies import GrantPolicy
 from ramherd.core.run_phase import Running
 from ramherd.core.units import MIB
@@ -187,7 +187,7 @@ def test_nobody_who_ends_is_held(enforcer: GrantEnforcer) -> None:
     told, over, refused, fresh = (live(MARK) for _ in range(4))
     told.stop(stopping(RunEnd.TIMEOUT))
     over.record_exit(exited())
-    refused.refuse(errno.EIO, "x", 0.0)
+    refused.refuse(Refusal(errno.EIO, "x"), 0.0)
     for run in (told, over, refused):
         run.set_grant(100 * MIB, MARK)
 

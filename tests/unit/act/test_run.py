@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ramherd.act.run import LiveRun
-from ramherd.core.model import ProcId, Reason, RunEnd, Stopping, Why
+from ramherd.core.model import ProcId, Reason, Refusal, RunEnd, Stopping, Why
 from ramherd.core.run_phase import Clearing, Ended, Held, Output, Phase, Running, Starting
 from ramherd.core.units import MIB
 from support.fakes import FakePen
@@ -103,10 +103,10 @@ def test_a_run_that_never_began_is_over_at_once() -> None:
     """Also one that was told to end before: the order is kept."""
     run = live(Starting())
     run.stop(STOP)
-    run.refuse(errno.ENOENT, "gone", 6.0)
+    run.refuse(Refusal(errno.ENOENT, "gone"), 6.0)
     run.record_kill(7.0)
 
-    assert (run.refused, run.is_ending) == ((errno.ENOENT, "gone"), True)
+    assert (run.refused, run.is_ending) == (Refusal(errno.ENOENT, "gone"), True)
     assert run.stop_order == STOP
 
 

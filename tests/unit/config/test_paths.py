@@ -85,15 +85,31 @@ def test_a_directory_of_our_name_is_used_and_closed_to_others(tmp_path: Path, na
     assert (path / "file").exists()
 
 
-def test_a_link_is_refused(tmp_path: Path) -> None:
+def test_a_link_to_a_directory_of_ours_is_used(tmp_path: Path) -> None:
+    """Somebody has more room on another disk. One that is open to others is left alone: its name
+    is not ours.
+    """
+    target = tmp_path / "target"
+    target.mkdir(mode=0o700)
+    (tmp_path / "ramherd").symlink_to(target)
+
+    assert private_dir(tmp_path / "ramherd", "VARIABLE") == tmp_path / "ramherd"
+    target.chmod(0o755)
+    with pytest.raises(StoreError, match=f"{tmp_path}/ramherd is open to others"):
+        private_dir(tmp_path / "ramherd", "VARIABLE")
+    assert mode(target) == 0o755
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a link away")
+def test_a_link_of_another_user_is_refused(tmp_path: Path) -> None:
     """In /tmp anyone can make it first, and point it anywhere."""
     target = tmp_path / "target"
-    target.mkdir(mode=0o755)
+    target.mkdir(mode=0o700)
     (tmp_path / "link").symlink_to(target)
+    os.chown(tmp_path / "link", 12345, 12345, follow_symlinks=False)
 
-    with pytest.raises(StoreError, match=f"{tmp_path}/link is not a directory of ours"):
+    with pytest.raises(StoreError, match=r"/link belongs to uid 12345, not to root \(uid 0\)"):
         private_dir(tmp_path / "link", "VARIABLE")
-    assert mode(target) == 0o755
 
 
 def test_a_file_is_refused(tmp_path: Path) -> None:
@@ -101,8 +117,12 @@ def test_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "broken").symlink_to(tmp_path / "none")
 
-    for name in ("file", "broken"):
-        with pytest.raises(StoreError, match=f"cannot make {tmp_path}/{name}: ") as caught:
+    lines = {
+        "file": f"cannot make {tmp_path}/file: File exists",
+        "broken": f"{tmp_path}/broken is a link to {tmp_path}/none, and there is none",
+    }
+    for name, line in lines.items():
+        with pytest.raises(StoreError, match=line) as caught:
             private_dir(tmp_path / name, "VARIABLE")
         assert caught.value.exit_code == 3
         assert caught.value.hint
@@ -115,7 +135,7 @@ def test_a_directory_of_another_user_is_refused(tmp_path: Path) -> None:
     path.mkdir(mode=0o777)
     os.chown(path, 12345, 12345)
 
-    with pytest.raises(StoreError, match="not a directory of ours"):
+    with pytest.raises(StoreError, match=r"/theirs belongs to uid 12345, not to root \(uid 0\)"):
         private_dir(path, "VARIABLE")
 
 

@@ -9,6 +9,7 @@ from ramherd.decide.job_state import (
     HOPELESS,
     OWN_FAILURES,
     after_run,
+    explain_lost_owner,
     first_status,
     next_dependants,
 )
@@ -168,6 +169,19 @@ def test_a_start_that_failed_is_still_to_go_on() -> None:
     assert found.interrupted
 
 
+@pytest.mark.parametrize("interrupted", [True, False])
+def test_a_run_that_we_could_not_prepare_costs_nothing(interrupted: bool) -> None:
+    """Neither a retry nor a loss, however often, and the next one begins where this one was to."""
+    before = status(job(), JobState.RUNNING, interrupted=interrupted, lost=2)
+    reason = Reason(Why.CANNOT_PREPARE, what="no space")
+
+    found = after_run(before, RunEnd.LOST, reason, at_s=1.0, policy=policy())
+
+    assert (found.state, found.reason) == (JobState.QUEUED, reason)
+    assert (found.failures, found.lost, found.not_before_s) == (0, 2, 0.0)
+    assert found.interrupted is interrupted
+
+
 @pytest.mark.parametrize("why", HOPELESS)
 def test_who_can_never_fit_is_not_tried_again(why: Why) -> None:
     """Whatever retries it has, and whoever stopped it."""
@@ -302,6 +316,11 @@ def test_only_a_start_that_failed_keeps_the_place_of_the_run_before(
     found = after_run(before, RunEnd.FAILED, Reason(why), at_s=1.0, policy=policy())
 
     assert found.interrupted is goes_on
+
+
+def test_a_job_whose_ramherd_is_gone_says_which_one_it_was() -> None:
+    """Until the next start has recorded it."""
+    assert explain_lost_owner(7) == Reason(Why.OWNER_LOST, pid=7)
 
 
 def test_each_dependant_is_looked_at_by_itself() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from ramherd.core.model import Exit, PenReading, Reason, RunEnd, RunView, Said, Why
 from ramherd.core.units import MIB
-from ramherd.decide.run_end import judge, limit_reason
+from ramherd.decide.run_end import is_for_want, is_own_failure, judge, limit_reason
 from support.make import exited, job, killed_by, run, stopping
 
 SIGKILL, SIGSEGV, SIGABRT = 9, 11, 6
@@ -132,6 +132,28 @@ def test_a_start_that_failed_is_the_jobs_or_the_machines(number: int, end: RunEn
     found = judged(None, refused=(number, "cannot start x"))
 
     assert found == (end, Reason(Why.NOT_STARTED, errno=number, what="cannot start x"))
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.ENOMEM, errno.EROFS, errno.EMFILE])
+def test_what_we_could_not_prepare_is_not_the_jobs(number: int) -> None:
+    """Whatever the error was."""
+    found = judged(None, refused=(number, "cannot prepare a run", True))
+
+    assert found == (RunEnd.LOST, Reason(Why.CANNOT_PREPARE, what="cannot prepare a run"))
+
+
+def test_only_some_errors_of_a_preparation_are_the_jobs_own() -> None:
+    """A memory limit that is none, and a stdin that no file can hold."""
+    own = {number for number in errno.errorcode if is_own_failure(number)}
+
+    assert own == {errno.EINVAL, errno.ERANGE, errno.EFBIG}
+
+
+def test_a_start_without_memory_or_descriptors_is_for_want_of_them() -> None:
+    """It counts as a sign of a full machine."""
+    want = {number for number in errno.errorcode if is_for_want(number)}
+
+    assert want == {errno.ENOMEM, errno.EAGAIN, errno.ENFILE, errno.EMFILE}
 
 
 def test_a_run_without_an_exit_is_lost() -> None:

@@ -16,6 +16,7 @@ from ramherd.core.model import (
     Reason,
     RunEnd,
     Said,
+    Suspicion,
     Wait,
     Why,
 )
@@ -24,7 +25,7 @@ from ramherd.core.units import GIB, MIB
 from ramherd.decide import governor
 from ramherd.decide.engine import refuse_waits, warn_of_containers
 from ramherd.decide.exec_admission import find_obstacle
-from ramherd.decide.job_state import after_run, next_dependants
+from ramherd.decide.job_state import after_run, explain_lost_owner, next_dependants
 from ramherd.decide.run_end import (
     clear_leftovers,
     cost_reason,
@@ -41,6 +42,7 @@ from ramherd.decide.start_pause import (
     explain_service_end,
     explain_user_pause,
 )
+from ramherd.decide.suspects import after_death, choose_trial
 from ramherd.decide.warm import Worn, retired
 from ramherd.show.reasons import SENTENCES, render_reason, signal_name
 from support.make import MACHINE, exited, job, killed_by, policy, run, snapshot, status, stopping
@@ -65,6 +67,15 @@ def obstacle(need_bytes: int, machine: Machine = MACHINE) -> Reason:
 def words(code: int = 0, **said: Any) -> Reason:
     """Why a run ended whose agent said so."""
     return judge(run(exit=exited(code), said=Said(**said)))[1]
+
+
+DEATH = Reason(Why.KEEPER_LOST, beside=0, lived_s=1.0)
+
+
+def trial_of(*suspicions: Suspicion) -> Reason:
+    trial = choose_trial([status(suspicion=found) for found in suspicions], 0.0, policy())
+    assert trial is not None
+    return trial.reason
 
 
 MADE: dict[Why, tuple[Reason, str]] = {
@@ -109,6 +120,24 @@ MADE: dict[Why, tuple[Reason, str]] = {
         "all runs hold 2 GiB, the budget is 1 GiB: the youngest waits",
     ),
     Why.KEEPER_LOST: (judge(run())[1], "its keeper died"),
+    Why.SUSPECTED: (
+        after_death(status(suspicion=Suspicion(2)), DEATH, policy()).reason,
+        "the keeper died 3 times while it ran: it runs again with fewer others",
+    ),
+    Why.SUSPECTS_FIRST: (
+        trial_of(Suspicion(4), Suspicion(3)),
+        "the keeper died 4 times, with each of 2 jobs: they run first, 1 now",
+    ),
+    Why.KEEPER_ALONE: (
+        trial_of(Suspicion(4, alone=1)),
+        "the keeper died while a ran alone: nothing starts for 5.0s, to see whether the keeper "
+        "lives without that job",
+    ),
+    Why.ENDS_KEEPER: (
+        after_death(status(suspicion=Suspicion(5, alone=3)), DEATH, policy()).reason,
+        "the keeper died 6 times while it ran, the last 4 times with nothing else running, and "
+        "never without it: it is not started again",
+    ),
     Why.SUPERVISOR_LOST: (Reason(Why.SUPERVISOR_LOST), "its ramherd died"),
     Why.DEPENDENCY_DONE: (
         next(next_dependants(status("a", JobState.DONE), [
@@ -143,6 +172,10 @@ MADE: dict[Why, tuple[Reason, str]] = {
     Why.STORE: (
         Reason(Why.STORE, what="cannot use the store /x: database is locked"),
         "cannot use the store /x: database is locked: nothing starts until that is over",
+    ),
+    Why.OWNER_LOST: (
+        explain_lost_owner(7),
+        "its ramherd (pid 7) is gone: the next start, or ramherd prune, clears it",
     ),
     Why.NO_RUNTIME: (
         Reason(Why.NO_RUNTIME, what="cannot make /run/x: Permission denied"),

@@ -10,7 +10,7 @@ from typing import cast
 
 import pytest
 
-from ramherd.act.executor import environment, write_stdin
+from ramherd.act.executor import environment
 from ramherd.act.run import LiveRun
 from ramherd.core.model import JobState, PenReading, Why
 from ramherd.core.units import GIB, MIB
@@ -196,17 +196,6 @@ def test_a_mark_of_an_outer_herd_is_not_handed_on(
 
     assert "RAMHERD_RESUMED" not in environment(live, resumed=False)
     assert environment(live, resumed=True)["RAMHERD_RESUMED"] == "1"
-
-
-def test_stdin_is_handed_on_as_it_is(tmp_path: Path) -> None:
-    """Line ends and letters of all kinds, and no one else may read it."""
-    live = LiveRun("R", job("a", stdin="a\r\n\u65e5\n"), 1, tmp_path, 0.0)
-    live.dir.mkdir()
-
-    path = Path(write_stdin(live))
-
-    assert path.read_bytes() == "a\r\n\u65e5\n".encode()
-    assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_what_cannot_be_ended_does_not_hold_the_herd_for_ever(run_herd: Run) -> None:

@@ -11,7 +11,18 @@ import pytest
 
 from ramherd.act.run import LiveRun
 from ramherd.core.memory import Admit, Level, Mode, SetLevel
-from ramherd.core.model import Job, JobState, ProcId, Reason, RunEnd, Stop, Stopping, Wait, Why
+from ramherd.core.model import (
+    Job,
+    JobState,
+    ProcId,
+    Reason,
+    Refusal,
+    RunEnd,
+    Stop,
+    Stopping,
+    Wait,
+    Why,
+)
 from ramherd.core.policies import RecyclePolicy
 from ramherd.core.run_phase import Starting
 from ramherd.core.units import GIB, MIB
@@ -94,7 +105,7 @@ def test_runs_that_are_over_are_not_part_of_the_scene(stand: Stand) -> None:
     stage = stand(GIB)
     stage.add("live", 50 * MIB, 100 * MIB)
     stage.add("exited", 50 * MIB, 100 * MIB).record_exit(exited())
-    stage.add("refused", 0, 30 * MIB).refuse(errno.ENOMEM, "x", 0.0)
+    stage.add("refused", 0, 30 * MIB).refuse(Refusal(errno.ENOMEM, "x"), 0.0)
     stage.add("late", 50 * MIB, 7 * MIB).stop(stopping(RunEnd.TIMEOUT))
 
     scene = stage.memory.scene(1.0)

@@ -13,8 +13,8 @@ from ramherd.act.pens import Pen, SpawnPart
 from ramherd.core.errors import NoPen
 from ramherd.core.model import PenReading, ProcId
 from ramherd.system.files import remove_dirs, try_control, write_control
-from ramherd.system.pidfd import open_pid, send_signal
-from ramherd.system.procfs import read_text
+from ramherd.system.pidfd import open_pid, send_signal, signal_processes
+from ramherd.system.procfs import is_running, read_processes, read_text
 
 if TYPE_CHECKING:
     from ramherd.act.pens.cgroup1 import Cgroup1Memory
@@ -114,7 +114,8 @@ class CgroupProcesses:
         nothing forks, then killed, which takes effect on thawing.
         """
         if not self._freezer:
-            try_control(f"{self._path}/cgroup.kill", "1")
+            if not try_control(f"{self._path}/cgroup.kill", "1"):
+                os.stat(self._path)
             return
         self.freeze()
         deadline = time.monotonic() + FREEZE_S
@@ -139,6 +140,7 @@ class CgroupPen:
         self._paths = dict(paths)
         self._memory = memory
         self._processes = processes
+        self._first: ProcId | None = None
         self._removed = False
 
     def spawn_part(self) -> SpawnPart:
@@ -152,35 +154,55 @@ class CgroupPen:
         return [str(path) for path in self._paths.values()]
 
     def set_first(self, first: ProcId) -> None:
-        """Not needed: the kernel knows which processes are in a cgroup."""
+        """Needed only if somebody moves the run elsewhere and removes its cgroup."""
+        self._first = first
 
     def set_empty(self) -> None:
         """Not needed: the kernel knows which processes are in a cgroup."""
 
     def read(self) -> PenReading:
-        """A pen that another process removed is empty."""
-        return self._read(lambda: self._memory.read(len(self._processes.pids())))
+        """The memory of a pen that another process removed is unknown."""
+        try:
+            return self._memory.read(len(self._processes.pids()))
+        except OSError as error:
+            raise_unless_gone(error)
+            return PenReading(procs=len(self._processes_elsewhere()))
 
     def read_memory(self) -> PenReading:
         """Without the number of processes: a fleet would have to read a file for each pen."""
-        return self._read(lambda: self._memory.read(0))
-
-    def _read(self, read: Callable[[], PenReading]) -> PenReading:
         try:
-            return read()
+            return self._memory.read(0)
         except OSError as error:
-            if error.errno not in (errno.ENODEV, errno.ENOENT):
-                raise
+            raise_unless_gone(error)
             return PenReading()
 
+    def _processes_elsewhere(self) -> list[ProcId]:
+        """Of a run that was moved out of its cgroup before that was removed: its session, as long
+        as its first process lives. After that the number may be anybody's.
+        """
+        first = self._first
+        if first is None or self._removed or not is_running(first):
+            return []
+        return [proc.id for proc in read_processes() if proc.is_alive and proc.sid == first.pid]
+
     def pids(self) -> list[int]:
-        return self._processes.pids()
+        try:
+            return self._processes.pids()
+        except OSError as error:
+            raise_unless_gone(error)
+            return [proc.pid for proc in self._processes_elsewhere()]
 
     def set_limit(self, limit_bytes: int) -> None:
         self._memory.set_limit(limit_bytes)
 
     def set_grant(self, mark_bytes: int, most_bytes: int) -> None:
-        self._memory.set_grant(mark_bytes, most_bytes)
+        """The first grant has to be in place; later nobody can hold a pen to it that is gone."""
+        try:
+            self._memory.set_grant(mark_bytes, most_bytes)
+        except OSError as error:
+            if self._first is None:
+                raise
+            raise_unless_gone(error)
 
     def grant_fd(self) -> int | None:
         return self._memory.grant_fd()
@@ -206,16 +228,37 @@ class CgroupPen:
             self._memory.set_event(event)
 
     def signal(self, number: int) -> int:
-        return self._processes.signal(number)
+        try:
+            return self._processes.signal(number)
+        except OSError as error:
+            raise_unless_gone(error)
+            return signal_processes(self._processes_elsewhere(), number)
 
     def freeze(self) -> None:
-        self._processes.freeze()
+        try:
+            self._processes.freeze()
+        except OSError as error:
+            raise_unless_gone(error)
+            signal_processes(self._processes_elsewhere(), signal.SIGSTOP)
 
     def thaw(self) -> None:
-        self._processes.thaw()
+        try:
+            self._processes.thaw()
+        except OSError as error:
+            raise_unless_gone(error)
+            signal_processes(self._processes_elsewhere(), signal.SIGCONT)
 
     def kill(self) -> None:
-        self._processes.kill()
+        try:
+            self._processes.kill()
+        except OSError as error:
+            raise_unless_gone(error)
+            signal_processes(self._processes_elsewhere(), signal.SIGKILL)
+
+    def close(self) -> None:
+        """Its files only."""
+        self._memory.close()
+        self._processes.close()
 
     def residue_bytes(self) -> int:
         """What the run left in tmpfs: it stays charged to the fleet when the pen is gone."""
@@ -228,8 +271,7 @@ class CgroupPen:
         """What could not be removed is read again, and removed later."""
         self._removed = self._removed or remove_dirs(self.dirs(), wait_s)
         if self._removed:
-            self._memory.close()
-            self._processes.close()
+            self.close()
         return self._removed
 
     def record(self) -> dict[str, Any]:
@@ -237,26 +279,49 @@ class CgroupPen:
 
 
 class CgroupFleet:
-    """The parents of all pens; one more pen as to counting, limiting and removing. `make_pen` makes
-    the cgroups of one run, `leave` undoes what was changed around the fleet.
+    """The parents of all pens; one more pen as to counting, limiting and removing. `make_parents`
+    makes what is missing of them, `make_pen` the cgroups of one run; `leave` undoes what was
+    changed around the fleet.
     """
 
     kernel_limits = True
     soon_s = 0.01
 
     def __init__(
-        self, whole: CgroupPen, make_pen: Callable[[str], CgroupPen], leave: Callable[[], None]
+        self,
+        make_parents: Callable[[], CgroupPen],
+        make_pen: Callable[[str], CgroupPen],
+        leave: Callable[[], None],
     ) -> None:
-        self.kind = whole.kind
-        self._whole = whole
+        self._make_parents = make_parents
         self._make_pen = make_pen
         self._leave = leave
+        self._whole = make_parents()
+        self.kind = self._whole.kind
+        self._limit_bytes: int | None = None
 
     def add(self, run: str, limit_bytes: int | None) -> CgroupPen:
-        pen = self._make_pen(run)
+        try:
+            pen = self._make_pen(run)
+        except OSError as error:
+            raise_unless_gone(error)
+            self._make_again()
+            pen = self._make_pen(run)
         if limit_bytes is not None:
-            pen.set_limit(limit_bytes)
+            try:
+                pen.set_limit(limit_bytes)
+            except OSError:
+                pen.remove(0.0)
+                raise
         return pen
+
+    def _make_again(self) -> None:
+        """Somebody has removed the fleet's own cgroups, or some of them."""
+        whole = self._make_parents()
+        self._whole.close()
+        self._whole = whole
+        if self._limit_bytes is not None:
+            whole.set_limit(self._limit_bytes)
 
     def scan(self) -> None:
         """Not needed: the kernel knows the processes of each pen."""
@@ -266,7 +331,12 @@ class CgroupFleet:
         return self._whole.read_memory()
 
     def set_limit(self, limit_bytes: int) -> None:
-        self._whole.set_limit(limit_bytes)
+        """Of a fleet that is gone as soon as it is made again."""
+        self._limit_bytes = limit_bytes
+        try:
+            self._whole.set_limit(limit_bytes)
+        except OSError as error:
+            raise_unless_gone(error)
 
     def set_keeper(self, keeper: ProcId) -> None:
         """The keeper stays outside: it is no run."""
@@ -281,6 +351,12 @@ class CgroupFleet:
 
     def record(self) -> dict[str, Any]:
         return self._whole.record()
+
+
+def raise_unless_gone(error: OSError) -> None:
+    """A cgroup that another process removed is an ordinary answer."""
+    if error.errno not in (errno.ENODEV, errno.ENOENT):
+        raise error
 
 
 def limit_pids(pen: Pen, most: int) -> bool:

@@ -137,25 +137,37 @@ class Cgroup1Memory:
 
 def make_fleet(trees: Trees, owner: str) -> CgroupFleet:
     """Below our own cgroups, so that an outer limit holds as well."""
-    parents = {name: tree / f"ramherd-{owner}" for name, tree in find_trees(trees).items()}
-    made: list[str] = []
+    return fleet_at(
+        {name: tree / f"ramherd-{owner}" for name, tree in find_trees(trees).items()}
+    )  # fmt: skip
+
+
+def fleet_at(parents: Mapping[str, Path]) -> CgroupFleet:
+    """The cgroups that are missing are made."""
     try:
-        for path in parents.values():
-            path.mkdir()
-            made.insert(0, str(path))
-        # Kernels before 5.11 count children only when told to.
-        try_control(f"{parents[MEMORY]}/memory.use_hierarchy", "1")
+        return CgroupFleet(
+            partial(make_parents, parents), partial(make_pen, parents), lambda: None
+        )  # fmt: skip
     except OSError as error:
-        remove_dirs(made)
         raise NoPen(
             f"cannot make a cgroup at {error.filename}: {error.strerror}",
             hint="run as root, or pass --pen polling",
         ) from None
-    return fleet_at(parents)
 
 
-def fleet_at(parents: Mapping[str, Path]) -> CgroupFleet:
-    return CgroupFleet(pen_at(parents), partial(make_pen, parents), lambda: None)
+def make_parents(parents: Mapping[str, Path]) -> CgroupPen:
+    made: list[str] = []
+    try:
+        for path in parents.values():
+            if not path.exists():
+                path.mkdir()
+                made.insert(0, str(path))
+    except OSError:
+        remove_dirs(made)
+        raise
+    # Kernels before 5.11 count children only when told to.
+    try_control(f"{parents[MEMORY]}/memory.use_hierarchy", "1")
+    return pen_at(parents)
 
 
 def make_pen(parents: Mapping[str, Path], run: str) -> CgroupPen:

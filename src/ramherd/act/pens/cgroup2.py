@@ -123,19 +123,26 @@ def make_fleet(trees: Trees, owner: str) -> CgroupFleet:
         raise NoPen("no cgroup v2 on this machine", hint="pass --pen polling")
     home = find_home(trees.v2)
     path = home.parent / f"ramherd-{owner}"
+    return fleet_at(path, home)
+
+
+def fleet_at(path: Path, home: Home) -> CgroupFleet:
+    """Its cgroup is made if it is missing."""
     try:
-        path.mkdir()
-        write_control(f"{path}/cgroup.subtree_control", home.enable)
+        return CgroupFleet(
+            partial(make_parent, path, home), partial(make_pen, path), partial(leave_home, home)
+        )
     except OSError as error:
         leave_home(home)
         raise NoPen(
             f"cannot make a cgroup at {path}: {error.strerror}", hint="pass --pen polling"
         ) from None
-    return fleet_at(path, home)
 
 
-def fleet_at(path: Path, home: Home) -> CgroupFleet:
-    return CgroupFleet(pen_at(path), partial(make_pen, path), partial(leave_home, home))
+def make_parent(path: Path, home: Home) -> CgroupPen:
+    path.mkdir(exist_ok=True)
+    write_control(f"{path}/cgroup.subtree_control", home.enable)
+    return pen_at(path)
 
 
 def make_pen(parent: Path, run: str) -> CgroupPen:

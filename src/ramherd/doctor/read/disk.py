@@ -3,12 +3,12 @@ directories with its store. Reading makes nothing.
 """
 
 import os
-import stat
 import time
 from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
+from ramherd.config.paths import find_dir_problem
 from ramherd.doctor.facts import Folder, OwnDirectory, State
 from ramherd.doctor.read.host import Host
 from ramherd.store.sqlite import read_store_error
@@ -106,9 +106,9 @@ def read_directory(path: Path, host: Host, *, keeps: bool) -> OwnDirectory:
         return OwnDirectory(
             str(path), keeps, exists=False, is_writable=writable, file_system=kind, free_bytes=free
         )
-    found = path.lstat()
+    found = path.stat()
     return OwnDirectory(
         str(path), keeps, exists=True,
-        is_ours=stat.S_ISDIR(found.st_mode) and found.st_uid == host.uid,
+        is_ours=find_dir_problem(path) is None,
         mode=found.st_mode & 0o777, is_writable=writable, file_system=kind, free_bytes=free,
     )  # fmt: skip

@@ -10,7 +10,7 @@ from ramherd.core.model import ProcId
 from ramherd.core.policies import StrayPolicy
 from ramherd.decide.governor.leaks import find_leak
 from ramherd.doctor.facts import ProcRow
-from ramherd.store.connect import open_store
+from ramherd.store.connect import open_store_to_read
 from ramherd.strays.judge.software import SoftwareTable, parse_software
 from ramherd.strays.nouns import Verdict
 from ramherd.strays.render import render_facts
@@ -24,9 +24,7 @@ def read_running() -> Iterator[ProcRow]:
     makes none.
     """
     known = SoftwareTable(parse_software(load_config(argparse.Namespace()).software))
-    if not (state_path() / "ramherd.db").exists():
-        return rows_of(Scanner(StrayPolicy(), known, runtime_path(), None).scan())
-    with closing(open_store(state_path())) as opened:
+    with closing(open_store_to_read(state_path(), lambda _text: None)) as opened:
         return rows_of(Scanner(StrayPolicy(), known, runtime_path(), opened).scan())
 
 

@@ -180,6 +180,14 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "ALTER TABLE jobs ADD COLUMN overloads INTEGER NOT NULL DEFAULT 0",
         "ALTER TABLE herds ADD COLUMN max_cost_usd REAL",
     ),
+    # Deaths of the keeper while a job ran, as JSON: [deaths, alone, lived_s].
+    (
+        "ALTER TABLE jobs ADD COLUMN suspicion TEXT",
+        """
+        CREATE INDEX jobs_suspected ON jobs (priority DESC, place)
+            WHERE suspicion IS NOT NULL AND state = 'queued' AND place IS NOT NULL
+        """,
+    ),
 )
 
 MIGRATIONS_TABLE = """

@@ -24,7 +24,8 @@ SET_SAID = "UPDATE jobs SET said = ? WHERE id = ?"
 SET_JOB = """
     UPDATE jobs SET state = :state, reason = :reason, attempts = :attempts, failures = :failures,
         lost = :lost, seen_bytes = :seen_bytes, interrupted = :interrupted,
-        overloads = :overloads, not_before_s = :not_before_s, updated_s = :now,
+        overloads = :overloads, suspicion = :suspicion, not_before_s = :not_before_s,
+        updated_s = :now,
         wish = CASE
             WHEN :final OR (wish = 'recycle' AND :state = 'queued') THEN NULL ELSE wish
         END

@@ -6,7 +6,7 @@ HERD_ENV = "SELECT env FROM herds WHERE id = ?"
 
 STANDING = (
     "spec, jobs.state, jobs.reason, jobs.attempts, failures, lost, seen_bytes, interrupted, place, "
-    "updated_s, overloads"
+    "updated_s, overloads, suspicion"
 )
 # A delay longer than any that we give is a clock that jumped back: it is over.
 IN_LINE = f"""
@@ -30,6 +30,13 @@ PRIORITIES = """
 NEXT_DELAYED = """
     SELECT min(not_before_s) FROM jobs
     WHERE state = 'queued' AND place IS NOT NULL AND not_before_s > 0 AND not_before_s > ?
+"""
+# Mostly there are none, however long the queue is.
+SUSPECTED = f"""
+    SELECT {STANDING} FROM jobs INDEXED BY jobs_suspected
+    WHERE suspicion IS NOT NULL AND state = 'queued' AND place IS NOT NULL AND wish IS NULL
+        AND (not_before_s <= :now OR not_before_s > :now + :longest)
+    ORDER BY priority DESC, place
 """
 GET_STANDING = f"SELECT {STANDING} FROM jobs WHERE id = ?"
 WHO_NEEDS = f"""
@@ -64,8 +71,8 @@ WISH_HERD = """
         AND state NOT IN ('done', 'failed', 'cancelled')
 """
 RETRY_JOB = """
-    UPDATE jobs SET state = ?, reason = ?, failures = 0, lost = 0, overloads = 0, not_before_s = 0,
-        wish = NULL, updated_s = ?
+    UPDATE jobs SET state = ?, reason = ?, failures = 0, lost = 0, overloads = 0, suspicion = NULL,
+        not_before_s = 0, wish = NULL, updated_s = ?
     WHERE id = ? AND place IS NOT NULL AND state IN ('failed', 'cancelled')
 """
 HERD_OF_JOB = "SELECT herd FROM jobs WHERE id = ?"

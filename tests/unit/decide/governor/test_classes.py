@@ -100,6 +100,7 @@ def test_history_shows_what_is_known(
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     assert call(["history"]) == 0
     assert "nothing yet" in capsys.readouterr().out
+    (tmp_path / "ramherd").mkdir(0o700)
     with closing(SqliteStore(tmp_path / "ramherd/ramherd.db")) as store:
         learn_run(store, ClassKey("claude", "", "nightly"), USUAL)
         store.commit()

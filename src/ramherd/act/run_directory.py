@@ -1,0 +1,56 @@
+"""The directory of a run, made whole before the keeper is asked to start it: a disk without room
+or inodes for it is noticed while nothing has happened yet.
+"""
+
+import errno
+import os
+import resource
+from contextlib import suppress
+from pathlib import Path
+
+from ramherd.system.files import allocate_record
+
+# A run whose start would leave fewer descriptors than this waits: the loop opens files of /proc
+# and of cgroups, and the store its own.
+SPARE_DESCRIPTORS = 32
+RECORDS = ("status", "meta.json")
+LOGS = ("out", "err")
+
+
+def make_run_directory(path: Path, stdin: str | None) -> str:
+    """Returns the file that is the run's stdin, or an empty text."""
+    try:
+        path.mkdir(mode=0o700)
+    except FileNotFoundError:  # somebody has removed `runs`
+        path.parent.mkdir(mode=0o700, exist_ok=True)
+        path.mkdir(mode=0o700)
+    (path / "tmp").mkdir(mode=0o700)
+    for name in RECORDS:
+        allocate_record(str(path / name))
+    for name in LOGS:
+        make_log(path / name)
+    return "" if stdin is None else write_file(path / "in", stdin)
+
+
+def make_log(path: Path) -> None:
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    os.close(fd)
+    # It is the lowest number that was free.
+    if fd + SPARE_DESCRIPTORS > resource.getrlimit(resource.RLIMIT_NOFILE)[0]:
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), str(path))
+
+
+def remove_run_directory(path: Path) -> None:
+    """What was made of it, as long as no process of the run was there."""
+    for name in (*RECORDS, *LOGS, "in"):
+        with suppress(OSError):
+            (path / name).unlink()
+    for inner in (path / "tmp", path):
+        with suppress(OSError):
+            inner.rmdir()
+
+
+def write_file(path: Path, text: str) -> str:
+    path.touch(mode=0o600)
+    path.write_text(text, encoding="utf-8", newline="")
+    return str(path)
