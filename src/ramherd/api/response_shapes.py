@@ -34,7 +34,7 @@ RUN = thing(
         "run": TEXT, "attempt": WHOLE, "started_s": NUMBER, "ended_s": nullable(NUMBER),
         "end": nullable({"type": "string", "enum": list(RunEnd)}), "exit_code": nullable(WHOLE),
         "signal": nullable(WHOLE), "reason": nullable(ref("Reason")),
-        "peak_bytes": nullable(WHOLE),
+        "peak_bytes": nullable(WHOLE), "held_s": nullable(NUMBER),
     }
 )  # fmt: skip
 JOB = thing(

@@ -37,6 +37,12 @@ if TYPE_CHECKING:
 
 # A service that is started again is back within seconds.
 COMES_BACK_S = 30.0
+# Of a summary: what only the service knows, and what it counts better than the ends of runs do.
+OF_SERVICE = (
+    "budget_bytes", "peak_bytes", "redone_s", "leftovers_ended", "residue_bytes", "pen",
+    "level_changes", "supervisor",
+)  # fmt: skip
+KNOWN = (*OF_SERVICE, "oom_kills", "limit_kills")
 # The result of an agent may be 16 kB: a page is some MB.
 PAGE = 250
 
@@ -172,7 +178,7 @@ class Client:
         raise AssertionError("events go on for ever")
 
     def summary(self, herd: str) -> dict[str, Any]:
-        """The keys of `run --json` that are about one herd; the others are in the metrics."""
+        """The object of `run --json`. What an older service does not have is None."""
         info = self.herd(herd)
         results = [result_of(job) for job in self.jobs(herd, runs=True)]
         states = Counter(result["state"] for result in results)
@@ -186,6 +192,9 @@ class Client:
             "limit_kills": ends["limit_kill"],
             "preempted": ends["preempted"],
             "recycled": ends["recycled"],
+            "held_s": round(sum(result["held_s"] for result in results), 3),
+            **dict.fromkeys(OF_SERVICE),
+            **{key: value for key, value in (info.get("summary") or {}).items() if key in KNOWN},
             "service": True,
             "results": results,
         }
@@ -214,6 +223,7 @@ def result_of(job: JobInfo) -> dict[str, Any]:
         "runs": len(runs),
         "peak_bytes": max((run["peak_bytes"] or 0 for run in runs), default=0),
         "wall_s": round(sum((run["ended_s"] or 0) - run["started_s"] for run in runs), 3),
+        "held_s": round(sum(run["held_s"] or 0.0 for run in runs), 3),
         "log": str(state_path() / "runs" / last["run"] / "out") if last is not None else None,
         "reason": job["reason"],
         **{name: job.get(name) for name in SAID},

@@ -7,14 +7,16 @@ report that was lost costs seconds, never a job.
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from typing import Any
 
 from ramherd.act.run import LiveRun
 from ramherd.core.errors import RamherdError, StoreError
-from ramherd.core.model import Event, JobStatus, Stopping
+from ramherd.core.model import Event, JobStatus, RunEnd, Stopping
 from ramherd.decide.budget import largest_budget_bytes
 from ramherd.decide.job_requests import choose_settle, choose_stop, stop_for_service
 from ramherd.decide.start_pause import Cause, explain_service_end, explain_user_pause
@@ -27,7 +29,13 @@ from ramherd.service.worktree_cleanup import WorktreeCleanup, has_tree
 from ramherd.store.events import trim_events
 from ramherd.store.herds import SERVICE
 from ramherd.store.protocol import Store
-from ramherd.store.service_herds import end_if_over, read_jobs_with_worktree, set_worktree
+from ramherd.store.service_herds import (
+    add_level_change,
+    end_if_over,
+    raise_herd_peak,
+    read_jobs_with_worktree,
+    set_worktree,
+)
 from ramherd.store.service_queue import ServiceQueue
 from ramherd.store.service_requests import Wish, is_paused, read_wishes
 from ramherd.store.service_runs import record_stopping
@@ -35,7 +43,7 @@ from ramherd.store.start_pauses import set_start_pause
 from ramherd.store.write_buffer import WriteBuffer
 from ramherd.supervisor.estimates import class_of, label_of
 from ramherd.supervisor.loop import Loop
-from ramherd.supervisor.run_herd import Rules, add_warm_reuse
+from ramherd.supervisor.run_herd import Rules, add_warm_reuse, measure_costs
 
 READ_EVERY_S = 5.0
 TRIM_EVERY_S = 600.0
@@ -69,6 +77,8 @@ class Service:
     worktrees: WorktreeCleanup = field(default_factory=WorktreeCleanup)
     paused: bool = False
     leaving: bool = False
+    # The most that all runs of a herd used together, of herds that have some.
+    _peaks: dict[str, int] = field(default_factory=dict)
     _is_requested: bool = True
     # The place up to which requests were carried out in this round.
     _done_up_to: int | None = None
@@ -81,7 +91,7 @@ class Service:
     def __post_init__(self) -> None:
         hooks = self.loop.events.hooks
         hooks.event, hooks.job_changed = self._record_event, self._record_job
-        hooks.run_stopping, hooks.run_ended = self._record_stopping, self.counters.add_run
+        hooks.run_stopping, hooks.run_ended = self._record_stopping, self._record_end
         hooks.committed = self._refill
 
     def run(self) -> None:
@@ -96,6 +106,7 @@ class Service:
         at_s = self.loop.clock()
         self.receive(at_s)
         timeout_s = self.loop.step() or 0.0
+        self._measure_herds()
         self.alerts.check(self.loop, self.counters, at_s)
         self.publish(self, at_s)
         if self.leaving and (self.halt is Halt.LEAVE or not self.loop.executor.runs):
@@ -198,7 +209,7 @@ class Service:
     def _record_worktrees(self) -> None:
         for job, path in self.worktrees.receive():
             self.loop.events.record(set_worktree, job.id, path)
-            self.loop.events.record(end_if_over, job.herd, time.time())
+            self.loop.events.record(end_if_over, job.herd, time.time(), self._describe)
 
     def _check_api(self) -> None:
         self._receive_api()
@@ -273,10 +284,31 @@ class Service:
         self._is_stale = True
         if not status.state.is_final:
             return
-        self.loop.events.record(end_if_over, status.job.herd, time.time())
+        self.loop.events.record(end_if_over, status.job.herd, time.time(), self._describe)
         if status.attempts and has_tree(status.job):
             self.worktrees.add(status.job)
             self.loop.alarms[self.worktrees.fd] = self._record_worktrees
+
+    def _measure_herds(self) -> None:
+        used: Counter[str] = Counter()
+        for run in self.loop.executor.runs.values():
+            used[run.job.herd] += run.reading.used_bytes
+        self._peaks = {herd: max(self._peaks.get(herd, 0), now) for herd, now in used.items()}
+
+    def _record_end(self, run: LiveRun, end: RunEnd, at_s: float) -> None:
+        self.counters.add_run(run, end, at_s)
+        herd = run.job.herd
+        peak = max(self._peaks.get(herd, 0), run.reading.peak_bytes)
+        self.loop.events.record(raise_herd_peak, herd, peak)
+
+    def _describe(self) -> dict[str, Any]:
+        """The part of a herd's summary that is the same for all herds of the service."""
+        memory, executor = self.loop.memory, self.loop.executor
+        return {
+            "budget_bytes": largest_budget_bytes(memory.machine, memory.policy),
+            "pen": executor.fleet.kind,
+            "supervisor": measure_costs(executor),
+        }
 
     def _record_stopping(self, run: LiveRun, stopping: Stopping) -> None:
         """Before it is stopped: if the service dies now, the next one knows why the run ended."""
@@ -285,5 +317,8 @@ class Service:
 
     def _record_event(self, event: Event) -> None:
         self.counters.add_event(event)
+        if event.kind.startswith("level_"):
+            for herd in self._peaks:
+                self.loop.events.record(add_level_change, herd)
         if event.kind == "alert":
             self.alerts.commands.start(event)

@@ -17,7 +17,9 @@ JOBS = f"""
 """
 JOB = f"SELECT {JOB_COLUMNS}, spec FROM jobs WHERE id = ?"
 RUNS_OF_JOB = """
-    SELECT id, attempt, started_s, ended_s, "end", exit_code, signal, reason, peak_bytes FROM runs
+    SELECT id, attempt, started_s, ended_s, "end", exit_code, signal, reason, peak_bytes,
+        held_s
+    FROM runs
     WHERE job = ? ORDER BY attempt
 """
 EVENTS_AFTER = """

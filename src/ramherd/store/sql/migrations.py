@@ -188,6 +188,17 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             WHERE suspicion IS NOT NULL AND state = 'queued' AND place IS NOT NULL
         """,
     ),
+    # What each run adds to the totals of its herd, for the summary of herds of the service.
+    (
+        "ALTER TABLE runs ADD COLUMN held_s REAL",
+        "ALTER TABLE runs ADD COLUMN redone_s REAL",
+        "ALTER TABLE runs ADD COLUMN limit_kills INTEGER",
+        "ALTER TABLE runs ADD COLUMN oom_kills INTEGER",
+        "ALTER TABLE runs ADD COLUMN leftovers_ended INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE runs ADD COLUMN residue_bytes INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE herds ADD COLUMN peak_bytes INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE herds ADD COLUMN level_changes INTEGER NOT NULL DEFAULT 0",
+    ),
 )
 
 MIGRATIONS_TABLE = """
