@@ -30,7 +30,7 @@ help:
 	@echo "make bench       what ramherd costs, and real processes beside other tools (40 min, root)"
 	@echo "make bench-smoke of these a herd of 40, which must lose nothing (2 min, root)"
 	@echo "make faults      break disk, clock, store, keeper and directories: what each costs (6 min, root)"
-	@echo "make chaos       the service and its keeper killed at 200 random instants"
+	@echo "make chaos       the service killed at 200 random instants, its keeper alone at 100"
 	@echo "make soak        the service under load for an hour"
 	@echo "make bench-sim   the governor on recorded agents, beside other policies"
 
@@ -147,7 +147,7 @@ bench-smoke: setup
 	PYTHONPATH=tests $(PY) -m bench.replay smoke
 
 chaos: setup
-	cd tests && ../$(PY) -m e2e.chaos.chaos --rounds 200
+	cd tests && ../$(PY) -m e2e.chaos.chaos --rounds 200 --keeper-kills 100
 
 soak: setup
 	cd tests && ../$(PY) -m e2e.chaos.soak --seconds 3600

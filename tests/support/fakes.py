@@ -222,6 +222,8 @@ class FakeLink:
                 self.tell("started", run, pid=1, start_ticks=1)
             elif do == CLOSE:
                 self.tell("closed", run)
+            elif do == "ping":
+                self.tell("pong", "")
         self.asked = []
 
     def tell(self, did: str, run: str, **values: Any) -> None:

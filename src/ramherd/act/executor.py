@@ -59,6 +59,9 @@ class Executor:
         # The environment that runs of a job inherit.
         ours = dict(os.environ)
         self.inherited: Callable[[Job], Mapping[str, str]] = lambda _job: ours
+        # Whether the keeper reported something in this step; whether it has not answered for long.
+        self.is_keeper_heard = False
+        self.is_keeper_hanging = False
         self.keeper = self._new_keeper()
 
     def _new_keeper(self) -> KeeperClient:
@@ -207,12 +210,15 @@ class Executor:
     def receive(self, at_s: float) -> bool:
         """Reads what the keeper reported; False when the keeper is gone."""
         messages = self.keeper.receive()
+        self.is_keeper_heard = bool(messages)
         for message in messages or ():
             run = self.runs.get(message["run"])
             if run is not None:
                 self._receive(run, message, at_s)
             elif message["did"] == "exited":
                 self.warm_pool.record_exit(message["run"])
+            elif message["did"] == "started":
+                self._end_late_start(message)
         return messages is not None
 
     def _receive(self, run: LiveRun, message: dict[str, Any], at_s: float) -> None:
@@ -236,6 +242,30 @@ class Executor:
             case "closed":
                 run.close_output(heap_exhausted=is_heap_exhausted(run.dir, run.exit))
 
+    def _end_late_start(self, message: dict[str, Any]) -> None:
+        """A run that was ended while the keeper did not answer, and that it started afterwards."""
+        if message["run"] not in self.warm_pool.all:
+            signal_processes([ProcId(message["pid"], message["start_ticks"])], signal.SIGKILL)
+
+    def end_without_keeper(self, at_s: float, *, is_last: bool) -> None:
+        """The keeper does not answer. A run that was told to end is over when its pen is empty;
+        with `is_last`, so is every other one that is ending: its output is not waited for.
+        """
+        for run in self.runs.values():
+            is_told = run.stop_order is not None or (is_last and run.is_ending)
+            # A polling pen does not keep the keeper from starting the run afterwards.
+            may_start = run.first is None and not self.fleet.kernel_limits and not is_last
+            if not is_told or may_start or run.refused is not None:
+                continue
+            if run.pen is None or run.pen.read().procs:
+                continue
+            if run.exit is None:
+                exit_ = read_exit(run.dir, at_s)
+                run.record_exit(exit_ or Exit(None, signal.SIGKILL, at_s))
+            run.measure()
+            run.close_output(heap_exhausted=False)
+            self.keeper.send("close", run=run.id)
+
     def _abandon(self, run: LiveRun, taken_from: str) -> None:
         """Kills the process that the run was to take over, if anything of it lives."""
         if run.pen is not None:
@@ -258,14 +288,17 @@ class Executor:
         if run.agent_run is not None and run.stop_order is not None:
             self._send_end(run)  # the tools that its agent has left
 
-    def replace_keeper(self, at_s: float) -> None:
-        """The keeper died, and with it the pipes of its runs: they cannot go on."""
+    def replace_keeper(self, at_s: float, *, is_dead: bool = True) -> None:
+        """The keeper died, and with it the pipes of its runs: they cannot go on. One that does not
+        answer is killed, and no job is suspected for that.
+        """
         self.keeper.kill()
         live = [run for run in self.runs.values() if run.refused is None]
         beside = len(live) + len(self.warm_pool.all) - 1
         for run in live:
             lived_s = round(at_s - run.started_s - run.held_s(at_s), 3)
-            lost = Reason(Why.KEEPER_LOST, beside=beside, lived_s=lived_s)
+            numbers = {"beside": beside, "lived_s": lived_s} if is_dead else {}
+            lost = Reason(Why.KEEPER_LOST, **numbers)
             self._record_lost_keeper(run, lost, at_s)
         for run in self.runs.values():
             self.kill(run, at_s)
@@ -377,7 +410,10 @@ class Executor:
             self._remove_idle(idle)
         cleaned = self._cleanup.finish()
         self.enforcer.close()
-        self.keeper.close()
+        if self.is_keeper_hanging:
+            self.keeper.kill()
+        else:
+            self.keeper.close()
         return cleaned
 
 

@@ -18,13 +18,15 @@ from typing import IO, Any
 from ramherd.core.errors import StoreError
 from ramherd.core.model import ProcId
 from ramherd.system.files import open_private
-from ramherd.system.pidfd import open_pid, send_signal, wait_end
+from ramherd.system.pidfd import open_pid, send_signal, wait_end, wait_ends
 from ramherd.system.procfs import read_process
 from ramherd.system.unix_socket import connect, listen
 
 # A keeper answers in milliseconds; one that has just lost its supervisor first reads the last
 # requests of that one.
 ANSWER_S = 10.0
+# It has no run any more: one that does not end by then does not answer.
+CLOSE_S = 5.0
 KEEP = str(Path(__file__).parent.parent / "keeper/__main__.py")
 NOT_ADOPTABLE = ("-1", "0")
 # The next supervisor would not know a run that starts without a record, and would lose the end
@@ -42,6 +44,26 @@ class Adoption:
     alone_s: float = 600.0
 
 
+class OwnProcess:
+    """A keeper that we started."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        self._process = process
+
+    def kill(self) -> None:
+        self._process.kill()
+
+    def wait(self) -> None:
+        self._process.wait()
+
+    def is_over_in(self, most_s: float) -> bool:
+        try:
+            self._process.wait(most_s)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+
 class AdoptedProcess:
     """A keeper that an earlier supervisor started: it is no child of ours."""
 
@@ -55,6 +77,12 @@ class AdoptedProcess:
         wait_end(self._pidfd)
         self.close()
 
+    def is_over_in(self, most_s: float) -> bool:
+        if wait_ends([self._pidfd], most_s):
+            return False
+        self.close()
+        return True
+
     def close(self) -> None:
         os.close(self._pidfd)
 
@@ -65,7 +93,7 @@ class KeeperClient:
     """
 
     def __init__(
-        self, channel: socket.socket, process: "subprocess.Popen[bytes] | AdoptedProcess",
+        self, channel: socket.socket, process: "OwnProcess | AdoptedProcess",
         proc_id: ProcId, *, is_adoptable: bool, known: tuple[str, ...] = (), early: bytes = b"",
     ) -> None:  # fmt: skip
         self._socket = channel
@@ -149,13 +177,15 @@ class KeeperClient:
         if self.is_adoptable:
             self.send("end")
             self.release()
-            self._socket.settimeout(ANSWER_S)
+            self._socket.settimeout(CLOSE_S)
             try:
                 self._socket.sendall(self._outbox)
             except OSError:
                 pass
         self._socket.close()
-        self._process.wait()
+        if not self._process.is_over_in(CLOSE_S):
+            self._process.kill()
+            self._process.wait()
 
     def leave(self) -> None:
         """The keeper and its runs go on without us."""
@@ -191,8 +221,8 @@ def start_keeper(
     if listener is not None:
         listener.close()
     return KeeperClient(
-        ours, process, proc_id_of(process.pid), is_adoptable=adoption is not None
-    )  # fmt: skip
+        ours, OwnProcess(process), proc_id_of(process.pid), is_adoptable=adoption is not None
+    )
 
 
 def listen_on_first(paths: tuple[Path, ...]) -> socket.socket:

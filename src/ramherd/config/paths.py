@@ -9,7 +9,7 @@ from ramherd.core.errors import StoreError
 
 def state_dir() -> Path:
     """`$XDG_STATE_HOME/ramherd`: the store, and what runs printed."""
-    return private_dir(state_path(), "XDG_STATE_HOME")
+    return private_dir(state_path(), "set XDG_STATE_HOME to a directory you can write to")
 
 
 def state_path() -> Path:
@@ -19,7 +19,9 @@ def state_path() -> Path:
 
 
 def runtime_dir() -> Path:
-    return private_dir(runtime_path(), "RAMHERD_RUNTIME_DIR")
+    """Another directory would have a ledger of its own, so no hint proposes one."""
+    path = runtime_path()
+    return private_dir(path, f"it has to be a directory of yours: ls -ld {path} {path.parent}")
 
 
 def runtime_path() -> Path:
@@ -32,13 +34,12 @@ def runtime_path() -> Path:
     return Path(f"/tmp/ramherd-{uid}")
 
 
-def private_dir(path: Path, variable: str) -> Path:
+def private_dir(path: Path, hint: str) -> Path:
     """Made with mode 0700, or a link to such a directory. Refused if it is another user's, since
     anyone can make it first in /tmp. If others may enter it, it gets mode 0700 if its own name
     starts with `ramherd`, else it is refused.
     """
     path = path.absolute()
-    hint = f"set {variable} to a directory you can write to"
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         problem = find_dir_problem(path)
@@ -51,7 +52,7 @@ def private_dir(path: Path, variable: str) -> Path:
         raise StoreError(f"{path} {problem}", hint=hint)
     if mode & 0o077:
         if not path.resolve().name.startswith("ramherd"):
-            raise StoreError(f"{path} is open to others", hint=f"chmod 700 {path}, or {hint}")
+            raise StoreError(f"{path} is open to others", hint=f"chmod 700 {path}")
         path.chmod(0o700)
     return path
 

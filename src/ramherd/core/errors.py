@@ -43,3 +43,7 @@ class StoreError(RamherdError):
 
 class StoreUnavailable(StoreError):
     """The store is locked, or its disk is full: the same may work later."""
+
+
+class LedgerLocked(StoreUnavailable):
+    """Another process holds the lock of the ledger."""

@@ -61,6 +61,8 @@ class Why(StrEnum):
     OVER_BUDGET = "over_budget"
     KEEPER_LOST = "keeper_lost"
     SUPERVISOR_LOST = "supervisor_lost"
+    KEEPER_HANGS = "keeper_hangs"
+    KEEPER_REPLACED = "keeper_replaced"
     SUSPECTED = "suspected"
     SUSPECTS_FIRST = "suspects_first"
     KEEPER_ALONE = "keeper_alone"
@@ -78,6 +80,9 @@ class Why(StrEnum):
     NO_RUNTIME = "no_runtime"
     RUNTIME_RESTORED = "runtime_restored"
     LEDGER = "ledger"
+    NO_LEASE = "no_lease"
+    LEDGER_SET_ASIDE = "ledger_set_aside"
+    LEASE_WITHOUT_OWNER = "lease_without_owner"
 
     # Of agents.
     SAID_DONE = "said_done"

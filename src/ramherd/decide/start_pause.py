@@ -30,6 +30,8 @@ class Cause(StrEnum):
     DISK = "disk"
     # The keeper does not answer, or cannot be started.
     KEEPER = "keeper"
+    # The ledger has not answered yet: what others hold is not known.
+    LEDGER = "ledger"
     # `ramherd pause`.
     USER = "user"
     # The service is about to end.

@@ -17,9 +17,12 @@ from ramherd.measure.cgroups import Trees
 from ramherd.measure.machine import read_machine
 from ramherd.store.ledger import Answer, Ask, Ledger
 from ramherd.store.owner import Owner
+from ramherd.system.boot_clock import read_boot_s
 
 KIND = "exec"
 ASK_EVERY_S = 0.5
+# While the program runs, signals for it and its end are not kept waiting.
+RUNNING_PATIENCE_S = 0.05
 
 
 class Admission:
@@ -27,7 +30,9 @@ class Admission:
         self, job: Job, policy: Policy, *, trees: Trees, runtime: RuntimeFiles, owner: Owner
     ) -> None:
         self._job, self._policy, self._trees = job, policy, trees
-        self._since_s = time.monotonic()
+        self._since_s = read_boot_s()
+        self._lease_bytes = 0
+        self._warned = ""
         # (pid, bytes used) of the other applications: what they use is no part of `outside`.
         self._herds: list[tuple[int, int]] = []
         self._ledger = open_ledger(runtime.path, owner)
@@ -73,41 +78,64 @@ class Admission:
         obstacle = find_obstacle(need, self.machine, self._policy)
         if obstacle is not None and obstacle.why is Why.TOO_BIG:
             return obstacle
-        try:
-            answer = self._lease(Ask(need, 0, need, self._since_s, KIND))
-        except StoreError as error:
-            warn_of_ledger(error)
-            self._ledger = answer = None
+        answer = self._lease()
         if obstacle is not None or answer is None:
             return obstacle
         return find_lease_obstacle(need, answer.lease_bytes, self.machine, self._policy)
 
-    def record_used(self, used_bytes: int) -> None:
-        """Reports what the session uses. What it uses above its lease counts as use by others. The
-        terminal is the program's: a runtime directory that was made again is no news there.
+    def renew(self, used_bytes: int, *, is_due: bool) -> None:
+        """Reports what the running session uses, when that is due: what it uses above its lease
+        counts as use by others. A lease that was lost with its ledger, or that the ledger did not
+        give, is asked for again each time. The terminal is the program's: a runtime directory
+        that was made again is no news there.
         """
         self._runtime.restore()
+        ledger, need = self._ledger, self._job.memory_bytes
+        if ledger is None:
+            return
+        ledger.file.patience_s = RUNNING_PATIENCE_S
         try:
-            if self._ledger is not None:
-                self._ledger.record_used(used_bytes, KIND)
+            if self._lease_bytes < need or not ledger.file.is_current():
+                self.machine = read_machine(self._trees, herds=self._herds)
+                used = min(used_bytes, need)
+                self._ask_ledger(ledger, Ask(need, used, need, self._since_s, KIND))
+            elif is_due:
+                ledger.record_used(used_bytes, KIND)
         except StoreError:
             pass  # the next report may work; a running program does not depend on the ledger
 
-    def _lease(self, ask: Ask) -> Answer | None:
-        """`--budget` caps what we ask for; what all applications share is the whole budget."""
+    def _lease(self) -> Answer | None:
+        """None where the ledger does not answer: a line names the cause, once."""
         if self._ledger is None:
             return None
-        answer = self._ledger.ask(ask, budget_bytes(self.machine, 0, self._policy, capped=False))
-        self._herds = [(other.pid, other.used_bytes) for other in answer.others]
+        ask = Ask(self._job.memory_bytes, 0, self._lease_bytes, self._since_s, KIND)
+        try:
+            answer = self._ask_ledger(self._ledger, ask)
+        except StoreError as error:
+            self._warn(error)
+            return None
+        for reason in self._ledger.pop_notices():
+            from ramherd.show.reasons import render_reason  # noqa: PLC0415 - seldom
+
+            print(f"ramherd: {render_reason(reason)}", file=sys.stderr)
         return answer
 
+    def _ask_ledger(self, ledger: Ledger, ask: Ask) -> Answer:
+        """`--budget` caps what we ask for; what all applications share is the whole budget."""
+        budget = budget_bytes(self.machine, ask.used_bytes, self._policy, capped=False)
+        answer = ledger.ask(ask, budget)
+        self._herds = [(other.pid, other.used_bytes) for other in answer.others]
+        self._lease_bytes = answer.lease_bytes
+        return answer
+
+    def _warn(self, error: StoreError) -> None:
+        if str(error) != self._warned:
+            warn_of_ledger(error)
+        self._warned = str(error)
+
     def close(self) -> None:
-        """A lease that cannot be given back is void once this process is gone."""
-        try:
-            if self._ledger is not None:
-                self._ledger.close()
-        except StoreError:
-            pass
+        if self._ledger is not None:
+            self._ledger.close()
 
 
 def open_ledger(runtime: Path, owner: Owner) -> Ledger | None:

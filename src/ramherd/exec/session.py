@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 
 # How soon the program is looked at first: by then a script has become its interpreter.
 FIRST_LOOK_S = 0.2
-# How often the ledger is told what the session uses.
-RENEW_EVERY_S = 5.0
+# How often the lease is looked at, and what the session uses is reported to the ledger.
+LEASE_EVERY_S, REPORT_EVERY_S = 0.5, 5.0
 # The last process to close a store in WAL mode writes all of it to its place and syncs (10 ms). A
 # session as short as this is left to the next process that opens the store.
 SHORT_S = 1.0
@@ -162,7 +162,7 @@ def run_program(
 def wait_for_end(program: Program, ending: "Ending", admission: Admission) -> int:
     """Until the program has ended or is over a polled limit (0), or a signal told us to end."""
     polled = not ending.view.kernel_limits and ending.view.job.memory_limit_bytes is not None
-    every_s, next_renewal_s = min(POLL_S, FIRST_LOOK_S) if polled else FIRST_LOOK_S, 0.0
+    every_s, next_report_s = min(POLL_S, FIRST_LOOK_S) if polled else FIRST_LOOK_S, 0.0
     while True:
         program.reap()
         if program.status is not None:
@@ -171,12 +171,15 @@ def wait_for_end(program: Program, ending: "Ending", admission: Admission) -> in
         number = program.next_signal(every_s)
         if number in program.ending:
             return number
-        if number is None and ending.is_over_limit():
+        if number is not None:
+            continue
+        is_due = time.monotonic() >= next_report_s
+        if (polled or is_due) and ending.is_over_limit():
             return 0
-        if number is None and time.monotonic() >= next_renewal_s:
-            admission.record_used(ending.view.pen.used_bytes)
-            next_renewal_s = time.monotonic() + RENEW_EVERY_S
-            every_s = POLL_S if polled else RENEW_EVERY_S
+        admission.renew(ending.view.pen.used_bytes, is_due=is_due)
+        if is_due:
+            next_report_s = time.monotonic() + REPORT_EVERY_S
+            every_s = POLL_S if polled else LEASE_EVERY_S
 
 
 class Recorder:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import signal
 import time
 
+from ramherd.core.errors import StoreUnavailable
 from ramherd.decide.budget import largest_budget_bytes
 from ramherd.hook.messages import deny
+from ramherd.system.boot_clock import read_boot_s
 from ramherd.system.procfs import is_running
 
 TYPE_CHECKING = False
@@ -26,22 +28,30 @@ def admit_subagent(call: Call, timeout_s: float) -> None:
     """A subagent's own subagent does not wait: the one that called it would hold its slot all
     the while, and all of them could wait for each other.
     """
-    began_s = time.monotonic()
+    began_s, since_s = time.monotonic(), read_boot_s()
     wait_s = min(call.config["hook_wait"], max(timeout_s - MARGIN_S, 0.0))
     if call.event.get("agent_id"):
         wait_s = 0.0
     # Before the first row is written: a hook that is ended leaves none behind.
     signal.signal(signal.SIGTERM, leave_on_term)
     try:
-        choice = ask(call, began_s)
+        choice = ask(call, since_s)
         if not choice.is_yes and wait_s and can_ever_fit(call):
-            choice = wait(call, choice, began_s, wait_s)
+            choice = wait(call, choice, since_s, began_s + wait_s)
     except SystemExit:
-        call.slots.stop_waiting(call.text("tool_use_id"))
+        stop_waiting(call)
         raise
     if not choice.is_yes:
-        call.slots.stop_waiting(call.text("tool_use_id"))
+        stop_waiting(call)
         call.answer = {**call.answer, **deny(choice, time.monotonic() - began_s)}
+
+
+def stop_waiting(call: Call) -> None:
+    """A row that cannot be removed is void in a few seconds."""
+    try:
+        call.slots.stop_waiting(call.text("tool_use_id"))
+    except StoreUnavailable:
+        pass
 
 
 def ask(call: Call, since_s: float) -> SlotChoice:
@@ -53,13 +63,18 @@ def can_ever_fit(call: Call) -> bool:
     return call.need_bytes() <= largest_budget_bytes(call.read_machine(), call.limits.policy)
 
 
-def wait(call: Call, choice: SlotChoice, began_s: float, wait_s: float) -> SlotChoice:
-    """Until there is room, the time is over, or the session has ended."""
-    while not choice.is_yes and time.monotonic() < began_s + wait_s:
-        await_change(call, min(began_s + wait_s, time.monotonic() + ASK_EVERY_S))
-        if not is_running(call.session):
-            raise SystemExit
-        choice = ask(call, began_s)
+def wait(call: Call, choice: SlotChoice, since_s: float, end_s: float) -> SlotChoice:
+    """Until there is room, the time is over, or the session has ended. While the ledger does not
+    answer, the last choice holds: there was no room.
+    """
+    while not choice.is_yes and time.monotonic() < end_s:
+        try:
+            await_change(call, min(end_s, time.monotonic() + ASK_EVERY_S))
+            if not is_running(call.session):
+                raise SystemExit
+            choice = ask(call, since_s)
+        except StoreUnavailable:
+            time.sleep(POLL_EVERY_S)
     return choice
 
 

@@ -51,9 +51,7 @@ class Call:
             self.config["max_parallel_session"], self.config["max_parallel"],
         )  # fmt: skip
         ledger = f"{self.runtime}/ledger.db"
-        self.slots = SubagentSlots(
-            Ledger(ledger, self.runtime, session_owner(session), self.report_once)
-        )
+        self.slots = SubagentSlots(Ledger(ledger, self.runtime, session_owner(session)))
 
     def text(self, key: str) -> str:
         return str(self.event.get(key) or "")
@@ -69,6 +67,13 @@ class Call:
 
     def measure(self, session: ProcId) -> int:
         return read_tree_bytes(session)
+
+    def report_notices(self) -> None:
+        """What was repaired in the ledger."""
+        for reason in self.slots.ledger.pop_notices():
+            from ramherd.show.reasons import render_reason  # noqa: PLC0415 - seldom
+
+            self.report_once(render_reason(reason))
 
     def report_once(self, text: str) -> None:
         """Shows the text to the user, once in a session."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
 from ramherd.core.units import format_size
 from ramherd.hook.admission import admit_subagent
 from ramherd.measure.transcripts import find_agent_of, transcript_of
 from ramherd.store.subagent_slots import StartedSubagent
 from ramherd.strays.ancestry import record_tree
+from ramherd.system.boot_clock import read_boot_s
 from ramherd.system.procfs import read_anonymous_bytes
 
 TYPE_CHECKING = False
@@ -131,7 +130,7 @@ def record_size(call: Call, agent: str, past: EndedSubagent) -> None:
 def describe(call: Call, agent: str, past: EndedSubagent) -> dict[str, object]:
     return {
         "session": call.session_id, "agent": agent, "type": past.type,
-        "seconds": round(time.clock_gettime(time.CLOCK_BOOTTIME) - past.started_s, 1),
+        "seconds": round(read_boot_s() - past.started_s, 1),
         "before_bytes": past.before_bytes, "after_bytes": past.used_bytes,
         "most_bytes": past.most_bytes,
     }  # fmt: skip

@@ -39,6 +39,7 @@ def respond(event: dict[str, Any], timeout_s: float) -> dict[str, object]:
 
     call = Call(event, session)
     handle(call, timeout_s)
+    call.report_notices()
     return call.answer
 
 

@@ -95,5 +95,6 @@ SHAPES = {
     "close": {"run": is_name},
     "forget": {"run": is_name},
     "fleet": {"dirs": is_texts},
+    "ping": {},
     "end": {},
 }  # fmt: skip

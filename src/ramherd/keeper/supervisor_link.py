@@ -71,7 +71,11 @@ class SupervisorLink:
         *lines, self._inbox = (self._inbox + data).split(b"\n")
         for line in lines:
             try:
-                self._handle(parse_request(line))
+                request = parse_request(line)
+                if request["do"] == "ping":
+                    self.send("pong", "")
+                else:
+                    self._handle(request)
             except ValueError as error:
                 self.send("bad", "", what=str(error)[:200])
         if not data or len(self._inbox) > MOST_BYTES:

@@ -14,7 +14,7 @@ from ramherd.act.pens.selection import make_fleet
 from ramherd.act.recovery import recover
 from ramherd.act.runtime_files import RuntimeFiles
 from ramherd.config.paths import runtime_dir, state_dir
-from ramherd.core.model import Job
+from ramherd.core.model import Job, ProcId
 from ramherd.jobs.reader import Defaults
 from ramherd.measure.cgroups import Trees, read_trees
 from ramherd.service.alerts import AlertCommands, Alerts
@@ -28,7 +28,7 @@ from ramherd.service.status_publisher import StatusPublisher
 from ramherd.service.takeover import Adopted, Takeover, adoption_paths, describe, first_grant
 from ramherd.show.view import Display
 from ramherd.store.connect import open_store
-from ramherd.store.herds import SERVICE, add_pen, drop_pen
+from ramherd.store.herds import SERVICE, add_pen, drop_pen, set_pen
 from ramherd.store.ledger import Ledger
 from ramherd.store.owner import OwnerLock
 from ramherd.store.protocol import Store
@@ -157,18 +157,25 @@ def service_executor(
     to be left; a service that fails leaves them too, for the next.
     """
     fleet_id, fleet = adopted.fleet_id, adopted.fleet
+    is_new = fleet is None
     if fleet is None:
         fleet_id = new_id()
         fleet, why_weaker = make_fleet(rules.pen, place.trees, fleet_id)
         if why_weaker:
             print(f"ramherd: limits are polled, not enforced: {why_weaker}", file=sys.stderr)
-        record = {**fleet.record(), "boot_id": read_boot_id()}
+    record = {**fleet.record(), "boot_id": read_boot_id()}
+    if is_new:
         add_pen(place.store, fleet_id, SERVICE, "", record)
         place.store.commit()
+
+    def record_keeper(keeper: ProcId) -> None:
+        """So that the next service can end it, if it does not answer."""
+        place.writes.add(set_pen, fleet_id, {**record, "keeper": keeper})
+
     adoption = Adoption(adoption_paths(place.state, place.runtime, fleet_id))
     executor = Executor(
         fleet,
-        keeper_source(place, rules, adopted.keeper, adoption),
+        keeper_source(place, rules, adopted.keeper, adoption, record_keeper),
         place.state / "runs",
         rules.policy,
         rules.grants,
@@ -189,7 +196,11 @@ def service_executor(
 
 
 def keeper_source(
-    place: Place, rules: Rules, adopted: KeeperClient | None, adoption: Adoption
+    place: Place,
+    rules: Rules,
+    adopted: KeeperClient | None,
+    adoption: Adoption,
+    record_keeper: Callable[[ProcId], None],
 ) -> Callable[[], KeeperClient]:
     """The adopted keeper first; a new one whenever that is gone."""
     links = [adopted] if adopted is not None else []
@@ -198,7 +209,9 @@ def keeper_source(
         if links:
             return links.pop()
         errors = place.state / "keeper.err"
-        return start_keeper(rules.policy.grace_s, errors, place.nofile, adoption)
+        keeper = start_keeper(rules.policy.grace_s, errors, place.nofile, adoption)
+        record_keeper(keeper.proc_id)
+        return keeper
 
     return next_keeper
 

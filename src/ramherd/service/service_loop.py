@@ -147,7 +147,8 @@ class Service:
         if signals.ends > 1 and self.halt is Halt.DRAIN:
             self.halt = Halt.STOP
         self.leaving = self.leaving or signals.ends > 0
-        if self.leaving and self.halt is Halt.STOP:
+        self.loop.is_halting = self.leaving and self.halt is Halt.STOP
+        if self.loop.is_halting:
             for stop in stop_for_service(run.id for run in runs.values() if not run.is_ending):
                 self.loop.carry_out(stop, at_s)
 

@@ -2,6 +2,7 @@
 meanwhile is judged, what cannot be adopted is ended, and its job put back to be resumed.
 """
 
+import signal
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -9,12 +10,12 @@ from pathlib import Path
 
 from ramherd.act.cleanup import remove_tree
 from ramherd.act.executor import is_heap_exhausted, read_exit
-from ramherd.act.keeper_client import KeeperClient, adopt_keeper
+from ramherd.act.keeper_client import ANSWER_S, KeeperClient, adopt_keeper
 from ramherd.act.pens.selection import Fleet, adopt_pen, fleet_from_record, pen_from_record
 from ramherd.act.recovery import clear
 from ramherd.act.run import LiveRun
 from ramherd.core.errors import NoPen
-from ramherd.core.model import Event, JobState, JobStatus, Reason, RunEnd, Stopping, Why
+from ramherd.core.model import Event, JobState, JobStatus, ProcId, Reason, RunEnd, Stopping, Why
 from ramherd.core.policies import Policy
 from ramherd.core.run_phase import Ended, Starting
 from ramherd.core.service_status import parse_status
@@ -33,6 +34,7 @@ from ramherd.store.service_herds import end_if_over
 from ramherd.store.service_queue import ServiceQueue
 from ramherd.store.service_runs import OpenRun, read_fleets, read_open_runs
 from ramherd.supervisor.estimates import class_of, label_of
+from ramherd.system.pidfd import signal_process
 from ramherd.system.procfs import read_boot_id
 
 
@@ -47,6 +49,8 @@ class Adopted:
     ended: int = 0
     lost: int = 0
     stuck: int = 0
+    # Keepers that did not answer.
+    hung: int = 0
     # Jobs that the keeper died with once too often.
     failed: list[JobStatus] = field(default_factory=list)
 
@@ -76,7 +80,7 @@ class Takeover:
         for stored in read_fleets(self.store):
             if adopted.keeper is None and is_of_this_boot(stored):
                 self._adopt(stored, adopted)
-        if adopted.keeper is None and self._has_pens:
+        if adopted.keeper is None and self._has_pens and not adopted.hung:
             self._record_keeper_death()
         known = set(adopted.keeper.known) if adopted.keeper is not None else set()
         open_runs = read_open_runs(self.store)
@@ -90,9 +94,13 @@ class Takeover:
         return adopted
 
     def _adopt(self, stored: StoredPen, adopted: Adopted) -> None:
-        found = map(adopt_keeper, adoption_paths(self.state, self.runtime, stored.id))
+        paths = adoption_paths(self.state, self.runtime, stored.id)
+        found = map(adopt_keeper, paths)
         keeper = next((keeper for keeper in found if keeper is not None), None)
         if keeper is None:
+            adopted.hung += end_hung_keeper(stored)
+            for path in paths:
+                path.unlink(missing_ok=True)
             return
         try:
             adopted.fleet = fleet_from_record(stored.record, self.trees)
@@ -228,6 +236,12 @@ def is_of_this_boot(stored: StoredPen) -> bool:
     return bool(stored.record.get("boot_id") == read_boot_id())
 
 
+def end_hung_keeper(stored: StoredPen) -> bool:
+    """The keeper of that fleet, if it lives: it was asked, and did not answer."""
+    keeper = stored.record.get("keeper")
+    return keeper is not None and signal_process(ProcId(*keeper), signal.SIGKILL)
+
+
 def read_seen_s(path: Path) -> float:
     """The time of the last status that a service published, once a second."""
     try:
@@ -256,6 +270,8 @@ def describe(adopted: Adopted) -> Iterable[str]:
         yield f"{adopted.ended} runs ended meanwhile"
     if adopted.lost:
         yield f"{adopted.lost} runs were lost: their jobs are queued again"
+    if adopted.hung:
+        yield f"the keeper did not answer for {ANSWER_S:.0f} s and was killed: its jobs are resumed"
     for status in adopted.failed:
         yield f"{status.job.name} failed: {render_reason(status.reason)}"
     if adopted.stuck:

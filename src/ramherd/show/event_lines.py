@@ -59,6 +59,7 @@ WORDS = {
     "level_tight": "tight",
     "level_single": "single",
     "ledger_waits": "ledger",
+    "ledger_repaired": "ledger",
     "run_killed": "kill",
     "leftovers_ended": "clear",
     "run_warning": "warning",

@@ -23,7 +23,7 @@ CLEAR_BELOW = "\x1b[J"
 # Starts and ends of single runs are seen in the table; these are worth a line that stays.
 LASTING = (
     "job_failed", "job_cancelled", "leftovers_ended", "run_killed", "run_warning", "keeper_lost",
-    "run_stopping", "level_calm", "level_tight", "level_single", "ledger_waits",
+    "run_stopping", "level_calm", "level_tight", "level_single", "ledger_waits", "ledger_repaired",
 )  # fmt: skip
 
 

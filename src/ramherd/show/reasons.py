@@ -28,6 +28,13 @@ SENTENCES = {
     Why.OVER_BUDGET: "all runs hold {used_bytes}, the budget is {budget_bytes}: the youngest waits",
     Why.KEEPER_LOST: "its keeper died",
     Why.SUPERVISOR_LOST: "its ramherd died",
+    Why.KEEPER_HANGS: (
+        "the keeper has not answered for {silent_s}: nothing starts until it does, and after "
+        "{limit_s} it is replaced"
+    ),
+    Why.KEEPER_REPLACED: (
+        "the keeper did not answer for {silent_s}: it is replaced, and its runs are resumed"
+    ),
     Why.SUSPECTED: "the keeper died {deaths} times while it ran: it runs again with fewer others",
     Why.SUSPECTS_FIRST: (
         "the keeper died {deaths} times, with each of {suspects} jobs: they run first, {tried} now"
@@ -55,7 +62,11 @@ SENTENCES = {
     Why.ABANDONED: "{software} (pid {pid}, {memory_bytes}): {evidence}",
     Why.NAMED: "{software} (pid {pid}, {memory_bytes}) was named by its user",
     Why.WARNING_SIGN: "{what}",
-    Why.LEDGER: "{what}: the last lease holds until that is over",
+    Why.LEDGER: "{what}: runs go on with the lease of {lease_bytes} until that is over",
+    Why.NO_LEASE: "{what}: nothing starts until that is over",
+    Why.LEDGER_SET_ASIDE: "the ledger {path} is broken ({problem}): renamed to {aside}, and a new "
+    "one was made with the {leases} leases of live processes",
+    Why.LEASE_WITHOUT_OWNER: "dropped a lease of {lease_bytes} from the ledger: it had no owner",
     # Of agents.
     Why.SAID_DONE: "its agent is through",
     Why.GAVE_UP: "its agent gave up: {what}",

@@ -1,7 +1,8 @@
 """The ledger: what each application of this user holds of the machine's memory.
 
 One small SQLite file, one short transaction for each question; no daemon. An owner is alive as
-long as it holds its lock: the lease of a dead owner is void for the next one that asks.
+long as it holds its lock: the lease of a dead owner is void for the next one that asks. Times
+are seconds since boot (`system/boot_clock.py`), and each owner has its boot id.
 Nothing that may be frozen (a run in its pen) opens this file. How much an application gets is
 decided in `decide/governor/leases.py`. The hook loads this module for each subagent, so it does
 without dataclasses and pathlib (16 ms together).
@@ -10,27 +11,32 @@ without dataclasses and pathlib (16 ms together).
 from __future__ import annotations
 
 import os
-import sys
-import time
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
+from ramherd.core.errors import LedgerLocked, StoreError
 from ramherd.core.procid import ProcId
-from ramherd.decide.governor.leases import Lease, choose_lease
-from ramherd.store.ledger_file import LedgerFile
+from ramherd.core.reasons import Reason, Why
+from ramherd.decide.governor.leases import Lease, choose_lease, choose_place
+from ramherd.store.lease_copies import LeaseCopy, read_copies, remove_copy, write_copy
+from ramherd.store.ledger_file import LedgerFile, RowFunctions
 from ramherd.store.owner import Owner, is_alive
 from ramherd.store.sql import ledger as sql
+from ramherd.system.boot_clock import read_boot_s
 
 if TYPE_CHECKING:
+    import sqlite3
     from collections.abc import Callable, Iterable, Iterator
 
 T = TypeVar("T")
 
+# So long the end of a process waits for the ledger.
+CLOSE_S = 0.05
+
 
 class LeaseRow(NamedTuple):
     """One line of the table. An application may have several: `kind` and `key` tell them apart.
-    Both times are monotonic: the same clock for all processes until the next boot. After `until_s`
-    the line is void.
+    After `until_s` the line is void.
     """
 
     owner: str
@@ -45,13 +51,12 @@ class LeaseRow(NamedTuple):
 
 class Ask(NamedTuple):
     """What an application asks for, and what it has. `granted_bytes` is what its runs may hold now:
-    its lease does not fall below that before they gave it back.
+    its lease does not fall below that before they gave it back. `waiting_since_s` is since boot.
     """
 
     wants_bytes: int
     used_bytes: int = 0
     granted_bytes: int = 0
-    # Monotonic: the same clock for all processes until the next boot, and older rows are void.
     waiting_since_s: float | None = None
     kind: str = "run"
     key: str = ""
@@ -90,10 +95,18 @@ class Ledger:
         path: os.PathLike[str] | str,
         runtime: os.PathLike[str] | str,
         owner: Owner,
-        warn: Callable[[str], None] | None = None,
     ) -> None:
-        self.file = LedgerFile(os.fspath(path), warn or warn_on_stderr)
+        """A ledger that is locked is opened later, by the first question."""
         self.runtime, self.owner = os.fspath(runtime), owner
+        self.file = LedgerFile(os.fspath(path), RowFunctions(self._find_users, self._fill))
+        self._copied: tuple[object, ...] | None = None
+        self.file.patience_s, patience_s = 0.0, self.file.patience_s
+        try:
+            self.file.open()
+        except LedgerLocked:
+            pass
+        finally:
+            self.file.patience_s = patience_s
 
     def restore(self, runtime: os.PathLike[str] | str) -> bool:
         """The ledger of this user may be in another directory now: the next transaction opens it
@@ -111,54 +124,90 @@ class Ledger:
     def record_used(self, used_bytes: int, kind: str = "run", key: str = "") -> None:
         """What is used beyond the lease counts as used by nobody's lease, for all others."""
         place = (self.owner.id, kind, key)
-        self._transact(lambda: self.file.write(sql.SET_USED, (used_bytes, *place)))
+        self.transact(lambda: self.file.write(sql.SET_USED, (used_bytes, *place)))
 
     def release(self, kind: str = "run", key: str = "") -> None:
-        self._transact(lambda: self.drop_lease(self.owner.id, kind, key))
+        self.transact(lambda: self.drop_lease(self.owner.id, kind, key))
 
     def release_all(self) -> None:
-        self._transact(lambda: self._drop_owner(self.owner.id))
+        self.transact(lambda: self._drop_owner(self.owner.id))
 
     def close(self) -> None:
-        self.release_all()
+        """A lease that cannot be given back soon is void once this process is gone."""
+        self.file.patience_s = min(self.file.patience_s, CLOSE_S)
+        try:
+            self.release_all()
+        except StoreError:
+            pass
         self.file.close()
 
-    def detach(self) -> None:
-        """Closes the file; what is leased stays ours."""
-        self.file.close()
-
-    def _transact(self, write: Callable[[], None]) -> None:
-        """Waits for the transactions of others: a single statement would fail at once."""
-
+    def transact(self, write: Callable[[], None]) -> None:
         def act() -> None:
             with self.file.transaction():
                 write()
+                self._write_copy()
 
         self.file.attempt(act)
+
+    def pop_notices(self) -> list[Reason]:
+        """What was repaired since the last call, for whoever reports it."""
+        notices, self.file.notices = self.file.notices, []
+        return notices
+
+    def _find_users(self, db: sqlite3.Connection) -> list[int]:
+        return [one.proc.pid for one in parse_owners(db.execute(sql.OWNERS)) if self._is_alive(one)]
+
+    def _fill(self, db: sqlite3.Connection) -> None:
+        """Fills new tables with what live owners had in the ones before."""
+        for (id_, boot_id, proc), leases, subagents in read_copies(self.runtime):
+            db.execute(sql.ADD_OWNER, (id_, boot_id, *proc))
+            db.executemany(sql.SET_LEASE, [(id_, *row) for row in leases])
+            db.executemany(sql.ADD_SUBAGENT, [(id_, *row) for row in subagents])
+
+    def _is_alive(self, owner: Owner) -> bool:
+        return is_alive(owner, self.runtime)
+
+    def _write_copy(self) -> None:
+        """In the transaction, if our leases have changed; what they use is measured again."""
+        leases = [row[1:] for row in self.file.read(sql.LEASES) if row[0] == self.owner.id]
+        subagents = self.file.read(sql.SUBAGENTS_OF, (self.owner.id,))
+        held = [row[:3] for row in leases]
+        state = (self.file.identity, held, [row[0] for row in subagents])
+        if state == self._copied:
+            return
+        self._copied = state
+        if leases:
+            write_copy(self.runtime, LeaseCopy(self.owner, leases, subagents))
+        else:
+            remove_copy(self.runtime, self.owner.id)
 
     def find_dead(self) -> list[str]:
         """Found before the transaction begins: a dead owner stays dead, its id is not used again,
         and reading /proc takes longer than all the rest.
         """
-        owners = [
-            Owner(id_, boot_id, ProcId(pid, ticks))
-            for id_, boot_id, pid, ticks in self.file.read(sql.OWNERS)
-            if id_ != self.owner.id
+        return [
+            owner.id
+            for owner in parse_owners(self.file.read(sql.OWNERS))
+            if owner.id != self.owner.id and not self._is_alive(owner)
         ]
-        return [owner.id for owner in owners if not is_alive(owner, self.runtime)]
 
     @contextmanager
     def turn(self, dead: Iterable[str]) -> Iterator[None]:
-        """One transaction without the lines of dead owners and those past their time; ours is
-        among the owners. Call it in `file.attempt`.
+        """One transaction without the lines of dead owners, of none, and those past their time;
+        ours is among the owners. Call it in `file.attempt`.
         """
         with self.file.transaction():
             for owner in dead:
                 self._drop_owner(owner)
-            self.file.write(sql.DROP_OVERDUE, (time.monotonic(),))
+                remove_copy(self.runtime, owner)
+            for id_, kind, held in self.file.read(sql.DROP_OWNERLESS):
+                reason = Reason(Why.LEASE_WITHOUT_OWNER, owner=id_, kind=kind, lease_bytes=held)
+                self.file.notices.append(reason)
+            self.file.write(sql.DROP_OVERDUE, (read_boot_s(),))
             owner_id, boot_id, proc = self.owner
-            self.file.write(sql.ADD_OWNER, (owner_id, boot_id, proc.pid, proc.start_ticks))
+            self.file.write(sql.ADD_OWNER, (owner_id, boot_id, *proc))
             yield
+            self._write_copy()
 
     def read_leases(self) -> list[LeaseRow]:
         return [LeaseRow._make(row) for row in self.file.read(sql.LEASES)]
@@ -187,7 +236,7 @@ class Ledger:
             choice = choose_lease(mine, others, budget_bytes, granted_bytes=granted)
             lease, target = (max(size - rest.bytes, 0) for size in choice)
             # An application that has all it asked for does not wait: nobody stands back for it.
-            since_s = ask.waiting_since_s if lease < ask.wants_bytes else None
+            since_s = mine.waiting_since_s if lease < ask.wants_bytes else None
             figures = (lease, ask.used_bytes, ask.wants_bytes, since_s)
             self.set_lease(LeaseRow(self.owner.id, ask.kind, ask.key, *figures))
         uses = tuple(OtherUse(processes[other.owner].pid, other.used_bytes) for other in others)
@@ -204,7 +253,8 @@ class Ledger:
             else:
                 held_by[row.owner] = add(held_by.get(row.owner, Lease(row.owner, 0)), *row[3:7])
         rest = held_by.pop(self.owner.id)
-        mine = add(rest, held, ask.used_bytes, ask.wants_bytes, ask.waiting_since_s)
+        since_s = choose_place(ask.waiting_since_s, held, granted_bytes=ask.granted_bytes)
+        mine = add(rest, held, ask.used_bytes, ask.wants_bytes, since_s)
         return mine, rest, list(held_by.values())
 
 
@@ -217,5 +267,5 @@ def add(lease: Lease, bytes_: int, used: int, wants: int, since_s: float | None)
     )  # fmt: skip
 
 
-def warn_on_stderr(text: str) -> None:
-    print(f"ramherd: {text}", file=sys.stderr)
+def parse_owners(rows: Iterable[tuple[str, str, int, int]]) -> list[Owner]:
+    return [Owner(id_, boot_id, ProcId(pid, ticks)) for id_, boot_id, pid, ticks in rows]

@@ -1,23 +1,26 @@
 """The file of the ledger: how it is opened, one transaction at a time, and what happens to a file
-that is broken or was moved away.
+that is broken, locked, of another version, or was moved away.
 
 Which rows there are is for `ledger.py` and `subagent_slots.py` to know. The hook loads this module
-for each subagent, so it does without dataclasses and pathlib (16 ms together).
+for each subagent, so it does without dataclasses and pathlib (16 ms together). SQLite itself never
+waits for a lock: it would not see Ctrl-C meanwhile.
 """
 
 from __future__ import annotations
 
-import fcntl
+import errno
 import os
 import sqlite3
 import stat
 import time
 from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
-from ramherd.core.errors import StoreError
+from ramherd.core.errors import LedgerLocked, StoreError, StoreUnavailable
+from ramherd.core.reasons import Reason, Why
 from ramherd.store.sql import ledger as sql
 from ramherd.system.ids import new_id
+from ramherd.system.lock_file import acquire_lock
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -27,18 +30,41 @@ T = TypeVar("T")
 
 # SQLite waits 1, 2, 5, 10 ms and more between its tries; a transaction here takes 0.3 ms.
 RETRY_S = 0.0005
-BUSY_S = 5.0
+# A lock held for longer than this is reported: no ramherd holds one for so long.
+BUSY_S = 1.0
+# A transaction on a file that was replaced meanwhile is done again on the new one.
+ATTEMPTS = 3
+# The byte of the -shm file that a writer locks: https://www.sqlite.org/walformat.html
+WRITE_LOCK_BYTE = 120
+# Bytes of the main file that a writer locks without WAL: https://www.sqlite.org/lockingv3.html
+PENDING_BYTE, RESERVED_BYTE, SHARED_FIRST = 0x40000000, 0x40000001, 0x40000002
+BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
+BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+
+
+class RowFunctions(NamedTuple):
+    """What `ledger.py` knows of the rows. `find_users` reads the pids of live owners from a ledger
+    of any format; `fill` fills tables that were made a moment ago.
+    """
+
+    find_users: Callable[[sqlite3.Connection], list[int]]
+    fill: Callable[[sqlite3.Connection], None]
 
 
 class LedgerFile:
-    """`patience_s` is how long a transaction waits for those of others."""
+    """`patience_s` is how long a statement waits for other processes. `notices` are what this
+    process changed to make the ledger usable, for whoever reports them.
+    """
 
-    def __init__(self, path: str, warn: Callable[[str], None]) -> None:
+    def __init__(self, path: str, rows: RowFunctions) -> None:
         self.path = path
         self.patience_s = BUSY_S
-        self._warn = warn
+        self.notices: list[Reason] = []
+        self._rows = rows
+        self._db: sqlite3.Connection | None = None
+        # Device and inode of the open file.
+        self.identity: tuple[int, int] | None = None
         self._version: int | None = None
-        self._open()
 
     def read(self, statement: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
         return self._execute(statement, values).fetchall()
@@ -48,152 +74,299 @@ class LedgerFile:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        self._begin()
+        self.write("BEGIN IMMEDIATE")
         try:
             yield
+            self.write("COMMIT")
         except BaseException:
-            if self._db.in_transaction:
+            if self._db is not None and self._db.in_transaction:
                 self._db.execute("ROLLBACK")
             raise
-        self.write("COMMIT")
 
     def attempt(self, act: Callable[[], T]) -> T:
-        """Calls `act`. If the file is broken or was moved away, `act` is called once more, on a
-        new file.
+        """Calls `act`, and calls it again if the file was broken or replaced meanwhile: what it did
+        counts only in the file that others open.
         """
-        if not self._is_current():
-            self._reopen()
-        try:
-            return act()
-        except StoreError as error:
-            if not isinstance(error.__cause__, sqlite3.DatabaseError) or is_busy(error.__cause__):
-                raise
-        self._reopen()
-        return act()
+        failure: StoreError | None = None
+        for _ in range(ATTEMPTS):
+            if failure is not None or not self.is_current():
+                self.open()
+            try:
+                answer, failure = act(), None
+            except StoreError as error:
+                if not is_unusable(error.__cause__) and self.is_current():
+                    raise
+                failure = error
+            if failure is None and self.is_current():
+                return answer
+        raise failure or StoreUnavailable(f"the ledger {self.path} is replaced again and again")
 
     def has_changed(self) -> bool:
-        """Whether another process wrote since the last call: cheaper than to read the rows."""
+        """Whether another process wrote since the last call, or replaced the file: cheaper than
+        to read the rows.
+        """
+        if not self.is_current():
+            return True
         ((version,),) = self.read("PRAGMA data_version")
         before, self._version = self._version, version
         return bool(version != before)
 
+    def is_current(self) -> bool:
+        """Whether the open file is the one that others open."""
+        return self._db is not None and self.identity == read_identity(self.path)
+
+    def open(self) -> None:
+        """One process at a time: of two that find a broken file, only the first sets it aside. Also
+        the old file is closed here: the last one to close a file removes its log, by name.
+        """
+        with self._explained(), locked(self._lock_path, self.patience_s):
+            self._close()
+            self._db = self._retry(self._open_or_set_aside)
+            self.identity = read_identity(self.path)
+
     def close(self) -> None:
-        self._db.close()
+        if self._db is None:
+            return
+        try:
+            with locked(self._lock_path, 0.0):
+                self._close()
+        except OSError:
+            self._close()
+
+    def _close(self) -> None:
+        if self._db is not None:
+            self._db.close()
+            self._db = None
+
+    @property
+    def _lock_path(self) -> str:
+        return f"{os.path.splitext(self.path)[0]}.lock"
 
     def _execute(self, statement: str, values: Sequence[Any]) -> sqlite3.Cursor:
-        try:
-            return self._db.execute(statement, values)
-        except sqlite3.Error as error:
-            raise self._cannot(error) from error
+        if self._db is None:
+            self.open()
+        with self._explained():
+            assert self._db is not None
+            db = self._db
+            return self._retry(lambda: db.execute(statement, values))
 
-    def _begin(self) -> None:
+    def _retry(self, act: Callable[[], T]) -> T:
+        """Until it is done, fails for another reason than a lock, or the patience is over."""
         deadline = time.monotonic() + self.patience_s
         while True:
             try:
-                self._db.execute("BEGIN IMMEDIATE")
-                return
+                return act()
             except sqlite3.Error as error:
-                if not is_busy(error) or time.monotonic() > deadline:
-                    raise self._cannot(error) from error
-                time.sleep(RETRY_S)
+                if not is_busy(error) or time.monotonic() >= deadline:
+                    raise
+            time.sleep(RETRY_S)
 
-    def _is_current(self) -> bool:
-        """Whether the open file is still the one that others open."""
+    def _open_or_set_aside(self) -> sqlite3.Connection:
         try:
-            found = os.stat(self.path)
-        except FileNotFoundError:
-            return False
-        return (found.st_dev, found.st_ino) == self._file
-
-    def _reopen(self) -> None:
-        self._db.close()
-        self._open()
-
-    def _open(self) -> None:
-        """One process at a time: of two that find a broken file, only the first sets it aside."""
-        try:
-            with locked(os.path.splitext(self.path)[0] + ".lock"):
-                self._db = open_or_set_aside(self.path, self._warn)
-                found = os.stat(self.path)
-                self._file = (found.st_dev, found.st_ino)
-        except (sqlite3.Error, OSError) as error:
-            raise self._cannot(error) from error
-
-    def _cannot(self, error: Exception) -> StoreError:
-        return StoreError(
-            f"cannot use the ledger {self.path}: {error}",
-            hint="set RAMHERD_RUNTIME_DIR to a directory you can write to",
+            return open_ledger(self.path, self._rows)
+        except sqlite3.DatabaseError as error:
+            if not is_broken(error):
+                raise
+            problem = str(error)
+        aside = set_aside(self.path)
+        db = open_ledger(self.path, self._rows)
+        ((leases,),) = db.execute(sql.COUNT_LEASES).fetchall()
+        self.notices.append(
+            Reason(
+                Why.LEDGER_SET_ASIDE,
+                path=self.path,
+                problem=problem,
+                aside=os.path.basename(aside),
+                leases=leases,
+            )
         )
+        return db
+
+    @contextmanager
+    def _explained(self) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            raise explain(self.path, self._lock_path, error) from error
 
 
 @contextmanager
-def locked(path: str) -> Iterator[None]:
-    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+def locked(path: str, patience_s: float) -> Iterator[None]:
+    """BlockingIOError if others hold it all the while."""
+    deadline = time.monotonic() + patience_s
+    while (held := acquire_lock(path, wait=False)) is None:
+        if time.monotonic() >= deadline:
+            raise BlockingIOError(errno.EAGAIN, "locked", path)
+        time.sleep(RETRY_S)
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
         yield
     finally:
-        os.close(fd)
+        held.close()
 
 
-def open_or_set_aside(path: str, warn: Callable[[str], None]) -> sqlite3.Connection:
-    problem = find_problem(path)
-    if problem is not None:
-        aside = f"{path}.aside-{new_id()}"
-        name = os.path.basename(aside)
-        warn(f"the ledger {path} {problem}: it is now {name}, and a new one is begun")
-        for suffix in ("", "-wal", "-shm"):
-            if os.path.lexists(path + suffix):
-                os.rename(path + suffix, aside + suffix)
-    return open_or_make(path)
-
-
-def find_problem(path: str) -> str | None:
-    """What is wrong with the file, if it exists."""
+def read_identity(path: str) -> tuple[int, int] | None:
+    """Device and inode; None for a file that is gone or was truncated. Those who have the latter
+    open could go on with its log, but nobody else could read it.
+    """
     try:
-        found = os.lstat(path)
-    except FileNotFoundError:
+        found = os.stat(path)
+    except OSError:
         return None
-    if not stat.S_ISREG(found.st_mode):
-        return "is not a plain file"
-    if found.st_size == 0:
-        return None
-    try:
-        with closing(sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)) as db:
-            return find_mismatch(db)
-    except sqlite3.DatabaseError as error:
-        return None if is_busy(error) else f"is broken ({error})"
+    return (found.st_dev, found.st_ino) if found.st_size else None
 
 
-def find_mismatch(db: sqlite3.Connection) -> str | None:
-    (id_,) = db.execute("PRAGMA application_id").fetchone()
-    (version,) = db.execute("PRAGMA user_version").fetchone()
-    if id_ != sql.APPLICATION_ID:
-        return "is another program's database"
-    if version != sql.VERSION:
-        return f"is of another ramherd (version {version}, this one knows {sql.VERSION})"
-    (check,) = db.execute("PRAGMA quick_check(1)").fetchone()
-    return None if check == "ok" else f"is broken ({check})"
-
-
-def open_or_make(path: str) -> sqlite3.Connection:
-    """WAL without syncs: it survives the death of every process, and a reboot voids it anyway."""
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+def open_ledger(path: str, rows: RowFunctions) -> sqlite3.Connection:
+    """A ledger of ours, made if there is none. Raises what SQLite finds wrong with it."""
+    make_file(path)
     db = sqlite3.connect(path, timeout=0, isolation_level=None)
-    db.execute(f"PRAGMA busy_timeout = {int(BUSY_S * 1000)}")
-    db.execute("PRAGMA synchronous = OFF")
-    if db.execute(sql.IS_MADE).fetchone() != (len(sql.TABLES),):
-        db.execute("PRAGMA journal_mode = WAL")
-        for statement in sql.SCHEMA:
-            db.execute(statement)
-    db.execute("PRAGMA busy_timeout = 0")
+    try:
+        # WAL without syncs: it survives the death of every process, and a reboot voids it anyway.
+        db.execute("PRAGMA synchronous = OFF")
+        prepare(db, path, rows)
+    except BaseException:
+        db.close()
+        raise
     return db
 
 
+def make_file(path: str) -> None:
+    """An empty one, with nothing left of one before it. One that is empty already was truncated, or
+    its maker died: those who have it open would never let us write to it.
+    """
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        found = None
+    if found is not None and not stat.S_ISREG(found.st_mode):
+        raise StoreError(f"{path} is not a plain file", hint=f"move it away: mv {path} {path}.old")
+    if found is None or found.st_size == 0:
+        for suffix in ("-wal", "-shm", ""):
+            remove(path + suffix)
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+        os.close(os.open(path, flags, 0o600))
+
+
+def prepare(db: sqlite3.Connection, path: str, rows: RowFunctions) -> None:
+    (id_,) = db.execute("PRAGMA application_id").fetchone()
+    (version,) = db.execute("PRAGMA user_version").fetchone()
+    tables = {name for (name,) in db.execute(sql.TABLE_NAMES)}
+    if tables and id_ != sql.APPLICATION_ID:
+        raise StoreError(
+            f"{path} is another program's database", hint=f"move it away: mv {path} {path}.other"
+        )
+    (check,) = db.execute("PRAGMA quick_check(1)").fetchone()
+    if check != "ok":
+        raise QuickCheckFailed(check)
+    is_foreign = bool(tables) and version // 100 != sql.FORMAT
+    if is_foreign and (users := rows.find_users(db)):
+        raise StoreError(
+            f"the ledger {path} has format {version // 100}, and this ramherd uses format "
+            f"{sql.FORMAT}: process {users[0]} uses it",
+            hint="end the ramherds of the other version, or use that version",
+        )
+    if is_foreign or not tables >= sql.TABLES:
+        make_tables(db, rows, drop=tables if is_foreign else set())
+
+
+class QuickCheckFailed(sqlite3.DatabaseError):
+    """What PRAGMA quick_check found."""
+
+    sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+
+
+def make_tables(db: sqlite3.Connection, rows: RowFunctions, *, drop: set[str]) -> None:
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("BEGIN IMMEDIATE")
+    for table in drop:
+        db.execute(f'DROP TABLE "{table}"')
+    for statement in sql.SCHEMA:
+        db.execute(statement)
+    rows.fill(db)
+    db.execute("COMMIT")
+
+
+def set_aside(path: str) -> str:
+    """The main file last: if we die on the way, it is still found to be broken."""
+    aside = f"{path}.aside-{new_id()}"
+    for suffix in ("-wal", "-shm", ""):
+        try:
+            os.rename(path + suffix, aside + suffix)
+        except FileNotFoundError:
+            pass
+    return aside
+
+
+def remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass
+
+
+def code_of(error: BaseException | None) -> int | None:
+    """SQLite's primary result code."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return None if code is None else code & 0xFF
+
+
 def is_busy(error: BaseException | None) -> bool:
-    if not isinstance(error, sqlite3.OperationalError):
+    return code_of(error) in BUSY
+
+
+def is_broken(error: BaseException | None) -> bool:
+    """Proved corruption. A file that cannot be opened, read or written now is not broken."""
+    return code_of(error) in BROKEN
+
+
+def is_unusable(error: BaseException | None) -> bool:
+    """Broken, or without its tables: somebody truncated it."""
+    return code_of(error) in (*BROKEN, sqlite3.SQLITE_ERROR)
+
+
+def explain(path: str, lock_path: str, error: Exception) -> StoreError:
+    """One line that names the cause, with a hint that works."""
+    what = f"cannot use the ledger {path}"
+    if is_busy(error) or isinstance(error, BlockingIOError):
+        from ramherd.store.lock_holder import describe_holder  # noqa: PLC0415 - seldom
+
+        main = [(path, byte) for byte in (PENDING_BYTE, RESERVED_BYTE, SHARED_FIRST)]
+        holder, hint = describe_holder([(f"{path}-shm", WRITE_LOCK_BYTE), *main, (lock_path, 0)])
+        return LedgerLocked(f"{what}: locked by {holder}", hint=hint)
+    cause, hint = describe_cause(path, error)
+    return StoreUnavailable(f"{what}: {cause}", hint=hint)
+
+
+def describe_cause(path: str, error: Exception) -> tuple[str, str]:
+    """SQLite does not say why it cannot open a file."""
+    failure = error if isinstance(error, OSError) else find_failure()
+    if failure is not None and failure.errno in (errno.EMFILE, errno.ENFILE):
+        return str(failure.strerror), "raise the limit on open files: ulimit -n 4096"
+    if code_of(error) == sqlite3.SQLITE_FULL or is_disk_full(os.path.dirname(path)):
+        return "the disk is full", f"make room: df {os.path.dirname(path)}"
+    cause = str(failure.strerror) if failure is not None else str(error)
+    return cause, f"look at its owner and mode: ls -l {path}*"
+
+
+def is_disk_full(path: str) -> bool:
+    try:
+        found = os.statvfs(path)
+    except OSError:
         return False
-    return error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+    return found.f_bavail == 0 or (found.f_files > 0 and found.f_favail == 0)
+
+
+def find_failure() -> OSError | None:
+    """Whether this process can open as many files as SQLite does."""
+    opened: list[int] = []
+    try:
+        for _ in range(3):
+            opened.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
+    except OSError as error:
+        return error
+    finally:
+        for fd in opened:
+            os.close(fd)
+    return None
 
 
 def read_ledger(path: str, statement: str) -> list[tuple[Any, ...]]:

@@ -60,7 +60,7 @@ class OwnerLock:
         except OSError as error:
             raise StoreError(
                 f"cannot lock {path}: {error.strerror}",
-                hint="set RAMHERD_RUNTIME_DIR to a directory you can write to",
+                hint=f"it has to be a directory of yours: ls -ld {runtime}",
             ) from None
         assert made is not None, "it waits for the lock"
         return made

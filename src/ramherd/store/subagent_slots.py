@@ -9,7 +9,6 @@ all sessions, and looks for subagents that were interrupted.
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ramherd.core.procid import ProcId
@@ -22,10 +21,11 @@ from ramherd.decide.governor.subagent_slots import (
     free_bytes,
 )
 from ramherd.measure.transcripts import was_cut_short
-from ramherd.store.ledger import LeaseRow, Ledger
+from ramherd.store.ledger import LeaseRow, Ledger, parse_owners
 from ramherd.store.ledger_file import read_ledger
 from ramherd.store.sql import ledger as sql
-from ramherd.system.procfs import is_running
+from ramherd.system.boot_clock import read_boot_s
+from ramherd.system.procfs import is_running, read_boot_id
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -114,8 +114,8 @@ class SubagentSlots:
             key, held = found[0] if found else (name, min(need_bytes, self._free(rows, limits)))
             self._drop_slot(owner, key)
             self._set_slot(name, max(held, 1), need_bytes)
-            now_s, used = time.clock_gettime(time.CLOCK_BOOTTIME), used_by(owner, rows)
-            entry = (owner, name, agent.type, now_s, used, agent.transcript)
+            used = used_by(owner, rows)
+            entry = (owner, name, agent.type, read_boot_s(), used, 0, agent.transcript)
             self.ledger.file.write(sql.ADD_SUBAGENT, entry)
 
         self._turn(measure, confirm)
@@ -135,12 +135,11 @@ class SubagentSlots:
         """The call came to nothing: its provisional slot, or as many as there would be."""
 
         def drop() -> None:
-            with self.ledger.file.transaction():
-                found = self.ledger.file.read(sql.FIRST_PROVISIONAL, (self._own, call))
-                for key in {call, found[0][0] if found else call}:
-                    self._drop_slot(self._own, key)
+            found = self.ledger.file.read(sql.FIRST_PROVISIONAL, (self._own, call))
+            for key in {call, found[0][0] if found else call}:
+                self._drop_slot(self._own, key)
 
-        self.ledger.file.attempt(drop)
+        self.ledger.transact(drop)
 
     def stop_waiting(self, call: str) -> None:
         """Nobody waits for this one any more."""
@@ -217,8 +216,8 @@ class SubagentSlots:
 
     def _sessions(self) -> list[tuple[str, ProcId]]:
         known = {self._own: self.ledger.owner.proc}
-        for id_, pid, ticks in self.ledger.file.read(sql.SESSIONS):
-            known[id_] = ProcId(pid, ticks)
+        for owner in parse_owners(self.ledger.file.read(sql.SESSIONS)):
+            known[owner.id] = owner.proc
         return list(known.items())
 
     def _record_memory(self, used: dict[str, int]) -> None:
@@ -255,7 +254,7 @@ class SubagentSlots:
             mine._replace(since_s=since_s, need_bytes=need_bytes), list(known.values()),
             self._caps(rows, limits), older_s=mine.since_s,
         )  # fmt: skip
-        now_s = time.monotonic()
+        now_s = read_boot_s()
         if choice.is_yes:
             self._set_slot(call, need_bytes, need_bytes, until_s=now_s + PROVISIONAL_S)
         elif not choice.is_queued:
@@ -267,12 +266,12 @@ class SubagentSlots:
 
 def read_sessions(path: str) -> list[tuple[int, int, int, int, int]]:
     """Pid, used, leased, slots and waiters of each hooked session, for whoever has no lease."""
-    owners = {id_: ProcId(pid, ticks) for id_, pid, ticks in read_ledger(path, sql.SESSIONS)}
+    owners = parse_owners(read_ledger(path, sql.SESSIONS))
     rows = [LeaseRow._make(row) for row in read_ledger(path, sql.LEASES)]
     return [
         (proc.pid, used_by(id_, own), sum(row.bytes for row in own),
          sum(is_slot(row) for row in own), sum(row.waiting_since_s is not None for row in own))
-        for id_, proc in owners.items() if is_running(proc)
+        for id_, boot_id, proc in owners if boot_id == read_boot_id() and is_running(proc)
         if (own := [row for row in rows if row.owner == id_])
     ]  # fmt: skip
 

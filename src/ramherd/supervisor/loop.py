@@ -32,6 +32,13 @@ from ramherd.core.model import (
 )
 from ramherd.decide.budget import largest_budget_bytes
 from ramherd.decide.engine import decide, refuse_waits
+from ramherd.decide.keeper_health import (
+    KeeperHealth,
+    after_question,
+    explain_hang,
+    explain_replacement,
+    next_health,
+)
 from ramherd.decide.run_end import next_deadline_s
 from ramherd.decide.start_pace import explain_calm
 from ramherd.decide.start_pause import Cause
@@ -74,6 +81,9 @@ class Loop:
     clock: Callable[[], float] = time.monotonic
     # Other descriptors to wait for, and what to call when they are readable.
     alarms: dict[int, Callable[[], None]] = field(default_factory=dict)
+    # The service ends, and with it every run.
+    is_halting: bool = False
+    keeper_health: KeeperHealth = field(default_factory=KeeperHealth)
     started_s: float = 0.0
     _ticked_s: float = float("-inf")
     _read_agents_s: float = float("-inf")
@@ -93,6 +103,7 @@ class Loop:
     def begin(self) -> None:
         machine, policy = self.memory.machine, self.memory.policy
         self.started_s = self.memory.keeper_died_s = self.clock()
+        self.keeper_health = KeeperHealth(self.started_s)
         self.counters.available_before = machine.available_bytes
         most_bytes = largest_budget_bytes(machine, policy) + policy.fleet_slack_bytes
         self.executor.fleet.set_limit(most_bytes)
@@ -128,10 +139,30 @@ class Loop:
             self.executor.replace_keeper(at_s)
             self.memory.keeper_died_s = at_s
             self.runs.record_keeper_death()
-            self.events.emit_herd("keeper_lost", Reason(Why.KEEPER_LOST))
+            self._record_new_keeper(Reason(Why.KEEPER_LOST), at_s)
+        self._watch_keeper(at_s)
         if self.executor.started:
             self.gate.record_start()
             self.runs.record_started()
+
+    def _watch_keeper(self, at_s: float) -> None:
+        """A keeper that hangs keeps no run from ending. If it does not come back it is replaced."""
+        health = next_health(self.keeper_health, at_s, is_heard=self.executor.is_keeper_heard)
+        if health.is_due:
+            self.executor.keeper.send("ping")
+            health = after_question(health)
+        self.keeper_health, self.executor.is_keeper_hanging = health, health.is_hanging
+        self.gate.set(Cause.KEEPER, explain_hang() if health.is_hanging else None)
+        if health.is_hanging:
+            is_last = self.is_halting or self.signals.count > 0
+            self.executor.end_without_keeper(at_s, is_last=is_last)
+        if health.is_lost:
+            self.executor.replace_keeper(at_s, is_dead=False)
+            self._record_new_keeper(explain_replacement(), at_s)
+
+    def _record_new_keeper(self, reason: Reason, at_s: float) -> None:
+        self.keeper_health = KeeperHealth(at_s)
+        self.events.emit_herd("keeper_lost", reason)
 
     def measure(self, at_s: float) -> Snapshot:
         """Everything once a tick; between ticks only runs that are ending."""
@@ -206,7 +237,9 @@ class Loop:
         memory.report(at_s, longer_than_s=self.tick_s)
 
     def may_start(self, at_s: float) -> bool:
-        return not (self.signals.count or self.runs.given_up) and self.gate.is_open(at_s)
+        if self.signals.count or self.runs.given_up or not self.memory.lease.is_known:
+            return False
+        return self.gate.is_open(at_s)
 
     def may_reuse(self, at_s: float) -> bool:
         """Whether warm processes serve jobs: not while suspects run first."""

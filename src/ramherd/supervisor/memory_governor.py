@@ -39,16 +39,19 @@ from ramherd.core.policies import GrantPolicy, Policy, RecyclePolicy
 from ramherd.core.run_phase import Held, Starting
 from ramherd.decide.budget import budget_bytes, largest_budget_bytes
 from ramherd.decide.governor.govern import govern
-from ramherd.decide.governor.leases import waiting_since, wanted_lease
+from ramherd.decide.governor.leases import explain_ledger, waiting_since, wanted_lease
 from ramherd.decide.governor.recycle import Own, Watches, recycle
 from ramherd.decide.hold import explain_hold
 from ramherd.decide.ramp import Ramp, after_trouble, next_ramp
+from ramherd.decide.start_pause import Cause
 from ramherd.decide.suspects import Trial, choose_trial
 from ramherd.measure.own_memory import read_agent_bytes, read_own_bytes
 from ramherd.measure.pressure import Pressure, PressureGauge
 from ramherd.store.ledger import Answer, Ask, Ledger, OtherUse
 from ramherd.supervisor.estimates import Classes, class_of, label_of
 from ramherd.supervisor.job_states import AgentParts, JobStates
+from ramherd.supervisor.start_gate import StartGate
+from ramherd.system.boot_clock import read_boot_s
 
 # The governor gets so many jobs of each priority: it reads no more of them in one round.
 HEADS = 36
@@ -62,6 +65,10 @@ CORES = os.cpu_count() or 1
 WORTH_WATCHING = 0.25
 # A run that is held does not wait for the next tick, but the ledger is not asked at each event.
 RENEW_AGAIN_S = 0.02
+# The loop does not wait for the ledger: the last answer holds until the next tick.
+LEDGER_PATIENCE_S = 0.01
+# A ledger that does not answer once is busy; one that does not answer a tick later is reported.
+REPORT_LEDGER_S = 0.4
 
 # Reasons for which a start waits that are worth an event.
 SHORT_OF_MEMORY = (
@@ -84,9 +91,15 @@ class LeaseHolder:
     budget_bytes: int = 0
     lease_bytes: int = 0
     others: tuple[OtherUse, ...] = ()
-    # What is wrong with the ledger: the last answer holds until that is over.
+    # Whether the ledger has ever answered: before that, nobody knows what others hold.
+    is_known: bool = False
+    # What is wrong with the ledger, and since when: the last answer holds until that is over.
     trouble: str = ""
+    trouble_since_s: float = 0.0
     _asked_s: float = float("-inf")
+    _began_s: float | None = None
+    # Since when we wait, on the loop's clock and since boot.
+    _since: tuple[float | None, float | None] = (None, None)
 
     def renew(self, machine: Machine, fleet_used_bytes: int, scene: Scene) -> None:
         self._asked_s = scene.at_s
@@ -96,23 +109,39 @@ class LeaseHolder:
             wants_bytes=wanted_lease(scene, self.grants),
             used_bytes=fleet_used_bytes,
             granted_bytes=sum(run.grant_bytes for run in scene.runs) + scene.ending_bytes,
-            waiting_since_s=waiting_since(scene),
+            waiting_since_s=self._read_since(scene),
         )
+        self.ledger.file.patience_s = LEDGER_PATIENCE_S
         try:
             self._set(self.ledger.ask(ask, whole))
             self.trouble = ""
         except StoreError as error:
+            if not self.trouble:
+                self.trouble_since_s = scene.at_s
             self.trouble = str(error)
             self.lease_bytes = min(self.lease_bytes, self.budget_bytes)
 
+    def _read_since(self, scene: Scene) -> float | None:
+        """Since when we wait, since boot. Counted from our own start at the earliest: how long a
+        job was queued before that depends on the wall clock.
+        """
+        self._began_s = scene.at_s if self._began_s is None else self._began_s
+        since_s = waiting_since(scene)
+        if since_s is not None and since_s != self._since[0]:
+            ago_s = scene.at_s - max(since_s, self._began_s)
+            self._since = (since_s, read_boot_s() - ago_s)
+        return None if since_s is None else self._since[1]
+
     def _set(self, answer: Answer) -> None:
+        self.is_known = True
         self.others = answer.others
         self.lease_bytes = min(answer.target_bytes, self.budget_bytes)
 
     def is_due(self, scene: Scene) -> bool:
         """A run is held, and there may be more than was asked for last."""
-        held = any(run.held_since_s is not None for run in scene.runs)
-        return held and self.lease_bytes < self.budget_bytes and self._is_old(scene.at_s)
+        if self.trouble or not any(run.held_since_s is not None for run in scene.runs):
+            return False
+        return self.lease_bytes < self.budget_bytes and self._is_old(scene.at_s)
 
     def _is_old(self, at_s: float) -> bool:
         return at_s - self._asked_s >= RENEW_AGAIN_S
@@ -123,6 +152,7 @@ class MemoryGovernor:
     executor: Executor
     jobs: JobStates
     agents: AgentParts
+    gate: StartGate
     lease: LeaseHolder
     classes: Classes
     gauge: PressureGauge
@@ -149,7 +179,7 @@ class MemoryGovernor:
     _recycled_s: float = float("-inf")
     _known: dict[str, tuple[JobStatus, Candidate]] = field(default_factory=dict)
     _reported_wait: tuple[str, Why] | None = None
-    _reported_ledger: str = ""
+    _reported_ledger: bool = False
 
     def tick(self, machine: Machine, fleet_used_bytes: int, at_s: float) -> None:
         """After all runs were measured."""
@@ -163,7 +193,7 @@ class MemoryGovernor:
             settle_s = self.grants.young_s
             self.ramp = next_ramp(self.ramp, len(self.executor.runs), at_s, settle_s=settle_s)
         self.lease.renew(machine, fleet_used_bytes, self.scene(at_s))
-        self._report_ledger()
+        self._report_ledger(at_s)
 
     def govern(self, at_s: float, *, queue: bool = True) -> list[Order]:
         """Changes grants, and returns all other orders. `queue`: whether jobs may start."""
@@ -200,9 +230,12 @@ class MemoryGovernor:
         ending_bytes = (
             sum(run.grant.grant_bytes for run in ending) + self.executor.warm_pool.used_bytes
         )
+        granted = sum(run.grant.grant_bytes for run in live)
+        lease = self.lease.lease_bytes - ending_bytes
         return Scene(
             at_s=at_s,
-            lease_bytes=max(self.lease.lease_bytes - ending_bytes, 0),
+            # Runs that were adopted hold what they were granted until the ledger answers.
+            lease_bytes=max(lease, 0) if self.lease.is_known else granted,
             runs=[penned(run) for run in live],
             queue=self.candidates(at_s) if queue else [],
             largest_bytes=largest_budget_bytes(self.machine, self.policy),
@@ -312,11 +345,17 @@ class MemoryGovernor:
         if self.ramp is not None:
             self.ramp = after_trouble(self.ramp, reason)
 
-    def _report_ledger(self) -> None:
-        trouble, reported = self.lease.trouble, self._reported_ledger
-        self._reported_ledger = trouble
-        if trouble and not reported:
-            self.jobs.events.emit_herd("ledger_waits", Reason(Why.LEDGER, what=trouble))
+    def _report_ledger(self, at_s: float) -> None:
+        for repaired in self.lease.ledger.pop_notices():
+            self.jobs.events.emit_herd("ledger_repaired", repaired)
+        lease, reported = self.lease, self._reported_ledger
+        lasts = bool(lease.trouble) and at_s - lease.trouble_since_s >= REPORT_LEDGER_S
+        known_bytes = lease.lease_bytes if lease.is_known else None
+        reason = explain_ledger(lease.trouble, known_bytes) if lasts else None
+        self.gate.set(Cause.LEDGER, reason if known_bytes is None else None)
+        self._reported_ledger = reason is not None
+        if reason is not None and known_bytes is not None and not reported:
+            self.jobs.events.emit_herd("ledger_waits", reason)
 
     def record_wait(self, wait: Wait) -> None:
         """Reported when memory, or a suspect, becomes the reason of the first in line, not each

@@ -55,8 +55,6 @@ OK, FAILED, NO_ROOM, INTERRUPTED = 0, 1, 3, 130
 # until so many bytes less than before are available.
 SETTLE_S = 1.0
 SETTLE_BYTES = 16 * MIB
-# The loop does not wait for the ledger: the last answer holds until the next tick.
-LEDGER_PATIENCE_S = 0.01
 # Six files of its pen and an event in the supervisor; pipes and logs in the keeper.
 DESCRIPTORS_A_RUN = 8
 OWN_DESCRIPTORS = 64
@@ -127,7 +125,10 @@ def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, display: Display) -> 
             costs = measure_costs(executor)
         if agents.runs is not None:
             record_worktrees(jobs, counters, writes)
-        counters.available_after = wait_for_memory(trees, counters.available_before)
+        # Where nothing ran, there is no memory to wait for.
+        ran = any(job.runs for job in counters.jobs.values())
+        settle_s = SETTLE_S if ran else 0.0
+        counters.available_after = wait_for_memory(trees, counters.available_before, settle_s)
         summary = {**counters.as_json(herd, queue), "supervisor": costs, **describe_loop(loop)}
         writes.add(end_herd, herd, summary)
         if why := write_last(writes, signals):
@@ -161,18 +162,16 @@ def make_loop(
     counters: HerdCounters, agents: AgentParts, runtime: RuntimeFiles, hooks: Hooks | None = None,
 ) -> Loop:  # fmt: skip
     """The loop with its parts."""
-    ledger.file.patience_s = LEDGER_PATIENCE_S
     events = EventLog(herd, writes, display, hooks or Hooks())
-    jobs = JobStates(queue, events, counters, agents)
+    jobs, gate = JobStates(queue, events, counters, agents), StartGate(events)
     classes = Classes(rules.time_scale, rules.size_scale)
     classes.read(writes.store, (status.job for status in queue))
     memory = MemoryGovernor(
-        executor, jobs, agents, LeaseHolder(ledger, rules.policy, rules.grants), classes,
+        executor, jobs, agents, gate, LeaseHolder(ledger, rules.policy, rules.grants), classes,
         PressureGauge(trees), rules.policy, rules.grants, rules.recycling,
         ramp=begin_ramp(rules.ramp) if rules.ramp is not None else None,
         time_scale=rules.time_scale,
     )  # fmt: skip
-    gate = StartGate(events)
     runs = Runs(executor, memory, jobs, agents, events, gate, counters)
     return Loop(
         queue, executor, memory, runs, agents, events, gate, counters, signals, trees, runtime
@@ -288,9 +287,9 @@ def describe_holds(holds: Sequence[float]) -> dict[str, Any]:
     return {"holds": {"count": len(ordered), **times}}
 
 
-def wait_for_memory(trees: Trees, before_bytes: int) -> int:
+def wait_for_memory(trees: Trees, before_bytes: int, settle_s: float) -> int:
     """What the machine has available once it has settled."""
-    deadline = time.monotonic() + SETTLE_S
+    deadline = time.monotonic() + settle_s
     while True:
         available = read_machine(trees).available_bytes
         if available >= before_bytes - SETTLE_BYTES or time.monotonic() >= deadline:

@@ -310,6 +310,11 @@ def read_swap_areas(proc: Root = PROC) -> list[str]:
     return (read_text(f"{proc}/swaps") or "").splitlines()[1:]
 
 
+def read_locks(proc: Root = PROC) -> str:
+    """A line for each lock on a file; `system/file_locks.py` parses them."""
+    return read_text(f"{proc}/locks") or ""
+
+
 def read_version(proc: Root = PROC) -> str:
     """What the kernel calls itself."""
     return read_text(f"{proc}/version") or ""

@@ -1,8 +1,9 @@
 """Chaos: thirty jobs, and a service that is killed again and again at random instants.
 
-    python -m e2e.chaos.chaos --rounds 200 --seed 7
+    python -m e2e.chaos.chaos --rounds 200 --keeper-kills 100 --seed 7
 
-A round is one kill, of the service or also of its keeper, and one start. Each job takes a lock
+A round is one kill, of the service or also of its keeper, and one start. Then the keeper alone is
+killed under a service that lives. Each job takes a lock
 that only one process can have: a second run of the same job at the same time would say so. Every
 third is an agent, which has to go on in the session that it was in.
 """
@@ -87,6 +88,30 @@ def run_chaos(here: Path, rounds: int, seed: int, pen: str) -> dict[str, int]:
     return counted
 
 
+def run_keeper_chaos(here: Path, kills: int, seed: int, pen: str) -> dict[str, float]:
+    """Kills of the keeper alone. No job fails for that, however often it is hit: asserted."""
+    chance = random.Random(seed)
+    service = Service(make_ramherd(here, pen), ("--max-parallel", "10"))
+    service.start()
+    counted: dict[str, float] = {"keeper_kills": 0, "herds": 0}
+    began_s = time.monotonic()
+    while counted["keeper_kills"] < kills:
+        herd = service.submit(*herd_of(here, chance))
+        counted["herds"] += 1
+        while counted["keeper_kills"] < kills and not service.client.herd(herd)["ended_s"]:
+            time.sleep(chance.uniform(0.0, 1.0))
+            for pid in service.keepers():
+                with suppress(ProcessLookupError):
+                    os.kill(pid, 9)
+                    counted["keeper_kills"] += 1
+        check(service, herd, here)
+    wall_s = round(time.monotonic() - began_s, 1)
+    ((runs, lost),) = service.rows("SELECT count(*), sum(\"end\" = 'lost') FROM runs")
+    ((failed,),) = service.rows("SELECT count(*) FROM jobs WHERE state = 'failed'")
+    finish(service)
+    return {**counted, "runs": runs, "lost": lost, "wrongly_failed": failed, "wall_s": wall_s}
+
+
 def kill(service: Service, *, both: bool) -> None:
     keepers = service.keepers() if both else []
     service.kill()
@@ -133,11 +158,16 @@ def check_sessions(service: Service, herd: str, here: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--keeper-kills", type=int, default=0)
     parser.add_argument("--seed", type=int, default=int(time.time()))
     options = parser.parse_args()
     print(f"seed {options.seed}", flush=True)
     with tempfile.TemporaryDirectory() as here:
-        print(run_chaos(Path(here), options.rounds, options.seed, pens()[0]))
+        if options.rounds:
+            print(run_chaos(Path(here), options.rounds, options.seed, pens()[0]), flush=True)
+    with tempfile.TemporaryDirectory() as here:
+        if options.keeper_kills:
+            print(run_keeper_chaos(Path(here), options.keeper_kills, options.seed, pens()[0]))
     sys.exit(1 if ours() else 0)
 
 

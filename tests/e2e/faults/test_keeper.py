@@ -1,6 +1,8 @@
 """The keeper dies again and again, for a reason or without one, or does not answer."""
 
 import json
+import os
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,8 +11,8 @@ from typing import Any
 import pytest
 
 from e2e.faults.conftest import Losses, make_service
-from integration.conftest import Ramherd
-from integration.service.conftest import Service, finish
+from integration.conftest import Ramherd, await_, ours
+from integration.service.conftest import Service, finish, is_keeper
 
 # The keeper is the parent of a run; the pid of the service is in its status file.
 KILLER = "sleep 0.2; kill -9 $PPID; sleep 60"
@@ -75,3 +77,92 @@ def test_a_job_that_kills_service_and_keeper_is_found(restarted: Service, losses
         "a job kills service and keeper each time it runs",
         innocent_jobs_failed=sum(state != "done" for state in states.values()),
     )
+
+
+HANGS = "the keeper has not answered for 4.0s"
+LONG = {"command": "echo begun; sleep 3; echo ended", "memory": "16MiB"}
+
+
+def stop_keeper(service: Service) -> int:
+    """SIGSTOP, once a run is under way."""
+    await_(lambda: ours("RAMHERD_RUN"), "a run is under way")
+    (keeper,) = service.keepers()
+    os.kill(keeper, signal.SIGSTOP)
+    return keeper
+
+
+def test_a_keeper_that_hangs_is_named_and_goes_on_when_it_comes_back(
+    service: Service, losses: Losses
+) -> None:
+    """Noticed within 5 s, in an event and in `jobs`; a job can be cancelled; no run is lost."""
+    service.submit({"name": "goes on", **LONG}, {"name": "cancelled", "command": "sleep 60"})
+    service.await_state("cancelled", "running")
+    service.await_state("goes on", "running")
+    keeper = stop_keeper(service)
+    began_s = time.monotonic()
+    await_(lambda: HANGS in service.said, "the hang is named")
+    noticed_s = time.monotonic() - began_s
+    service.submit({"name": "later", "command": "true"})
+    await_(lambda: service.job("later")["reason"]["why"] == "keeper_hangs", "jobs shows it")
+    cancelled = service.ramherd.run("cancel", "cancelled")
+    assert cancelled.returncode == 0, cancelled.stderr
+    service.await_state("cancelled", "cancelled")
+    os.kill(keeper, signal.SIGCONT)
+    service.await_state("goes on", "done")
+    service.await_state("later", "done")
+
+    assert noticed_s < 5.5
+    assert service.keepers() == [keeper]
+    runs = [service.job(name)["runs"] for name in ("goes on", "cancelled", "later")]
+    losses("the keeper hangs and comes back", runs_repeated=sum(map(len, runs)) - 3)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_service_whose_keeper_hangs_ends_when_it_is_told_to(
+    service: Service, number: int, losses: Losses
+) -> None:
+    """Its runs are ended by their pens; the next service resumes the job."""
+    service.submit({"name": "a", "command": 'test -n "$RAMHERD_RESUMED" || sleep 60'})
+    service.await_state("a", "running")
+    stop_keeper(service)
+    began_s = time.monotonic()
+    assert service.stop(number) == 0, service.said
+    took_s = time.monotonic() - began_s
+    assert not ours("RAMHERD_RUN")
+    service.start()
+    service.await_state("a", "done")
+
+    assert took_s < 10
+    losses("the service is told to end while its keeper hangs", jobs=0, processes=len(ours()) - 3)
+
+
+def test_ctrl_c_ends_a_herd_whose_keeper_hangs(ramherd: Ramherd, losses: Losses) -> None:
+    """As soon as the hang is noticed."""
+    text = json.dumps({"name": "a", "command": "sleep 60"})
+    started = ramherd.start("run", "-", "--pen", ramherd.pen, "--grace", "1s", stdin=text)
+    await_(lambda: ours("RAMHERD_RUN"), "a run is under way")
+    (keeper,) = [pid for pid in ours() if is_keeper(pid)]
+    os.kill(keeper, signal.SIGSTOP)
+    began_s = time.monotonic()
+    started.signal(signal.SIGINT)
+
+    assert started.wait() == 130
+    assert time.monotonic() - began_s < 10
+    losses("Ctrl-C while the keeper hangs", processes=len(ours()))
+
+
+def test_a_keeper_that_still_hangs_for_the_next_service_is_ended(
+    service: Service, losses: Losses
+) -> None:
+    """Its runs are resumed, and no job is suspected."""
+    service.submit({"name": "a", "command": 'test -n "$RAMHERD_RESUMED" || sleep 60'})
+    service.await_state("a", "running")
+    keeper = stop_keeper(service)
+    service.kill()
+    service.start()
+    service.await_state("a", "done")
+
+    assert "the keeper did not answer for 10 s" in service.said
+    assert keeper not in ours()
+    (counted,) = service.rows("SELECT count(*) FROM jobs WHERE suspicion IS NOT NULL")
+    losses("service dies while its keeper hangs", jobs_suspected=counted[0])

@@ -83,7 +83,7 @@ def session(ramherd: Ramherd, tmp_path: Path) -> Iterator[Callable[..., Session]
     """With variables, in a project of its own."""
     started: list[Session] = []
     (tmp_path / "project").mkdir()
-    (tmp_path / "runtime").mkdir(mode=0o700)
+    (tmp_path / "runtime").mkdir(mode=0o700, exist_ok=True)
 
     def start(command: str = "", **variables: str) -> Session:
         named = {f"RAMHERD_{name.upper()}": value for name, value in variables.items()}

@@ -1,40 +1,41 @@
 """Leases on real files."""
 
 import os
+import resource
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from threading import Timer
 
 import pytest
 
+from ramherd.core.errors import StoreError, StoreUnavailable
+from ramherd.core.procid import ProcId
+from ramherd.core.reasons import Why
+from ramherd.store.lease_copies import LeaseCopy, write_copy
 from ramherd.store.ledger import Ask, Ledger
-from ramherd.store.owner import OwnerLock
-from ramherd.store.sql.ledger import VERSION
+from ramherd.store.owner import Owner, OwnerLock
+from ramherd.store.sql.ledger import FORMAT, VERSION
 
 MIB = 1 << 20
 BUDGET = 1000 * MIB
-Opener = Callable[..., Ledger]
+Opener = Callable[[], Ledger]
 
 
 @pytest.fixture
 def open_ledger(tmp_path: Path) -> Iterator[Opener]:
     """Each call is an application of its own."""
-    opened: list[tuple[Ledger, OwnerLock]] = []
+    with ExitStack() as stack:
 
-    def open_one(warn: Callable[[str], None] | None = None) -> Ledger:
-        lock = OwnerLock(tmp_path)
-        ledger = Ledger(tmp_path / "ledger.db", tmp_path, lock.owner, warn)
-        opened.append((ledger, lock))
-        return ledger
+        def open_one() -> Ledger:
+            lock = stack.enter_context(closing(OwnerLock(tmp_path)))
+            ledger = Ledger(tmp_path / "ledger.db", tmp_path, lock.owner)
+            return stack.enter_context(closing(ledger))
 
-    yield open_one
-    for ledger, lock in opened:
-        ledger.close()
-        lock.close()
+        yield open_one
 
 
 def test_two_applications_never_get_the_same_byte(open_ledger: Opener) -> None:
@@ -148,45 +149,214 @@ def make_foreign(path: Path) -> None:
         db.execute("CREATE TABLE bookmarks (url)")
 
 
-def make_newer(path: Path) -> None:
-    with closing(sqlite3.connect(path)) as db, db:
-        db.execute("CREATE TABLE leases (future)")
-        db.execute("PRAGMA application_id = 0x52414D48")
-        db.execute("PRAGMA user_version = 99")
-
-
 def make_directory(path: Path) -> None:
     path.mkdir()
 
 
-@pytest.mark.parametrize(
-    "spoil", [break_file, break_pages, make_foreign, make_newer, make_directory]
-)
-def test_a_file_that_is_no_ledger_of_ours_is_set_aside(
+@pytest.mark.parametrize("spoil", [break_file, break_pages])
+def test_a_broken_file_is_set_aside(
     spoil: Callable[[Path], None], open_ledger: Opener, tmp_path: Path
 ) -> None:
-    """With a warning that names it; nothing of it is lost, and leases go on."""
+    """With a notice that names it; nothing of it is lost, and leases go on."""
     spoil(tmp_path / "ledger.db")
-    warnings: list[str] = []
 
-    ledger = open_ledger(warnings.append)
+    ledger = open_ledger()
 
     assert ledger.ask(Ask(100), BUDGET).lease_bytes == 100
-    assert len(warnings) == 1
-    assert "ledger.db.aside-" in warnings[0]
-    assert len(list(tmp_path.glob("ledger.db.aside-*"))) >= 1
+    (notice,) = ledger.pop_notices()
+    assert notice.why is Why.LEDGER_SET_ASIDE
+    assert (tmp_path / str(notice.numbers["aside"])).exists()
+    assert ledger.pop_notices() == []
 
 
-def test_a_file_moved_away_meanwhile_is_noticed(open_ledger: Opener, tmp_path: Path) -> None:
-    """Two files would promise the same byte twice."""
+@pytest.mark.parametrize(
+    ("spoil", "says"),
+    [
+        (make_foreign, "ledger.db is another program's database"),
+        (make_directory, "ledger.db is not a plain file"),
+    ],
+)
+def test_a_file_that_is_no_ledger_is_refused(
+    spoil: Callable[[Path], None], says: str, open_ledger: Opener, tmp_path: Path
+) -> None:
+    """It is not ours to move away."""
+    spoil(tmp_path / "ledger.db")
+
+    with pytest.raises(StoreError, match=says):
+        open_ledger()
+    assert (tmp_path / "ledger.db").exists()
+
+
+def change_version(path: Path, version: int, *more: str) -> None:
+    with closing(sqlite3.connect(path)) as db, db:
+        for statement in (f"PRAGMA user_version = {version}", *more):
+            db.execute(statement)
+
+
+def test_a_newer_revision_of_the_format_is_shared(open_ledger: Opener, tmp_path: Path) -> None:
+    """It has only more tables and columns, each with a default."""
+    one = open_ledger()
+    one.ask(Ask(600 * MIB), BUDGET)
+    change_version(
+        tmp_path / "ledger.db", VERSION + 1, "ALTER TABLE leases ADD COLUMN future TEXT DEFAULT ''",
+        "CREATE TABLE futures (id TEXT)",
+    )  # fmt: skip
+
+    assert open_ledger().ask(Ask(600 * MIB), BUDGET).lease_bytes == 400 * MIB
+    assert one.ask(Ask(600 * MIB), BUDGET).lease_bytes == 600 * MIB
+
+
+def test_another_format_in_use_is_refused(open_ledger: Opener, tmp_path: Path) -> None:
+    """With one line that names both; the ledger stays as it is, and its users with it."""
+    one = open_ledger()
+    one.ask(Ask(600 * MIB), BUDGET)
+    change_version(tmp_path / "ledger.db", 100 * (FORMAT + 6))
+
+    says = f"has format {FORMAT + 6}, and this ramherd uses format {FORMAT}: process {os.getpid()}"
+    with pytest.raises(StoreError, match=says):
+        open_ledger()
+    assert one.ask(Ask(700 * MIB), BUDGET).lease_bytes == 700 * MIB
+
+
+def test_another_format_that_nobody_uses_is_made_again(open_ledger: Opener, tmp_path: Path) -> None:
+    """A file left in /tmp by another version keeps nobody from working."""
+    with closing(open_ledger()) as one:
+        one.ask(Ask(600 * MIB), BUDGET)
+    change_version(
+        tmp_path / "ledger.db", 2, "DROP TABLE leases", "CREATE TABLE leases (past TEXT)"
+    )
+
+    assert open_ledger().ask(Ask(700 * MIB), BUDGET).lease_bytes == 700 * MIB
+
+
+def remove_ledger(path: Path) -> None:
+    for file in path.parent.glob("ledger.db*"):
+        file.unlink()
+
+
+def truncate(path: Path) -> None:
+    os.truncate(path, 0)
+
+
+def cut_in_half(path: Path) -> None:
+    os.truncate(path, 4096)
+
+
+def overwrite(path: Path) -> None:
+    """In place, as a careless program would do it: the same inode."""
+    with path.open("r+b") as file:
+        file.write(b"no database at all" * 1000)
+
+
+SPOILS = [remove_ledger, truncate, cut_in_half, overwrite, break_file]
+
+
+@pytest.mark.parametrize("spoil", SPOILS)
+def test_no_byte_is_promised_twice_after_the_ledger_was_lost(
+    spoil: Callable[[Path], None], open_ledger: Opener, tmp_path: Path
+) -> None:
+    """The one who makes the new one enters all live owners before it asks for anything."""
     one = open_ledger()
     one.ask(Ask(600 * MIB, granted_bytes=600 * MIB), BUDGET)
-    for file in tmp_path.glob("ledger.db*"):
-        file.unlink()
-    two = open_ledger()
-    two.ask(Ask(500 * MIB), BUDGET)
+    spoil(tmp_path / "ledger.db")
 
-    assert one.ask(Ask(600 * MIB, granted_bytes=600 * MIB), BUDGET).lease_bytes == 500 * MIB
+    assert open_ledger().ask(Ask(BUDGET), BUDGET).lease_bytes <= 400 * MIB
+    assert one.ask(Ask(600 * MIB, granted_bytes=600 * MIB), BUDGET).lease_bytes == 600 * MIB
+
+
+def test_without_copies_the_holder_goes_first(open_ledger: Opener, tmp_path: Path) -> None:
+    """The whole runtime directory was removed: the newcomer gives back what it does not use."""
+    one = open_ledger()
+    one.ask(Ask(600 * MIB, granted_bytes=600 * MIB), BUDGET)
+    remove_ledger(tmp_path / "ledger.db")
+    for copy in (tmp_path / "leases").iterdir():
+        copy.unlink()
+    two = open_ledger()
+    two.ask(Ask(BUDGET, waiting_since_s=1.0), BUDGET)
+
+    assert one.ask(Ask(600 * MIB, granted_bytes=600 * MIB), BUDGET).lease_bytes == 0
+    assert two.ask(Ask(BUDGET, waiting_since_s=1.0), BUDGET).lease_bytes == BUDGET // 2
+    answer = one.ask(Ask(600 * MIB, granted_bytes=600 * MIB), BUDGET)
+    assert answer.lease_bytes == BUDGET // 2
+
+
+def test_the_copy_of_a_dead_owner_is_not_restored(open_ledger: Opener, tmp_path: Path) -> None:
+    """It is removed."""
+    dead = Owner("dead", "another boot", ProcId(1, 1))
+    write_copy(str(tmp_path), LeaseCopy(dead, [("run", "", BUDGET, 0, BUDGET, None, None)]))
+
+    assert open_ledger().ask(Ask(BUDGET), BUDGET).lease_bytes == BUDGET
+    assert "dead" not in os.listdir(tmp_path / "leases")
+
+
+def test_a_copy_goes_with_its_lease(open_ledger: Opener, tmp_path: Path) -> None:
+    """Nothing is left in `leases/` when all have ended."""
+    one = open_ledger()
+    one.ask(Ask(MIB), BUDGET)
+    assert os.listdir(tmp_path / "leases") == [one.owner.id]
+    one.close()
+    assert os.listdir(tmp_path / "leases") == []
+
+
+def test_a_transaction_on_a_file_that_was_replaced_is_done_again(
+    open_ledger: Opener, tmp_path: Path
+) -> None:
+    """What was written to the old one counts for nobody."""
+    one = open_ledger()
+    one.ask(Ask(MIB), BUDGET)
+    calls: list[int] = []
+
+    def act() -> None:
+        calls.append(1)
+        if len(calls) == 1:
+            remove_ledger(tmp_path / "ledger.db")
+
+    one.file.attempt(act)
+    assert len(calls) == 2
+
+
+def test_a_lease_without_an_owner_is_dropped(open_ledger: Opener, tmp_path: Path) -> None:
+    """With a notice; the others go on."""
+    one, two = open_ledger(), open_ledger()
+    one.ask(Ask(300 * MIB), BUDGET)
+    two.ask(Ask(300 * MIB), BUDGET)
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as db, db:
+        db.execute("DELETE FROM owners WHERE id = ?", (one.owner.id,))
+
+    assert two.ask(Ask(BUDGET), BUDGET).lease_bytes == BUDGET
+    (notice,) = two.pop_notices()
+    assert notice.why is Why.LEASE_WITHOUT_OWNER
+    assert notice.numbers["lease_bytes"] == 300 * MIB
+
+
+def test_a_ledger_that_cannot_be_opened_stays_where_it_is(
+    open_ledger: Opener, tmp_path: Path
+) -> None:
+    """Too many open files: that says nothing about the file."""
+    one = open_ledger()
+    one.ask(Ask(600 * MIB), BUDGET)
+    two = open_ledger()
+    for free in range(4):
+        with few_descriptors(free):
+            two.file.close()
+            with suppress(StoreUnavailable):
+                two.ask(Ask(BUDGET), BUDGET)
+
+    assert list(tmp_path.glob("*aside*")) == []
+    assert two.ask(Ask(BUDGET), BUDGET).lease_bytes == 400 * MIB
+
+
+@contextmanager
+def few_descriptors(free: int) -> Iterator[None]:
+    """So many can still be opened."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    filler = os.open(os.devnull, os.O_RDONLY)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (filler + 1 + free, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        os.close(filler)
 
 
 def test_what_is_used_counts_up_to_the_lease(open_ledger: Opener) -> None:

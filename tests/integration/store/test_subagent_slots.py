@@ -4,7 +4,6 @@ import os
 import sqlite3
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -23,6 +22,7 @@ from ramherd.store.subagent_slots import (
     is_slot,
     read_sessions,
 )
+from ramherd.system.boot_clock import read_boot_s
 from ramherd.system.procfs import read_boot_id, read_process
 
 MIB = 1 << 20
@@ -90,7 +90,14 @@ def open_slots(tmp_path: Path) -> Iterator[Opener]:
 
     yield open_one
     for slots in opened:
-        slots.ledger.detach()
+        slots.ledger.file.close()
+
+
+def advance_clock(monkeypatch: pytest.MonkeyPatch, by_s: float) -> None:
+    """The clock since boot, where the ledger reads it."""
+    later_s = read_boot_s() + by_s
+    for module in ("ledger", "subagent_slots"):
+        monkeypatch.setattr(f"ramherd.store.{module}.read_boot_s", lambda: later_s)
 
 
 def measure(_session: ProcId) -> int:
@@ -130,8 +137,7 @@ def test_a_slot_that_is_not_confirmed_comes_free(
     take(slots, "one")
     slots.start(StartedSubagent("agent"), NEED, ROOM, measure)
     take(slots, "two")
-    later_s = time.monotonic() + 31
-    monkeypatch.setattr(time, "monotonic", lambda: later_s)
+    advance_clock(monkeypatch, 31)
     slots.record(measure)
 
     assert [row.key for row in slots.rows() if is_slot(row)] == ["agent"]
@@ -148,8 +154,7 @@ def test_a_waiter_who_is_gone_is_in_nobodys_way(
     first.start(StartedSubagent("agent"), NEED, small, measure)
     first.stop("agent", measure)
     assert not take(second, "alive", 2.0, small)
-    later_s = time.monotonic() + 16
-    monkeypatch.setattr(time, "monotonic", lambda: later_s)
+    advance_clock(monkeypatch, 16)
     assert take(second, "alive", 2.0, small)
 
 

@@ -110,7 +110,7 @@ def test_trouble_keeps_the_last_answer(ledgers: list[Ledger], tmp_path: Path) ->
     with closing(sqlite3.connect(tmp_path / "ledger.db", isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
         ours.renew(MACHINE, 0, a_scene())
-        assert "database is locked" in ours.trouble
+        assert "locked by another process" in ours.trouble
         assert ours.lease_bytes == 6 * GIB
 
         tighter = Machine(16 * GIB, 10 * GIB)
@@ -132,7 +132,9 @@ def test_a_ledger_that_never_answered_leases_nothing(ledgers: list[Ledger], tmp_
         ours.renew(MACHINE, 0, a_scene())
         other.execute("ROLLBACK")
 
-    assert (ours.lease_bytes, bool(ours.trouble)) == (0, True)
+    assert (ours.lease_bytes, ours.is_known, bool(ours.trouble)) == (0, False, True)
+    ours.renew(MACHINE, 0, a_scene())
+    assert (ours.lease_bytes, ours.is_known, ours.trouble) == (6 * GIB, True, "")
 
 
 def test_who_is_held_does_not_wait_for_the_next_tick(ledgers: list[Ledger]) -> None:

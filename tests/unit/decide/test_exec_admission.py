@@ -163,5 +163,5 @@ def test_what_a_session_uses_is_in_the_ledger(tmp_path: Path) -> None:
     ):
         assert asking.find_obstacle() is None
         for used, counted in ((MIB, MIB), (2 * GIB, GIB)):
-            asking.record_used(used)
+            asking.renew(used, is_due=True)
             assert other.ask(Ask(0), GIB).others_used_bytes == counted

@@ -25,7 +25,9 @@ from ramherd.core.units import GIB, MIB
 from ramherd.decide import governor
 from ramherd.decide.engine import refuse_waits, warn_of_containers
 from ramherd.decide.exec_admission import find_obstacle
+from ramherd.decide.governor.leases import explain_ledger
 from ramherd.decide.job_state import after_run, explain_lost_owner, next_dependants
+from ramherd.decide.keeper_health import explain_hang, explain_replacement
 from ramherd.decide.run_end import (
     clear_leftovers,
     cost_reason,
@@ -120,6 +122,15 @@ MADE: dict[Why, tuple[Reason, str]] = {
         "all runs hold 2 GiB, the budget is 1 GiB: the youngest waits",
     ),
     Why.KEEPER_LOST: (judge(run())[1], "its keeper died"),
+    Why.KEEPER_HANGS: (
+        explain_hang(),
+        "the keeper has not answered for 4.0s: nothing starts until it does, and after 1m00s it is "
+        "replaced",
+    ),
+    Why.KEEPER_REPLACED: (
+        explain_replacement(),
+        "the keeper did not answer for 1m00s: it is replaced, and its runs are resumed",
+    ),
     Why.SUSPECTED: (
         after_death(status(suspicion=Suspicion(2)), DEATH, policy()).reason,
         "the keeper died 3 times while it ran: it runs again with fewer others",
@@ -187,8 +198,22 @@ MADE: dict[Why, tuple[Reason, str]] = {
         "/run/x was removed or has moved: its files were made again",
     ),
     Why.LEDGER: (
-        Reason(Why.LEDGER, what="cannot use the ledger /x: database is locked"),
-        "cannot use the ledger /x: database is locked: the last lease holds until that is over",
+        explain_ledger("cannot use the ledger /x: the disk is full", GIB),
+        "cannot use the ledger /x: the disk is full: runs go on with the lease of 1 GiB until that "
+        "is over",
+    ),
+    Why.NO_LEASE: (
+        explain_ledger("cannot use the ledger /x: the disk is full", None),
+        "cannot use the ledger /x: the disk is full: nothing starts until that is over",
+    ),
+    Why.LEDGER_SET_ASIDE: (
+        Reason(Why.LEDGER_SET_ASIDE, path="/x", problem="malformed", aside="x.aside", leases=2),
+        "the ledger /x is broken (malformed): renamed to x.aside, and a new one was made with the "
+        "2 leases of live processes",
+    ),
+    Why.LEASE_WITHOUT_OWNER: (
+        Reason(Why.LEASE_WITHOUT_OWNER, owner="o", kind="run", lease_bytes=GIB),
+        "dropped a lease of 1 GiB from the ledger: it had no owner",
     ),
     Why.AT_GRANT: (
         Reason(Why.AT_GRANT, grant_bytes=GIB, free_bytes=MIB),

@@ -132,4 +132,5 @@ def test_a_ledger_that_cannot_be_used_is_said_once(run_herd: Run, tmp_path: Path
 
     assert ran.states == {JobState.DONE: 3}
     assert ran.count("ledger_waits") == 1
+    assert ran.count("starts_paused") == 0
     assert ran.herd.counters.wall_s == pytest.approx(6.0, abs=0.5)

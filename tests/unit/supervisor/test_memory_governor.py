@@ -93,7 +93,7 @@ def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
             herd, _fleet, show = make_herd(
                 store, ledger, tmp_path / "runs", jobs, make_rules(**rules)
             )
-            herd.memory.lease.lease_bytes = lease
+            herd.memory.lease.lease_bytes, herd.memory.lease.is_known = lease, True
             herd.memory.machine = MACHINE
             return Stage(herd, show)
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from ramherd.core.reasons import Reason, Why
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -50,6 +52,13 @@ def choose_lease(
     target = max(after.bytes - owed(after, others, budget_bytes), 0)
     held = min(granted_bytes, max(mine.bytes, after.bytes))
     return Choice(max(target, held), target)
+
+
+def choose_place(since_s: float | None, held_bytes: int, *, granted_bytes: int) -> float | None:
+    """Since when an application counts as waiting. Runs that hold more than their application has
+    leased are those of one whose lease was lost with an earlier ledger: it goes first.
+    """
+    return 0.0 if held_bytes < granted_bytes else since_s
 
 
 def entitled(lease: Lease, share: int) -> int:
@@ -96,3 +105,10 @@ def waiting_since(scene: Scene) -> float | None:
     since = [run.held_since_s for run in scene.runs if run.held_since_s is not None]
     since += [candidate.queued_s for candidate in scene.queue[:1]]
     return min(since, default=None)
+
+
+def explain_ledger(what: str, lease_bytes: int | None) -> Reason:
+    """Of a ledger that does not answer: an application goes on with the lease that it has."""
+    if lease_bytes is None:
+        return Reason(Why.NO_LEASE, what=what)
+    return Reason(Why.LEDGER, what=what, lease_bytes=lease_bytes)

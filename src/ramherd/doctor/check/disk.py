@@ -88,10 +88,11 @@ def check_directory(directory: OwnDirectory) -> Finding:
 
 
 def judge_directory(directory: OwnDirectory) -> tuple[Severity, str, str]:
-    variable = "XDG_STATE_HOME" if directory.keeps else "RAMHERD_RUNTIME_DIR"
-    elsewhere = f"export {variable}=/a/directory/of/yours"
+    elsewhere = "export XDG_STATE_HOME=/a/directory/of/yours"
     if why := unusable(directory):
-        return Severity.PROBLEM, why, elsewhere
+        # Not another runtime directory: two ledgers would promise the same memory twice.
+        command = elsewhere if directory.keeps else f"ls -ld {quote(directory.path)}"
+        return Severity.PROBLEM, why, command
     free = directory.free_bytes
     if free is not None and free < STATE_FULL_BYTES:
         return Severity.PROBLEM, "no room for the store and for logs", "ramherd prune --keep 0"

@@ -1,10 +1,16 @@
-"""The ledger's SQL. A reboot voids the file, so it is made again rather than migrated."""
+"""The ledger's SQL. A reboot voids the rows, so the file is made again rather than migrated.
+
+Several versions of ramherd may use one file. Within a FORMAT tables and columns are only added,
+with a default, and each statement names its columns. The table `owners` is the same in every
+format: so a version can see whether a ledger that it does not understand is in use.
+"""
 
 # "RAMH": another program's database is not mistaken for a ledger.
 APPLICATION_ID = 0x52414D48
-VERSION = 2
+# Kept in user_version as 100 * FORMAT + REVISION.
+FORMAT, REVISION = 1, 0
+VERSION = 100 * FORMAT + REVISION
 
-# The id comes first: a file left half made by a dead process is still ours.
 SCHEMA = (
     f"PRAGMA application_id = {APPLICATION_ID}",
     f"PRAGMA user_version = {VERSION}",
@@ -43,9 +49,8 @@ SCHEMA = (
     """,
 )
 
-TABLES = ("owners", "leases", "subagents")
-# To make them again would be a write, which wakes all who wait.
-IS_MADE = "SELECT count(*) FROM sqlite_master WHERE type = 'table'"
+TABLES = {"owners", "leases", "subagents"}
+TABLE_NAMES = "SELECT name FROM sqlite_master WHERE type = 'table'"
 
 OWNERS = "SELECT id, boot_id, pid, start_ticks FROM owners"
 ADD_OWNER = "INSERT OR IGNORE INTO owners (id, boot_id, pid, start_ticks) VALUES (?, ?, ?, ?)"
@@ -54,8 +59,13 @@ DROP_OWNER = (
     "DELETE FROM subagents WHERE owner = ?",
     "DELETE FROM owners WHERE id = ?",
 )
+DROP_OWNERLESS = """
+    DELETE FROM leases WHERE owner NOT IN (SELECT id FROM owners)
+    RETURNING owner, kind, bytes
+"""
 DROP_OVERDUE = "DELETE FROM leases WHERE until < ?"
 DROP_LEASE = "DELETE FROM leases WHERE (owner, kind, key) = (?, ?, ?)"
+COUNT_LEASES = "SELECT count(*) FROM leases WHERE bytes > 0"
 LEASES = "SELECT owner, kind, key, bytes, used_bytes, wants_bytes, waiting_since, until FROM leases"
 SET_LEASE = """
     INSERT INTO leases (owner, kind, key, bytes, used_bytes, wants_bytes, waiting_since, until)
@@ -70,7 +80,7 @@ SET_USED = """
 
 # Of hooked sessions: `subagent_slots.py`.
 SESSIONS = """
-    SELECT id, pid, start_ticks FROM owners
+    SELECT id, boot_id, pid, start_ticks FROM owners
     WHERE id IN (SELECT owner FROM leases WHERE kind = 'session')
 """
 # No message tells which subagent a call became: the first one called is the first to start.
@@ -79,7 +89,15 @@ FIRST_PROVISIONAL = """
     WHERE owner = ?1 AND kind = 'subagent' AND until IS NOT NULL AND bytes > 0
     ORDER BY key != ?2, until LIMIT 1
 """
-ADD_SUBAGENT = "INSERT OR REPLACE INTO subagents VALUES (?, ?, ?, ?, ?, 0, ?)"
+ADD_SUBAGENT = """
+    INSERT OR REPLACE INTO subagents
+        (owner, agent, type, started, before_bytes, most_bytes, transcript)
+    VALUES (?, ?, ?, ?, ?, ?, ?)
+"""
+SUBAGENTS_OF = """
+    SELECT agent, type, started, before_bytes, most_bytes, transcript FROM subagents
+    WHERE owner = ?
+"""
 TRANSCRIPTS = "SELECT owner, agent, transcript FROM subagents"
 SUBAGENT = """
     SELECT type, started, before_bytes, most_bytes FROM subagents WHERE (owner, agent) = (?, ?)

@@ -4,11 +4,14 @@ from dataclasses import replace
 
 from ramherd.core.memory import MB
 from ramherd.core.policies import GrantPolicy
+from ramherd.core.reasons import Reason, Why
 from ramherd.decide.governor.leases import (
     Choice,
     Lease,
     choose_lease,
+    choose_place,
     entitled,
+    explain_ledger,
     goes_first,
     owed,
     waiting_since,
@@ -166,3 +169,17 @@ def test_a_single_byte_is_given_back() -> None:
     waiter = Lease("w", 0, wants_bytes=1, waiting_since_s=0.0)
 
     assert owed(Lease("a", 60), [Lease("b", 30), waiter], 90) == 1
+
+
+def test_an_application_that_lost_its_lease_goes_first() -> None:
+    """Its runs hold more than it has leased; to have as much as they hold is no loss."""
+    assert choose_place(5.0, 99, granted_bytes=100) == 0.0
+    assert choose_place(None, 99, granted_bytes=100) == 0.0
+    assert choose_place(5.0, 100, granted_bytes=100) == 5.0
+    assert choose_place(None, 100, granted_bytes=100) is None
+
+
+def test_a_ledger_that_does_not_answer_is_explained_by_what_is_known() -> None:
+    """With a lease runs go on, also with one of nothing; without an answer nothing starts."""
+    assert explain_ledger("x", 0) == Reason(Why.LEDGER, what="x", lease_bytes=0)
+    assert explain_ledger("x", None) == Reason(Why.NO_LEASE, what="x")

@@ -1,0 +1,56 @@
+"""Whether the keeper answers: when it is asked, when it counts as hanging, and when as lost."""
+
+from ramherd.core.model import Reason, Why
+from ramherd.core.record import record, replace
+
+# A keeper answers within milliseconds. Silent for so long, it is asked for a sign of life; without
+# an answer it hangs a little later, and is replaced if it does not come back. A minute is more than
+# a disk that is spinning up, or a machine that is swapping, makes it wait.
+ASK_AFTER_S = 2.0
+HANGS_AFTER_S = 4.0
+LOST_AFTER_S = 60.0
+# A longer pause between two steps was ours: the supervisor was stopped, or the machine slept, and
+# mostly the keeper with it.
+LONGEST_STEP_S = 1.0
+
+
+@record
+class KeeperHealth:
+    """For how long the keeper has been silent, and whether it was asked for an answer."""
+
+    at_s: float = 0.0
+    silent_s: float = 0.0
+    is_asked: bool = False
+
+    @property
+    def is_due(self) -> bool:
+        """It is to be asked now."""
+        return not self.is_asked and self.silent_s >= ASK_AFTER_S
+
+    @property
+    def is_hanging(self) -> bool:
+        return self.is_asked and self.silent_s >= HANGS_AFTER_S
+
+    @property
+    def is_lost(self) -> bool:
+        return self.is_asked and self.silent_s >= LOST_AFTER_S
+
+
+def next_health(health: KeeperHealth, at_s: float, *, is_heard: bool) -> KeeperHealth:
+    """After one step, in which the keeper was heard of or not."""
+    if is_heard:
+        return KeeperHealth(at_s)
+    step_s = min(at_s - health.at_s, LONGEST_STEP_S)
+    return replace(health, at_s=at_s, silent_s=health.silent_s + step_s)
+
+
+def after_question(health: KeeperHealth) -> KeeperHealth:
+    return replace(health, is_asked=True)
+
+
+def explain_hang() -> Reason:
+    return Reason(Why.KEEPER_HANGS, silent_s=HANGS_AFTER_S, limit_s=LOST_AFTER_S)
+
+
+def explain_replacement() -> Reason:
+    return Reason(Why.KEEPER_REPLACED, silent_s=LOST_AFTER_S)
