@@ -30,7 +30,7 @@ def measure_claims(here: Path, number: int) -> float:
         for n in range(1, number + 1)
     ]
     with closing(SqliteStore(path)) as store:
-        submit(store, "H", jobs, None)
+        submit(store, store.path.parent, "H", jobs, None)
         backlog = ServiceQueue(store)
         began = time.process_time()
         for _claim in range(CLAIMS):

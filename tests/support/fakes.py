@@ -193,6 +193,7 @@ class FakeLink:
     fleet: FakeFleet
     has_more_to_send: bool = False
     is_adoptable: bool = False
+    takes_files: bool = True
     fd: int = -1
     proc_id: ProcId = field(default_factory=lambda: ProcId(1, 1))
     asked: list[tuple[str, str]] = field(default_factory=list)
@@ -321,7 +322,7 @@ def make_herd(
         HERD, queue, rules, Display(show.event, show.update), writes=WriteBuffer(store),
         ledger=ledger, executor=executor, trees=Trees({}, None), signals=Signals(-1),
         counters=counters, agents=AgentParts(),
-        runtime=RuntimeFiles(runs_dir, [], lambda: runs_dir),
+        owner=OWNER, fleet_id=OWNER.id, runtime=RuntimeFiles(runs_dir, [], lambda: runs_dir),
     )  # fmt: skip
     # The load of this machine is none of the made-up one's.
     loop.memory.gauge.proc = runs_dir

@@ -16,7 +16,10 @@ from support.source_files import FILES, PACKAGE, find_imports, imports
 # The keeper, and what it uses of the system.
 KEEPER = {f"ramherd.keeper.{path.stem}" for path in (PACKAGE / "keeper").glob("[!_]*.py")} | {
     "ramherd.keeper.__main__",
+    # Loaded by a child that could not be started, to say why.
+    "ramherd.core.exec_limits",
     "ramherd.system.descendants",
+    "ramherd.system.environ",
     "ramherd.system.files",
     "ramherd.system.own_process",
     "ramherd.system.proc_stat",
@@ -36,8 +39,8 @@ PURE = ("core", "decide", "strays.judge", "doctor.check")
 # Reasons that tell what happened, and decide nothing.
 FACTS = {
     "ADOPTED", "ASKED", "HERD_OVER", "KEEPER_LOST", "LEASE_WITHOUT_OWNER", "LEDGER_SET_ASIDE",
-    "NO_RUNTIME", "RESIDUE", "RUNTIME_RESTORED", "STORE", "SUBMITTED", "SUPERVISOR_LOST",
-    "UNKILLABLE", "WARNING_SIGN",
+    "NO_RUNTIME", "RESIDUE", "RUNTIME_RESTORED", "STORE", "STORE_RESTORED", "SUBMITTED",
+    "SUPERVISOR_LOST", "UNKILLABLE", "WARNING_SIGN",
 }  # fmt: skip
 IMPURE_CALLS = {"open", "print", "input", "exec", "eval", "compile", "__import__", "breakpoint"}
 
@@ -95,7 +98,7 @@ def test_only_the_store_knows_which_database_it_is() -> None:
     """Everybody else has statements, rows and `StoreError`."""
     users = {module for module in FILES if "sqlite3" in imports(module)}
 
-    assert users == {"ramherd.store.sqlite", "ramherd.store.ledger_file"}
+    assert users == {"ramherd.store.sqlite", "ramherd.store.restore", "ramherd.store.ledger_file"}
 
 
 @pytest.mark.parametrize("name", ["pyproject.toml", *(f"docs/{p.name}" for p in DOCS)])

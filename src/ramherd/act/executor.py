@@ -4,14 +4,15 @@ It knows each live run and what the keeper reported of it; it decides nothing.
 """
 
 import math
-import os
 import signal
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ramherd.act.cleanup import CleanedPen, Cleanup
+from ramherd.act.environments import Environments, HerdEnvironments, Layer, one_environment
 from ramherd.act.grant_enforcer import GrantEnforcer
 from ramherd.act.keeper_client import KeeperClient
 from ramherd.act.pens import Pen
@@ -24,6 +25,14 @@ from ramherd.core.model import Exit, Job, ProcId, Reason, Refusal, RunEnd, Stopp
 from ramherd.core.policies import GrantPolicy, Policy
 from ramherd.decide.run_end import is_own_failure
 from ramherd.measure.run_output import read_tail
+from ramherd.store.inputs import input_path
+from ramherd.system.environ import (
+    decode_bytes,
+    merge_layers,
+    parse_words,
+    read_all,
+    read_own_environ,
+)
 from ramherd.system.files import parse_record
 from ramherd.system.pidfd import signal_processes
 
@@ -56,9 +65,7 @@ class Executor:
         self.warm_pool = WarmPool()
         # The warm processes that runs took over in this step.
         self._taken: dict[str, IdleProcess] = {}
-        # The environment that runs of a job inherit.
-        ours = dict(os.environ)
-        self.inherited: Callable[[Job], Mapping[str, str]] = lambda _job: ours
+        self.environments: Environments | HerdEnvironments = one_environment(read_own_environ())
         # Whether the keeper reported something in this step; whether it has not answered for long.
         self.is_keeper_heard = False
         self.is_keeper_hanging = False
@@ -86,7 +93,7 @@ class Executor:
         key = self.key_of(run.job, launch) if launch is not None and launch.warm else None
         idle = self.warm_pool.pop(key) if key is not None else None
         try:
-            stdin = make_run_directory(run.dir, stdin_of(run))
+            stdin = make_run_directory(run.dir, stdin_of(run)) or large_stdin_of(run, self.state)
             if idle is not None:
                 self._reuse(run, idle, grant_bytes, stdin)
                 self.runs[run.id] = run
@@ -100,13 +107,15 @@ class Executor:
             self.runs[run.id] = run
             return None
         self.runs[run.id] = run
+        if run.agent_run is not None:
+            # Once it is on disk, a large prompt need not be in memory.
+            run.agent_run.launch = replace(run.agent_run.launch, stdin="")
         if key is not None:
             most = run.job.brief.reuse if run.job.brief is not None else 0
             run.serve_many(WarmProcess(key, most, run.started_s))
         self.keeper.send(
-            "spawn", run=run.id, argv=argv_of(run, resumed=resumed), cwd=run.job.cwd,
-            dir=str(run.dir), stdin=stdin, fed=key is not None,
-            env=environment(run, resumed=resumed, inherited=self.inherited(run.job)),
+            "spawn", run=run.id, cwd=run.job.cwd, dir=str(run.dir), stdin=stdin,
+            fed=key is not None, **self._program(run, resumed=resumed),
             **pen.spawn_part(), log=self._log,
         )  # fmt: skip
         return None
@@ -131,15 +140,31 @@ class Executor:
         cgroups = [path for path in self.fleet.dirs() if str(error.filename).startswith(path)]
         return f"cannot prepare a run in {[*cgroups, self.runs_dir][0]}: {error.strerror}"
 
+    def _program(self, run: LiveRun, *, resumed: bool) -> dict[str, Any]:
+        """What is large is not read here: the keeper's child reads the file."""
+        field, argv = argv_of(run, resumed=resumed)
+        file = str(input_path(self.state, run.job.id, field)) if field in run.job.large else ""
+        env = layers_of(run, *self.environments.layers(run.job), resumed=resumed)
+        if self.keeper.takes_files:
+            return {"argv": argv, "argv_file": file, "env": env}
+        words = tuple(map(decode_bytes, parse_words(read_all(file)))) if file else argv
+        flat = {decode_bytes(key): decode_bytes(text) for key, text in merge_layers(env).items()}
+        return {"argv": words, "env": flat}
+
+    @property
+    def state(self) -> Path:
+        return self.runs_dir.parent
+
     @property
     def _log(self) -> tuple[int, int]:
         return self._policy.log_head_bytes, self._policy.log_ring_bytes
 
     def key_of(self, job: Job, launch: "Launch") -> Hashable:
         """What two jobs have to agree in to share a process."""
-        env = {**self.inherited(job), **launch.env, **job.env}
+        env = self.environments.read(job)
         reuse = job.brief.reuse if job.brief is not None else 0
-        return launch.argv, job.cwd, job.memory_limit_bytes, reuse, frozenset(env.items())
+        variables = frozenset(launch.env.items()), frozenset(env.items())
+        return launch.argv, job.cwd, job.memory_limit_bytes, reuse, variables
 
     def _reuse(self, run: LiveRun, idle: IdleProcess, grant_bytes: int, stdin: str) -> None:
         """Another job's process, in its pen. The run is granted what the process uses in any case:
@@ -417,20 +442,20 @@ class Executor:
         return cleaned
 
 
-def environment(
-    run: LiveRun, *, resumed: bool, inherited: Mapping[str, str] = os.environ
-) -> dict[str, str]:
-    return {
-        **{name: text for name, text in inherited.items() if name != "RAMHERD_RESUMED"},
-        **(run.agent_run.launch.env if run.agent_run is not None else {}),
-        **run.job.env,
+def layers_of(run: LiveRun, inherited: Layer, own: Layer, *, resumed: bool) -> list[Layer]:
+    """The environment of a run: what it inherits, what its agent needs, the job's own variables,
+    and ours.
+    """
+    ours: Layer = {
         "RAMHERD_RUN": run.id,
         "RAMHERD_JOB": run.job.id,
         "RAMHERD_HERD": run.job.herd,
         "RAMHERD_ATTEMPT": str(run.attempt),
         "TMPDIR": str(run.dir / "tmp"),
-        **({"RAMHERD_RESUMED": "1"} if resumed else {}),
+        "RAMHERD_RESUMED": "1" if resumed else None,
     }
+    agent: Layer = dict(run.agent_run.launch.env) if run.agent_run is not None else {}
+    return [inherited, agent, own, ours]
 
 
 def send_end(run: LiveRun, pen: Pen) -> int:
@@ -442,16 +467,32 @@ def send_end(run: LiveRun, pen: Pen) -> int:
     return pen.signal(signal.SIGTERM)
 
 
-def argv_of(run: LiveRun, *, resumed: bool) -> tuple[str, ...]:
-    """A job that cannot resume starts over."""
+def argv_of(run: LiveRun, *, resumed: bool) -> tuple[str, tuple[str, ...]]:
+    """With the field of the job that it comes from. A job that cannot resume starts over."""
     if run.agent_run is not None:
-        return run.agent_run.launch.argv
-    return run.job.resume_argv if resumed and run.job.resume_argv else run.job.argv
+        return "", run.agent_run.launch.argv
+    if resumed and run.job.resume_argv:
+        return "resume_argv", run.job.resume_argv
+    return "argv", run.job.argv
 
 
 def stdin_of(run: LiveRun) -> str | None:
-    """It goes through a file, not a pipe: it can have any size, and no process has to write it."""
-    return run.agent_run.launch.stdin if run.agent_run is not None else run.job.stdin
+    """It goes through a file, not a pipe: it can have any size, and no process has to write it.
+    None: it has none, or a large one that is a file already.
+    """
+    if run.agent_run is not None:
+        launch = run.agent_run.launch
+        return None if launch.is_prompt_file else launch.stdin
+    return None if "stdin" in run.job.large else run.job.stdin
+
+
+def large_stdin_of(run: LiveRun, state: Path) -> str:
+    """The file of a large one, of a job of the service."""
+    if run.agent_run is not None:
+        field = "prompt" if run.agent_run.launch.is_prompt_file else ""
+    else:
+        field = "stdin" if "stdin" in run.job.large else ""
+    return str(input_path(state, run.job.id, field)) if field else ""
 
 
 def kill_all(pen: Pen | None, deadline: float) -> None:

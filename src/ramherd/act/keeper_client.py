@@ -95,6 +95,7 @@ class KeeperClient:
     def __init__(
         self, channel: socket.socket, process: "OwnProcess | AdoptedProcess",
         proc_id: ProcId, *, is_adoptable: bool, known: tuple[str, ...] = (), early: bytes = b"",
+        takes_files: bool = True,
     ) -> None:  # fmt: skip
         self._socket = channel
         self._process = process
@@ -107,6 +108,8 @@ class KeeperClient:
         self.proc_id = proc_id
         self.known = known
         self.is_adoptable = is_adoptable
+        # A keeper of an earlier ramherd takes variables and arguments as text only.
+        self.takes_files = takes_files
 
     def fileno(self) -> int:
         return self._socket.fileno()
@@ -211,8 +214,9 @@ def start_keeper(
     if listener is not None and adoption is not None:
         ends = (str(listener.fileno()), str(adoption.alone_s))
     # -I -S: no site, no user paths; 2 MB less, and nothing of the user's environment runs.
+    # -X utf8: names of files are the same bytes in every locale.
     numbers = (str(theirs.fileno()), str(grace_s), str(nofile), *ends)
-    command = [sys.executable, "-I", "-S", KEEP, *numbers]
+    command = [sys.executable, "-I", "-S", "-X", "utf8", KEEP, *numbers]
     with theirs, open_errors(errors) as log:
         process = subprocess.Popen(
             command, pass_fds=passed, start_new_session=True,
@@ -266,8 +270,10 @@ def adopt_keeper(path: Path, wait_s: float = ANSWER_S) -> KeeperClient | None:
         return None
     channel.settimeout(None)
     known = tuple(greeting["runs"])
-    process = AdoptedProcess(pidfd)
-    return KeeperClient(channel, process, proc_id, is_adoptable=True, known=known, early=rest)
+    return KeeperClient(
+        channel, AdoptedProcess(pidfd), proc_id, is_adoptable=True, known=known, early=rest,
+        takes_files=greeting.get("files", False),
+    )  # fmt: skip
 
 
 def encode(request: dict[str, Any]) -> bytes:

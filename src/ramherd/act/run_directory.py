@@ -8,6 +8,7 @@ import resource
 from contextlib import suppress
 from pathlib import Path
 
+from ramherd.system.environ import encode
 from ramherd.system.files import allocate_record
 
 # A run whose start would leave fewer descriptors than this waits: the loop opens files of /proc
@@ -52,5 +53,5 @@ def remove_run_directory(path: Path) -> None:
 
 def write_file(path: Path, text: str) -> str:
     path.touch(mode=0o600)
-    path.write_text(text, encoding="utf-8", newline="")
+    path.write_bytes(encode(text))
     return str(path)

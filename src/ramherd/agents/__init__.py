@@ -50,6 +50,8 @@ class Launch:
     env: Mapping[str, str] = field(default_factory=dict)
     stdin: str = ""
     warm: bool = False
+    # `stdin` is a large prompt and nothing else: the file of the job that has it is used instead.
+    is_prompt_file: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,11 @@ from starlette.responses import Response
 from ramherd import __version__
 from ramherd.api.parameters import RequestParts
 from ramherd.api.request_head import HttpError
+from ramherd.api.submission import parse_body
 from ramherd.core.api_version import API
 from ramherd.core.model import JobState
 from ramherd.core.service_status import ServiceStatus, parse_status
+from ramherd.core.values import parse_variables
 from ramherd.show.metrics import Queue, render_metrics
 from ramherd.store import listing
 from ramherd.store import service_requests as requests
@@ -36,6 +38,7 @@ METRICS = "text/plain; version=0.0.4; charset=utf-8"
 
 @dataclass
 class Answers:
+    state: Path
     # Where the service's status is.
     runtime: Path
 
@@ -83,7 +86,8 @@ class Answers:
 
     def retry(self, store: Store, asked: RequestParts) -> Response:
         job = find_job(store, asked)
-        again = requests.retry(store, job["id"])
+        env = parse_body(asked.body, {"env"}).get("env") if asked.body else None
+        again = requests.retry(store, self.state, job["id"], env and parse_variables(env))
         if not again:
             raise HttpError(409, f"job {job['name']!r} has not failed: it is {job['state']}")
         return json_response({"job": job["id"], "jobs": again}, 202)

@@ -1,8 +1,8 @@
 """The ASGI application: requests go to whom the routing table names, errors become one line."""
 
 import sys
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -21,10 +21,11 @@ from ramherd.api.routes import EVENT_STREAM, OPERATIONS, Operation, Work
 from ramherd.api.store_threads import StoreThreads
 from ramherd.api.streams import LogReader, Streams
 from ramherd.api.submission import Submission, http_error
-from ramherd.api.submit_request import Submitter
+from ramherd.api.submit_request import Submitter, check_json
 from ramherd.core.errors import RamherdError
 
-Handler = Callable[[Request, Operation, RequestParts], Awaitable[Response]]
+# An environment is 2 MB at most on Linux, before it is JSON.
+MOST_SMALL_BYTES = 4 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,8 @@ class Api:
         given = request.query_params
         query = {one.name: one.parse(given.get(one.name)) for one in operation.query}
         asked = RequestParts(request.path_params, query, request.headers)
+        if operation.body and operation.work is Work.WRITE:
+            asked = replace(asked, body=await read_small_body(request))
         match operation.work:
             case Work.SUBMIT:
                 value = await self.submitter.submit(request)
@@ -70,7 +73,7 @@ class Api:
         job = await self.threads.read(find_job, asked)
         log = LogReader(
             self.state / "runs", job["id"], asked.query["stream"], asked.query["from"],
-            follow=asked.is_on("follow"),
+            follow=asked.is_on("follow"), runtime=self.answers.runtime,
         )  # fmt: skip
         return StreamingResponse(self.streams.log(log), media_type=media_type)
 
@@ -79,6 +82,13 @@ class Api:
         query = asked.query
         events = self.streams.events(last_event(asked), query["herd"], query["job"])
         return StreamingResponse(events, media_type=EVENT_STREAM)
+
+
+async def read_small_body(request: Request) -> bytes:
+    check_json(request)
+    if int(request.headers.get("content-length", "0")) > MOST_SMALL_BYTES:
+        raise HttpError(413, f"the body has more than {MOST_SMALL_BYTES} bytes")
+    return await request.body()
 
 
 def last_event(asked: RequestParts) -> int:
@@ -171,4 +181,6 @@ async def on_bug(request: Request, error: Exception) -> Response:
 
 def make_api(state: Path, runtime: Path, rules: Submission, wake: Callable[[], None]) -> Api:
     threads = StoreThreads(state)
-    return Api(state, Answers(runtime), threads, Streams(threads), Submitter(rules, threads), wake)
+    return Api(
+        state, Answers(state, runtime), threads, Streams(threads), Submitter(rules, threads), wake
+    )

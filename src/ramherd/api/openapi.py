@@ -46,7 +46,7 @@ def describe() -> Schema:
 
 
 def describe_operation(operation: Operation) -> Schema:
-    body = {"required": True, "content": {JSON: {"schema": ref(operation.body)}}}
+    body = {"required": operation.needs_body, "content": {JSON: {"schema": ref(operation.body)}}}
     return {
         "summary": operation.summary,
         "operationId": operation.summary.replace(" ", "_"),

@@ -60,6 +60,7 @@ class RequestParts:
     path: Mapping[str, str]
     query: Mapping[str, Any]
     headers: Mapping[str, str]
+    body: bytes = b""
 
     def is_on(self, name: str) -> bool:
         return bool(self.query[name] == "true")

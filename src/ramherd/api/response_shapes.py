@@ -87,6 +87,18 @@ NEW_HERD: Schema = {
     ),
     "additionalProperties": False,
 }  # fmt: skip
+RETRY: Schema = {
+    **thing(
+        {},
+        {
+            "env": {
+                **VARIABLES.written,
+                "description": "what runs inherit if the herd has ended, when its own is gone",
+            },
+        },
+    ),
+    "additionalProperties": False,
+}
 SNAPSHOT = thing(
     {
         "at_s": NUMBER, "level": TEXT, "budget_bytes": WHOLE, "leased_bytes": WHOLE,
@@ -105,5 +117,5 @@ SCHEMAS: dict[str, Schema] = {
     "Retried": thing({"job": TEXT, "jobs": many(TEXT)}),
     "Reason": REASON, "Run": RUN, "Job": JOB, "Herd": HERD, "Event": EVENT,
     "NewJob": describe_new_job(), "JobDefaults": describe_defaults(), "NewHerd": NEW_HERD,
-    "Snapshot": SNAPSHOT,
+    "Retry": RETRY, "Snapshot": SNAPSHOT,
 }  # fmt: skip

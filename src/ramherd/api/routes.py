@@ -43,6 +43,7 @@ class Operation:
     status: int = 200
     media_type: str = JSON
     body: str = ""
+    needs_body: bool = True
 
 
 LIMIT = number("limit", 1000, MOST_ROWS)
@@ -83,7 +84,8 @@ OPERATIONS = (
         status=202,
     ),
     Operation(
-        "POST", "/v1/jobs/{job}/retry", "retry", "Retried", Work.WRITE, Answers.retry, status=202
+        "POST", "/v1/jobs/{job}/retry", "retry", "Retried", Work.WRITE, Answers.retry, status=202,
+        body="Retry", needs_body=False,
     ),
     Operation("POST", "/v1/pause", "pause", "Paused", Work.WRITE, Answers.pause),
     Operation("POST", "/v1/resume", "resume", "Paused", Work.WRITE, Answers.resume),

@@ -13,7 +13,7 @@ from ramherd.core.errors import StoreError
 from ramherd.core.model import JobState
 from ramherd.measure.run_output import read_layout, read_output
 from ramherd.store.events import read_event_page, read_event_range
-from ramherd.store.herds import read_job_state, read_newest_run
+from ramherd.store.herds import is_owned, read_job_state, read_newest_run
 from ramherd.store.protocol import Store
 
 # They have a limit of their own: open streams keep no other request out.
@@ -145,8 +145,10 @@ def render_event(event: dict[str, Any]) -> bytes:
 class LogReader:
     """What a job printed from a byte on; to its end if followed, over all of its runs."""
 
-    def __init__(self, runs_dir: Path, job: str, stream: str, start: int, *, follow: bool) -> None:
-        self._runs_dir = runs_dir
+    def __init__(
+        self, runs_dir: Path, job: str, stream: str, start: int, *, follow: bool, runtime: Path
+    ) -> None:
+        self._runs_dir, self._runtime = runs_dir, runtime
         self._job, self._stream, self._follow = job, stream, follow
         self._run: str | None = None
         self._at = start
@@ -183,7 +185,8 @@ class LogReader:
 
     def _has_ended(self, store: Store) -> bool:
         state = read_job_state(store, self._job)
-        return state is None or JobState(state).is_final
+        is_final = state is None or JobState(state).is_final
+        return is_final or not is_owned(store, self._job, self._runtime)
 
     def _has_more(self) -> bool:
         if self._run is None:

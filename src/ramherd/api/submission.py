@@ -19,7 +19,7 @@ if __name__ == "__main__":
 from ramherd.api.request_head import HttpError
 from ramherd.core.errors import RamherdError, StoreError, UsageError
 from ramherd.core.model import Job
-from ramherd.core.values import parse_amount, parse_text, parse_variables
+from ramherd.core.values import parse_amount, parse_raw_text, parse_text, parse_variables
 from ramherd.jobs.reader import Defaults, make_jobs, parse_defaults
 from ramherd.jobs.schema import find_directory
 from ramherd.store.connect import open_store
@@ -50,7 +50,7 @@ class Submission:
         return None if herd.has_agents else self._store(store, herd)
 
     def _parse(self, data: bytes) -> "NewHerd":
-        body = parse_body(data)
+        body = parse_body(data, HERD_KEYS)
         tables, env, limit = body.get("jobs"), body.get("env"), body.get("max_cost_usd")
         if not isinstance(tables, list) or len(tables) > MOST_JOBS:
             raise UsageError(f"'jobs' is not a list of at most {MOST_JOBS} jobs")
@@ -68,7 +68,7 @@ class Submission:
             from ramherd.supervisor.check_agents import prepare  # noqa: PLC0415 - for these only
 
             jobs = prepare(jobs, self.state / "worktrees", path=path, max_cost_usd=limit)
-        submit(store, id_, jobs, env, limit)
+        submit(store, self.state, id_, jobs, env, max_cost_usd=limit)
         return {"herd": id_, "jobs": len(jobs)}
 
 
@@ -84,13 +84,13 @@ class NewHerd(NamedTuple):
         return any(job.brief is not None for job in self.jobs)
 
 
-def parse_body(data: bytes) -> dict[str, Any]:
+def parse_body(data: bytes, keys: set[str]) -> dict[str, Any]:
     try:
         value = json.loads(data)
     except (ValueError, RecursionError):
         raise HttpError(400, "the body is not JSON") from None
-    if not isinstance(value, dict) or not set(value) <= HERD_KEYS:
-        raise HttpError(400, f"the body is not an object with {' and '.join(sorted(HERD_KEYS))}")
+    if not isinstance(value, dict) or not set(value) <= keys:
+        raise HttpError(400, f"the body is not an object with {' and '.join(sorted(keys))}")
     return value
 
 
@@ -105,7 +105,7 @@ def choose_defaults(own: Defaults, body: Mapping[str, Any]) -> Defaults:
         own,
         values={**own.values, **parse_defaults(body.get("defaults", {}), "the defaults")},
         profiles={**own.profiles, **named},
-        here=find_directory(parse_text(body["cwd"]), None) if "cwd" in body else None,
+        here=find_directory(parse_raw_text(body["cwd"]), None) if "cwd" in body else None,
         path=None if body.get("env") is None else body["env"].get("PATH"),
     )
 

@@ -32,9 +32,7 @@ class Submitter:
     _one_at_a_time: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
 
     async def submit(self, request: Request) -> dict[str, Any]:
-        kind = request.headers.get("content-type", "application/json").partition(";")[0].strip()
-        if kind.lower() != "application/json":
-            raise HttpError(415, f"the body is {kind[:40]!r}", hint="send application/json")
+        check_json(request)
         if int(request.headers.get("content-length", "0")) < LARGE_BYTES:
             body = await request.body()
             stored = await self.threads.write(self.rules.store_commands, body)
@@ -78,3 +76,9 @@ class Submitter:
             raise HttpError(503, "the process that reads the jobs died", hint=hint)
         status, value = json.loads(out)
         return status, value
+
+
+def check_json(request: Request) -> None:
+    kind = request.headers.get("content-type", "application/json").partition(";")[0].strip()
+    if kind.lower() != "application/json":
+        raise HttpError(415, f"the body is {kind[:40]!r}", hint="send application/json")

@@ -19,7 +19,7 @@ PACE = 60
 # Room for some of the fifty at a time, and small enough for any machine.
 BUDGET_BYTES = 2 * GIB
 # Fake agents cost nothing, and there is no service that would run a command.
-NO_USE = ("max_cost_usd", "on_alert")
+NO_USE = ("max_cost_usd", "on_alert", "pass_env")
 TRICKS: tuple[tuple[str, ...], ...] = (
     (),
     ("--burst-in-child",),

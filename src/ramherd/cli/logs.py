@@ -14,16 +14,14 @@ from ramherd.core.units import format_size
 from ramherd.core.values import nearest
 from ramherd.measure.run_output import is_interactive, read_layout, read_output
 from ramherd.store.herds import (
-    SERVICE,
     find_job_of_herd,
     find_newest_job,
+    is_owned,
     read_job_names,
-    read_job_owner,
     read_job_state,
     read_newest_herd,
     read_newest_run,
 )
-from ramherd.store.owner import is_alive
 from ramherd.store.protocol import Store
 
 FOLLOW_EVERY_S = 0.2
@@ -83,18 +81,12 @@ class Printer:
     def print(self, *, follow: bool) -> None:
         while True:
             state = read_job_state(self._store, self._job)
-            over = state is None or JobState(state).is_final or not self._is_owned()
+            is_final = state is None or JobState(state).is_final
+            over = is_final or not is_owned(self._store, self._job, runtime_path())
             self._print_new()
             if over or not follow:
                 return
             time.sleep(FOLLOW_EVERY_S)
-
-    def _is_owned(self) -> bool:
-        """A job whose ramherd died never ends by itself; the service is started again."""
-        owner = read_job_owner(self._store, self._job)
-        if owner is None:
-            return False
-        return owner.id == SERVICE or is_alive(owner, runtime_path())
 
     def _print_new(self) -> None:
         run = read_newest_run(self._store, self._job)

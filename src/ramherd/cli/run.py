@@ -15,7 +15,7 @@ from ramherd.config.paths import runtime_dir
 from ramherd.core.errors import UsageError
 from ramherd.core.model import Job
 from ramherd.core.policies import GrantPolicy, RecyclePolicy, ReusePolicy
-from ramherd.core.values import parse_text
+from ramherd.core.values import parse_raw_text
 from ramherd.jobs.reader import (
     Defaults,
     JobTables,
@@ -37,6 +37,8 @@ from ramherd.system.unix_socket import is_listening
 # The second mark of the CPU gate is so far below the first.
 CPU_CALM = 0.15
 JOB_FILES = (".toml", ".jsonl", ".ndjson")
+# Settings of one herd, also in the service.
+HERD_SETTINGS = ("max_cost_usd", "pass_env")
 
 EPILOG = """\
 examples:
@@ -106,10 +108,12 @@ def show_plan(jobs: list[Job], rules: Rules) -> int:
 
 
 def is_apart(options: argparse.Namespace) -> bool:
-    """Whether a flag needs a supervisor of its own; the limit of cost does not."""
+    """Whether a flag needs a supervisor of its own; the limit of cost and the variables that are
+    passed do not.
+    """
     given = {name for name, value in vars(options).items() if value is not None}
     here = options.own or options.dry_run or options.force
-    shared = (key.name for key in RUN_KEYS if not key.of_job and key.name != "max_cost_usd")
+    shared = (key.name for key in RUN_KEYS if not key.of_job and key.name not in HERD_SETTINGS)
     return here or any(name in given for name in shared)
 
 
@@ -146,7 +150,7 @@ def read_job_tables(options: argparse.Namespace, agent: str | None) -> JobTables
     found = read_given(options.jobs, agent) if options.command is None else read_lines(options)
     if options.cwd is None:
         return found
-    cwd = find_directory(parse_text(options.cwd), None)
+    cwd = find_directory(parse_raw_text(options.cwd), None)
     tables = [{"cwd": cwd, **job} if isinstance(job, dict) else job for job in found.tables]
     return found._replace(tables=tables)
 
@@ -222,4 +226,5 @@ def make_rules(config: Config, *, force: bool = False) -> Rules:
         size_scale=size,
         max_cost_usd=config["max_cost_usd"],
         force=force,
+        pass_env=config["pass_env"],
     )

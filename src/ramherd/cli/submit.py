@@ -1,12 +1,12 @@
 """`ramherd submit`: jobs for the service, from a file or one for each line."""
 
 import argparse
-import os
 import sys
 from typing import Any
 
+from ramherd.act.environments import choose_passed
 from ramherd.cli.follow import follow
-from ramherd.cli.run import read_job_tables
+from ramherd.cli.run import HERD_SETTINGS, read_job_tables
 from ramherd.client.client import Client, is_running
 from ramherd.config.keys import RUN_KEYS
 from ramherd.config.load import Config, add_flags, load_config
@@ -32,7 +32,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--cwd", metavar="DIR", help="default working directory")
     parser.add_argument("--wait", action="store_true", help="follow the herd to its end")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout at the end")
-    add_flags(parser, [key for key in RUN_KEYS if key.of_job or key.name == "max_cost_usd"])
+    add_flags(parser, [key for key in RUN_KEYS if key.of_job or key.name in HERD_SETTINGS])
     parser.set_defaults(verb=submit)
 
 
@@ -46,7 +46,8 @@ def submit(options: argparse.Namespace) -> int:
     profiles = {name: given_values(config.with_profile(name)) for name in config.profiles}
     client = Client()
     herd = client.submit(
-        jobs.tables, dict(os.environ), cwd=read_cwd(), defaults=given_values(config),
+        jobs.tables, choose_passed(config["pass_env"]), cwd=read_cwd(),
+        defaults=given_values(config),
         profiles=profiles, source=jobs.source, max_cost_usd=config["max_cost_usd"],
     )  # fmt: skip
     if options.wait:

@@ -6,7 +6,6 @@ print(client.wait(herd)["counts"])
 """
 
 import json
-import os
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,6 +27,7 @@ from ramherd.client.shapes import (
 from ramherd.config.paths import runtime_dir, state_path
 from ramherd.core.agent_task import SAID
 from ramherd.core.errors import NoService, StoreError
+from ramherd.system.environ import read_own_environ
 from ramherd.system.ids import new_id
 from ramherd.system.unix_socket import is_listening
 from ramherd.system.user_files import read_cwd
@@ -109,9 +109,12 @@ class Client:
         """Of how many jobs."""
         return int(self._link.ask("POST", f"/v1/herds/{quote(herd, '')}/cancel").get("jobs", 0))
 
-    def retry(self, job: str) -> list[str]:
-        """The jobs that are queued again: this one, and those that were cancelled for it."""
-        answer = self._link.ask("POST", f"/v1/jobs/{quote(job, '')}/retry")
+    def retry(self, job: str, env: Mapping[str, str] | None = None) -> list[str]:
+        """The jobs that are queued again: this one, and those that were cancelled for it. `env` is
+        for runs of a herd that has ended, whose own environment is gone.
+        """
+        body = None if env is None else {"env": env}
+        answer = self._link.ask("POST", f"/v1/jobs/{quote(job, '')}/retry", body)
         return list(answer.get("jobs", [job]))
 
     def recycle(self, job: str) -> None:
@@ -251,7 +254,7 @@ def run(
     """
     if not own and rules is None and is_running():
         client = Client()
-        herd = client.submit(jobs, dict(os.environ), cwd=read_cwd())
+        herd = client.submit(jobs, read_own_environ(), cwd=read_cwd())
         client.wait(herd)
         return client.summary(herd)
     from ramherd.jobs.reader import Defaults, make_jobs  # noqa: PLC0415 - only without a service

@@ -41,6 +41,10 @@ class StoreError(RamherdError):
     exit_code = 3
 
 
+class StoreDamaged(StoreError):
+    """The file is no database any more, or parts of it are unreadable."""
+
+
 class StoreUnavailable(StoreError):
     """The store is locked, or its disk is full: the same may work later."""
 

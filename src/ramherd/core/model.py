@@ -50,6 +50,11 @@ class Job:
     resume_argv: tuple[str, ...] = ()
     # Instead of `argv`: what an agent is asked.
     brief: Brief | None = None
+    # A job of the service: its variables are not in the store but in this file of its herd, between
+    # these two offsets.
+    env_at: tuple[str, int, int] | None = None
+    # These fields are too large for the store, which has their beginning: each is a file.
+    large: tuple[str, ...] = ()
 
     @property
     def resumes(self) -> bool:

@@ -79,6 +79,7 @@ class Why(StrEnum):
     STORE = "store"
     NO_RUNTIME = "no_runtime"
     RUNTIME_RESTORED = "runtime_restored"
+    STORE_RESTORED = "store_restored"
     LEDGER = "ledger"
     NO_LEASE = "no_lease"
     LEDGER_SET_ASIDE = "ledger_set_aside"

@@ -52,10 +52,22 @@ def nearest(word: str, words: Iterable[str]) -> str:
 
 
 def parse_text(value: Any) -> str:
+    text = parse_raw_text(value)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise UsageError(f"{shown(text)} holds bytes that are no UTF-8") from None
+    return text
+
+
+def parse_raw_text(value: Any) -> str:
+    """What a program may be given: any bytes. Those that are no UTF-8 are U+DC80 to U+DCFF, as
+    Python has them (surrogateescape).
+    """
     if not isinstance(value, str) or "\0" in value:
         raise UsageError("is not a text without NUL")
     try:
-        value.encode()
+        value.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         raise UsageError("holds half a surrogate pair, which no program can be given") from None
     return value
@@ -116,7 +128,15 @@ def parse_words(value: Any) -> tuple[str, ...]:
         raise UsageError(f"{shown(value)} has {str(error).lower()}") from None
     if not isinstance(words, list | tuple):
         raise UsageError(f"{shown(value)} is neither a list of texts nor a line of words")
-    return tuple(parse_text(word) for word in words)
+    return tuple(parse_raw_text(word) for word in words)
+
+
+def parse_patterns(value: Any) -> tuple[str, ...]:
+    """A list, or a line with commas or spaces between them."""
+    names = value.replace(",", " ").split() if isinstance(value, str) else value
+    if not isinstance(names, list | tuple) or not all(map(parse_text, names)):
+        raise UsageError(f"{shown(value)} is neither a list of names nor a line of them")
+    return tuple(names)
 
 
 def parse_switch(value: Any) -> bool:
@@ -129,11 +149,14 @@ def parse_variables(value: Any) -> dict[str, str]:
     if not isinstance(value, dict):
         raise UsageError("is not a table of texts")
     for name, text in value.items():
-        if not name or "=" in parse_text(name):
+        if not name or "=" in parse_raw_text(name):
             raise UsageError(f"{shown(name)} cannot be the name of a variable")
         if not isinstance(text, str):
             raise UsageError(f"{shown(name)} is not a text", hint="put its value in quotes")
-        parse_text(text)
+        try:
+            parse_raw_text(text)
+        except UsageError as error:
+            raise UsageError(f"the value of {shown(name)} {error}") from None
     return value
 
 
@@ -172,12 +195,14 @@ NAMES = ValueType(
     written={"anyOf": [SHORT, {"type": "array", "items": SHORT}]}, parsed=STRINGS,
     annotation="str | Sequence[str]",
 )  # fmt: skip
-PROGRAM = ValueType("PATH", parse_text, written=STRING, parsed=STRING)
+RAW_TEXT = TEXT._replace(parse=parse_raw_text)
+PROGRAM = ValueType("PATH", parse_raw_text, written=STRING, parsed=STRING)
 AGENT = ValueType("AGENT", parse_agent, written={**STRING, "enum": list(AGENTS)}, parsed=STRING)
 WORDS = ValueType(
     "WORDS", parse_words, shlex.join, written={"anyOf": [STRING, STRINGS]}, parsed=STRINGS,
     annotation="str | Sequence[str]",
 )  # fmt: skip
+PATTERNS = ValueType("NAMES", parse_patterns, ", ".join, parsed=STRINGS)
 WHOLE = ValueType(
     "N", parse_integer, from_text=integer_from_text, written=INTEGER, parsed=INTEGER,
     annotation="int",

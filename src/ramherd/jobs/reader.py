@@ -5,6 +5,7 @@ tables to jobs), which happen once, where the jobs will run: in `ramherd run`, o
 for what was submitted to it. Each error is one line that names the file, the job and the key.
 """
 
+import codecs
 import json
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,6 +26,7 @@ from ramherd.jobs.schema import (
     Context,
     JobKey,
 )
+from ramherd.system.environ import decode_bytes
 from ramherd.system.ids import new_id
 from ramherd.system.user_files import decode, read_bytes, read_cwd
 
@@ -64,8 +66,14 @@ def read_tables(path: str, stdin: bytes | None = None) -> JobTables:
 
 
 def tables_from_lines(argv: Sequence[str], data: bytes) -> JobTables:
-    """One job for each line that is not blank; `{}` is replaced, or the line comes last."""
-    lines = [line for line in split_lines(decode(data, STANDARD_INPUT)) if line.strip()]
+    """One job for each line that is not blank; `{}` is replaced, or the line comes last. Names of
+    files may be no UTF-8.
+    """
+    lines = [
+        line
+        for line in split_lines(decode_bytes(data.removeprefix(codecs.BOM_UTF8)))
+        if line.strip()
+    ]
     whole = any("{}" in word for word in argv)
     tables = [
         {

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from ramherd.core.agent_names import AGENTS, WARM_AGENTS
 from ramherd.core.errors import UsageError
+from ramherd.core.exec_limits import explain_length, explain_variables
 from ramherd.core.units import shown
 from ramherd.core.values import (
     AGENT,
@@ -21,6 +22,7 @@ from ramherd.core.values import (
     NAME,
     NAMES,
     PROGRAM,
+    RAW_TEXT,
     SIZE,
     STRING,
     STRINGS,
@@ -32,8 +34,9 @@ from ramherd.core.values import (
     WORDS,
     Schema,
     ValueType,
-    parse_text,
+    parse_raw_text,
 )
+from ramherd.system.environ import encode
 from ramherd.system.user_files import read_cwd
 
 SHELL = "/bin/sh"
@@ -98,14 +101,14 @@ class JobKey(NamedTuple):
 def parse_command(value: Any) -> tuple[str, ...]:
     """A list of words, or a line for the shell."""
     if isinstance(value, str) and value.strip():
-        return SHELL, "-c", parse_text(value)
+        return SHELL, "-c", parse_raw_text(value)
     if not isinstance(value, list) or not value or value[0] == "":
         raise UsageError("is neither a list of words nor a line for the shell")
-    return tuple(parse_text(word) for word in value)
+    return tuple(parse_raw_text(word) for word in value)
 
 
 def parse_prompt(value: Any) -> str:
-    if not parse_text(value).strip():
+    if not parse_raw_text(value).strip():
         raise UsageError("is empty")
     return str(value)
 
@@ -117,9 +120,23 @@ def find_directory(value: str, here: str | None) -> str:
     return path
 
 
+def check_variables(variables: dict[str, str], _context: Context) -> dict[str, str]:
+    if why := explain_variables({encode(name): encode(text) for name, text in variables.items()}):
+        raise UsageError(why, hint="pass it in a file, or as stdin")
+    return variables
+
+
+def check_length(words: tuple[str, ...], _context: Context | None = None) -> tuple[str, ...]:
+    if why := explain_length([encode(word) for word in words]):
+        raise UsageError(why, hint="pass it in a file, or as stdin")
+    return words
+
+
 def find_command(argv: tuple[str, ...], context: Context) -> tuple[str, ...]:
-    """The program must be there. The shell finds its own."""
+    """The program must be there, and the kernel take its arguments. The shell finds its own."""
     import shutil  # noqa: PLC0415 - `exec` and the hook import this table for its settings
+
+    check_length(argv)
 
     env, cwd = context.values.get("env", {}), context.values["cwd"]
     own = os.environ.get("PATH", os.defpath) if context.path is None else context.path
@@ -174,10 +191,10 @@ JOB_KEYS = (
         stored="brief.prompt", is_shown=True, missing='add prompt = "what the agent is to do"',
     ),
     JobKey(
-        "cwd", TEXT, "working directory", is_shown=True,
+        "cwd", RAW_TEXT, "working directory", is_shown=True,
         check=lambda value, context: find_directory(value, context.here),
     ),
-    JobKey("env", VARIABLES, "environment variables to add"),
+    JobKey("env", VARIABLES, "environment variables to add", check=check_variables),
     JobKey(
         "command", ARGV, "program and arguments, or a line for the shell", COMMANDS,
         stored="argv", check=find_command, is_shown=True,
@@ -187,7 +204,7 @@ JOB_KEYS = (
         "resume_command", ARGV, "command that continues a run which was stopped to free memory",
         COMMANDS, stored="resume_argv", check=find_command,
     ),
-    JobKey("stdin", TEXT, "text for standard input", COMMANDS),
+    JobKey("stdin", RAW_TEXT, "text for standard input", COMMANDS),
     JobKey("priority", WHOLE, "jobs with a higher number start first"),
     JobKey("after", NAMES, "jobs that must be done first", is_shown=True),
     JobKey("label", TEXT, "jobs with one label share what ramherd learns about their memory"),
@@ -213,7 +230,7 @@ JOB_KEYS = (
     ),
     JobKey(
         "agent_args", WORDS, "additional arguments for the agent", AGENTS_ONLY,
-        stored="brief.args", is_setting=True,
+        stored="brief.args", is_setting=True, check=check_length,
     ),
     JobKey(
         "model", NAME, "model of the agent; if not given, the agent decides", AGENTS_ONLY,

@@ -1,7 +1,12 @@
-"""A job as the store has it: JSON with the fields of `Job`, of its `Brief` and of its `Tree`."""
+"""A job as the store has it: JSON with the fields of `Job`, of its `Brief` and of its `Tree`.
+
+Not its variables, which may be secrets, and of what is large only the beginning: for jobs of the
+service both are in files (`store/inputs.py`).
+"""
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from ramherd.core.model import Brief, Job, Tree
@@ -9,12 +14,48 @@ from ramherd.jobs.schema import BRIEF, BUILT_KEYS
 
 JOB_FIELDS: tuple[str, ...] = Job.__match_args__
 BRIEF_FIELDS: tuple[str, ...] = Brief.__match_args__
+# A service has some hundred jobs in memory: so much of each field.
+LARGE_BYTES = 16 << 10
+SHOWN = 200
+# The fields that may be large: of `Job`, and of its `Brief`.
+WORD_FIELDS, TEXT_FIELDS = ("argv", "resume_argv", "args"), ("stdin", "prompt")
+
+
+def large_fields(job: Job) -> dict[str, str | tuple[str, ...]]:
+    """What is too large for the store, by its name."""
+    brief = job.brief
+    texts = {"stdin": job.stdin or "", "prompt": brief.prompt if brief is not None else ""}
+    lists = {"argv": job.argv, "resume_argv": job.resume_argv}
+    lists["args"] = brief.args if brief is not None else ()
+    return {
+        **{name: text for name, text in texts.items() if len(text) > LARGE_BYTES},
+        **{name: words for name, words in lists.items() if sum(map(len, words)) > LARGE_BYTES},
+    }
+
+
+def shorten(job: Job) -> Job:
+    """The job with the beginning of what is large, as lists show it."""
+    large = large_fields(job)
+    if not large:
+        return job
+    short = {name: clip(value) for name, value in large.items()}
+    of_brief = {name: value for name, value in short.items() if name in BRIEF_FIELDS}
+    brief = replace(job.brief, **of_brief) if job.brief is not None else None
+    of_job = {name: value for name, value in short.items() if name in JOB_FIELDS}
+    return replace(job, **of_job, brief=brief, large=tuple(large))
+
+
+def clip(value: str | tuple[str, ...]) -> Any:
+    if isinstance(value, str):
+        return value if len(value) <= SHOWN else f"{value[:SHOWN]}..."
+    return tuple(map(clip, value[:SHOWN]))
 
 
 def job_to_json(job: Job) -> dict[str, Any]:
+    job = shorten(job)
     brief = brief_to_json(job.brief) if job.brief is not None else None
-    known = {name: getattr(job, name) for name in JOB_FIELDS}
-    return {**known, "env": dict(job.env), BRIEF: brief}
+    known = {name: getattr(job, name) for name in JOB_FIELDS if name != "env"}
+    return {**known, "env_names": list(job.env), BRIEF: brief}
 
 
 def brief_to_json(brief: Brief) -> dict[str, Any]:

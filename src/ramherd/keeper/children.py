@@ -281,7 +281,7 @@ class Children:
 
     def send_all(self) -> None:
         """Everything that a new supervisor has to know."""
-        self._link.send("here", "", runs=[*self.runs, *self.ends], pid=os.getpid())
+        self._link.send("here", "", runs=[*self.runs, *self.ends], pid=os.getpid(), files=True)
         for run in list(self.runs.values()):
             if run.report == GONE and run.pid != GONE:
                 self._send_started(run)

@@ -7,6 +7,7 @@ import os
 import resource
 import signal
 
+from ramherd.system.environ import encode, merge_layers, parse_words, read_all
 from ramherd.system.files import write_control
 from ramherd.system.own_process import AGENT_OOM_SCORE_ADJ, set_oom_score_adj
 
@@ -51,14 +52,38 @@ def exec_program(request: dict[str, Any], ends: ChildEnds, nofile: tuple[int, in
         set_oom_score_adj(AGENT_OOM_SCORE_ADJ)
         for fd, target in ((ends.stdin, 0), (ends.out, 1), (ends.err, 2)):
             os.dup2(fd, target)
-        whose, step = THE_JOBS, f"enter {request['cwd']}"
-        os.chdir(request["cwd"])
-        step = f"start {request['argv'][0]}"
-        os.execvpe(request["argv"][0], request["argv"], request["env"])
+        whose, step = THE_JOBS, f"enter {shown(request['cwd'])}"
+        os.chdir(encode(request["cwd"]))
+        step = "read what the job was given"
+        # Read here and not in the keeper, whose memory stays as it is, however large they are.
+        env = merge_layers(request["env"])
+        argv = [encode(word) for word in request["argv"]]
+        if request["argv_file"]:
+            argv = parse_words(read_all(request["argv_file"]))
+        step = f"start {shown(request['argv'][0])}"
+        try:
+            os.execvpe(argv[0], argv, env)
+        except OSError as error:
+            if error.errno == errno.E2BIG:
+                step += f": {explain_too_big(argv, env)}"
+            raise
     except OSError as error:
         if error.errno in NO_DESCRIPTORS:
             whose = OURS
-        text = f"{error.errno} {whose} cannot {step}: {error.strerror}"
-        os.write(ends.report, text.encode()[:4000])
+        name = f" {error.filename}" if step.startswith("read") else ""
+        text = f"{error.errno} {whose} cannot {step}{name}: {error.strerror}"
+        os.write(ends.report, text.encode(errors="backslashreplace")[:4000])
     finally:
         os._exit(127)
+
+
+def explain_too_big(argv: list[bytes], env: dict[bytes, bytes]) -> str:
+    from ramherd.core import exec_limits  # noqa: PLC0415 - only once something is wrong
+
+    most = exec_limits.limit_of_stack(resource.getrlimit(resource.RLIMIT_STACK)[0])
+    too_long = exec_limits.explain_length(argv) or exec_limits.explain_variables(env)
+    return too_long or exec_limits.explain_sum(argv, env, most)
+
+
+def shown(text: str) -> str:
+    return text if len(text) <= 200 else f"{text[:200]}..."

@@ -159,7 +159,7 @@ def start_as_subreaper() -> None:
     if sys.argv[-1] == "subreaper":
         return
     become_subreaper()
-    os.execv(sys.executable, [sys.executable, "-I", "-S", *sys.argv, "subreaper"])
+    os.execv(sys.executable, [sys.executable, "-I", "-S", "-X", "utf8", *sys.argv, "subreaper"])
 
 
 def main() -> None:

@@ -12,7 +12,8 @@ TYPE_CHECKING = False  # the keeper does without the 1 MB that `typing` costs
 if TYPE_CHECKING:
     from typing import Any
 
-# The kernel gives a program 2 MiB of arguments and environment, JSON at most six times that.
+# The kernel gives a program 2 MiB of arguments and environment, JSON at most six times that. From
+# the service, what is large comes as the name of a file.
 MOST_BYTES = 16 << 20
 
 
@@ -59,11 +60,22 @@ def is_argv(value: Any) -> bool:
 
 
 def is_environment(value: Any) -> bool:
+    """Layers, each above the one before: variables (null removes one), or a part of a file."""
+    return isinstance(value, list) and all(is_variables(one) or is_part(one) for one in value)
+
+
+def is_variables(value: Any) -> bool:
     if not isinstance(value, dict):
         return False
     return all(is_name(name) and "=" not in name for name in value) and all(
-        map(is_text, value.values())
+        text is None or is_text(text) for text in value.values()
     )
+
+
+def is_part(value: Any) -> bool:
+    if not isinstance(value, list) or len(value) != 3 or not is_name(value[0]):
+        return False
+    return all(type(at) is int and 0 <= at < 1 << 62 for at in value[1:]) and value[1] <= value[2]
 
 
 def is_on_loss(value: Any) -> bool:
@@ -87,7 +99,7 @@ SHAPES = {
     "spawn": {
         "run": is_name, "dir": is_name, "argv": is_argv, "cwd": is_text, "stdin": is_text,
         "env": is_environment, "join": is_texts, "on_loss": is_on_loss, "dirs": is_texts,
-        "log": is_log, "fed": is_switch,
+        "log": is_log, "fed": is_switch, "argv_file": is_text,
     },
     "feed": {"run": is_name, "stdin": is_name},
     "hang_up": {"run": is_name},

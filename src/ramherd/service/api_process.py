@@ -46,9 +46,9 @@ class ApiProcess:
         theirs.setblocking(False)
         given: dict[str, Any] = {**self._given, "lifeline": theirs.fileno(), "path": sys.path}
         with theirs:
-            # -I -S: as the keeper, 2 MB less.
+            # -I -S: as the keeper, 2 MB less. -X utf8: as everywhere.
             self._process = subprocess.Popen(
-                [sys.executable, "-I", "-S", SERVE, json.dumps(given)],
+                [sys.executable, "-I", "-S", "-X", "utf8", SERVE, json.dumps(given)],
                 pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
             )  # fmt: skip
         self._lifeline = ours

@@ -1,20 +1,20 @@
 """`ramherd up`, from its lock to its last word: everything the service's loop needs."""
 
-import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
+from ramherd.act.environments import HerdEnvironments, choose_passed
 from ramherd.act.executor import Executor
 from ramherd.act.keeper_client import Adoption, KeeperClient, start_keeper
 from ramherd.act.pens.selection import make_fleet
-from ramherd.act.recovery import recover
 from ramherd.act.runtime_files import RuntimeFiles
 from ramherd.config.paths import runtime_dir, state_dir
-from ramherd.core.model import Job, ProcId
+from ramherd.core.model import ProcId
 from ramherd.jobs.reader import Defaults
 from ramherd.measure.cgroups import Trees, read_trees
 from ramherd.service.alerts import AlertCommands, Alerts
@@ -27,12 +27,13 @@ from ramherd.service.service_signals import catching_service_signals
 from ramherd.service.status_publisher import StatusPublisher
 from ramherd.service.takeover import Adopted, Takeover, adoption_paths, describe, first_grant
 from ramherd.show.view import Display
-from ramherd.store.connect import open_store
-from ramherd.store.herds import SERVICE, add_pen, drop_pen, set_pen
+from ramherd.store.connect import open_store_for_runs
+from ramherd.store.herds import SERVICE, SERVICE_OWNER, add_pen, drop_pen, set_pen
+from ramherd.store.inputs import remove_unused_inputs
 from ramherd.store.ledger import Ledger
 from ramherd.store.owner import OwnerLock
 from ramherd.store.protocol import Store
-from ramherd.store.service_herds import read_herd_environment
+from ramherd.store.service_herds import read_environment_file
 from ramherd.store.service_queue import ServiceQueue
 from ramherd.store.write_buffer import WriteBuffer
 from ramherd.supervisor.herd_counters import HerdCounters
@@ -40,14 +41,15 @@ from ramherd.supervisor.job_states import AgentParts
 from ramherd.supervisor.run_herd import (
     Rules,
     make_loop,
+    prepare_store,
     prune_to_total,
     raise_file_limit,
+    with_restored_store,
 )
 from ramherd.system.ids import new_id
 from ramherd.system.procfs import read_boot_id
 from ramherd.system.signals import Signals
 
-KEPT_ENVIRONMENTS = 8
 # A store that cannot be written gets so long at the end.
 LAST_WRITES_S = 3.0
 
@@ -76,28 +78,39 @@ def serve(options: Options, display: Display) -> None:
     state, runtime = state_dir(), runtime_dir()
     with ExitStack() as stack:
         lock = stack.enter_context(closing(ServiceLock(state, runtime)))
-        store = stack.enter_context(closing(open_store(state)))
-        writes = WriteBuffer(store)
-        place = Place(state, runtime, read_trees(), store, writes, nofile)
-        recover(store, runtime, state / "runs")
-        prune_to_total(store, state / "runs", rules.policy.log_total_bytes)
+        store = stack.enter_context(closing(open_store_for_runs(state)))
+        trees = read_trees()
+        with_restored_store(
+            store,
+            lambda: prepare_store(
+                store, state, runtime, rules.policy.log_total_bytes, is_service=True
+            ),
+        )
         owner = stack.enter_context(closing(OwnerLock(runtime)))
         signals = stack.enter_context(catching_service_signals())
         ledger = stack.enter_context(closing(Ledger(runtime / "ledger.db", runtime, owner.owner)))
         queue, agents = ServiceQueue(store), AgentParts()
-        inherited = Environments(store)
-        service_agents = ServiceAgents(store, rules.policy, inherited, rules.reuse, agents)
-        stack.callback(write_last, writes, lambda: signals.ends > 1)
-        adopted = Takeover(
-            store, queue, state, runtime, place.trees, rules.policy, service_agents
-        ).run()  # fmt: skip
+        environments = HerdEnvironments(
+            state, partial(read_environment_file, store), choose_passed(rules.pass_env)
+        )
+        service_agents = ServiceAgents(
+            store, state, rules.policy, environments, rules.reuse, agents
+        )  # fmt: skip
+        takeover = Takeover(
+            store, queue, state, runtime, trees, rules.policy, service_agents
+        )  # fmt: skip
+        adopted = with_restored_store(store, takeover.run)
+        remove_unused_inputs(store, state)
         for line in describe(adopted):
             print(f"ramherd: {line}", file=sys.stderr)
+        writes = WriteBuffer(store)
+        stack.callback(write_last, writes, lambda: signals.ends > 1)
+        place = Place(state, runtime, trees, store, writes, nofile)
         counters = ServiceCounters()
         executor = stack.enter_context(
             service_executor(place, rules, adopted, counters.totals, options.halt)
         )
-        executor.inherited = inherited
+        executor.environments = environments
         api = ApiProcess(state, runtime, options.defaults, options.port)
         stack.callback(api.close)
         commands = AlertCommands(rules.on_alert)
@@ -107,6 +120,7 @@ def serve(options: Options, display: Display) -> None:
         loop = make_loop(
             SERVICE, queue, rules, display, writes=writes, ledger=ledger, executor=executor,
             trees=place.trees, signals=Signals(signals.fd), counters=counters.totals, agents=agents,
+            owner=SERVICE_OWNER, fleet_id=adopted.fleet_id,
             # The lock first: without it `api.sock` is another service's.
             runtime=RuntimeFiles(runtime, [
                 lock.restore, owner.restore, ledger.restore, publisher.restore, api.restore,
@@ -114,7 +128,7 @@ def serve(options: Options, display: Display) -> None:
         )  # fmt: skip
         service = Service(
             loop, queue, signals, counters, api, Alerts(commands), service_agents,
-            options.load_rules, publisher, halt=options.halt,
+            options.load_rules, publisher, state, halt=options.halt,
             prune_logs=lambda: prune_logs(place, rules.policy.log_total_bytes),
         )  # fmt: skip
         adopt_runs(executor, adopted, rules.grants.quantum_bytes)
@@ -145,6 +159,7 @@ def prune_logs(place: Place, log_total_bytes: int) -> None:
     def prune_apart() -> None:
         with closing(place.store.open_another()) as store:
             prune_to_total(store, place.state / "runs", log_total_bytes)
+            remove_unused_inputs(store, place.state)
 
     threading.Thread(target=prune_apart, daemon=True).start()
 
@@ -156,23 +171,22 @@ def service_executor(
     """Pens and a keeper: those that were there, or new ones. Gone afterwards, unless they are
     to be left; a service that fails leaves them too, for the next.
     """
-    fleet_id, fleet = adopted.fleet_id, adopted.fleet
+    fleet = adopted.fleet
     is_new = fleet is None
     if fleet is None:
-        fleet_id = new_id()
-        fleet, why_weaker = make_fleet(rules.pen, place.trees, fleet_id)
+        adopted.fleet_id = new_id()
+        fleet, why_weaker = make_fleet(rules.pen, place.trees, adopted.fleet_id)
         if why_weaker:
             print(f"ramherd: limits are polled, not enforced: {why_weaker}", file=sys.stderr)
     record = {**fleet.record(), "boot_id": read_boot_id()}
     if is_new:
-        add_pen(place.store, fleet_id, SERVICE, "", record)
-        place.store.commit()
+        place.writes.write_now(add_pen, adopted.fleet_id, SERVICE, "", record)
 
     def record_keeper(keeper: ProcId) -> None:
         """So that the next service can end it, if it does not answer."""
-        place.writes.add(set_pen, fleet_id, {**record, "keeper": keeper})
+        place.writes.add(set_pen, adopted.fleet_id, {**record, "keeper": keeper})
 
-    adoption = Adoption(adoption_paths(place.state, place.runtime, fleet_id))
+    adoption = Adoption(adoption_paths(place.state, place.runtime, adopted.fleet_id))
     executor = Executor(
         fleet,
         keeper_source(place, rules, adopted.keeper, adoption, record_keeper),
@@ -192,7 +206,7 @@ def service_executor(
     for path in adoption.paths:
         path.unlink(missing_ok=True)
     if fleet.remove():
-        place.writes.add(drop_pen, fleet_id)
+        place.writes.add(drop_pen, adopted.fleet_id)
 
 
 def keeper_source(
@@ -214,19 +228,3 @@ def keeper_source(
         return keeper
 
     return next_keeper
-
-
-class Environments:
-    """What runs of each herd inherit: of the last few herds, as they were submitted."""
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._kept: dict[str, Mapping[str, str]] = {}
-
-    def __call__(self, job: Job) -> Mapping[str, str]:
-        if job.herd not in self._kept:
-            if len(self._kept) >= KEPT_ENVIRONMENTS:
-                self._kept.pop(next(iter(self._kept)))
-            found = read_herd_environment(self._store, job.herd)
-            self._kept[job.herd] = os.environ if found is None else found
-        return self._kept[job.herd]

@@ -1,14 +1,16 @@
 """The agents of a service, whose jobs come at any time: loaded with the first of them."""
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ramherd.core.model import Job
+from ramherd.act.environments import HerdEnvironments
 from ramherd.core.policies import Policy, ReusePolicy
+from ramherd.store.inputs import input_path
 from ramherd.store.protocol import Store
 from ramherd.store.service_herds import read_herd_costs, read_open_agents, read_said
 from ramherd.supervisor.job_states import AgentParts
+from ramherd.system.environ import read_all
 
 if TYPE_CHECKING:
     from ramherd.supervisor.agent_runs import AgentRuns
@@ -17,11 +19,10 @@ if TYPE_CHECKING:
 
 @dataclass
 class ServiceAgents:
-    """`inherited` is the environment that a job's runs will have."""
-
     store: Store
+    state: Path
     policy: Policy
-    inherited: Callable[[Job], Mapping[str, str]]
+    environments: HerdEnvironments
     reuse: ReusePolicy = field(default_factory=ReusePolicy)
     parts: AgentParts = field(default_factory=AgentParts)
 
@@ -32,10 +33,11 @@ class ServiceAgents:
             from ramherd.supervisor.check_agents import find_program_of  # noqa: PLC0415 - 1 MB
 
             records = JobRecords(
-                find=lambda job: find_program_of(job, self.inherited(job).get("PATH")),
+                find=lambda job: find_program_of(job, self.environments.read(job).get("PATH")),
                 cost_limit=self._read_cost_limit,
                 said=lambda job: read_said(self.store, job),
-                env=self.inherited,
+                env=self.environments.read,
+                input=lambda job, field: read_all(str(input_path(self.state, job.id, field))),
             )
             self.parts.runs = AgentRuns(records, self.policy)
         return self.parts.runs

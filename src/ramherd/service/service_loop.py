@@ -12,11 +12,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from pathlib import Path
 from typing import Any
 
 from ramherd.act.run import LiveRun
 from ramherd.core.errors import RamherdError, StoreError
-from ramherd.core.model import Event, JobStatus, RunEnd, Stopping
+from ramherd.core.model import Event, JobState, JobStatus, RunEnd, Stopping
 from ramherd.decide.budget import largest_budget_bytes
 from ramherd.decide.job_requests import choose_settle, choose_stop, stop_for_service
 from ramherd.decide.start_pause import Cause, explain_service_end, explain_user_pause
@@ -28,6 +29,12 @@ from ramherd.service.service_signals import ServiceSignals
 from ramherd.service.worktree_cleanup import WorktreeCleanup, has_tree
 from ramherd.store.events import trim_events
 from ramherd.store.herds import SERVICE
+from ramherd.store.inputs import (
+    environment_path,
+    find_unused_environment,
+    forget_environment,
+    remove_inputs,
+)
 from ramherd.store.protocol import Store
 from ramherd.store.service_herds import (
     add_level_change,
@@ -37,7 +44,14 @@ from ramherd.store.service_herds import (
     set_worktree,
 )
 from ramherd.store.service_queue import ServiceQueue
-from ramherd.store.service_requests import Wish, is_paused, read_wishes
+from ramherd.store.service_requests import (
+    Wish,
+    is_paused,
+    read_open_jobs,
+    read_spooled,
+    read_wishes,
+    remove_spooled,
+)
 from ramherd.store.service_runs import record_stopping
 from ramherd.store.start_pauses import set_start_pause
 from ramherd.store.write_buffer import WriteBuffer
@@ -72,6 +86,7 @@ class Service:
     agents: ServiceAgents
     load_rules: Callable[[], Rules]
     publish: Callable[["Service", float], None]
+    state: Path
     prune_logs: Callable[[], None]
     halt: Halt
     worktrees: WorktreeCleanup = field(default_factory=WorktreeCleanup)
@@ -87,12 +102,14 @@ class Service:
     _reloads: int = 0
     _read_s: float = float("-inf")
     _trimmed_s: float = float("-inf")
+    # Jobs that have ended since the inputs of ended jobs and herds were last removed.
+    _ended: list[JobStatus] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         hooks = self.loop.events.hooks
         hooks.event, hooks.job_changed = self._record_event, self._record_job
         hooks.run_stopping, hooks.run_ended = self._record_stopping, self._record_end
-        hooks.committed = self._refill
+        hooks.committed = self._commit
 
     def run(self) -> None:
         """Until it is told to end."""
@@ -155,6 +172,8 @@ class Service:
     def _read_requests(self, at_s: float) -> None:
         """Some may be fulfilled already, once the store has what is recorded here."""
         due = self._is_requested or at_s - self._read_s >= READ_EVERY_S
+        if due:
+            self._carry_out_spooled(at_s)
         if due and self._writes.commit():
             self.paused = is_paused(self._store)
             self._is_requested, self._is_stale, self._read_s = False, True, at_s
@@ -162,15 +181,28 @@ class Service:
         if self._done_up_to is not None and self._writes.commit():
             self._done_up_to = self._carry_out_requests(self._done_up_to, at_s)
 
+    def _carry_out_spooled(self, at_s: float) -> None:
+        """Cancels what was asked for while the store was locked. The request is removed once the
+        store has what became of it.
+        """
+        names = read_spooled(self._store)
+        for job in [job for name in names for job in read_open_jobs(self._store, name)]:
+            self._carry_out(job, at_s, cancel=True)
+        if names and self._writes.commit():
+            remove_spooled(self._store, names)
+
+    def _carry_out(self, job: str, at_s: float, *, cancel: bool) -> None:
+        run = self.loop.runs.run_of(job)
+        if run is not None and not run.is_ending:
+            self.loop.carry_out(choose_stop(run.id, cancel=cancel), at_s)
+        elif run is None and (settle := choose_settle(self.queue[job], cancel=cancel)):
+            self.loop.carry_out(settle, at_s)
+
     def _carry_out_requests(self, after: int, at_s: float) -> int | None:
         """The next so many; where to go on in the next step, None after the last."""
         found = read_wishes(self._store, after, REQUESTS)
         for job, wish, _place in found:
-            run, cancel = self.loop.runs.run_of(job), wish == Wish.CANCEL
-            if run is not None and not run.is_ending:
-                self.loop.carry_out(choose_stop(run.id, cancel=cancel), at_s)
-            elif run is None and (settle := choose_settle(self.queue[job], cancel=cancel)):
-                self.loop.carry_out(settle, at_s)
+            self._carry_out(job, at_s, cancel=wish == Wish.CANCEL)
         self._again = self._again or len(found) == REQUESTS
         return found[-1][2] if len(found) == REQUESTS else None
 
@@ -211,6 +243,7 @@ class Service:
         for job, path in self.worktrees.receive():
             self.loop.events.record(set_worktree, job.id, path)
             self.loop.events.record(end_if_over, job.herd, time.time(), self._describe)
+            self._ended.append(self.queue[job.id])
 
     def _check_api(self) -> None:
         self._receive_api()
@@ -257,6 +290,26 @@ class Service:
         )
         self._is_requested = True
 
+    def _commit(self) -> None:
+        """Once the store has everything."""
+        if self._writes.is_clear:
+            self._remove_inputs()
+        self._refill()
+
+    def _remove_inputs(self) -> None:
+        """Files that no run needs any more: the environment of a herd that has ended, and large
+        inputs of a job that is done. What is not removed here, the next start removes.
+        """
+        ended, self._ended = self._ended, []
+        for status in ended:
+            if status.job.large and status.state is JobState.DONE:
+                remove_inputs(self.state, status.job.id)
+        for herd in {status.job.herd for status in ended}:
+            with suppress(StoreError):
+                if name := find_unused_environment(self._store, herd):
+                    environment_path(self.state, name).unlink(missing_ok=True)
+                    self.loop.events.record(forget_environment, name)
+
     def _refill(self) -> None:
         """The head of the queue is read again once the store has everything."""
         if not self._writes.is_clear or not (self._is_stale or len(self.queue.queue) < LOW):
@@ -286,6 +339,7 @@ class Service:
         if not status.state.is_final:
             return
         self.loop.events.record(end_if_over, status.job.herd, time.time(), self._describe)
+        self._ended.append(status)
         if status.attempts and has_tree(status.job):
             self.worktrees.add(status.job)
             self.loop.alarms[self.worktrees.fd] = self._record_worktrees

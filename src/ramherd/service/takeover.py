@@ -53,6 +53,8 @@ class Adopted:
     hung: int = 0
     # Jobs that the keeper died with once too often.
     failed: list[JobStatus] = field(default_factory=list)
+    # Runs of keepers that the store does not know: it was lost.
+    unknown: int = 0
 
 
 @dataclass
@@ -91,6 +93,7 @@ class Takeover:
             else:
                 self._end(run, adopted)
         self._clear_pens(adopted)
+        self._end_unknown_keepers(adopted)
         return adopted
 
     def _adopt(self, stored: StoredPen, adopted: Adopted) -> None:
@@ -226,6 +229,24 @@ class Takeover:
                     remove_tree(self.runs_dir / stored.id / "tmp")
         self.store.commit()
 
+    def _end_unknown_keepers(self, adopted: Adopted) -> None:
+        """A keeper whose fleet is not in the store outlived its store: its runs belong to no job.
+        One that listens in the runtime directory may have runs of another store: then it stays.
+        """
+        fleets = {stored.id for stored in read_fleets(self.store)}
+        for path in adoption_paths(self.state, self.runtime, ""):
+            for found in sorted(path.iterdir()) if path.is_dir() else ():
+                if found.name in fleets or (keeper := adopt_keeper(found)) is None:
+                    continue
+                if not all((self.runs_dir / run).is_dir() for run in keeper.known):
+                    keeper.leave()
+                    continue
+                keeper.close()
+                found.unlink(missing_ok=True)
+                for run in keeper.known:
+                    remove_tree(self.runs_dir / run / "tmp")
+                adopted.unknown += len(keeper.known)
+
 
 def stopping_of(run: OpenRun) -> Stopping | None:
     """The order to end that an earlier service gave. Its grace begins again now."""
@@ -274,5 +295,7 @@ def describe(adopted: Adopted) -> Iterable[str]:
         yield f"the keeper did not answer for {ANSWER_S:.0f} s and was killed: its jobs are resumed"
     for status in adopted.failed:
         yield f"{status.job.name} failed: {render_reason(status.reason)}"
+    if adopted.unknown:
+        yield f"{adopted.unknown} runs that the store does not know were ended"
     if adopted.stuck:
         yield f"{adopted.stuck} runs cannot be ended: their jobs wait for that"

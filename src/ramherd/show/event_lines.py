@@ -77,6 +77,7 @@ WORDS = {
     "residue": "residue",
     "starts_paused": "pause",
     "starts_resumed": "resume",
+    "store_restored": "store",
     "runtime_missing": "runtime",
     "runtime_restored": "runtime",
 }

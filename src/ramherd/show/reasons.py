@@ -59,6 +59,7 @@ SENTENCES = {
     Why.STORE: "{what}: nothing starts until that is over",
     Why.NO_RUNTIME: "{what}: other programs do not find this one until that is over",
     Why.RUNTIME_RESTORED: "{path} was removed or has moved: its files were made again",
+    Why.STORE_RESTORED: "{what}",
     Why.ABANDONED: "{software} (pid {pid}, {memory_bytes}): {evidence}",
     Why.NAMED: "{software} (pid {pid}, {memory_bytes}) was named by its user",
     Why.WARNING_SIGN: "{what}",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING
 
 from ramherd.config.paths import find_dir_problem
-from ramherd.core.errors import StoreError
+from ramherd.core.errors import StoreDamaged, StoreError
 from ramherd.core.units import format_size
 from ramherd.store.sqlite import (
     SqliteStore,
@@ -21,7 +22,28 @@ if TYPE_CHECKING:
 
     from ramherd.store.protocol import Store
 
+
 NAME = "ramherd.db"
+
+
+def open_store_for_runs(state: Path) -> Store:
+    """For a supervisor: a store that is damaged is set aside, and what can be read of it is kept;
+    if that happens later, the supervisor writes it back.
+    """
+    try:
+        store = SqliteStore(state / NAME)
+    except StoreDamaged:
+        print(f"ramherd: {restore_store(state)}", file=sys.stderr, flush=True)
+        store = SqliteStore(state / NAME)
+    store.may_restore = True
+    return store
+
+
+def restore_store(state: Path) -> str:
+    """Sets a damaged store aside, and makes a new one of what can be read: what was done."""
+    from ramherd.store.restore import restore_damaged  # noqa: PLC0415 - hopefully never
+
+    return restore_damaged(state / NAME)
 
 
 def open_store(state: Path) -> Store:

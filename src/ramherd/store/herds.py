@@ -6,7 +6,7 @@ Writes end with the store's next `commit`, so that those of one step are one tra
 
 import json
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -22,6 +22,18 @@ from ramherd.store.start_pauses import set_start_pause
 # The service's herds have no owner that lives and dies with them: the next service goes on.
 SERVICE = "service"
 SERVICE_OWNER = Owner(SERVICE, "", ProcId(0, 0))
+
+
+class EnvironmentFile(NamedTuple):
+    """The file with the variables of a herd, if it has any; `inherited_bytes` of it are for all
+    runs (None: they inherit the environment of the service), the rest for single jobs.
+    """
+
+    name: str | None = None
+    inherited_bytes: int | None = None
+
+
+NO_ENVIRONMENT = EnvironmentFile()
 
 
 class StoredPen(NamedTuple):
@@ -42,14 +54,13 @@ def add_herd(store: Store, herd: str, owner: Owner, jobs: Iterable[JobStatus]) -
 
 def insert_herd(
     store: Store, herd: str, owner: Owner,
-    *, is_service: bool = False, env: Mapping[str, str] | None = None,
-    max_cost_usd: float | None = None,
+    *, is_service: bool = False, max_cost_usd: float | None = None,
+    env: EnvironmentFile = NO_ENVIRONMENT,
 ) -> None:  # fmt: skip
-    """`env` is what runs inherit, `max_cost_usd` what all agents of the herd may cost together."""
+    """`max_cost_usd` is what all agents of the herd may cost together."""
     id_, boot_id, proc = owner
     row = (herd, time.time(), id_, boot_id, proc.pid, proc.start_ticks, int(is_service))
-    inherited = None if env is None else json.dumps(dict(env))
-    store.write(sql.ADD_HERD, (*row, inherited, max_cost_usd))
+    store.write(sql.ADD_HERD, (*row, max_cost_usd, *env))
 
 
 def insert_jobs(
@@ -158,6 +169,14 @@ def read_job_owner(store: Store, job: str) -> Owner | None:
     """The owner of the job's herd, until that has ended."""
     rows = store.read(sql.OWNER_OF_JOB, (job,))
     return Owner(rows[0][0], rows[0][1], ProcId(*rows[0][2:])) if rows else None
+
+
+def is_owned(store: Store, job: str, runtime: Path) -> bool:
+    """Whether the job will end by itself. One whose `ramherd run` was killed does not; a service is
+    started again.
+    """
+    owner = read_job_owner(store, job)
+    return owner is not None and (owner.id == SERVICE or is_alive(owner, runtime))
 
 
 def add_run(store: Store, run: str, job: str, attempt: int, available_bytes: int) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ramherd.core.procid import ProcId
 from ramherd.store.owner import Owner, is_alive
+from ramherd.system.files import open_private
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -42,7 +43,7 @@ def write_copy(runtime: str, copy: LeaseCopy) -> None:
     )
     try:
         os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-        fd = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        fd = open_private(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         try:
             os.write(fd, text.encode())
         finally:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import errno
 import os
 import sqlite3
-import stat
 import time
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -19,6 +18,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from ramherd.core.errors import LedgerLocked, StoreError, StoreUnavailable
 from ramherd.core.reasons import Reason, Why
 from ramherd.store.sql import ledger as sql
+from ramherd.system.files import find_foreign
 from ramherd.system.ids import new_id
 from ramherd.system.lock_file import acquire_lock
 
@@ -233,13 +233,13 @@ def make_file(path: str) -> None:
     """An empty one, with nothing left of one before it. One that is empty already was truncated, or
     its maker died: those who have it open would never let us write to it.
     """
-    try:
-        found = os.lstat(path)
-    except FileNotFoundError:
-        found = None
-    if found is not None and not stat.S_ISREG(found.st_mode):
-        raise StoreError(f"{path} is not a plain file", hint=f"move it away: mv {path} {path}.old")
-    if found is None or found.st_size == 0:
+    for name in (path, f"{path}-wal", f"{path}-shm"):
+        if problem := find_foreign(name):
+            raise StoreError(
+                f"cannot use the ledger {name}: {problem}",
+                hint=f"move it away: mv {name} {name}.old",
+            )
+    if not os.path.exists(path) or os.path.getsize(path) == 0:
         for suffix in ("-wal", "-shm", ""):
             remove(path + suffix)
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC

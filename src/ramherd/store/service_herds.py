@@ -3,13 +3,13 @@ and when they are over.
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from ramherd.core.model import Event, Job, Reason, Why
 from ramherd.jobs.stored import job_from_text
 from ramherd.store.events import add_event
-from ramherd.store.herds import end_herd
+from ramherd.store.herds import NO_ENVIRONMENT, EnvironmentFile, end_herd
 from ramherd.store.protocol import Store
 from ramherd.store.sql import listing
 from ramherd.store.sql import service as sql
@@ -20,9 +20,9 @@ TOTALS = (
 )  # fmt: skip
 
 
-def read_herd_environment(store: Store, herd: str) -> Mapping[str, str] | None:
+def read_environment_file(store: Store, herd: str) -> EnvironmentFile:
     rows = store.read(sql.HERD_ENV, (herd,))
-    return json.loads(rows[0][0]) if rows and rows[0][0] is not None else None
+    return EnvironmentFile(*rows[0]) if rows else NO_ENVIRONMENT
 
 
 def read_said(store: Store, job: str) -> dict[str, Any] | None:

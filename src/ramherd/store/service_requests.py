@@ -1,19 +1,30 @@
 """What other processes ask of the service, through the store: new herds, and wishes about jobs.
 
 Jobs that have not ended are the service's to change, so what is wanted of one is written beside
-it and stays until it is so, whoever dies meanwhile. Jobs that have ended are nobody's, so a retry
-changes them here.
+it and stays until it is so, whoever dies meanwhile. While another program has the store locked, a
+cancellation is a file instead. Jobs that have ended are nobody's, so a retry changes them here.
 """
 
+import json
+import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from pathlib import Path
 
+from ramherd.core.errors import StoreUnavailable, UsageError
 from ramherd.core.model import Event, Job, JobState, Reason, Why
 from ramherd.decide.job_state import first_status
 from ramherd.store.events import add_event, trim_events
 from ramherd.store.herds import SERVICE_OWNER, insert_herd, insert_jobs
+from ramherd.store.inputs import (
+    environment_path,
+    new_environment,
+    read_inherited,
+    writing_inputs,
+)
 from ramherd.store.protocol import Store
+from ramherd.store.service_herds import read_environment_file
 from ramherd.store.sql import service as sql
 
 PAUSED = "paused"
@@ -25,14 +36,19 @@ class Wish(StrEnum):
 
 
 def submit(
-    store: Store, herd: str, jobs: Sequence[Job], env: Mapping[str, str] | None,
-    max_cost_usd: float | None = None,
+    store: Store, state: Path, herd: str, jobs: Sequence[Job], env: Mapping[str, str] | None,
+    *, max_cost_usd: float | None = None,
 ) -> None:  # fmt: skip
-    """On disk, whole, before this returns. `env` is that of the program that submitted."""
-    with store.synced():
-        insert_herd(store, herd, SERVICE_OWNER, is_service=True, env=env, max_cost_usd=max_cost_usd)
+    """On disk, whole, before this returns. `env` is that of the program that submitted: a file
+    below `state`, like everything else that is not for the database.
+    """
+    with writing_inputs(state, jobs, env) as inputs, store.synced():
+        insert_herd(
+            store, herd, SERVICE_OWNER, is_service=True, max_cost_usd=max_cost_usd,
+            env=inputs.environment,
+        )  # fmt: skip
         ((last,),) = store.read(sql.LAST_PLACE)
-        insert_jobs(store, herd, map(first_status, jobs), after=last)
+        insert_jobs(store, herd, map(first_status, inputs.jobs), after=last)
         store.write_all(sql.ADD_NEED, needs_of(jobs))
         add_event(store, Event("herd_submitted", Reason(Why.SUBMITTED), time.time(), herd))
         trim_events(store)
@@ -47,14 +63,51 @@ def needs_of(jobs: Sequence[Job]) -> Iterator[tuple[str, str]]:
 
 def wish_for_job(store: Store, job: str, wish: Wish) -> bool:
     """False when it has ended already, or is not the service's."""
-    with store.synced():
-        return store.write(sql.WISH_JOB, (wish.value, job)) > 0
+    try:
+        with store.synced():
+            return store.write(sql.WISH_JOB, (wish.value, job)) > 0
+    except StoreUnavailable:
+        if wish is not Wish.CANCEL or not store.read(sql.IS_OPEN_JOB, (job,)):
+            raise
+        spool_cancel(store, job)
+        return True
 
 
 def wish_for_herd(store: Store, herd: str, wish: Wish) -> int:
     """Of how many jobs."""
-    with store.synced():
-        return store.write(sql.WISH_HERD, (wish.value, herd))
+    try:
+        with store.synced():
+            return store.write(sql.WISH_HERD, (wish.value, herd))
+    except StoreUnavailable:
+        jobs = store.read(sql.OPEN_JOBS, (herd,))
+        if wish is not Wish.CANCEL or not jobs:
+            raise
+        spool_cancel(store, herd)
+        return len(jobs)
+
+
+def spool_cancel(store: Store, job_or_herd: str) -> None:
+    store.spool.mkdir(0o700, exist_ok=True)
+    (store.spool / job_or_herd).touch(0o600)
+
+
+def read_spooled(store: Store) -> list[str]:
+    """The jobs and herds that are to be cancelled, although the store could not be written."""
+    try:
+        return sorted(os.listdir(store.spool))
+    except FileNotFoundError:
+        return []
+
+
+def read_open_jobs(store: Store, job_or_herd: str) -> list[str]:
+    """Itself, or all of the herd; not those that have ended, nor those of a `ramherd run`."""
+    rows = store.read(sql.IS_OPEN_JOB, (job_or_herd,)) or store.read(sql.OPEN_JOBS, (job_or_herd,))
+    return [job for (job,) in rows]
+
+
+def remove_spooled(store: Store, names: Iterable[str]) -> None:
+    for name in names:
+        (store.spool / name).unlink(missing_ok=True)
 
 
 def read_wishes(store: Store, after: int, most: int) -> list[tuple[str, str, int]]:
@@ -62,28 +115,64 @@ def read_wishes(store: Store, after: int, most: int) -> list[tuple[str, str, int
     return [(job, wish, place) for job, wish, place in store.read(sql.WISHED, (after, most))]
 
 
-def retry(store: Store, job: str) -> list[str]:
+def retry(store: Store, state: Path, job: str, env: Mapping[str, str] | None = None) -> list[str]:
     """The job is queued again, and those that were cancelled because of it wait for it again:
     which. Nothing when it has not failed.
+
+    The environment of a herd that has ended is gone. Its runs inherit `env` then, that of the
+    program that asks for the retry, and a variable that the job had of its own has to be in it.
     """
-    with store.synced():
-        herds = store.read(sql.HERD_OF_JOB, (job,))
-        again: list[str] = []
-        todo = [job]
-        while todo:
-            one = todo.pop(0)
-            waits = bool(store.read(sql.NEEDS_UNDONE, (one,)))
-            state = JobState.WAITING if waits else JobState.QUEUED
-            values = (state.value, Reason(Why.ASKED).as_text(), time.time(), one)
-            if store.write(sql.RETRY_JOB, values):
-                again.append(one)
-                todo += [found for (found,) in store.read(sql.CANCELLED_FOR, (one,))]
+    herds = store.read(sql.HERD_OF_JOB, (job,))
+    if not herds:
+        return []
+    ((herd,),) = herds
+    with new_environment(state, (), env) as inputs, store.synced():
+        again = queue_again(store, job)
+        ((is_ended, old),) = store.read(sql.HERD_STANDING, (herd,))
+        if again and is_ended:
+            store.write(sql.SET_ENV, (*inputs.environment, herd))
+        check_variables(store, state, herd, again)
         if again:
-            ((herd,),) = herds
             store.write(sql.OPEN_HERD_AGAIN, (herd,))
             store.write(sql.FORGET_LOG_BYTES, (herd,))
             at_s = time.time()
             add_event(store, Event("job_queued", Reason(Why.ASKED), at_s, herd, job))
+    unused = old if again and is_ended else inputs.environment.name
+    if unused is not None:
+        environment_path(state, unused).unlink(missing_ok=True)
+    return again
+
+
+def check_variables(store: Store, state: Path, herd: str, jobs: Sequence[str]) -> None:
+    """Those that a job had of its own are in the file of its herd, or the herd has them now."""
+    file = read_environment_file(store, herd)
+    for job in jobs:
+        ((name, names, known),) = store.read(sql.ENV_NAMES, (job,))
+        if names in (None, "[]") or known == file.name:
+            continue
+        given = read_inherited(state, file)
+        missing = [variable for variable in json.loads(names) if variable not in given]
+        if not missing:
+            continue
+        words = " ".join(f"{variable}=..." for variable in missing)
+        raise UsageError(
+            f"the variables of job {name!r} were removed when its herd ended: {', '.join(missing)}",
+            hint=f"{words} ramherd retry {name}",
+        )
+
+
+def queue_again(store: Store, job: str) -> list[str]:
+    """The job, and those that were cancelled because of it."""
+    again: list[str] = []
+    todo = [job]
+    while todo:
+        one = todo.pop(0)
+        waits = bool(store.read(sql.NEEDS_UNDONE, (one,)))
+        state = JobState.WAITING if waits else JobState.QUEUED
+        values = (state.value, Reason(Why.ASKED).as_text(), time.time(), one)
+        if store.write(sql.RETRY_JOB, values):
+            again.append(one)
+            todo += [found for (found,) in store.read(sql.CANCELLED_FOR, (one,))]
     return again
 
 

@@ -1,25 +1,29 @@
 """The store of one user on one machine: SQLite in WAL mode, several ramherds at a time.
 
 WAL with synchronous NORMAL survives the death of every process; what is written in `synced` also
-survives a power cut.
+survives a power cut. `restore.py` writes a store back whose files were deleted or damaged.
 """
 
 from __future__ import annotations
 
 import errno
+import json
 import os
 import sqlite3
 import time
-from contextlib import closing, contextmanager
-from typing import TYPE_CHECKING
+from contextlib import closing, contextmanager, suppress
+from typing import TYPE_CHECKING, TypeVar
 
-from ramherd.core.errors import StoreError, StoreUnavailable
+from ramherd.core.errors import StoreDamaged, StoreError, StoreUnavailable
 from ramherd.core.units import format_size
 from ramherd.store.protocol import BUSY_S
 from ramherd.store.sql import migrations as sql
 from ramherd.store.sql.records import OLDEST_OVER
+from ramherd.store.sql.service import GET_FLAG
+from ramherd.system.file_locks import find_lock_holders
 from ramherd.system.files import find_foreign
 from ramherd.system.own_process import read_file_size_limit
+from ramherd.system.procfs import read_cmdline, read_open_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,29 +32,56 @@ if TYPE_CHECKING:
 
     from ramherd.store.protocol import Rows, Values
 
+    Files = tuple[tuple[int, int] | None, ...]
+
+
+T = TypeVar("T")
 
 # The doctor does not wait for long.
 CHECK_S = 0.5
+RETRY_S = 0.005
+# How often a read looks for files that were written back; a write always does.
+FOLLOW_EVERY_S = 0.1
+GENERATIONS = "generations"
+# Which bytes SQLite locks to write: of the `-shm` file in WAL mode, else of the file itself.
+WRITE_LOCK, FILE_LOCK = 120, 0x40000002
+HEADER = b"SQLite format 3\0"
 
 
 class SqliteStore:
-    """`connect` opens it: `connect_to_write`, or another of the functions below."""
+    """One connection, which is opened again when the files of the store are replaced. `connect`
+    opens it: `connect_to_write`, or another of the functions below.
+    """
 
     def __init__(
         self, path: Path, connect: Callable[[Path], sqlite3.Connection] | None = None
     ) -> None:
         self.path, self._connect = path, connect or connect_to_write
+        self.may_restore = False
+        self.spool = path.with_name("requests")
+        self._patience_s = BUSY_S
+        self._restored: list[str] = []
+        # What a read or write found to be damaged.
+        self._damage = ""
+        # The connection to the files before these, with their write lock: nobody writes there.
+        self._before: sqlite3.Connection | None = None
+        self._followed_s = 0.0
         with self._explained():
-            self._db = self._connect(path)
-            try:
-                self._prepare()
-            except BaseException:
-                self._db.close()
-                raise
+            self._open()
+
+    def _open(self) -> None:
+        self._db = self._connect(self.path)
+        try:
+            self._prepare()
+            self._generation = read_generations(self._db)[-1]
+        except BaseException:
+            self._db.close()
+            raise
+        self._db.execute("PRAGMA busy_timeout = 0")
+        self._files, self._checked = self._find_files(), find_change(self.path)
 
     def read(self, statement: str, values: Values = ()) -> Rows:
-        with self._explained():
-            return self._db.execute(statement, values).fetchall()
+        return self._patiently(lambda: self._db.execute(statement, values).fetchall())
 
     def write(self, statement: str, values: Values = ()) -> int:
         self.begin()
@@ -67,9 +98,18 @@ class SqliteStore:
         return self.read(statement, values)
 
     def begin(self) -> None:
-        if not self._db.in_transaction:
-            with self._explained():
-                self._db.execute("BEGIN IMMEDIATE")
+        if self._db.in_transaction:
+            return
+        deadline = time.monotonic() + self._patience_s
+        while self._find_files() != self._files:
+            self._follow()
+            if time.monotonic() >= deadline and self._find_files() != self._files:
+                raise StoreUnavailable(
+                    f"the store {self.path} was deleted or replaced",
+                    hint="a service or herd that is running writes it back: try again",
+                )
+            time.sleep(RETRY_S)
+        self._patiently(lambda: self._db.execute("BEGIN IMMEDIATE"))
 
     def commit(self) -> None:
         if self._db.in_transaction:
@@ -77,11 +117,14 @@ class SqliteStore:
                 self._db.execute("COMMIT")
 
     def rollback(self) -> None:
+        """SQLite has done it already, if it could not go on."""
         if self._db.in_transaction:
-            self._db.execute("ROLLBACK")
+            with suppress(sqlite3.Error):
+                self._db.execute("ROLLBACK")
 
     @contextmanager
     def synced(self) -> Iterator[None]:
+        self._follow()
         with self._explained():
             self._db.execute("PRAGMA synchronous = FULL")
         try:
@@ -93,50 +136,184 @@ class SqliteStore:
                 self._db.execute("PRAGMA synchronous = NORMAL")
 
     def set_patience(self, for_s: float) -> None:
-        self._db.execute(f"PRAGMA busy_timeout = {int(for_s * 1000)}")
+        self._patience_s = for_s
+
+    def check(self) -> None:
+        if self._db.in_transaction:
+            return
+        self._follow()
+        if self._find_files() != self._files:
+            self._restore("replaced" if os.path.lexists(self.path) else "deleted")
+        elif (change := find_change(self.path)) != self._checked:
+            self._checked = change
+            self._damage = self._damage or read_store_error(self.path) or self._read_header_error()
+        if self._damage:
+            self._restore("damaged")
+
+    def pop_restored(self) -> list[str]:
+        restored, self._restored = self._restored, []
+        return restored
+
+    def overwrite_deleted(self) -> None:
+        self.commit()
+        self._patiently(lambda: self._db.execute("VACUUM"))
+        with self._explained():
+            ((is_busy, _log, _moved),) = self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        if is_busy:
+            raise StoreUnavailable(f"the store {self.path} is in use by another program")
 
     def open_another(self) -> SqliteStore:
         return SqliteStore(self.path, self._connect)
 
     def close(self) -> None:
         self._db.close()
+        if self._before is not None:
+            self._before.close()
+
+    def _patiently(self, act: Callable[[], T]) -> T:
+        """Waits for a lock here, not in SQLite: Ctrl-C ends the wait, and the lock may be that of a
+        store which was written back elsewhere meanwhile.
+        """
+        now = time.monotonic()
+        deadline = now + self._patience_s
+        if now - self._followed_s >= FOLLOW_EVERY_S:
+            self._followed_s = now
+            self._follow()
+        while True:
+            try:
+                return act()
+            except (sqlite3.Error, OSError) as error:
+                is_free = not self._db.in_transaction
+                if is_free and is_damaged(error) and self.may_restore and not self._damage:
+                    self._damage = str(error)
+                    self._restore("damaged")
+                elif not (is_free and is_busy(error)) or time.monotonic() >= deadline:
+                    raise self._explain(error) from error
+                else:
+                    time.sleep(RETRY_S)
+                    self._follow()
+
+    def _read_header_error(self) -> str:
+        """The log may still have the pages that were overwritten in the file."""
+        header = read_open_file(str(self.path), len(HEADER))
+        return "" if header in (None, HEADER) else "its file is not a database"
+
+    def _follow(self) -> None:
+        """Goes on in the files that another process wrote back."""
+        if self._db.in_transaction or self._find_files() == self._files:
+            return
+        if is_continued(self.path, self._generation):
+            self._db.close()
+            self._open()
+            self._damage = ""
+            self._restored.append(f"the store {self.path} was written back: going on there")
+
+    def _restore(self, what: str) -> None:
+        if not self.may_restore:
+            return
+        from ramherd.store.restore import restore  # noqa: PLC0415 - hopefully never
+
+        with self._explained():
+            done = restore(self._db, self.path, self._generation, what)
+            if self._before is not None:
+                self._before.close()
+            self._before = self._db
+            self._open()
+        self._damage = ""
+        self._restored.append(done)
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
         try:
             yield
         except (sqlite3.Error, OSError) as error:
-            raise explain(self.path, error) from error
+            raise self._explain(error) from error
+
+    def _explain(self, error: Exception) -> StoreError:
+        explained = explain(self.path, error)
+        if isinstance(explained, StoreDamaged):
+            self._damage = str(error)
+        return explained
 
     def _prepare(self) -> None:
-        if self._read_version() == len(sql.MIGRATIONS):
+        if read_version(self._db) == len(sql.MIGRATIONS):
             return
         if self._connect is connect_to_read:
             self._db = copy_to_memory(self._db)
-        self._migrate()
+        migrate(self._db, self.path)
 
-    def _read_version(self) -> int:
-        """How many migrations the store has seen, without a lock."""
-        if not self._db.execute(sql.HAS_MIGRATIONS).fetchall():
-            return 0
-        return int(self._db.execute(sql.NEWEST_MIGRATION).fetchone()[0])
+    def _find_files(self) -> Files:
+        """What only reads once goes on with what it has opened."""
+        return find_files(self.path) if self._connect is connect_to_write else ()
 
-    def _migrate(self) -> None:
-        self._db.execute("BEGIN IMMEDIATE")
-        self._db.execute(sql.MIGRATIONS_TABLE)
-        at = self._read_version()
-        if at > len(sql.MIGRATIONS):
-            self._db.execute("ROLLBACK")
-            raise StoreError(
-                f"the store {self.path} is of a newer ramherd (schema {at}, "
-                f"this one knows {len(sql.MIGRATIONS)})",
-                hint="upgrade ramherd, or set XDG_STATE_HOME to another directory",
-            )
-        for number, statements in enumerate(sql.MIGRATIONS[at:], at + 1):
-            for statement in statements:
-                self._db.execute(statement)
-            self._db.execute(sql.ADD_MIGRATION, (number, time.time()))
-        self._db.execute("COMMIT")
+
+def read_version(db: sqlite3.Connection) -> int:
+    """How many migrations the store has seen, without a lock."""
+    if not db.execute(sql.HAS_MIGRATIONS).fetchall():
+        return 0
+    return int(db.execute(sql.NEWEST_MIGRATION).fetchone()[0])
+
+
+def migrate(db: sqlite3.Connection, path: Path) -> None:
+    db.execute("BEGIN IMMEDIATE")
+    db.execute(sql.MIGRATIONS_TABLE)
+    at = read_version(db)
+    if at > len(sql.MIGRATIONS):
+        db.execute("ROLLBACK")
+        raise StoreError(
+            f"the store {path} is of a newer ramherd (schema {at}, "
+            f"this one knows {len(sql.MIGRATIONS)})",
+            hint="upgrade ramherd, or set XDG_STATE_HOME to another directory",
+        )
+    for number, statements in enumerate(sql.MIGRATIONS[at:], at + 1):
+        for statement in statements:
+            db.execute(statement)
+        db.execute(sql.ADD_MIGRATION, (number, time.time()))
+    db.execute("COMMIT")
+
+
+def read_generations(db: sqlite3.Connection) -> list[str]:
+    """A store that is written back gets a new generation: the names of all, the newest last. The
+    first is named by when it was made.
+    """
+    rows = db.execute(GET_FLAG, (GENERATIONS,)).fetchall()
+    if rows:
+        found: list[str] = json.loads(rows[0][0])
+        return found
+    return [repr(db.execute(sql.MADE).fetchone()[0])]
+
+
+def is_continued(path: Path, generation: str) -> bool:
+    """Whether the store at this path was written back from one of that generation."""
+    try:
+        with closing(sqlite3.connect(read_only(path), uri=True, timeout=0)) as db:
+            return generation in read_generations(db)[:-1]
+    except sqlite3.Error:
+        return False
+
+
+def find_files(path: Path) -> Files:
+    """Which files these are. SQLite keeps them while a connection is open: if one is gone or
+    another, somebody else did that, and what we write is seen by nobody.
+    """
+    return tuple(map(find_file, (f"{path}", f"{path}-wal", f"{path}-shm")))
+
+
+def find_file(path: str) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path, follow_symlinks=False)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+def find_change(path: Path) -> tuple[int, int]:
+    """The file itself changes with checkpoints alone: so seldom that each change is checked."""
+    try:
+        found = os.stat(path, follow_symlinks=False)
+    except OSError:
+        return 0, 0
+    return found.st_size, found.st_mtime_ns
 
 
 def create_private(path: Path) -> None:
@@ -226,23 +403,28 @@ def read_oldest_over(path: Path) -> Iterator[tuple[str, float]]:
 
 
 def read_store_error(path: Path) -> str:
-    """Read-only, and only the first page: a whole check of a large store takes seconds."""
+    """Read-only, and only the first pages: a whole check of a large store takes seconds."""
     if not path.exists():
         return ""
     try:
-        with closing(
-            sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=CHECK_S)
-        ) as db:
-            db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        with closing(sqlite3.connect(read_only(path), uri=True, timeout=CHECK_S)) as db:
+            return "" if read_version(db) else "it is empty"
     except sqlite3.Error as error:
-        return str(error)
-    return ""
+        return "" if is_busy(error) else str(error)
+
+
+def read_only(path: Path) -> str:
+    return f"{path.absolute().as_uri()}?mode=ro"
 
 
 def explain(path: Path, error: Exception) -> StoreError:
     """One line for the user, and what to do."""
-    passes = isinstance(error, sqlite3.OperationalError)
     what, hint = str(error), "set XDG_STATE_HOME to a directory you can write to"
+    if is_damaged(error):
+        return StoreDamaged(
+            f"the store {path} is damaged: {what}",
+            hint="ramherd up, or ramherd run: both set it aside and keep what can be read",
+        )
     if isinstance(error, OSError) and error.strerror:
         other = error.filename if error.filename not in (None, path, str(path)) else ""
         what = f"{other}: {error.strerror}" if other else error.strerror
@@ -251,14 +433,36 @@ def explain(path: Path, error: Exception) -> StoreError:
     elif "belongs to" in what:
         hint = "chown it to your user, or set XDG_STATE_HOME to a directory of yours"
     elif is_busy(error):
-        hint = "another program holds it: close it, and try again"
+        holder = find_writer(path)
+        what = f"{what} by {holder}" if holder else what
+        hint = "try again when that program has finished, or end it"
     elif "full" in what:
         hint = "make room: ramherd prune --keep 1GiB"
     elif (limit_bytes := read_file_size_limit()) is not None and is_write_error(error):
         what = f"the file size limit (ulimit -f) is {format_size(limit_bytes)}"
         hint = "ulimit -f unlimited, then try again"
-    kind = StoreUnavailable if passes else StoreError
+    kind = StoreUnavailable if isinstance(error, sqlite3.OperationalError) else StoreError
     return kind(f"cannot use the store {path}: {what}", hint=hint)
+
+
+def find_writer(path: Path) -> str:
+    """The program that has the store locked for writing, as "NAME (pid N)", if that is known."""
+    pids = find_lock_holders(f"{path}-shm", WRITE_LOCK) or find_lock_holders(f"{path}", FILE_LOCK)
+    if not pids:
+        return ""
+    command = read_cmdline(pids[0])
+    return f"{os.path.basename(command[0]) if command else 'a process'} (pid {pids[0]})"
+
+
+def is_damaged(error: Exception) -> bool:
+    """A statement of ours that does not fit the schema means that this is not our schema."""
+    if not has_code(error):
+        return False
+    code = error.sqlite_errorcode & 0xFF
+    is_gone = code == sqlite3.SQLITE_ERROR and str(error).startswith(
+        ("no such table", "no such col")
+    )
+    return is_gone or code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
 def is_busy(error: Exception) -> bool:

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from ramherd.core.errors import StoreError, StoreUnavailable
-from ramherd.store.protocol import Store
+from ramherd.core.errors import StoreDamaged, StoreError, StoreUnavailable
+from ramherd.store.protocol import BUSY_S, Store
 
 # The loop does not wait for a lock: the next step comes soon enough.
 LOOP_PATIENCE_S = 0.01
@@ -24,6 +24,8 @@ class WriteBuffer:
         self.start = ""
         self._waiting: list[tuple[str, Callable[[], Any]]] = []
         self.trouble = ""
+        # Why the files of the store cannot be restored.
+        self._loss = ""
         store.set_patience(LOOP_PATIENCE_S)
 
     @property
@@ -35,19 +37,27 @@ class WriteBuffer:
         """`write(store, ...)` is called in the next commit."""
         self._waiting.append((self.start, partial(write, self.store, *values, **named)))
 
+    def write_now(self, write: Callable[..., Any], *values: Any) -> None:
+        """Before the loop runs, a lock of another process is waited for."""
+        self.store.set_patience(BUSY_S)
+        write(self.store, *values)
+        self.store.commit()
+        self.store.set_patience(LOOP_PATIENCE_S)
+
     def withdraw(self, start: str) -> None:
         """What is part of the start of this run is never written."""
         self._waiting = [waiting for waiting in self._waiting if waiting[0] != start]
 
     def commit(self) -> bool:
         """Whether everything added so far is in the store."""
-        if not self._waiting:
+        if self._loss or not self._waiting:
+            self.trouble = self._loss
             return not self.trouble
         try:
             for _start, write in self._waiting:
                 write()
             self.store.commit()
-        except StoreUnavailable as error:
+        except (StoreUnavailable, StoreDamaged) as error:
             self.store.rollback()
             self.trouble = str(error)
             return False
@@ -57,6 +67,15 @@ class WriteBuffer:
         self._waiting.clear()
         self.trouble = ""
         return True
+
+    def check_store(self) -> list[str]:
+        """Restores the store if its files were deleted or damaged: what was done, in words."""
+        try:
+            self.store.check()
+            self._loss = ""
+        except StoreError as error:
+            self._loss = str(error)
+        return self.store.pop_restored()
 
     def commit_last(self, for_s: float, is_told_to_end: Callable[[], bool]) -> str:
         """Tries for so long: no other step comes. Why not everything is in the store, or ""."""

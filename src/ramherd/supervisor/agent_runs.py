@@ -26,6 +26,7 @@ from ramherd.decide.start_pace import Pace, after_overload, after_start, explain
 from ramherd.measure.run_output import Follower
 from ramherd.supervisor.check_agents import Found, check_herd_cost, find_programs
 from ramherd.supervisor.cost_limit import LEAST_USD, CostLimit, HerdCosts
+from ramherd.system.environ import decode_bytes, parse_words
 
 # A process for one job is not shared.
 LEAST_REUSE = 2
@@ -36,13 +37,15 @@ CATCH_UP_STEPS = 16
 @dataclass(frozen=True, slots=True)
 class JobRecords:
     """Where a supervisor that does not know a job from before finds it: its program, what was
-    said of it (`jobs.said`), what its herd may cost and has cost, what its runs inherit.
+    said of it (`jobs.said`), what its herd may cost and has cost, what its runs inherit, and
+    the file of a field that is too large for the store.
     """
 
     find: Callable[[Job], Found]
     cost_limit: Callable[[str], CostLimit | None]
     said: Callable[[str], Mapping[str, Any] | None] = lambda _job: None
-    env: Callable[[Job], Mapping[str, str]] = lambda _job: os.environ
+    env: Callable[[Job], Mapping[str, str]] = lambda job: {**os.environ, **job.env}
+    input: Callable[[Job, str], bytes] = lambda _job, _field: b""
 
 
 class StartPacing:
@@ -184,12 +187,17 @@ class AgentRuns:
             GO_ON if session else brief.prompt,
             session or agent.new_session(),
             model=model,
-            args=brief.args,
+            args=self._args(job),
             skip_permissions=brief.skip_permissions,
             heap_bytes=self._heap_bytes(job, grant_bytes),
             max_cost_usd=self._limit_usd(job),
         )
         launch = agent.resume(program, ask) if session else agent.start(program, ask)
+        if "prompt" in job.large and not session:
+            if launch.stdin == brief.prompt:
+                launch = replace(launch, stdin="", is_prompt_file=True)
+            else:
+                launch = agent.start(program, replace(ask, prompt=self._prompt(job)))
         if brief.tree is None:
             return launch
         return replace(launch, argv=argv_in(brief.tree, launch.argv))
@@ -197,9 +205,22 @@ class AgentRuns:
     def launch_first(self, job: Job, grant_bytes: int, model: str) -> Launch:
         """The launch of a job's first run."""
         warm = self.launch_warm(job, model)
+        if warm is not None and "prompt" in job.large:
+            warm = self.launch_warm(job, model, self._prompt(job))
         return warm or self.launch(job, grant_bytes, session="", model=model)
 
-    def launch_warm(self, job: Job, model: str) -> Launch | None:
+    def _prompt(self, job: Job) -> str:
+        """All of it: the store has the beginning of a large one."""
+        if "prompt" not in job.large:
+            return brief_of(job).prompt
+        return decode_bytes(self._records.input(job, "prompt"))
+
+    def _args(self, job: Job) -> tuple[str, ...]:
+        if "args" not in job.large:
+            return brief_of(job).args
+        return tuple(map(decode_bytes, parse_words(self._records.input(job, "args"))))
+
+    def launch_warm(self, job: Job, model: str, prompt: str | None = None) -> Launch | None:
         """The same for all that can share a process, but for the prompt. None: the job has one of
         its own. What a job costs is limited by its process.
         """
@@ -210,9 +231,9 @@ class AgentRuns:
         if agent.warm is None:
             return None
         ask = LaunchRequest(
-            brief.prompt,
+            brief.prompt if prompt is None else prompt,
             model=model,
-            args=brief.args,
+            args=self._args(job),
             skip_permissions=brief.skip_permissions,
             heap_bytes=choose_heap_bytes(0, job.memory_limit_bytes),
         )
@@ -275,7 +296,7 @@ class AgentRuns:
         if run.agent_run is None:
             return
         job, agent_run = run.job, run.agent_run
-        agent_run.count_unreported({**self._records.env(job), **job.env})
+        agent_run.count_unreported(self._records.env(job))
         if (cost_limit := self.costs[job.herd]) is not None:
             cost_limit.spent_usd += agent_run.cost_here_usd
             at = agent_run.progress

@@ -49,7 +49,9 @@ class Classes:
 
 def class_of(job: Job) -> ClassKey:
     agent = job.brief.agent if job.brief is not None else COMMAND
-    return ClassKey(agent, job.cwd, job.label)
+    # The store takes no bytes that are no UTF-8.
+    project = job.cwd.encode(errors="backslashreplace").decode()
+    return ClassKey(agent, project, job.label)
 
 
 def label_of(key: ClassKey) -> str:

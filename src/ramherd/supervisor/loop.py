@@ -46,6 +46,7 @@ from ramherd.measure.cgroups import Trees
 from ramherd.measure.container_clients import read_engine_clients
 from ramherd.measure.machine import read_machine
 from ramherd.store.herd_queue import HerdQueue
+from ramherd.store.owner import Owner
 from ramherd.store.service_queue import ServiceQueue
 from ramherd.supervisor.estimates import key_of
 from ramherd.supervisor.event_log import EventLog
@@ -53,6 +54,7 @@ from ramherd.supervisor.herd_counters import HerdCounters
 from ramherd.supervisor.job_states import AgentParts
 from ramherd.supervisor.make_view import make_view
 from ramherd.supervisor.memory_governor import MemoryGovernor, Order
+from ramherd.supervisor.restored_store import record_known
 from ramherd.supervisor.runs import Runs
 from ramherd.supervisor.start_gate import StartGate
 from ramherd.system.signals import Signals
@@ -78,6 +80,9 @@ class Loop:
     signals: Signals
     trees: Trees
     runtime: RuntimeFiles
+    # Whose herds these are, and the record of the fleet, for a store that has to be restored.
+    owner: Owner
+    fleet_id: str
     clock: Callable[[], float] = time.monotonic
     # Other descriptors to wait for, and what to call when they are readable.
     alarms: dict[int, Callable[[], None]] = field(default_factory=dict)
@@ -189,6 +194,9 @@ class Loop:
         if (news := self.runtime.restore()) is not None:
             kind = "runtime_restored" if news.why is Why.RUNTIME_RESTORED else "runtime_missing"
             self.events.emit_herd(kind, news)
+        for what in self.events.writes.check_store():
+            record_known(self)
+            self.events.emit_herd("store_restored", Reason(Why.STORE_RESTORED, what=what))
         runs, fleet = self.executor.runs.values(), self.executor.fleet
         fleet.scan()
         others = [(other.pid, other.used_bytes) for other in self.memory.lease.others]

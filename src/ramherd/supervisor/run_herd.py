@@ -4,18 +4,20 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from ramherd.act.environments import choose_passed, one_environment
 from ramherd.act.executor import Executor
 from ramherd.act.keeper_client import start_keeper
 from ramherd.act.pens.selection import make_fleet
 from ramherd.act.recovery import recover
 from ramherd.act.runtime_files import RuntimeFiles
 from ramherd.config.paths import runtime_dir, state_dir
+from ramherd.core.errors import StoreDamaged
 from ramherd.core.model import Job
 from ramherd.core.policies import GrantPolicy, Policy, RecyclePolicy, ReusePolicy
 from ramherd.core.units import MIB, format_size
@@ -27,11 +29,12 @@ from ramherd.measure.cgroups import Trees, read_trees
 from ramherd.measure.machine import read_machine
 from ramherd.measure.pressure import PressureGauge
 from ramherd.show.view import Display
-from ramherd.store.connect import open_store
+from ramherd.store.connect import open_store_for_runs
 from ramherd.store.herd_queue import HerdQueue
 from ramherd.store.herds import add_herd, add_pen, drop_pen, end_herd
+from ramherd.store.inputs import move_environments_out, remove_unused_inputs
 from ramherd.store.ledger import Ledger
-from ramherd.store.owner import OwnerLock
+from ramherd.store.owner import Owner, OwnerLock
 from ramherd.store.protocol import Store
 from ramherd.store.service_queue import ServiceQueue
 from ramherd.store.write_buffer import WriteBuffer
@@ -46,9 +49,12 @@ from ramherd.supervisor.runs import Runs
 from ramherd.supervisor.start_gate import StartGate
 from ramherd.system.procfs import read_peak_rss_bytes
 from ramherd.system.signals import Signals, catching_signals
+from ramherd.system.unix_socket import is_listening
 
 if TYPE_CHECKING:
     from ramherd.supervisor.agent_runs import AgentRuns
+
+T = TypeVar("T")
 
 OK, FAILED, NO_ROOM, INTERRUPTED = 0, 1, 3, 130
 # The kernel takes a moment to free the memory of the last runs: the end waits this long at most,
@@ -87,6 +93,8 @@ class Rules:
     max_cost_usd: float | None = None
     # Agents also run in less memory than they are known to need.
     force: bool = False
+    # Patterns of the variables that runs inherit; None: all.
+    pass_env: tuple[str, ...] | None = None
 
 
 def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, display: Display) -> Outcome:
@@ -99,14 +107,16 @@ def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, display: Display) -> 
     queue = HerdQueue(first_status(job, now_s) for job in jobs)
     counters = HerdCounters({status.job.id: JobCounters(status.reason) for status in queue})
     with (
-        closing(open_store(state)) as store,
+        closing(open_store_for_runs(state)) as store,
         closing(OwnerLock(runtime)) as lock,
-        catching_signals() as signals,
+        ExitStack() as stack,
     ):
-        if cleared := recover(store, runtime, state / "runs"):
-            print(f"ramherd: cleared what {cleared} dead ramherds left", file=sys.stderr)
-        prune_to_total(store, state / "runs", rules.policy.log_total_bytes)
-        add_herd(store, herd, lock.owner, queue)
+        with_restored_store(
+            store, lambda: prepare_store(store, state, runtime, rules.policy.log_total_bytes)
+        )
+        with_restored_store(store, lambda: add_herd(store, herd, lock.owner, queue))
+        # Until here nothing has started, and Ctrl-C ends us at once.
+        signals = stack.enter_context(catching_signals())
         writes = WriteBuffer(store)
         with (
             closing(Ledger(runtime / "ledger.db", runtime, lock.owner)) as ledger,
@@ -119,6 +129,7 @@ def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, display: Display) -> 
                 herd, queue, rules, display, writes=writes, ledger=ledger, executor=executor,
                 trees=trees, signals=signals, counters=counters, agents=agents,
                 runtime=RuntimeFiles(runtime, [lock.restore, ledger.restore]),
+                owner=lock.owner, fleet_id=lock.owner.id,
             )  # fmt: skip
             add_warm_reuse(loop, rules.reuse)
             loop.run()
@@ -135,6 +146,33 @@ def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, display: Display) -> 
             summary["store_error"] = why
     code = choose_exit_code(signals.count, counters, summary, gave_up=loop.runs.given_up)
     return Outcome(code, summary, counters.missing_bytes)
+
+
+def prepare_store(
+    store: Store, state: Path, runtime: Path, log_total_bytes: int, *, is_service: bool = False
+) -> None:
+    """Ends what dead ramherds left, and makes room for new logs. A service that is running has
+    moved environments itself; one that starts removes inputs when it knows which runs go on.
+    """
+    if cleared := recover(store, runtime, state / "runs"):
+        print(f"ramherd: cleared what {cleared} dead ramherds left", file=sys.stderr)
+    if is_service or not is_listening(runtime / "api.sock"):
+        move_environments_out(store, state)
+    if not is_service:
+        remove_unused_inputs(store, state)
+    prune_to_total(store, state / "runs", log_total_bytes)
+
+
+def with_restored_store(store: Store, act: Callable[[], T]) -> T:
+    """Calls `act`, which can be called twice: a store that turns out to be damaged is restored."""
+    try:
+        return act()
+    except StoreDamaged:
+        store.rollback()
+        store.check()
+    for what in store.pop_restored():
+        print(f"ramherd: {what}", file=sys.stderr)
+    return act()
 
 
 def write_last(writes: WriteBuffer, signals: Signals) -> str:
@@ -159,7 +197,8 @@ def describe_loop(loop: Loop) -> dict[str, Any]:
 def make_loop(
     herd: str, queue: HerdQueue | ServiceQueue, rules: Rules, display: Display, *,
     writes: WriteBuffer, ledger: Ledger, executor: Executor, trees: Trees, signals: Signals,
-    counters: HerdCounters, agents: AgentParts, runtime: RuntimeFiles, hooks: Hooks | None = None,
+    counters: HerdCounters, agents: AgentParts, runtime: RuntimeFiles,
+    owner: Owner, fleet_id: str, hooks: Hooks | None = None,
 ) -> Loop:  # fmt: skip
     """The loop with its parts."""
     events = EventLog(herd, writes, display, hooks or Hooks())
@@ -174,8 +213,9 @@ def make_loop(
     )  # fmt: skip
     runs = Runs(executor, memory, jobs, agents, events, gate, counters)
     return Loop(
-        queue, executor, memory, runs, agents, events, gate, counters, signals, trees, runtime
-    )
+        queue, executor, memory, runs, agents, events, gate, counters, signals, trees, runtime,
+        owner, fleet_id,
+    )  # fmt: skip
 
 
 def prepare_agents(jobs: Sequence[Job], rules: Rules) -> "AgentRuns | None":
@@ -234,8 +274,7 @@ def herd_executor(
     fleet, why_weaker = make_fleet(rules.pen, trees, owner)
     if why_weaker:
         print(f"ramherd: limits are polled, not enforced: {why_weaker}", file=sys.stderr)
-    add_pen(writes.store, owner, herd, "", fleet.record())
-    writes.store.commit()
+    writes.write_now(add_pen, owner, herd, "", fleet.record())
     executor = Executor(
         fleet,
         lambda: start_keeper(rules.policy.grace_s, state / "keeper.err", nofile),
@@ -243,6 +282,7 @@ def herd_executor(
         rules.policy,
         rules.grants,
     )
+    executor.environments = one_environment(choose_passed(rules.pass_env))
     try:
         yield executor
     finally:

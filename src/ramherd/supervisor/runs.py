@@ -103,6 +103,10 @@ class Runs:
         self.executor.release_starts()
         self.events.show_starts()
 
+    def is_held_back(self, run: LiveRun) -> bool:
+        """Whether its start is not in the store yet."""
+        return run.id in self._before_start
+
     def _withdraw(self, run: LiveRun) -> bool:
         """Undoes a start that the store has not taken: the job stands as it did before. Whether it
         was undone.

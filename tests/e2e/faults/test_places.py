@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -307,3 +308,53 @@ def test_another_users_state_is_read_where_it_is_readable(ramherd: Ramherd, loss
         os.chown(path, 0, 0)
     ramherd.run("prune")
     losses("another user's state directory", verbs_that_fail=failed, changes=int(changed))
+
+
+LOGGED_IN = """
+mount -t tmpfs tmpfs /run/user && mkdir -m 700 /run/user/0 &&
+mkdir -p -m 700 /tmp/ramherd-0 && mount -t tmpfs -o mode=700 tmpfs /tmp/ramherd-0 && exec "$@"
+"""
+
+
+def test_a_service_is_found_after_logout_and_login(tmp_path: Path, losses: Losses) -> None:
+    """logind takes /run/user/UID away, and gives another one later. The directory is the one that
+    is right at that time, for the service as for all that look for it. Its mounts are its own.
+    """
+    need_root("have mounts of its own")
+    is_ours = not Path("/tmp/ramherd-0").exists()
+    ramherd = make_ramherd(tmp_path, pens()[0])
+    del ramherd.env["RAMHERD_RUNTIME_DIR"]
+    up = [sys.executable, "-m", "ramherd", "up", "--pen", ramherd.pen, "--grace", "1s"]
+    apart = [need("unshare", "util-linux"), "-m", "sh", "-c", LOGGED_IN, "sh"]
+    err = tmp_path / "up.err"
+    with err.open("a") as log:
+        process = subprocess.Popen([*apart, *up], env=ramherd.env, stderr=log)
+    inside = ["nsenter", "-t", str(process.pid), "-m"]
+
+    def run(*command: str) -> "subprocess.CompletedProcess[str]":
+        return subprocess.run(
+            [*inside, *command], env=ramherd.env, text=True, capture_output=True, check=False,
+            timeout=30, input='{"command": "true"}\n',
+        )  # fmt: skip
+
+    def is_up_in(place: str) -> bool:
+        return f"ramherd: up, {place}/api.sock" in err.read_text()
+
+    lost = 0
+    await_(lambda: is_up_in("/run/user/0/ramherd"), "it is up")
+    for change, place in (
+        ("rm -r /run/user/0", "/tmp/ramherd-0"),
+        ("mkdir -m 700 /run/user/0", "/run/user/0/ramherd"),
+    ):
+        err.write_text("")
+        assert run("sh", "-c", change).returncode == 0
+        await_(partial(is_up_in, place), f"it is in {place}: {err.read_text()}", 5)
+        done = run(sys.executable, "-m", "ramherd", "submit", "-", "--wait")
+        lost += int(done.returncode != 0)
+        assert (run("ls", place + "/ledger.db").returncode, done.stderr.count("hint")) == (0, 0)
+    process.terminate()
+    assert process.wait(20) == 0, err.read_text()
+    await_(lambda: not ours(), "all of it ends")
+    if is_ours:
+        Path("/tmp/ramherd-0").rmdir()
+    losses("logout and login under a service", submissions=lost)

@@ -47,7 +47,7 @@ def spawn(here: Path, run: str, script: str) -> bytes:
     make_run_directory(here / run, None)
     request = {
         "do": "spawn", "run": run, "argv": ["sh", "-c", script], "cwd": "/",
-        "dir": str(here / run), "stdin": "", "env": dict(os.environ), "join": [],
+        "dir": str(here / run), "stdin": "", "env": [dict(os.environ)], "argv_file": "", "join": [],
         "on_loss": {"thaw": [], "kill": []}, "dirs": [], "log": [1 << 20, 1 << 20],
         "fed": False,
     }  # fmt: skip

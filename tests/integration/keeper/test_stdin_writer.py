@@ -38,8 +38,9 @@ class Kept:
     def spawn(self, run: str, text: str) -> None:
         (self.here / run).mkdir()
         self.ask(
-            "spawn", run=run, argv=["sh", "-c", ECHO], cwd="/", dir=str(self.here / run), fed=True,
-            stdin=self.text(f"{run}.in", text), env=dict(os.environ), join=[], dirs=[], log=LOG,
+            "spawn", run=run, argv=["sh", "-c", ECHO], argv_file="", cwd="/",
+            dir=str(self.here / run), fed=True, stdin=self.text(f"{run}.in", text),
+            env=[dict(os.environ)], join=[], dirs=[], log=LOG,
             on_loss={"thaw": [], "kill": []},
         )  # fmt: skip
 

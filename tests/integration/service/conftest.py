@@ -105,11 +105,16 @@ class Service:
 
 
 def is_keeper(pid: int) -> bool:
+    return is_program(pid, b"keeper/__main__.py")
+
+
+def is_program(pid: int, name: bytes) -> bool:
+    """Whether a word of its command line ends like this."""
     try:
         command = Path(f"/proc/{pid}/cmdline").read_bytes()
     except OSError:
         return False
-    return b"keeper/__main__.py" in command
+    return name in command
 
 
 def finish(service: Service) -> None:

@@ -149,6 +149,11 @@ def make_foreign(path: Path) -> None:
         db.execute("CREATE TABLE bookmarks (url)")
 
 
+def make_link(path: Path) -> None:
+    path.with_name("elsewhere.db").touch()
+    path.symlink_to(path.with_name("elsewhere.db"))
+
+
 def make_directory(path: Path) -> None:
     path.mkdir()
 
@@ -173,7 +178,8 @@ def test_a_broken_file_is_set_aside(
     ("spoil", "says"),
     [
         (make_foreign, "ledger.db is another program's database"),
-        (make_directory, "ledger.db is not a plain file"),
+        (make_directory, "ledger.db: it is not a plain file"),
+        (make_link, "ledger.db: it is a symbolic link to .*, which is not followed"),
     ],
 )
 def test_a_file_that_is_no_ledger_is_refused(

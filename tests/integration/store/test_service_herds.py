@@ -41,7 +41,7 @@ def jobs(herd: str, names: str) -> list[Job]:
 
 def test_a_busy_api_is_counted_over_a_refill(store: SqliteStore) -> None:
     """A job that waits ten minutes for it is not taken for one with a wrong clock."""
-    submit(store, "H", jobs("H", "ab"), None)
+    submit(store, store.path.parent, "H", jobs("H", "ab"), None)
     backlog = ServiceQueue(store)
     backlog.refill()
     busy = replace(
@@ -61,7 +61,9 @@ def test_a_herd_is_over_when_its_worktrees_are_settled(store: SqliteStore) -> No
     """Whoever does it: what is left to do is in the store. A job that never ran has none."""
     tree = Tree("/repo", "c0ffee", "/trees/a", "ramherd/a")
     brief = Brief("claude", "do it", tree=tree)
-    submit(store, "H", [replace(one, brief=brief) for one in jobs("H", "ab")], None)
+    submit(
+        store, store.path.parent, "H", [replace(one, brief=brief) for one in jobs("H", "ab")], None
+    )
     backlog = ServiceQueue(store)
     for job_id, attempts in (("H-a", 1), ("H-b", 0)):
         ended = replace(backlog[job_id], state=JobState.DONE, reason=DONE, attempts=attempts)
@@ -83,8 +85,8 @@ def test_a_herd_is_over_when_its_worktrees_are_settled(store: SqliteStore) -> No
 
 def test_what_a_herd_has_cost_is_added_up(store: SqliteStore) -> None:
     """Of its runs that have ended; where there is no limit nobody asks."""
-    submit(store, "H", jobs("H", "abc"), None, 2.0)
-    submit(store, "F", jobs("F", "a"), None)
+    submit(store, store.path.parent, "H", jobs("H", "abc"), None, max_cost_usd=2.0)
+    submit(store, store.path.parent, "F", jobs("F", "a"), None)
     for name in "ab":
         set_said(store, f"H-{name}", {"cost_usd": 9.0, "past": {"spent_usd": 0.25}})
 

@@ -49,7 +49,7 @@ def jobs(herd: str, **after: tuple[str, ...]) -> list[Job]:
 
 def fill(store: SqliteStore, herd: str, number: int, priority: int = 0) -> None:
     made = jobs(herd, **{f"j{n:05}": () for n in range(number)})
-    submit(store, herd, [replace(one, priority=priority) for one in made], None)
+    submit(store, store.path.parent, herd, [replace(one, priority=priority) for one in made], None)
 
 
 def end(store: SqliteStore, backlog: ServiceQueue, job_id: str, state: JobState) -> list[str]:
@@ -88,7 +88,7 @@ def test_an_old_store_is_migrated_with_all_that_is_in_it(tmp_path: Path) -> None
 
 def test_a_job_survives_the_store(store: SqliteStore) -> None:
     """What is started is what was asked for."""
-    asked = job("a", env={"X": "\u00e9"}, stdin="in", timeout_s=1.5, after=("b", "c"), retries=2)
+    asked = job("a", label="\u00e9", stdin="in", timeout_s=1.5, after=("b", "c"), retries=2)
 
     assert job_from_text(job_to_text(asked)) == asked
     assert job_from_text(job_to_text(asked)[:-1] + ', "of_a_newer_ramherd": 1}') == asked
@@ -98,9 +98,9 @@ def test_a_submitted_herd_is_whole_or_not_there(store: SqliteStore, tmp_path: Pa
     """On disk when submit returns; when one of its jobs cannot be stored there is none."""
     twice = jobs("H", a=()) * 2
     with pytest.raises(StoreError, match="UNIQUE"):
-        submit(store, "H", twice, None)
+        submit(store, store.path.parent, "H", twice, None)
     assert (list_herds(store), list_jobs(store)) == ([], [])
-    submit(store, "H", jobs("H", a=(), b=("a",)), {"PATH": "/bin"})
+    submit(store, store.path.parent, "H", jobs("H", a=(), b=("a",)), {"PATH": "/bin"})
     with closing(SqliteStore(tmp_path / "ramherd.db")) as other:
         assert states(other) == {"H-a": "queued", "H-b": "waiting"}
         assert [event["kind"] for event in read_event_page(other, 0)] == ["herd_submitted"]
@@ -169,7 +169,7 @@ def test_a_claim_costs_the_same_however_long_the_line(tmp_path: Path) -> None:
 
 def test_who_waited_for_several_is_queued_with_the_last_of_them(store: SqliteStore) -> None:
     """Also when two end in the same step, before the store has either."""
-    submit(store, "H", jobs("H", a=(), b=(), c=("a", "b"), d=("c",)), None)
+    submit(store, store.path.parent, "H", jobs("H", a=(), b=(), c=("a", "b"), d=("c",)), None)
     backlog = ServiceQueue(store)
     backlog.refill()
     changed = [
@@ -184,7 +184,7 @@ def test_who_waited_for_several_is_queued_with_the_last_of_them(store: SqliteSto
 
 def test_who_waited_for_a_failure_is_cancelled_and_so_on(store: SqliteStore) -> None:
     """However long the line of those who wait for each other."""
-    submit(store, "H", jobs("H", a=(), b=("a",), c=("b",)), None)
+    submit(store, store.path.parent, "H", jobs("H", a=(), b=("a",), c=("b",)), None)
     backlog = ServiceQueue(store)
     backlog.refill()
 
@@ -235,7 +235,7 @@ def test_a_job_has_one_living_run(store: SqliteStore) -> None:
 
 def test_a_wish_stays_until_it_is_so(store: SqliteStore) -> None:
     """Whoever dies between; and none is noted of what has ended."""
-    submit(store, "H", jobs("H", a=(), b=(), c=()), None)
+    submit(store, store.path.parent, "H", jobs("H", a=(), b=(), c=()), None)
     backlog = ServiceQueue(store)
     backlog.refill()
     end(store, backlog, "H-c", JobState.DONE)
@@ -263,7 +263,7 @@ def test_a_recycled_job_is_recycled_once(store: SqliteStore) -> None:
 
 def test_a_retry_brings_back_who_was_cancelled_because_of_it(store: SqliteStore) -> None:
     """And opens the herd again; what is done is not done twice."""
-    submit(store, "H", jobs("H", a=(), b=("a",), c=("b", "x"), x=()), None)
+    submit(store, store.path.parent, "H", jobs("H", a=(), b=("a",), c=("b", "x"), x=()), None)
     backlog = ServiceQueue(store)
     backlog.refill()
     end(store, backlog, "H-x", JobState.DONE)
@@ -271,9 +271,9 @@ def test_a_retry_brings_back_who_was_cancelled_because_of_it(store: SqliteStore)
     end_herd(store, "H", {"done": 1})
     store.commit()
 
-    assert retry(store, "H-x") == []
-    assert retry(store, "none") == []
-    assert retry(store, "H-a") == ["H-a", "H-b", "H-c"]
+    assert retry(store, store.path.parent, "H-x") == []
+    assert retry(store, store.path.parent, "none") == []
+    assert retry(store, store.path.parent, "H-a") == ["H-a", "H-b", "H-c"]
     assert states(store) == {
         "H-a": "queued", "H-b": "waiting", "H-c": "waiting", "H-x": "done",
     }  # fmt: skip
@@ -323,7 +323,13 @@ def test_events_are_read_on_from_any_number(store: SqliteStore) -> None:
 
 def test_a_job_is_shown_without_its_environment(store: SqliteStore) -> None:
     """Keys and tokens stand there."""
-    submit(store, "H", [replace(jobs("H", a=())[0], env={"KEY": "secret"})], {"TOKEN": "secret"})
+    submit(
+        store,
+        store.path.parent,
+        "H",
+        [replace(jobs("H", a=())[0], env={"KEY": "secret"})],
+        {"TOKEN": "secret"},
+    )
 
     assert "secret" not in str(read_job(store, "H-a"))
     assert "secret" not in str(read_herd(store, "H"))
@@ -332,7 +338,7 @@ def test_a_job_is_shown_without_its_environment(store: SqliteStore) -> None:
 def test_the_jobs_of_the_service_are_counted(store: SqliteStore) -> None:
     """By state, over all herds; pages go on after the last id."""
     fill(store, "H", 3)
-    submit(store, "I", jobs("I", a=(), b=("a",)), None)
+    submit(store, store.path.parent, "I", jobs("I", a=(), b=("a",)), None)
 
     assert read_job_counts(store) == {"queued": 4, "waiting": 1}
     assert [one["id"] for one in list_jobs(store, herd="H", after="H-j00000", most=1)] == [

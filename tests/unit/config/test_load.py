@@ -106,6 +106,7 @@ def test_each_key_works_in_each_place(
         "PATH": "/opt/claude",
         "USD": "2.5",
         "WORDS": "--effort high",
+        "NAMES": "PATH, HOME, ANTHROPIC_*",
         "": "true",
     }
     text = texts[key.kind.metavar]

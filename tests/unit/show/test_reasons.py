@@ -193,6 +193,10 @@ MADE: dict[Why, tuple[Reason, str]] = {
         "cannot make /run/x: Permission denied: other programs do not find this one until that "
         "is over",
     ),
+    Why.STORE_RESTORED: (
+        Reason(Why.STORE_RESTORED, what="the store /x was deleted: it is written back"),
+        "the store /x was deleted: it is written back",
+    ),
     Why.RUNTIME_RESTORED: (
         Reason(Why.RUNTIME_RESTORED, path="/run/x"),
         "/run/x was removed or has moved: its files were made again",

@@ -10,11 +10,13 @@ from typing import cast
 
 import pytest
 
-from ramherd.act.executor import environment
+from ramherd.act.environments import Layer
+from ramherd.act.executor import layers_of
 from ramherd.act.run import LiveRun
 from ramherd.core.model import JobState, PenReading, Why
 from ramherd.core.units import GIB, MIB
 from ramherd.supervisor.loop import Loop
+from ramherd.system.environ import merge_layers
 from support.fakes import FakeLink, FakePen
 from support.herds import Ran, Run, jobs_of
 from support.make import exited, job
@@ -194,8 +196,15 @@ def test_a_mark_of_an_outer_herd_is_not_handed_on(
     monkeypatch.setenv("RAMHERD_RESUMED", "1")
     live = LiveRun("R", job("a"), 1, tmp_path, 0.0)
 
-    assert "RAMHERD_RESUMED" not in environment(live, resumed=False)
-    assert environment(live, resumed=True)["RAMHERD_RESUMED"] == "1"
+    inherited: Layer = {"RAMHERD_RESUMED": "1", "A": "inherited"}
+
+    first = merge_layers(layers_of(live, inherited, {"A": "own"}, resumed=False))
+    again = merge_layers(layers_of(live, inherited, {}, resumed=True))
+
+    assert b"RAMHERD_RESUMED" not in first
+    assert first[b"A"] == b"own"
+    assert again[b"RAMHERD_RESUMED"] == b"1"
+    assert again[b"A"] == b"inherited"
 
 
 def test_what_cannot_be_ended_does_not_hold_the_herd_for_ever(run_herd: Run) -> None:

@@ -10,6 +10,7 @@ import pytest
 from ramherd.system.files import (
     RECORD_BYTES,
     allocate_record,
+    open_private,
     parse_record,
     remove_dirs,
     write_json,
@@ -113,3 +114,21 @@ def test_a_value_longer_than_a_record_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="longer than a record"):
         write_record(str(tmp_path / "status"), {"text": "x" * RECORD_BYTES})
     assert not (tmp_path / "status").exists()
+
+
+def test_a_private_file_is_plain_and_ours(tmp_path: Path) -> None:
+    """A link, a directory and a pipe are refused, with what they are; none of them is opened."""
+    (tmp_path / "target").write_text("precious")
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    (tmp_path / "directory").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    for name, what in (
+        ("link", f"it is a symbolic link to {tmp_path}/target, which is not followed"),
+        ("directory", "it is not a plain file"),
+        ("pipe", "it is not a plain file"),
+    ):
+        with pytest.raises(PermissionError, match=what):
+            open_private(str(tmp_path / name), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.close(open_private(str(tmp_path / "fresh"), os.O_WRONLY | os.O_CREAT))
+    assert (tmp_path / "fresh").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "target").read_text() == "precious"

@@ -188,6 +188,17 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             WHERE suspicion IS NOT NULL AND state = 'queued' AND place IS NOT NULL
         """,
     ),
+    # The environment of a herd is a file, and no more in `env`: `env_bytes` of it are what runs
+    # inherit, after them come the variables of single jobs.
+    (
+        "ALTER TABLE herds ADD COLUMN env_file TEXT",
+        "ALTER TABLE herds ADD COLUMN env_bytes INTEGER",
+        "CREATE INDEX herds_with_env_file ON herds (env_file) WHERE env_file IS NOT NULL",
+        """
+        INSERT INTO flags (name, value)
+            SELECT 'environments_moved', 'done' WHERE NOT EXISTS (SELECT 1 FROM herds)
+        """,
+    ),
     # What each run adds to the totals of its herd, for the summary of herds of the service.
     (
         "ALTER TABLE runs ADD COLUMN held_s REAL",
@@ -211,4 +222,5 @@ MIGRATIONS_TABLE = """
 """
 HAS_MIGRATIONS = "SELECT 1 FROM sqlite_master WHERE name = 'migrations'"
 NEWEST_MIGRATION = "SELECT coalesce(max(number), 0) FROM migrations"
+MADE = "SELECT min(applied_s) FROM migrations"
 ADD_MIGRATION = "INSERT INTO migrations (number, applied_s) VALUES (?, ?)"

@@ -1,8 +1,9 @@
 """The SQL of herds, jobs, runs, pens, events, samples and logs."""
 
 ADD_HERD = """
-    INSERT INTO herds (id, created_s, owner, boot_id, pid, start_ticks, service, env, max_cost_usd)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+    INSERT INTO herds (
+        id, created_s, owner, boot_id, pid, start_ticks, service, max_cost_usd, env_file, env_bytes
+    ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 END_HERD = "UPDATE herds SET ended_s = ?, summary = ? WHERE id = ?"
 # A herd of the service waits for the next service when this one dies.

@@ -2,7 +2,32 @@
 
 ADD_NEED = "INSERT INTO needs (job, needs) VALUES (?, ?)"
 LAST_PLACE = "SELECT coalesce(max(place), 0) FROM jobs WHERE place IS NOT NULL"
-HERD_ENV = "SELECT env FROM herds WHERE id = ?"
+HERD_ENV = "SELECT env_file, env_bytes FROM herds WHERE id = ?"
+SET_ENV = "UPDATE herds SET env_file = ?, env_bytes = ? WHERE id = ?"
+# Herds that have ended need no environment any more.
+UNUSED_ENV = """
+    SELECT env_file FROM herds WHERE id = ? AND ended_s IS NOT NULL AND env_file IS NOT NULL
+"""
+ALL_UNUSED_ENV = "SELECT env_file FROM herds WHERE env_file IS NOT NULL AND ended_s IS NOT NULL"
+FORGET_ENV = "UPDATE herds SET env_file = NULL, env_bytes = NULL WHERE env_file = ?"
+IS_ENV_USED = "SELECT 1 FROM herds WHERE env_file = ? AND ended_s IS NULL"
+# A job that is done is never started again: nobody asks for what it was given.
+NEEDS_INPUT = "SELECT 1 FROM jobs WHERE id = ? AND state <> 'done'"
+HERD_STANDING = "SELECT ended_s IS NOT NULL, env_file FROM herds WHERE id = ?"
+ENV_NAMES = """
+    SELECT name, json_extract(spec, '$.env_names'), json_extract(spec, '$.env_at[0]')
+    FROM jobs WHERE id = ?
+"""
+# What an earlier ramherd had in the store.
+OLD_HERDS = "SELECT id, env FROM herds WHERE service = 1 AND ended_s IS NULL"
+OLD_SPECS = """
+    SELECT id, spec FROM jobs WHERE herd = ? AND json_extract(spec, '$.env') <> '{}'
+"""
+SET_SPEC = "UPDATE jobs SET spec = ? WHERE id = ?"
+DROP_OLD_ENVS = "UPDATE herds SET env = NULL WHERE env IS NOT NULL"
+DROP_OLD_VARIABLES = """
+    UPDATE jobs SET spec = json_remove(spec, '$.env') WHERE json_type(spec, '$.env') IS NOT NULL
+"""
 
 STANDING = (
     "spec, jobs.state, jobs.reason, jobs.attempts, failures, lost, seen_bytes, interrupted, place, "
@@ -62,6 +87,14 @@ LIVE_RUNS = f"""
 
 SET_STOPPING = "UPDATE runs SET stopping = ? WHERE id = ? AND ended_s IS NULL"
 
+IS_OPEN_JOB = """
+    SELECT id FROM jobs WHERE id = ? AND place IS NOT NULL
+        AND state NOT IN ('done', 'failed', 'cancelled')
+"""
+OPEN_JOBS = """
+    SELECT id FROM jobs WHERE herd = ? AND place IS NOT NULL
+        AND state NOT IN ('done', 'failed', 'cancelled')
+"""
 WISH_JOB = """
     UPDATE jobs SET wish = ? WHERE id = ? AND place IS NOT NULL
         AND state NOT IN ('done', 'failed', 'cancelled')

@@ -1,0 +1,97 @@
+"""The variables of runs, inherited and of their jobs: as values, and as layers for the keeper.
+
+A layer is a table of variables, or a part of a file that the keeper's child reads.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ramherd.core.model import Job
+from ramherd.store.herds import EnvironmentFile
+from ramherd.store.inputs import environment_path, read_inherited, read_variables
+from ramherd.system.environ import read_own_environ
+
+Layer = dict[str, str | None] | tuple[str, int, int]
+# An ordinary environment has some kB. So many are held in memory, and no larger ones.
+KEPT = 8
+KEPT_BYTES = 64 << 10
+
+
+def choose_passed(patterns: Sequence[str] | None) -> dict[str, str]:
+    """The variables of this process that runs inherit; without patterns all."""
+    own = read_own_environ()
+    if patterns is None:
+        return own
+    from fnmatch import fnmatchcase  # noqa: PLC0415 - `re`, for those who set `pass_env`
+
+    return {
+        name: text
+        for name, text in own.items()
+        if any(fnmatchcase(name, pattern) for pattern in patterns)
+    }
+
+
+class Environments(NamedTuple):
+    """`layers` gives two of a job: what its runs inherit, and its own variables. `read` gives both
+    together, for programs that are searched and processes that are shared.
+    """
+
+    layers: Callable[[Job], tuple[Layer, Layer]]
+    read: Callable[[Job], Mapping[str, str]]
+
+
+def one_environment(inherited: Mapping[str, str]) -> Environments:
+    """Of `ramherd run`: all jobs inherit the same, and their own variables are in memory."""
+    return Environments(
+        lambda job: (dict(inherited), dict(job.env)), lambda job: {**inherited, **job.env}
+    )
+
+
+class HerdEnvironments:
+    """Of the service: each herd has a file. `find` reads which."""
+
+    def __init__(
+        self, state: Path, find: Callable[[str], EnvironmentFile], own: Mapping[str, str]
+    ) -> None:
+        self._state = state
+        self._find = find
+        # What runs of a herd that was submitted without an environment inherit.
+        self._own = own
+        self._kept: dict[str, Mapping[str, str]] = {}
+
+    def layers(self, job: Job) -> tuple[Layer, Layer]:
+        file = self._find(job.herd)
+        inherited: Layer = dict(self._own)
+        if file.name is not None and file.inherited_bytes is not None:
+            inherited = (self._path(file.name), 0, file.inherited_bytes)
+        return inherited, {} if (at := own_part(job, file)) is None else (
+            self._path(at[0]),
+            *at[1:],
+        )
+
+    def read(self, job: Job) -> Mapping[str, str]:
+        file = self._find(job.herd)
+        own = own_part(job, file)
+        inherited = self._inherited(file)
+        return inherited if own is None else {**inherited, **read_variables(self._state, *own)}
+
+    def _inherited(self, file: EnvironmentFile) -> Mapping[str, str]:
+        if file.name is None or file.inherited_bytes is None:
+            return self._own
+        if file.name in self._kept:
+            return self._kept[file.name]
+        found = read_inherited(self._state, file)
+        if file.inherited_bytes <= KEPT_BYTES:
+            if len(self._kept) >= KEPT:
+                self._kept.pop(next(iter(self._kept)))
+            self._kept[file.name] = found
+        return found
+
+    def _path(self, name: str) -> str:
+        return str(environment_path(self._state, name))
+
+
+def own_part(job: Job, file: EnvironmentFile) -> tuple[str, int, int] | None:
+    """A job that was retried after the end of its herd has none: the file is another."""
+    return job.env_at if job.env_at is not None and job.env_at[0] == file.name else None

@@ -1,0 +1,60 @@
+"""What the kernel takes when a program is started: no argument or variable above 128 KiB, and all
+of them together no more than a quarter of the stack (execve(2)).
+"""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False  # the keeper's child imports this to explain why a start failed
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+# MAX_ARG_STRLEN, less the NUL at the end.
+LONGEST_BYTES = (128 << 10) - 1
+# However large the stack may be; and however small.
+MOST_BYTES = 6 << 20
+LEAST_BYTES = 128 << 10
+POINTER_BYTES = 8
+
+
+def limit_of_stack(stack_bytes: int) -> int:
+    """Below zero the stack has no limit."""
+    quarter = MOST_BYTES if stack_bytes < 0 else stack_bytes // 4
+    return min(max(quarter, LEAST_BYTES), MOST_BYTES)
+
+
+def explain_length(words: Sequence[bytes]) -> str:
+    """Which argument is too long; "" if none is. The first one is the program."""
+    for number, word in enumerate(words):
+        if len(word) > LONGEST_BYTES:
+            return explain(f"argument {number}", len(word))
+    return ""
+
+
+def explain_variables(variables: Mapping[bytes, bytes]) -> str:
+    for name, text in variables.items():
+        size = len(name) + 1 + len(text)
+        if size > LONGEST_BYTES:
+            return explain(f"variable {shown_name(name)}", size)
+    return ""
+
+
+def explain(what: str, size: int) -> str:
+    return f"{what} has {size:,} bytes, the kernel takes {LONGEST_BYTES:,} at most"
+
+
+def explain_sum(words: Sequence[bytes], variables: Mapping[bytes, bytes], most_bytes: int) -> str:
+    """For a start that was refused although no part of it is too long."""
+    arguments = sum(len(word) + 1 + POINTER_BYTES for word in words)
+    sizes = {name: len(name) + len(text) + 2 + POINTER_BYTES for name, text in variables.items()}
+    total = arguments + sum(sizes.values())
+    largest = max(sizes, key=lambda name: sizes[name], default=b"")
+    return (
+        f"arguments ({arguments:,} bytes) and environment ({total - arguments:,} bytes) have "
+        f"{total:,} together, the kernel takes {most_bytes:,} at most; the largest variable is "
+        f"{shown_name(largest)} with {sizes.get(largest, 0):,}"
+    )
+
+
+def shown_name(name: bytes) -> str:
+    """Names are printed, values never."""
+    return name.decode("ascii", "backslashreplace")[:100]
