@@ -194,6 +194,9 @@ class FakeLink:
     has_more_to_send: bool = False
     is_adoptable: bool = False
     takes_files: bool = True
+    # Stopped it neither reads nor answers; dead it is gone.
+    is_stopped: bool = False
+    is_dead: bool = False
     fd: int = -1
     proc_id: ProcId = field(default_factory=lambda: ProcId(1, 1))
     asked: list[tuple[str, str]] = field(default_factory=list)
@@ -217,6 +220,8 @@ class FakeLink:
         return is_found
 
     def flush(self) -> None:
+        if self.is_stopped or self.is_dead:
+            return
         for do, run in self.asked:
             if do == "spawn":
                 self.fleet.pens[run].begin()
@@ -230,7 +235,9 @@ class FakeLink:
     def tell(self, did: str, run: str, **values: Any) -> None:
         self.told.append({"did": did, "run": run, **values})
 
-    def receive(self) -> list[dict[str, Any]]:
+    def receive(self) -> list[dict[str, Any]] | None:
+        if self.is_stopped or self.is_dead:
+            return None if self.is_dead else []
         for pen in self.fleet.pens.values():
             pen.work()
             if pen.ended is not None:

@@ -21,6 +21,7 @@ KEEPER = {f"ramherd.keeper.{path.stem}" for path in (PACKAGE / "keeper").glob("[
     "ramherd.system.descendants",
     "ramherd.system.environ",
     "ramherd.system.files",
+    "ramherd.system.holes",
     "ramherd.system.own_process",
     "ramherd.system.proc_stat",
     "ramherd.system.splice",
@@ -29,8 +30,8 @@ KEEPER = {f"ramherd.keeper.{path.stem}" for path in (PACKAGE / "keeper").glob("[
 }
 KEEPER_STDLIB = {
     "_socket", "gc",
-    "__future__", "ctypes", "errno", "json", "os", "resource", "select", "signal", "stat", "sys",
-    "time",
+    "__future__", "ctypes", "errno", "fcntl", "json", "os", "resource", "select", "signal", "stat",
+    "struct", "sys", "time",
 }  # fmt: skip
 ROOT = PACKAGE.parent.parent
 FILE_NAMES = re.compile(r"(?<![\w/.$])[a-z_0-9]+(?:/[a-z_0-9]+)+\.(?:py|md)\b")

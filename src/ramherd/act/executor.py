@@ -69,13 +69,21 @@ class Executor:
         # Whether the keeper reported something in this step; whether it has not answered for long.
         self.is_keeper_heard = False
         self.is_keeper_hanging = False
+        # How much the logs of all runs may grow: a new keeper gets the same limit.
+        self._log_growth_bytes: int | None = None
         self.keeper = self._new_keeper()
 
     def _new_keeper(self) -> KeeperClient:
         keeper = self._start_keeper()
         keeper.send("fleet", dirs=self.fleet.dirs())
         self.fleet.set_keeper(keeper.proc_id)
+        if self._log_growth_bytes is not None:
+            keeper.send("log_growth", bytes=self._log_growth_bytes)
         return keeper
+
+    def set_log_growth(self, growth_bytes: int) -> None:
+        self._log_growth_bytes = growth_bytes
+        self.keeper.send("log_growth", bytes=growth_bytes)
 
     def adopt(self, run: LiveRun, grant_bytes: int) -> None:
         """A run that an earlier supervisor started. The keeper will report how it stands."""

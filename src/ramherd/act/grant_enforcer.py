@@ -153,7 +153,9 @@ class KernelWorker:
 
     def _arm_all(self) -> None:
         while (run := self._arming.get()) is not None:
-            time.sleep(min(max(run.started_s + SETTLED_S - time.monotonic(), 0.0), SETTLED_S))
+            early_s = min(run.started_s + SETTLED_S - time.monotonic(), SETTLED_S)
+            if early_s > 0:
+                time.sleep(early_s)
             self._queued.discard(run.id)
             if run.is_ending:
                 continue

@@ -85,6 +85,8 @@ class LiveRun:
     usage: Usage = field(default_factory=Usage)
     grant: RunGrant = field(default_factory=RunGrant)
     holds: HoldTimes = field(default_factory=HoldTimes)
+    # How long nobody looked at it, because the machine slept or its supervisor was stopped.
+    gaps_s: float = 0.0
     # What is known of its agent, and of its process if that serves other jobs as well.
     agent_run: "AgentRun | None" = None
     warm: WarmUse | None = None
@@ -161,13 +163,18 @@ class LiveRun:
         frozen_s = self.frozen_s
         return self.holds.total_s + (at_s - frozen_s if frozen_s is not None else 0.0)
 
+    def uncounted_s(self, at_s: float) -> float:
+        """How much of the time since its start its timeout does not count."""
+        return self.held_s(at_s) + self.gaps_s
+
     def view(self, *, kernel_limits: bool, at_s: float) -> RunView:
         agent_run = self.agent_run
         return RunView(
             self.id, self.job, self.attempt, self.started_s, self.usage.reading, self.phase,
             is_read=agent_run is None or agent_run.is_read, kernel_limits=kernel_limits,
             engine=self.usage.engine, warned=Why.CONTAINERS in self.warned,
-            held_s=self.held_s(at_s), said=agent_run.said if agent_run is not None else None,
+            uncounted_s=self.uncounted_s(at_s),
+            said=agent_run.said if agent_run is not None else None,
             ready=self.warm is not None and self.warm.is_ready,
         )  # fmt: skip
 
@@ -187,6 +194,11 @@ class LiveRun:
         self.usage.reading = replace(reading, peak_bytes=peak)
 
     # Transitions.
+
+    def skip(self, gap_s: float) -> None:
+        """So long nobody looked at it."""
+        self.gaps_s += gap_s
+        self.phase = run_phase.skip(self.phase, gap_s)
 
     def enter_pen(self, pen: Pen) -> None:
         self.pen = pen

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import resource
 import sys
 
 from ramherd.act.systemd_scope import enter_scope
@@ -11,7 +12,9 @@ from ramherd.core.errors import UsageError
 from ramherd.core.model import Job
 from ramherd.core.units import MIB
 from ramherd.exec.session import run_session
+from ramherd.system.file_limit import check_file_limit
 from ramherd.system.ids import new_id
+from ramherd.system.user_files import read_cwd
 
 EPILOG = """\
 examples:
@@ -28,6 +31,8 @@ exit codes: the program's (128+N for signal N), 127 not found, 126 not executabl
 # For a job without `memory`, `run` expects what runs of its kind needed. A session is never held
 # at a grant, so it asks for what agents hold at work (docs/agents.md: 215 MB and a tool or two).
 MEMORY_BYTES = 512 * MIB
+# The store, the ledger and files of the pen.
+LEAST_DESCRIPTORS = 20
 # The settings that make sense for one program in front of its user, and what they mean for it.
 SETTINGS = {
     "budget": "the most that it may need; no more than fits is ever promised",
@@ -53,6 +58,7 @@ def exec_(options: argparse.Namespace) -> int:
     argv = options.command
     if not argv or not argv[0]:
         raise UsageError("no command after --", hint="ramherd exec -- claude")
+    check_file_limit(resource.getrlimit(resource.RLIMIT_NOFILE)[0], LEAST_DESCRIPTORS)
     config = load_config(options)
     for warning in config.warnings:
         print(f"ramherd: {warning}", file=sys.stderr)
@@ -62,10 +68,10 @@ def exec_(options: argparse.Namespace) -> int:
     job = Job(
         id=new_id(),
         herd=new_id(),
-        name=os.path.basename(argv[0]) or argv[0],
+        name=(os.path.basename(argv[0]) or argv[0]).encode(errors="backslashreplace").decode(),
         seq=0,
         argv=tuple(argv),
-        cwd=os.getcwd(),
+        cwd=read_cwd(),
         memory_bytes=config["memory"] or MEMORY_BYTES,
         memory_limit_bytes=config["memory_limit"],
     )

@@ -19,6 +19,7 @@ from ramherd.hook.sessions_table import SessionView, render_sessions
 from ramherd.hook.shown_messages import CHECK
 from ramherd.store.subagent_slots import read_sessions
 from ramherd.system.ids import new_id
+from ramherd.system.user_files import read_cwd
 
 EPILOG = """\
 examples:
@@ -97,7 +98,7 @@ def command_dir(command: str) -> str:
 
 def open_settings(*, is_project: bool) -> SettingsFile:
     if is_project:
-        return SettingsFile(Path.cwd() / ".claude/settings.json", state_dir())
+        return SettingsFile(Path(read_cwd()) / ".claude/settings.json", state_dir())
     home = os.environ.get("CLAUDE_CONFIG_DIR") or os.path.expanduser("~/.claude")
     return SettingsFile(Path(home) / "settings.json", state_dir())
 

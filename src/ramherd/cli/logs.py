@@ -16,6 +16,7 @@ from ramherd.measure.run_output import is_interactive, read_layout, read_output
 from ramherd.store.herds import (
     find_job_of_herd,
     find_newest_job,
+    has_directory,
     is_owned,
     read_job_names,
     read_job_state,
@@ -40,7 +41,7 @@ def logs(options: argparse.Namespace) -> int:
     state = state_path()
     with closing(open_to_read()) as store:
         job = find_job(store, options.job, options.herd)
-        refuse_session(store, state / "runs", job, options.job)
+        refuse_without_log(store, state / "runs", job, options.job)
         Printer(store, state / "runs", job, "err" if options.err else "out").print(
             follow=options.follow
         )
@@ -59,8 +60,13 @@ def find_job(store: Store, name: str, herd: str | None) -> str:
     return found[0]
 
 
-def refuse_session(store: Store, runs_dir: Path, job: str, name: str) -> None:
+def refuse_without_log(store: Store, runs_dir: Path, job: str, name: str) -> None:
     run = read_newest_run(store, job)
+    if run is not None and not has_directory(store, run):
+        raise UsageError(
+            f"what {name} printed was removed by `ramherd prune` or log_total",
+            hint="ramherd config shows log_total",
+        )
     if run is not None and is_interactive(runs_dir / run):
         raise UsageError(
             f"{name} was an interactive session: it keeps no log",

@@ -5,6 +5,8 @@ Only the module of the verb that is called is imported, so that each call starts
 
 from __future__ import annotations
 
+import errno
+import io
 import os
 import sys
 
@@ -15,7 +17,7 @@ TYPE_CHECKING = False  # `typing` costs 4 ms
 if TYPE_CHECKING:
     import argparse
     from collections.abc import Sequence
-    from typing import NoReturn
+    from typing import Any, NoReturn
 
 DESCRIPTION = "Run as many coding agents as the memory holds, and never one more."
 # One file a verb, of the same name.
@@ -45,15 +47,28 @@ VERBS = {
 WITH_COMMAND = ("run", "submit", "exec")
 INTERRUPTED = 130
 BUG = 70
+# The machine refuses something; who reads the output has gone away (`| head`).
+CANNOT, READER_GONE = 3, 1
+HINTS = {
+    errno.EMFILE: "raise the limit: ulimit -n 4096",
+    errno.ENFILE: "ramherd doctor",
+    errno.ENOSPC: "make room: ramherd prune --keep 1GiB",
+    errno.EDQUOT: "make room: ramherd prune --keep 1GiB",
+}
 
 
-def main(argv: Sequence[str] | None = None) -> None:
-    sys.exit(call(list(sys.argv[1:] if argv is None else argv)))
+def main() -> None:
+    use_utf8()
+    open_standard_streams()
+    try:
+        code: object = call(sys.argv[1:])
+    except SystemExit as ended:  # argparse, after --help or a wrong option
+        code = ended.code
+    sys.exit(finish_output(code))
 
 
 def call(argv: list[str]) -> int:
     """Words after `--` are the user's command, not options of ours."""
-    open_standard_streams()
     at = argv.index("--") if "--" in argv else len(argv)
     options, unknown = make_parser(argv[:at]).parse_known_args(argv[:at])
     options.command = argv[at + 1 :] if at < len(argv) else None
@@ -63,25 +78,35 @@ def call(argv: list[str]) -> int:
         if options.command is not None and argv[0] not in WITH_COMMAND:
             raise UsageError(f"{argv[0]} takes no command", hint=f"ramherd {argv[0]} --help")
         return int(options.verb(options))
-    except RamherdError as error:
-        print_error(f"{error}" + (f"\n  hint: {error.hint}" if error.hint else ""))
-        if options.debug:
-            print_traceback()
-        return error.exit_code
     except KeyboardInterrupt:
         print_error("interrupted")
         return INTERRUPTED
-    except BrokenPipeError:
-        # The reader closed the pipe: Python must not write to it at exit either.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
     except Exception as error:
-        print_error(
-            f"a bug: {type(error).__name__}: {error}\n  hint: add --debug, and report what it says"
-        )
+        code = explain(error)
         if options.debug:
             print_traceback()
-        return BUG
+        return code
+
+
+def explain(error: Exception) -> int:
+    """One line, and the exit code. What the operating system refuses is no defect of ours."""
+    match error:
+        case RamherdError():
+            print_error(str(error), hint=error.hint)
+            return error.exit_code
+        case BrokenPipeError():
+            drop_output()
+            return READER_GONE
+        case OSError() | MemoryError():
+            return explain_refusal(error)
+        case UnicodeEncodeError():
+            # A name that is looked for, in the store or by the service: they know UTF-8 only.
+            print_error(f"{ascii(error.object)[:100]} is not UTF-8")
+            return UsageError.exit_code
+    print_error(
+        f"a bug: {type(error).__name__}: {error}", hint="add --debug, and report what it says"
+    )
+    return BUG
 
 
 def refuse_unknown(unknown: list[str], options: argparse.Namespace, verb: str) -> NoReturn:
@@ -99,6 +124,70 @@ def refuse_unknown(unknown: list[str], options: argparse.Namespace, verb: str) -
     raise UsageError(f"unknown argument {word!r}", hint=hint)
 
 
+def use_utf8() -> None:
+    """Arguments, names of files and output are UTF-8 in every locale, so that the service gets the
+    same bytes from all. In the locales C and POSIX, Python does so by itself.
+    """
+    if sys.getfilesystemencoding() != "utf-8":
+        os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
+
+
+def explain_refusal(error: OSError | MemoryError) -> int:
+    if isinstance(error, MemoryError):
+        print_error("there is not enough memory", hint="see what takes it: ramherd ps")
+        return CANNOT
+    if is_output_broken():
+        return finish_output(0)
+    where = f"{printed(error.filename)}: " if error.filename is not None else ""
+    print_error(f"{where}{error.strerror or error}", hint=HINTS.get(error.errno or 0, ""))
+    return CANNOT
+
+
+def is_output_broken() -> bool:
+    try:
+        sys.stdout.flush()
+    except OSError:
+        return True
+    return False
+
+
+def finish_output(code: object) -> int:
+    """All that was printed is written now: what Python cannot write at its exit is a traceback."""
+    number = code if isinstance(code, int) else 0 if code is None else UsageError.exit_code
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        drop_output()
+        return number or READER_GONE
+    except OSError as error:
+        drop_output()
+        print_error(f"cannot write to standard output: {error.strerror}")
+        return number or CANNOT
+    return number
+
+
+def drop_output() -> None:
+    """Python must not write to it at exit either."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)
+
+
+def printed(name: object) -> str:
+    text = os.fsdecode(name) if isinstance(name, str | bytes) else str(name)
+    return text.encode(errors="backslashreplace").decode()
+
+
+class ErrorStream(io.FileIO):
+    """A line that nobody can be shown must not end anything: a full disk, a window that is gone."""
+
+    def write(self, data: Any, /) -> int:
+        try:
+            return super().write(data)
+        except OSError:
+            return memoryview(data).nbytes
+
+
 def open_standard_streams() -> None:
     """A caller may have closed them (`>&-`): a file that we open must not take their number."""
     for fd, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
@@ -108,6 +197,13 @@ def open_standard_streams() -> None:
             os.open(os.devnull, os.O_RDWR)  # gets the lowest number, which is this one
         if getattr(sys, name) is None:
             setattr(sys, name, open(fd, mode, closefd=False))  # noqa: SIM115
+    # Whatever a name or a locale holds, it is printed somehow.
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    sys.stderr = io.TextIOWrapper(
+        io.BufferedWriter(ErrorStream(2, "w", closefd=False)),
+        encoding=sys.stderr.encoding, errors="backslashreplace", line_buffering=True,
+    )  # fmt: skip
 
 
 def print_traceback() -> None:
@@ -117,8 +213,8 @@ def print_traceback() -> None:
     traceback.print_exc()
 
 
-def print_error(text: str) -> None:
-    print(f"ramherd: {text}", file=sys.stderr)
+def print_error(text: str, *, hint: str = "") -> None:
+    print(f"ramherd: {text}" + (f"\n  hint: {hint}" if hint else ""), file=sys.stderr)
 
 
 def make_parser(argv: Sequence[str]) -> argparse.ArgumentParser:

@@ -1,4 +1,4 @@
-"""`ramherd prune`: removes what finished runs printed, the oldest first."""
+"""`ramherd prune`: removes what finished runs printed, and with `--older` their records too."""
 
 import argparse
 import json
@@ -20,19 +20,20 @@ from ramherd.supervisor.prune import Pruned, foresee, make_room, prune, prune_un
 
 EPILOG = """\
 examples:
-  ramherd prune                             down to log_total, as each start of a herd does
-  ramherd prune --older 7d                  and nothing that ended more than a week ago
-  ramherd prune --keep 1GiB --dry-run       what would go; --keep 0 is everything
+  ramherd prune                             output of the oldest runs, down to log_total
+  ramherd prune --older 7d                  and all about runs that ended more than a week ago
+  ramherd prune --keep 1GiB --dry-run       what would go; --keep 0 is all output
 
-Logs of a herd that is still running are neither counted nor removed.
+`ramherd jobs` still lists jobs whose output is gone; --older removes them, except from a herd that
+is still running.
 """
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     add = parser.add_argument
-    add("--older", metavar="TIME", help="also what ended longer ago than this")
-    add("--keep", metavar="SIZE", help="the most that may be left (log_total)")
+    add("--older", metavar="TIME", help="also the records of runs that ended longer ago")
+    add("--keep", metavar="SIZE", help="the most output that may be left (log_total)")
     add("--dry-run", action="store_true", help="only say what would go")
     add("--json", action="store_true", help="one JSON object on stdout")
     parser.set_defaults(verb=prune_logs)
@@ -84,9 +85,11 @@ def parse_flag(flag: str, text: str | None, parse: Any) -> Any:
 
 def render_pruned(pruned: Pruned, *, dry_run: bool) -> str:
     did = "would remove" if dry_run else "removed"
-    line = f"{did} {pruned.runs} runs"
+    line = f"{did} the output of {'1 run' if pruned.runs == 1 else f'{pruned.runs} runs'}"
+    if pruned.records:
+        line += f", and the records of {pruned.records}"
     if pruned.unknown:
-        line += f" and {pruned.unknown} directories of no known run"
+        line += f", and {pruned.unknown} directories of no known run"
     line += f": {format_size(pruned.freed_bytes)}; {format_size(pruned.left_bytes)} of logs left"
     if pruned.stuck:
         line += f"; {pruned.stuck} directories could not be removed"

@@ -177,7 +177,7 @@ RUN_KEYS = (
         "log_total",
         SIZE,
         POLICY.log_total_bytes,
-        "size of the logs of all finished runs; the oldest are removed",
+        "size of the output of all runs; of finished ones the oldest goes",
     ),
     Key("reuse_size", SIZE, REUSE.most_bytes, "size above which a warm process is not used again"),
     Key("reuse_age", TIME, REUSE.most_age_s, "age above which a warm process is not used again"),

@@ -162,7 +162,7 @@ def load_config(
     """All settings for this call. A wrong setting is an error before anything starts, unless
     `report` does not raise: then it is left out. `personal` keys are wrong in a project's file.
     """
-    files = read_files(cwd or read_cwd(), os.environ, report, personal)
+    files = read_files(cwd or find_cwd(), os.environ, report, personal)
     environment, warnings = from_environment(os.environ, report)
     below = {**from_defaults(defaults or {}), **files.settings}
     above = {**environment, **from_flags(options)} if options is not None else environment
@@ -175,6 +175,16 @@ def load_config(
     except UsageError as error:
         report(error)
     return config
+
+
+def find_cwd() -> str:
+    """Where a project's file is searched. A directory that is gone has none, and most verbs do not
+    need one.
+    """
+    try:
+        return read_cwd()
+    except UsageError:
+        return "/"
 
 
 def choose_profile(config: Config) -> Config:

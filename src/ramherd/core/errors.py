@@ -29,6 +29,12 @@ class NoPen(RamherdError):
     exit_code = 3
 
 
+class LimitTooLow(RamherdError):
+    """A limit of this process (ulimit) is too low for what was asked."""
+
+    exit_code = 3
+
+
 class NoService(RamherdError):
     """There is no service to ask, or it does not answer."""
 

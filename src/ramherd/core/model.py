@@ -133,8 +133,8 @@ class RunView:
     # The socket of a container engine that it talks to, and whether that was reported already.
     engine: str = ""
     warned: bool = False
-    # How long it was held so far: its timeout does not count that.
-    held_s: float = 0.0
+    # How long it was held so far, or nobody looked at it: its timeout does not count that.
+    uncounted_s: float = 0.0
     # What its agent reported, if it has one.
     said: Said | None = None
     # Its agent reported the result, and its process can serve another job.

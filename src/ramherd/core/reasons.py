@@ -84,6 +84,11 @@ class Why(StrEnum):
     NO_LEASE = "no_lease"
     LEDGER_SET_ASIDE = "ledger_set_aside"
     LEASE_WITHOUT_OWNER = "lease_without_owner"
+    DISK_FULL = "disk_full"
+    BALLAST_RELEASED = "ballast_released"
+    BALLAST_RESTORED = "ballast_restored"
+    LOG_TOTAL = "log_total"
+    LOGS_SMALLER = "logs_smaller"
 
     # Of agents.
     SAID_DONE = "said_done"

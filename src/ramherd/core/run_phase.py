@@ -15,7 +15,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from ramherd.core.reasons import Reason, RunEnd
-from ramherd.core.record import record
+from ramherd.core.record import record, replace
 
 
 @record
@@ -124,6 +124,26 @@ FOLLOWING: dict[type[Phase], tuple[type[Phase], ...]] = {
     Clearing: (Clearing, Ended),
     Ended: (),
 }
+
+
+def skip(phase: Phase, gap_s: float) -> Phase:
+    """The phase after a time that does not count: whatever is waited for has as long as before."""
+    if isinstance(phase, Held):
+        return replace(phase, since_s=phase.since_s + gap_s, frozen_s=phase.frozen_s + gap_s)
+    if isinstance(phase, Stopping):
+        return replace(
+            phase, since_s=phase.since_s + gap_s, killed_s=later(phase.killed_s, gap_s)
+        )  # fmt: skip
+    if isinstance(phase, Clearing):
+        stop = skip(phase.stop, gap_s) if phase.stop is not None else None
+        assert stop is None or isinstance(stop, Stopping)
+        since_s, killed_s = later(phase.since_s, gap_s), later(phase.killed_s, gap_s)
+        return replace(phase, stop=stop, since_s=since_s, killed_s=killed_s)
+    return phase
+
+
+def later(at_s: float | None, by_s: float) -> float | None:
+    return None if at_s is None else at_s + by_s
 
 
 def is_live(phase: Phase) -> bool:

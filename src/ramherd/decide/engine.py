@@ -21,7 +21,7 @@ from ramherd.decide.run_end import (
 T = TypeVar("T")
 # The reasons to wait that `--no-wait` refuses. It does wait while a run is held: most holds take
 # some milliseconds.
-MEMORY = (Why.NO_ROOM_LEASE, Why.LEVEL)
+MEMORY = (Why.NO_ROOM_LEASE, Why.LEVEL, Why.NO_LEASE)
 
 
 def decide(snapshot: Snapshot, policy: Policy) -> list[Action]:

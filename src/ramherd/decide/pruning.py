@@ -1,4 +1,6 @@
-"""Which logs of finished runs go: the oldest first, by age and by what all may hold together."""
+"""What goes of finished runs, the oldest first: their output by what all may hold together, and
+everything about them by age.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,17 +10,18 @@ from ramherd.core.model import KeptLog
 
 @dataclass(frozen=True, slots=True)
 class PruneRule:
-    """Keep at most so much; and nothing that ended before a time, if one is given."""
+    """Keep at most so much output; and nothing of runs that ended before a time, if one is set."""
 
     keep_bytes: int
     before_s: float | None = None
 
 
-def choose_due(logs: Sequence[KeptLog], total_bytes: int, rule: PruneRule) -> Sequence[KeptLog]:
+def choose_excess(
+    logs: Sequence[KeptLog], total_bytes: int, keep_bytes: int
+) -> Sequence[KeptLog]:  # fmt: skip
     """`logs` are the oldest, in order. What comes after one that may stay may stay as well."""
     for number, log in enumerate(logs):
-        is_old = rule.before_s is not None and log.ended_s < rule.before_s
-        if not is_old and total_bytes <= rule.keep_bytes:
+        if total_bytes <= keep_bytes:
             return logs[:number]
         total_bytes -= log.bytes
     return logs

@@ -40,12 +40,14 @@ def stop_interrupted(snapshot: Snapshot) -> list[Action]:
 
 
 def stop_timed_out(snapshot: Snapshot) -> list[Action]:
-    """`timeout` ends the whole pen. What a run was held for does not count."""
+    """`timeout` ends the whole pen. The time that a run was held, or the machine slept, does not
+    count.
+    """
     return [
         Stop(run.run, RunEnd.TIMEOUT, Reason(Why.TIMEOUT, limit_s=limit, ran_s=round(ran, 3)))
         for run in snapshot.runs
         if is_live(run) and (limit := run.job.timeout_s) is not None
-        if (ran := snapshot.at_s - run.started_s - run.held_s) >= limit
+        if (ran := snapshot.at_s - run.started_s - run.uncounted_s) >= limit
     ]
 
 
@@ -284,7 +286,7 @@ def next_deadline_s(snapshot: Snapshot, policy: Policy) -> float:
         for since, grace in [told]
     ]
     times += [
-        run.started_s + run.held_s + run.job.timeout_s
+        run.started_s + run.uncounted_s + run.job.timeout_s
         for run in snapshot.runs
         if is_live(run) and run.job.timeout_s is not None
     ]

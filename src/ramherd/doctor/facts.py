@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ramherd.core.model import Machine
+from ramherd.core.state_disk import DiskState
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,6 +204,7 @@ class State:
     directories: tuple[OwnDirectory, ...]
     logs_bytes: int
     logs_keep_bytes: int
+    disk: DiskState | None = None
     # Why the store cannot be read; nothing where it can, or is not there.
     store_error: str = ""
 

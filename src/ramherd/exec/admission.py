@@ -5,7 +5,6 @@ A session is never held at a grant, so its lease is what was asked for, from its
 
 import sys
 import time
-from pathlib import Path
 
 from ramherd.act.runtime_files import RuntimeFiles
 from ramherd.core.errors import NoRoom, StoreError
@@ -35,10 +34,12 @@ class Admission:
         self._warned = ""
         # (pid, bytes used) of the other applications: what they use is no part of `outside`.
         self._herds: list[tuple[int, int]] = []
-        self._ledger = open_ledger(runtime.path, owner)
-        self._runtime = runtime
-        if self._ledger is not None:
-            runtime.parts.append(self._ledger.restore)
+        self._runtime, self._owner = runtime, owner
+        self._ledger: Ledger | None = None
+        try:
+            self._open_ledger()
+        except StoreError as error:
+            self._warn(error)
         self.machine = read_machine(trees)
 
     def wait(self) -> None:
@@ -90,11 +91,13 @@ class Admission:
         that was made again is no news there.
         """
         self._runtime.restore()
-        ledger, need = self._ledger, self._job.memory_bytes
-        if ledger is None:
-            return
-        ledger.file.patience_s = RUNNING_PATIENCE_S
+        need = self._job.memory_bytes
         try:
+            if self._ledger is None and is_due:
+                self._open_ledger()
+            if (ledger := self._ledger) is None:
+                return
+            ledger.file.patience_s = RUNNING_PATIENCE_S
             if self._lease_bytes < need or not ledger.file.is_current():
                 self.machine = read_machine(self._trees, herds=self._herds)
                 used = min(used_bytes, need)
@@ -128,24 +131,17 @@ class Admission:
         self._lease_bytes = answer.lease_bytes
         return answer
 
+    def _open_ledger(self) -> None:
+        runtime = self._runtime.path
+        self._ledger = Ledger(runtime / "ledger.db", runtime, self._owner)
+        self._runtime.parts.append(self._ledger.restore)
+
     def _warn(self, error: StoreError) -> None:
+        """A ledger that cannot be used keeps nobody from working; the user is told once."""
         if str(error) != self._warned:
-            warn_of_ledger(error)
+            print(f"ramherd: {error}: going on without a lease", file=sys.stderr)
         self._warned = str(error)
 
     def close(self) -> None:
         if self._ledger is not None:
             self._ledger.close()
-
-
-def open_ledger(runtime: Path, owner: Owner) -> Ledger | None:
-    """A ledger that cannot be used keeps nobody from working."""
-    try:
-        return Ledger(runtime / "ledger.db", runtime, owner)
-    except StoreError as error:
-        warn_of_ledger(error)
-        return None
-
-
-def warn_of_ledger(error: StoreError) -> None:
-    print(f"ramherd: {error}: going on without a lease", file=sys.stderr)

@@ -82,7 +82,8 @@ class Program:
                 self._restore_signals()
                 os.execvpe(argv[0], argv, env)
         except OSError as error:
-            os.write(report, f"{error.errno} cannot {step}: {error.strerror}".encode()[:4000])
+            text = f"{error.errno} cannot {step}: {error.strerror}"
+            os.write(report, text.encode(errors="backslashreplace")[:4000])
         finally:
             os._exit(127)
 

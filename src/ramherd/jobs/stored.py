@@ -6,10 +6,10 @@ service both are in files (`store/inputs.py`).
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from ramherd.core.model import Brief, Job, Tree
+from ramherd.core.record import replace
 from ramherd.jobs.schema import BRIEF, BUILT_KEYS
 
 JOB_FIELDS: tuple[str, ...] = Job.__match_args__

@@ -11,6 +11,7 @@ import time
 
 from ramherd.keeper.event_loop import GONE
 from ramherd.keeper.exec_child import OURS, ChildEnds, exec_program
+from ramherd.keeper.log_quota import LogQuota
 from ramherd.keeper.output_log import OutputLog
 from ramherd.keeper.stdin_writer import StdinWriter
 from ramherd.system.descendants import has_orphans
@@ -25,9 +26,9 @@ if TYPE_CHECKING:
     from ramherd.keeper.event_loop import EventLoop
     from ramherd.keeper.supervisor_link import SupervisorLink
 
+# Files of a run beside its logs.
+STATUS, META = "status", "meta.json"
 META_EVERY_S = 1.0
-# The file of a run that has its exit status.
-STATUS = "status"
 NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -57,14 +58,15 @@ class Child:
 
     def write_status(self, status: dict[str, Any]) -> None:
         """How it ended, for the next supervisor if this one and we die."""
+        path = f"{self.dir}/{STATUS}"
         try:
-            write_record(f"{self.dir}/{STATUS}", status)
+            write_record(path, status)
         except OSError as error:  # the supervisor gets the message all the same
-            log_error(f"cannot write {self.dir}/{STATUS}: {error.strerror}")
+            log_error(f"cannot write {path}: {error.strerror}")
 
     def write_meta(self) -> None:
         """A reader may be at it, so as a new file; on a full disk over the old one."""
-        path, meta = f"{self.dir}/meta.json", self.meta()
+        path, meta = f"{self.dir}/{META}", self.meta()
         try:
             try:
                 write_json(path, meta)
@@ -98,14 +100,23 @@ class Children:
         self._keeps_ends = keeps_ends
         self.runs: dict[str, Child] = {}
         self.ends: dict[str, dict[str, Any]] = {}
+        self.quota = LogQuota()
+
+    def set_log_growth(self, size: int) -> None:
+        """What is dropped for it stands in `meta.json` within a second."""
+        self.quota.set_growth(size)
+        for run in self.runs.values():
+            run.meta_due = run.meta_due or any(log.is_partial for log in run.logs.values())
 
     def start(self, request: dict[str, Any]) -> None:
         """Fork, not vfork with a wrapper: 1.7 ms, and each step that fails has a message."""
+        if request["run"] in self.runs:
+            raise ValueError(f"{request['run']} runs already")
         opened: list[int] = []
         logs: dict[str, OutputLog] = {}
         writer: StdinWriter | None = None
         try:
-            open_logs(request, logs)
+            open_logs(request, logs, self.quota)
             if request["fed"]:
                 stdin, end = os.pipe2(os.O_CLOEXEC)
                 opened.append(stdin)
@@ -183,7 +194,7 @@ class Children:
         try:
             if run is None or run.pid == GONE or run.stdin is None or run.stdin.is_last:
                 raise OSError(errno.ESRCH, "its warm process is gone")
-            open_logs(request, logs)
+            open_logs(request, logs, self.quota)
             run.stdin.add(request["stdin"])
         except OSError as error:
             close_all(logs)
@@ -216,7 +227,7 @@ class Children:
         log = run.logs[name]
         if not log.drain(run.pipes[name]):
             self._loop.close(run.pipes.pop(name))
-        run.meta_due = run.meta_due or log.wrapped
+        run.meta_due = run.meta_due or log.is_partial
         run.write_meta_if_due()
 
     def reap(self) -> None:
@@ -254,7 +265,7 @@ class Children:
         for name, pipe in list(run.pipes.items()):
             if not run.logs[name].drain(pipe):
                 self._loop.close(run.pipes.pop(name))
-            run.meta_due = run.meta_due or run.logs[name].wrapped or run.logs[name].lost > 0
+            run.meta_due = run.meta_due or run.logs[name].is_partial
         return not run.pipes
 
     def close(self, name: str) -> None:
@@ -298,12 +309,13 @@ class Children:
         self._link.send(did, run, **values)
 
 
-def open_logs(request: dict[str, Any], logs: dict[str, OutputLog]) -> None:
+def open_logs(request: dict[str, Any], logs: dict[str, OutputLog], quota: LogQuota) -> None:
     """The supervisor has made the directory, with the space for what is written about a run at its
     end.
     """
+    head, ring = request["log"]
     for name in ("out", "err"):
-        logs[name] = OutputLog(f"{request['dir']}/{name}", *request["log"])
+        logs[name] = OutputLog(f"{request['dir']}/{name}", head, ring, quota)
 
 
 def close_all(logs: dict[str, OutputLog]) -> None:

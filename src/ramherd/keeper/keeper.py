@@ -92,8 +92,6 @@ class Keeper:
     def handle(self, request: dict[str, Any]) -> None:
         children = self.children
         match request["do"]:
-            case "spawn" if request["run"] in children.runs:
-                raise ValueError(f"{request['run']} runs already")
             case "spawn":
                 children.start(request)
             case "feed":
@@ -106,6 +104,8 @@ class Keeper:
                 children.close(request["run"])
             case "forget":
                 children.ends.pop(request["run"], None)
+            case "log_growth":
+                children.set_log_growth(request["bytes"])
             case "fleet":
                 self.fleet_dirs = request["dirs"]
             case "end":

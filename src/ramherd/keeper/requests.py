@@ -95,6 +95,11 @@ def is_log(value: Any) -> bool:
     return all(type(size) is int and 0 <= size < 1 << 62 for size in value) and value[1] > 0
 
 
+def is_size(value: Any) -> bool:
+    """Of a change: it may be below zero."""
+    return type(value) is int and abs(value) < 1 << 62
+
+
 SHAPES = {
     "spawn": {
         "run": is_name, "dir": is_name, "argv": is_argv, "cwd": is_text, "stdin": is_text,
@@ -106,6 +111,7 @@ SHAPES = {
     "pass": {"run": is_name, "to": is_name, "dir": is_name, "stdin": is_name, "log": is_log},
     "close": {"run": is_name},
     "forget": {"run": is_name},
+    "log_growth": {"bytes": is_size},
     "fleet": {"dirs": is_texts},
     "ping": {},
     "end": {},

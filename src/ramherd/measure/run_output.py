@@ -15,16 +15,16 @@ CHUNK_BYTES = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """`total` bytes were printed and kept in order; the file holds `head` and `ring` of them."""
+    """`total` bytes were printed and written in order: `head` of them, and then around a `ring`.
+    All but `dropped` of them, from byte `gap` on, are still in the file.
+    """
 
     total: int
     head: int = 0
     ring: int = 0
     lost: int = 0
-
-    @property
-    def dropped(self) -> int:
-        return max(self.total - self.head - self.ring, 0) if self.ring else 0
+    gap: int = 0
+    dropped: int = 0
 
     def pieces(self, start: int = 0) -> Iterator[tuple[int | None, int]]:
         """(offset in the file, length) of everything printed from `start` on; where bytes
@@ -33,16 +33,18 @@ class Layout:
         if not self.dropped:
             yield start, self.total - start
             return
-        if start < self.head:
-            yield start, self.head - start
-        oldest = self.head + self.dropped
-        if (gap := oldest - max(start, self.head)) > 0:
-            yield None, gap
+        if start < self.gap:
+            yield start, self.gap - start
+        oldest = self.gap + self.dropped
+        if (missing := oldest - max(start, self.gap)) > 0:
+            yield None, missing
         first = max(start, oldest)
         while first < self.total:
             inside = (first - self.head) % self.ring
-            length = min(self.ring - inside, self.total - first)
-            yield self.head + inside, length
+            offset = first if first < self.head else self.head + inside
+            end = self.head if first < self.head else self.head + self.ring
+            length = min(end - offset, self.total - first)
+            yield offset, length
             first += length
 
 
@@ -61,7 +63,12 @@ def read_layout(run_dir: Path, stream: str) -> Layout:
     kept = meta["bytes"] - meta["lost_bytes"]
     if not meta["dropped_bytes"]:
         return Layout(total=max(size, kept), lost=meta["lost_bytes"])
-    return Layout(kept, meta["head_bytes"], meta["ring_bytes"], meta["lost_bytes"])
+    head = meta["head_bytes"]
+    # Keepers of earlier versions dropped nothing but what the ring overwrote.
+    gap = meta.get("dropped_from", head)
+    return Layout(
+        kept, head, meta["ring_bytes"], meta["lost_bytes"], gap, meta["dropped_bytes"]
+    )  # fmt: skip
 
 
 def is_interactive(run_dir: Path) -> bool:

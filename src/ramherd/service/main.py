@@ -27,7 +27,6 @@ from ramherd.service.service_signals import catching_service_signals
 from ramherd.service.status_publisher import StatusPublisher
 from ramherd.service.takeover import Adopted, Takeover, adoption_paths, describe, first_grant
 from ramherd.show.view import Display
-from ramherd.store.connect import open_store_for_runs
 from ramherd.store.herds import SERVICE, SERVICE_OWNER, add_pen, drop_pen, set_pen
 from ramherd.store.inputs import remove_unused_inputs
 from ramherd.store.ledger import Ledger
@@ -36,13 +35,13 @@ from ramherd.store.protocol import Store
 from ramherd.store.service_herds import read_environment_file
 from ramherd.store.service_queue import ServiceQueue
 from ramherd.store.write_buffer import WriteBuffer
+from ramherd.supervisor.disk_watch import open_store_or_release
 from ramherd.supervisor.herd_counters import HerdCounters
 from ramherd.supervisor.job_states import AgentParts
 from ramherd.supervisor.run_herd import (
     Rules,
     make_loop,
     prepare_store,
-    prune_to_total,
     raise_file_limit,
     with_restored_store,
 )
@@ -78,7 +77,7 @@ def serve(options: Options, display: Display) -> None:
     state, runtime = state_dir(), runtime_dir()
     with ExitStack() as stack:
         lock = stack.enter_context(closing(ServiceLock(state, runtime)))
-        store = stack.enter_context(closing(open_store_for_runs(state)))
+        store = stack.enter_context(closing(open_store_or_release(state)))
         trees = read_trees()
         with_restored_store(
             store,
@@ -121,15 +120,15 @@ def serve(options: Options, display: Display) -> None:
             SERVICE, queue, rules, display, writes=writes, ledger=ledger, executor=executor,
             trees=place.trees, signals=Signals(signals.fd), counters=counters.totals, agents=agents,
             owner=SERVICE_OWNER, fleet_id=adopted.fleet_id,
-            # The lock first: without it `api.sock` is another service's.
+            # Without the lock `api.sock` is another service's: what comes after it is not made.
             runtime=RuntimeFiles(runtime, [
-                lock.restore, owner.restore, ledger.restore, publisher.restore, api.restore,
+                owner.restore, ledger.restore, lock.restore, publisher.restore, api.restore,
             ]),
         )  # fmt: skip
         service = Service(
             loop, queue, signals, counters, api, Alerts(commands), service_agents,
             options.load_rules, publisher, state, halt=options.halt,
-            prune_logs=lambda: prune_logs(place, rules.policy.log_total_bytes),
+            remove_unused=lambda: remove_unused(place),
         )  # fmt: skip
         adopt_runs(executor, adopted, rules.grants.quantum_bytes)
         queue.refill()
@@ -153,15 +152,14 @@ def adopt_runs(executor: Executor, adopted: Adopted, quantum_bytes: int) -> None
         executor.keeper.send("forget", run=known)
 
 
-def prune_logs(place: Place, log_total_bytes: int) -> None:
-    """Removing logs takes a while, so not in the loop, and not with its store."""
+def remove_unused(place: Place) -> None:
+    """Inputs that no job needs. It takes a while, so not in the loop, and not with its store."""
 
-    def prune_apart() -> None:
+    def remove_apart() -> None:
         with closing(place.store.open_another()) as store:
-            prune_to_total(store, place.state / "runs", log_total_bytes)
             remove_unused_inputs(store, place.state)
 
-    threading.Thread(target=prune_apart, daemon=True).start()
+    threading.Thread(target=remove_apart, daemon=True).start()
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from ramherd.core.errors import RamherdError, StoreError
 from ramherd.core.model import Event, JobState, JobStatus, RunEnd, Stopping
 from ramherd.decide.budget import largest_budget_bytes
 from ramherd.decide.job_requests import choose_settle, choose_stop, stop_for_service
+from ramherd.decide.run_clock import find_jump_s
 from ramherd.decide.start_pause import Cause, explain_service_end, explain_user_pause
 from ramherd.service.alerts import Alerts
 from ramherd.service.api_process import SILENT_S, ApiProcess
@@ -42,6 +43,7 @@ from ramherd.store.service_herds import (
     raise_herd_peak,
     read_jobs_with_worktree,
     set_worktree,
+    shift_delays,
 )
 from ramherd.store.service_queue import ServiceQueue
 from ramherd.store.service_requests import (
@@ -52,7 +54,7 @@ from ramherd.store.service_requests import (
     read_wishes,
     remove_spooled,
 )
-from ramherd.store.service_runs import record_stopping
+from ramherd.store.service_runs import record_stopping, write_stopping
 from ramherd.store.start_pauses import set_start_pause
 from ramherd.store.write_buffer import WriteBuffer
 from ramherd.supervisor.estimates import class_of, label_of
@@ -87,7 +89,7 @@ class Service:
     load_rules: Callable[[], Rules]
     publish: Callable[["Service", float], None]
     state: Path
-    prune_logs: Callable[[], None]
+    remove_unused: Callable[[], None]
     halt: Halt
     worktrees: WorktreeCleanup = field(default_factory=WorktreeCleanup)
     paused: bool = False
@@ -104,6 +106,8 @@ class Service:
     _trimmed_s: float = float("-inf")
     # Jobs that have ended since the inputs of ended jobs and herds were last removed.
     _ended: list[JobStatus] = field(default_factory=list)
+    # How far the wall clock is ahead of the monotonic one.
+    _ahead_s: float = field(default_factory=lambda: time.time() - time.monotonic())
 
     def __post_init__(self) -> None:
         hooks = self.loop.events.hooks
@@ -134,6 +138,7 @@ class Service:
 
     def receive(self, at_s: float) -> None:
         """Signals and requests since the last step."""
+        self._follow_wall_clock()
         self._check_api()
         self._receive_signals(at_s)
         self._record_worktrees()
@@ -146,7 +151,15 @@ class Service:
             self._trimmed_s = at_s
             self.loop.events.record(trim_events)
             self._forget_jobs()
-            self.prune_logs()
+            self.remove_unused()
+
+    def _follow_wall_clock(self) -> None:
+        """The delays of jobs stand in the store by the wall clock."""
+        ahead_s = time.time() - time.monotonic()
+        if jump_s := find_jump_s(self._ahead_s, ahead_s):
+            self.loop.events.record(shift_delays, jump_s)
+            self._is_stale = True
+        self._ahead_s = ahead_s
 
     @property
     def _writes(self) -> WriteBuffer:
@@ -281,6 +294,7 @@ class Service:
         memory.policy = memory.lease.policy = rules.policy
         memory.grants = memory.lease.grants = executor.enforcer.policy = rules.grants
         memory.recycling = rules.recycling
+        self.loop.disk.total_bytes = rules.policy.log_total_bytes
         self.agents.reuse = rules.reuse
         if self.loop.agents.warm is not None:
             self.loop.agents.warm.policy = rules.reuse
@@ -368,7 +382,8 @@ class Service:
     def _record_stopping(self, run: LiveRun, stopping: Stopping) -> None:
         """Before it is stopped: if the service dies now, the next one knows why the run ended."""
         self.loop.events.record(record_stopping, run.id, stopping.end, stopping.reason)
-        self._writes.commit()
+        if not self._writes.commit():
+            write_stopping(run.dir, stopping.end, stopping.reason)
 
     def _record_event(self, event: Event) -> None:
         self.counters.add_event(event)

@@ -43,7 +43,7 @@ class StatusPublisher:
     def describe(self, service: Service, at_s: float) -> ServiceStatus:
         loop, times = service.loop, os.times()
         memory, machine = loop.memory, loop.memory.machine
-        runs = list(loop.executor.runs.values())
+        runs = [run for run in loop.executor.runs.values() if not loop.runs.is_held_back(run)]
         return ServiceStatus(
             at_s=time.time(),
             started_s=self.started_s,

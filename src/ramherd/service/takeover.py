@@ -32,7 +32,7 @@ from ramherd.store.herds import SERVICE, StoredPen, drop_pen, end_run, read_pens
 from ramherd.store.protocol import Store
 from ramherd.store.service_herds import end_if_over
 from ramherd.store.service_queue import ServiceQueue
-from ramherd.store.service_runs import OpenRun, read_fleets, read_open_runs
+from ramherd.store.service_runs import OpenRun, read_fleets, read_open_runs, read_stopping
 from ramherd.supervisor.estimates import class_of, label_of
 from ramherd.system.pidfd import signal_process
 from ramherd.system.procfs import read_boot_id
@@ -127,13 +127,14 @@ class Takeover:
         return Reason(Why.SUPERVISOR_LOST, beside=self._open_runs - 1, lived_s=lived_s)
 
     def _adopt_run(self, run: OpenRun, fleet: Fleet) -> LiveRun:
-        ran_s = max(time.time() - run.started_s, 0.0)
         job = run.status.job
-        started_s = time.monotonic() - ran_s
+        started_s, uncounted_s = read_clock(run, time.monotonic())
         pen = adopt_pen(fleet, run.pen, job.memory_limit_bytes) if run.pen is not None else None
         live = LiveRun(
             run.run, job, run.attempt, self.runs_dir, started_s, started_s,
-            label_of(class_of(job)), run.home, pen, phase=stopping_of(run) or Starting(),
+            label_of(class_of(job)), run.home, pen,
+            phase=stopping_of(run, self.runs_dir) or Starting(),
+            gaps_s=uncounted_s,
         )  # fmt: skip
         self._read_output(run, live)
         if run.status.state is not JobState.RUNNING:
@@ -146,7 +147,7 @@ class Takeover:
         """First the pen, then the record: a job is not started again while a run of it lives."""
         exit_ = read_exit(self.runs_dir / run.run, time.monotonic())
         pen = pen_from_record(run.pen) if run.pen is not None and self._has_pens else None
-        stop, at_s = stopping_of(run), time.monotonic()
+        stop, at_s = stopping_of(run, self.runs_dir), time.monotonic()
         heap_exhausted = is_heap_exhausted(self.runs_dir / run.run, exit_)
         live = LiveRun(
             run.run, run.status.job, run.attempt, self.runs_dir, at_s, pen=pen,
@@ -248,9 +249,19 @@ class Takeover:
                 adopted.unknown += len(keeper.known)
 
 
-def stopping_of(run: OpenRun) -> Stopping | None:
+def read_clock(run: OpenRun, now_s: float) -> tuple[float, float]:
+    """When it started, by the monotonic clock, and how much since then does not count. The wall
+    clock, which may have been set meanwhile, is asked for runs of an earlier version alone.
+    """
+    if run.clock is not None and run.clock.boot_id == read_boot_id():
+        return run.clock.started_s, run.clock.uncounted_s
+    return now_s - max(time.time() - run.started_s, 0.0), 0.0
+
+
+def stopping_of(run: OpenRun, runs_dir: Path) -> Stopping | None:
     """The order to end that an earlier service gave. Its grace begins again now."""
-    return Stopping(*run.stopping, time.monotonic()) if run.stopping is not None else None
+    order = run.stopping or read_stopping(runs_dir / run.run)
+    return Stopping(*order, time.monotonic()) if order is not None else None
 
 
 def is_of_this_boot(stored: StoredPen) -> bool:

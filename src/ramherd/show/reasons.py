@@ -68,6 +68,11 @@ SENTENCES = {
     Why.LEDGER_SET_ASIDE: "the ledger {path} is broken ({problem}): renamed to {aside}, and a new "
     "one was made with the {leases} leases of live processes",
     Why.LEASE_WITHOUT_OWNER: "dropped a lease of {lease_bytes} from the ledger: it had no owner",
+    Why.DISK_FULL: "{free_bytes} left on the disk of {path}: starts go on at {need_bytes}",
+    Why.BALLAST_RELEASED: "the disk of {path} is full: released {released_bytes} for the store",
+    Why.BALLAST_RESTORED: "the disk of {path} has room: {held_bytes} kept for the store",
+    Why.LOG_TOTAL: "removed the oldest {runs} outputs ({freed_bytes}): log_total is {limit_bytes}",
+    Why.LOGS_SMALLER: "output takes {used_bytes} of log_total {limit_bytes}: live logs get smaller",
     # Of agents.
     Why.SAID_DONE: "its agent is through",
     Why.GAVE_UP: "its agent gave up: {what}",

@@ -179,8 +179,26 @@ def is_owned(store: Store, job: str, runtime: Path) -> bool:
     return owner is not None and (owner.id == SERVICE or is_alive(owner, runtime))
 
 
-def add_run(store: Store, run: str, job: str, attempt: int, available_bytes: int) -> None:
-    store.write(sql.ADD_RUN, (run, job, attempt, time.time(), available_bytes))
+class RunClock(NamedTuple):
+    """The start of a run by the monotonic clock of a boot, and how much of the time since then its
+    timeout does not count.
+    """
+
+    boot_id: str
+    started_s: float
+    uncounted_s: float = 0.0
+
+
+def add_run(
+    store: Store, run: str, job: str, attempt: int, available_bytes: int,
+    *, clock: RunClock | None = None,
+) -> None:  # fmt: skip
+    times = None if clock is None else json.dumps(clock)
+    store.write(sql.ADD_RUN, (run, job, attempt, time.time(), available_bytes, times))
+
+
+def set_run_clock(store: Store, run: str, clock: RunClock) -> None:
+    store.write(sql.SET_RUN_CLOCK, (json.dumps(clock), run))
 
 
 def end_run(
@@ -210,8 +228,8 @@ def read_newest_run(store: Store, job: str) -> str | None:
     return rows[0][0] if rows else None
 
 
-def is_run(store: Store, run: str) -> bool:
-    return bool(store.read(sql.IS_RUN, (run,)))
+def has_directory(store: Store, run: str) -> bool:
+    return bool(store.read(sql.HAS_DIRECTORY, (run,)))
 
 
 def add_sample(store: Store, run: str, at_s: float, used_bytes: int) -> None:

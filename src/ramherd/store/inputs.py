@@ -15,12 +15,12 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from ramherd.core.errors import StoreUnavailable
 from ramherd.core.model import Job
+from ramherd.core.record import replace
 from ramherd.jobs.stored import large_fields
 from ramherd.store.herds import NO_ENVIRONMENT, EnvironmentFile
 from ramherd.store.protocol import Store

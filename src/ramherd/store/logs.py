@@ -1,4 +1,4 @@
-"""The sizes of logs, and which runs go when logs are pruned."""
+"""The sizes of logs, whose output is removed, and which runs are forgotten."""
 
 from collections.abc import Callable, Sequence
 
@@ -7,11 +7,17 @@ from ramherd.store.protocol import Store
 from ramherd.store.sql import records as sql
 
 ChooseLogs = Callable[[Sequence[KeptLog], int], Sequence[KeptLog]]
+FIRST = (float("-inf"), "")
 
 
 def read_unmeasured_runs(store: Store, most: int) -> list[str]:
-    """Runs of herds that are over whose logs were not measured yet."""
+    """Runs that have ended whose logs were not measured yet."""
     return [run for (run,) in store.read(sql.NOT_MEASURED, (most,))]
+
+
+def read_growing_runs(store: Store) -> list[tuple[str, str]]:
+    """(run, its ramherd) of those that are live, or not measured since they ended."""
+    return [(run, owner) for query in sql.UNMEASURED_LOGS for run, owner in store.read(query)]
 
 
 def set_log_bytes(store: Store, run: str, size: int) -> None:
@@ -19,21 +25,40 @@ def set_log_bytes(store: Store, run: str, size: int) -> None:
 
 
 def read_logs_bytes(store: Store) -> int:
-    """The size of all logs together."""
+    """The size of all logs of finished runs together."""
     return int(store.read(sql.LOGS_BYTES)[0][0])
 
 
 def read_oldest_logs(store: Store, most: int, after: KeptLog | None = None) -> list[KeptLog]:
-    start = (after.ended_s, after.run) if after is not None else (float("-inf"), "")
+    start = (after.ended_s, after.run) if after is not None else FIRST
     return [KeptLog(*row) for row in store.read(sql.OLDEST_LOGS, (*start, most))]
 
 
-def drop_logs(store: Store, choose: ChooseLogs, most: int) -> Sequence[KeptLog]:
-    """The runs chosen among the oldest are dropped from the store, in one transaction: of two
-    programs that prune at once, each gets other runs, and both see what is left.
+def read_oldest_runs(
+    store: Store, before_s: float, most: int, after: KeptLog | None = None
+) -> list[KeptLog]:  # fmt: skip
+    """Of herds that are over: those that ended before a time."""
+    start = (after.ended_s, after.run) if after is not None else FIRST
+    return [KeptLog(*row) for row in store.read(sql.OLDEST_RUNS, (before_s, *start, most))]
+
+
+def release_logs(store: Store, choose: ChooseLogs, most: int) -> Sequence[KeptLog]:
+    """The output chosen among the oldest is counted no more, in one transaction: of two programs
+    that prune at once, each gets other runs, and both see what is left. It is on disk, with how
+    these runs ended, before their files go.
     """
+    with store.synced():
+        store.begin()
+        chosen = choose(read_oldest_logs(store, most), read_logs_bytes(store))
+        for log in chosen:
+            store.write(sql.RELEASE_LOG, (log.run,))
+    return chosen
+
+
+def drop_runs(store: Store, before_s: float, most: int) -> Sequence[KeptLog]:
+    """The oldest runs that ended before a time are forgotten, in one transaction."""
     store.begin()
-    chosen = choose(read_oldest_logs(store, most), read_logs_bytes(store))
+    chosen = read_oldest_runs(store, before_s, most)
     herds = {drop_run(store, log.run) for log in chosen}
     for herd in herds:
         if not store.read(sql.HAS_RUNS, (herd,)):

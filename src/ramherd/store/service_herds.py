@@ -56,6 +56,11 @@ def read_jobs_with_worktree(store: Store) -> list[Job]:
     return [job_from_text(spec) for (spec,) in store.read(sql.ALL_UNSETTLED)]
 
 
+def shift_delays(store: Store, by_s: float) -> None:
+    """The wall clock was set: jobs that may not start yet wait as long as they were to."""
+    store.write(sql.SHIFT_DELAYS, (by_s,))
+
+
 def raise_herd_peak(store: Store, herd: str, used_bytes: int) -> None:
     store.write(sql.RAISE_HERD_PEAK, (used_bytes, herd))
 

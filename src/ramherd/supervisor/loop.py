@@ -39,6 +39,7 @@ from ramherd.decide.keeper_health import (
     explain_replacement,
     next_health,
 )
+from ramherd.decide.run_clock import find_gap_s
 from ramherd.decide.run_end import next_deadline_s
 from ramherd.decide.start_pace import explain_calm
 from ramherd.decide.start_pause import Cause
@@ -48,6 +49,7 @@ from ramherd.measure.machine import read_machine
 from ramherd.store.herd_queue import HerdQueue
 from ramherd.store.owner import Owner
 from ramherd.store.service_queue import ServiceQueue
+from ramherd.supervisor.disk_watch import DiskWatch
 from ramherd.supervisor.estimates import key_of
 from ramherd.supervisor.event_log import EventLog
 from ramherd.supervisor.herd_counters import HerdCounters
@@ -83,6 +85,7 @@ class Loop:
     # Whose herds these are, and the record of the fleet, for a store that has to be restored.
     owner: Owner
     fleet_id: str
+    disk: DiskWatch
     clock: Callable[[], float] = time.monotonic
     # Other descriptors to wait for, and what to call when they are readable.
     alarms: dict[int, Callable[[], None]] = field(default_factory=dict)
@@ -90,6 +93,7 @@ class Loop:
     is_halting: bool = False
     keeper_health: KeeperHealth = field(default_factory=KeeperHealth)
     started_s: float = 0.0
+    _stepped_s: float | None = None
     _ticked_s: float = float("-inf")
     _read_agents_s: float = float("-inf")
 
@@ -112,14 +116,17 @@ class Loop:
         self.counters.available_before = machine.available_bytes
         most_bytes = largest_budget_bytes(machine, policy) + policy.fleet_slack_bytes
         self.executor.fleet.set_limit(most_bytes)
+        self.disk.begin(self.started_s, self.events.writes.store)
 
     def end(self) -> None:
         self.counters.wall_s = self.clock() - self.started_s
         self.counters.peak_bytes = self.executor.fleet.read().peak_bytes
+        self.disk.close()
 
     def step(self) -> float | None:
         """One round. Returns how long the next one may wait at most; None after the last."""
         at_s = self.clock()
+        self._skip_gap(at_s)
         self.receive(at_s)
         snapshot = self.measure(at_s)
         # Runs that end make room for others: decided again at once, until nothing changes.
@@ -138,6 +145,16 @@ class Loop:
             return None
         deadline_s = next_deadline_s(snapshot, self.memory.policy)
         return max(min(self._longest_s(), deadline_s - self.clock()), 0.0)
+
+    def _skip_gap(self, at_s: float) -> None:
+        """What a machine that slept, or we who were stopped, have missed counts for no run."""
+        gap_s = find_gap_s(self._stepped_s or at_s, at_s)
+        self._stepped_s = at_s
+        if not gap_s:
+            return
+        self.keeper_health = KeeperHealth(at_s)
+        for run in self.executor.runs.values():
+            run.skip(gap_s)
 
     def receive(self, at_s: float) -> None:
         if not self.executor.receive(at_s):
@@ -191,6 +208,7 @@ class Loop:
 
     def _tick(self, at_s: float) -> None:
         self._ticked_s = at_s
+        self.disk.receive(at_s)
         if (news := self.runtime.restore()) is not None:
             kind = "runtime_restored" if news.why is Why.RUNTIME_RESTORED else "runtime_missing"
             self.events.emit_herd(kind, news)

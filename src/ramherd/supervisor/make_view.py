@@ -30,6 +30,7 @@ def make_view(loop: "Loop", at_s: float) -> View:
                 held_s=at_s - run.frozen_s if run.frozen_s is not None else None,
             )
             for run in loop.executor.runs.values()
+            if not loop.runs.is_held_back(run)
         ),
         used_bytes=memory.fleet_used,
         budget_bytes=memory.lease.lease_bytes,

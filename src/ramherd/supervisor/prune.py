@@ -1,11 +1,11 @@
-"""Removing what finished runs left on disk, and their rows in the store.
+"""Removing what finished runs left on disk: their output by size, and by age their records too.
 
-Runs of a herd that is not over are never touched. The rows go first: what is interrupted in
-between leaves a directory that the store does not know, which goes when it is a day old.
+Records of a herd that is not over stay. The rows change first: what is interrupted in between
+leaves a directory that the store does not count, which goes when it is a day old.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -13,13 +13,16 @@ from pathlib import Path
 from ramherd.act.cleanup import remove_tree
 from ramherd.core.model import KeptLog
 from ramherd.core.units import MIB
-from ramherd.decide.pruning import PruneRule, choose_due
-from ramherd.store.herds import is_run
+from ramherd.decide.pruning import PruneRule, choose_excess
+from ramherd.measure.disk_usage import read_free_bytes, read_tree_bytes
+from ramherd.store.herds import has_directory
 from ramherd.store.logs import (
-    drop_logs,
+    drop_runs,
     read_logs_bytes,
     read_oldest_logs,
+    read_oldest_runs,
     read_unmeasured_runs,
+    release_logs,
     set_log_bytes,
 )
 from ramherd.store.protocol import Store
@@ -36,13 +39,21 @@ ROOM_BYTES = 5 * MIB
 class Pruned:
     """What was removed, or would be."""
 
+    # Runs whose output is gone, and runs that are forgotten.
     runs: int = 0
+    records: int = 0
     freed_bytes: int = 0
     left_bytes: int = 0
     # Directories that the store does not know.
     unknown: int = 0
     # Directories that could not be removed.
     stuck: int = 0
+
+    def foresee(self, logs: Sequence[KeptLog]) -> None:
+        size = sum(log.bytes for log in logs)
+        self.runs += sum(log.bytes > 0 for log in logs)
+        self.freed_bytes += size
+        self.left_bytes -= size
 
     def count(self, run_dir: Path, size: int) -> None:
         gone = not run_dir.exists()
@@ -53,40 +64,60 @@ class Pruned:
 def prune(store: Store, runs_dir: Path, rule: PruneRule) -> Pruned:
     """What the rule does not keep, the oldest first."""
     measure_new(store, runs_dir)
-    pruned, choose = Pruned(), partial(choose_due, rule=rule)
-    while logs := drop_logs(store, choose, BATCH):
-        for log in logs:
-            remove_tree(runs_dir / log.run)
-            pruned.count(runs_dir / log.run, log.bytes)
-        pruned.runs += len(logs)
+    pruned = Pruned()
+    if rule.before_s is not None:
+        while logs := drop_runs(store, rule.before_s, BATCH):
+            pruned.records += len(logs)
+            remove_logs(runs_dir, logs, pruned)
+    choose = partial(choose_excess, keep_bytes=rule.keep_bytes)
+    while logs := release_logs(store, choose, BATCH):
+        remove_logs(runs_dir, logs, pruned)
     pruned.left_bytes = read_logs_bytes(store)
     return pruned
+
+
+def remove_logs(runs_dir: Path, logs: Sequence[KeptLog], pruned: Pruned) -> None:
+    pruned.runs += sum(log.bytes > 0 for log in logs)
+    for log in logs:
+        remove_tree(runs_dir / log.run)
+        pruned.count(runs_dir / log.run, log.bytes)
 
 
 def foresee(store: Store, runs_dir: Path, rule: PruneRule) -> Pruned:
     """What `prune` would do now."""
     measure_new(store, runs_dir)
     pruned = Pruned(left_bytes=read_logs_bytes(store))
+    gone: set[str] = set()
     after: KeptLog | None = None
-    while logs := choose_due(read_oldest_logs(store, BATCH, after), pruned.left_bytes, rule):
-        size = sum(log.bytes for log in logs)
-        pruned.runs += len(logs)
-        pruned.freed_bytes += size
-        pruned.left_bytes -= size
+    while rule.before_s is not None and (
+        logs := read_oldest_runs(store, rule.before_s, BATCH, after)
+    ):
+        pruned.records += len(logs)
+        pruned.foresee(logs)
+        gone.update(log.run for log in logs)
         after = logs[-1]
+    after = None
+    while logs := read_oldest_logs(store, BATCH, after):
+        after = logs[-1]
+        left = [log for log in logs if log.run not in gone]
+        excess = choose_excess(left, pruned.left_bytes, rule.keep_bytes)
+        pruned.foresee(excess)
+        if len(excess) < len(left):
+            break
     return pruned
 
 
 def make_room(db: Path, runs_dir: Path, rule: PruneRule) -> bool:
-    """On a full disk SQLite cannot open the store, let alone delete from it: the first logs
-    that the rule does not keep go without it, and their rows later.
+    """On a full disk SQLite cannot open the store, let alone write to it: the first logs that
+    the rule does not keep go without it, and their rows later.
     """
     if read_free_bytes(db.parent) >= ROOM_BYTES:
         return False
-    total = size_of(runs_dir)
+    total = read_tree_bytes(runs_dir)
     for run, ended_s in read_oldest_over(db):
-        log = KeptLog(run, ended_s, size_of(runs_dir / run))
-        if not choose_due([log], total, rule):
+        log = KeptLog(run, ended_s, read_tree_bytes(runs_dir / run))
+        is_old = rule.before_s is not None and ended_s < rule.before_s
+        if not is_old and not choose_excess([log], total, rule.keep_bytes):
             break
         remove_tree(runs_dir / run)
         total -= log.bytes
@@ -95,16 +126,11 @@ def make_room(db: Path, runs_dir: Path, rule: PruneRule) -> bool:
     return False
 
 
-def read_free_bytes(path: Path) -> int:
-    disk = os.statvfs(path)
-    return disk.f_bavail * disk.f_frsize
-
-
 def measure_new(store: Store, runs_dir: Path) -> None:
     """A finished run's files do not change any more: they are measured once."""
     while runs := read_unmeasured_runs(store, BATCH):
         for run in runs:
-            set_log_bytes(store, run, size_of(runs_dir / run))
+            set_log_bytes(store, run, read_tree_bytes(runs_dir / run))
         store.commit()
 
 
@@ -112,7 +138,7 @@ def prune_unknown(
     store: Store, runs_dir: Path, now_s: float, pruned: Pruned, *, dry_run: bool
 ) -> None:
     for path in find_unknown(store, runs_dir, now_s - UNKNOWN_FOR_S):
-        size = size_of(path)
+        size = read_tree_bytes(path)
         pruned.unknown += 1
         if dry_run:
             pruned.freed_bytes += size
@@ -128,7 +154,7 @@ def find_unknown(store: Store, runs_dir: Path, before_s: float) -> Iterator[Path
         for entry in entries:
             if (
                 entry.is_dir(follow_symlinks=False)
-                and not is_run(store, entry.name)
+                and not has_directory(store, entry.name)
                 and newest_change_s(entry.path) < before_s
             ):
                 yield Path(entry.path)
@@ -142,14 +168,3 @@ def newest_change_s(path: str) -> float:
         return max([os.lstat(path).st_mtime, *files])
     except OSError:  # another process removes it, or we may not: leave it alone
         return float("inf")
-
-
-def size_of(path: Path) -> int:
-    total = 0
-    for root, _dirs, files in os.walk(path):
-        for name in files:
-            try:
-                total += os.lstat(os.path.join(root, name)).st_size
-            except FileNotFoundError:
-                continue
-    return total

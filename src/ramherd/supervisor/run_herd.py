@@ -29,7 +29,6 @@ from ramherd.measure.cgroups import Trees, read_trees
 from ramherd.measure.machine import read_machine
 from ramherd.measure.pressure import PressureGauge
 from ramherd.show.view import Display
-from ramherd.store.connect import open_store_for_runs
 from ramherd.store.herd_queue import HerdQueue
 from ramherd.store.herds import add_herd, add_pen, drop_pen, end_herd
 from ramherd.store.inputs import move_environments_out, remove_unused_inputs
@@ -38,6 +37,7 @@ from ramherd.store.owner import Owner, OwnerLock
 from ramherd.store.protocol import Store
 from ramherd.store.service_queue import ServiceQueue
 from ramherd.store.write_buffer import WriteBuffer
+from ramherd.supervisor.disk_watch import DiskWatch, open_store_or_release
 from ramherd.supervisor.estimates import Classes
 from ramherd.supervisor.event_log import EventLog, Hooks
 from ramherd.supervisor.herd_counters import HerdCounters, JobCounters
@@ -47,6 +47,7 @@ from ramherd.supervisor.memory_governor import LeaseHolder, MemoryGovernor
 from ramherd.supervisor.prune import prune
 from ramherd.supervisor.runs import Runs
 from ramherd.supervisor.start_gate import StartGate
+from ramherd.system.file_limit import check_file_limit
 from ramherd.system.procfs import read_peak_rss_bytes
 from ramherd.system.signals import Signals, catching_signals
 from ramherd.system.unix_socket import is_listening
@@ -64,6 +65,8 @@ SETTLE_BYTES = 16 * MIB
 # Six files of its pen and an event in the supervisor; pipes and logs in the keeper.
 DESCRIPTORS_A_RUN = 8
 OWN_DESCRIPTORS = 64
+# With fewer not even one run starts.
+LEAST_DESCRIPTORS = 80
 # A store that cannot be written gets so long for the results of a herd; after Ctrl-C, a second.
 LAST_WRITES_S = 10.0
 LAST_WRITES_INTERRUPTED_S = 1.0
@@ -107,7 +110,7 @@ def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, display: Display) -> 
     queue = HerdQueue(first_status(job, now_s) for job in jobs)
     counters = HerdCounters({status.job.id: JobCounters(status.reason) for status in queue})
     with (
-        closing(open_store_for_runs(state)) as store,
+        closing(open_store_or_release(state)) as store,
         closing(OwnerLock(runtime)) as lock,
         ExitStack() as stack,
     ):
@@ -136,10 +139,9 @@ def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, display: Display) -> 
             costs = measure_costs(executor)
         if agents.runs is not None:
             record_worktrees(jobs, counters, writes)
-        # Where nothing ran, there is no memory to wait for.
-        ran = any(job.runs for job in counters.jobs.values())
-        settle_s = SETTLE_S if ran else 0.0
-        counters.available_after = wait_for_memory(trees, counters.available_before, settle_s)
+        counters.available_after = counters.available_before
+        if any(job.runs for job in counters.jobs.values()):
+            counters.available_after = wait_for_memory(trees, counters.available_before)
         summary = {**counters.as_json(herd, queue), "supervisor": costs, **describe_loop(loop)}
         writes.add(end_herd, herd, summary)
         if why := write_last(writes, signals):
@@ -212,9 +214,12 @@ def make_loop(
         time_scale=rules.time_scale,
     )  # fmt: skip
     runs = Runs(executor, memory, jobs, agents, events, gate, counters)
+    disk = DiskWatch(
+        executor.runs_dir.parent, rules.policy.log_total_bytes, executor, events, gate
+    )  # fmt: skip
     return Loop(
         queue, executor, memory, runs, agents, events, gate, counters, signals, trees, runtime,
-        owner, fleet_id,
+        owner, fleet_id, disk,
     )  # fmt: skip
 
 
@@ -301,8 +306,9 @@ def herd_executor(
 def prune_to_total(store: Store, runs_dir: Path, most_bytes: int) -> None:
     pruned = prune(store, runs_dir, PruneRule(most_bytes))
     if pruned.runs:
+        oldest = "oldest run" if pruned.runs == 1 else f"{pruned.runs} oldest runs"
         print(
-            f"ramherd: removed the logs of the {pruned.runs} oldest runs "
+            f"ramherd: removed the output of the {oldest} "
             f"({format_size(pruned.freed_bytes)}): log_total is {format_size(most_bytes)}",
             file=sys.stderr,
         )
@@ -327,9 +333,9 @@ def describe_holds(holds: Sequence[float]) -> dict[str, Any]:
     return {"holds": {"count": len(ordered), **times}}
 
 
-def wait_for_memory(trees: Trees, before_bytes: int, settle_s: float) -> int:
+def wait_for_memory(trees: Trees, before_bytes: int) -> int:
     """What the machine has available once it has settled."""
-    deadline = time.monotonic() + settle_s
+    deadline = time.monotonic() + SETTLE_S
     while True:
         available = read_machine(trees).available_bytes
         if available >= before_bytes - SETTLE_BYTES or time.monotonic() >= deadline:
@@ -354,6 +360,7 @@ def raise_file_limit(rules: Rules) -> tuple[Rules, int]:
     the user had as well: runs get that one.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    check_file_limit(hard, LEAST_DESCRIPTORS)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     most = max((hard - OWN_DESCRIPTORS) // DESCRIPTORS_A_RUN, 1)
     given = rules.grants.max_parallel

@@ -14,6 +14,7 @@ from ramherd.decide.run_end import is_failed_start, is_for_want
 from ramherd.decide.suspects import after_other_death, after_survival, is_survivor
 from ramherd.store.classes import learn_run
 from ramherd.store.herds import (
+    RunClock,
     add_leftovers,
     add_pen,
     add_residue,
@@ -24,6 +25,7 @@ from ramherd.store.herds import (
     reassign_pen,
     set_pen,
     set_run_account,
+    set_run_clock,
     set_said,
 )
 from ramherd.supervisor.estimates import class_of, label_of
@@ -33,6 +35,7 @@ from ramherd.supervisor.job_states import AgentParts, JobStates
 from ramherd.supervisor.memory_governor import MemoryGovernor
 from ramherd.supervisor.start_gate import StartGate
 from ramherd.system.ids import new_id
+from ramherd.system.procfs import read_boot_id
 
 SAMPLE_EVERY_S = 5.0
 
@@ -49,6 +52,7 @@ class Runs:
     # With `--no-wait`: a job would have to wait, so everything ends.
     given_up: bool = False
     _sampled_s: float = float("-inf")
+    _boot_id: str = field(default_factory=read_boot_id)
     # How the jobs stood whose starts are not in the store yet, by run.
     _before_start: dict[str, JobStatus] = field(default_factory=dict)
 
@@ -87,7 +91,8 @@ class Runs:
     def _record_start(
         self, run: LiveRun, idle: IdleProcess | None, why_smaller: Reason | None, reason: Reason
     ) -> None:
-        self.events.record(add_run, run.id, run.job.id, run.attempt, run.usage.available_least)
+        available, clock = run.usage.available_least, self._clock_of(run, run.started_s)
+        self.events.record(add_run, run.id, run.job.id, run.attempt, available, clock=clock)
         if why_smaller is not None:
             self.events.emit_run("run_warning", why_smaller, run)
         self._record_agent(run)
@@ -237,8 +242,13 @@ class Runs:
         self._sampled_s = at_s
         for run in self.executor.runs.values():
             self.events.record(add_sample, run.id, time.time(), run.reading.used_bytes)
+            if run.uncounted_s(at_s):
+                self.events.record(set_run_clock, run.id, self._clock_of(run, at_s))
             if run.agent_run is not None and run.agent_run.has_news:
                 self._record_agent(run)
+
+    def _clock_of(self, run: LiveRun, at_s: float) -> RunClock:
+        return RunClock(self._boot_id, run.started_s, run.uncounted_s(at_s))
 
     def _record_agent(self, run: LiveRun) -> None:
         if run.agent_run is not None:

@@ -99,7 +99,7 @@ def run_keeper_chaos(here: Path, kills: int, seed: int, pen: str) -> dict[str, f
         herd = service.submit(*herd_of(here, chance))
         counted["herds"] += 1
         while counted["keeper_kills"] < kills and not service.client.herd(herd)["ended_s"]:
-            time.sleep(chance.uniform(0.0, 1.0))
+            time.sleep(chance.uniform(0.0, chance.choice((0.5, 3.0))))
             for pid in service.keepers():
                 with suppress(ProcessLookupError):
                     os.kill(pid, 9)

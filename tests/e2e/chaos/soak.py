@@ -1,5 +1,5 @@
 """A soak: herds with failures, leftovers, cancels and deaths for as long as is asked for, and what
-the service holds of memory and files meanwhile.
+the service holds meanwhile: memory, descriptors, the write-ahead log, logs and events.
 
     python -m e2e.chaos.soak --seconds 3600
 """
@@ -17,10 +17,18 @@ from pathlib import Path
 from integration.conftest import make_ramherd, ours, pens
 from integration.service.conftest import Service, finish, rss
 from integration.service.talker import Talker
+from ramherd.store.events import KEEP_EVENTS
 
 # A third of the time to get warm; what comes after may not be more than this above it.
 SLACK_BYTES = 3 << 20
-SLACK_FDS = 8
+SLACK_FDS = 2
+# A checkpoint begins at 16 MB; a reader may hold it up for some writes.
+MOST_WAL_BYTES = 24 << 20
+# Logs are removed above this, the oldest first; what one herd prints may come on top.
+LOG_TOTAL_BYTES = 64 << 20
+SLACK_LOG_BYTES = 4 << 20
+# Events of one herd: its jobs end in the same way each time, but for a keeper that is killed.
+SLACK_EVENTS = 0.25
 HOLD = "x = b'x' * (8 << 20); import time; time.sleep(0.2)"
 JOBS: list[dict[str, object]] = [
     {"name": "short", "command": "true"},
@@ -67,18 +75,54 @@ class Samples:
         return found
 
 
+@dataclass
+class StoreSamples:
+    """After each herd: bytes of the write-ahead log and of all logs, events so far."""
+
+    service: Service
+    seen: list[tuple[int, int, int]] = field(default_factory=list)
+
+    def take(self) -> None:
+        state = self.service.ramherd.state / "ramherd"
+        ((events,),) = self.service.rows("SELECT coalesce(max(seq), 0) FROM events")
+        wal_bytes = size_of(state / "ramherd.db-wal")
+        self.seen.append((wal_bytes, sum(map(size_of, state.glob("runs/*/*"))), events))
+
+    def check(self) -> dict[str, tuple[int, int, float, float]]:
+        """The most bytes of both, and the events of a herd in the first part and in the last."""
+        third = len(self.seen) // 3
+        wal_bytes, log_bytes, events = (list(column) for column in zip(*self.seen, strict=True))
+        warm = (events[2 * third] - events[0]) / (2 * third)
+        last = (events[-1] - events[-1 - third]) / third
+        found = {"store": (max(wal_bytes), max(log_bytes), round(warm, 1), round(last, 1))}
+        assert max(wal_bytes) <= MOST_WAL_BYTES, found
+        assert log_bytes[-1] <= LOG_TOTAL_BYTES + SLACK_LOG_BYTES, found
+        assert last <= warm * (1 + SLACK_EVENTS), found
+        ((kept,),) = self.service.rows("SELECT count(*) FROM events")
+        assert kept <= KEEP_EVENTS * 1.5, kept
+        return found
+
+
+def size_of(path: Path) -> int:
+    """What it takes of the disk; it may be gone by now."""
+    try:
+        return path.stat().st_blocks * 512
+    except OSError:
+        return 0
+
+
 def agents() -> list[int]:
     return ours("RAMHERD_RUN")
 
 
 def run_soak(here: Path, seconds: float, seed: int, pen: str) -> dict[str, object]:
     chance = random.Random(seed)
-    service = Service(make_ramherd(here, pen))
+    service = Service(make_ramherd(here, pen), ("--log-total", f"{LOG_TOTAL_BYTES >> 20}MiB"))
     service.start()
     talker = Talker(here)
     talker.go()
     asks = {"agent": "claude", "prompt": "do it", "agent_program": str(talker.program)}
-    samples, herds, deaths = Samples(), 0, 0
+    samples, stored, herds, deaths = Samples(), StoreSamples(service), 0, 0
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         herd = service.submit(*JOBS, {"name": "asks", **asks})
@@ -92,8 +136,9 @@ def run_soak(here: Path, seconds: float, seed: int, pen: str) -> dict[str, objec
         found = service.client.wait(herd)
         assert found["counts"] == {"done": 6, "failed": 1, "cancelled": 1}, service.said
         samples.take()
+        stored.take()
     finish(service)
-    return {"herds": herds, "keepers_killed": deaths, **samples.check()}
+    return {"herds": herds, "keepers_killed": deaths, **samples.check(), **stored.check()}
 
 
 def main() -> None:

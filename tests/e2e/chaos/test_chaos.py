@@ -31,7 +31,9 @@ def test_a_keeper_that_is_killed_again_and_again_fails_no_job(tmp_path: Path) ->
 
 
 def test_a_service_under_load_does_not_grow(tmp_path: Path) -> None:
-    """Memory and open files of the service, its API and its keeper stay as they are when warm."""
+    """Memory and descriptors of the service, its API and its keeper stay as they are when warm, and
+    so do the write-ahead log, the bytes of logs, and the events of a herd.
+    """
     counted = run_soak(tmp_path, SOAK_S, seed=1, pen=pens()[0])
 
-    assert {"up", "api", "keeper"} <= set(counted)
+    assert {"up", "api", "keeper", "store"} <= set(counted)

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from integration.conftest import make_ramherd, nothing_left, pens, ramherd, strong_pen
-from integration.service.conftest import Service, service
+from integration.service.conftest import Service, each_service, service
 
-__all__ = ["nothing_left", "ramherd", "service", "strong_pen"]
+__all__ = ["each_service", "nothing_left", "ramherd", "service", "strong_pen"]
 
 Losses = Callable[..., None]
 

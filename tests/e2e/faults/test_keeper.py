@@ -92,9 +92,10 @@ def stop_keeper(service: Service) -> int:
 
 
 def test_a_keeper_that_hangs_is_named_and_goes_on_when_it_comes_back(
-    service: Service, losses: Losses
+    each_service: Service, losses: Losses
 ) -> None:
     """Noticed within 5 s, in an event and in `jobs`; a job can be cancelled; no run is lost."""
+    service = each_service
     service.submit({"name": "goes on", **LONG}, {"name": "cancelled", "command": "sleep 60"})
     service.await_state("cancelled", "running")
     service.await_state("goes on", "running")

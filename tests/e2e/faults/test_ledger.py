@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 
-from e2e.faults.conftest import Losses
-from integration.conftest import Ramherd, Started, await_, need, ours
+from e2e.faults.conftest import Losses, fill, small_disk
+from integration.conftest import Ramherd, Started, await_, make_ramherd, need, ours, pens
 from integration.hook.hooks import Session, session
 from integration.service.conftest import Service
 
@@ -121,6 +121,14 @@ def overwrite(path: Path) -> None:
         file.write(b"no database at all" * 1000)
 
 
+def overwrite_with_log(path: Path) -> None:
+    """Those who have the file open read noise, in the middle of what they do."""
+    for name in (f"{path}-wal", path):
+        with open(name, "r+b") as file:
+            file.seek(32)
+            file.write(os.urandom(1 << 17))
+
+
 def overwrite_pages(path: Path) -> None:
     """A good header, then noise."""
     with path.open("r+b") as file:
@@ -147,7 +155,15 @@ def replace_by_a_copy(path: Path) -> None:
     path.with_suffix(".copy").replace(path)
 
 
-FAULTS = [overwrite, overwrite_pages, remove, remove_main_file, truncate, replace_by_a_copy]
+FAULTS = [
+    overwrite,
+    overwrite_with_log,
+    overwrite_pages,
+    remove,
+    remove_main_file,
+    truncate,
+    replace_by_a_copy,
+]
 
 
 # Many applications
@@ -173,15 +189,15 @@ class Applications:
     def restart(self, slot: int) -> None:
         """Killed without a word; a newcomer takes its slot."""
         self.kill(slot)
-        with self.shown.open("r+b") as file:
-            file.seek(8 * slot)
-            file.write(bytes(8))
         self.processes[slot] = self.start(slot)
         await_ready(self.processes[slot])
 
     def kill(self, slot: int) -> None:
         self.processes[slot].kill()
         self.processes[slot].wait()
+        with self.shown.open("r+b") as file:
+            file.seek(8 * slot)
+            file.write(bytes(8))
 
     def total(self) -> int:
         return sum(struct.unpack(f"{WORKERS}q", self.shown.read_bytes()))
@@ -209,14 +225,14 @@ def test_the_sum_of_leases_stays_within_the_budget(tmp_path: Path, losses: Losse
     """Whatever becomes of the file, and though applications come and are killed meanwhile."""
     rng, seen = random.Random(7), []
     with closing(Applications(tmp_path, tmp_path / "shown")) as applications:
-        for round_ in range(12):
-            fault = FAULTS[round_ % len(FAULTS)]
-            fault(tmp_path / "ledger.db")
-            if rng.random() < 0.5:
-                applications.restart(rng.randrange(WORKERS))
-            seen.append((*watch_sum(applications, 0.6), fault.__name__))
+        for fault in FAULTS:
+            for newcomer in (True, False):
+                fault(tmp_path / "ledger.db")
+                if newcomer:
+                    applications.restart(rng.randrange(WORKERS))
+                seen.append((*watch_sum(applications, 0.4), fault.__name__))
         with locked_ledger(tmp_path / "ledger.db"):
-            seen.append((*watch_sum(applications, 1.0), "locked"))
+            seen.append((*watch_sum(applications, 0.6), "locked"))
             applications.kill(0)
         with closing(sqlite3.connect(tmp_path / "ledger.db", timeout=5)) as db:
             db.execute("PRAGMA user_version = 700")
@@ -225,6 +241,7 @@ def test_the_sum_of_leases_stays_within_the_budget(tmp_path: Path, losses: Losse
         assert [one.poll() for one in applications.processes[1:]] == [None] * (WORKERS - 1)
         errors = (tmp_path / "shown.err").read_text()
     assert "Traceback" not in errors, errors
+    assert asides(tmp_path / "ledger.db"), "no corruption was noticed"
     print(*(f"{most / BUDGET:.2f} for {over:.3f} s: {name}" for most, over, name in seen), sep="\n")
     assert max(most for most, _over, _name in seen) > BUDGET // 2, "the test reached nothing"
     assert sum(live.values()) <= BUDGET
@@ -358,6 +375,10 @@ def test_a_locked_ledger_is_named_and_ctrl_c_works(ramherd: Ramherd, losses: Los
         exec_s = time.monotonic() - began
         assert "0 B" not in run.err.read_text()
         assert "a bug" not in run.err.read_text()
+        refused = ramherd.run(
+            "run", "-", "--own", "--no-wait", "--pen", ramherd.pen, stdin='{"command": "true"}\n'
+        )
+        assert refused.returncode == 3, refused.stderr
         waiting = start_run(ramherd, jobs='{"command": "true"}\n')
         await_(lambda: f"locked by process {pid}" in waiting.err.read_text(), "this one waits")
     assert waiting.wait() == 0, waiting.err.read_text()
@@ -369,6 +390,29 @@ def test_a_locked_ledger_is_named_and_ctrl_c_works(ramherd: Ramherd, losses: Los
     assert exec_s < 2 + LATE_S, exec_s
     summary = json.loads(waiting.out.read_text())
     losses("the ledger is locked while herds begin", failed_jobs=summary["failed"])
+
+
+def test_a_session_gets_its_lease_when_the_lock_is_gone(
+    ramherd: Ramherd, tmp_path: Path, losses: Losses
+) -> None:
+    """It began without one, and asks until it has it."""
+    path = ledger_of(ramherd.env)
+    assert ramherd.run("exec", "--pen", ramherd.pen, "--", "true").returncode == 0
+    command = [sys.executable, "-m", "ramherd", "exec", "--pen", ramherd.pen]
+    command += ["--memory", "256MiB", "--", "sleep", "60"]
+    with locked_ledger(path), (tmp_path / "err").open("w") as err:
+        child = subprocess.Popen(command, env=ramherd.env, stderr=err)
+        await_(lambda: "going on without a lease" in (tmp_path / "err").read_text(), "it begins")
+        await_(lambda: ours("RAMHERD_RUN"), "its program runs")
+    began = time.monotonic()
+    try:
+        await_(lambda: read_leases(path).get("exec"), "it has a lease")
+        took_s, held = time.monotonic() - began, read_leases(path)["exec"]
+    finally:
+        child.terminate()
+        child.wait()
+    assert took_s < TICK_S + LATE_S
+    losses("the ledger is locked while a session begins", lease_bytes=256 * MIB - held)
 
 
 def test_a_locked_ledger_stops_no_service(service: Service, losses: Losses) -> None:
@@ -389,6 +433,38 @@ def test_a_locked_ledger_stops_no_service(service: Service, losses: Losses) -> N
         service.await_state(name, "done")
     runs = [len(service.job(name)["runs"]) for name in ("a", "b", "c")]
     losses("the ledger is locked under a service", runs_repeated=sum(runs) - 3)
+
+
+def test_a_full_runtime_directory_loses_no_lease(tmp_path: Path, losses: Losses) -> None:
+    """A herd that runs goes on, one that begins waits with the reason, and a session starts."""
+    with small_disk(tmp_path / "runtime", "size=500k,mode=700"):
+        ramherd = make_ramherd(tmp_path, pens()[0])
+        path = ledger_of(ramherd.env)
+        run = start_run(ramherd)
+        before = await_lease(path)
+        fill(path.parent / "filler")
+        text = '{"name": "late", "command": "true"}\n'
+        command = [sys.executable, "-m", "ramherd", "run", "-", "--own", "--json"]
+        with (tmp_path / "late.err").open("w") as err:
+            late = subprocess.Popen(
+                [*command, "--pen", ramherd.pen], env=ramherd.env, stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL, stderr=err,
+            )  # fmt: skip
+        assert late.stdin is not None
+        with late.stdin:
+            late.stdin.write(text.encode())
+        said = "ledger.db: the disk is full: nothing starts until that is over"
+        await_(lambda: said in (tmp_path / "late.err").read_text(), "the cause is named")
+        program = ramherd.run("exec", "--pen", ramherd.pen, "--", "echo", "hello")
+        assert (program.stdout, "the disk is full" in program.stderr) == ("hello\n", True)
+        after = read_leases(path).get("run", 0)
+        (path.parent / "filler").unlink()
+        assert late.wait(20) == 0, (tmp_path / "late.err").read_text()
+        interrupt(run)
+        losses(
+            "the disk of the runtime directory is full",
+            ledgers_set_aside=len(asides(path)), lease_bytes=max(before - after, 0),
+        )  # fmt: skip
 
 
 def test_a_lease_without_an_owner_is_dropped(ramherd: Ramherd, losses: Losses) -> None:

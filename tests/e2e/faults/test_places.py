@@ -88,6 +88,29 @@ def test_a_second_service_is_refused_wherever_its_runtime_directory_is(
     losses("another runtime directory, the same store", services=sum(pid not in _ for _ in lines))
 
 
+def test_of_services_that_start_at_once_one_runs(tmp_path: Path, losses: Losses) -> None:
+    """Each of the others names it, though their runtime directories differ."""
+    ramherd = make_ramherd(tmp_path, pens()[0])
+    command = [sys.executable, "-m", "ramherd", "up", "--pen", ramherd.pen]
+    started = [
+        subprocess.Popen(
+            command, env={**ramherd.env, "RAMHERD_RUNTIME_DIR": str(tmp_path / f"runtime-{n}")},
+            stderr=subprocess.PIPE, text=True,
+        )
+        for n in range(3)
+    ]  # fmt: skip
+    await_(lambda: sum(one.poll() is not None for one in started) == 2, "two have ended")
+    (first,) = [one for one in started if one.returncode is None]
+    lines = [one.communicate()[1] for one in started if one is not first]
+    assert first.stderr is not None
+    assert any("ramherd: up, " in line for line in first.stderr), "it is up, and ends by TERM"
+    first.terminate()
+    said = first.communicate(timeout=20)[1]
+    assert first.returncode == 0, said
+    named = sum(f"running already (pid {first.pid})" in line for line in lines)
+    losses("three services are started at once", unnamed=2 - named)
+
+
 def test_a_keeper_is_adopted_without_a_runtime_directory(service: Service, losses: Losses) -> None:
     """Service dead, runtime directory gone: the runs go on, and the next service adopts them."""
     service.submit({"name": "a", "command": "sleep 3; exit 5"})

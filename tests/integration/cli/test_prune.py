@@ -24,39 +24,46 @@ def test_the_oldest_go_and_it_is_said(ramherd: Ramherd) -> None:
     ramherd.json([{"name": f"old-{n}", "command": LONG} for n in range(3)], "--max-parallel", "1")
     ramherd.json([{"name": "new", "command": "echo kept"}])
     said = ramherd.run("prune", "--keep", "50KB", "--dry-run").stdout
-    assert said.startswith("would remove 3 runs: 294 KiB; ")
+    assert said.startswith("would remove the output of 3 runs: 3")
     assert len(run_dirs(ramherd)) == 4
     told = json.loads(ramherd.run("prune", "--keep", "50KB", "--json").stdout)
     assert (told["runs"], told["dry_run"], told["stuck"]) == (3, False, 0)
     assert told["freed_bytes"] >= 300_000
     assert ramherd.run("logs", "new").stdout == "kept\n"
-    assert ramherd.run("prune", "--older", "1ms").stdout.startswith("removed 1 runs: ")
+    assert "removed by `ramherd prune` or log_total" in ramherd.run("logs", "old-0").stderr
+    assert "old-0" in ramherd.run("jobs", "--all").stdout
+    said = ramherd.run("prune", "--older", "1ms").stdout
+    assert said.startswith("removed the output of 1 run, and the records of 4: ")
     assert run_dirs(ramherd) == []
     assert "no herd has run yet" in ramherd.run("logs", "new").stderr
 
 
-def test_a_living_herd_keeps_its_logs(ramherd: Ramherd) -> None:
-    """While its owner lives; once that was killed, its logs are like any other's."""
+def test_a_living_herd_keeps_its_records(ramherd: Ramherd) -> None:
+    """While its owner lives; once that was killed, its runs are like any other's."""
     jobs = [{"name": "done", "command": "echo done"}, {"name": "on", "command": "sleep 300"}]
     text = "".join(json.dumps(job) + "\n" for job in jobs)
     herd = ramherd.start("run", "-", "--grace", "1s", stdin=text)
     await_(lambda: "exit status 0" in herd.out.read_text(), "the first job")
-    assert ramherd.run("prune", "--keep", "0").stdout.startswith("removed 0 runs: ")
-    assert len(run_dirs(ramherd)) == 2
+    prune = ("prune", "--older", "1ms", "--keep", "0")
+    removed = "removed the output of 1 run: "
+    await_(lambda: ramherd.run(*prune).stdout.startswith(removed), "its pen is gone, then that")
+    assert len(run_dirs(ramherd)) == 1
     herd.signal(signal.SIGKILL)
     herd.wait()
     await_(lambda: not ours("RAMHERD_RUN"), "the keeper ends its runs")
-    assert ramherd.run("prune", "--keep", "0").stdout.startswith("removed 2 runs: ")
+    # The first one finds that the herd is over.
+    assert ramherd.run("prune").stdout.startswith("removed the output of 0 runs: ")
+    said = ramherd.run(*prune).stdout
+    assert said.startswith("removed the output of 1 run, and the records of 2: ")
     await_(lambda: not ours(), "the keeper is gone")
 
 
 def test_a_herd_keeps_log_total(ramherd: Ramherd) -> None:
     """The oldest finished runs go when the next herd starts, and a line says so."""
     ramherd.json([{"name": f"old-{n}", "command": LONG} for n in range(3)], "--max-parallel", "1")
-    summary = ramherd.json([{"name": "new", "command": LONG}], "--log-total", "250KB")
+    summary = ramherd.json([{"name": "new", "command": LONG}], "--log-total", "300KB")
     assert (
-        "removed the logs of the 1 oldest runs (97.9 KiB): log_total is 244 KiB"
-        in (summary["lines"])
+        "removed the output of the oldest run (108 KiB): log_total is 293 KiB" in (summary["lines"])
     )
     assert len(run_dirs(ramherd)) == 3
     again = ramherd.json([{"name": "next", "command": "true"}])

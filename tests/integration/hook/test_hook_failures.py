@@ -2,11 +2,13 @@
 
 import os
 import sqlite3
+import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from integration.hook.hooks import Session, session
+from integration.conftest import await_
+from integration.hook.hooks import Session, room_for, session, waiting_hooks
 
 __all__ = ["session"]  # a fixture: pytest finds it by its name here
 
@@ -49,6 +51,24 @@ def test_a_locked_ledger_stops_nobody(session: Callable[..., Session], tmp_path:
         said = [one.await_end(name) for name in ("first", "second")]
     assert sorted(map(bool, said)) == [False, True]
     assert f"locked by process {os.getpid()}" in str(said)
+
+
+def test_a_subagent_that_waits_goes_on_waiting(
+    session: Callable[..., Session], tmp_path: Path
+) -> None:
+    """There was no room for it: a ledger that is locked meanwhile makes none."""
+    one = session(**room_for(1))
+    one.call("first")
+    one.await_end("first")
+    one.call("second")
+    await_(lambda: one.waiting() == ["second"], "it waits")
+    with closing(sqlite3.connect(tmp_path / "runtime/ledger.db", isolation_level=None)) as db:
+        db.execute("BEGIN IMMEDIATE")
+        time.sleep(2.5)  # longer than a hook waits for the lock
+        assert len(waiting_hooks()) == 1
+    one.ask("PostToolUseFailure", tool_name="Agent", tool_use_id="first")
+    assert one.await_end("second") == {}
+    assert one.slots() == ["second"]
 
 
 def test_a_broken_ledger_is_begun_anew(session: Callable[..., Session], tmp_path: Path) -> None:

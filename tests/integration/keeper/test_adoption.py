@@ -145,6 +145,7 @@ def test_what_ended_while_nobody_was_there_is_told_to_the_next(herd: Herd) -> No
     link = herd.adopt()
     hear_until(link, is_end_of("R2"))
     link.send("forget", run="R2")
+    link.release()
     link.flush()
     link.leave()
     with closing(herd.adopt()) as last:

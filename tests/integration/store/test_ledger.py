@@ -2,6 +2,7 @@
 
 import os
 import resource
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from threading import Timer
 
 import pytest
 
-from ramherd.core.errors import StoreError, StoreUnavailable
+from ramherd.core.errors import LedgerLocked, StoreError, StoreUnavailable
 from ramherd.core.procid import ProcId
 from ramherd.core.reasons import Why
 from ramherd.store.lease_copies import LeaseCopy, write_copy
@@ -388,3 +389,30 @@ def test_a_short_lock_of_another_is_waited_for(
         commit.start()
         act(ledger)
         commit.join()
+
+
+def test_the_holder_of_a_lock_is_named(open_ledger: Opener, tmp_path: Path) -> None:
+    """Also one that somebody stopped, with what helps against it."""
+    ledger = open_ledger()
+    ledger.file.patience_s = 0.05
+    script = """
+import sqlite3, sys, time
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db.execute("BEGIN IMMEDIATE")
+print("ready", flush=True); time.sleep(60)
+"""
+    command = [sys.executable, "-c", script, str(tmp_path / "ledger.db")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+        try:
+            assert child.stdout is not None
+            assert child.stdout.readline() == "ready\n"
+            with pytest.raises(LedgerLocked, match=rf"locked by process {child.pid} \(.*-c"):
+                ledger.ask(Ask(MIB), BUDGET)
+            os.kill(child.pid, signal.SIGSTOP)
+            os.waitid(os.P_PID, child.pid, os.WSTOPPED)
+            with pytest.raises(LedgerLocked, match=r"which is stopped$") as caught:
+                ledger.ask(Ask(MIB), BUDGET)
+            assert f"kill -CONT {child.pid}" in caught.value.hint
+        finally:
+            child.kill()
+    assert ledger.ask(Ask(MIB), BUDGET).lease_bytes == MIB

@@ -20,6 +20,9 @@ from ramherd.store.service_queue import WINDOW, ServiceQueue
 from ramherd.store.service_requests import (
     Wish,
     is_paused,
+    read_open_jobs,
+    read_spooled,
+    remove_spooled,
     retry,
     set_paused,
     submit,
@@ -357,3 +360,25 @@ def test_two_services_cannot_claim_the_same_job(store: SqliteStore, tmp_path: Pa
             add_run(store, "R2", "H-j00000", 2, 0)
         store.rollback()
     assert isinstance(caught.value.__cause__, sqlite3.IntegrityError)
+
+
+def test_a_cancellation_gets_through_a_lock(store: SqliteStore) -> None:
+    """As a file, until the service has carried it out; only for jobs that can be cancelled."""
+    submit(store, store.path.parent, "H", jobs("H", a=(), b=()), None)
+    (job_a,) = store.read("SELECT id FROM jobs WHERE name = 'a'")[0]
+    store.set_patience(0.0)
+    with closing(sqlite3.connect(store.path, isolation_level=None)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        assert wish_for_job(store, job_a, Wish.CANCEL)
+        with pytest.raises(StoreError, match="locked"):
+            wish_for_job(store, job_a, Wish.RECYCLE)
+        with pytest.raises(StoreError, match="locked"):
+            wish_for_job(store, "id-none", Wish.CANCEL)
+        assert read_spooled(store) == [job_a]
+        assert read_open_jobs(store, job_a) == [job_a]
+        assert wish_for_herd(store, "H", Wish.CANCEL) == 2
+        assert len(read_open_jobs(store, "H")) == 2
+        other.execute("ROLLBACK")
+
+    remove_spooled(store, read_spooled(store))
+    assert read_spooled(store) == []

@@ -13,9 +13,10 @@ from ramherd.core.model import Machine
 from ramherd.core.policies import GrantPolicy
 from ramherd.core.units import GIB, MIB
 from ramherd.decide.budget import budget_bytes
-from ramherd.store.ledger import Ledger
+from ramherd.store.ledger import Ask, Ledger
 from ramherd.store.owner import OwnerLock
 from ramherd.supervisor.memory_governor import RENEW_AGAIN_S, LeaseHolder
+from ramherd.system.boot_clock import read_boot_s
 from support.make import MACHINE, policy
 
 LARGEST = 8 * GIB
@@ -158,3 +159,27 @@ def test_with_no_queue_no_more_is_held_than_growth_needs(ledgers: list[Ledger]) 
     ours.renew(MACHINE, 0, a_scene(penned("r", GIB), queue=0))
 
     assert ours.lease_bytes == 2 * GIB
+
+
+def waiting_since_of(path: Path) -> float:
+    with closing(sqlite3.connect(path)) as db:
+        found = db.execute("SELECT waiting_since FROM leases WHERE waiting_since > 0").fetchall()
+    ((since_s,),) = found
+    assert isinstance(since_s, float)
+    return since_s
+
+
+def test_we_wait_since_our_start_at_the_earliest(ledgers: list[Ledger], tmp_path: Path) -> None:
+    """Counted since boot, and the same in every tick. How long a job was queued before that was
+    reckoned by the wall clock, which may have jumped.
+    """
+    ours = leasing_of(ledgers[0])
+    ledgers[1].ask(Ask(6 * GIB, granted_bytes=6 * GIB), 6 * GIB)
+    began_s = read_boot_s()
+    old = [Candidate("q", 1, queued_s=-86_400.0)]
+    for at_s in (100.0, 101.0):
+        ours.renew(MACHINE, 0, replace(a_scene(at_s=at_s), queue=old))
+        assert began_s <= waiting_since_of(tmp_path / "ledger.db") < began_s + 0.9
+    # One that was queued half a second ago.
+    ours.renew(MACHINE, 0, replace(a_scene(at_s=102.0), queue=[Candidate("q", 1, queued_s=101.5)]))
+    assert waiting_since_of(tmp_path / "ledger.db") == pytest.approx(read_boot_s() - 0.5, abs=0.4)

@@ -27,7 +27,8 @@ from ramherd.store.sqlite import SqliteStore
 from ramherd.supervisor.prune import Pruned, foresee, prune, prune_unknown
 
 OWNER = Owner("owner", "boot", ProcId(1, 1))
-SIZE = 100
+# A block.
+SIZE = 4096
 
 
 @pytest.fixture
@@ -84,28 +85,52 @@ def test_a_run_whose_process_serves_another_keeps_its_directory(
     assert list(runs.iterdir()) == []
 
 
-def test_rows_and_files_go_together(store: SqliteStore, runs: Path) -> None:
-    """The oldest herd goes whole, the next in part; a dry run says the same and does nothing."""
+def test_a_size_removes_output_and_no_record(store: SqliteStore, runs: Path) -> None:
+    """The oldest first, also of a herd that is not over; a dry run says the same."""
     make_herd(store, runs, "a", 3)
-    make_herd(store, runs, "b", 3)
-    rule = PruneRule(2 * SIZE)
+    make_herd(store, runs, "b", 3, over=False)
+    rule, before = PruneRule(2 * SIZE), rows(store)
     foreseen = foresee(store, runs, rule)
-    assert rows(store) == {"herds": 2, "jobs": 6, "runs": 6, "events": 6, "samples": 6}
+    assert len(os.listdir(runs)) == 6
     pruned = prune(store, runs, rule)
     assert pruned == foreseen == Pruned(runs=4, freed_bytes=4 * SIZE, left_bytes=2 * SIZE)
-    assert rows(store) == {"herds": 1, "jobs": 2, "runs": 2, "events": 2, "samples": 2}
+    assert rows(store) == before == {"herds": 2, "jobs": 6, "runs": 6, "events": 6, "samples": 6}
     assert sorted(os.listdir(runs)) == ["b-run-00001", "b-run-00002"]
     assert prune(store, runs, rule).runs == 0
 
 
-def test_a_herd_that_is_not_over_is_never_touched(store: SqliteStore, runs: Path) -> None:
-    """Not even its runs that have ended: its summary will name their logs."""
+def test_an_age_removes_rows_and_files(store: SqliteStore, runs: Path) -> None:
+    """Whether their output is still there or not; a dry run says the same."""
+    make_herd(store, runs, "a", 3)
+    prune(store, runs, PruneRule(2 * SIZE))
+    between = time.time()
+    make_herd(store, runs, "b", 3)
+    rule = PruneRule(2 * SIZE, before_s=between)
+    foreseen = foresee(store, runs, rule)
+    pruned = prune(store, runs, rule)
+    assert pruned == foreseen
+    assert pruned == Pruned(runs=3, records=3, freed_bytes=3 * SIZE, left_bytes=2 * SIZE)
+    assert rows(store) == {"herds": 1, "jobs": 3, "runs": 3, "events": 3, "samples": 3}
+    assert sorted(os.listdir(runs)) == ["b-run-00001", "b-run-00002"]
+
+
+def test_the_records_of_a_herd_that_is_not_over_stay(store: SqliteStore, runs: Path) -> None:
+    """Its summary will name its jobs."""
     make_herd(store, runs, "alive", 3, over=False)
     make_herd(store, runs, "over", 1)
-    assert prune(store, runs, PruneRule(0, before_s=time.time() + 1)).runs == 1
+    rule = PruneRule(100 * SIZE, before_s=time.time() + 1)
+    assert prune(store, runs, rule).records == 1
     assert len(os.listdir(runs)) == 3
     end_herd(store, "alive", {})
-    assert prune(store, runs, PruneRule(0)).runs == 3
+    assert prune(store, runs, rule).records == 3
+
+
+def test_what_takes_no_disk_is_not_counted(store: SqliteStore, runs: Path) -> None:
+    """A log with holes counts by its blocks."""
+    make_herd(store, runs, "a", 1)
+    with (runs / "a-run-00000/out").open("r+b") as file:
+        file.truncate(100 * SIZE)
+    assert prune(store, runs, PruneRule(SIZE)).left_bytes == SIZE
 
 
 def test_two_at_once_share_the_work(store: SqliteStore, runs: Path, tmp_path: Path) -> None:
@@ -163,8 +188,8 @@ def test_a_directory_of_no_known_run_goes_after_a_day(store: SqliteStore, runs: 
 
 
 def test_directories_that_are_gone_already(store: SqliteStore, runs: Path) -> None:
-    """Somebody removed them by hand: the rows go all the same."""
+    """Somebody removed them by hand: there is nothing to remove, and nobody counts them."""
     make_herd(store, runs, "a", 2)
     (runs / "a-run-00000/out").unlink()
     (runs / "a-run-00000").rmdir()
-    assert prune(store, runs, PruneRule(0)) == Pruned(runs=2, freed_bytes=SIZE)
+    assert prune(store, runs, PruneRule(0)) == Pruned(runs=1, freed_bytes=SIZE)

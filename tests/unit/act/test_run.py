@@ -2,6 +2,7 @@
 
 import errno
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -122,3 +123,26 @@ def test_nothing_follows_the_end(change: Callable[[LiveRun], None]) -> None:
     """A mistake shows where it is made."""
     with pytest.raises(AssertionError):
         change(live(Ended()))
+
+
+def test_time_that_nobody_looked_at_a_run_does_not_count() -> None:
+    """Its timeout, its hold and the grace of its end are as far as before."""
+    held = live(Held(Reason(Why.AT_GRANT), 5.0, 4.0, 0.0))
+    held.skip(100.0)
+    assert (held.held_since_s, held.frozen_s) == (105.0, 104.0)
+    assert (held.held_s(106.0), held.uncounted_s(106.0)) == (2.0, 102.0)
+
+    stopping = live(Stopping(RunEnd.TIMEOUT, Reason(Why.TIMEOUT), 5.0, killed_s=6.0))
+    stopping.skip(100.0)
+    assert stopping.stop_order is not None
+    assert (stopping.stop_order.since_s, stopping.stop_order.killed_s) == (105.0, 106.0)
+
+    clearing = live(Clearing(exited(), STOP, since_s=6.0))
+    clearing.skip(100.0)
+    assert isinstance(clearing.phase, Clearing)
+    assert (clearing.phase.since_s, clearing.phase.killed_s) == (106.0, None)
+    assert clearing.stop_order == replace(STOP, since_s=STOP.since_s + 100.0)
+
+    running = live(Running())
+    running.skip(100.0)
+    assert (running.phase, running.uncounted_s(200.0)) == (Running(), 100.0)

@@ -58,7 +58,7 @@ def test_a_run_is_stopped_at_its_timeout() -> None:
 def test_a_timeout_does_not_count_what_a_run_was_held_for() -> None:
     """It stood still for want of memory, through no fault of its own."""
     timed = job("t", timeout_s=30.0)
-    held, late = (run("r", timed, started_s=50.0, held_s=held_s) for held_s in (20.5, 20.0))
+    held, late = (run("r", timed, started_s=50.0, uncounted_s=held_s) for held_s in (20.5, 20.0))
 
     assert stop_timed_out(snapshot(held, at_s=100.0)) == []
     assert stop_timed_out(snapshot(late, at_s=100.0)) == [
@@ -347,7 +347,7 @@ def test_at_its_deadline_something_is_decided() -> None:
 
 def test_a_run_that_was_held_is_not_due_at_its_old_time() -> None:
     """Else the loop would spin until what it was held for has passed."""
-    held = run("t", job("t", timeout_s=10.0), started_s=85.0, held_s=7.0)
+    held = run("t", job("t", timeout_s=10.0), started_s=85.0, uncounted_s=7.0)
 
     assert stop_timed_out(snapshot(held, at_s=100.0)) == []
     assert next_deadline_s(snapshot(held, at_s=100.0), policy()) == 102.0

@@ -45,7 +45,10 @@ def logging(path: Path | str, head: int = 5, ring: int = 7) -> Iterator[tuple[Ou
 def layout_of(log: OutputLog) -> Layout:
     meta = log.meta()
     kept = meta["bytes"] - meta["lost_bytes"]
-    return Layout(kept, meta["head_bytes"], meta["ring_bytes"], meta["lost_bytes"])
+    return Layout(
+        kept, meta["head_bytes"], meta["ring_bytes"], meta["lost_bytes"],
+        meta["dropped_from"], meta["dropped_bytes"],
+    )  # fmt: skip
 
 
 @given(
@@ -67,7 +70,7 @@ def test_head_and_ring_hold_what_the_model_says(
         assert not log.drain(pipe.read)
         layout = layout_of(log)
         assert log.meta()["dropped_bytes"] == max(len(data) - head - ring, 0) == layout.dropped
-        assert log.wrapped is (layout.dropped > 0)
+        assert log.is_partial is (layout.dropped > 0)
 
     assert (tmp_path / "out").read_bytes() == on_disk(data, head, ring)
     found = list(read_output(tmp_path, "out", layout))
@@ -81,8 +84,8 @@ def test_the_disk_stays_under_the_cap(tmp_path: Path) -> None:
             os.write(pipe.write, b"x" * 1000)
             log.drain(pipe.read)
         assert log.meta() == {
-            "bytes": 100_000, "dropped_bytes": 99_890, "lost_bytes": 0, "errno": 0,
-            "head_bytes": 10, "ring_bytes": 100,
+            "bytes": 100_000, "dropped_bytes": 99_890, "dropped_from": 10, "lost_bytes": 0,
+            "errno": 0, "head_bytes": 10, "ring_bytes": 100,
         }  # fmt: skip
 
     assert (tmp_path / "out").stat().st_size == 110
@@ -148,6 +151,24 @@ def test_a_full_disk_does_not_stop_the_agent(tmp_path: Path) -> None:
     assert meta["errno"] == errno.EFBIG
     assert (meta["bytes"], meta["lost_bytes"]) == (len(data) + 4, len(data) + 4 - len(kept))
     assert meta["dropped_bytes"] == 0
+
+
+def test_a_disk_with_room_again_is_written_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lines in between are counted, and those after it follow the ones before."""
+    monkeypatch.setattr("ramherd.keeper.output_log.RETRY_S", 0.0)
+    with logging(tmp_path / "out", 1 << 20, 1 << 20) as (log, pipe):
+        os.write(pipe.write, b"before ")
+        assert log.drain(pipe.read)
+        os.write(pipe.write, b"lost")
+        with file_size_limit(7):
+            assert log.drain(pipe.read)
+        os.write(pipe.write, b"after")
+        assert log.drain(pipe.read)
+
+        assert (log.total, log.lost, log.is_partial) == (16, 4, True)
+    assert (tmp_path / "out").read_bytes() == b"before after"
 
 
 def test_a_file_system_without_splice_may_be_full_too() -> None:

@@ -81,7 +81,8 @@ def test_pieces_cover_what_was_printed_exactly_once(
 ) -> None:
     """Their lengths add up, and each lies inside the file."""
     start = min(start, total)
-    pieces = list(Layout(total, head, ring).pieces(start))
+    dropped = max(total - head - ring, 0)
+    pieces = list(Layout(total, head, ring, gap=head, dropped=dropped).pieces(start))
 
     assert sum(length for _offset, length in pieces) == total - start
     assert sum(offset is None for offset, _length in pieces) <= 1

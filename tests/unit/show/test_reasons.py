@@ -21,8 +21,15 @@ from ramherd.core.model import (
     Why,
 )
 from ramherd.core.reasons import reason_from_json
+from ramherd.core.state_disk import DiskState, LogUsage
 from ramherd.core.units import GIB, MIB
 from ramherd.decide import governor
+from ramherd.decide.disk_space import (
+    explain_ballast,
+    explain_full_disk,
+    explain_removed_output,
+    explain_smaller_logs,
+)
 from ramherd.decide.engine import refuse_waits, warn_of_containers
 from ramherd.decide.exec_admission import find_obstacle
 from ramherd.decide.governor.leases import explain_ledger
@@ -120,6 +127,26 @@ MADE: dict[Why, tuple[Reason, str]] = {
     Why.OVER_BUDGET: (
         only(stop_over_budget(snapshot(run("a"), run("b"), fleet=2 * GIB), GIB, policy())),
         "all runs hold 2 GiB, the budget is 1 GiB: the youngest waits",
+    ),
+    Why.DISK_FULL: (
+        explain_full_disk(DiskState(MIB, ballast_bytes=16 * MIB), "/state"),
+        "1 MiB left on the disk of /state: starts go on at 64 MiB",
+    ),
+    Why.BALLAST_RELEASED: (
+        explain_ballast(DiskState(0, 16 * MIB, 16 * MIB), "/state"),
+        "the disk of /state is full: released 16 MiB for the store",
+    ),
+    Why.BALLAST_RESTORED: (
+        explain_ballast(DiskState(64 * MIB, 16 * MIB), "/state"),
+        "the disk of /state has room: 16 MiB kept for the store",
+    ),
+    Why.LOG_TOTAL: (
+        explain_removed_output(3, 12 * MIB, GIB),
+        "removed the oldest 3 outputs (12 MiB): log_total is 1 GiB",
+    ),
+    Why.LOGS_SMALLER: (
+        explain_smaller_logs(LogUsage(0, GIB), GIB),
+        "output takes 1 GiB of log_total 1 GiB: live logs get smaller",
     ),
     Why.KEEPER_LOST: (judge(run())[1], "its keeper died"),
     Why.KEEPER_HANGS: (

@@ -223,3 +223,18 @@ def test_what_cannot_be_ended_does_not_hold_the_herd_for_ever(run_herd: Run) -> 
     assert (job_.state, job_.reason.why) == (JobState.FAILED, Why.TIMEOUT)
     assert ran.herd.counters.wall_s == pytest.approx(8.0, abs=0.6)
     assert ran.count("run_warning") == 1
+
+
+def test_a_machine_that_sleeps_times_nobody_out(run_herd: Run) -> None:
+    """Runs of two seconds with three to go, and a minute between two steps."""
+    herds: list[Ran] = []
+
+    def sleep(now_s: float) -> None:
+        if 1.0 < now_s < 10.0:
+            herds[0].herd.at_s += 60.0
+
+    ran = run_herd(
+        jobs_of(2, timeout_s=3.0), begin=herds.append, meanwhile=sleep, lasts_s=63.0
+    )  # fmt: skip
+
+    assert ran.states == {JobState.DONE: 2}

@@ -3,7 +3,9 @@
 from collections.abc import Iterator, Sequence
 from shlex import quote
 
+from ramherd.core.state_disk import DiskState
 from ramherd.core.units import GIB, MIB, format_size
+from ramherd.decide.disk_space import ROOM_FACTOR
 from ramherd.doctor.facts import Folder, OwnDirectory, State
 from ramherd.doctor.findings import Finding, SetMode, Severity
 
@@ -74,6 +76,8 @@ def check_state(state: State) -> Iterator[Finding]:
     else:
         yield Finding("store", Severity.OK, "the store can be read, or is not there yet")
     yield check_logs(state)
+    if state.disk is not None and state.disk.ballast_bytes:
+        yield check_ballast(state.disk)
 
 
 def check_directory(directory: OwnDirectory) -> Finding:
@@ -123,6 +127,20 @@ def check_logs(state: State) -> Finding:
     )
     numbers = {"size_bytes": state.logs_bytes, "keep_bytes": state.logs_keep_bytes}
     if state.logs_bytes > state.logs_keep_bytes:
-        why = "more than log_total: the next herd removes the oldest"
+        why = "more than log_total: the next run that prints removes the oldest"
         return Finding("logs", Severity.HINT, what, why, "ramherd prune", numbers=numbers)
     return Finding("logs", Severity.OK, what, numbers=numbers)
+
+
+def check_ballast(disk: DiskState) -> Finding:
+    numbers = {"size_bytes": disk.ballast_bytes, "held_bytes": disk.held_bytes}
+    if not disk.is_full:
+        what = f"{format_size(disk.held_bytes)} are kept for the store when the disk is full"
+        return Finding("ballast", Severity.OK, what, numbers=numbers)
+    need = format_size(ROOM_FACTOR * disk.ballast_bytes)
+    return Finding(
+        "ballast", Severity.PROBLEM,
+        f"the disk was full: the {format_size(disk.ballast_bytes)} kept for the store are released",
+        f"{format_size(disk.free_bytes)} are free, and nothing starts below {need}",
+        "ramherd prune --keep 0", numbers=numbers,
+    )  # fmt: skip

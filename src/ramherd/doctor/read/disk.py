@@ -11,6 +11,7 @@ from pathlib import Path
 from ramherd.config.paths import find_dir_problem
 from ramherd.doctor.facts import Folder, OwnDirectory, State
 from ramherd.doctor.read.host import Host
+from ramherd.measure.disk_usage import read_disk
 from ramherd.store.sqlite import read_store_error
 from ramherd.system.procfs import read_mounts
 
@@ -93,6 +94,7 @@ def read_state(host: Host, state: Path, runtime: Path, logs_keep_bytes: int) -> 
         ),
         logs_bytes=sum(size for _path, size in islice(walk(state / "runs"), MOST_FILES)),
         logs_keep_bytes=logs_keep_bytes,
+        disk=read_disk(state) if state.is_dir() else None,
         store_error=read_store_error(state / "ramherd.db"),
     )
 

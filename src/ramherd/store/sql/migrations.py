@@ -199,6 +199,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             SELECT 'environments_moved', 'done' WHERE NOT EXISTS (SELECT 1 FROM herds)
         """,
     ),
+    # The monotonic clock of a run, as JSON: [boot_id, started_s, uncounted_s].
+    ("ALTER TABLE runs ADD COLUMN clock TEXT",),
     # What each run adds to the totals of its herd, for the summary of herds of the service.
     (
         "ALTER TABLE runs ADD COLUMN held_s REAL",

@@ -45,9 +45,11 @@ FIND_NEWEST_JOB = "SELECT id, name, state FROM jobs WHERE name = ? ORDER BY id D
 JOB_NAMES = "SELECT name FROM jobs WHERE herd = ? ORDER BY seq LIMIT ?"
 JOB_STATE = "SELECT state FROM jobs WHERE id = ?"
 
-ADD_RUN = (
-    "INSERT INTO runs (id, job, attempt, started_s, available_before_bytes) VALUES (?, ?, ?, ?, ?)"
-)
+ADD_RUN = """
+    INSERT INTO runs (id, job, attempt, started_s, available_before_bytes, clock)
+    VALUES (?, ?, ?, ?, ?, ?)
+"""
+SET_RUN_CLOCK = "UPDATE runs SET clock = ? WHERE id = ?"
 END_RUN = """
     UPDATE runs SET ended_s = ?, "end" = ?, exit_code = ?, signal = ?, reason = ?, peak_bytes = ?,
         available_least_bytes = ?, available_after_bytes = ?
@@ -98,19 +100,35 @@ PENS_OF_HERD = "SELECT id, run, record FROM pens WHERE herd = ?"
 
 HAS_PEN = "EXISTS (SELECT 1 FROM pens WHERE pens.id = runs.id)"
 
-# `log_bytes` is known of runs in herds that are over, and of no others: only those are pruned.
-# Where a pen is, the directory is in use.
+# `log_bytes` is known of runs that have ended: NULL before they are measured, 0 once their output
+# is removed. Where a pen is, the directory is in use.
 NOT_MEASURED = f"""
-    SELECT runs.id FROM runs JOIN jobs ON jobs.id = runs.job JOIN herds ON herds.id = jobs.herd
-    WHERE runs.log_bytes IS NULL AND runs.ended_s IS NOT NULL AND herds.ended_s IS NOT NULL
-        AND NOT {HAS_PEN}
+    SELECT runs.id FROM runs
+    WHERE runs.log_bytes IS NULL AND runs.ended_s IS NOT NULL AND NOT {HAS_PEN}
     LIMIT ?
 """
-SET_LOG_BYTES = "UPDATE runs SET log_bytes = ? WHERE id = ?"
+# Another program may have measured the same run, and removed its output since.
+SET_LOG_BYTES = "UPDATE runs SET log_bytes = ? WHERE id = ? AND log_bytes IS NULL"
+RELEASE_LOG = "UPDATE runs SET log_bytes = 0 WHERE id = ?"
 LOGS_BYTES = "SELECT coalesce(sum(log_bytes), 0) FROM runs WHERE log_bytes IS NOT NULL"
 OLDEST_LOGS = """
     SELECT id, ended_s, log_bytes FROM runs
-    WHERE log_bytes IS NOT NULL AND (ended_s, id) > (?, ?) ORDER BY ended_s, id LIMIT ?
+    WHERE log_bytes > 0 AND (ended_s, id) > (?, ?) ORDER BY ended_s, id LIMIT ?
+"""
+# Runs that print, or have not been measured since: with the ramherd that they belong to.
+GROWING_LOGS = """
+    SELECT runs.id, CASE WHEN herds.service THEN '' ELSE herds.owner END
+    FROM runs JOIN jobs ON jobs.id = runs.job JOIN herds ON herds.id = jobs.herd
+    WHERE runs.log_bytes IS NULL AND runs.ended_s IS {ended}
+"""
+UNMEASURED_LOGS = (GROWING_LOGS.format(ended="NULL"), GROWING_LOGS.format(ended="NOT NULL"))
+# Runs of herds that are over: only these may be forgotten.
+OLDEST_RUNS = """
+    SELECT runs.id, runs.ended_s, runs.log_bytes
+    FROM runs JOIN jobs ON jobs.id = runs.job JOIN herds ON herds.id = jobs.herd
+    WHERE runs.log_bytes IS NOT NULL AND herds.ended_s IS NOT NULL
+        AND runs.ended_s < ? AND (runs.ended_s, runs.id) > (?, ?)
+    ORDER BY runs.ended_s, runs.id LIMIT ?
 """
 OLDEST_OVER = f"""
     SELECT runs.id, runs.ended_s
@@ -118,7 +136,8 @@ OLDEST_OVER = f"""
     WHERE runs.ended_s IS NOT NULL AND herds.ended_s IS NOT NULL AND NOT {HAS_PEN}
     ORDER BY runs.ended_s, runs.id
 """
-IS_RUN = "SELECT 1 FROM runs WHERE id = ?"
+# Whose output was removed has no directory any more.
+HAS_DIRECTORY = "SELECT 1 FROM runs WHERE id = ? AND log_bytes IS NOT 0"
 JOB_OF_RUN = "SELECT job, herd FROM runs JOIN jobs ON jobs.id = runs.job WHERE runs.id = ?"
 DROP_RUN = "DELETE FROM runs WHERE id = ?"
 DROP_SAMPLES = "DELETE FROM samples WHERE run = ?"

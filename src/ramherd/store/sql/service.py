@@ -63,6 +63,10 @@ SUSPECTED = f"""
         AND (not_before_s <= :now OR not_before_s > :now + :longest)
     ORDER BY priority DESC, place
 """
+SHIFT_DELAYS = """
+    UPDATE jobs SET not_before_s = not_before_s + ?
+    WHERE state = 'queued' AND place IS NOT NULL AND not_before_s > 0
+"""
 GET_STANDING = f"SELECT {STANDING} FROM jobs WHERE id = ?"
 WHO_NEEDS = f"""
     SELECT {STANDING} FROM needs JOIN jobs ON jobs.id = needs.job
@@ -80,7 +84,8 @@ IS_OPEN = """
     SELECT 1 FROM jobs WHERE herd = ? AND state NOT IN ('done', 'failed', 'cancelled') LIMIT 1
 """
 LIVE_RUNS = f"""
-    SELECT runs.id, runs.attempt, runs.started_s, runs.stopping, pens.id, pens.record, {STANDING}
+    SELECT runs.id, runs.attempt, runs.started_s, runs.clock, runs.stopping, pens.id, pens.record,
+        {STANDING}
     FROM runs JOIN jobs ON jobs.id = runs.job LEFT JOIN pens ON pens.run = runs.id
     WHERE runs.ended_s IS NULL AND jobs.place IS NOT NULL
 """
