@@ -14,7 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
 
-from ramherd.client.http_link import ANSWERS_WITHIN_S, STREAM_S, HttpLink, read_line
+from ramherd.client.http_link import (
+    ANSWERS_WITHIN_S,
+    STREAM_S,
+    HttpLink,
+    read_all,
+    read_chunk,
+    read_line,
+)
 from ramherd.client.shapes import (
     EventInfo,
     HerdInfo,
@@ -26,7 +33,7 @@ from ramherd.client.shapes import (
 )
 from ramherd.config.paths import runtime_dir, state_path
 from ramherd.core.agent_task import SAID
-from ramherd.core.errors import NoService, StoreError
+from ramherd.core.errors import NoService, ServiceBusy, StoreError
 from ramherd.system.environ import read_own_environ
 from ramherd.system.ids import new_id
 from ramherd.system.unix_socket import is_listening
@@ -37,6 +44,8 @@ if TYPE_CHECKING:
 
 # A service that is started again is back within seconds.
 COMES_BACK_S = 30.0
+# As many streams are open as the service allows: events are asked for instead.
+ASK_EVERY_S = 1.0
 # Of a summary: what only the service knows, and what it counts better than the ends of runs do.
 OF_SERVICE = (
     "budget_bytes", "peak_bytes", "redone_s", "leftovers_ended", "residue_bytes", "pen",
@@ -131,7 +140,7 @@ class Client:
 
     def metrics(self) -> str:
         with self._link.open("GET", "/metrics") as answer:
-            return answer.read().decode()
+            return read_all(answer).decode()
 
     def logs(self, job: str, stream: str = "out", *, follow: bool = False) -> Iterator[bytes]:
         """What it printed; followed until the job has ended."""
@@ -139,7 +148,7 @@ class Client:
         target = f"/v1/jobs/{quote(job, '')}/logs?{urlencode(query)}"
         silence_s = None if follow else ANSWERS_WITHIN_S
         with self._link.open("GET", target, silence_s=silence_s) as answer:
-            while chunk := answer.read1(1 << 16):
+            while chunk := read_chunk(answer):
                 yield chunk
 
     def events(self, after: int = 0, herd: str | None = None) -> Iterator[EventInfo]:
@@ -156,7 +165,20 @@ class Client:
             lost_s = lost_s or time.monotonic()
             time.sleep(0.2)
 
+    def _read_event_page(self, after: int, herd: str | None) -> list[EventInfo]:
+        """For a client that gets no stream."""
+        time.sleep(ASK_EVERY_S)
+        with self._understood():
+            page = self._get("/v1/events", after=after, herd=herd)["events"]
+            return [complete_event(event) for event in page]
+
     def _read_events(self, after: int, herd: str | None) -> Iterator[EventInfo]:
+        try:
+            yield from self._read_event_stream(after, herd)
+        except ServiceBusy:
+            yield from self._read_event_page(after, herd)
+
+    def _read_event_stream(self, after: int, herd: str | None) -> Iterator[EventInfo]:
         query = urlencode({"after": after, **({"herd": herd} if herd else {})})
         headers = {"Accept": "text/event-stream"}
         target = f"/v1/events?{query}"

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import SplitResult
 
 from ramherd.core.api_version import API, FIELD, parse_api
-from ramherd.core.errors import NoService, RamherdError, UsageError
+from ramherd.core.errors import NoService, RamherdError, ServiceBusy, UsageError
 from ramherd.system.unix_socket import connect
 
 # The service replaces an API that hangs within 5 s: a request that can be repeated is.
@@ -142,13 +142,22 @@ class HttpLink:
                 return NoService(f"the service answers {answer.status} {answer.reason}")
         if answer.status in (404, 405) and message.endswith("path"):
             return self.no_common_version(f"it does not know {method} {target.partition('?')[0]}")
-        kind = UsageError if answer.status < 500 and answer.status != 429 else NoService
-        return kind(message, hint=hint)
+        if answer.status == 429:
+            return ServiceBusy(message, hint=hint)
+        return (UsageError if answer.status < 500 else NoService)(message, hint=hint)
 
 
 def read_all(answer: http.client.HTTPResponse) -> bytes:
     try:
         return answer.read()
+    except (OSError, http.client.HTTPException) as error:
+        raise no_service(error) from None
+
+
+def read_chunk(answer: http.client.HTTPResponse) -> bytes:
+    """b"" at the end."""
+    try:
+        return answer.read1(1 << 16)
     except (OSError, http.client.HTTPException) as error:
         raise no_service(error) from None
 

@@ -72,6 +72,7 @@ def test_open_streams_keep_no_other_request_out(api: Served) -> None:
         assert api.client.herd(herd)["counts"] == {"queued": 1}
         with connections(api, 1, STREAM) as (refused,):
             assert b" 429 " in refused.recv(4096)
+        assert next(api.client.events(herd=herd))["kind"] == "herd_submitted"
         assert all(b"herd_submitted" in link.recv(4096) for link in links)
     await_(lambda: has_room(api), "the API has noticed that they went")
 

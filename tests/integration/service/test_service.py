@@ -110,14 +110,21 @@ def test_a_keeper_that_dies_costs_no_job(each_service: Service) -> None:
 
 
 def test_an_api_that_hangs_is_replaced(service: Service) -> None:
-    """Commands that ask it meanwhile get their answer from the next one, and never hang."""
+    """Commands that ask it meanwhile get their answer from the next one; on a busy machine, where
+    that takes longer than a command waits, one line.
+    """
     herd = service.submit({"name": "a", "command": SLEEP})
     service.await_state("a", "running")
     (api,) = [pid for pid in ours() if is_api(pid)]
     os.kill(api, signal.SIGSTOP)
     done = service.ramherd.run("jobs", "--herd", herd, "--json")
 
-    assert (done.returncode, json.loads(done.stdout)["name"]) == (0, "a"), done.stderr
+    if done.returncode == 0:
+        assert json.loads(done.stdout)["name"] == "a"
+    else:
+        assert done.returncode == 3, done.stderr
+        assert "ramherd service" in done.stderr
+    await_(lambda: answers(service, herd), "the next one answers")
     assert "ramherd: the API hung for 4 s, and is started again" in service.said
     assert api not in ours()
     assert service.state("a") == "running"
@@ -136,9 +143,10 @@ def test_a_dead_api_is_started_again(service: Service) -> None:
     service.client.wait(service.submit({"name": "a", "command": "true"}))
 
 
-def answers(service: Service) -> bool:
+def answers(service: Service, *herds: str) -> bool:
+    """With these herds."""
     try:
-        return service.client.herds() == []
+        return [found["herd"] for found in service.client.herds()] == [*herds]
     except NoService:
         return False
 
