@@ -8,6 +8,7 @@ import sys
 import time
 from contextlib import suppress
 from dataclasses import asdict
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ STARTS_WITHIN_S = 60.0
 ENDS_WITHIN_S = 5.0
 DIES_WITHIN_S = 0.5
 NAME = "api.sock"
+# Imported by its process alone.
+LIBRARIES = ("starlette", "uvicorn")
 
 
 class ApiProcess:
@@ -42,6 +45,11 @@ class ApiProcess:
         self.is_listening = False
 
     def start(self) -> None:
+        if missing := [name for name in LIBRARIES if find_spec(name) is None]:
+            raise UsageError(
+                f"the API needs {' and '.join(missing)}, which {sys.executable} does not find",
+                hint=f"{sys.executable} -m pip install {' '.join(LIBRARIES)}",
+            )
         ours, theirs = socket.socketpair()
         theirs.setblocking(False)
         given: dict[str, Any] = {**self._given, "lifeline": theirs.fileno(), "path": sys.path}

@@ -10,7 +10,7 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-from integration.conftest import await_, ours
+from integration.conftest import await_, make_ramherd, ours
 from integration.service.conftest import Service, read_json
 from ramherd.core.errors import NoService
 from ramherd.system.procfs import read_process
@@ -107,6 +107,23 @@ def test_a_keeper_that_dies_costs_no_job(each_service: Service) -> None:
     os.kill(keeper, signal.SIGKILL)
     await_(lambda: len(each_service.job("a")["runs"]) == 2, "it runs again")
     assert each_service.state("a") in ("running", "queued")
+
+
+def test_libraries_that_are_missing_are_one_line(tmp_path: Path) -> None:
+    """With the command that installs them; nothing was started."""
+    code = (
+        "import sys; from importlib import util; find = util.find_spec; "
+        "util.find_spec = lambda name: None if name == 'uvicorn' else find(name); "
+        "from ramherd.cli.main import call; sys.exit(call(['up']))"
+    )
+    env = make_ramherd(tmp_path, "polling").env
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 2
+    assert "ramherd: the API needs uvicorn, which" in done.stderr
+    assert "-m pip install starlette uvicorn" in done.stderr
 
 
 def test_an_api_that_hangs_is_replaced(service: Service) -> None:
