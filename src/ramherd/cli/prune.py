@@ -15,6 +15,7 @@ from ramherd.core.errors import StoreError, UsageError
 from ramherd.core.units import format_size, parse_duration, parse_size
 from ramherd.decide.pruning import PruneRule
 from ramherd.store.connect import open_store
+from ramherd.store.inputs import remove_unused_inputs
 from ramherd.store.protocol import Store
 from ramherd.supervisor.prune import Pruned, foresee, make_room, prune, prune_unknown
 
@@ -48,6 +49,8 @@ def prune_logs(options: argparse.Namespace) -> int:
             recover(store, runtime_dir(), runs_dir)
         pruned = (foresee if options.dry_run else prune)(store, runs_dir, rule)
         prune_unknown(store, runs_dir, time.time(), pruned, dry_run=options.dry_run)
+        if not options.dry_run:
+            remove_unused_inputs(store, state)
     if options.json:
         print(json.dumps({**asdict(pruned), "dry_run": options.dry_run}))
     else:

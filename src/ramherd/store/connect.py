@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from ramherd.config.paths import find_dir_problem
-from ramherd.core.errors import StoreDamaged, StoreError
+from ramherd.core.errors import StoreDamaged, StoreError, StoreUnavailable
 from ramherd.core.units import format_size
 from ramherd.store.sqlite import (
     SqliteStore,
@@ -64,9 +64,12 @@ def open_store_to_read(state: Path, warn: Callable[[str], None]) -> Store:
     except OSError as error:
         raise StoreError(f"cannot read the store {path}: {error.strerror}") from None
     if is_ours and os.access(state, os.W_OK | os.X_OK) and os.access(path, os.W_OK):
-        return SqliteStore(path)
+        try:
+            return SqliteStore(path)
+        except StoreUnavailable as error:
+            if "disk is full" not in str(error):
+                raise
     if unseen := read_unseen_bytes(path):
-        warn(
-            f"{state} cannot be written to: the last {format_size(unseen)} of changes are not shown"
-        )
+        size = format_size(unseen)
+        warn(f"{state} cannot be written to: the last {size} of changes are not shown")
     return SqliteStore(path, connect_to_read)

@@ -36,7 +36,7 @@ def add_known_jobs(
 
 def add_known_runs(store: Store, runs: Iterable[KnownRun]) -> None:
     for run in runs:
-        store.write(or_ignore(sql.ADD_RUN), (*run, None))
+        store.write(or_ignore(sql.ADD_RUN), (*run, None, None))
 
 
 def add_known_pens(store: Store, herd: str, pens: Iterable[StoredPen]) -> None:

@@ -349,6 +349,13 @@ def connect_to_write(path: Path) -> sqlite3.Connection:
     return db
 
 
+# Without room for the `-shm` file SQLite says that the disk is full, or that it cannot be read.
+SHARED_MEMORY_BYTES = 32 << 10
+NO_SHARED_MEMORY = (
+    sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR,
+)  # fmt: skip
+
+
 def connect_to_read(path: Path) -> sqlite3.Connection:
     """On a read-only disk, or another user's. Without the `-shm` file, which it then cannot make,
     SQLite reads what is in the file itself, and nothing of the log: see `read_unseen_bytes`.
@@ -363,7 +370,7 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
         return db
     except sqlite3.OperationalError as error:
         db.close()
-        if error.sqlite_errorcode & 0xFF not in (sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY):
+        if error.sqlite_errorcode & 0xFF not in NO_SHARED_MEMORY:
             raise
     uri = f"{path.absolute().as_uri()}?immutable=1"
     return sqlite3.connect(uri, uri=True, isolation_level=None)
@@ -410,7 +417,19 @@ def read_store_error(path: Path) -> str:
         with closing(sqlite3.connect(read_only(path), uri=True, timeout=CHECK_S)) as db:
             return "" if read_version(db) else "it is empty"
     except sqlite3.Error as error:
-        return "" if is_busy(error) else str(error)
+        return "" if is_busy(error) or is_without_room(error, path) else str(error)
+
+
+def is_without_room(error: Exception, path: Path) -> bool:
+    """Whether SQLite failed for want of disk space: it does not always say so."""
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code not in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
+        return False
+    try:
+        disk = os.statvfs(path.parent)
+    except OSError:
+        return False
+    return code == sqlite3.SQLITE_FULL or disk.f_bavail * disk.f_frsize < SHARED_MEMORY_BYTES
 
 
 def read_only(path: Path) -> str:
@@ -436,6 +455,8 @@ def explain(path: Path, error: Exception) -> StoreError:
         holder = find_writer(path)
         what = f"{what} by {holder}" if holder else what
         hint = "try again when that program has finished, or end it"
+    elif is_without_room(error, path):
+        what, hint = "the disk is full", "make room: ramherd prune --keep 1GiB"
     elif "full" in what:
         hint = "make room: ramherd prune --keep 1GiB"
     elif (limit_bytes := read_file_size_limit()) is not None and is_write_error(error):

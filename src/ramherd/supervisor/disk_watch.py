@@ -113,7 +113,7 @@ class DiskWatch:
             with suppress(StoreError):
                 usage, removed = self._limit_logs(store)
                 growth_bytes = choose_log_growth(usage, self.total_bytes, disk)
-                events += removed + self._explain_short(usage, growth_bytes)
+                events += removed + self._explain_short(usage)
                 self._has_run = False
         return DiskReport(disk, growth_bytes, tuple(events))
 
@@ -125,9 +125,10 @@ class DiskWatch:
         with closing(open_store(self.state)) as own:
             return limit_logs(own, self.state / "runs", self.total_bytes)
 
-    def _explain_short(self, usage: LogUsage, growth_bytes: int) -> list[tuple[str, Reason]]:
+    def _explain_short(self, usage: LogUsage) -> list[tuple[str, Reason]]:
         """Once, when logs of live runs begin to get smaller."""
-        was_short, self._is_short = self._is_short, growth_bytes < self.total_bytes >> 8
+        left_bytes = self.total_bytes - usage.used_bytes
+        was_short, self._is_short = self._is_short, left_bytes < self.total_bytes >> 6
         if was_short or not self._is_short:
             return []
         return [("logs_smaller", explain_smaller_logs(usage, self.total_bytes))]
@@ -177,6 +178,6 @@ def open_store_or_release(state: Path) -> Store:
         return open_store_for_runs(state)
     except StoreUnavailable:
         disk = read_disk(state)
-        if disk.is_full or next_ballast_bytes(disk) or not set_ballast(state, 0):
+        if not disk.held_bytes or next_ballast_bytes(disk) or not set_ballast(state, 0):
             raise
         return open_store_for_runs(state)

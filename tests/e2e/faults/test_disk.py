@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from e2e.faults.conftest import Losses, fill, make_service, small_disk
-from integration.conftest import Ramherd, await_, ours
+from integration.conftest import Ramherd, await_, make_ramherd, ours, pens
 from integration.service.conftest import Service, finish
 from ramherd.keeper.log_quota import LEAST_BYTES
 from ramherd.measure.disk_usage import read_file_bytes
@@ -178,3 +178,22 @@ def test_jobs_that_print_without_end_stay_within_log_total(
         bytes_above_the_cap=max(most - TOTAL_BYTES - slack, 0),
         records=2 - records[0][0],
     )
+
+
+def test_verbs_that_read_work_on_a_full_disk(tmp_path: Path, losses: Losses) -> None:
+    """Not even SQLite's own files can be made; what has to write is refused in one line."""
+    ramherd = make_ramherd(tmp_path, pens()[0])
+    with small_disk(tmp_path / "state"):
+        ramherd.json([{"name": "a", "command": "echo printed"}])
+        fill(ramherd.state / "filler")
+        jobs, logs = ramherd.run("jobs", "--all"), ramherd.run("logs", "a")
+        events, doctor = ramherd.run("events"), ramherd.run("doctor")
+        session = ramherd.run("exec", "--", "true")
+        await_(lambda: not ours(), "what it began has ended")
+    assert "exit status 0" in events.stdout
+    assert ".broken" not in doctor.stdout
+    assert (session.returncode, "the disk is full" in session.stderr) == (3, True)
+    verbs = (jobs, logs, events, doctor, session)
+    assert not any("Traceback" in one.stderr for one in verbs)
+    wrong = ["done" not in jobs.stdout, logs.stdout != "printed\n"]
+    losses("verbs that read, on a full disk", verbs=sum(wrong))

@@ -20,8 +20,9 @@ SUFFIXES = ("", "-wal", "-shm")
 
 
 def delete(store: Path) -> None:
+    """The last program to close it removes two of them itself."""
     for suffix in SUFFIXES:
-        Path(f"{store}{suffix}").unlink()
+        Path(f"{store}{suffix}").unlink(missing_ok=True)
 
 
 def delete_log(store: Path) -> None:

@@ -33,6 +33,7 @@ class Kept:
 
     def ask(self, do: str, **values: Any) -> None:
         self.link.send(do, **values)
+        self.link.release()
         self.link.flush()
 
     def spawn(self, run: str, text: str) -> None:
