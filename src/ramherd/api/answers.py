@@ -38,8 +38,9 @@ METRICS = "text/plain; version=0.0.4; charset=utf-8"
 
 @dataclass
 class Answers:
+    """`runtime` is where the service's status is."""
+
     state: Path
-    # Where the service's status is.
     runtime: Path
 
     def version(self, _asked: RequestParts) -> Response:

@@ -32,7 +32,6 @@ MOST_SMALL_BYTES = 4 << 20
 class Api:
     """What requests need. `wake` makes the service read the store."""
 
-    state: Path
     answers: Answers
     threads: StoreThreads
     streams: Streams
@@ -72,7 +71,7 @@ class Api:
         self.streams.check_room()
         job = await self.threads.read(find_job, asked)
         log = LogReader(
-            self.state / "runs", job["id"], asked.query["stream"], asked.query["from"],
+            self.answers.state / "runs", job["id"], asked.query["stream"], asked.query["from"],
             follow=asked.is_on("follow"), runtime=self.answers.runtime,
         )  # fmt: skip
         return StreamingResponse(self.streams.log(log), media_type=media_type)
@@ -107,8 +106,7 @@ def make_application(api: Api) -> ASGIApp:
         routes=[make_route(api, path, methods) for path, methods in paths.items()],
         exception_handlers={
             HttpError: on_http_error, RamherdError: on_ramherd_error, OSError: on_os_error,
-            HTTPException: on_routing_error, ClientDisconnect: on_disconnect,
-            Exception: on_bug,
+            HTTPException: on_routing_error, ClientDisconnect: on_disconnect, Exception: on_bug,
         },
     )  # fmt: skip
     application.router.redirect_slashes = False
@@ -181,6 +179,5 @@ async def on_bug(request: Request, error: Exception) -> Response:
 
 def make_api(state: Path, runtime: Path, rules: Submission, wake: Callable[[], None]) -> Api:
     threads = StoreThreads(state)
-    return Api(
-        state, Answers(state, runtime), threads, Streams(threads), Submitter(rules, threads), wake
-    )
+    answers, streams = Answers(state, runtime), Streams(threads)
+    return Api(answers, threads, streams, Submitter(rules, threads), wake)

@@ -53,7 +53,9 @@ class Streams:
         there is a `gap`, so that nobody takes what he has for everything.
         """
         with self._counted():
-            at, gap = await self._threads.read(find_start, after)
+            at, gap = after, b""
+            with suppress(StoreError):
+                at, gap = await self._threads.read(find_start, after)
             if gap:
                 yield gap
             while not self._is_closing:
@@ -79,8 +81,12 @@ class Streams:
         with self._counted():
             while not self._is_closing:
                 part: bytes | None = b""
-                with suppress(StoreError):  # asked again
+                try:
                     part = await self._threads.read(log.next_part)
+                except StoreError:  # asked again
+                    pass
+                except OSError:  # `ramherd prune` has removed it
+                    return
                 if part is None:
                     return
                 if part:

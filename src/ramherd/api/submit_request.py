@@ -40,11 +40,11 @@ class Submitter:
         with closing(await self.threads.call(self._make_file)) as file:
             async for chunk in request.stream():
                 await self.threads.call(file.write, chunk)
-            file.seek(0)
+            await self.threads.call(file.seek, 0)
             return await self._submit_apart(file)
 
     def _make_file(self) -> IO[bytes]:
-        return tempfile.TemporaryFile(dir=self.rules.state, buffering=0)
+        return tempfile.TemporaryFile(dir=self.rules.state)
 
     async def _submit_apart(
         self, stdin: int | IO[bytes], body: bytes | None = None

@@ -242,6 +242,24 @@ def test_what_is_too_large_is_refused_before_it_is_read(api: Served) -> None:
     assert b" 404 " in raw(api, b"GET /v2 HTTP/1.0\r\n\r\n")
 
 
+@pytest.mark.parametrize(
+    ("path", "says"),
+    [
+        (b"/v1/jobs/a%2Fcancel", b"no job 'a%2Fcancel'"),
+        (b"/v1/jobs/..%2F..%2Fetc%2Fpasswd", b"no job "),
+        (b"/v1/jobs/../snapshot", b"no such path"),
+        (b"/v1//jobs", b"no such path"),
+        (b"/v1/jobs/", b"no such path"),
+        (b"/v1/jobs/%2e%2e/logs", b"no job '..'"),
+    ],
+)
+def test_a_path_means_what_it_says(path: bytes, says: bytes, shared_api: Served) -> None:
+    """No part of it leads elsewhere, and no redirection guesses what was meant."""
+    answer = raw(shared_api, b"GET %b HTTP/1.0\r\n\r\n" % path)
+    assert answer.startswith(b"HTTP/1.1 404 ")
+    assert says in answer
+
+
 def test_a_client_that_does_not_read_holds_nobody_up(api: Served) -> None:
     """Others are answered while its answer waits in a bounded buffer."""
     job = only_job(api, api.client.submit([TRUE]))
