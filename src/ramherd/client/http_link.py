@@ -4,7 +4,6 @@ not.
 
 import http.client
 import json
-import select
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,6 +13,7 @@ from urllib.parse import SplitResult
 from ramherd.core.api_version import API, FIELD, parse_api
 from ramherd.core.errors import NoService, RamherdError, ServiceBusy, UsageError
 from ramherd.system.unix_socket import connect
+from ramherd.system.wait import wait_readable
 
 # The service replaces an API that hangs within 5 s: a request that can be repeated is.
 ANSWERS_WITHIN_S = 10.0
@@ -125,7 +125,7 @@ class HttpLink:
     def _await_response(self, link: http.client.HTTPConnection) -> None:
         """A request that is not repeated is waited for, as long as the service is alive."""
         assert link.sock is not None
-        while not select.select([link.sock], [], [], min(PROBE_EVERY_S, self._timeout_s))[0]:
+        while not wait_readable(link.sock.fileno(), min(PROBE_EVERY_S, self._timeout_s)):
             probe = self._connect(min(PROBE_S, self._timeout_s))
             try:
                 probe.request("GET", "/v1/version", headers=self._fields(None, {}))
