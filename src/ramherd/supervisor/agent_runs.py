@@ -8,6 +8,7 @@ What is known of one run is in `agents/run_state.py`.
 import errno
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,6 +23,7 @@ from ramherd.core.errors import UsageError
 from ramherd.core.model import Brief, Job, JobStatus, Reason, Refusal, RunEnd, Settle, Stop
 from ramherd.core.policies import Policy
 from ramherd.decide.costs import RunCost, choose_model, stop_costly
+from ramherd.decide.run_end import is_for_want
 from ramherd.decide.start_pace import Pace, after_overload, after_start, explain_pause, next_pace
 from ramherd.measure.run_output import Follower
 from ramherd.supervisor.check_agents import Found, check_herd_cost, find_programs
@@ -110,7 +112,7 @@ class AgentRuns:
         self, run: LiveRun, grant_bytes: int, *, resumed: bool, short: bool
     ) -> Reason | None:  # fmt: skip
         """What the run is to start. `short`: memory is, and the job may have a smaller model for
-        that; the reason is given if so. A program that is gone refuses the run.
+        that; the reason is given if so. A program or input that is gone refuses the run.
         """
         job, brief = run.job, brief_of(run.job)
         session = self._past(job).progress.session if resumed else ""
@@ -123,6 +125,12 @@ class AgentRuns:
         except UsageError as error:
             what = f"{error} ({error.hint})" if error.hint else str(error)
             run.refuse(Refusal(errno.ENOENT, what), run.started_s)
+            return None
+        except OSError as error:
+            if is_for_want(error.errno or 0):
+                raise
+            what = f"cannot read what the job was given {error.filename}: {error.strerror}"
+            run.refuse(Refusal(error.errno or errno.EIO, what), run.started_s)
             return None
         agent_run = self._drive(run, find_agent(brief.agent), launch, model, session)
         agent_run.heap_bytes = self._heap_bytes(job, grant_bytes)
@@ -296,8 +304,11 @@ class AgentRuns:
         if run.agent_run is None:
             return
         job, agent_run = run.job, run.agent_run
-        agent_run.count_unreported(self._records.env(job))
-        if (cost_limit := self.costs[job.herd]) is not None:
+        with suppress(OSError):  # its environment is gone, and with it where its history is
+            agent_run.count_unreported(self._records.env(job))
+        if run.refused is not None:
+            self.withdraw(run)
+        elif (cost_limit := self.costs[job.herd]) is not None:
             cost_limit.spent_usd += agent_run.cost_here_usd
             at = agent_run.progress
             cost_limit.end_run(job.id, reported=at.result is not None or at.failure is not None)
@@ -305,6 +316,11 @@ class AgentRuns:
         if end is RunEnd.HEAP_EXHAUSTED and job.memory_limit_bytes is None and twice <= most_bytes:
             left = replace(left, heap_bytes=left.heap_bytes or twice)
         agent_run.past = self._pasts[job.id] = left
+
+    def withdraw(self, run: LiveRun) -> None:
+        """A run that was prepared, and never began."""
+        if (cost_limit := self.costs[run.job.herd]) is not None:
+            cost_limit.withdraw_run(run.job.id)
 
     def end_job(self, job: Job) -> None:
         """What it has not cost is for the others."""

@@ -50,6 +50,10 @@ class CostLimit:
         if not reported:
             self._unreported[job] = before + share
 
+    def withdraw_run(self, job: str) -> None:
+        """It never began, and cost nothing."""
+        self._shares.pop(job, None)
+
     def end_job(self, job: str) -> None:
         self._open.discard(job)
 

@@ -67,14 +67,12 @@ class Runs:
             new_id(), job, attempt, self.executor.runs_dir, at_s,
             first_s, label_of(class_of(job)), usage=Usage(available),
         )  # fmt: skip
-        why_smaller: Reason | None = None
-        if self.agents.runs is not None and job.brief is not None:
-            again, short = status.interrupted, self.memory.history.level is Level.SINGLE
-            why_smaller = self.agents.runs.prepare(run, grant_bytes, resumed=again, short=short)
         try:
+            why_smaller = self._prepare_agent(run, grant_bytes, resumed=status.interrupted)
             idle = self.executor.start(run, grant_bytes, resumed=status.interrupted)
         except OSError as error:
             # Nothing has happened that anybody would have to know: the job is where it was.
+            self._withdraw_agent(run)
             self._pause_starts(error.errno or 0, self.executor.describe_failure(error), at_s)
             return
         self._before_start[run.id] = status
@@ -82,6 +80,17 @@ class Runs:
         with self.events.start_of(run.id):
             self.jobs.change(replace(running, first_s=first_s))
             self._record_start(run, idle, why_smaller, reason)
+
+    def _prepare_agent(self, run: LiveRun, grant_bytes: int, *, resumed: bool) -> Reason | None:
+        """Why its model is a smaller one than usual, if it is."""
+        if self.agents.runs is None or run.job.brief is None:
+            return None
+        short = self.memory.history.level is Level.SINGLE
+        return self.agents.runs.prepare(run, grant_bytes, resumed=resumed, short=short)
+
+    def _withdraw_agent(self, run: LiveRun) -> None:
+        if self.agents.runs is not None:
+            self.agents.runs.withdraw(run)
 
     def _pause_starts(self, number: int, what: str, at_s: float) -> None:
         self.gate.record_failed_start(what, at_s)
@@ -118,8 +127,7 @@ class Runs:
         """
         if not self.executor.withdraw(run):
             return False
-        if self.agents.runs is not None:
-            self.agents.runs.end(run, RunEnd.CANCELLED, most_bytes=0)
+        self._withdraw_agent(run)
         self.events.withdraw(run.id)
         self.jobs.put_back(self._before_start.pop(run.id))
         return True

@@ -78,9 +78,9 @@ class WarmReuse:
             return None
         try:
             launch = self.agent_runs.launch_warm(job, job.brief.model)
-        except UsageError:  # its program is gone: that is reported when it starts
+            return self.executor.key_of(job, launch) if launch is not None else None
+        except (UsageError, OSError):  # its program or input is gone: its start reports that
             return None
-        return self.executor.key_of(job, launch) if launch is not None else None
 
     def renew(self, demand: WarmDemand, at_s: float) -> list[tuple[LiveRun, Reason]]:
         """Asks the processes of runs that have their result for a new session, and retires those

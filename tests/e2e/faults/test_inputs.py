@@ -13,6 +13,7 @@ from typing import Any
 
 from integration.conftest import await_, ours
 from integration.service.conftest import Service, is_program, rss
+from integration.service.talker import Talker
 from ramherd.core.units import MIB
 
 from .conftest import Losses, make_service
@@ -268,3 +269,32 @@ def run_raw(args: list[Any], env: dict[bytes, bytes], stdin: bytes) -> Any:
         [sys.executable, "-m", "ramherd", *args], env=env, input=stdin, capture_output=True,
         timeout=60, check=False,
     )  # fmt: skip
+
+
+def test_a_file_that_is_gone_fails_its_job_alone(
+    service: Service, losses: Losses, tmp_path: Path
+) -> None:
+    """Somebody has deleted the environment of a herd: the service and other herds go on."""
+    talker = Talker(tmp_path)
+    talker.go()
+    agent = {"agent": "claude", "agent_program": str(talker.program), "memory": "20MiB"}
+    service.client.pause()
+    service.submit(
+        {"name": "command", "command": "true"},
+        {"name": "agent", "prompt": "do it", **agent},
+        {"name": "warm", "prompt": "do it", "reuse": 3, **agent},
+    )
+    state = service.ramherd.state / "ramherd"
+    # The service may have the environment in memory.
+    assert service.stop() == 0
+    (environment,) = (state / "environments").iterdir()
+    environment.unlink()
+    service.start()
+    service.submit({"name": "other", "command": "true"})
+    service.client.resume()
+    for name in ("command", "agent", "warm"):
+        service.await_state(name, "failed")
+        assert str(environment) in str(service.job(name)["reason"])
+    service.await_state("other", "done")
+
+    losses("the environment of a herd is deleted", services=int(service.process.poll() is not None))

@@ -1,5 +1,6 @@
 """The agents' side of the loop: what is started, what is understood, what ends for its cost."""
 
+import errno
 import json
 from pathlib import Path
 
@@ -7,7 +8,7 @@ import pytest
 
 from ramherd.act.run import LiveRun
 from ramherd.core.errors import UsageError
-from ramherd.core.model import Exit, Job, JobState, RunEnd, Settle, Stop, Why
+from ramherd.core.model import Exit, Job, JobState, Refusal, RunEnd, Settle, Stop, Why
 from ramherd.core.policies import Policy
 from ramherd.core.units import GIB, MIB
 from ramherd.supervisor.agent_runs import AgentRuns, make_agent_runs
@@ -171,6 +172,22 @@ def test_a_herd_that_costs_too_much_is_over(tmp_path: Path) -> None:
     assert isinstance(stop, Stop)
     assert isinstance(settle, Settle)
     assert (stop.end, settle.state) == (RunEnd.CANCELLED, JobState.CANCELLED)
+
+
+@pytest.mark.parametrize("is_refused", [True, False])
+def test_a_run_that_never_began_costs_nothing(tmp_path: Path, *, is_refused: bool) -> None:
+    """Refused by the keeper, or withdrawn before that: the next one gets the same share."""
+    of = asked()
+    agent_runs = agent_runs_of(of, max_cost_usd=1.0)
+    for _ in range(2):
+        run = begun(agent_runs, of, tmp_path)
+        if is_refused:
+            run.refuse(Refusal(errno.ENOSPC, "cannot prepare a run", is_ours=True), 0.0)
+            agent_runs.end(run, RunEnd.LOST, most_bytes=GIB)
+        else:
+            agent_runs.withdraw(run)
+
+    assert told_usd(begun(agent_runs, of, tmp_path)) == "1.000000"
 
 
 def test_runs_of_a_herd_share_what_is_left(tmp_path: Path) -> None:
