@@ -13,6 +13,8 @@ from ramherd.store.sqlite import (
     SqliteStore,
     connect_to_nothing,
     connect_to_read,
+    explained,
+    find_file,
     read_unseen_bytes,
 )
 
@@ -30,20 +32,18 @@ def open_store_for_runs(state: Path) -> Store:
     """For a supervisor: a store that is damaged is set aside, and what can be read of it is kept;
     if that happens later, the supervisor writes it back.
     """
+    path = state / NAME
+    found = find_file(str(path))
     try:
-        store = SqliteStore(state / NAME)
+        store = SqliteStore(path)
     except StoreDamaged:
-        print(f"ramherd: {restore_store(state)}", file=sys.stderr, flush=True)
-        store = SqliteStore(state / NAME)
+        from ramherd.store.restore import restore_damaged  # noqa: PLC0415 - hopefully never
+
+        with explained(path):
+            print(f"ramherd: {restore_damaged(path, found)}", file=sys.stderr, flush=True)
+        store = SqliteStore(path)
     store.may_restore = True
     return store
-
-
-def restore_store(state: Path) -> str:
-    """Sets a damaged store aside, and makes a new one of what can be read: what was done."""
-    from ramherd.store.restore import restore_damaged  # noqa: PLC0415 - hopefully never
-
-    return restore_damaged(state / NAME)
 
 
 def open_store(state: Path) -> Store:

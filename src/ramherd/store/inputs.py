@@ -35,6 +35,7 @@ from ramherd.system.environ import (
     render_words,
 )
 from ramherd.system.ids import new_id
+from ramherd.system.lock_file import acquire_lock
 
 ENVIRONMENTS, INPUTS = "environments", "inputs"
 MOVED = "environments_moved"
@@ -95,7 +96,6 @@ def new_environment(
         yield WrittenInputs(list(jobs), NO_ENVIRONMENT)
         return
     path = environment_path(state, new_id())
-    path.parent.mkdir(0o700, parents=True, exist_ok=True)
     parts, placed = [render_environ(env or {})], []
     inherited_bytes = at = len(parts[0])
     for job in jobs:
@@ -105,10 +105,10 @@ def new_environment(
             at += len(parts[-1])
         else:
             placed.append(job)
-    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    lock = acquire_lock(str(path))
+    assert lock is not None, "it waits for the lock"
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
-        write_synced(fd, b"".join(parts))
+        write_synced(lock.fd, b"".join(parts))
         sync_folder(path.parent)
         known = None if env is None else inherited_bytes
         yield WrittenInputs(placed, EnvironmentFile(path.name, known))
@@ -116,7 +116,7 @@ def new_environment(
         path.unlink(missing_ok=True)
         raise
     finally:
-        os.close(fd)
+        lock.close()
 
 
 def write_large(folder: Path, large: Mapping[str, str | tuple[str, ...]]) -> None:

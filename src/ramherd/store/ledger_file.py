@@ -34,10 +34,6 @@ RETRY_S = 0.0005
 BUSY_S = 1.0
 # A transaction on a file that was replaced meanwhile is done again on the new one.
 ATTEMPTS = 3
-# The byte of the -shm file that a writer locks: https://www.sqlite.org/walformat.html
-WRITE_LOCK_BYTE = 120
-# Bytes of the main file that a writer locks without WAL: https://www.sqlite.org/lockingv3.html
-PENDING_BYTE, RESERVED_BYTE, SHARED_FIRST = 0x40000000, 0x40000001, 0x40000002
 BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
@@ -329,8 +325,7 @@ def explain(path: str, lock_path: str, error: Exception) -> StoreError:
     if is_busy(error) or isinstance(error, BlockingIOError):
         from ramherd.store.lock_holder import describe_holder  # noqa: PLC0415 - seldom
 
-        main = [(path, byte) for byte in (PENDING_BYTE, RESERVED_BYTE, SHARED_FIRST)]
-        holder, hint = describe_holder([(f"{path}-shm", WRITE_LOCK_BYTE), *main, (lock_path, 0)])
+        holder, hint = describe_holder(path, lock_path)
         return LedgerLocked(f"{what}: locked by {holder}", hint=hint)
     cause, hint = describe_cause(path, error)
     return StoreUnavailable(f"{what}: {cause}", hint=hint)

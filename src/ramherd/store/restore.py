@@ -19,6 +19,7 @@ from ramherd.store.sql.service import SET_FLAG
 from ramherd.store.sqlite import (
     GENERATIONS,
     create_private,
+    find_file,
     is_busy,
     is_continued,
     migrate,
@@ -51,9 +52,13 @@ def restore(db: sqlite3.Connection, path: Path, generation: str, what: str) -> s
         if is_continued(path, generation):
             return f"the store {path} was written back by another ramherd"
         lock_writes(db)
-        jobs = write_fresh(db, path, generation)
-        aside = set_aside(path) if os.path.lexists(path) else None
-        put_in_place(path)
+        try:
+            jobs = write_fresh(db, path, generation)
+            aside = set_aside(path) if os.path.lexists(path) else None
+            put_in_place(path)
+        except BaseException:
+            unlock_writes(db)
+            raise
     if aside is None:
         return f"the store {path} was deleted: it is written back, with {jobs} jobs"
     if what == "damaged":
@@ -64,12 +69,16 @@ def restore(db: sqlite3.Connection, path: Path, generation: str, what: str) -> s
     )
 
 
-def restore_damaged(path: Path) -> str:
-    """The same for a file that nobody has open: before a supervisor starts."""
-    with one_at_a_time(path):
-        aside = set_aside(path)
-        with closing(sqlite3.connect(read_only(path.with_name(aside)), uri=True)) as db:
+def restore_damaged(path: Path, found: tuple[int, int] | None) -> str:
+    """The same before a supervisor starts. `found` is the file that is damaged: of several
+    ramherds that start at once the first restores it, and the others wait.
+    """
+    with one_at_a_time(path, wait=True):
+        if find_file(str(path)) != found:
+            return f"the store {path} was written back by another ramherd"
+        with closing(sqlite3.connect(read_only(path), uri=True)) as db:
             jobs = write_fresh(db, path, "")
+        aside = set_aside(path)
         put_in_place(path)
     return describe_damaged(path, aside, jobs)
 
@@ -82,11 +91,11 @@ def describe_damaged(path: Path, aside: str, jobs: int) -> str:
 
 
 @contextmanager
-def one_at_a_time(path: Path) -> Iterator[None]:
+def one_at_a_time(path: Path, *, wait: bool = False) -> Iterator[None]:
     """The lock is that of the directory, which is there whatever became of the files."""
     fd = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         yield
     except BlockingIOError:
         raise StoreUnavailable(f"another ramherd writes the store {path} back") from None
@@ -101,6 +110,12 @@ def lock_writes(db: sqlite3.Connection) -> None:
     except sqlite3.DatabaseError as error:
         if is_busy(error):
             raise
+
+
+def unlock_writes(db: sqlite3.Connection) -> None:
+    if db.in_transaction:
+        with suppress(sqlite3.Error):
+            db.execute("ROLLBACK")
 
 
 def write_fresh(old: sqlite3.Connection, path: Path, generation: str) -> int:
@@ -128,23 +143,28 @@ def add_generation(db: sqlite3.Connection, generation: str) -> None:
 
 
 def copy_table(old: sqlite3.Connection, fresh: sqlite3.Connection, table: str) -> None:
-    """Forwards to the first row that cannot be read, then backwards from the last."""
-    with suppress(sqlite3.DatabaseError):
-        ours = {name for (name,) in fresh.execute(COLUMNS, (table,))}
+    """Forwards to the first row that cannot be read, then backwards from the last. What cannot be
+    written is an error: the disk is full.
+    """
+    ours = {name for (name,) in fresh.execute(COLUMNS, (table,))}
+    try:
         columns = [name for (name,) in old.execute(COLUMNS, (table,)) if name in ours]
-        names = ", ".join(f'"{name}"' for name in columns)
-        marks = ", ".join("?" * len(columns))
-        insert = f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({marks})"
-        rows = old.execute(f"SELECT {names} FROM {table}")
-        if not copy_rows(rows, fresh, insert):
-            rows = old.execute(f"SELECT {names} FROM {table} ORDER BY rowid DESC")
-            copy_rows(rows, fresh, insert)
+    except sqlite3.DatabaseError:
+        return
+    names = ", ".join(f'"{name}"' for name in columns)
+    marks = ", ".join("?" * len(columns))
+    insert = f"INSERT OR IGNORE INTO {table} ({names}) VALUES ({marks})"
+    select = f"SELECT {names} FROM {table}"
+    if columns and not copy_rows(old, select, fresh, insert):
+        copy_rows(old, f"{select} ORDER BY rowid DESC", fresh, insert)
 
 
-def copy_rows(rows: Iterator[tuple[Any, ...]], fresh: sqlite3.Connection, insert: str) -> bool:
+def copy_rows(old: sqlite3.Connection, select: str, fresh: sqlite3.Connection, insert: str) -> bool:
     """Whether all of them could be read."""
+    rows: Iterator[tuple[Any, ...]] | None = None
     while True:
         try:
+            rows = rows or old.execute(select)
             row = next(rows, None)
         except sqlite3.DatabaseError:
             return False

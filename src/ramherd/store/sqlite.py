@@ -20,10 +20,9 @@ from ramherd.store.protocol import BUSY_S
 from ramherd.store.sql import migrations as sql
 from ramherd.store.sql.records import OLDEST_OVER
 from ramherd.store.sql.service import GET_FLAG
-from ramherd.system.file_locks import find_lock_holders
 from ramherd.system.files import find_foreign
 from ramherd.system.own_process import read_file_size_limit
-from ramherd.system.procfs import read_cmdline, read_open_file
+from ramherd.system.procfs import read_open_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -43,8 +42,6 @@ RETRY_S = 0.005
 # How often a read looks for files that were written back; a write always does.
 FOLLOW_EVERY_S = 0.1
 GENERATIONS = "generations"
-# Which bytes SQLite locks to write: of the `-shm` file in WAL mode, else of the file itself.
-WRITE_LOCK, FILE_LOCK = 120, 0x40000002
 HEADER = b"SQLite format 3\0"
 
 
@@ -146,7 +143,7 @@ class SqliteStore:
             self._restore("replaced" if os.path.lexists(self.path) else "deleted")
         elif (change := find_change(self.path)) != self._checked:
             self._checked = change
-            self._damage = self._damage or read_store_error(self.path) or self._read_header_error()
+            self._damage = self._damage or self._read_header_error() or self._read_damage()
         if self._damage:
             self._restore("damaged")
 
@@ -195,8 +192,12 @@ class SqliteStore:
 
     def _read_header_error(self) -> str:
         """The log may still have the pages that were overwritten in the file."""
-        header = read_open_file(str(self.path), len(HEADER))
+        header = read_open_file(os.path.realpath(self.path), len(HEADER))
         return "" if header in (None, HEADER) else "its file is not a database"
+
+    def _read_damage(self) -> str:
+        """One without a schema was emptied or overwritten: ours has one."""
+        return read_store_error(self.path, has_schema=True)
 
     def _follow(self) -> None:
         """Goes on in the files that another process wrote back."""
@@ -409,15 +410,16 @@ def read_oldest_over(path: Path) -> Iterator[tuple[str, float]]:
             return
 
 
-def read_store_error(path: Path) -> str:
+def read_store_error(path: Path, *, has_schema: bool = False) -> str:
     """Read-only, and only the first pages: a whole check of a large store takes seconds."""
     if not path.exists():
         return ""
     try:
         with closing(sqlite3.connect(read_only(path), uri=True, timeout=CHECK_S)) as db:
-            return "" if read_version(db) else "it is empty"
+            version = read_version(db)
     except sqlite3.Error as error:
         return "" if is_busy(error) or is_without_room(error, path) else str(error)
+    return "it is empty" if has_schema and not version else ""
 
 
 def is_without_room(error: Exception, path: Path) -> bool:
@@ -436,6 +438,14 @@ def read_only(path: Path) -> str:
     return f"{path.absolute().as_uri()}?mode=ro"
 
 
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (sqlite3.Error, OSError) as error:
+        raise explain(path, error) from error
+
+
 def explain(path: Path, error: Exception) -> StoreError:
     """One line for the user, and what to do."""
     what, hint = str(error), "set XDG_STATE_HOME to a directory you can write to"
@@ -452,9 +462,10 @@ def explain(path: Path, error: Exception) -> StoreError:
     elif "belongs to" in what:
         hint = "chown it to your user, or set XDG_STATE_HOME to a directory of yours"
     elif is_busy(error):
-        holder = find_writer(path)
-        what = f"{what} by {holder}" if holder else what
-        hint = "try again when that program has finished, or end it"
+        from ramherd.store.lock_holder import describe_holder  # noqa: PLC0415 - seldom
+
+        holder, hint = describe_holder(str(path))
+        what = f"{what} by {holder}"
     elif is_without_room(error, path):
         what, hint = "the disk is full", "make room: ramherd prune --keep 1GiB"
     elif "full" in what:
@@ -464,15 +475,6 @@ def explain(path: Path, error: Exception) -> StoreError:
         hint = "ulimit -f unlimited, then try again"
     kind = StoreUnavailable if isinstance(error, sqlite3.OperationalError) else StoreError
     return kind(f"cannot use the store {path}: {what}", hint=hint)
-
-
-def find_writer(path: Path) -> str:
-    """The program that has the store locked for writing, as "NAME (pid N)", if that is known."""
-    pids = find_lock_holders(f"{path}-shm", WRITE_LOCK) or find_lock_holders(f"{path}", FILE_LOCK)
-    if not pids:
-        return ""
-    command = read_cmdline(pids[0])
-    return f"{os.path.basename(command[0]) if command else 'a process'} (pid {pids[0]})"
 
 
 def is_damaged(error: Exception) -> bool:

@@ -35,6 +35,10 @@ def locked(store: Path) -> Iterator[int]:
             holder.communicate()
 
 
+def says_who_locked(text: str, pid: int) -> bool:
+    return f"database is locked by process {pid} (" in text
+
+
 def is_running(name: str) -> bool:
     return any(name in Path(f"/proc/{pid}/cmdline").read_text() for pid in ours("RAMHERD_RUN"))
 
@@ -51,13 +55,16 @@ def test_a_locked_store_keeps_nothing_from_ending(service: Service, losses: Loss
     with locked(ramherd.state / "ramherd/ramherd.db") as pid:
         began = time.monotonic()
         refused = ramherd.run("submit", "--", "echo", stdin="x\n")
-        assert (refused.returncode, f"(pid {pid})" in refused.stderr) == (3, True), refused.stderr
+        assert (refused.returncode, says_who_locked(refused.stderr, pid)) == (3, True), (
+            refused.stderr
+        )
         assert ramherd.run("jobs").returncode == 0
         cancelled = ramherd.run("cancel", "gone")
         assert cancelled.returncode == 0, cancelled.stderr
         await_(lambda: not is_running("61.2"), "the cancelled job ends")
         assert is_running("61.1")
-        await_(lambda: f"(pid {pid}): nothing starts until that is over" in service.said, "told")
+        await_(lambda: says_who_locked(service.said, pid), "told")
+        await_(lambda: "): nothing starts until that is over" in service.said, "told why")
         assert time.monotonic() - began < 20
         began = time.monotonic()
         assert service.stop() == 0
@@ -86,7 +93,7 @@ def test_a_herd_goes_on_while_its_store_is_locked(ramherd: Ramherd, losses: Loss
     await_(lambda: started.out.read_text().count("start ") == 2, "two have started")
     with locked(ramherd.state / "ramherd/ramherd.db") as pid:
         go.touch()
-        await_(lambda: f"(pid {pid})" in started.out.read_text(), "it is told", 5)
+        await_(lambda: says_who_locked(started.out.read_text(), pid), "it is told", 5)
         await_(lambda: not ours("RAMHERD_RUN"), "both end")
     assert started.wait() == 1
     listed = ramherd.run("jobs", "--all", "--json").stdout.splitlines()
@@ -107,10 +114,12 @@ def test_a_lock_for_good_does_not_keep_a_herd(ramherd: Ramherd, losses: Losses) 
     with locked(ramherd.state / "ramherd/ramherd.db") as pid:
         began = time.monotonic()
         refused = ramherd.run(*flags, stdin=line)
-        assert (refused.returncode, f"(pid {pid})" in refused.stderr) == (3, True), refused.stderr
+        assert (refused.returncode, says_who_locked(refused.stderr, pid)) == (3, True), (
+            refused.stderr
+        )
         assert time.monotonic() - began < 10
         started.signal(signal.SIGINT)
         assert started.wait() == 130
         summary = json.loads(started.out.read_text())
-        assert f"(pid {pid})" in summary["store_error"]
+        assert says_who_locked(summary["store_error"], pid)
     losses("Ctrl-C while the store is locked for good", left=len(ours("RAMHERD_RUN")))

@@ -15,8 +15,9 @@ from ramherd.core.model import JobState, Reason, RunEnd, Why
 from ramherd.store.connect import open_store_for_runs
 from ramherd.store.herds import StoredPen, add_herd, read_job_state, read_pens, set_job
 from ramherd.store.known_rows import KnownRun, add_known_jobs, add_known_pens, add_known_runs
+from ramherd.store.restore import copy_table, restore_damaged
 from ramherd.store.service_runs import read_stopping, write_stopping
-from ramherd.store.sqlite import SqliteStore
+from ramherd.store.sqlite import SqliteStore, find_file
 from support.make import HERD, job, status
 
 FILES = ("", "-wal", "-shm")
@@ -118,6 +119,22 @@ def test_a_damaged_file_is_set_aside(
     assert other.read("SELECT count(*) FROM jobs") == ours.read("SELECT count(*) FROM jobs")
 
 
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_damage_is_found_behind_a_link(
+    ours: SqliteStore, tmp_path: Path, damage: Callable[[Path], None]
+) -> None:
+    """The state directory may be a link to another one, whose log still has the pages."""
+    (tmp_path / "link").symlink_to(ours.path.parent)
+    with closing(SqliteStore(tmp_path / "link" / ours.path.name)) as store:
+        store.may_restore = True
+        set_job(store, status(job("b"), JobState.DONE))
+        store.commit()
+        damage(store.path)
+        store.check()
+
+        assert len(store.pop_restored()) == 1
+
+
 def test_a_check_of_a_whole_store_changes_nothing(ours: SqliteStore) -> None:
     """Also after a checkpoint and a VACUUM by hand."""
     before = ours._files
@@ -158,6 +175,31 @@ def test_a_damaged_store_is_an_error_with_a_hint_that_works(path: Path) -> None:
     with closing(open_store_for_runs(path.parent)) as store:
         assert store.read("SELECT count(*) FROM jobs") == [(0,)]
     SqliteStore(path).close()
+
+
+def test_of_two_that_find_a_damaged_store_one_restores_it(path: Path) -> None:
+    """The second would set aside the new one, which the first has open."""
+    path.write_bytes(b"garbage" * 4000)
+    found = find_file(str(path))
+    restore_damaged(path, found)
+    with closing(SqliteStore(path)) as store:
+        add_herd(store, HERD, OWNER, [status(job("a"))])
+        done = restore_damaged(path, found)
+
+        assert "by another ramherd" in done
+        assert find_file(str(path)) == store._files[0]
+
+
+def test_a_store_that_cannot_be_written_back_stays(path: Path) -> None:
+    """A full disk: no row is left out silently."""
+    with closing(sqlite3.connect(path)) as old, closing(sqlite3.connect(":memory:")) as fresh:
+        for db in (old, fresh):
+            db.execute("CREATE TABLE t (id INTEGER PRIMARY KEY, text TEXT)")
+        old.executemany("INSERT INTO t VALUES (?, ?)", [(n, "x" * 3000) for n in range(50)])
+        fresh.execute("PRAGMA max_page_count = 9")
+
+        with pytest.raises(sqlite3.OperationalError, match="full"):
+            copy_table(old, fresh, "t")
 
 
 def test_what_a_supervisor_knows_is_added(ours: SqliteStore) -> None:

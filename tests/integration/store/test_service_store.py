@@ -1,5 +1,6 @@
 """The service's part of the store: one line of jobs, wishes of others, what has ended stays."""
 
+import fcntl
 import shutil
 import sqlite3
 from collections.abc import Iterator
@@ -15,7 +16,9 @@ from ramherd.core.model import Job, JobState, JobStatus, Reason, RunEnd, Why
 from ramherd.jobs.stored import job_from_text, job_to_text
 from ramherd.store.events import read_event_page, read_event_range
 from ramherd.store.herds import add_run, end_herd, end_run, read_job_state, read_open_herds, set_job
+from ramherd.store.inputs import read_inherited, remove_unused_inputs
 from ramherd.store.listing import list_herds, list_jobs, read_herd, read_job, read_job_counts
+from ramherd.store.service_herds import read_environment_file
 from ramherd.store.service_queue import WINDOW, ServiceQueue
 from ramherd.store.service_requests import (
     Wish,
@@ -382,3 +385,20 @@ def test_a_cancellation_gets_through_a_lock(store: SqliteStore) -> None:
 
     remove_spooled(store, read_spooled(store))
     assert read_spooled(store) == []
+
+
+def test_a_new_environment_is_not_removed_as_unused(
+    store: SqliteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another ramherd that cleans up finds it between its creation and its lock."""
+    state, lock = store.path.parent, fcntl.flock
+
+    def clean_up_first(fd: int, how: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", lock)
+        remove_unused_inputs(store, state)
+        lock(fd, how)
+
+    monkeypatch.setattr(fcntl, "flock", clean_up_first)
+    submit(store, state, "h", jobs("h", a=()), {"KEY": "value"})
+
+    assert read_inherited(state, read_environment_file(store, "h")) == {"KEY": "value"}

@@ -369,7 +369,7 @@ def test_a_lock_is_waited_for_as_long_as_was_said(path: Path) -> None:
         with pytest.raises(StoreError, match="locked") as caught:
             set_job(store, JOBS[0])
         other.rollback()
-        assert "that program" in caught.value.hint
+        assert "wait until it is done" in caught.value.hint
 
 
 def test_a_job_is_read_back_as_it_was_stored() -> None:

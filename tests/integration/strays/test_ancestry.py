@@ -91,6 +91,7 @@ def test_the_recorder_loads_nothing_slow(tmp_path: Path) -> None:
         "ramherd.strays",
         "ramherd.strays.ancestry",
         "ramherd.system",
+        "ramherd.system.files",
         "ramherd.system.proc_stat",
         "ramherd.system.procfs",
     }

@@ -70,8 +70,8 @@ def check_state(state: State) -> Iterator[Finding]:
         store = quote(f"{state.directories[0].path}/ramherd.db")
         yield Finding(
             "store", Severity.PROBLEM, f"{store} cannot be read: {state.store_error}",
-            "no herd can start",
-            f"mv {store} {store}.broken",
+            "no job on record can be listed",
+            "ramherd up   # or ramherd run: sets it aside, and keeps what can be read of it",
         )  # fmt: skip
     else:
         yield Finding("store", Severity.OK, "the store can be read, or is not there yet")
