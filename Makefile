@@ -140,6 +140,7 @@ bench: setup
 	$(PY) tests/bench/exec_overhead.py
 	$(PY) tests/bench/hook_time.py
 	PYTHONPATH=tests $(PY) -m bench.lease_time
+	cd tests && ../$(PY) -m bench.api_time --write ../docs/benchmarks.md
 	PYTHONPATH=tests $(PY) -m bench.replay --write .
 	cd tests && ../$(PY) -m bench.ten_thousand
 

@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 from support.source_files import PACKAGE
 
 # Measured: asyncio takes 11 MB, rich 7, textual 24.
@@ -44,3 +46,27 @@ def test_no_adapter_is_loaded_before_it_is_asked_for() -> None:
     loaded = loaded_by("import ramherd.agents")
 
     assert {name for name in loaded if name.startswith("ramherd.agents")} == {"ramherd.agents"}
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        "ramherd.supervisor.run_herd", "ramherd.service.main", "ramherd.keeper.keeper",
+        "ramherd.hook.main", "ramherd.cli.run", "ramherd.cli.exec", "ramherd.cli.up",
+        "ramherd.cli.submit", "ramherd.client.client", "ramherd.api.submission",
+    ],
+)  # fmt: skip
+def test_what_guards_memory_uses_the_standard_library_alone(module: str) -> None:
+    """Starlette and uvicorn are for the process of the API, and for no other."""
+    loaded = {name.partition(".")[0] for name in loaded_by(f"import {module}")}
+
+    assert loaded - set(sys.stdlib_module_names) - {"ramherd", "__main__"} <= {"__mp_main__"}
+
+
+def test_the_process_of_the_api_loads_no_speedups() -> None:
+    """Nothing that h11 and asyncio do not need."""
+    path = [path for path in sys.path if path.endswith("site-packages")]
+    loaded = loaded_by(f"sys.path += {path!r}", "import ramherd.api.server")
+
+    assert {"starlette", "uvicorn", "h11"} <= loaded
+    assert not loaded & {"uvloop", "httptools", "websockets", "zttp", "wsproto"}

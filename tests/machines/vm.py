@@ -35,8 +35,12 @@ PROJECT = Path(__file__).parents[2]
 JOB = Path(__file__).with_name("vm_job.py")
 HOME, UID = "srv/ramherd", 1000
 PYTHON = "/usr/bin/python3"
-# pytest and what it imports: plain Python, so it does not matter whether our version is theirs.
-PACKAGES = ("pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "pygments")
+# pytest, the API's libraries and what they import: plain Python, so it does not matter whether our
+# version is theirs.
+PACKAGES = (
+    "pytest", "_pytest", "py", "pluggy", "iniconfig", "packaging", "pygments",
+    "starlette", "uvicorn", "anyio", "h11", "click", "idna", "typing_extensions",
+)  # fmt: skip
 MEMORY = "1G"
 # Not kvm when /dev/kvm is there: in machines that are virtual themselves it may open and then not
 # run.

@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from ramherd.api.http import HttpError
+from ramherd.api.request_head import HttpError
 from ramherd.system.files import open_private
 
 NAMES = ("127.0.0.1", "localhost")

@@ -7,7 +7,8 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from ramherd.client.client import Client, EventInfo, HerdInfo
+from ramherd.client.client import Client
+from ramherd.client.shapes import EventInfo, HerdInfo
 from ramherd.core.errors import RamherdError
 from ramherd.core.model import Event
 from ramherd.core.reasons import reason_from_json

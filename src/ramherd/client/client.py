@@ -5,21 +5,38 @@ herd = client.submit([{"name": "lint", "command": ["./agent.sh", "fix it"]}])
 print(client.wait(herd)["counts"])
 """
 
-import http.client
 import json
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NotRequired, TypedDict, cast
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
 
+from ramherd.client.http_link import (
+    ANSWERS_WITHIN_S,
+    STREAM_S,
+    HttpLink,
+    read_all,
+    read_chunk,
+    read_line,
+)
+from ramherd.client.shapes import (
+    EventInfo,
+    HerdInfo,
+    JobInfo,
+    complete_event,
+    complete_herd,
+    complete_job,
+    complete_snapshot,
+)
 from ramherd.config.paths import runtime_dir, state_path
 from ramherd.core.agent_task import SAID
-from ramherd.core.errors import NoService, RamherdError, StoreError, UsageError
+from ramherd.core.errors import NoService, ServiceBusy, StoreError
 from ramherd.system.environ import read_own_environ
 from ramherd.system.ids import new_id
-from ramherd.system.unix_socket import connect, is_listening
+from ramherd.system.unix_socket import is_listening
 from ramherd.system.user_files import read_cwd
 
 if TYPE_CHECKING:
@@ -27,76 +44,16 @@ if TYPE_CHECKING:
 
 # A service that is started again is back within seconds.
 COMES_BACK_S = 30.0
+# As many streams are open as the service allows: events are asked for instead.
+ASK_EVERY_S = 1.0
+# Of a summary: what only the service knows, and what it counts better than the ends of runs do.
+OF_SERVICE = (
+    "budget_bytes", "peak_bytes", "redone_s", "leftovers_ended", "residue_bytes", "pen",
+    "level_changes", "supervisor",
+)  # fmt: skip
+KNOWN = (*OF_SERVICE, "oom_kills", "limit_kills")
 # The result of an agent may be 16 kB: a page is some MB.
 PAGE = 250
-
-
-class RunInfo(TypedDict):
-    run: str
-    attempt: int
-    started_s: float
-    ended_s: float | None
-    end: str | None
-    exit_code: int | None
-    signal: int | None
-    reason: dict[str, Any] | None
-    peak_bytes: int | None
-
-
-class JobInfo(TypedDict):
-    id: str
-    herd: str
-    name: str
-    state: str
-    reason: dict[str, Any]
-    attempts: int
-    failures: int
-    priority: int
-    updated_s: float
-    wish: str | None
-    label: str
-    owner_lost: bool
-    session: str | None
-    turns: int | None
-    tokens_in: int | None
-    tokens_out: int | None
-    cost_usd: float | None
-    result: str | None
-    model: str | None
-    worktree: str | None
-    runs: NotRequired[list[RunInfo]]
-
-
-class HerdInfo(TypedDict):
-    herd: str
-    created_s: float
-    ended_s: float | None
-    service: bool
-    owner_lost: bool
-    counts: dict[str, int]
-    summary: NotRequired[dict[str, Any] | None]
-
-
-class EventInfo(TypedDict):
-    v: int
-    seq: int
-    at_s: float
-    kind: str
-    herd: str
-    job: str
-    run: str
-    node: str
-    reason: dict[str, Any]
-
-
-class UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path: Path, timeout_s: float | None) -> None:
-        super().__init__("localhost", timeout=timeout_s)
-        self._path = path
-        self._timeout_s = timeout_s
-
-    def connect(self) -> None:
-        self.sock = connect(self._path, self._timeout_s)
 
 
 class Client:
@@ -104,12 +61,11 @@ class Client:
 
     def __init__(
         self, path: Path | None = None, *,
-        url: str | None = None, token: str | None = None, timeout_s: float = 60.0,
+        url: str | None = None, token: str | None = None, timeout_s: float = ANSWERS_WITHIN_S,
     ) -> None:  # fmt: skip
-        self._path = None if url is not None else path or runtime_dir() / "api.sock"
-        self._address = urlsplit(url) if url is not None else None
-        self._token = token
-        self._timeout_s = timeout_s
+        own = None if url is not None else path or runtime_dir() / "api.sock"
+        address = urlsplit(url) if url is not None else None
+        self._link = HttpLink(own, address, token, timeout_s)
 
     def submit(
         self, jobs: Sequence[Mapping[str, Any]], env: Mapping[str, str] | None = None, *,
@@ -126,13 +82,16 @@ class Client:
             "max_cost_usd": max_cost_usd,
         }  # fmt: skip
         body = {"jobs": list(jobs), **{key: v for key, v in given.items() if v is not None}}
-        return str(self._ask("POST", "/v1/herds", body=body)["herd"])
+        with self._understood():
+            return str(self._link.ask("POST", "/v1/herds", body)["herd"])
 
     def herds(self, limit: int = 100) -> list[HerdInfo]:
-        return cast("list[HerdInfo]", self._ask("GET", "/v1/herds", limit=limit)["herds"])
+        with self._understood():
+            return [complete_herd(one) for one in self._get("/v1/herds", limit=limit)["herds"]]
 
     def herd(self, herd: str) -> HerdInfo:
-        return cast("HerdInfo", self._ask("GET", f"/v1/herds/{quote(herd, '')}"))
+        with self._understood():
+            return complete_herd(self._get(f"/v1/herds/{quote(herd, '')}"))
 
     def jobs(
         self, herd: str | None = None, state: str | None = None, *, runs: bool = False
@@ -140,46 +99,56 @@ class Client:
         """All of them, page by page; with their runs if asked for."""
         asked = {"herd": herd, "state": state, "runs": "true" if runs else "false", "limit": PAGE}
         after = ""
-        while page := self._ask("GET", "/v1/jobs", **asked, after=after)["jobs"]:
+        while page := self._read_jobs(**asked, after=after):
             yield from page
             after = page[-1]["id"]
 
+    def _read_jobs(self, **asked: Any) -> list[JobInfo]:
+        with self._understood():
+            return [complete_job(one) for one in self._get("/v1/jobs", **asked)["jobs"]]
+
     def job(self, job: str) -> JobInfo:
-        return cast("JobInfo", self._ask("GET", f"/v1/jobs/{quote(job, '')}"))
+        with self._understood():
+            return complete_job(self._get(f"/v1/jobs/{quote(job, '')}"))
 
     def cancel(self, job: str) -> None:
-        self._ask("POST", f"/v1/jobs/{quote(job, '')}/cancel")
+        self._link.ask("POST", f"/v1/jobs/{quote(job, '')}/cancel")
 
     def cancel_herd(self, herd: str) -> int:
-        return int(self._ask("POST", f"/v1/herds/{quote(herd, '')}/cancel")["jobs"])
+        """Of how many jobs."""
+        return int(self._link.ask("POST", f"/v1/herds/{quote(herd, '')}/cancel").get("jobs", 0))
 
     def retry(self, job: str, env: Mapping[str, str] | None = None) -> list[str]:
-        """`env` is for runs of a herd that has ended, whose own environment is gone."""
+        """The jobs that are queued again: this one, and those that were cancelled for it. `env` is
+        for runs of a herd that has ended, whose own environment is gone.
+        """
         body = None if env is None else {"env": env}
-        return list(self._ask("POST", f"/v1/jobs/{quote(job, '')}/retry", body=body)["jobs"])
+        answer = self._link.ask("POST", f"/v1/jobs/{quote(job, '')}/retry", body)
+        return list(answer.get("jobs", [job]))
 
     def recycle(self, job: str) -> None:
-        self._ask("POST", f"/v1/jobs/{quote(job, '')}/recycle")
+        self._link.ask("POST", f"/v1/jobs/{quote(job, '')}/recycle")
 
     def pause(self) -> None:
-        self._ask("POST", "/v1/pause")
+        self._link.ask("POST", "/v1/pause")
 
     def resume(self) -> None:
-        self._ask("POST", "/v1/resume")
+        self._link.ask("POST", "/v1/resume")
 
     def snapshot(self) -> dict[str, Any]:
-        return self._ask("GET", "/v1/snapshot")
+        return complete_snapshot(self._get("/v1/snapshot"))
 
     def metrics(self) -> str:
-        with self._open("GET", "/metrics") as answer:
-            return answer.read().decode()
+        with self._link.open("GET", "/metrics") as answer:
+            return read_all(answer).decode()
 
     def logs(self, job: str, stream: str = "out", *, follow: bool = False) -> Iterator[bytes]:
         """What it printed; followed until the job has ended."""
         query = {"stream": stream, "follow": "true" if follow else "false"}
         target = f"/v1/jobs/{quote(job, '')}/logs?{urlencode(query)}"
-        with self._open("GET", target, timeout_s=None if follow else self._timeout_s) as answer:
-            while chunk := answer.read1(1 << 16):
+        silence_s = None if follow else ANSWERS_WITHIN_S
+        with self._link.open("GET", target, silence_s=silence_s) as answer:
+            while chunk := read_chunk(answer):
                 yield chunk
 
     def events(self, after: int = 0, herd: str | None = None) -> Iterator[EventInfo]:
@@ -196,16 +165,33 @@ class Client:
             lost_s = lost_s or time.monotonic()
             time.sleep(0.2)
 
+    def _read_event_page(self, after: int, herd: str | None) -> list[EventInfo]:
+        """For a client that gets no stream."""
+        time.sleep(ASK_EVERY_S)
+        with self._understood():
+            page = self._get("/v1/events", after=after, herd=herd)["events"]
+            return [complete_event(event) for event in page]
+
     def _read_events(self, after: int, herd: str | None) -> Iterator[EventInfo]:
+        try:
+            yield from self._read_event_stream(after, herd)
+        except ServiceBusy:
+            yield from self._read_event_page(after, herd)
+
+    def _read_event_stream(self, after: int, herd: str | None) -> Iterator[EventInfo]:
         query = urlencode({"after": after, **({"herd": herd} if herd else {})})
         headers = {"Accept": "text/event-stream"}
-        with self._open("GET", f"/v1/events?{query}", headers=headers) as answer:
+        target = f"/v1/events?{query}"
+        with (
+            self._understood(),
+            self._link.open("GET", target, headers=headers, silence_s=STREAM_S) as answer,
+        ):
             kind = ""
             while line := read_line(answer):
                 if line.startswith(b"event: "):
                     kind = line[7:].strip().decode()
                 elif line.startswith(b"data: ") and kind != "gap":
-                    yield json.loads(line[6:])
+                    yield complete_event(json.loads(line[6:]))
                 elif line == b"\n":
                     kind = ""
 
@@ -217,7 +203,7 @@ class Client:
         raise AssertionError("events go on for ever")
 
     def summary(self, herd: str) -> dict[str, Any]:
-        """The keys of `run --json` that are about one herd; the others are in the metrics."""
+        """The object of `run --json`. What an older service does not have is None."""
         info = self.herd(herd)
         results = [result_of(job) for job in self.jobs(herd, runs=True)]
         states = Counter(result["state"] for result in results)
@@ -231,43 +217,24 @@ class Client:
             "limit_kills": ends["limit_kill"],
             "preempted": ends["preempted"],
             "recycled": ends["recycled"],
+            "held_s": round(sum(result["held_s"] for result in results), 3),
+            **dict.fromkeys(OF_SERVICE),
+            **{key: value for key, value in (info.get("summary") or {}).items() if key in KNOWN},
             "service": True,
             "results": results,
         }
 
-    def _ask(self, method: str, path: str, *, body: Any = None, **query: Any) -> dict[str, Any]:
+    def _get(self, path: str, **query: Any) -> dict[str, Any]:
         given = {name: value for name, value in query.items() if value is not None}
-        target = f"{path}?{urlencode(given)}" if given else path
-        data = None if body is None else json.dumps(body).encode()
-        with self._open(method, target, data=data) as answer:
-            return cast("dict[str, Any]", json.loads(answer.read()))
+        return self._link.ask("GET", f"{path}?{urlencode(given)}" if given else path)
 
-    def _open(
-        self, method: str, target: str, *, data: bytes | None = None,
-        headers: Mapping[str, str] | None = None, timeout_s: float | None = -1.0,
-    ) -> http.client.HTTPResponse:  # fmt: skip
-        link = self._connection(self._timeout_s if timeout_s == -1.0 else timeout_s)
-        sent = {"Connection": "close", **(headers or {})}
-        if data is not None:
-            sent["Content-Type"] = "application/json"
-        if self._token is not None:
-            sent["Authorization"] = f"Bearer {self._token}"
+    @contextmanager
+    def _understood(self) -> Iterator[None]:
+        """A response without what nobody can do without is of another version."""
         try:
-            link.request(method, target, data, sent)
-            answer = link.getresponse()
-        except (OSError, http.client.HTTPException) as error:
-            link.close()
-            raise no_service(error) from None
-        if answer.status >= 400:
-            raise explain(answer)
-        return answer
-
-    def _connection(self, timeout_s: float | None) -> http.client.HTTPConnection:
-        if self._address is not None:
-            host, port = self._address.hostname or "127.0.0.1", self._address.port
-            return http.client.HTTPConnection(host, port, timeout=timeout_s)
-        assert self._path is not None
-        return UnixConnection(self._path, timeout_s)
+            yield
+        except KeyError as error:
+            raise self._link.no_common_version(f"its response has no {error}") from None
 
 
 def result_of(job: JobInfo) -> dict[str, Any]:
@@ -281,36 +248,12 @@ def result_of(job: JobInfo) -> dict[str, Any]:
         "runs": len(runs),
         "peak_bytes": max((run["peak_bytes"] or 0 for run in runs), default=0),
         "wall_s": round(sum((run["ended_s"] or 0) - run["started_s"] for run in runs), 3),
+        "held_s": round(sum(run["held_s"] or 0.0 for run in runs), 3),
         "log": str(state_path() / "runs" / last["run"] / "out") if last is not None else None,
         "reason": job["reason"],
         **{name: job.get(name) for name in SAID},
         "ends": [run["end"] for run in runs],
     }
-
-
-def no_service(error: Exception) -> RamherdError:
-    if isinstance(error, FileNotFoundError | ConnectionRefusedError):
-        return NoService("no ramherd service is running", hint="start one: ramherd up")
-    return NoService(f"the ramherd service does not answer: {error}", hint="see ramherd up")
-
-
-def read_line(answer: http.client.HTTPResponse) -> bytes:
-    """b"" when the other end went away."""
-    try:
-        return answer.readline()
-    except (OSError, http.client.HTTPException):
-        return b""
-
-
-def explain(answer: http.client.HTTPResponse) -> RamherdError:
-    with answer:
-        try:
-            body = json.loads(answer.read())
-        except ValueError:
-            return NoService(f"the service answers {answer.status} {answer.reason}")
-    message, hint = str(body.get("error", "")), str(body.get("hint", ""))
-    kind = UsageError if answer.status < 500 else NoService
-    return kind(message, hint=hint)
 
 
 def is_running(path: Path | None = None) -> bool:

@@ -41,6 +41,10 @@ class NoService(RamherdError):
     exit_code = 3
 
 
+class ServiceBusy(NoService):
+    """The service has as many connections or streams as it may have."""
+
+
 class StoreError(RamherdError):
     """The store or a state directory cannot be used."""
 

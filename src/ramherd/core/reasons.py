@@ -141,6 +141,8 @@ class Why(StrEnum):
     WARM = "warm"
     RETIRED = "retired"
     WARM_GONE = "warm_gone"
+    # Of another version of ramherd: a reason that this one does not have.
+    UNKNOWN = "unknown"
 
 
 class Reason:
@@ -178,4 +180,8 @@ def reason_from_text(text: str) -> Reason:
 
 def reason_from_json(stored: Mapping[str, Any]) -> Reason:
     numbers = dict(stored)
-    return Reason(Why(numbers.pop("why")), **numbers)
+    why = numbers.pop("why", "?")
+    try:
+        return Reason(Why(why), **numbers)
+    except ValueError:
+        return Reason(Why.UNKNOWN, name=why)

@@ -166,11 +166,13 @@ def absolute(path: str, here: str | None) -> str:
     return os.path.normpath(path if os.path.isabs(path) else f"{here or read_cwd()}/{path}")
 
 
+NOT_BLANK = {**STRING, "pattern": r"\S"}
+WORDS_OF_COMMAND = {**STRINGS, "minItems": 1, "prefixItems": [{**STRING, "minLength": 1}]}
 ARGV = ValueType(
-    "COMMAND", parse_command, written={"anyOf": [STRING, {**STRINGS, "minItems": 1}]},
+    "COMMAND", parse_command, written={"anyOf": [NOT_BLANK, WORDS_OF_COMMAND]},
     parsed=STRINGS, annotation="str | Sequence[str]",
 )  # fmt: skip
-PROMPT = TEXT._replace(parse=parse_prompt)
+PROMPT = TEXT._replace(parse=parse_prompt, written=NOT_BLANK)
 
 # `agent`, `cwd` and `env` stand before the keys whose checks need them.
 JOB_KEYS = (

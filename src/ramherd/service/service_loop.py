@@ -7,21 +7,23 @@ report that was lost costs seconds, never a job.
 
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
 from ramherd.act.run import LiveRun
 from ramherd.core.errors import RamherdError, StoreError
-from ramherd.core.model import Event, JobState, JobStatus, Stopping
+from ramherd.core.model import Event, JobState, JobStatus, RunEnd, Stopping
 from ramherd.decide.budget import largest_budget_bytes
 from ramherd.decide.job_requests import choose_settle, choose_stop, stop_for_service
 from ramherd.decide.run_clock import find_jump_s
 from ramherd.decide.start_pause import Cause, explain_service_end, explain_user_pause
 from ramherd.service.alerts import Alerts
-from ramherd.service.api_process import ApiProcess
+from ramherd.service.api_process import SILENT_S, ApiProcess
 from ramherd.service.service_agents import ServiceAgents
 from ramherd.service.service_counters import ServiceCounters
 from ramherd.service.service_signals import ServiceSignals
@@ -36,7 +38,9 @@ from ramherd.store.inputs import (
 )
 from ramherd.store.protocol import Store
 from ramherd.store.service_herds import (
+    add_level_change,
     end_if_over,
+    raise_herd_peak,
     read_jobs_with_worktree,
     set_worktree,
     shift_delays,
@@ -55,7 +59,7 @@ from ramherd.store.start_pauses import set_start_pause
 from ramherd.store.write_buffer import WriteBuffer
 from ramherd.supervisor.estimates import class_of, label_of
 from ramherd.supervisor.loop import Loop
-from ramherd.supervisor.run_herd import Rules, add_warm_reuse
+from ramherd.supervisor.run_herd import Rules, add_warm_reuse, measure_costs
 
 READ_EVERY_S = 5.0
 TRIM_EVERY_S = 600.0
@@ -90,6 +94,8 @@ class Service:
     worktrees: WorktreeCleanup = field(default_factory=WorktreeCleanup)
     paused: bool = False
     leaving: bool = False
+    # The most that all runs of a herd used together, of herds that have some.
+    _peaks: dict[str, int] = field(default_factory=dict)
     _is_requested: bool = True
     # The place up to which requests were carried out in this round.
     _done_up_to: int | None = None
@@ -106,7 +112,7 @@ class Service:
     def __post_init__(self) -> None:
         hooks = self.loop.events.hooks
         hooks.event, hooks.job_changed = self._record_event, self._record_job
-        hooks.run_stopping, hooks.run_ended = self._record_stopping, self.counters.add_run
+        hooks.run_stopping, hooks.run_ended = self._record_stopping, self._record_end
         hooks.committed = self._commit
 
     def run(self) -> None:
@@ -121,6 +127,7 @@ class Service:
         at_s = self.loop.clock()
         self.receive(at_s)
         timeout_s = self.loop.step() or 0.0
+        self._measure_herds()
         self.alerts.check(self.loop, self.counters, at_s)
         self.publish(self, at_s)
         if self.leaving and (self.halt is Halt.LEAVE or not self.loop.executor.runs):
@@ -132,8 +139,7 @@ class Service:
     def receive(self, at_s: float) -> None:
         """Signals and requests since the last step."""
         self._follow_wall_clock()
-        if self.api.restart_if_gone():
-            self._watch_api()
+        self._check_api()
         self._receive_signals(at_s)
         self._record_worktrees()
         with suppress(StoreError):  # requests stay in the store
@@ -249,8 +255,18 @@ class Service:
     def _record_worktrees(self) -> None:
         for job, path in self.worktrees.receive():
             self.loop.events.record(set_worktree, job.id, path)
-            self.loop.events.record(end_if_over, job.herd, time.time())
+            self.loop.events.record(end_if_over, job.herd, time.time(), self._describe)
             self._ended.append(self.queue[job.id])
+
+    def _check_api(self) -> None:
+        self._receive_api()
+        fd = self.api.fileno()
+        if self.api.stop_if_hung():
+            self.loop.alarms.pop(fd, None)
+            text = f"ramherd: the API hung for {SILENT_S:.0f} s, and is started again"
+            print(text, file=sys.stderr, flush=True)
+        if self.api.restart_if_gone():
+            self._watch_api()
 
     def _watch_api(self) -> None:
         self.loop.alarms = {self.api.fileno(): self._receive_api}
@@ -336,11 +352,32 @@ class Service:
         self._is_stale = True
         if not status.state.is_final:
             return
-        self.loop.events.record(end_if_over, status.job.herd, time.time())
+        self.loop.events.record(end_if_over, status.job.herd, time.time(), self._describe)
         self._ended.append(status)
         if status.attempts and has_tree(status.job):
             self.worktrees.add(status.job)
             self.loop.alarms[self.worktrees.fd] = self._record_worktrees
+
+    def _measure_herds(self) -> None:
+        used: Counter[str] = Counter()
+        for run in self.loop.executor.runs.values():
+            used[run.job.herd] += run.reading.used_bytes
+        self._peaks = {herd: max(self._peaks.get(herd, 0), now) for herd, now in used.items()}
+
+    def _record_end(self, run: LiveRun, end: RunEnd, at_s: float) -> None:
+        self.counters.add_run(run, end, at_s)
+        herd = run.job.herd
+        peak = max(self._peaks.get(herd, 0), run.reading.peak_bytes)
+        self.loop.events.record(raise_herd_peak, herd, peak)
+
+    def _describe(self) -> dict[str, Any]:
+        """The part of a herd's summary that is the same for all herds of the service."""
+        memory, executor = self.loop.memory, self.loop.executor
+        return {
+            "budget_bytes": largest_budget_bytes(memory.machine, memory.policy),
+            "pen": executor.fleet.kind,
+            "supervisor": measure_costs(executor),
+        }
 
     def _record_stopping(self, run: LiveRun, stopping: Stopping) -> None:
         """Before it is stopped: if the service dies now, the next one knows why the run ended."""
@@ -350,5 +387,8 @@ class Service:
 
     def _record_event(self, event: Event) -> None:
         self.counters.add_event(event)
+        if event.kind.startswith("level_"):
+            for herd in self._peaks:
+                self.loop.events.record(add_level_change, herd)
         if event.kind == "alert":
             self.alerts.commands.start(event)

@@ -119,15 +119,23 @@ SENTENCES = {
     Why.WARM_GONE: "the warm process that it was to have is gone: it gets one of its own",
     Why.RETIRED: "its process serves no other job after {jobs}, at {used_bytes}: {cause}",
     Why.SERVICE_STOPS: "the service stops: it goes on when the service does",
+    Why.UNKNOWN: "{name} (a reason of another version of ramherd)",
 }
+
+
+class Texts(dict[str, str]):
+    """A number that another version of ramherd does not give is unknown."""
+
+    def __missing__(self, _name: str) -> str:
+        return "?"
 
 
 def render_reason(reason: Reason) -> str:
     return SENTENCES[reason.why].format_map(_texts(reason.numbers))
 
 
-def _texts(numbers: Mapping[str, Number]) -> dict[str, str]:
-    return {name: _text(name, value) for name, value in numbers.items()}
+def _texts(numbers: Mapping[str, Number]) -> Texts:
+    return Texts((name, _text(name, value)) for name, value in numbers.items())
 
 
 def _text(name: str, value: Number) -> str:

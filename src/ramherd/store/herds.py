@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ramherd.core.model import Exit, JobStatus, ProcId, Reason, RunEnd, Suspicion
+from ramherd.core.run_account import RunAccount
 from ramherd.jobs.stored import job_to_text
 from ramherd.store.events import trim_events
 from ramherd.store.owner import Owner, is_alive
@@ -207,6 +208,19 @@ def end_run(
     code, signal = (exit_.code, exit_.signal) if exit_ is not None else (None, None)
     row = (time.time(), end.value, code, signal, reason.as_text(), peak_bytes)
     store.write(sql.END_RUN, (*row, least_bytes, after_bytes, run))
+
+
+def set_run_account(store: Store, run: str, account: RunAccount) -> None:
+    store.write(sql.SET_ACCOUNT, (*account, run))
+
+
+def add_leftovers(store: Store, run: str, processes: int) -> None:
+    store.write(sql.ADD_LEFTOVERS, (processes, run))
+
+
+def add_residue(store: Store, run: str, residue_bytes: int) -> None:
+    for statement in (sql.ADD_RESIDUE, sql.ADD_RESIDUE_OF_HERD):
+        store.write(statement, (residue_bytes, run))
 
 
 def read_newest_run(store: Store, job: str) -> str | None:

@@ -92,11 +92,11 @@ def mark_lost(job: dict[str, Any], lost: Lost) -> dict[str, Any]:
 
 
 def run_json(row: Sequence[Any]) -> dict[str, Any]:
-    run, attempt, started_s, ended_s, end, exit_code, signal, reason, peak_bytes = row
+    run, attempt, started_s, ended_s, end, exit_code, signal, reason, peak_bytes, held_s = row
     return {
         "run": run, "attempt": attempt, "started_s": started_s, "ended_s": ended_s, "end": end,
         "exit_code": exit_code, "signal": signal, "reason": parsed(reason),
-        "peak_bytes": peak_bytes,
+        "peak_bytes": peak_bytes, "held_s": held_s,
     }  # fmt: skip
 
 

@@ -3,6 +3,7 @@ and when they are over.
 """
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 from ramherd.core.model import Event, Job, Reason, Why
@@ -12,6 +13,11 @@ from ramherd.store.herds import NO_ENVIRONMENT, EnvironmentFile, end_herd
 from ramherd.store.protocol import Store
 from ramherd.store.sql import listing
 from ramherd.store.sql import service as sql
+
+TOTALS = (
+    "peak_bytes", "level_changes", "held_s", "redone_s", "limit_kills", "oom_kills",
+    "leftovers_ended", "residue_bytes",
+)  # fmt: skip
 
 
 def read_environment_file(store: Store, herd: str) -> EnvironmentFile:
@@ -55,13 +61,30 @@ def shift_delays(store: Store, by_s: float) -> None:
     store.write(sql.SHIFT_DELAYS, (by_s,))
 
 
-def end_if_over(store: Store, herd: str, at_s: float) -> None:
+def raise_herd_peak(store: Store, herd: str, used_bytes: int) -> None:
+    store.write(sql.RAISE_HERD_PEAK, (used_bytes, herd))
+
+
+def add_level_change(store: Store, herd: str) -> None:
+    store.write(sql.ADD_LEVEL_CHANGE, (herd,))
+
+
+def read_herd_totals(store: Store, herd: str) -> dict[str, Any]:
+    """What its runs came to, by the keys of `run --json`."""
+    rows = store.read(sql.HERD_TOTALS, (herd,))
+    return dict(zip(TOTALS, rows[0], strict=True)) if rows else {}
+
+
+def end_if_over(
+    store: Store, herd: str, at_s: float, describe: Callable[[], dict[str, Any]] = dict
+) -> None:
     """Ends the herd with its last job, in the same transaction; with its last worktree, if it has
-    some.
+    some. `describe` has the part of the summary that the service knows.
     """
     if store.read(sql.IS_OPEN, (herd,)) or store.read(sql.UNSETTLED_OF_HERD, (herd,)):
         return
     counts: dict[str, int] = dict(store.read(listing.HERD_COUNTS, (herd,)))
     numbers = {state: counts.get(state, 0) for state in ("done", "failed", "cancelled")}
-    end_herd(store, herd, {"herd": herd, "jobs": sum(counts.values()), **numbers})
+    totals = {**read_herd_totals(store, herd), **describe()}
+    end_herd(store, herd, {"herd": herd, "jobs": sum(counts.values()), **numbers, **totals})
     add_event(store, Event("herd_ended", Reason(Why.HERD_OVER, **numbers), at_s, herd))

@@ -8,6 +8,7 @@ from typing import Any
 from ramherd.act.run import LiveRun
 from ramherd.core.agent_task import SAID
 from ramherd.core.model import JobState, JobStatus, Reason, RunEnd
+from ramherd.core.run_account import RunAccount
 
 # How long single holds took is kept of so many.
 MOST_HOLDS = 100_000
@@ -40,6 +41,20 @@ class JobCounters:
             self.said = {**SILENT, **run.agent_run.as_json()}
 
 
+def account_of(run: LiveRun, end: RunEnd, ran_s: float) -> RunAccount:
+    """A kernel kill at a `memory_limit` that spared the first process counts as well."""
+    # What a run can resume is not done again: its open tool call is, which nobody sees here.
+    redone = end in REDONE or (end is RunEnd.PREEMPTED and not run.job.resumes)
+    kills, at_limit = run.reading.kernel_kills, end is RunEnd.LIMIT_KILL
+    is_limit = run.reading.limit_hit or at_limit
+    return RunAccount(
+        held_s=round(run.holds.total_s, 3),
+        redone_s=round(ran_s, 3) if redone else 0.0,
+        limit_kills=max(kills, at_limit) if is_limit else 0,
+        oom_kills=0 if is_limit else kills,
+    )
+
+
 @dataclass
 class HerdCounters:
     """`jobs` has an entry for each job of a herd, and none for those of the service, which keeps
@@ -63,20 +78,16 @@ class HerdCounters:
     no_room: bool = False
 
     def add_run(self, run: LiveRun, end: RunEnd, reason: Reason, at_s: float) -> None:
-        """A kernel kill at a `memory_limit` that spared the first process counts as well."""
         ran_s = at_s - run.started_s
         if (job := self.jobs.get(run.job.id)) is not None:
             job.add_run(run, end, reason, ran_s)
             self.holds += run.holds.each_s[: max(MOST_HOLDS - len(self.holds), 0)]
         self.preempted += end is RunEnd.PREEMPTED
         self.recycled += end is RunEnd.RECYCLED
-        # What a run can resume is not done again: its open tool call is, which nobody sees here.
-        redone = end in REDONE or (end is RunEnd.PREEMPTED and not run.job.resumes)
-        self.redone_s += ran_s if redone else 0.0
-        if run.reading.limit_hit or end is RunEnd.LIMIT_KILL:
-            self.limit_kills += max(run.reading.kernel_kills, end is RunEnd.LIMIT_KILL)
-        else:
-            self.oom_kills += run.reading.kernel_kills
+        account = account_of(run, end, ran_s)
+        self.redone_s += account.redone_s
+        self.limit_kills += account.limit_kills
+        self.oom_kills += account.oom_kills
 
     def record_job(self, status: JobStatus) -> None:
         if (job := self.jobs.get(status.job.id)) is not None:

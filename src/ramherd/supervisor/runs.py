@@ -15,19 +15,22 @@ from ramherd.decide.suspects import after_other_death, after_survival, is_surviv
 from ramherd.store.classes import learn_run
 from ramherd.store.herds import (
     RunClock,
+    add_leftovers,
     add_pen,
+    add_residue,
     add_run,
     add_sample,
     drop_pen,
     end_run,
     reassign_pen,
     set_pen,
+    set_run_account,
     set_run_clock,
     set_said,
 )
 from ramherd.supervisor.estimates import class_of, label_of
 from ramherd.supervisor.event_log import EventLog
-from ramherd.supervisor.herd_counters import HerdCounters
+from ramherd.supervisor.herd_counters import HerdCounters, account_of
 from ramherd.supervisor.job_states import AgentParts, JobStates
 from ramherd.supervisor.memory_governor import MemoryGovernor
 from ramherd.supervisor.start_gate import StartGate
@@ -179,7 +182,9 @@ class Runs:
                 self.jobs.change(after_survival(status))
 
     def clear(self, run: LiveRun, reason: Reason, at_s: float) -> None:
-        self.counters.leftovers_ended += self.executor.clear(run, at_s)
+        ended = self.executor.clear(run, at_s)
+        self.counters.leftovers_ended += ended
+        self.events.record(add_leftovers, run.id, ended)
         self.events.emit_run("leftovers_ended", reason, run)
 
     def kill(self, run: LiveRun, reason: Reason, at_s: float) -> None:
@@ -202,6 +207,7 @@ class Runs:
             end_run, run.id, end, reason, run.exit, peak_bytes=run.reading.peak_bytes,
             least_bytes=run.usage.available_least, after_bytes=machine.available_bytes,
         )  # fmt: skip
+        self.events.record(set_run_account, run.id, account_of(run, end, at_s - run.started_s))
         if self.agents.runs is not None and run.agent_run is not None:
             most_bytes = largest_budget_bytes(machine, self.memory.policy)
             self.agents.runs.end(run, end, most_bytes=most_bytes)
@@ -262,5 +268,6 @@ class Runs:
             self.events.record(drop_pen, cleaned.run)
             self.counters.residue_bytes += cleaned.residue_bytes
             if cleaned.residue_bytes:
+                self.events.record(add_residue, cleaned.run, cleaned.residue_bytes)
                 reason = Reason(Why.RESIDUE, residue_bytes=cleaned.residue_bytes)
                 self.events.emit_herd("residue", reason, run=cleaned.run)

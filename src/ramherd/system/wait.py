@@ -60,6 +60,13 @@ def wait_writable(fd: int, timeout_s: float | None) -> bool:
     return bool(poll.poll(None if timeout_s is None else timeout_s * 1000))
 
 
+def wait_readable(fd: int, timeout_s: float) -> bool:
+    """Whether there was something to read, or an end, in time."""
+    poll = select.poll()
+    poll.register(fd, select.POLLIN)
+    return bool(poll.poll(timeout_s * 1000))
+
+
 def is_hung_up(fd: int) -> bool:
     """Of a pipe: whether nobody has its other end open."""
     poll = select.poll()

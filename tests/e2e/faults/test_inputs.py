@@ -209,7 +209,7 @@ def test_large_inputs_are_files(service: Service, losses: Losses, tmp_path: Path
     losses(
         "5 MB of input, 2 MB of arguments and environment",
         service_over_32_mb=int(max(sizes["service"], after["service"]) > 32 * 10**6),
-        api_over_32_mb=int(max(sizes["api"], after["api"]) > 32 * 10**6),
+        api_over_48_mb=int(max(sizes["api"], after["api"]) > 48 * 10**6),
         keeper_over_16_mib=int(sizes["keeper"] > 16 * MIB),
         jobs=3 - service.client.herd(herd)["counts"]["done"],
     )

@@ -55,7 +55,7 @@ def start(state: Path, runtime: Path, **defaults: Any) -> Iterator[Served]:
     port = free_port()
     given = {
         "state": str(state), "runtime": str(runtime), "lifeline": theirs.fileno(), "port": port,
-        "defaults": defaults,
+        "defaults": defaults, "path": sys.path,
     }  # fmt: skip
     command = [sys.executable, "-I", "-S", SERVE, json.dumps(given)]
     with ours, theirs, closing(SqliteStore(state / "ramherd.db")) as store:

@@ -10,7 +10,7 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
-from integration.conftest import await_, ours
+from integration.conftest import await_, make_ramherd, ours
 from integration.service.conftest import Service, read_json
 from ramherd.core.errors import NoService
 from ramherd.system.procfs import read_process
@@ -109,6 +109,48 @@ def test_a_keeper_that_dies_costs_no_job(each_service: Service) -> None:
     assert each_service.state("a") in ("running", "queued")
 
 
+def test_libraries_that_are_missing_are_one_line(tmp_path: Path) -> None:
+    """With the command that installs them; nothing was started."""
+    code = (
+        "import sys; from importlib import util; find = util.find_spec; "
+        "util.find_spec = lambda name: None if name == 'uvicorn' else find(name); "
+        "from ramherd.cli.main import call; sys.exit(call(['up']))"
+    )
+    env = make_ramherd(tmp_path, "polling").env
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 2
+    assert "ramherd: the API needs uvicorn, which" in done.stderr
+    assert "-m pip install starlette uvicorn" in done.stderr
+
+
+def test_an_api_that_hangs_is_replaced(service: Service) -> None:
+    """Commands that ask it meanwhile get their answer from the next one; on a busy machine, where
+    that takes longer than a command waits, one line.
+    """
+    herd = service.submit({"name": "a", "command": SLEEP})
+    service.await_state("a", "running")
+    (api,) = [pid for pid in ours() if is_api(pid)]
+    os.kill(api, signal.SIGSTOP)
+    done = service.ramherd.run("jobs", "--herd", herd, "--json")
+
+    if done.returncode == 0:
+        assert json.loads(done.stdout)["name"] == "a"
+    else:
+        assert done.returncode == 3, done.stderr
+        assert "ramherd service" in done.stderr
+    await_(lambda: answers(service, herd), "the next one answers")
+    assert "ramherd: the API hung for 4 s, and is started again" in service.said
+    assert api not in ours()
+    assert service.state("a") == "running"
+
+
+def is_api(pid: int) -> bool:
+    return b"api/__main__.py" in Path(f"/proc/{pid}/cmdline").read_bytes()
+
+
 def test_a_dead_api_is_started_again(service: Service) -> None:
     """And the service has gone on meanwhile."""
     commands = {pid: Path(f"/proc/{pid}/cmdline").read_bytes() for pid in ours()}
@@ -118,9 +160,10 @@ def test_a_dead_api_is_started_again(service: Service) -> None:
     service.client.wait(service.submit({"name": "a", "command": "true"}))
 
 
-def answers(service: Service) -> bool:
+def answers(service: Service, *herds: str) -> bool:
+    """With these herds."""
     try:
-        return service.client.herds() == []
+        return [found["herd"] for found in service.client.herds()] == [*herds]
     except NoService:
         return False
 

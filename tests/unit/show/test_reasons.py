@@ -20,6 +20,7 @@ from ramherd.core.model import (
     Wait,
     Why,
 )
+from ramherd.core.reasons import reason_from_json
 from ramherd.core.state_disk import DiskState, LogUsage
 from ramherd.core.units import GIB, MIB
 from ramherd.decide import governor
@@ -311,6 +312,10 @@ MADE: dict[Why, tuple[Reason, str]] = {
     ),
     Why.SERVICE_STOPS: (
         explain_service_end(), "the service stops: it goes on when the service does",
+    ),
+    Why.UNKNOWN: (
+        reason_from_json({"why": "moonlight", "hours": 3}),
+        "moonlight (a reason of another version of ramherd)",
     ),
 }  # fmt: skip
 

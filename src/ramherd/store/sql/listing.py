@@ -4,7 +4,10 @@ HERD_COLUMNS = "herds.id, created_s, ended_s, service, summary"
 HERDS = f"SELECT {HERD_COLUMNS} FROM herds WHERE id < ? ORDER BY id DESC LIMIT ?"
 HERD = f"SELECT {HERD_COLUMNS} FROM herds WHERE id = ?"
 HERD_COUNTS = "SELECT state, count(*) FROM jobs WHERE herd = ? GROUP BY state"
-COUNTS = "SELECT state, count(*) FROM jobs WHERE place IS NOT NULL GROUP BY state"
+COUNTS = """
+    SELECT state, count(*) FROM jobs
+    WHERE herd IN (SELECT id FROM herds WHERE service = 1) GROUP BY state
+"""
 OLDEST_QUEUED = "SELECT min(updated_s) FROM jobs WHERE state = 'queued' AND place IS NOT NULL"
 JOB_COLUMNS = """
     jobs.id, herd, name, state, jobs.reason, attempts, failures, priority, updated_s, wish,
@@ -17,7 +20,9 @@ JOBS = f"""
 """
 JOB = f"SELECT {JOB_COLUMNS}, spec FROM jobs WHERE id = ?"
 RUNS_OF_JOB = """
-    SELECT id, attempt, started_s, ended_s, "end", exit_code, signal, reason, peak_bytes FROM runs
+    SELECT id, attempt, started_s, ended_s, "end", exit_code, signal, reason, peak_bytes,
+        held_s
+    FROM runs
     WHERE job = ? ORDER BY attempt
 """
 EVENTS_AFTER = """

@@ -201,6 +201,19 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
     # The monotonic clock of a run, as JSON: [boot_id, started_s, uncounted_s].
     ("ALTER TABLE runs ADD COLUMN clock TEXT",),
+    # What each run adds to the totals of its herd, for the summary of herds of the service.
+    (
+        "ALTER TABLE runs ADD COLUMN held_s REAL",
+        "ALTER TABLE runs ADD COLUMN redone_s REAL",
+        "ALTER TABLE runs ADD COLUMN limit_kills INTEGER",
+        "ALTER TABLE runs ADD COLUMN oom_kills INTEGER",
+        "ALTER TABLE runs ADD COLUMN leftovers_ended INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE runs ADD COLUMN residue_bytes INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE herds ADD COLUMN peak_bytes INTEGER NOT NULL DEFAULT 0",
+        "ALTER TABLE herds ADD COLUMN level_changes INTEGER NOT NULL DEFAULT 0",
+        # Jobs are counted for each snapshot: 20,000 in 1 ms instead of 15.
+        "CREATE INDEX jobs_of_herd ON jobs (herd, state)",
+    ),
 )
 
 MIGRATIONS_TABLE = """

@@ -55,6 +55,20 @@ END_RUN = """
         available_least_bytes = ?, available_after_bytes = ?
     WHERE id = ? AND ended_s IS NULL
 """
+SET_ACCOUNT = """
+    UPDATE runs SET held_s = ?, redone_s = ?, limit_kills = ?, oom_kills = ? WHERE id = ?
+"""
+ADD_LEFTOVERS = "UPDATE runs SET leftovers_ended = leftovers_ended + ? WHERE id = ?"
+ADD_RESIDUE = "UPDATE runs SET residue_bytes = residue_bytes + ? WHERE id = ?"
+# Residue is known when a pen is removed, which may be after the end of the herd.
+ADD_RESIDUE_OF_HERD = """
+    UPDATE herds SET summary = json_set(
+        summary, '$.residue_bytes', coalesce(json_extract(summary, '$.residue_bytes'), 0) + ?
+    )
+    WHERE summary IS NOT NULL AND service AND id = (
+        SELECT herd FROM jobs WHERE id = (SELECT job FROM runs WHERE id = ?)
+    )
+"""
 LOSE_RUNS = """
     UPDATE runs SET ended_s = ?, "end" = 'lost', reason = ?
     WHERE ended_s IS NULL AND job IN (SELECT id FROM jobs WHERE herd = ?)

@@ -161,3 +161,12 @@ ALL_UNSETTLED = f"""
     SELECT spec FROM jobs WHERE {UNSETTLED}
         AND herd IN (SELECT id FROM herds WHERE service = 1 AND ended_s IS NULL)
 """
+RAISE_HERD_PEAK = "UPDATE herds SET peak_bytes = max(peak_bytes, ?) WHERE id = ?"
+ADD_LEVEL_CHANGE = "UPDATE herds SET level_changes = level_changes + 1 WHERE id = ?"
+HERD_TOTALS = """
+    SELECT herds.peak_bytes, level_changes, round(total(held_s), 3), round(total(redone_s), 3),
+        coalesce(sum(limit_kills), 0), coalesce(sum(oom_kills), 0),
+        coalesce(sum(leftovers_ended), 0), coalesce(sum(residue_bytes), 0)
+    FROM herds LEFT JOIN jobs ON jobs.herd = herds.id LEFT JOIN runs ON runs.job = jobs.id
+    WHERE herds.id = ? GROUP BY herds.id
+"""

@@ -1,18 +1,11 @@
-"""HTTP on bytes alone: a request, or one line that says why not."""
+"""The head of a request: allowed and unambiguous, or one line that says why not."""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ramherd.api.auth import check_browser, check_token, is_same
-from ramherd.api.http import (
-    MOST_BODY_BYTES,
-    HttpError,
-    Response,
-    parse_head,
-    render_chunk,
-    render_head,
-)
+from ramherd.api.request_head import MOST_BODY_BYTES, HttpError, parse_head
 
 ODD = st.sampled_from(
     [b"GET", b" ", b"/", b"/v1/jobs", b"?a=b", b"%00", b"%", b"HTTP/1.1", b"HTTP/2.0", b"\r\n",
@@ -39,7 +32,7 @@ def test_a_head_is_taken_apart() -> None:
     assert (request.method, request.path) == ("GET", ("v1", "jobs", "a/b"))
     assert request.query == {"herd": "x y", "limit": ""}
     assert request.headers == {"host": "here", "x-a": "b c", "a": ""}
-    assert (request.length, request.keeps_alive) == (0, True)
+    assert request.length == 0
 
 
 @pytest.mark.parametrize(
@@ -63,17 +56,6 @@ def test_what_can_be_read_in_two_ways_is_refused(head: bytes, status: int) -> No
     with pytest.raises(HttpError) as caught:
         assert parse_head(head).length is None
     assert caught.value.status == status
-
-
-def test_an_answer_has_a_length_or_chunks() -> None:
-    """So that its end is known from a connection that broke."""
-    plain = render_head(Response(200, b"abc"), close=False, chunked=False)
-    stream = render_head(Response(200), close=True, chunked=False)
-
-    assert b"Content-Length: 3\r\n" in plain
-    assert plain.endswith(b"\r\n\r\n")
-    assert b"Connection: close" in stream
-    assert render_chunk(b"x" * 20) == b"14\r\n" + b"x" * 20 + b"\r\n"
 
 
 @pytest.mark.parametrize(

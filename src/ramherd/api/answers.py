@@ -1,0 +1,178 @@
+"""What is answered to each request: from the store, or from the service's status.
+
+A function here gets the store of its thread and what was asked. Which path and method it answers
+is in routes.py.
+"""
+
+import json
+import os
+import time
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from starlette.responses import Response
+
+from ramherd import __version__
+from ramherd.api.parameters import RequestParts
+from ramherd.api.request_head import HttpError
+from ramherd.api.submission import parse_body
+from ramherd.core.api_version import API
+from ramherd.core.model import JobState
+from ramherd.core.service_status import ServiceStatus, parse_status
+from ramherd.core.values import parse_variables
+from ramherd.show.metrics import Queue, render_metrics
+from ramherd.store import listing
+from ramherd.store import service_requests as requests
+from ramherd.store.events import read_event_page, read_event_range
+from ramherd.store.herds import read_lost_herds
+from ramherd.store.protocol import Store
+from ramherd.store.service_requests import Wish
+from ramherd.system.procfs import read_rss_bytes
+
+JSON = "application/json"
+METRICS = "text/plain; version=0.0.4; charset=utf-8"
+
+
+@dataclass
+class Answers:
+    """`runtime` is where the service's status is."""
+
+    state: Path
+    runtime: Path
+
+    def version(self, _asked: RequestParts) -> Response:
+        return json_response({"api": API, "version": __version__})
+
+    def describe(self, _asked: RequestParts) -> Response:
+        from ramherd.api.openapi import describe  # noqa: PLC0415 - 1 MB that few callers need
+
+        return json_response(describe())
+
+    def herds(self, store: Store, asked: RequestParts) -> Response:
+        herds = listing.list_herds(
+            store, before=asked.query["before"], most=asked.query["limit"], lost=self._lost(store)
+        )
+        return json_page("herds", herds)
+
+    def herd(self, store: Store, asked: RequestParts) -> Response:
+        return json_response(find_herd(store, asked, self._lost(store)))
+
+    def jobs(self, store: Store, asked: RequestParts) -> Response:
+        query = asked.query
+        jobs = listing.list_jobs(
+            store, herd=query["herd"], state=query["state"], after=query["after"],
+            most=query["limit"], runs=asked.is_on("runs"), lost=self._lost(store),
+        )  # fmt: skip
+        return json_page("jobs", jobs)
+
+    def job(self, store: Store, asked: RequestParts) -> Response:
+        return json_response(find_job(store, asked, self._lost(store)))
+
+    def cancel(self, store: Store, asked: RequestParts) -> Response:
+        return wish(store, find_job(store, asked), Wish.CANCEL)
+
+    def recycle(self, store: Store, asked: RequestParts) -> Response:
+        job = find_job(store, asked)
+        if job["state"] in (JobState.QUEUED, JobState.WAITING):
+            raise HttpError(409, f"job {job['name']!r} does not run: it is {job['state']}")
+        return wish(store, job, Wish.RECYCLE)
+
+    def cancel_herd(self, store: Store, asked: RequestParts) -> Response:
+        herd = find_herd(store, asked)["herd"]
+        wished = requests.wish_for_herd(store, herd, Wish.CANCEL)
+        return json_response({"herd": herd, "jobs": wished}, 202)
+
+    def retry(self, store: Store, asked: RequestParts) -> Response:
+        job = find_job(store, asked)
+        env = parse_body(asked.body, {"env"}).get("env") if asked.body else None
+        again = requests.retry(store, self.state, job["id"], env and parse_variables(env))
+        if not again:
+            raise HttpError(409, f"job {job['name']!r} has not failed: it is {job['state']}")
+        return json_response({"job": job["id"], "jobs": again}, 202)
+
+    def pause(self, store: Store, _asked: RequestParts) -> Response:
+        requests.set_paused(store, paused=True)
+        return json_response({"paused": True})
+
+    def resume(self, store: Store, _asked: RequestParts) -> Response:
+        requests.set_paused(store, paused=False)
+        return json_response({"paused": False})
+
+    def events(self, store: Store, asked: RequestParts) -> Response:
+        query = asked.query
+        rows = read_event_page(
+            store, query["after"], herd=query["herd"], job=query["job"], most=query["limit"]
+        )
+        first, last = read_event_range(store)
+        return json_page("events", rows, first=first, last=last)
+
+    def snapshot(self, store: Store, _asked: RequestParts) -> Response:
+        counts, paused = listing.read_job_counts(store), requests.is_paused(store)
+        return json_response({**self._status().as_json(), "jobs": counts, "paused": paused})
+
+    def metrics(self, store: Store, _asked: RequestParts) -> Response:
+        queue = Queue(
+            listing.read_job_counts(store), listing.read_oldest_queued_s(store), time.time(),
+            requests.is_paused(store), read_rss_bytes(os.getpid()),
+        )  # fmt: skip
+        return Response(render_metrics(self._status(), queue), media_type=METRICS)
+
+    def _lost(self, store: Store) -> listing.Lost:
+        return read_lost_herds(store, self.runtime)
+
+    def _status(self) -> ServiceStatus:
+        """Of a service that has not written one yet, nothing is known."""
+        with suppress(FileNotFoundError):
+            return parse_status((self.runtime / "status.json").read_bytes())
+        return ServiceStatus()
+
+
+def find_herd(
+    store: Store, asked: RequestParts, lost: listing.Lost = listing.NONE_LOST
+) -> dict[str, Any]:
+    herd = asked.path["herd"]
+    return found(listing.read_herd(store, herd, lost), "herd", herd)
+
+
+def find_job(
+    store: Store, asked: RequestParts, lost: listing.Lost = listing.NONE_LOST
+) -> dict[str, Any]:
+    job = asked.path["job"]
+    return found(listing.read_job(store, job, lost), "job", job)
+
+
+def found(value: dict[str, Any] | None, what: str, name: str) -> dict[str, Any]:
+    if value is None:
+        raise HttpError(404, f"no {what} {name[:40]!r}")
+    return value
+
+
+def wish(store: Store, job: Mapping[str, Any], wanted: Wish) -> Response:
+    if not requests.wish_for_job(store, job["id"], wanted):
+        raise HttpError(409, why_not(job))
+    return json_response({"job": job["id"], "wish": wanted.value}, 202)
+
+
+def why_not(job: Mapping[str, Any]) -> str:
+    if JobState(job["state"]).is_final:
+        return f"job {job['name']!r} has ended: it is {job['state']}"
+    return f"job {job['name']!r} is not the service's: it belongs to a `ramherd run`"
+
+
+def json_response(value: Any, status: int = 200) -> Response:
+    return Response(dump(value) + b"\n", status, media_type=JSON)
+
+
+def json_page(name: str, rows: Iterable[Any], **others: Any) -> Response:
+    """Row by row: json.dumps lets no other thread run before it has finished."""
+    body = b'{"%b":[%b]' % (name.encode(), b",".join(map(dump, rows)))
+    for other, value in others.items():
+        body += b',"%b":%b' % (other.encode(), dump(value))
+    return Response(body + b"}\n", media_type=JSON)
+
+
+def dump(value: Any) -> bytes:
+    return json.dumps(value, separators=(",", ":")).encode()

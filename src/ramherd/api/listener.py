@@ -1,0 +1,72 @@
+"""A listening socket, and the connections on it that have not shown a valid request yet."""
+
+import socket
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ramherd.api.auth import check_browser, check_token, make_token
+from ramherd.api.request_head import HttpError, RequestHead
+from ramherd.core.errors import UsageError
+from ramherd.system.unix_socket import listen
+
+if TYPE_CHECKING:
+    from ramherd.api.h11_protocol import LimitedProtocol
+
+# Every program on the machine may connect to the port, only the user to the socket.
+MOST_STRANGERS = 16
+MOST_CONNECTIONS = 512
+
+
+@dataclass(eq=False)
+class Listener:
+    """On a port, requests need the token."""
+
+    socket: socket.socket
+    port: int | None = None
+    token: str = ""
+    # The oldest first.
+    strangers: "dict[LimitedProtocol, None]" = field(default_factory=dict)
+    known: "set[LimitedProtocol]" = field(default_factory=set)
+
+    def add(self, connection: "LimitedProtocol") -> None:
+        """A new connection takes the place of the oldest one that sent no valid request: whoever
+        holds connections open and sends nothing keeps nobody out.
+        """
+        if len(self.known) >= MOST_CONNECTIONS:
+            connection.refuse(HttpError(429, f"more than {MOST_CONNECTIONS} connections"))
+            return
+        self.strangers[connection] = None
+        most = MOST_CONNECTIONS if self.port is None else MOST_STRANGERS
+        if len(self.strangers) > most:
+            oldest = next(iter(self.strangers))
+            oldest.refuse(HttpError(429, f"more than {most} connections without a request"))
+            self.remove(oldest)
+
+    def admit(self, connection: "LimitedProtocol", head: RequestHead) -> None:
+        """Its request is allowed, or an HttpError."""
+        check_browser(head.headers, self.port)
+        if self.port is not None:
+            check_token(head.headers, self.token)
+        self.strangers.pop(connection, None)
+        self.known.add(connection)
+
+    def remove(self, connection: "LimitedProtocol") -> None:
+        self.strangers.pop(connection, None)
+        self.known.discard(connection)
+
+
+def listen_for_user(runtime: Path) -> Listener:
+    return Listener(listen(runtime / "api.sock"))
+
+
+def listen_on_loopback(port: int, runtime: Path) -> Listener:
+    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        made.bind(("127.0.0.1", port))
+    except OSError as error:
+        made.close()
+        raise UsageError(f"cannot listen on 127.0.0.1:{port}: {error.strerror}") from None
+    made.listen(128)
+    return Listener(made, made.getsockname()[1], make_token(runtime / "token"))

@@ -1,0 +1,121 @@
+"""The shapes of requests and responses as JSON Schema, by the names that the routing table uses."""
+
+from ramherd.core.model import JobState, RunEnd, Why
+from ramherd.core.values import AMOUNT, BOOLEAN, INTEGER, STRING, VARIABLES, Schema
+from ramherd.jobs.schema import describe_defaults, describe_new_job, describe_shown
+
+TEXT, WHOLE, FLAG = STRING, INTEGER, BOOLEAN
+NUMBER: Schema = {"type": "number"}
+
+
+def thing(required: dict[str, Schema], optional: dict[str, Schema] | None = None) -> Schema:
+    return {
+        "type": "object",
+        "required": list(required),
+        "properties": {**required, **(optional or {})},
+    }
+
+
+def many(of: Schema) -> Schema:
+    return {"type": "array", "items": of}
+
+
+def nullable(of: Schema) -> Schema:
+    return {"anyOf": [of, {"type": "null"}]}
+
+
+def ref(name: str) -> Schema:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+REASON = thing({"why": {"type": "string", "enum": list(Why)}})
+RUN = thing(
+    {
+        "run": TEXT, "attempt": WHOLE, "started_s": NUMBER, "ended_s": nullable(NUMBER),
+        "end": nullable({"type": "string", "enum": list(RunEnd)}), "exit_code": nullable(WHOLE),
+        "signal": nullable(WHOLE), "reason": nullable(ref("Reason")),
+        "peak_bytes": nullable(WHOLE), "held_s": nullable(NUMBER),
+    }
+)  # fmt: skip
+JOB = thing(
+    {
+        "id": TEXT, "herd": TEXT, "name": TEXT,
+        "state": {"type": "string", "enum": list(JobState)}, "reason": ref("Reason"),
+        "attempts": WHOLE, "failures": WHOLE, "priority": WHOLE, "updated_s": NUMBER,
+        "wish": nullable({"type": "string", "enum": ["cancel", "recycle"]}), "label": TEXT,
+        "owner_lost": FLAG,
+        "session": nullable(TEXT), "turns": nullable(WHOLE), "tokens_in": nullable(WHOLE),
+        "tokens_out": nullable(WHOLE), "cost_usd": nullable(NUMBER), "result": nullable(TEXT),
+        "model": nullable(TEXT), "worktree": nullable(TEXT),
+    },
+    {**describe_shown(), "runs": many(ref("Run"))},
+)  # fmt: skip
+HERD = thing(
+    {
+        "herd": TEXT, "created_s": NUMBER, "ended_s": nullable(NUMBER), "service": FLAG,
+        "owner_lost": FLAG, "counts": {"type": "object", "additionalProperties": WHOLE},
+    },
+    {"summary": nullable({"type": "object"})},
+)  # fmt: skip
+EVENT = thing(
+    {
+        "v": WHOLE, "seq": WHOLE, "at_s": NUMBER, "kind": TEXT, "herd": TEXT, "job": TEXT,
+        "run": TEXT, "node": TEXT, "reason": ref("Reason"),
+    }
+)  # fmt: skip
+NEW_HERD: Schema = {
+    **thing(
+        {"jobs": {**many(ref("NewJob")), "minItems": 1}},
+        {
+            "env": {
+                **VARIABLES.written,
+                "description": "what runs inherit, instead of the service's own environment",
+            },
+            "cwd": {**TEXT, "description": "where relative paths start; where jobs run by default"},
+            "defaults": {
+                **ref("JobDefaults"), "description": "values for jobs that do not give one",
+            },
+            "profiles": {
+                "type": "object", "additionalProperties": ref("JobDefaults"),
+                "description": "instead of defaults, for jobs that name one of these",
+            },
+            "source": {**TEXT, "description": "the name of the file, for errors"},
+            "max_cost_usd": {
+                **AMOUNT.written, "description": "what the herd's agents may cost together",
+            },
+        },
+    ),
+    "additionalProperties": False,
+}  # fmt: skip
+RETRY: Schema = {
+    **thing(
+        {},
+        {
+            "env": {
+                **VARIABLES.written,
+                "description": "what runs inherit if the herd has ended, when its own is gone",
+            },
+        },
+    ),
+    "additionalProperties": False,
+}
+SNAPSHOT = thing(
+    {
+        "at_s": NUMBER, "level": TEXT, "budget_bytes": WHOLE, "leased_bytes": WHOLE,
+        "granted_bytes": WHOLE, "used_bytes": WHOLE, "available_bytes": WHOLE, "paused": FLAG,
+        "jobs": {"type": "object", "additionalProperties": WHOLE},
+        "runs": many({"type": "object"}), "counters": {"type": "object"},
+    }
+)  # fmt: skip
+SCHEMAS: dict[str, Schema] = {
+    "Error": thing({"error": TEXT}, {"hint": TEXT}),
+    "Object": {"type": "object"}, "Text": TEXT, "Version": thing({"api": WHOLE, "version": TEXT}),
+    "Herds": thing({"herds": many(ref("Herd"))}), "Jobs": thing({"jobs": many(ref("Job"))}),
+    "Events": thing({"events": many(ref("Event")), "first": WHOLE, "last": WHOLE}),
+    "Submitted": thing({"herd": TEXT, "jobs": WHOLE}),
+    "Wish": thing({"job": TEXT, "wish": TEXT}), "Paused": thing({"paused": FLAG}),
+    "Retried": thing({"job": TEXT, "jobs": many(TEXT)}),
+    "Reason": REASON, "Run": RUN, "Job": JOB, "Herd": HERD, "Event": EVENT,
+    "NewJob": describe_new_job(), "JobDefaults": describe_defaults(), "NewHerd": NEW_HERD,
+    "Retry": RETRY, "Snapshot": SNAPSHOT,
+}  # fmt: skip

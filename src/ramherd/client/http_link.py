@@ -1,0 +1,181 @@
+"""Requests to the service over HTTP: within seconds there is a response, or one line that says why
+not.
+"""
+
+import http.client
+import json
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import SplitResult
+
+from ramherd.core.api_version import API, FIELD, parse_api
+from ramherd.core.errors import NoService, RamherdError, ServiceBusy, UsageError
+from ramherd.system.unix_socket import connect
+from ramherd.system.wait import wait_readable
+
+# The service replaces an API that hangs within 5 s: a request that can be repeated is.
+ANSWERS_WITHIN_S = 10.0
+AGAIN_S = 0.2
+# A request that takes long, as a large submission does: whether the service is alive is asked so
+# often, and it has so long to answer.
+PROBE_EVERY_S = 5.0
+PROBE_S = 4.0
+# The events of a service are never silent for longer.
+STREAM_S = 45.0
+RESTART = "start the service again with this version: ramherd up"
+
+
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path: Path, timeout_s: float | None) -> None:
+        super().__init__("localhost", timeout=timeout_s)
+        self._path = path
+        self._timeout_s = timeout_s
+
+    def connect(self) -> None:
+        self.sock = connect(self._path, self._timeout_s)
+
+
+class HttpLink:
+    """To the user's socket at `path`, or to an address with a token."""
+
+    def __init__(
+        self, path: Path | None, address: SplitResult | None, token: str | None, timeout_s: float
+    ) -> None:
+        self._path, self._address, self._token = path, address, token
+        self._timeout_s = timeout_s
+        # The version of the API, by its last response.
+        self.api = API
+
+    def ask(self, method: str, target: str, body: Any = None) -> dict[str, Any]:
+        data = None if body is None else json.dumps(body).encode()
+        with self.open(method, target, data=data) as answer:
+            try:
+                value = json.loads(read_all(answer))
+            except ValueError:
+                raise self.no_common_version(f"{target} is not JSON") from None
+        if not isinstance(value, dict):
+            raise self.no_common_version(f"{target} is no object")
+        return value
+
+    def open(
+        self, method: str, target: str, *, data: bytes | None = None,
+        headers: Mapping[str, str] | None = None, silence_s: float | None = -1.0,
+    ) -> http.client.HTTPResponse:  # fmt: skip
+        """The response, whose body may then be silent for so long (None: for ever)."""
+        until_s = time.monotonic() + self._timeout_s
+        was_there = False
+        while True:
+            try:
+                return self._open(method, target, data, headers or {}, silence_s)
+            except (FileNotFoundError, ConnectionRefusedError) as error:
+                lost: Exception = error
+                is_worth_it = was_there
+            except (ConnectionError, http.client.HTTPException) as error:
+                lost, was_there, is_worth_it = error, True, method == "GET"
+            except OSError as error:
+                lost, is_worth_it = error, False
+            if not is_worth_it or time.monotonic() >= until_s:
+                raise no_service(lost, self._timeout_s) from None
+            time.sleep(AGAIN_S)
+
+    def no_common_version(self, what: str) -> NoService:
+        return NoService(
+            f"this ramherd and its service cannot talk: {what} "
+            f"(the service has API {self.api}, this command API {API})",
+            hint=RESTART,
+        )
+
+    def _open(
+        self, method: str, target: str, data: bytes | None, headers: Mapping[str, str],
+        silence_s: float | None,
+    ) -> http.client.HTTPResponse:  # fmt: skip
+        link = self._connect(self._timeout_s)
+        try:
+            link.request(method, target, data, self._fields(data, headers))
+            if data is not None:
+                self._await_response(link)
+            answer = link.getresponse()
+        except (OSError, http.client.HTTPException):
+            link.close()
+            raise
+        if silence_s != -1.0 and link.sock is not None:
+            link.sock.settimeout(silence_s)
+        self.api = parse_api(answer.headers.get(FIELD))
+        if answer.status >= 400:
+            raise self._explain(answer, method, target)
+        return answer
+
+    def _connect(self, timeout_s: float) -> http.client.HTTPConnection:
+        if self._address is not None:
+            host, port = self._address.hostname or "127.0.0.1", self._address.port
+            return http.client.HTTPConnection(host, port, timeout=timeout_s)
+        assert self._path is not None
+        return UnixConnection(self._path, timeout_s)
+
+    def _fields(self, data: bytes | None, headers: Mapping[str, str]) -> dict[str, str]:
+        fields = {"Connection": "close", **headers}
+        if data is not None:
+            fields["Content-Type"] = "application/json"
+        if self._token is not None:
+            fields["Authorization"] = f"Bearer {self._token}"
+        return fields
+
+    def _await_response(self, link: http.client.HTTPConnection) -> None:
+        """A request that is not repeated is waited for, as long as the service is alive."""
+        assert link.sock is not None
+        while not wait_readable(link.sock.fileno(), min(PROBE_EVERY_S, self._timeout_s)):
+            probe = self._connect(min(PROBE_S, self._timeout_s))
+            try:
+                probe.request("GET", "/v1/version", headers=self._fields(None, {}))
+                probe.getresponse()
+            finally:
+                probe.close()
+
+    def _explain(self, answer: http.client.HTTPResponse, method: str, target: str) -> RamherdError:
+        with answer:
+            try:
+                body = json.loads(read_all(answer))
+                message, hint = str(body["error"]), str(body.get("hint", ""))
+            except (ValueError, KeyError, TypeError):
+                return NoService(f"the service answers {answer.status} {answer.reason}")
+        if answer.status in (404, 405) and message.endswith("path"):
+            return self.no_common_version(f"it does not know {method} {target.partition('?')[0]}")
+        if answer.status == 429:
+            return ServiceBusy(message, hint=hint)
+        return (UsageError if answer.status < 500 else NoService)(message, hint=hint)
+
+
+def read_all(answer: http.client.HTTPResponse) -> bytes:
+    try:
+        return answer.read()
+    except (OSError, http.client.HTTPException) as error:
+        raise no_service(error) from None
+
+
+def read_chunk(answer: http.client.HTTPResponse) -> bytes:
+    """b"" at the end."""
+    try:
+        return answer.read1(1 << 16)
+    except (OSError, http.client.HTTPException) as error:
+        raise no_service(error) from None
+
+
+def read_line(answer: http.client.HTTPResponse) -> bytes:
+    """b"" when the other end went away."""
+    try:
+        return answer.readline()
+    except (OSError, http.client.HTTPException):
+        return b""
+
+
+def no_service(error: Exception, within_s: float = ANSWERS_WITHIN_S) -> RamherdError:
+    if isinstance(error, FileNotFoundError | ConnectionRefusedError):
+        return NoService("no ramherd service is running", hint="start one: ramherd up")
+    if isinstance(error, TimeoutError | BlockingIOError):
+        return NoService(
+            f"the ramherd service has not answered for {within_s:g} s",
+            hint="try again: a service replaces its API when it hangs",
+        )
+    return NoService(f"the ramherd service does not answer: {error}", hint="see ramherd up")

@@ -1,0 +1,128 @@
+"""What the service answers, typed. Fields of a newer service are ignored, and fields that an older
+one does not have are unknown: what stands for that is here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any, NotRequired, TypedDict, cast
+
+from ramherd.core.agent_task import SAID
+from ramherd.core.reasons import Why
+from ramherd.core.service_status import RunStatus, ServiceStatus
+
+
+class RunInfo(TypedDict):
+    run: str
+    attempt: int
+    started_s: float
+    ended_s: float | None
+    end: str | None
+    exit_code: int | None
+    signal: int | None
+    reason: dict[str, Any] | None
+    peak_bytes: int | None
+    held_s: float | None
+
+
+class JobInfo(TypedDict):
+    id: str
+    herd: str
+    name: str
+    state: str
+    reason: dict[str, Any]
+    attempts: int
+    failures: int
+    priority: int
+    updated_s: float
+    wish: str | None
+    label: str
+    owner_lost: bool
+    session: str | None
+    turns: int | None
+    tokens_in: int | None
+    tokens_out: int | None
+    cost_usd: float | None
+    result: str | None
+    model: str | None
+    worktree: str | None
+    runs: NotRequired[list[RunInfo]]
+
+
+class HerdInfo(TypedDict):
+    herd: str
+    created_s: float
+    ended_s: float | None
+    service: bool
+    owner_lost: bool
+    counts: dict[str, int]
+    summary: NotRequired[dict[str, Any] | None]
+
+
+class EventInfo(TypedDict):
+    v: int
+    seq: int
+    at_s: float
+    kind: str
+    herd: str
+    job: str
+    run: str
+    node: str
+    reason: dict[str, Any]
+
+
+UNKNOWN_REASON = {"why": Why.UNKNOWN.value, "name": "?"}
+UNKNOWN_RUN = {
+    "attempt": 0, "started_s": 0.0, "ended_s": None, "end": None, "exit_code": None, "signal": None,
+    "reason": None, "peak_bytes": None, "held_s": None,
+}  # fmt: skip
+UNKNOWN_JOB = {
+    "herd": "", "reason": UNKNOWN_REASON, "attempts": 0, "failures": 0, "priority": 0,
+    "updated_s": 0.0, "wish": None, "label": "", "owner_lost": False, **dict.fromkeys(SAID),
+}  # fmt: skip
+UNKNOWN_HERD: dict[str, Any] = {
+    "created_s": 0.0,
+    "ended_s": None,
+    "service": True,
+    "owner_lost": False,
+    "counts": {},
+}
+UNKNOWN_EVENT = {
+    "v": 1, "at_s": 0.0, "herd": "", "job": "", "run": "", "node": "", "reason": UNKNOWN_REASON,
+}  # fmt: skip
+UNKNOWN_LIVE_RUN = asdict(RunStatus("", "", "", 0, 0, 0, 0, 0.0))
+
+
+def complete_job(value: Mapping[str, Any]) -> JobInfo:
+    """A KeyError names what nobody can do without."""
+    need(value, "id", "name", "state")
+    job = {**UNKNOWN_JOB, **value}
+    if "runs" in value:
+        job["runs"] = [complete_run(run) for run in value["runs"]]
+    return cast("JobInfo", job)
+
+
+def complete_run(value: Mapping[str, Any]) -> RunInfo:
+    need(value, "run")
+    return cast("RunInfo", {**UNKNOWN_RUN, **value})
+
+
+def complete_herd(value: Mapping[str, Any]) -> HerdInfo:
+    need(value, "herd")
+    return cast("HerdInfo", {**UNKNOWN_HERD, **value})
+
+
+def complete_event(value: Mapping[str, Any]) -> EventInfo:
+    need(value, "seq", "kind")
+    return cast("EventInfo", {**UNKNOWN_EVENT, **value})
+
+
+def complete_snapshot(value: Mapping[str, Any]) -> dict[str, Any]:
+    runs = [{**UNKNOWN_LIVE_RUN, **run} for run in value.get("runs", ())]
+    unknown = {**ServiceStatus().as_json(), "jobs": {}, "paused": False}
+    return {**unknown, **value, "runs": runs}
+
+
+def need(value: Mapping[str, Any], *names: str) -> None:
+    for name in names:
+        if name not in value:
+            raise KeyError(name)
