@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ramherd.core.model import Job, JobState, JobStatus, Reason, RunEnd, Settle, Suspicion, Why
 from ramherd.core.policies import Policy
 from ramherd.core.record import replace
+from ramherd.decide.back_off import back_off_s
 from ramherd.decide.suspects import DEATHS, after_death
 
 # Ends that are the job's own doing: they use up `retries`.
@@ -58,7 +59,7 @@ def after_run(
         return after_failure(status, reason, at_s=at_s, policy=policy)
     lost = status.lost + 1
     state = JobState.QUEUED if lost < policy.max_lost else JobState.FAILED
-    not_before_s = at_s + back_off_s(lost, policy)
+    not_before_s = at_s + back_off_s(lost, policy.retry_first_s, policy.retry_max_s)
     return replace(status, state=state, reason=reason, lost=lost, not_before_s=not_before_s)
 
 
@@ -82,18 +83,17 @@ def after_overload(status: JobStatus, reason: Reason, *, at_s: float, policy: Po
     times = status.overloads + 1
     if times > policy.max_overloads:
         return replace(status, state=JobState.FAILED, reason=reason, overloads=times)
-    delay = policy.overload_first_s * float(2 ** min(times - 1, 32))
+    delay = back_off_s(times, policy.overload_first_s, policy.overload_max_s)
     return replace(
-        status, state=JobState.QUEUED, reason=reason, overloads=times,
-        not_before_s=at_s + min(delay, policy.overload_max_s),
-    )  # fmt: skip
+        status, state=JobState.QUEUED, reason=reason, overloads=times, not_before_s=at_s + delay
+    )
 
 
 def after_failure(status: JobStatus, reason: Reason, *, at_s: float, policy: Policy) -> JobStatus:
     failures = status.failures + 1
     if failures > status.job.retries:
         return replace(status, state=JobState.FAILED, reason=reason, failures=failures)
-    delay = back_off_s(failures, policy)
+    delay = back_off_s(failures, policy.retry_first_s, policy.retry_max_s)
     again = Reason(
         Why.RETRY,
         after=reason.why.value,
@@ -104,11 +104,6 @@ def after_failure(status: JobStatus, reason: Reason, *, at_s: float, policy: Pol
     return replace(
         status, state=JobState.QUEUED, reason=again, failures=failures, not_before_s=at_s + delay
     )
-
-
-def back_off_s(times: int, policy: Policy) -> float:
-    """Twice as long each time: what is wrong for a moment is over by then."""
-    return min(policy.retry_first_s * float(2 ** min(times - 1, 32)), policy.retry_max_s)
 
 
 def explain_lost_owner(pid: int) -> Reason:

@@ -10,6 +10,7 @@ from enum import StrEnum
 
 from ramherd.core.model import Reason, Why
 from ramherd.core.record import record
+from ramherd.decide.back_off import back_off_s
 
 # What is wrong for a moment (a directory that is being restored) costs half a second; a disk that
 # stays full is tried four times a minute, and work goes on soon after there is room.
@@ -50,7 +51,7 @@ class StartPause:
 def after_failed_start(before: StartPause | None, what: str, at_s: float) -> StartPause:
     """`what` could not be prepared, through no fault of the job."""
     failures = before.failures + 1 if before is not None else 1
-    delay_s = min(FIRST_TRY_S * float(2 ** min(failures - 1, 32)), LONGEST_TRY_S)
+    delay_s = back_off_s(failures, FIRST_TRY_S, LONGEST_TRY_S)
     return StartPause(Reason(Why.CANNOT_PREPARE, what=what), failures, at_s + delay_s)
 
 
