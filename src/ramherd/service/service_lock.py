@@ -7,6 +7,7 @@ whose `api.sock` is in it.
 
 import os
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from ramherd.core.errors import StoreError, UsageError
@@ -16,6 +17,7 @@ from ramherd.system.procfs import read_process
 NAME = "service.lock"
 # The other service has the lock a moment before its pid is in the file.
 PID_S = 0.5
+PID_LETTERS = 10
 
 
 class ServiceLock:
@@ -53,8 +55,9 @@ class ServiceLock:
                 f"a service of yours is running already (pid {read_pid(path)}), with {directory}",
                 hint="ramherd jobs",
             )
-        os.ftruncate(made.fd, 0)
-        os.pwrite(made.fd, f"{os.getpid()}\n".encode(), 0)
+        # In place: a full disk has room for it, if it ever had. Only messages need it.
+        with suppress(OSError):
+            os.pwrite(made.fd, f"{os.getpid():<{PID_LETTERS}}\n".encode(), 0)
         return made
 
 

@@ -47,6 +47,9 @@ def acquire_lock(path: str, *, wait: bool = True) -> LockFile | None:
         except BlockingIOError:
             os.close(fd)
             return None
+        except BaseException:
+            os.close(fd)
+            raise
         # `remove_unlocked` may have removed the file after we opened it.
         if is_same(path, fd):
             return LockFile(path, fd)
