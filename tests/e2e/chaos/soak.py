@@ -86,7 +86,11 @@ class StoreSamples:
         state = self.service.ramherd.state / "ramherd"
         ((events,),) = self.service.rows("SELECT coalesce(max(seq), 0) FROM events")
         wal_bytes = size_of(state / "ramherd.db-wal")
-        self.seen.append((wal_bytes, sum(map(size_of, state.glob("runs/*/*"))), events))
+        # Unlike `glob`, `walk` passes over a directory that is removed meanwhile.
+        logs = [
+            Path(folder, name) for folder, _, names in os.walk(state / "runs") for name in names
+        ]
+        self.seen.append((wal_bytes, sum(map(size_of, logs)), events))
 
     def check(self) -> dict[str, tuple[int, int, float, float]]:
         """The most bytes of both, and the events of a herd in the first part and in the last."""
