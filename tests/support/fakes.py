@@ -197,6 +197,7 @@ class FakeLink:
     # Stopped it neither reads nor answers; dead it is gone.
     is_stopped: bool = False
     is_dead: bool = False
+    has_answered: bool = True
     fd: int = -1
     proc_id: ProcId = field(default_factory=lambda: ProcId(1, 1))
     asked: list[tuple[str, str]] = field(default_factory=list)
@@ -254,6 +255,9 @@ class FakeLink:
     def close(self) -> None: ...
 
     def kill(self) -> None: ...
+
+    def read_failure(self) -> str:
+        return "MemoryError"
 
 
 @dataclass

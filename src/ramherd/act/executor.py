@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ramherd.act.cleanup import CleanedPen, Cleanup
 from ramherd.act.environments import Environments, HerdEnvironments, Layer, one_environment
 from ramherd.act.grant_enforcer import GrantEnforcer
-from ramherd.act.keeper_client import KeeperClient
+from ramherd.act.keeper_client import KeeperClient, NoKeeper
 from ramherd.act.pens import Pen
 from ramherd.act.pens.cgroup import limit_pids
 from ramherd.act.pens.selection import Fleet
@@ -71,15 +71,32 @@ class Executor:
         self.is_keeper_hanging = False
         # How much the logs of all runs may grow: a new keeper gets the same limit.
         self._log_growth_bytes: int | None = None
-        self.keeper = self._new_keeper()
+        # Why the keeper could not be started, until `pop_keeper_failure`.
+        self._keeper_failure = ""
+        self.keeper: KeeperClient | NoKeeper = NoKeeper()
+        self.start_keeper()
 
-    def _new_keeper(self) -> KeeperClient:
-        keeper = self._start_keeper()
-        keeper.send("fleet", dirs=self.fleet.dirs())
-        self.fleet.set_keeper(keeper.proc_id)
+    def start_keeper(self) -> None:
+        """Its first answer shows that it works."""
+        try:
+            self.keeper = self._start_keeper()
+        except OSError as error:
+            self._keeper_failure = describe_os_error(error)
+            return
+        self.keeper.send("fleet", dirs=self.fleet.dirs())
+        self.fleet.set_keeper(self.keeper.proc_id)
         if self._log_growth_bytes is not None:
-            keeper.send("log_growth", bytes=self._log_growth_bytes)
-        return keeper
+            self.keeper.send("log_growth", bytes=self._log_growth_bytes)
+        self.keeper.send("ping")
+
+    @property
+    def has_keeper(self) -> bool:
+        return not isinstance(self.keeper, NoKeeper)
+
+    def pop_keeper_failure(self) -> str:
+        """Why the keeper could not be started since the last call, or ""."""
+        failure, self._keeper_failure = self._keeper_failure, ""
+        return failure
 
     def set_log_growth(self, growth_bytes: int) -> None:
         self._log_growth_bytes = growth_bytes
@@ -243,6 +260,9 @@ class Executor:
     def receive(self, at_s: float) -> bool:
         """Reads what the keeper reported; False when the keeper is gone."""
         messages = self.keeper.receive()
+        if messages is None and not self.keeper.has_answered:
+            self._drop_failed_keeper()
+            messages = []
         self.is_keeper_heard = bool(messages)
         for message in messages or ():
             run = self.runs.get(message["run"])
@@ -321,6 +341,12 @@ class Executor:
         if run.agent_run is not None and run.stop_order is not None:
             self._send_end(run)  # the tools that its agent has left
 
+    def _drop_failed_keeper(self) -> None:
+        """It ended before its first answer, and so before it was asked for a run."""
+        self.keeper.kill()
+        self._keeper_failure = self.keeper.read_failure()
+        self.keeper = NoKeeper()
+
     def replace_keeper(self, at_s: float, *, is_dead: bool = True) -> None:
         """The keeper died, and with it the pipes of its runs: they cannot go on. One that does not
         answer is killed, and no job is suspected for that.
@@ -336,7 +362,8 @@ class Executor:
         for run in self.runs.values():
             self.kill(run, at_s)
         self.warm_pool.record_keeper_loss()
-        self.keeper = self._new_keeper()
+        self.keeper = NoKeeper()
+        self.start_keeper()
 
     def _record_lost_keeper(self, run: LiveRun, reason: Reason, at_s: float) -> None:
         if run.exit is None:
@@ -501,6 +528,11 @@ def large_stdin_of(run: LiveRun, state: Path) -> str:
     else:
         field = "stdin" if "stdin" in run.job.large else ""
     return str(input_path(state, run.job.id, field)) if field else ""
+
+
+def describe_os_error(error: OSError) -> str:
+    what = error.strerror or str(error)
+    return f"{error.filename}: {what}" if error.filename else what
 
 
 def kill_all(pen: Pen | None, deadline: float) -> None:

@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -29,6 +30,9 @@ ANSWER_S = 10.0
 CLOSE_S = 5.0
 KEEP = str(Path(__file__).parent.parent / "keeper/__main__.py")
 NOT_ADOPTABLE = ("-1", "0")
+# Of what a keeper that failed has printed: its last line is in here, and shown up to this length.
+ERROR_BYTES = 4096
+ERROR_CHARS = 200
 # The next supervisor would not know a run that starts without a record, and would lose the end
 # of a run that the keeper forgets before it is recorded.
 NEED_RECORD = ("spawn", "pass", "forget")
@@ -45,10 +49,20 @@ class Adoption:
 
 
 class OwnProcess:
-    """A keeper that we started."""
+    """A keeper that we started. `errors` is the file that it prints to, from byte `begin` on."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+    def __init__(self, process: "subprocess.Popen[bytes]", errors: Path, begin: int) -> None:
         self._process = process
+        self._errors = errors
+        self._begin = begin
+
+    def read_failure(self) -> str:
+        """Why it has ended: the last line that it printed, or its exit status."""
+        return read_last_line(self._errors, self._begin) or describe_end(self._process.wait())
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
 
     def kill(self) -> None:
         self._process.kill()
@@ -95,7 +109,7 @@ class KeeperClient:
     def __init__(
         self, channel: socket.socket, process: "OwnProcess | AdoptedProcess",
         proc_id: ProcId, *, is_adoptable: bool, known: tuple[str, ...] = (), early: bytes = b"",
-        takes_files: bool = True,
+        takes_files: bool = True, has_answered: bool = True,
     ) -> None:  # fmt: skip
         self._socket = channel
         self._process = process
@@ -110,6 +124,8 @@ class KeeperClient:
         self.is_adoptable = is_adoptable
         # A keeper of an earlier ramherd takes variables and arguments as text only.
         self.takes_files = takes_files
+        # A new keeper that ends before this could not start. It has no run.
+        self.has_answered = has_answered
 
     def fileno(self) -> int:
         return self._socket.fileno()
@@ -173,6 +189,7 @@ class KeeperClient:
             if not data:
                 return None
         *lines, self._inbox = (self._inbox + data).split(b"\n")
+        self.has_answered |= bool(lines)
         return [json.loads(line) for line in lines]
 
     def close(self) -> None:
@@ -202,31 +219,77 @@ class KeeperClient:
         self._socket.close()
         self._process.wait()
 
+    def read_failure(self) -> str:
+        """Why it has ended without an answer. After `kill`."""
+        return self._process.read_failure() if isinstance(self._process, OwnProcess) else ""
+
+
+class NoKeeper:
+    """In place of a keeper that could not be started, until the next try. Requests are dropped:
+    no run is left that they could be about.
+    """
+
+    proc_id = ProcId(0, 0)
+    known: tuple[str, ...] = ()
+    is_adoptable = False
+    takes_files = True
+    has_answered = False
+    has_more_to_send = False
+
+    def fileno(self) -> int:
+        return -1
+
+    def send(self, do: str, **values: Any) -> None: ...
+
+    def release(self) -> None: ...
+
+    def withdraw(self, run: str) -> bool:  # noqa: ARG002
+        return False
+
+    def flush(self) -> None: ...
+
+    def receive(self) -> list[dict[str, Any]]:
+        return []
+
+    def close(self) -> None: ...
+
+    def leave(self) -> None: ...
+
+    def kill(self) -> None: ...
+
+    def read_failure(self) -> str:
+        return ""
+
 
 def start_keeper(
     grace_s: float, errors: Path, nofile: int, adoption: Adoption | None = None
 ) -> KeeperClient:
-    """A keeper of our own."""
+    """A keeper of our own. OSError: it could not be started."""
     ours, theirs = socket.socketpair()
-    listener = listen_on_first(adoption.paths) if adoption is not None else None
-    passed = [theirs.fileno(), *([listener.fileno()] if listener is not None else [])]
-    ends = NOT_ADOPTABLE
-    if listener is not None and adoption is not None:
-        ends = (str(listener.fileno()), str(adoption.alone_s))
-    # -I -S: no site, no user paths; 2 MB less, and nothing of the user's environment runs.
-    # -X utf8: names of files are the same bytes in every locale.
-    numbers = (str(theirs.fileno()), str(grace_s), str(nofile), *ends)
-    command = [sys.executable, "-I", "-S", "-X", "utf8", KEEP, *numbers]
-    with theirs, open_errors(errors) as log:
-        process = subprocess.Popen(
-            command, pass_fds=passed, start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+    with ExitStack() as opened, ExitStack() as undo:
+        undo.callback(ours.close)
+        passed, ends = [opened.enter_context(theirs).fileno()], NOT_ADOPTABLE
+        if adoption is not None:
+            listener = opened.enter_context(listen_on_first(adoption.paths))
+            passed.append(listener.fileno())
+            ends = (str(listener.fileno()), str(adoption.alone_s))
+        begin, log = size_of(errors), opened.enter_context(open_errors(errors))
+        # -I -S: no site, no user paths; 2 MB less, and nothing of the user's environment runs.
+        # -X utf8: names of files are the same bytes in every locale.
+        numbers = (str(theirs.fileno()), str(grace_s), str(nofile), *ends)
+        command = [sys.executable, "-I", "-S", "-X", "utf8", KEEP, *numbers]
+        process = OwnProcess(
+            subprocess.Popen(
+                command, pass_fds=passed, start_new_session=True,
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            ),
+            errors, begin,
         )  # fmt: skip
-    if listener is not None:
-        listener.close()
+        undo.pop_all()
     return KeeperClient(
-        ours, OwnProcess(process), proc_id_of(process.pid), is_adoptable=adoption is not None
-    )
+        ours, process, proc_id_of(process.pid), is_adoptable=adoption is not None,
+        has_answered=False,
+    )  # fmt: skip
 
 
 def listen_on_first(paths: tuple[Path, ...]) -> socket.socket:
@@ -309,3 +372,25 @@ def open_errors(path: Path) -> IO[bytes]:
         return open(path, "ab", opener=open_private)
     except OSError:  # a full disk: the herd runs without a log of the keeper's errors
         return open(os.devnull, "ab")
+
+
+def size_of(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
+
+
+def read_last_line(path: Path, begin: int) -> str:
+    """The last line of the file, if it was written after the first `begin` bytes; else ""."""
+    try:
+        with open(path, "rb", opener=open_private) as file:
+            file.seek(max(begin, file.seek(0, os.SEEK_END) - ERROR_BYTES))
+            lines = file.read(ERROR_BYTES).decode(errors="replace").split("\n")
+    except OSError:
+        return ""
+    return next((line.strip()[:ERROR_CHARS] for line in reversed(lines) if line.strip()), "")
+
+
+def describe_end(status: int) -> str:
+    return f"exit status {status}" if status >= 0 else f"ended by signal {-status}"

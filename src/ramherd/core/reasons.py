@@ -63,6 +63,7 @@ class Why(StrEnum):
     SUPERVISOR_LOST = "supervisor_lost"
     KEEPER_HANGS = "keeper_hangs"
     KEEPER_REPLACED = "keeper_replaced"
+    KEEPER_FAILS = "keeper_fails"
     SUSPECTED = "suspected"
     SUSPECTS_FIRST = "suspects_first"
     KEEPER_ALONE = "keeper_alone"

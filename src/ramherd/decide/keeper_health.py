@@ -1,7 +1,11 @@
-"""Whether the keeper answers: when it is asked, when it counts as hanging, and when as lost."""
+"""Whether the keeper answers: when it is asked, when it counts as hanging, and when as lost.
+And when one that could not be started is tried again.
+"""
 
 from ramherd.core.model import Reason, Why
 from ramherd.core.record import record, replace
+from ramherd.decide.back_off import back_off_s
+from ramherd.decide.start_pause import FIRST_TRY_S, LONGEST_TRY_S
 
 # A keeper answers within milliseconds. Silent for so long, it is asked for a sign of life; without
 # an answer it hangs a little later, and is replaced if it does not come back. A minute is more than
@@ -46,6 +50,30 @@ def next_health(health: KeeperHealth, at_s: float, *, is_heard: bool) -> KeeperH
 
 def after_question(health: KeeperHealth) -> KeeperHealth:
     return replace(health, is_asked=True)
+
+
+@record
+class FailedKeeper:
+    """The keeper could not be started, or ended before its first answer, so many times in a row.
+    The next try is at `next_s`.
+    """
+
+    reason: Reason
+    failures: int
+    next_s: float
+
+
+def after_failed_keeper(before: FailedKeeper | None, what: str, at_s: float) -> FailedKeeper:
+    failures = before.failures + 1 if before is not None else 1
+    delay_s = back_off_s(failures, FIRST_TRY_S, LONGEST_TRY_S)
+    return FailedKeeper(Reason(Why.KEEPER_FAILS, what=what), failures, at_s + delay_s)
+
+
+def find_pause(health: KeeperHealth, failed: FailedKeeper | None) -> Reason | None:
+    """Why nothing can start for want of a keeper; None when there is one that answers."""
+    if health.is_hanging:
+        return explain_hang()
+    return failed.reason if failed is not None else None
 
 
 def explain_hang() -> Reason:

@@ -35,6 +35,9 @@ SENTENCES = {
     Why.KEEPER_REPLACED: (
         "the keeper did not answer for {silent_s}: it is replaced, and its runs are resumed"
     ),
+    Why.KEEPER_FAILS: (
+        "the keeper cannot be started: {what}: nothing starts until it can, it is tried again"
+    ),
     Why.SUSPECTED: "the keeper died {deaths} times while it ran: it runs again with fewer others",
     Why.SUSPECTS_FIRST: (
         "the keeper died {deaths} times, with each of {suspects} jobs: they run first, {tried} now"

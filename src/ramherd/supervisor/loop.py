@@ -33,10 +33,12 @@ from ramherd.core.model import (
 from ramherd.decide.budget import largest_budget_bytes
 from ramherd.decide.engine import decide, refuse_waits
 from ramherd.decide.keeper_health import (
+    FailedKeeper,
     KeeperHealth,
+    after_failed_keeper,
     after_question,
-    explain_hang,
     explain_replacement,
+    find_pause,
     next_health,
 )
 from ramherd.decide.run_clock import find_gap_s
@@ -92,6 +94,8 @@ class Loop:
     # The service ends, and with it every run.
     is_halting: bool = False
     keeper_health: KeeperHealth = field(default_factory=KeeperHealth)
+    # Until a keeper answers again.
+    failed_keeper: FailedKeeper | None = None
     started_s: float = 0.0
     _stepped_s: float | None = None
     _ticked_s: float = float("-inf")
@@ -162,19 +166,31 @@ class Loop:
             self.memory.keeper_died_s = at_s
             self.runs.record_keeper_death()
             self._record_new_keeper(Reason(Why.KEEPER_LOST), at_s)
+        self._restart_keeper(at_s)
         self._watch_keeper(at_s)
         if self.executor.started:
             self.gate.record_start()
             self.runs.record_started()
 
+    def _restart_keeper(self, at_s: float) -> None:
+        """A keeper that could not be started is tried again, further and further apart."""
+        executor, failed = self.executor, self.failed_keeper
+        if what := executor.pop_keeper_failure():
+            self.failed_keeper = after_failed_keeper(failed, what, at_s)
+        elif executor.keeper.has_answered:
+            self.failed_keeper = None
+        elif failed is not None and not executor.has_keeper and at_s >= failed.next_s:
+            executor.start_keeper()
+
     def _watch_keeper(self, at_s: float) -> None:
         """A keeper that hangs keeps no run from ending. If it does not come back it is replaced."""
-        health = next_health(self.keeper_health, at_s, is_heard=self.executor.is_keeper_heard)
+        is_heard = self.executor.is_keeper_heard or not self.executor.has_keeper
+        health = next_health(self.keeper_health, at_s, is_heard=is_heard)
         if health.is_due:
             self.executor.keeper.send("ping")
             health = after_question(health)
         self.keeper_health, self.executor.is_keeper_hanging = health, health.is_hanging
-        self.gate.set(Cause.KEEPER, explain_hang() if health.is_hanging else None)
+        self.gate.set(Cause.KEEPER, find_pause(health, self.failed_keeper))
         if health.is_hanging:
             is_last = self.is_halting or self.signals.count > 0
             self.executor.end_without_keeper(at_s, is_last=is_last)
@@ -265,7 +281,8 @@ class Loop:
     def may_start(self, at_s: float) -> bool:
         if self.signals.count or self.runs.given_up or not self.memory.lease.is_known:
             return False
-        return self.gate.is_open(at_s)
+        # A new keeper may still fail: nothing is recorded as started before it works.
+        return self.executor.keeper.has_answered and self.gate.is_open(at_s)
 
     def may_reuse(self, at_s: float) -> bool:
         """Whether warm processes serve jobs: not while suspects run first."""

@@ -45,9 +45,12 @@ class Poller:
 
 
 def wait_for(link: int, fds: Iterable[int], timeout_s: float, *, sending: bool) -> set[int]:
-    """Those that are readable; `link` also when it can be written to, if `sending`."""
+    """Those that are readable; `link` also when it can be written to, if `sending`. A negative
+    `link` is none.
+    """
     poll = select.poll()
-    poll.register(link, select.POLLIN | (select.POLLOUT * sending))
+    if link >= 0:
+        poll.register(link, select.POLLIN | (select.POLLOUT * sending))
     for fd in fds:
         poll.register(fd, select.POLLIN)
     return {fd for fd, _events in poll.poll(timeout_s * 1000)}

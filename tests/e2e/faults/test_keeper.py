@@ -1,17 +1,21 @@
-"""The keeper dies again and again, for a reason or without one, or does not answer."""
+"""The keeper dies again and again, for a reason or without one, does not answer, or cannot be
+started.
+"""
 
 import json
 import os
 import signal
+import sys
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from e2e.faults.conftest import Losses, make_service
-from integration.conftest import Ramherd, await_, ours
+from integration.conftest import Ramherd, await_, make_ramherd, ours, pens
 from integration.service.conftest import Service, finish, is_keeper
 
 # The keeper is the parent of a run; the pid of the service is in its status file.
@@ -167,3 +171,185 @@ def test_a_keeper_that_still_hangs_for_the_next_service_is_ended(
     assert keeper not in ours()
     (counted,) = service.rows("SELECT count(*) FROM jobs WHERE suspicion IS NOT NULL")
     losses("service dies while its keeper hangs", jobs_suspected=counted[0])
+
+
+# In the place of Python: while the file beside it says how, keepers do not start.
+WRAPPER = """#!/bin/bash
+if [[ "$*" == *keeper/__main__.py* && -e "$0.broken" ]]; then
+    echo "Traceback (most recent call last):" >&2
+    echo "ModuleNotFoundError: No module named 'ramherd'" >&2
+    exit 1
+fi
+exec -a "$0" "{real}" "$@"
+"""
+FAILS = "the keeper cannot be started"
+CAUSES = {
+    "broken": "ModuleNotFoundError: No module named 'ramherd'",
+    "removed": "No such file or directory",
+}
+
+
+@dataclass
+class Python:
+    """An interpreter of our own, in an environment of its own, that can be broken and mended."""
+
+    path: Path
+    real: str
+    keeper_errors: Path
+
+    def mend(self) -> None:
+        self.path.with_name("python.broken").unlink(missing_ok=True)
+        self.path.write_text(WRAPPER.format(real=self.real))
+        self.path.chmod(0o755)
+
+    def break_(self, how: str) -> None:
+        """`removed`: no process can be made of it. `broken`: it ends with an error."""
+        if how == "removed":
+            self.path.unlink()
+        else:
+            self.path.with_name("python.broken").touch()
+
+    def count_tries(self) -> int:
+        return self.keeper_errors.read_text().count("Traceback")
+
+
+@pytest.fixture
+def python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Python]:
+    """Every ramherd of this test is started by it, and starts its keepers with it."""
+    real, home = Path(sys.executable), tmp_path / "python"
+    (home / "bin").mkdir(parents=True)
+    (home / "lib").symlink_to(Path(sys.prefix) / "lib")
+    (home / "pyvenv.cfg").write_bytes((Path(sys.prefix) / "pyvenv.cfg").read_bytes())
+    errors = tmp_path / "state/ramherd/keeper.err"
+    made = Python(home / "bin/python", str(real), errors)
+    made.mend()
+    monkeypatch.setattr(sys, "executable", str(made.path))
+    yield made
+    errors.unlink(missing_ok=True)
+
+
+@pytest.fixture(params=pens())
+def mended(request: pytest.FixtureRequest, tmp_path: Path, python: Python) -> Iterator[Service]:
+    """A service for every kind of pen, whose Python is in order when it ends."""
+    made = Service(make_ramherd(tmp_path, str(request.param)))
+    made.start()
+    yield made
+    python.mend()
+    finish(made)
+
+
+@pytest.mark.parametrize("how", CAUSES)
+def test_a_keeper_that_cannot_be_started_is_named_and_tried_again(
+    mended: Service, python: Python, how: str, losses: Losses
+) -> None:
+    """As when the package is replaced under a service: one line, few tries, then all goes on."""
+    service = mended
+    resumed = 'test -n "$RAMHERD_RESUMED" || sleep 60'
+    service.submit({"name": "a", "command": resumed}, {"name": "b", "command": resumed})
+    service.await_state("a", "running")
+    service.await_state("b", "running")
+    python.break_(how)
+    kill_keeper(service)
+    began_s = time.monotonic()
+    await_(lambda: FAILS in service.said, "it is named")
+    service.submit({"name": "later", "command": "true"})
+    await_(lambda: service.job("later")["reason"]["why"] == "keeper_fails", "jobs shows it")
+    assert CAUSES[how] in service.job("later")["reason"]["what"]
+    cpu_s = read_cpu_s(service.process.pid)
+    await_(lambda: time.monotonic() - began_s > 4.0, "some tries")
+    cpu_s = read_cpu_s(service.process.pid) - cpu_s
+    tries = python.count_tries() if how == "broken" else 0
+    python.mend()
+    for name in ("a", "b", "later"):
+        service.await_state(name, "done")
+
+    assert tries <= 5
+    assert cpu_s < 1.0
+    kinds = [kind for (kind,) in service.rows("SELECT kind FROM events")]
+    counted = [kinds.count(kind) for kind in ("keeper_lost", "starts_paused", "starts_resumed")]
+    assert counted == [1, 1, 1]
+    assert service.said.count(FAILS) == 1
+    runs = {name: len(service.job(name)["runs"]) for name in ("a", "b", "later")}
+    losses(
+        f"the keeper cannot be started: Python is {how}, {service.ramherd.pen}",
+        jobs_failed=sum(service.state(name) != "done" for name in runs),
+        extra_runs=sum(runs.values()) - 5,
+    )
+
+
+def kill_keeper(service: Service) -> None:
+    """Its children look like it until they execute their programs."""
+    await_(lambda: len(service.keepers()) == 1, "nothing is being started")
+    os.kill(service.keepers()[0], signal.SIGKILL)
+
+
+def read_cpu_s(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_service_without_a_keeper_ends_when_it_is_told_to(
+    mended: Service, python: Python, number: int, losses: Losses
+) -> None:
+    """At once; the next service resumes the job."""
+    service = mended
+    service.submit({"name": "a", "command": 'test -n "$RAMHERD_RESUMED" || sleep 60'})
+    service.await_state("a", "running")
+    python.break_("broken")
+    kill_keeper(service)
+    await_(lambda: FAILS in service.said, "it is named")
+    began_s = time.monotonic()
+    assert service.stop(number) == 0, service.said
+    took_s = time.monotonic() - began_s
+    left = len(ours())
+    python.mend()
+    service.start()
+    service.await_state("a", "done")
+
+    assert took_s < 5
+    fault = f"the service gets signal {number:d} while it has no keeper, {service.ramherd.pen}"
+    losses(fault, processes=left)
+
+
+def test_a_herd_whose_first_keeper_cannot_be_started_goes_on_when_one_can(
+    ramherd: Ramherd, python: Python, losses: Losses
+) -> None:
+    """`ramherd run` names the cause; no job pays."""
+    python.break_("broken")
+    text = "".join(
+        json.dumps({"name": name, "command": "true", "cwd": "/"}) + "\n" for name in "ab"
+    )
+    herd = ramherd.start("run", "-", "--json", "--pen", ramherd.pen, stdin=text)
+    await_(lambda: FAILS in herd.err.read_text(), "it is named")
+    await_(lambda: python.count_tries() >= 2, "it is tried again")
+    python.mend()
+    assert herd.wait() == 0, herd.err.read_text()
+    python.keeper_errors.unlink()
+
+    said, summary = herd.err.read_text(), json.loads(herd.out.read_text())
+    assert said.count(f"{FAILS}: {CAUSES['broken']}: nothing starts until it can") == 1
+    assert "Traceback" not in said
+    runs = sum(result["runs"] for result in summary["results"])
+    losses(
+        "a herd cannot start its first keeper",
+        jobs_not_done=2 - summary["done"],
+        extra_runs=runs - 2,
+    )
+
+
+def test_ctrl_c_ends_a_herd_that_has_no_keeper(
+    ramherd: Ramherd, python: Python, losses: Losses
+) -> None:
+    """However long it has waited for one."""
+    python.break_("broken")
+    herd = ramherd.start("run", "-", "--pen", ramherd.pen, stdin='{"command": "true", "cwd": "/"}')
+    await_(lambda: FAILS in herd.out.read_text(), "it is named")
+    began_s = time.monotonic()
+    herd.signal(signal.SIGINT)
+    assert herd.wait() == 130, herd.out.read_text()
+    took_s = time.monotonic() - began_s
+    python.keeper_errors.unlink()
+
+    assert took_s < 2
+    losses("Ctrl-C while there is no keeper", processes=len(ours()))

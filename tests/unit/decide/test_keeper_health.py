@@ -8,12 +8,16 @@ from ramherd.decide.keeper_health import (
     HANGS_AFTER_S,
     LONGEST_STEP_S,
     LOST_AFTER_S,
+    FailedKeeper,
     KeeperHealth,
+    after_failed_keeper,
     after_question,
     explain_hang,
     explain_replacement,
+    find_pause,
     next_health,
 )
+from ramherd.decide.start_pause import FIRST_TRY_S, LONGEST_TRY_S
 
 
 def silent_for(time_s: float, *, is_asked: bool = True) -> KeeperHealth:
@@ -73,3 +77,24 @@ def test_a_hang_is_noticed_within_five_seconds() -> None:
     assert HANGS_AFTER_S + 0.5 < 5.0
     assert explain_hang() == Reason(Why.KEEPER_HANGS, silent_s=4.0, limit_s=60.0)
     assert explain_replacement() == Reason(Why.KEEPER_REPLACED, silent_s=60.0)
+
+
+def test_a_keeper_that_cannot_be_started_is_tried_less_and_less_often() -> None:
+    """Half a second, one, two, four, eight, then every fifteen: as often as any failed start."""
+    failed, delays = None, []
+    for at_s in (10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0):
+        failed = after_failed_keeper(failed, f"error at {at_s}", at_s)
+        delays.append(failed.next_s - at_s)
+
+    assert delays == [FIRST_TRY_S, 1.0, 2.0, 4.0, 8.0, LONGEST_TRY_S, LONGEST_TRY_S]
+    reason = Reason(Why.KEEPER_FAILS, what="error at 70.0")
+    assert failed == FailedKeeper(reason, 7, 70.0 + LONGEST_TRY_S)
+
+
+def test_nothing_starts_without_a_keeper_that_answers() -> None:
+    """One that hangs as it starts is named as such: that is what can be looked at."""
+    failed, hangs = after_failed_keeper(None, "MemoryError", 0.0), silent_for(HANGS_AFTER_S)
+
+    assert find_pause(KeeperHealth(), None) is None
+    assert find_pause(KeeperHealth(), failed) == Reason(Why.KEEPER_FAILS, what="MemoryError")
+    assert find_pause(hangs, failed) == find_pause(hangs, None) == explain_hang()

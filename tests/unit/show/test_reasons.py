@@ -34,7 +34,7 @@ from ramherd.decide.engine import refuse_waits, warn_of_containers
 from ramherd.decide.exec_admission import find_obstacle
 from ramherd.decide.governor.leases import explain_ledger
 from ramherd.decide.job_state import after_run, explain_lost_owner, next_dependants
-from ramherd.decide.keeper_health import explain_hang, explain_replacement
+from ramherd.decide.keeper_health import after_failed_keeper, explain_hang, explain_replacement
 from ramherd.decide.run_end import (
     clear_leftovers,
     cost_reason,
@@ -157,6 +157,10 @@ MADE: dict[Why, tuple[Reason, str]] = {
     Why.KEEPER_REPLACED: (
         explain_replacement(),
         "the keeper did not answer for 1m00s: it is replaced, and its runs are resumed",
+    ),
+    Why.KEEPER_FAILS: (
+        after_failed_keeper(None, "MemoryError", 0.0).reason,
+        "the keeper cannot be started: MemoryError: nothing starts until it can, it is tried again",
     ),
     Why.SUSPECTED: (
         after_death(status(suspicion=Suspicion(2)), DEATH, policy()).reason,

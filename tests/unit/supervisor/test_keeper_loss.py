@@ -1,9 +1,13 @@
 """A keeper that dies or hangs under the loop, on a machine that is made up."""
 
+import errno
+from collections.abc import Callable
+from itertools import pairwise
 from typing import cast
 
 import pytest
 
+from ramherd.act.keeper_client import KeeperClient
 from ramherd.core.model import JobState, Reason, Suspicion, Why
 from support.fakes import FakeLink
 from support.herds import Ran, Run, jobs_of
@@ -103,6 +107,65 @@ def test_an_interrupt_ends_a_herd_whose_keeper_hangs(run_herd: Run) -> None:
     assert ran.states == {JobState.CANCELLED: 3}
     assert ran.count("keeper_lost") == 0
     assert ran.herd.counters.wall_s < 6.0
+
+
+class BrokenStart(Fate):
+    """No keeper can be started until then. `dies`: it starts, and ends before its first answer;
+    otherwise there is not even a process.
+    """
+
+    def __init__(self, until_s: float, *, dies: bool) -> None:
+        super().__init__()
+        self.until_s, self.dies = until_s, dies
+        self.tries_s: list[float] = []
+
+    def begin(self, ran: Ran) -> None:
+        super().begin(ran)
+        executor = ran.herd.executor
+        start = executor._start_keeper
+        executor._start_keeper = lambda: self.start(start)
+        self.link.is_dead, self.link.has_answered = True, False
+
+    def start(self, start: Callable[[], KeeperClient]) -> KeeperClient:
+        assert self.ran is not None
+        self.tries_s.append(self.ran.herd.at_s)
+        is_broken = self.ran.herd.at_s < self.until_s
+        if is_broken and not self.dies:
+            raise OSError(errno.ENOMEM, "Cannot allocate memory")
+        link = cast("FakeLink", start())
+        link.is_dead, link.has_answered = is_broken, not is_broken
+        return cast("KeeperClient", link)
+
+
+@pytest.mark.parametrize("dies", [True, False])
+def test_a_keeper_that_cannot_be_started_is_tried_again_and_costs_nothing(
+    run_herd: Run, *, dies: bool
+) -> None:
+    """Further and further apart; one event; no job fails, is suspected or resumed."""
+    broken = BrokenStart(60.0, dies=dies)
+
+    ran = run_herd(jobs_of(3), begin=broken.begin)
+
+    assert ran.states == {JobState.DONE: 3}
+    gaps_s = [after - before for before, after in pairwise([0.0, *broken.tries_s])]
+    assert gaps_s == pytest.approx([0.5, 1, 2, 4, 8, 15, 15, 15], abs=0.6 + dies * 0.5)
+    assert [ran.count(kind) for kind in ("starts_paused", "starts_resumed")] == [1, 1]
+    assert ran.count("keeper_lost") == 0
+    paused = [one.reason for one in ran.show.full if one.kind == "starts_paused"]
+    assert paused == [Reason(Why.KEEPER_FAILS, what="MemoryError")]
+    assert {(one.failures, one.lost, one.interrupted) for one in ran.herd.queue} == {(0, 0, False)}
+    assert {one.suspicion for one in ran.herd.queue} == {Suspicion()}
+    assert ran.herd.steps < 400
+
+
+def test_an_interrupt_ends_a_herd_without_a_keeper(run_herd: Run) -> None:
+    """At once: nothing runs."""
+    broken = BrokenStart(float("inf"), dies=True)
+
+    ran = run_herd(jobs_of(3), interrupt_at_s=(5.0,), begin=broken.begin)
+
+    assert ran.states == {JobState.CANCELLED: 3}
+    assert ran.herd.counters.wall_s == pytest.approx(5.0, abs=0.6)
 
 
 def test_a_run_that_a_keeper_starts_too_late_is_ended(
