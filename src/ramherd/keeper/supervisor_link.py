@@ -47,12 +47,15 @@ class SupervisorLink:
         self._loop.watch(fd, self._receive)
 
     def send(self, did: str, run: str, **values: Any) -> None:
+        """A supervisor that is gone gets no message. Its last requests may still be in the socket:
+        `_receive` reads them, then the end.
+        """
         message = json.dumps({"did": did, "run": run, **values}).encode() + b"\n"
         try:
             while message and self.is_connected:
                 message = message[os.write(self._fd, message) :]
         except (BrokenPipeError, ConnectionResetError):
-            self.disconnect()
+            pass
 
     def disconnect(self) -> None:
         """Half a request is none."""

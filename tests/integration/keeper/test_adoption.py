@@ -184,6 +184,21 @@ def test_half_a_request_is_none(herd: Herd) -> None:
     assert "R2" not in {message["run"] for message in heard}
 
 
+def test_the_last_requests_of_a_supervisor_that_is_gone_are_read(herd: Herd) -> None:
+    """It has closed its socket before the keeper greets it: the greeting fails, and what it asked
+    is done all the same.
+    """
+    script = f"kill -STOP $$; echo x > {herd.here}/thawed; exec sleep 300"
+    herd.supervise(spawn(herd.here, "R1", script), started=1)
+    await_((herd.here / "thawed").exists, "the keeper has noticed that the first one went")
+    os.kill(herd.keeper, signal.SIGSTOP)
+    with connect(herd.here / "adoption", 10.0) as channel:
+        channel.sendall(b'{"do": "end"}\n')
+    os.kill(herd.keeper, signal.SIGCONT)
+    await_(lambda: not ours(), "everything ends")
+    assert json.loads((herd.here / "R1/status").read_bytes())["signal"] == signal.SIGTERM
+
+
 def test_a_second_supervisor_is_sent_away(herd: Herd) -> None:
     """While one is there; the first goes on undisturbed."""
     herd.supervise(spawn(herd.here, "R1", "exec sleep 300"), started=1)
