@@ -2,6 +2,7 @@
 meanwhile is judged, what cannot be adopted is ended, and its job put back to be resumed.
 """
 
+import os
 import signal
 import time
 from collections.abc import Iterable
@@ -34,7 +35,7 @@ from ramherd.store.service_herds import end_if_over
 from ramherd.store.service_queue import ServiceQueue
 from ramherd.store.service_runs import OpenRun, read_fleets, read_open_runs, read_stopping
 from ramherd.supervisor.estimates import class_of, label_of
-from ramherd.system.pidfd import signal_process
+from ramherd.system.pidfd import open_process, send_signal, wait_ends
 from ramherd.system.procfs import read_boot_id
 
 
@@ -98,10 +99,11 @@ class Takeover:
 
     def _adopt(self, stored: StoredPen, adopted: Adopted) -> None:
         paths = adoption_paths(self.state, self.runtime, stored.id)
+        deadline_s = time.monotonic() + ANSWER_S
         found = map(adopt_keeper, paths)
         keeper = next((keeper for keeper in found if keeper is not None), None)
         if keeper is None:
-            adopted.hung += end_hung_keeper(stored)
+            adopted.hung += end_hung_keeper(stored, deadline_s)
             for path in paths:
                 path.unlink(missing_ok=True)
             return
@@ -268,10 +270,19 @@ def is_of_this_boot(stored: StoredPen) -> bool:
     return bool(stored.record.get("boot_id") == read_boot_id())
 
 
-def end_hung_keeper(stored: StoredPen) -> bool:
-    """The keeper of that fleet, if it lives: it was asked, and did not answer."""
+def end_hung_keeper(stored: StoredPen, deadline_s: float) -> bool:
+    """Whether the keeper of that fleet had to be killed: it could not be adopted. A keeper that is
+    ending listens no more, and still records how its runs end: it has until the deadline.
+    """
     keeper = stored.record.get("keeper")
-    return keeper is not None and signal_process(ProcId(*keeper), signal.SIGKILL)
+    pidfd = open_process(ProcId(*keeper)) if keeper is not None else None
+    if pidfd is None:
+        return False
+    try:
+        is_hung = bool(wait_ends([pidfd], deadline_s - time.monotonic()))
+        return is_hung and send_signal(pidfd, signal.SIGKILL)
+    finally:
+        os.close(pidfd)
 
 
 def read_seen_s(path: Path) -> float:

@@ -8,6 +8,7 @@ import signal
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ import pytest
 from e2e.faults.conftest import Losses, make_service
 from integration.conftest import Ramherd, await_, make_ramherd, ours, pens
 from integration.service.conftest import Service, finish, is_keeper
+from ramherd.act.keeper_client import adopt_keeper
 
 # The keeper is the parent of a run; the pid of the service is in its status file.
 KILLER = "sleep 0.2; kill -9 $PPID; sleep 60"
@@ -171,6 +173,31 @@ def test_a_keeper_that_still_hangs_for_the_next_service_is_ended(
     assert keeper not in ours()
     (counted,) = service.rows("SELECT count(*) FROM jobs WHERE suspicion IS NOT NULL")
     losses("service dies while its keeper hangs", jobs_suspected=counted[0])
+
+
+def test_a_keeper_that_is_ending_is_left_to_end(
+    tmp_path: Path, service: Service, losses: Losses
+) -> None:
+    """It listens no more, and its run still has its grace: how that run ends is not lost."""
+    ready, told = tmp_path / "ready", tmp_path / "told"
+    end = f"trap 'touch {told}; sleep 2; exit 7' TERM; touch {ready}; while :; do sleep 0.1; done"
+    service.stop()
+    service.start("--grace", "6s")
+    service.submit({"name": "a", "command": end})
+    service.await_state("a", "running")
+    await_(ready.exists, "a run is under way")
+    service.kill()
+    (adoption,) = (service.ramherd.state / "ramherd/keepers").iterdir()
+    with closing(await_(lambda: adopt_keeper(adoption), "the keeper is alone")) as keeper:
+        keeper.send("end")
+        keeper.flush()
+        await_(told.exists, "the keeper ends its run")
+        service.start()
+
+    assert "did not answer" not in service.said
+    service.await_state("a", "failed")
+    (run,) = service.job("a")["runs"]
+    losses("the service starts while its keeper ends", exit_codes=int(run["exit_code"] != 7))
 
 
 # In the place of Python: while the file beside it says how, keepers do not start.

@@ -111,15 +111,20 @@ def test_of_services_that_start_at_once_one_runs(tmp_path: Path, losses: Losses)
     losses("three services are started at once", unnamed=2 - named)
 
 
-def test_a_keeper_is_adopted_without_a_runtime_directory(service: Service, losses: Losses) -> None:
+def test_a_keeper_is_adopted_without_a_runtime_directory(
+    service: Service, losses: Losses, tmp_path: Path
+) -> None:
     """Service dead, runtime directory gone: the runs go on, and the next service adopts them."""
-    service.submit({"name": "a", "command": "sleep 3; exit 5"})
+    go = tmp_path / "go"
+    wait = f"while ! [ -e {go} ]; do sleep 0.05; done; exit 5"
+    service.submit({"name": "a", "command": wait})
     service.await_state("a", "running")
     await_(lambda: ours("RAMHERD_RUN"), "it runs")
     service.kill()
     shutil.rmtree(service.socket.parent)
     service.start()
     assert "1 runs went on and are adopted" in service.said
+    go.touch()
     await_(lambda: service.state("a") == "failed", "it ends")
     runs = service.job("a")["runs"]
     losses(
