@@ -6,6 +6,7 @@ still for a build tree; a cgroup that is still busy is tried again in the next s
 
 import os
 import threading
+from contextlib import suppress
 from pathlib import Path
 from queue import SimpleQueue
 from typing import NamedTuple
@@ -81,7 +82,8 @@ class Cleanup:
 
     def _remove_trees(self) -> None:
         while (task := self._trees.get()) is not None:
-            remove_tree(task.tmp)
+            with suppress(OSError):
+                remove_tree(task.tmp)
             task.tmp_done = True  # or it cannot be done: the pen does not wait for it
 
 

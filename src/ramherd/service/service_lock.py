@@ -49,7 +49,9 @@ class ServiceLock:
         try:
             made = acquire_lock(path, wait=False)
         except OSError as error:
-            raise StoreError(f"cannot lock {path}: {error.strerror}") from None
+            raise StoreError(
+                f"cannot lock {path}: {error.strerror}", hint="ramherd doctor"
+            ) from None
         if made is None:
             raise UsageError(
                 f"a service of yours is running already (pid {read_pid(path)}), with {directory}",

@@ -9,6 +9,7 @@ An environment is written before the row that names it, and locked until then: a
 names and nobody has locked was left by a process that died.
 """
 
+import errno
 import fcntl
 import json
 import os
@@ -154,8 +155,14 @@ def explained(state: Path) -> Iterator[None]:
     except OSError as error:
         raise StoreUnavailable(
             f"cannot write the inputs of jobs below {state}: {error.strerror}",
-            hint="make room: ramherd prune --keep 1GiB",
+            hint=hint_for(error, state),
         ) from error
+
+
+def hint_for(error: OSError, state: Path) -> str:
+    if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
+        return f"make it writable for you: chmod -R u+rwX {state}"
+    return "make room: ramherd prune --keep 1GiB"
 
 
 def find_unused_environment(store: Store, herd: str) -> str | None:

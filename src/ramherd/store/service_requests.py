@@ -9,6 +9,7 @@ import json
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 
@@ -92,10 +93,12 @@ def spool_cancel(store: Store, job_or_herd: str) -> None:
 
 
 def read_spooled(store: Store) -> list[str]:
-    """The jobs and herds that are to be cancelled, although the store could not be written."""
+    """The jobs and herds that are to be cancelled, although the store could not be written. None
+    while the directory cannot be read: the store beside it cannot either, and its reason is shown.
+    """
     try:
         return sorted(os.listdir(store.spool))
-    except FileNotFoundError:
+    except OSError:
         return []
 
 
@@ -106,8 +109,10 @@ def read_open_jobs(store: Store, job_or_herd: str) -> list[str]:
 
 
 def remove_spooled(store: Store, names: Iterable[str]) -> None:
+    """One that cannot be removed is carried out again, which changes nothing."""
     for name in names:
-        (store.spool / name).unlink(missing_ok=True)
+        with suppress(OSError):
+            (store.spool / name).unlink(missing_ok=True)
 
 
 def read_wishes(store: Store, after: int, most: int) -> list[tuple[str, str, int]]:

@@ -185,6 +185,7 @@ def test_folders_are_measured_for_a_short_time(root: Root) -> None:
     ({"file_system": "nfs4"}, "problem"),
     ({"free_bytes": MIB}, "problem"),
     ({"mode": 0o755}, "warning"),
+    ({"mode": 0o500}, "problem"),
     ({"free_bytes": 500 * MIB}, "warning"),
     ({"file_system": "tmpfs"}, "hint"),
     ({"file_system": "tmpfs", "keeps": False}, "ok"),

@@ -387,6 +387,16 @@ def test_a_cancellation_gets_through_a_lock(store: SqliteStore) -> None:
     assert read_spooled(store) == []
 
 
+def test_requests_that_cannot_be_read_wait(store: SqliteStore) -> None:
+    """The state directory of a service may be closed to it for a while, or full of surprises."""
+    store.spool.write_text("no directory")
+
+    assert read_spooled(store) == []
+    remove_spooled(store, ["id-none"])
+
+    assert store.spool.read_text() == "no directory"
+
+
 def test_a_new_environment_is_not_removed_as_unused(
     store: SqliteStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:

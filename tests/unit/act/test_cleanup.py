@@ -149,3 +149,20 @@ def test_a_mount_is_found_below_a_state_directory_behind_a_link(tmp: Path, mount
     mounts(tmp / "a")
 
     assert has_mounts(tmp.parent.parent / "link/tmp")
+
+
+def test_a_directory_that_cannot_be_removed_does_not_end_the_thread(
+    tmp: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when the state directory is closed for a while. The pen is removed all the same."""
+    (tmp / "file").touch()
+
+    def refuse(path: Path) -> None:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("ramherd.act.cleanup.remove_tree", refuse)
+    cleanup = sweep(tmp)
+
+    (cleaned,) = cleanup.finish()
+
+    assert cleaned.removed

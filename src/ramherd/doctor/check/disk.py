@@ -86,7 +86,7 @@ def check_directory(directory: OwnDirectory) -> Finding:
     what = f"{name} directory {directory.path}{'' if directory.exists else ' (not made yet)'}{free}"
     level, why, command = judge_directory(directory)
     fix = None
-    if directory.exists and directory.is_ours and directory.mode & 0o077:
+    if directory.exists and directory.is_ours and (directory.mode & 0o077 or is_closed(directory)):
         fix = SetMode(directory.path, 0o700, directory.mode)
     return Finding(name, level, what, why, command, fix)
 
@@ -96,6 +96,8 @@ def judge_directory(directory: OwnDirectory) -> tuple[Severity, str, str]:
     if why := unusable(directory):
         # Not another runtime directory: two ledgers would promise the same memory twice.
         command = elsewhere if directory.keeps else f"ls -ld {quote(directory.path)}"
+        if is_closed(directory):
+            command = f"chmod 700 {quote(directory.path)}"
         return Severity.PROBLEM, why, command
     free = directory.free_bytes
     if free is not None and free < STATE_FULL_BYTES:
@@ -110,9 +112,16 @@ def judge_directory(directory: OwnDirectory) -> tuple[Severity, str, str]:
     return Severity.OK, "", ""
 
 
+def is_closed(directory: OwnDirectory) -> bool:
+    """To its own user."""
+    return directory.exists and directory.is_ours and directory.mode & 0o700 != 0o700
+
+
 def unusable(directory: OwnDirectory) -> str:
     if directory.exists and not directory.is_ours:
         return "it is no directory of yours: no herd starts"
+    if is_closed(directory):
+        return f"mode {directory.mode:04o}: you cannot use it yourself, and no herd starts"
     if not directory.is_writable:
         return "it cannot be written to: no herd starts"
     if directory.file_system in NETWORK:

@@ -87,6 +87,8 @@ def read_file_system(host: Host, path: Path) -> str:
 
 
 def read_state(host: Host, state: Path, runtime: Path, logs_keep_bytes: int) -> State:
+    # What is below a directory that is closed to us is not judged: the directory is the problem.
+    is_open = os.access(state, os.X_OK) or not state.exists()
     return State(
         directories=(
             read_directory(state, host, keeps=True),
@@ -94,8 +96,8 @@ def read_state(host: Host, state: Path, runtime: Path, logs_keep_bytes: int) -> 
         ),
         logs_bytes=sum(size for _path, size in islice(walk(state / "runs"), MOST_FILES)),
         logs_keep_bytes=logs_keep_bytes,
-        disk=read_disk(state) if state.is_dir() else None,
-        store_error=read_store_error(state / "ramherd.db"),
+        disk=read_disk(state) if is_open and state.is_dir() else None,
+        store_error=read_store_error(state / "ramherd.db") if is_open else "",
     )
 
 
