@@ -247,6 +247,8 @@ class Children:
         if run.report != GONE and not self._finish_start(run):
             return
         run.pid = GONE
+        # Before `status` is there: another run may wait for that, and then leave something behind.
+        left = has_orphans({other.pid for other in self.runs.values()})
         how = {"code": code if code >= 0 else None, "signal": -code if code < 0 else None}
         run.write_status({**how, "at_s": time.time()})
         # Nothing was dropped, so the rest can be read without the meta file.
@@ -255,7 +257,6 @@ class Children:
             # Before the message: the supervisor then removes that directory, and we would wait.
             run.write_meta()
             self._drop(run)
-        left = has_orphans({other.pid for other in self.runs.values()})
         self._send_end(
             "exited", run.id, **how, largest_bytes=largest_bytes, closed=closed, left=left
         )
