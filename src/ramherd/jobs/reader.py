@@ -7,7 +7,6 @@ for what was submitted to it. Each error is one line that names the file, the jo
 
 import codecs
 import json
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -115,6 +114,8 @@ def one_line(error: Exception) -> str:
 
 
 def parse_toml(text: str, where: str) -> list[Any]:
+    import tomllib  # noqa: PLC0415 - most herds are lines or JSON, and imports are a cost
+
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # also numbers and nestings without end
