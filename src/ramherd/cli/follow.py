@@ -1,6 +1,7 @@
 """Following a herd of the service on this terminal, as if it ran here."""
 
 import json
+import signal
 import sys
 import threading
 import time
@@ -22,7 +23,11 @@ EVERY_S = 1.0
 
 
 def follow(client: Client, herd: str, *, as_json: bool) -> int:
-    """Its progress, then its summary. Ctrl-C cancels it, as it does a herd that runs here."""
+    """Its progress, then its summary. Ctrl-C and TERM cancel it, as they do a herd that runs here;
+    a closed window does not.
+    """
+    if signal.getsignal(signal.SIGTERM) is not signal.SIG_IGN:
+        signal.signal(signal.SIGTERM, signal.default_int_handler)
     out = sys.stderr if as_json else sys.stdout
     show = LiveShow(out) if out.isatty() else LineShow(out)
     display, interrupted = HerdDisplay(client, herd, show), False

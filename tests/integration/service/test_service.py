@@ -10,6 +10,8 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from integration.conftest import await_, make_ramherd, ours
 from integration.service.conftest import Service, read_json
 from ramherd.core.errors import NoService
@@ -315,11 +317,12 @@ def test_a_run_follows_what_the_service_does(service: Service) -> None:
     assert [row for (row,) in service.rows("SELECT service FROM herds")] == [1, 1, 0]
 
 
-def test_ctrl_c_of_who_follows_cancels_the_herd(service: Service) -> None:
-    """As it does a herd that runs here."""
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_of_who_follows_cancels_the_herd(service: Service, number: signal.Signals) -> None:
+    """As it does a herd that runs here; `timeout 60 ramherd run` sends TERM."""
     started = service.ramherd.start("run", "--", "sh", "-c", stdin="sleep 300\n")
     await_(agents, "it runs")
-    started.signal(signal.SIGINT)
+    started.signal(number)
     assert started.wait() == 130
     await_(lambda: not agents(), "its run ends")
 
