@@ -16,7 +16,6 @@ from ramherd.core.units import format_size, parse_duration, parse_size
 from ramherd.decide.pruning import PruneRule
 from ramherd.store.connect import open_store
 from ramherd.store.inputs import remove_unused_inputs
-from ramherd.store.protocol import Store
 from ramherd.supervisor.prune import Pruned, foresee, make_room, prune, prune_unknown
 
 EPILOG = """\
@@ -42,15 +41,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def prune_logs(options: argparse.Namespace) -> int:
     rule, state = make_rule(options, time.time()), state_dir()
-    runs_dir = state / "runs"
-    with closing(open_or_make_room(state, rule, dry_run=options.dry_run)) as store:
-        # Herds whose owner died are over as well; closing them is more than a dry run may do.
-        if not options.dry_run:
-            recover(store, runtime_dir(), runs_dir)
-        pruned = (foresee if options.dry_run else prune)(store, runs_dir, rule)
-        prune_unknown(store, runs_dir, time.time(), pruned, dry_run=options.dry_run)
-        if not options.dry_run:
-            remove_unused_inputs(store, state)
+    try:
+        pruned = prune_state(state, rule, dry_run=options.dry_run)
+    except StoreError:
+        if options.dry_run or not make_room(state / "ramherd.db", state / "runs", rule):
+            raise
+        pruned = prune_state(state, rule, dry_run=False)
     if options.json:
         print(json.dumps({**asdict(pruned), "dry_run": options.dry_run}))
     else:
@@ -58,13 +54,17 @@ def prune_logs(options: argparse.Namespace) -> int:
     return 1 if pruned.stuck else 0
 
 
-def open_or_make_room(state: Path, rule: PruneRule, *, dry_run: bool) -> Store:
-    try:
-        return open_store(state)
-    except StoreError:
-        if dry_run or not make_room(state / "ramherd.db", state / "runs", rule):
-            raise
-        return open_store(state)
+def prune_state(state: Path, rule: PruneRule, *, dry_run: bool) -> Pruned:
+    runs_dir = state / "runs"
+    with closing(open_store(state)) as store:
+        # Herds whose owner died are over as well; closing them is more than a dry run may do.
+        if not dry_run:
+            recover(store, runtime_dir(), runs_dir)
+        pruned = (foresee if dry_run else prune)(store, runs_dir, rule)
+        prune_unknown(store, runs_dir, time.time(), pruned, dry_run=dry_run)
+        if not dry_run:
+            remove_unused_inputs(store, state)
+    return pruned
 
 
 def make_rule(options: argparse.Namespace, now_s: float) -> PruneRule:

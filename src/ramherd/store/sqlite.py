@@ -18,7 +18,7 @@ from ramherd.core.errors import StoreDamaged, StoreError, StoreUnavailable
 from ramherd.core.units import format_size
 from ramherd.store.protocol import BUSY_S
 from ramherd.store.sql import migrations as sql
-from ramherd.store.sql.records import OLDEST_OVER
+from ramherd.store.sql.records import OLDEST_ENDED
 from ramherd.store.sql.service import GET_FLAG
 from ramherd.system.files import find_foreign
 from ramherd.system.own_process import read_file_size_limit
@@ -398,16 +398,15 @@ def read_unseen_bytes(path: Path) -> int:
         return 0
 
 
-def read_oldest_over(path: Path) -> Iterator[tuple[str, float]]:
-    """(run, when it ended) of herds that are over, from a store that cannot be opened because
-    its disk is full: read without its log, so the newest may be missing.
+def read_oldest_ended(path: Path) -> list[tuple[str, float, bool]]:
+    """(run, when it ended, whether its herd is over) from a store that cannot be written because
+    its disk is full. If it cannot be opened either, it is read without its log: the newest runs
+    are missing then.
     """
-    uri = f"{path.absolute().as_uri()}?immutable=1"
-    with closing(sqlite3.connect(uri, uri=True)) as db:
-        try:
-            yield from db.execute(OLDEST_OVER)
-        except sqlite3.Error:
-            return
+    for uri in (read_only(path), f"{path.absolute().as_uri()}?immutable=1"):
+        with suppress(sqlite3.Error), closing(sqlite3.connect(uri, uri=True)) as db:
+            return [(run, ended_s, bool(over)) for run, ended_s, over in db.execute(OLDEST_ENDED)]
+    return []
 
 
 def read_store_error(path: Path, *, has_schema: bool = False) -> str:

@@ -6,11 +6,13 @@ leaves a directory that the store does not count, which goes when it is a day ol
 
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from ramherd.act.cleanup import remove_tree
+from ramherd.act.run_directory import LOGS
 from ramherd.core.model import KeptLog
 from ramherd.core.units import MIB
 from ramherd.decide.pruning import PruneRule, choose_excess
@@ -26,7 +28,7 @@ from ramherd.store.logs import (
     set_log_bytes,
 )
 from ramherd.store.protocol import Store
-from ramherd.store.sqlite import read_oldest_over
+from ramherd.store.sqlite import read_oldest_ended
 
 # Some ms of the store's lock each, which herds wait for; and never more than this in memory.
 BATCH = 100
@@ -108,22 +110,27 @@ def foresee(store: Store, runs_dir: Path, rule: PruneRule) -> Pruned:
 
 
 def make_room(db: Path, runs_dir: Path, rule: PruneRule) -> bool:
-    """On a full disk SQLite cannot open the store, let alone write to it: the first logs that
-    the rule does not keep go without it, and their rows later.
+    """On a full disk SQLite cannot open the store, or cannot write to it: the first logs that
+    the rule does not keep go without it, and their rows later. Whether there is more room now.
     """
-    if read_free_bytes(db.parent) >= ROOM_BYTES:
-        return False
-    total = read_tree_bytes(runs_dir)
-    for run, ended_s in read_oldest_over(db):
+    before = total = read_tree_bytes(runs_dir)
+    for run, ended_s, is_over in read_oldest_ended(db):
+        if read_free_bytes(db.parent) >= ROOM_BYTES:
+            break
         log = KeptLog(run, ended_s, read_tree_bytes(runs_dir / run))
-        is_old = rule.before_s is not None and ended_s < rule.before_s
+        is_old = is_over and rule.before_s is not None and ended_s < rule.before_s
         if not is_old and not choose_excess([log], total, rule.keep_bytes):
             break
-        remove_tree(runs_dir / run)
+        # While its herd goes on, how the run ended may be nowhere but in its `status`.
+        (remove_tree if is_over else remove_output)(runs_dir / run)
         total -= log.bytes
-        if read_free_bytes(db.parent) >= ROOM_BYTES:
-            return True
-    return False
+    return total < before
+
+
+def remove_output(run_dir: Path) -> None:
+    for name in LOGS:
+        with suppress(OSError):
+            (run_dir / name).unlink(missing_ok=True)
 
 
 def measure_new(store: Store, runs_dir: Path) -> None:

@@ -197,3 +197,27 @@ def test_verbs_that_read_work_on_a_full_disk(tmp_path: Path, losses: Losses) -> 
     assert not any("Traceback" in one.stderr for one in verbs)
     wrong = ["done" not in jobs.stdout, logs.stdout != "printed\n"]
     losses("verbs that read, on a full disk", verbs=sum(wrong))
+
+
+def test_prune_makes_room_on_a_disk_that_is_full(small_service: Service, losses: Losses) -> None:
+    """The store can be opened and not written, and the herd that filled the disk is not over: what
+    its finished runs printed goes first, then the store has the rest.
+    """
+    service = small_service
+    printing = "head -c 700000 /dev/zero | tr '\\0' x"
+    herd = service.submit(
+        {"name": "a", "command": printing},
+        {"name": "b", "command": "sleep 3; exit 5", "after": ["a"]},
+    )
+    service.await_state("b", "running")
+    for name in ("filler", "more"):
+        fill(service.ramherd.state / name)
+        await_(lambda: RELEASED in service.said, "the ballast is released")
+    await_(lambda: not ours("RAMHERD_RUN"), "the run ends by itself")
+    pruned = service.ramherd.run("prune", "--keep", "0")
+    assert pruned.returncode == 0, pruned.stderr
+    assert pruned.stdout.startswith("removed the output of ")
+    service.client.wait(herd)
+    codes = [run["exit_code"] for name in ("a", "b") for run in service.job(name)["runs"]]
+    assert codes == [0, 5]
+    losses("prune on a full disk", runs_repeated=len(codes) - 2)

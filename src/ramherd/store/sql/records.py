@@ -130,10 +130,10 @@ OLDEST_RUNS = """
         AND runs.ended_s < ? AND (runs.ended_s, runs.id) > (?, ?)
     ORDER BY runs.ended_s, runs.id LIMIT ?
 """
-OLDEST_OVER = f"""
-    SELECT runs.id, runs.ended_s
+OLDEST_ENDED = f"""
+    SELECT runs.id, runs.ended_s, herds.ended_s IS NOT NULL
     FROM runs JOIN jobs ON jobs.id = runs.job JOIN herds ON herds.id = jobs.herd
-    WHERE runs.ended_s IS NOT NULL AND herds.ended_s IS NOT NULL AND NOT {HAS_PEN}
+    WHERE runs.ended_s IS NOT NULL AND NOT {HAS_PEN}
     ORDER BY runs.ended_s, runs.id
 """
 # Whose output was removed has no directory any more.
