@@ -65,6 +65,12 @@ def test_logs_grow_by_half_of_what_is_free(
     assert choose_log_growth(usage, TOTAL, LARGE_DISK) == growth * MIB
 
 
+def test_the_odd_byte_of_a_share_is_nobodys() -> None:
+    """Whole bytes, rounded down: a log grows by a byte less, or shrinks by one more."""
+    assert choose_log_growth(LogUsage(0, 3, 2), 10, LARGE_DISK) == 1
+    assert choose_log_growth(LogUsage(0, 13, 2), 10, LARGE_DISK) == -2
+
+
 def test_logs_leave_the_last_bytes_to_the_store() -> None:
     """Twice the mark at which the ballast is released; a full disk shrinks no log."""
     usage = LogUsage(0, 0, 2)
@@ -82,11 +88,13 @@ def test_logs_leave_the_last_bytes_to_the_store() -> None:
         (GIB, 0, 0, BALLAST_BYTES),
         (320 * MIB, 0, 0, BALLAST_BYTES),
         (40 * MIB, 0, 0, 2 * MIB),
+        (40 * MIB + 19, 0, 0, 2 * MIB),
         (20 * 64 * KIB, 0, 0, 64 * KIB),
         (20 * 64 * KIB - 1, 0, 0, 0),
         # It stays until the disk is full.
         (4 * MIB, BALLAST_BYTES, BALLAST_BYTES, BALLAST_BYTES),
         (4 * MIB - 1, BALLAST_BYTES, BALLAST_BYTES, 0),
+        (100 * KIB, 400 * KIB + 3, 400 * KIB + 3, 400 * KIB + 3),
         (64 * KIB, 100 * KIB, 100 * KIB, 100 * KIB),
         (64 * KIB - 1, 100 * KIB, 100 * KIB, 0),
         # Then it is gone until there is room with a margin.
