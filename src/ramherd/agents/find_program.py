@@ -6,13 +6,13 @@ No program is started for this: `--version` of a Node CLI takes a second and 150
 import json
 import os
 import re
-import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from ramherd.core.errors import UsageError
 from ramherd.core.units import shown
+from ramherd.system.executables import find_executable
 
 VERSION = re.compile(r"\d+\.\d+\.\d+")
 SCRIPTS = (".js", ".mjs", ".cjs")
@@ -43,7 +43,7 @@ class Source:
 
 def find_program(source: Source, path: str, program: str = "") -> AgentProgram:
     asked = (os.path.expanduser(program),) if program else source.names
-    found = next((file for name in asked if (file := shutil.which(name, path=path))), None)
+    found = next((file for name in asked if (file := find_executable(name, path))), None)
     if found is None:
         what = shown(program) if program else source.names[0]
         raise UsageError(f"{source.agent}: {what} is not found", hint=source.install)
@@ -56,7 +56,7 @@ def find_program(source: Source, path: str, program: str = "") -> AgentProgram:
 def find_node(source: Source, file: str, path: str) -> str:
     if not is_node_script(file):
         return ""
-    node = shutil.which("node", path=path)
+    node = find_executable("node", path)
     if node is None:
         hint = "install Node.js, or put its directory into PATH"
         raise UsageError(f"{source.agent}: {file} needs node, which is not found", hint=hint)

@@ -37,6 +37,7 @@ from ramherd.core.values import (
     parse_raw_text,
 )
 from ramherd.system.environ import encode
+from ramherd.system.executables import find_executable
 from ramherd.system.user_files import read_cwd
 
 SHELL = "/bin/sh"
@@ -134,14 +135,11 @@ def check_length(words: tuple[str, ...], _context: Context | None = None) -> tup
 
 def find_command(argv: tuple[str, ...], context: Context) -> tuple[str, ...]:
     """The program must be there, and the kernel take its arguments. The shell finds its own."""
-    import shutil  # noqa: PLC0415 - `exec` and the hook import this table for its settings
-
     check_length(argv)
-
     env, cwd = context.values.get("env", {}), context.values["cwd"]
     own = os.environ.get("PATH", os.defpath) if context.path is None else context.path
     program = os.path.join(cwd, argv[0]) if "/" in argv[0] else argv[0]
-    if shutil.which(program, path=env.get("PATH", own)) is None:
+    if find_executable(program, env.get("PATH", own)) is None:
         there = os.path.exists(program) and "/" in argv[0]
         problem = "is not executable" if there else "is not found"
         hint = f"chmod +x {shlex.quote(program)}" if there and program.isprintable() else ""

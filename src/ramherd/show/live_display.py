@@ -6,7 +6,6 @@ Written by hand and part of the supervisor: it costs 0.1 MB there, where a libra
 
 import os
 import time
-import unicodedata
 from collections.abc import Callable
 from typing import TextIO
 
@@ -125,6 +124,10 @@ def bar(part: float, whole: float) -> str:
 
 def cut(text: str, columns: int) -> str:
     """To the width of the terminal, counting East Asian wide characters as two cells."""
+    if text.isascii():
+        return text[:columns]
+    import unicodedata  # noqa: PLC0415 - its tables are for names that are not English
+
     cells = 0
     for index, char in enumerate(text):
         cells += 2 if unicodedata.east_asian_width(char) in "WF" else 1
