@@ -11,7 +11,7 @@ import os
 import sys
 
 from ramherd import __version__
-from ramherd.core.errors import RamherdError, UsageError
+from ramherd.core.errors import MAKE_ROOM, RamherdError, UsageError
 
 TYPE_CHECKING = False  # `typing` costs 4 ms
 if TYPE_CHECKING:
@@ -52,8 +52,8 @@ CANNOT, READER_GONE = 3, 1
 HINTS = {
     errno.EMFILE: "raise the limit: ulimit -n 4096",
     errno.ENFILE: "ramherd doctor",
-    errno.ENOSPC: "make room: ramherd prune --keep 1GiB",
-    errno.EDQUOT: "make room: ramherd prune --keep 1GiB",
+    errno.ENOSPC: MAKE_ROOM,
+    errno.EDQUOT: MAKE_ROOM,
 }
 
 

@@ -1,5 +1,8 @@
 """The errors that users see: one line, and a hint that works."""
 
+# The hint of every full disk.
+MAKE_ROOM = "make room: ramherd prune --keep 0 removes all output of ended runs"
+
 
 class RamherdError(Exception):
     """Base of all errors that are shown without a traceback."""

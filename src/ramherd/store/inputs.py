@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple
 
-from ramherd.core.errors import StoreUnavailable
+from ramherd.core.errors import MAKE_ROOM, StoreUnavailable
 from ramherd.core.model import Job
 from ramherd.core.record import replace
 from ramherd.jobs.stored import large_fields
@@ -162,7 +162,7 @@ def explained(state: Path) -> Iterator[None]:
 def hint_for(error: OSError, state: Path) -> str:
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
         return f"make it writable for you: chmod -R u+rwX {state}"
-    return "make room: ramherd prune --keep 1GiB"
+    return MAKE_ROOM
 
 
 def find_unused_environment(store: Store, herd: str) -> str | None:

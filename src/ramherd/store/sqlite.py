@@ -14,7 +14,7 @@ import time
 from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, TypeVar
 
-from ramherd.core.errors import StoreDamaged, StoreError, StoreUnavailable
+from ramherd.core.errors import MAKE_ROOM, StoreDamaged, StoreError, StoreUnavailable
 from ramherd.core.units import format_size
 from ramherd.store.protocol import BUSY_S
 from ramherd.store.sql import migrations as sql
@@ -466,9 +466,9 @@ def explain(path: Path, error: Exception) -> StoreError:
         holder, hint = describe_holder(str(path))
         what = f"{what} by {holder}"
     elif is_without_room(error, path):
-        what, hint = "the disk is full", "make room: ramherd prune --keep 1GiB"
+        what, hint = "the disk is full", MAKE_ROOM
     elif "full" in what:
-        hint = "make room: ramherd prune --keep 1GiB"
+        hint = MAKE_ROOM
     elif (limit_bytes := read_file_size_limit()) is not None and is_write_error(error):
         what = f"the file size limit (ulimit -f) is {format_size(limit_bytes)}"
         hint = "ulimit -f unlimited, then try again"
