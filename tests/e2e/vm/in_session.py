@@ -5,7 +5,6 @@ name is none that pytest looks for.
 import json
 import os
 import shutil
-import statistics
 import subprocess
 import sys
 import time
@@ -123,16 +122,18 @@ def test_without_a_manager_exec_takes_the_next_pen() -> None:
 
 
 def test_exec_in_a_scope_takes_little_longer_than_polling() -> None:
-    """In turns, so that both meet the same machine; the first of each makes bytecode and store."""
+    """In turns, so that both meet the same machine; the first of each makes bytecode and store. The
+    least of each counts: a busy host makes the emulated processor slower, never faster.
+    """
     took: dict[str, list[float]] = {"auto": [], "polling": []}
     for _round in range(EXEC_ROUNDS + 1):
         for pen, times in took.items():
             start = time.monotonic()
             assert exec_("--pen", pen, "--", "true").returncode == 0
             times.append(time.monotonic() - start)
-    auto, polling = (statistics.median(times[1:]) * 1000 for times in took.values())
+    auto, polling = (min(times[1:]) * 1000 for times in took.values())
     ratio = f"{auto / polling:.2f} of {MOST_OF_POLLING}"
-    print(f"exec -- true, medians of {EXEC_ROUNDS}: auto {auto:.0f} ms, polling {polling:.0f} ms,")
+    print(f"exec -- true, least of {EXEC_ROUNDS}: auto {auto:.0f} ms, polling {polling:.0f} ms,")
     print(f"auto / polling {ratio}")
     assert auto <= MOST_OF_POLLING * polling
     assert_nothing_left()
