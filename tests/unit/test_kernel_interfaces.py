@@ -134,7 +134,8 @@ def sent_signals(tree: ast.Module) -> set[str]:
     return {
         ast.unparse(arg)
         for node in ast.walk(tree)
-        if isinstance(node, ast.Call) and ast.unparse(node.func) != "signal.signal"
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) not in ("signal.signal", "signal.getsignal")
         for arg in node.args
     }
 
