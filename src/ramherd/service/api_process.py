@@ -14,6 +14,7 @@ from typing import Any
 
 from ramherd.core.errors import UsageError
 from ramherd.jobs.reader import Defaults
+from ramherd.system.pidfd import open_pid, wait_ends
 
 SERVE = str(Path(__file__).parent.parent / "api/__main__.py")
 # One that dies at once is not started in a loop.
@@ -125,12 +126,9 @@ class ApiProcess:
             self._lifeline.close()
             self._lifeline, self.is_listening = None, False
         if self._process is not None:
-            try:
-                self._process.wait(within_s)
-            except subprocess.TimeoutExpired:
+            if not is_ended_within(self._process, within_s):
                 self._process.kill()
-                with suppress(subprocess.TimeoutExpired):
-                    self._process.wait(DIES_WITHIN_S)
+                is_ended_within(self._process, DIES_WITHIN_S)
             self._process = None
             # The one who listened is gone; clients see at once that there is no service.
             self.socket.unlink(missing_ok=True)
@@ -138,3 +136,17 @@ class ApiProcess:
     @property
     def pid(self) -> int:
         return 0 if self._process is None else self._process.pid
+
+
+def is_ended_within(process: "subprocess.Popen[bytes]", seconds: float) -> bool:
+    """By a pidfd where there are any: `Popen.wait` with a limit of time looks again and again."""
+    fd = open_pid(process.pid)
+    if fd is not None:
+        try:
+            wait_ends([fd], seconds)
+        finally:
+            os.close(fd)
+        return process.poll() is not None
+    with suppress(subprocess.TimeoutExpired):
+        process.wait(seconds)
+    return process.returncode is not None

@@ -228,9 +228,7 @@ class Loop:
         if (news := self.runtime.restore()) is not None:
             kind = "runtime_restored" if news.why is Why.RUNTIME_RESTORED else "runtime_missing"
             self.events.emit_herd(kind, news)
-        for what in self.events.writes.check_store():
-            record_known(self)
-            self.events.emit_herd("store_restored", Reason(Why.STORE_RESTORED, what=what))
+        self.restore_store()
         runs, fleet = self.executor.runs.values(), self.executor.fleet
         fleet.scan()
         others = [(other.pid, other.used_bytes) for other in self.memory.lease.others]
@@ -244,6 +242,12 @@ class Loop:
         self.read_agents(at_s)
         if runs:
             record_engine_clients(runs, read_engine_clients())
+
+    def restore_store(self) -> None:
+        """If its files were deleted or damaged. A short herd ends before the next tick."""
+        for what in self.events.writes.check_store():
+            record_known(self)
+            self.events.emit_herd("store_restored", Reason(Why.STORE_RESTORED, what=what))
 
     def _is_time_to_read_agents(self, at_s: float) -> bool:
         return self.executor.is_busy or at_s - self._read_agents_s >= READ_EVERY_S

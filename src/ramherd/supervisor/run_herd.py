@@ -136,6 +136,7 @@ def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, display: Display) -> 
             )  # fmt: skip
             add_warm_reuse(loop, rules.reuse)
             loop.run()
+            loop.restore_store()
             costs = measure_costs(executor)
         if agents.runs is not None:
             record_worktrees(jobs, counters, writes)

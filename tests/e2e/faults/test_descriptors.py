@@ -14,8 +14,9 @@ __all__ = ["each_service"]
 
 RUNS = 200
 HERDS = 4
-# A connection of a client may be on its way out.
-SLACK = 1
+# A connection of a client may be on its way out. The API opens the store in three threads more when
+# requests come at the same time: three files each.
+SLACK = {"service": 1, "keeper": 1, "api": 1 + 9}
 
 
 def count_files(pid: int) -> int:
@@ -57,7 +58,7 @@ def test_a_service_holds_no_more_files_after_200_runs(
 
     def more() -> dict[str, int]:
         after = count_all(service)
-        return {name: max(after[name] - before[name] - SLACK, 0) for name in before}
+        return {name: max(after[name] - before[name] - SLACK[name], 0) for name in before}
 
     await_(lambda: not any(more().values()), f"{before} are open again: {count_all(service)}", 5.0)
     losses(f"{RUNS} runs of a service, {service.ramherd.pen}", **more())
@@ -85,7 +86,8 @@ def test_a_herd_holds_no_more_files_after_200_runs(home: Ramherd, losses: Losses
         counts[name] = await_steady(herd.process.pid, keeper)
         began(home, name).unlink()
     assert herd.wait() == 0, herd.err.read_text()
-    more = [max(last - first - SLACK, 0) for first, last in zip(*counts.values(), strict=True)]
+    pairs, slack = zip(*counts.values(), strict=True), SLACK["service"]
+    more = [max(last - first - slack, 0) for first, last in pairs]
     losses(f"{RUNS} runs of a herd, {home.pen}", run=more[0], keeper=more[1])
 
 

@@ -5,6 +5,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,14 +17,27 @@ from ramherd.keeper.log_quota import LEAST_BYTES
 from ramherd.measure.disk_usage import read_file_bytes
 
 
-@pytest.fixture
-def small_service(tmp_path: Path) -> Iterator[Service]:
+@contextmanager
+def service_on_disk(tmp_path: Path, options: str) -> Iterator[Service]:
     """Its state directory is a file system of its own."""
-    with small_disk(tmp_path / "state"):
+    with small_disk(tmp_path / "state", options):
         made = make_service(tmp_path)
         made.start()
         yield made
         finish(made)
+
+
+@pytest.fixture
+def small_service(tmp_path: Path) -> Iterator[Service]:
+    with service_on_disk(tmp_path, "size=3m") as made:
+        yield made
+
+
+@pytest.fixture
+def ballasted_service(tmp_path: Path) -> Iterator[Service]:
+    """Its ballast, a twentieth of the disk, has room for a submission."""
+    with service_on_disk(tmp_path, "size=16m") as made:
+        yield made
 
 
 RELEASED = " is full: released "
@@ -55,12 +69,12 @@ def test_a_full_disk_costs_no_job(small_service: Service, losses: Losses) -> Non
 
 
 def test_the_ballast_lets_the_store_write_on_a_full_disk(
-    small_service: Service, losses: Losses
+    ballasted_service: Service, losses: Losses
 ) -> None:
     """How a job ended is in the store while not a byte is free for others; starts wait, with the
     reason, until there is room.
     """
-    service = small_service
+    service = ballasted_service
     ballast = service.ramherd.state / "ramherd/ballast"
     assert ballast.stat().st_blocks > 0
     herd = service.submit({"name": "first", "command": "sleep 1; exit 5"})
