@@ -273,8 +273,9 @@ class MemoryGovernor:
         ]
 
     def _heads(self, at_s: float) -> list[JobStatus]:
-        """None while runs of a keeper that died are cleared: who is suspected is known after that.
-        While there are suspects, only those on trial; one that may not start keeps nobody waiting.
+        """The jobs that may start next. While there are suspects, only those on trial. While runs
+        of a dead keeper are cleared, no job: the suspects are known when that is done. A suspect
+        that may not start yet does not block the others on trial.
         """
         queue, quiet_s = self.jobs.queue, at_s - self.keeper_died_s
         suspected = queue.suspected.values()

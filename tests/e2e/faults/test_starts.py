@@ -16,7 +16,9 @@ import pytest
 
 from e2e.faults.conftest import Losses, fill, need_root, small_disk
 from integration.conftest import Ramherd, await_, make_ramherd, ours, pens
-from integration.service.conftest import Service, finish
+from integration.service.conftest import Service, each_service, finish
+
+__all__ = ["each_service"]
 
 JOBS = 20
 Break = Callable[[Path], Callable[[], None]]
@@ -132,14 +134,6 @@ def test_a_herd_that_waits_for_its_disk_can_be_interrupted(home: Ramherd, losses
     assert herd.wait() == 130
     mend()
     losses("runs cannot be prepared, then Ctrl-C", processes=len(ours()))
-
-
-@pytest.fixture(params=pens())
-def each_service(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Service]:
-    made = Service(make_ramherd(tmp_path, str(request.param)))
-    made.start()
-    yield made
-    finish(made)
 
 
 def test_a_removed_directory_of_runs_is_made_again(each_service: Service, losses: Losses) -> None:

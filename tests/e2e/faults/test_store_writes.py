@@ -63,18 +63,23 @@ def test_a_signal_ends_a_herd_on_a_full_disk(
     assert "Traceback" not in said
 
 
+def fill_before_the_end(ramherd: Ramherd) -> Started:
+    """A herd of one job whose result cannot be written: the disk is full when it ends."""
+    go = ramherd.state.with_name("go")
+    jobs = f'{{"name": "a", "command": "until [ -e {go} ]; do sleep 0.05; done; exit 4"}}\n'
+    started = start_run(ramherd, jobs)
+    await_(lambda: ours("RAMHERD_RUN"), "it runs")
+    await_line(started, "start")
+    fill(ramherd.state / "filler")
+    go.touch()
+    await_line(started, "its results wait for that")
+    return started
+
+
 def test_results_that_cannot_be_written_are_shown(tmp_path: Path, losses: Losses) -> None:
     """The disk fills up before the last end: the exit code and the summary are true."""
     with small_disk(tmp_path / "state"):
-        ramherd = make_ramherd(tmp_path, pens()[0])
-        go = tmp_path / "go"
-        jobs = f'{{"name": "a", "command": "until [ -e {go} ]; do sleep 0.05; done; exit 4"}}\n'
-        started = start_run(ramherd, jobs)
-        await_(lambda: ours("RAMHERD_RUN"), "it runs")
-        await_line(started, "start")
-        fill(tmp_path / "state/filler")
-        go.touch()
-        await_line(started, "its results wait for that")
+        started = fill_before_the_end(make_ramherd(tmp_path, pens()[0]))
         assert started.wait() == 1
         shown = started.out.read_text()
     assert "failed a: exit status 4" in shown
@@ -86,13 +91,7 @@ def test_results_are_written_when_there_is_room_again(tmp_path: Path, losses: Lo
     """Within some seconds of the end nothing is lost."""
     with small_disk(tmp_path / "state"):
         ramherd = make_ramherd(tmp_path, pens()[0])
-        go = tmp_path / "go"
-        jobs = f'{{"name": "a", "command": "until [ -e {go} ]; do sleep 0.05; done; exit 4"}}\n'
-        started = start_run(ramherd, jobs)
-        await_line(started, "start")
-        fill(tmp_path / "state/filler")
-        go.touch()
-        await_line(started, "its results wait for that")
+        started = fill_before_the_end(ramherd)
         (tmp_path / "state/filler").unlink()
         assert started.wait() == 1
         listed = ramherd.run("jobs", "--all", "--json")

@@ -228,32 +228,26 @@ class CgroupPen:
             self._memory.set_event(event)
 
     def signal(self, number: int) -> int:
+        return self._act(lambda: self._processes.signal(number), number)
+
+    def freeze(self) -> None:
+        self._act(self._processes.freeze, signal.SIGSTOP)
+
+    def thaw(self) -> None:
+        self._act(self._processes.thaw, signal.SIGCONT)
+
+    def kill(self) -> None:
+        self._act(self._processes.kill, signal.SIGKILL)
+
+    def _act(self, on_cgroup: Callable[[], int | None], number: int) -> int:
+        """On the cgroup. If that was removed: by signals, to the processes that were moved out.
+        How many were signalled.
+        """
         try:
-            return self._processes.signal(number)
+            return on_cgroup() or 0
         except OSError as error:
             raise_unless_gone(error)
             return signal_processes(self._processes_elsewhere(), number)
-
-    def freeze(self) -> None:
-        try:
-            self._processes.freeze()
-        except OSError as error:
-            raise_unless_gone(error)
-            signal_processes(self._processes_elsewhere(), signal.SIGSTOP)
-
-    def thaw(self) -> None:
-        try:
-            self._processes.thaw()
-        except OSError as error:
-            raise_unless_gone(error)
-            signal_processes(self._processes_elsewhere(), signal.SIGCONT)
-
-    def kill(self) -> None:
-        try:
-            self._processes.kill()
-        except OSError as error:
-            raise_unless_gone(error)
-            signal_processes(self._processes_elsewhere(), signal.SIGKILL)
 
     def close(self) -> None:
         """Its files only."""

@@ -133,7 +133,7 @@ def test_a_session_without_a_slot_is_below_its_share() -> None:
 
 
 def test_the_first_moment_is_a_moment() -> None:
-    """Who has waited since 0.0 has waited longest."""
+    """A session that began to wait at 0.0 s has waited longest: 0.0 does not mean "not waiting"."""
     assert ask(SlotHolder("a", 0, 0, 0.0, NEED), holder("b", 0, 0.5)).is_yes
 
 
