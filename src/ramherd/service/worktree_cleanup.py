@@ -35,7 +35,7 @@ class WorktreeCleanup:
         return job.id in self._open
 
     def _check_all(self) -> None:
-        from ramherd.act.worktrees import remove_unchanged  # noqa: PLC0415 - for these only
+        from ramherd.act.worktrees.removal import remove_unchanged  # noqa: PLC0415 - for these only
 
         while True:
             job = self._todo.get()

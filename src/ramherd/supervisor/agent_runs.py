@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ramherd.act.run import LiveRun
-from ramherd.act.worktrees import argv_in
+from ramherd.act.worktrees.making import argv_in
 from ramherd.agents import GO_ON, Agent, Launch, LaunchRequest, find_agent
 from ramherd.agents.heap import choose_heap_bytes
 from ramherd.agents.json_lines import Events

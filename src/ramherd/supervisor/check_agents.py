@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ramherd.act.worktrees import isolate
+from ramherd.act.worktrees.making import isolate
 from ramherd.agents import Agent, find_agent
 from ramherd.agents.find_program import AgentProgram
 from ramherd.agents.heap import check_limit

@@ -249,13 +249,13 @@ def with_worktrees(jobs: Sequence[Job]) -> Sequence[Job]:
     """Jobs whose agents would change the same repository get a worktree each."""
     if all(job.brief is None for job in jobs):
         return jobs
-    from ramherd.act.worktrees import isolate  # noqa: PLC0415 - subprocess is 1 MB
+    from ramherd.act.worktrees.making import isolate  # noqa: PLC0415 - subprocess is 1 MB
 
     return isolate(jobs, state_dir() / "worktrees")
 
 
 def record_worktrees(jobs: Sequence[Job], counters: HerdCounters, writes: WriteBuffer) -> None:
-    from ramherd.act.worktrees import remove_unchanged  # noqa: PLC0415 - subprocess is 1 MB
+    from ramherd.act.worktrees.removal import remove_unchanged  # noqa: PLC0415 - subprocess is 1 MB
     from ramherd.store.service_herds import set_worktree  # noqa: PLC0415
 
     for job, tree in remove_unchanged(jobs).items():

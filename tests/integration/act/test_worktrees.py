@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from integration.conftest import need
-from ramherd.act.worktrees import argv_in, isolate, remove_unchanged
+from ramherd.act.worktrees.making import argv_in, isolate
+from ramherd.act.worktrees.removal import remove_unchanged
 from ramherd.core.errors import UsageError
 from ramherd.core.model import Brief, Job, Tree
 from support.make import HERD

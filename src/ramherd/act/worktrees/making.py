@@ -1,20 +1,17 @@
-"""A git worktree and a branch of its own for each job, so that agents do not write over each other.
-
-A run makes its worktree itself, in its pen: a checkout takes seconds and memory. What a job has
-not changed is removed when its herd is over.
+"""Which jobs get a worktree and a branch of their own, and how a run makes it: by itself, in its
+pen, because a checkout takes seconds and memory.
 """
 
 import os
-import subprocess
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ramherd.act.worktrees.git import read_git
 from ramherd.core.errors import UsageError
 from ramherd.core.model import Job, Tree
 
-GIT_S = 60.0
 # $1 repository, $2 commit, $3 branch, $4 path, $5 where in it, then what to start there. A run that
 # was stopped in the middle of it leaves no mark in git's own folder of the worktree, and the next
 # starts over. Two at a time get in each other's way (8 of 120 failed with git 2.39, 40 at once), so
@@ -41,7 +38,7 @@ def isolate(jobs: Sequence[Job], folder: Path) -> list[Job]:
     """Jobs with an agent that asked for a worktree, or that share a repository, get one."""
     tops = {cwd: find_top(cwd) for cwd in {job.cwd for job in jobs if job.brief is not None}}
     sharing = Counter(tops[job.cwd] for job in jobs if job.brief is not None)
-    commits = {top: git(top, "rev-parse", "--verify", "-q", "HEAD") for top in sharing if top}
+    commits = {top: read_git(top, "rev-parse", "--verify", "-q", "HEAD") for top in sharing if top}
     return [
         with_tree(job, top, commits.get(top, ""), folder, shared=sharing[top] > 1)
         for job in jobs
@@ -78,51 +75,9 @@ def branch_of(job: Job) -> str:
 
 def find_top(cwd: str) -> str:
     """The repository that a directory is in, or ""."""
-    return git(cwd, "rev-parse", "--show-toplevel")
-
-
-def git(where: str, *args: str) -> str:
-    """What it prints; "" where it fails, or is not there."""
-    try:
-        done = subprocess.run(
-            ["git", "-C", where, *args], capture_output=True, text=True, timeout=GIT_S,
-            check=False, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired):
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
+    return read_git(cwd, "rev-parse", "--show-toplevel")
 
 
 def argv_in(tree: Tree, argv: Sequence[str]) -> tuple[str, ...]:
     named = (tree.repository, tree.commit, tree.branch, tree.path, tree.inside)
     return ("/bin/sh", "-c", MAKE, "worktree", *named, *argv)
-
-
-def remove_unchanged(jobs: Iterable[Job]) -> dict[str, Tree]:
-    """By job, the worktrees that stay; those in which nothing was changed are removed."""
-    trees = {job.id: job.brief.tree for job in jobs if job.brief is not None}
-    return {job: tree for job, tree in trees.items() if tree is not None and is_kept(tree)}
-
-
-def is_kept(tree: Tree) -> bool:
-    """One that stays is also there for the job's next try."""
-    if Path(tree.path).exists() and is_changed(tree):
-        return True
-    git(tree.repository, "worktree", "remove", "--force", tree.path)
-    if git(tree.repository, "rev-parse", "--verify", "-q", tree.branch) == tree.commit:
-        git(tree.repository, "branch", "-D", tree.branch)
-    return False
-
-
-def is_changed(tree: Tree) -> bool:
-    """What git cannot tell counts as changed."""
-    if git(tree.path, "rev-parse", "HEAD", tree.branch).split() != [tree.commit] * 2:
-        return True
-    marker = ["git", "-C", tree.path, "status", "--porcelain"]
-    try:
-        done = subprocess.run(
-            marker, capture_output=True, timeout=GIT_S, check=False, stdin=subprocess.DEVNULL
-        )
-    except (OSError, subprocess.TimeoutExpired):
-        return True
-    return done.returncode != 0 or bool(done.stdout.strip())

@@ -1,0 +1,98 @@
+"""Runs git with a timeout and a closed environment: no hooks, signing, editor, pager, prompt or
+background work, whatever the user's shell and configuration say. The user's identity and the other
+settings of the repository hold.
+"""
+
+import os
+import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
+
+from ramherd.core.errors import RamherdError
+from ramherd.system.termination import kill_group
+
+GIT_S = 60.0
+# What git gets of our own environment: where it and its configuration are, and who the user is.
+# GIT_DIR and its kin stay out: inside a hook of git's they name another repository.
+PASSED = (
+    "PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "XDG_CONFIG_HOME", "LD_LIBRARY_PATH",
+    "GIT_EXEC_PATH", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM",
+    "GIT_CEILING_DIRECTORIES", "GIT_DISCOVERY_ACROSS_FILESYSTEM",
+    "GIT_AUTHOR_NAME", "GIT_AUTHOR_EMAIL", "GIT_COMMITTER_NAME", "GIT_COMMITTER_EMAIL",
+)  # fmt: skip
+CLOSED = {
+    "LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_ASKPASS": "false", "SSH_ASKPASS": "false",
+    "GIT_EDITOR": "false", "GIT_SEQUENCE_EDITOR": "false", "GIT_PAGER": "cat",
+}  # fmt: skip
+# A monitor or a garbage collection that git starts in the background would outlive the command.
+SETTINGS = (
+    "core.hooksPath=/dev/null", "core.fsmonitor=false", "commit.gpgSign=false",
+    "tag.gpgSign=false", "gc.auto=0", "maintenance.auto=false", "submodule.recurse=false",
+    "advice.detachedHead=false",
+)  # fmt: skip
+
+
+class GitFailed(RamherdError):
+    """git ended with an error, took too long, or is not there. `line` is the last that it wrote to
+    stderr; `code` is its exit status, None where it has none.
+    """
+
+    def __init__(self, args: tuple[str, ...], line: str, code: int | None, stdout: str) -> None:
+        super().__init__(f"git {' '.join(args[:2])}: {line}")
+        self.line, self.code, self.stdout = line, code, stdout
+
+
+def run_git(
+    where: str, *args: str, stdin: str = "", env: Mapping[str, str] | None = None,
+    timeout_s: float = GIT_S,
+) -> str:  # fmt: skip
+    """What git prints, as it is: names of files are not always UTF-8 (surrogateescape), so ask for
+    them with `-z`. `env` is added to the closed environment (GIT_INDEX_FILE, an identity).
+    """
+    settings = [word for setting in SETTINGS for word in ("-c", setting)]
+    try:
+        process = subprocess.Popen(
+            ["git", "-C", where, *settings, *args], env={**closed_environment(), **(env or {})},
+            stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            encoding="utf-8", errors="surrogateescape", start_new_session=True,
+        )  # fmt: skip
+    except OSError as error:
+        raise GitFailed(args, error.strerror or str(error), None, "") from None
+    try:
+        stdout, stderr = process.communicate(stdin or None, timeout_s)
+    except subprocess.TimeoutExpired:
+        raise GitFailed(args, f"took longer than {timeout_s:.0f} s", None, "") from None
+    finally:
+        # With its filters: one of these may hold the pipe that we would read to its end.
+        kill_group(process)
+        close_pipes(process)
+    if process.returncode != 0:
+        raise GitFailed(args, last_line(stderr), process.returncode, stdout)
+    return stdout
+
+
+def read_git(where: str, *args: str) -> str:
+    """What git prints, without the blanks around it; "" where it fails, or is not there. It writes
+    nothing, not even a refreshed index.
+    """
+    try:
+        return run_git(where, *args, env={"GIT_OPTIONAL_LOCKS": "0"}).strip()
+    except GitFailed:
+        return ""
+
+
+def closed_environment() -> dict[str, str]:
+    return {**{name: os.environ[name] for name in PASSED if name in os.environ}, **CLOSED}
+
+
+def close_pipes(process: "subprocess.Popen[str]") -> None:
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe is not None:
+            with suppress(OSError):
+                pipe.close()
+
+
+def last_line(stderr: str) -> str:
+    lines = stderr.strip().splitlines()
+    return lines[-1].strip() if lines else "no message"
