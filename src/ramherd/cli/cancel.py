@@ -1,8 +1,10 @@
 """`ramherd cancel JOB|HERD`: end it, with the grace, and for good."""
 
 import argparse
+from contextlib import closing
 
-from ramherd.cli.job_names import find_herd, find_job
+from ramherd.cli.job_names import find_job, is_herd
+from ramherd.cli.store_reader import open_to_read
 from ramherd.client.client import Client
 
 
@@ -14,8 +16,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def cancel(options: argparse.Namespace) -> int:
     client = Client()
     for what in options.what:
-        if (herd := find_herd(what)) is not None:
-            print(f"{client.cancel_herd(herd)} jobs are cancelled")
+        with closing(open_to_read()) as store:
+            job = None if is_herd(store, what) else find_job(store, what)
+        if job is None:
+            cancelled = client.cancel_herd(what)
+            print("1 job is cancelled" if cancelled == 1 else f"{cancelled} jobs are cancelled")
         else:
-            client.cancel(find_job(what))
+            client.cancel(job)
     return 0

@@ -6,13 +6,12 @@ import time
 from contextlib import closing
 from typing import Any
 
-from ramherd.cli.logs import find_job
+from ramherd.cli.job_names import find_herd, find_job
 from ramherd.cli.store_reader import open_to_read
 from ramherd.core.errors import UsageError
 from ramherd.core.units import parse_duration
 from ramherd.show.event_lines import render_stored
 from ramherd.store.events import StoredEvent, read_events
-from ramherd.store.herds import read_newest_herd
 from ramherd.store.protocol import Store
 
 VERSION = 1
@@ -51,10 +50,7 @@ def choose_herd(store: Store, options: argparse.Namespace) -> str | None:
     """None means all: a job is in one herd anyway, and a time says enough."""
     if options.herd is not None or options.job is not None or options.since is not None:
         return options.herd if options.job is None else None
-    herd = read_newest_herd(store)
-    if herd is None:
-        raise UsageError("no herd has run yet", hint="ramherd drill makes one")
-    return herd
+    return find_herd(store)
 
 
 def as_json(event: StoredEvent) -> dict[str, Any]:

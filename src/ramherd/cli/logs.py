@@ -6,21 +6,17 @@ import time
 from contextlib import closing
 from pathlib import Path
 
+from ramherd.cli.job_names import add_herd_option, find_job
 from ramherd.cli.store_reader import open_to_read
 from ramherd.config.paths import runtime_path, state_path
 from ramherd.core.errors import UsageError
 from ramherd.core.model import JobState
 from ramherd.core.units import format_size
-from ramherd.core.values import nearest
 from ramherd.measure.run_output import is_interactive, read_layout, read_output
 from ramherd.store.herds import (
-    find_job_of_herd,
-    find_newest_job,
     has_directory,
     is_owned,
-    read_job_names,
     read_job_state,
-    read_newest_herd,
     read_newest_run,
 )
 from ramherd.store.protocol import Store
@@ -32,7 +28,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("job", metavar="JOB", help="its name or id")
     add("-f", "--follow", action="store_true", help="go on until the job has ended")
-    add("--herd", metavar="ID", help="the herd (the newest)")
+    add_herd_option(parser)
     add("--err", action="store_true", help="standard error instead of standard output")
     parser.set_defaults(verb=logs)
 
@@ -46,18 +42,6 @@ def logs(options: argparse.Namespace) -> int:
             follow=options.follow
         )
     return 0
-
-
-def find_job(store: Store, name: str, herd: str | None) -> str:
-    given, herd = herd, herd or read_newest_herd(store)
-    if herd is None:
-        raise UsageError("no herd has run yet", hint="ramherd drill makes one")
-    found = find_job_of_herd(store, herd, name) or (None if given else find_newest_job(store, name))
-    if found is None:
-        names = read_job_names(store, herd, 1000)
-        hint = nearest(name, names) if names else ""
-        raise UsageError(f"no job {name!r} in herd {herd}", hint=hint)
-    return found[0]
 
 
 def refuse_without_log(store: Store, runs_dir: Path, job: str, name: str) -> None:

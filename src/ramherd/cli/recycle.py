@@ -1,8 +1,10 @@
 """`ramherd recycle JOB`: end its run and start it again, resumed."""
 
 import argparse
+from contextlib import closing
 
 from ramherd.cli.job_names import find_job
+from ramherd.cli.store_reader import open_to_read
 from ramherd.client.client import Client
 
 
@@ -14,5 +16,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def recycle(options: argparse.Namespace) -> int:
     client = Client()
     for name in options.jobs:
-        client.recycle(find_job(name))
+        with closing(open_to_read()) as store:
+            job = find_job(store, name)
+        client.recycle(job)
     return 0

@@ -1,9 +1,11 @@
 """`ramherd retry JOB`: a job that failed, and those that waited for it, once more."""
 
 import argparse
+from contextlib import closing
 
 from ramherd.act.environments import choose_passed
 from ramherd.cli.job_names import find_job
+from ramherd.cli.store_reader import open_to_read
 from ramherd.client.client import Client
 from ramherd.config.keys import BY_NAME
 from ramherd.config.load import add_flag, load_config
@@ -24,5 +26,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def retry(options: argparse.Namespace) -> int:
     client, env = Client(), choose_passed(load_config(options)["pass_env"])
     for name in options.jobs:
-        client.retry(find_job(name), env)
+        with closing(open_to_read()) as store:
+            job = find_job(store, name)
+        client.retry(job, env)
     return 0
