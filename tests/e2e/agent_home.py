@@ -7,10 +7,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ramherd.agents import GO_ON, Agent, Launch, LaunchRequest, find_agent
+from ramherd.agents import Agent, Launch, LaunchRequest, find_agent
 from ramherd.agents.find_program import AgentProgram
 from ramherd.agents.json_lines import Events
 from ramherd.agents.progress import Fact, Progress, next_progress
+from ramherd.agents.resume_prompt import GO_ON
 
 INSTALLED = Path(__file__).parents[2] / ".tools/agents/node_modules/.bin"
 AGENTS = ("claude", "codex", "gemini", "opencode", "qwen")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ramherd.act.run import LiveRun
-from ramherd.core.model import Brief, Exit, Job, Why
+from ramherd.core.model import Brief, Exit, Job, Reason, Why
 from ramherd.core.units import MIB
 from ramherd.supervisor.agent_runs import AgentRuns
 from support.make import job
@@ -25,7 +25,8 @@ def begun(
 ) -> LiveRun:  # fmt: skip
     run = LiveRun(f"R{len(list(folder.iterdir()))}", of, 1, folder, 0.0, label="claude")
     run.dir.mkdir()
-    agent_runs.prepare(run, 200 * MIB, resumed=resumed, short=short)
+    stopped = Reason(Why.PATIENCE_OVER) if resumed else None
+    agent_runs.prepare(run, 200 * MIB, stopped=stopped, short=short)
     return run
 
 

@@ -3,7 +3,8 @@
 One file an agent, loaded when it is needed. An adapter says what to start (`Launch`) and makes a
 reader for what the CLI prints; it starts nothing itself. What adapters share: `base.py` (what most
 CLIs have in common), `json_lines.py` (bytes to events), `progress.py` (what events mean),
-`find_program.py`, `user_args.py` (arguments that a user may add) and `heap.py` (memory settings).
+`find_program.py`, `resume_prompt.py`, `user_args.py` (arguments that a user may add) and `heap.py`
+(memory settings).
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -17,9 +18,6 @@ from ramherd.core.errors import UsageError
 if TYPE_CHECKING:
     from ramherd.agents.find_program import AgentProgram
     from ramherd.agents.progress import Fact
-
-# After TERM the history ends in the tool call that was cut short, or just before it.
-GO_ON = "You were stopped and started again. Go on where you were; check what is already done."
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +101,7 @@ class Agent(Protocol):
     def start(self, program: "AgentProgram", request: LaunchRequest) -> Launch: ...
 
     def resume(self, program: "AgentProgram", request: LaunchRequest) -> Launch:
-        """The same with `request.session`: in the same cwd, mostly with `GO_ON` as the prompt.
+        """The same with `request.session`: in the same cwd, with `resume_prompt.py`'s prompt.
 
         Only sessions that the CLI has opened can be resumed (`Progress.session`), and a new one
         needs a new id: claude refuses one that it has seen.

@@ -133,6 +133,7 @@ class Why(StrEnum):
     # The service's.
     ADOPTED = "adopted"
     ASKED = "asked"
+    CONTINUED = "continued"
     HERD_OVER = "herd_over"
     NEAR_BUDGET = "near_budget"
     NEAR_LIMIT = "near_limit"

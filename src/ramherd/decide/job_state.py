@@ -69,6 +69,8 @@ def goes_on(status: JobStatus, end: RunEnd, reason: Reason) -> bool:
     """
     if reason.why is Why.SESSION_LOST:
         return False
+    if reason.why is Why.INTERRUPTED:  # `ramherd run --resume` goes on with it
+        return True
     if reason.why in (Why.WARM_GONE, Why.CANNOT_PREPARE):
         return status.interrupted
     # Not one that was never started: it is to go on where the one before it was.

@@ -14,10 +14,11 @@ from typing import Any
 
 from ramherd.act.run import LiveRun
 from ramherd.act.worktrees.making import argv_in
-from ramherd.agents import GO_ON, Agent, Launch, LaunchRequest, find_agent
+from ramherd.agents import Agent, Launch, LaunchRequest, find_agent
 from ramherd.agents.heap import choose_heap_bytes
 from ramherd.agents.json_lines import Events
 from ramherd.agents.progress import Overload
+from ramherd.agents.resume_prompt import render_resume_prompt
 from ramherd.agents.run_state import AgentRun, Past, one_line, past_from_json
 from ramherd.core.errors import UsageError
 from ramherd.core.model import Brief, Job, JobStatus, Reason, Refusal, RunEnd, Settle, Stop
@@ -109,17 +110,20 @@ class AgentRuns:
         self.is_occupied: Callable[[Job], bool] = lambda _job: False
 
     def prepare(
-        self, run: LiveRun, grant_bytes: int, *, resumed: bool, short: bool
+        self, run: LiveRun, grant_bytes: int, *, stopped: Reason | None, short: bool
     ) -> Reason | None:  # fmt: skip
-        """What the run is to start. `short`: memory is, and the job may have a smaller model for
-        that; the reason is given if so. A program or input that is gone refuses the run.
+        """What the run is to start. `stopped` is why the run before it was, if this one goes on in
+        its session. `short`: memory is, and the job may have a smaller model for that; the reason
+        is given if so. A program or input that is gone refuses the run.
         """
         job, brief = run.job, brief_of(run.job)
-        session = self._past(job).progress.session if resumed else ""
+        session = self._past(job).progress.session if stopped is not None else ""
         model, why_smaller = choose_model(brief, short=short)
         try:
-            if resumed:
-                launch = self.launch(job, grant_bytes, session=session, model=model)
+            if stopped is not None:
+                launch = self.launch(
+                    job, grant_bytes, session=session, model=model, stopped=stopped
+                )
             else:
                 launch = self.launch_first(job, grant_bytes, model)
         except UsageError as error:
@@ -188,11 +192,13 @@ class AgentRuns:
             self._pasts[job.id] = past_from_json(said["past"]) if said and known else Past()
         return self._pasts[job.id]
 
-    def launch(self, job: Job, grant_bytes: int, *, session: str, model: str) -> Launch:
-        """`session` is the one to go on in, if any."""
+    def launch(
+        self, job: Job, grant_bytes: int, *, session: str, model: str, stopped: Reason | None = None
+    ) -> Launch:
+        """`session` is the one to go on in, if any; `stopped` is why its last run was."""
         (agent, program), brief = self._records.find(job), brief_of(job)
         ask = LaunchRequest(
-            GO_ON if session else brief.prompt,
+            render_resume_prompt(stopped) if session and stopped is not None else brief.prompt,
             session or agent.new_session(),
             model=model,
             args=self._args(job),

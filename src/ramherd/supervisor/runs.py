@@ -68,7 +68,7 @@ class Runs:
             first_s, label_of(class_of(job)), usage=Usage(available),
         )  # fmt: skip
         try:
-            why_smaller = self._prepare_agent(run, grant_bytes, resumed=status.interrupted)
+            why_smaller = self._prepare_agent(run, grant_bytes, status)
             idle = self.executor.start(run, grant_bytes, resumed=status.interrupted)
         except OSError as error:
             # Nothing has happened that anybody would have to know: the job is where it was.
@@ -81,12 +81,15 @@ class Runs:
             self.jobs.change(replace(running, first_s=first_s))
             self._record_start(run, idle, why_smaller, reason)
 
-    def _prepare_agent(self, run: LiveRun, grant_bytes: int, *, resumed: bool) -> Reason | None:
+    def _prepare_agent(
+        self, run: LiveRun, grant_bytes: int, before: JobStatus
+    ) -> Reason | None:  # fmt: skip
         """Why its model is a smaller one than usual, if it is."""
         if self.agents.runs is None or run.job.brief is None:
             return None
         short = self.memory.history.level is Level.SINGLE
-        return self.agents.runs.prepare(run, grant_bytes, resumed=resumed, short=short)
+        stopped = before.reason if before.interrupted else None
+        return self.agents.runs.prepare(run, grant_bytes, stopped=stopped, short=short)
 
     def _withdraw_agent(self, run: LiveRun) -> None:
         if self.agents.runs is not None:

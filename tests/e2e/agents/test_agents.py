@@ -9,9 +9,9 @@ import pytest
 from e2e.agent_home import Home, Running
 from integration.conftest import await_, ours
 from llm import LLM
-from ramherd.agents import GO_ON
 from ramherd.agents.base import new_uuid
 from ramherd.agents.progress import Overload, Progress, SessionOpened, ToolStarted
+from ramherd.agents.resume_prompt import GO_ON
 from ramherd.measure.own_memory import own_pids
 from ramherd.system.procfs import read_processes
 

@@ -14,7 +14,7 @@ import pytest
 from e2e.agent_home import ARGS, Home, make_home
 from integration.conftest import Ramherd, await_, make_ramherd, ours, pens
 from llm import LLM, Talk
-from ramherd.agents import GO_ON
+from ramherd.agents.resume_prompt import GO_ON, PLANNED
 from ramherd.core.units import MIB
 from ramherd.system.procfs import read_variable
 
@@ -114,7 +114,8 @@ def test_an_agent_that_makes_room_goes_on_in_its_session(
     history = replies(llm, "parts")[-1]
     assert any("first-part" in text for text in history.texts("result"))
     assert any("[script parts]" in text for text in history.texts("user"))
-    assert any(GO_ON in text for text in history.texts("user"))
+    assert any("to give memory to other work" in text for text in history.texts("user"))
+    assert any(f"{PLANNED} {GO_ON}" in text for text in history.texts("user"))
 
 
 def replies(llm: LLM, script: str) -> list[Talk]:

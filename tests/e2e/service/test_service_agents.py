@@ -11,7 +11,7 @@ from e2e.agents.test_run_agents import PARTS, RESUMABLE, asks, herd_of, runs_tha
 from integration.conftest import await_, ours
 from integration.service.conftest import Service, finish
 from llm import LLM
-from ramherd.agents import GO_ON
+from ramherd.agents.resume_prompt import GO_ON
 from ramherd.system.procfs import read_variable
 
 # The second part waits for a file, whoever is there meanwhile.

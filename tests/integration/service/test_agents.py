@@ -11,8 +11,9 @@ from integration.conftest import await_, need, ours
 from integration.service.conftest import Service
 from integration.service.talker import Talker
 from integration.show.test_live_display import start_on_terminal
-from ramherd.agents import GO_ON
+from ramherd.agents.resume_prompt import render_resume_prompt
 from ramherd.core.errors import UsageError
+from ramherd.core.model import Reason, Why
 from support.terminals import Terminal
 
 IDENTITY = ("-c", "user.name=test", "-c", "user.email=test@example.org")
@@ -148,7 +149,7 @@ def test_an_adopted_agent_resumes_its_session_later(service: Service, talker: Ta
     service.client.wait(herd)
 
     (_how, session, _prompt), again = talker.asked
-    assert again == ["--resume", session, GO_ON]
+    assert again == ["--resume", session, render_resume_prompt(Reason(Why.ASKED))]
     (result,) = service.client.summary(herd)["results"]
     assert (result["session"], result["runs"], result["turns"]) == (session, 2, 2)
 
@@ -169,7 +170,9 @@ def test_a_job_that_was_cut_off_resumes_over_a_restart(
     service.client.wait(herd)
 
     (first, session, prompt), again = talker.asked
-    assert (first, prompt, again) == ("--session-id", "do it", ["--resume", session, GO_ON])
+    why = Reason(Why.SUPERVISOR_LOST if keeper_dies else Why.SERVICE_STOPS)
+    assert (first, prompt) == ("--session-id", "do it")
+    assert again == ["--resume", session, render_resume_prompt(why)]
     (result,) = service.client.summary(herd)["results"]
     assert (result["state"], result["runs"], result["session"]) == ("done", 2, session)
     assert (result["turns"], result["tokens_in"], result["cost_usd"]) == (2, 20, 0.25)

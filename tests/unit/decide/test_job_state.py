@@ -159,6 +159,16 @@ def test_who_was_cut_off_goes_on_from_there(end: RunEnd) -> None:
     assert not after(status(job(retries=1), JobState.RUNNING), RunEnd.FAILED).interrupted
 
 
+def test_what_the_user_interrupted_can_go_on() -> None:
+    """Cancelled by Ctrl-C; what was cancelled by its name starts over if it is tried again."""
+    for why, goes_on in ((Why.INTERRUPTED, True), (Why.ASKED, False)):
+        found = after_run(
+            status(job(), JobState.RUNNING), RunEnd.CANCELLED, Reason(why),
+            at_s=5.0, policy=policy(),
+        )  # fmt: skip
+        assert (found.state, found.interrupted) == (JobState.CANCELLED, goes_on)
+
+
 def test_a_start_that_failed_is_still_to_go_on() -> None:
     """The run that was to resume never began: the next one is to."""
     cut_off = replace(status(job(), JobState.RUNNING), interrupted=True)

@@ -35,6 +35,7 @@ from ramherd.decide.exec_admission import find_obstacle
 from ramherd.decide.governor.leases import explain_ledger
 from ramherd.decide.job_state import after_run, explain_lost_owner, next_dependants
 from ramherd.decide.keeper_health import after_failed_keeper, explain_hang, explain_replacement
+from ramherd.decide.resumption import explain_continuation
 from ramherd.decide.run_end import (
     clear_leftovers,
     cost_reason,
@@ -300,6 +301,10 @@ MADE: dict[Why, tuple[Reason, str]] = {
     ),
     Why.HERD_OVER: (
         Reason(Why.HERD_OVER, done=3, failed=1, cancelled=0), "3 done, 1 failed, 0 cancelled",
+    ),
+    Why.CONTINUED: (
+        explain_continuation(Reason(Why.INTERRUPTED)),
+        "ramherd run --resume goes on with it (interrupted)",
     ),
     Why.PAUSED: (explain_user_pause(), "nothing starts until ramherd resume"),
     Why.RESUMED: (explain_resumed(), "starts go on"),

@@ -1,0 +1,59 @@
+"""Which jobs of a herd go on after an interruption: its `ramherd run` was told to end, or died."""
+
+from collections.abc import Sequence
+
+from ramherd.core.model import JobState, JobStatus, Reason, Why
+from ramherd.core.record import replace
+
+INTERRUPTIONS = (Why.INTERRUPTED, Why.SUPERVISOR_LOST)
+
+
+def continue_jobs(statuses: Sequence[JobStatus]) -> list[JobStatus]:
+    """The new status of each job that goes on, of all jobs of a herd that has ended. What is done
+    stays done, and what failed or was cancelled for another reason stays so, with all that waits
+    for it.
+    """
+    by_name = {status.job.name: status for status in statuses}
+    chosen = {name: status for name, status in by_name.items() if is_cut_off(status, by_name)}
+    while hopeless := [name for name, one in chosen.items() if is_hopeless(one, by_name, chosen)]:
+        for name in hopeless:
+            del chosen[name]
+    return [continue_job(status, by_name) for status in chosen.values()]
+
+
+def is_cut_off(status: JobStatus, by_name: dict[str, JobStatus]) -> bool:
+    """Whether the interruption ended this job, or one that it waited for."""
+    todo, seen = [status], set[str]()
+    while todo:
+        one = todo.pop()
+        if one.job.name in seen or one.state is not JobState.CANCELLED:
+            continue
+        seen.add(one.job.name)
+        if one.reason.why in INTERRUPTIONS:
+            return True
+        if one.reason.why is Why.DEPENDENCY_FAILED:
+            todo += [by_name[name] for name in one.job.after if name in by_name]
+    return False
+
+
+def is_hopeless(
+    status: JobStatus, by_name: dict[str, JobStatus], chosen: dict[str, JobStatus]
+) -> bool:
+    """A job that it waits for is not done, and does not go on."""
+    return any(
+        name in by_name and by_name[name].state is not JobState.DONE and name not in chosen
+        for name in status.job.after
+    )
+
+
+def continue_job(status: JobStatus, by_name: dict[str, JobStatus]) -> JobStatus:
+    waits = any(
+        name in by_name and by_name[name].state is not JobState.DONE for name in status.job.after
+    )
+    state = JobState.WAITING if waits else JobState.QUEUED
+    return replace(status, state=state, reason=explain_continuation(status.reason))
+
+
+def explain_continuation(ended: Reason) -> Reason:
+    """`ended` is why the job was cancelled."""
+    return Reason(Why.CONTINUED, after=ended.why.value)

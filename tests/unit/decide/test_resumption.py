@@ -1,0 +1,94 @@
+"""Which jobs of an interrupted herd go on."""
+
+from typing import Any
+
+import pytest
+
+from ramherd.core.model import JobState, JobStatus, Reason, Why
+from ramherd.decide.resumption import continue_jobs
+from support.make import job
+
+INTERRUPTED = Reason(Why.INTERRUPTED, signals=1)
+
+
+def ended(
+    name: str, state: JobState, reason: Reason, *, after: tuple[str, ...] = (), **changes: Any
+) -> JobStatus:
+    return JobStatus(job(name, after=after), state, reason, **changes)
+
+
+def done(name: str) -> JobStatus:
+    return ended(name, JobState.DONE, Reason(Why.EXITED, code=0))
+
+
+def cancelled(name: str, *after: str, why: Why = Why.INTERRUPTED, **changes: Any) -> JobStatus:
+    return ended(name, JobState.CANCELLED, Reason(why), after=after, **changes)
+
+
+def states(statuses: list[JobStatus]) -> dict[str, str]:
+    return {status.job.name: status.state.value for status in statuses}
+
+
+@pytest.mark.parametrize("why", [Why.INTERRUPTED, Why.SUPERVISOR_LOST])
+def test_what_the_interruption_ended_goes_on(why: Why) -> None:
+    """Queued again with its counters, and with the reason of its end."""
+    (one,) = continue_jobs([done("a"), cancelled("b", why=why, attempts=2, interrupted=True)])
+
+    assert (one.job.name, one.state, one.attempts, one.interrupted) == (
+        "b", JobState.QUEUED, 2, True,
+    )  # fmt: skip
+    assert one.reason == Reason(Why.CONTINUED, after=why.value)
+
+
+def test_what_ended_by_itself_stays() -> None:
+    """Failed, cancelled by its user, or cancelled for its cost."""
+    failed = ended("a", JobState.FAILED, Reason(Why.EXITED, code=1))
+    asked, cost = cancelled("b", why=Why.ASKED), cancelled("c", why=Why.COST)
+    # A job that failed for a reason of an interruption is not one that was cut off.
+    odd = ended("d", JobState.FAILED, INTERRUPTED)
+
+    assert continue_jobs([failed, asked, cost, odd]) == []
+
+
+def test_jobs_that_wait_for_one_that_goes_on_wait_again() -> None:
+    """However long the chain; one whose needs are done is queued."""
+    chain = [
+        cancelled("a"),
+        cancelled("b", "a", why=Why.DEPENDENCY_FAILED),
+        cancelled("c", "b", why=Why.DEPENDENCY_FAILED),
+        done("d"),
+        cancelled("e", "d"),
+    ]
+
+    assert states(continue_jobs(chain)) == {
+        "a": "queued", "b": "waiting", "c": "waiting", "e": "queued",
+    }  # fmt: skip
+
+
+def test_jobs_that_wait_for_one_that_failed_stay() -> None:
+    """And those that wait for these, also when the interruption met them first."""
+    failed = ended("f", JobState.FAILED, Reason(Why.EXITED, code=1))
+    herd = [
+        failed,
+        cancelled("a"),
+        cancelled("b", "a", "f", why=Why.DEPENDENCY_FAILED),
+        cancelled("c", "b", why=Why.SUPERVISOR_LOST),
+        cancelled("d", "f", why=Why.DEPENDENCY_FAILED),
+    ]
+
+    assert states(continue_jobs(herd)) == {"a": "queued"}
+
+
+def test_a_job_whose_need_is_not_known_goes_on() -> None:
+    """The record of a job that it waited for was removed: it was done."""
+    assert states(continue_jobs([cancelled("a", "gone")])) == {"a": "queued"}
+
+
+def test_a_circle_of_cancelled_jobs_ends() -> None:
+    """Nothing that a store may hold makes this run for ever."""
+    circle = [
+        cancelled("a", "b", why=Why.DEPENDENCY_FAILED),
+        cancelled("b", "a", why=Why.DEPENDENCY_FAILED),
+    ]
+
+    assert continue_jobs(circle) == []
