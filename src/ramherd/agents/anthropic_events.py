@@ -9,6 +9,7 @@ from ramherd.agents.progress import (
     TOOLS_KEPT,
     Fact,
     Failure,
+    Message,
     Result,
     SessionOpened,
     Spent,
@@ -18,7 +19,9 @@ from ramherd.agents.progress import (
     TurnStarted,
     clip,
     failures,
+    tool_ended,
 )
+from ramherd.agents.tool_text import content_text, main_argument
 
 # A message comes in several events, those of subagents in between.
 MESSAGES_KEPT = 64
@@ -42,19 +45,26 @@ class MessagesReader:
                 yield from self.read_assistant(event)
             case "user":
                 yield from self.end_tools(
-                    word(part, "tool_use_id") for part in tables(event, "message", "content")
-                )
+                    tool_ended(
+                        word(part, "tool_use_id"), content_text(part),
+                        is_error=part.get("is_error") is True,
+                    )
+                    for part in tables(event, "message", "content")
+                )  # fmt: skip
             case "result":
                 yield from self.read_result(event)
 
     def read_long(self, found: Mapping[str, str]) -> Iterator[Fact]:
         match found.get("type"):
             case "user":
-                yield from self.end_tools(iter([found.get("tool_use_id", "")]))
+                ended = ToolEnded(found.get("tool_use_id", ""), TOO_LONG, 1)
+                yield from self.end_tools(iter([ended]))
             case "assistant":
                 # Its first id is the message's; which tool it calls is not known.
-                if self.is_new(found.get("id", "")) and not found.get("parent_tool_use_id"):
+                by_subagent = bool(found.get("parent_tool_use_id"))
+                if self.is_new(found.get("id", "")) and not by_subagent:
                     yield from self.start_turn()
+                yield Message(TOO_LONG, by_subagent=by_subagent)
             case _ if "num_turns" in found:
                 yield Failure(TOO_LONG) if found.get("is_error") == "true" else Result(TOO_LONG)
 
@@ -70,9 +80,15 @@ class MessagesReader:
             yield from self.count_tokens(message)
             if not word(event, "parent_tool_use_id"):
                 yield from self.start_turn()
+        by_subagent = bool(word(event, "parent_tool_use_id"))
         for part in tables(message, "content"):
-            if text(part, "type") == "tool_use":
-                yield from self.start_tool(word(part, "id"), word(part, "name"))
+            match text(part, "type"):
+                case "text" if said := text(part, "text").strip():
+                    yield Message(said, by_subagent=by_subagent)
+                case "tool_use":
+                    about = main_argument(table(part, "input"))
+                    tool = ToolStarted(word(part, "id"), word(part, "name"), about, by_subagent)
+                    yield from self.start_tool(tool)
 
     def start_turn(self) -> Iterator[Fact]:
         self.in_turn = True
@@ -92,23 +108,23 @@ class MessagesReader:
         self.tokens_out += spent.tokens_out
         yield spent
 
-    def start_tool(self, tool: str, name: str) -> Iterator[Fact]:
+    def start_tool(self, tool: ToolStarted) -> Iterator[Fact]:
         if len(self.open) < TOOLS_KEPT:
-            self.open.add(tool)
-            yield ToolStarted(tool, name)
+            self.open.add(tool.id)
+            yield tool
 
-    def end_tools(self, tools: Iterator[str]) -> Iterator[Fact]:
+    def end_tools(self, tools: Iterator[ToolEnded]) -> Iterator[Fact]:
         for tool in tools:
-            if tool in self.open:
-                self.open.discard(tool)
-                yield ToolEnded(tool)
+            if tool.id in self.open:
+                self.open.discard(tool.id)
+                yield tool
         if self.in_turn and not self.open:
             self.in_turn = False
             yield TurnEnded()
 
     def read_result(self, event: Mapping[str, Any]) -> Iterator[Fact]:
         yield from self.read_usage(event)
-        yield from self.end_tools(iter(sorted(self.open)))
+        yield from self.end_tools(map(ToolEnded, sorted(self.open)))
         reply = text(event, "result")
         if event.get("is_error") is True or self.is_error(reply):
             yield from failures(reply or self.problem(event))

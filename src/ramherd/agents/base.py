@@ -59,16 +59,16 @@ class Turns:
             self.in_turn = True
             yield TurnStarted()
 
-    def start_tool(self, tool: str, name: str) -> Iterator[Fact]:
+    def start_tool(self, tool: str, name: str, argument: str = "") -> Iterator[Fact]:
         yield from self.start()
         if len(self.open) < TOOLS_KEPT:
             self.open.add(tool)
-            yield ToolStarted(tool, name)
+            yield ToolStarted(tool, name, argument)
 
-    def end_tool(self, tool: str) -> Iterator[Fact]:
-        if tool in self.open:
-            self.open.discard(tool)
-            yield ToolEnded(tool)
+    def end_tool(self, ended: ToolEnded) -> Iterator[Fact]:
+        if ended.id in self.open:
+            self.open.discard(ended.id)
+            yield ended
             if not self.open:
                 self.in_turn = False
                 yield TurnEnded()

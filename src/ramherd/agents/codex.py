@@ -1,6 +1,7 @@
 """Codex: a native binary (Rust) behind a Node script, which is left out."""
 
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -8,20 +9,25 @@ from typing import Any
 from ramherd.agents import Launch, LaunchRequest
 from ramherd.agents.base import Cli, Turns
 from ramherd.agents.find_program import AgentProgram, Source, packages_beside
-from ramherd.agents.json_lines import count, table, text, word
+from ramherd.agents.json_lines import count, table, tables, text, word
 from ramherd.agents.progress import (
     TOO_LONG,
+    CliWarning,
     Fact,
     Failure,
+    Message,
     Overload,
     Result,
     Retry,
     SessionOpened,
     Spent,
+    ToolEnded,
     clip,
     failures,
     is_overload,
+    tool_ended,
 )
+from ramherd.agents.tool_text import ARGUMENT_LENGTH, content_text, main_argument
 from ramherd.core.units import MIB
 
 SOURCE = Source(
@@ -34,6 +40,8 @@ SOURCE = Source(
 # Older packages have the binary one folder up or in a folder of its own.
 PLACES = ("vendor/*/bin/codex", "vendor/*/codex/codex")
 NO_TOOLS = ("agent_message", "reasoning", "error", "todo_list")
+# `/bin/bash -lc 'echo it'` is how it runs the command `echo it`.
+SHELL = re.compile(r"(?:\S*/\w+ -lc (?:'(?P<quoted>[^']*)'$)?)?(?P<plain>.*)", re.DOTALL)
 
 
 class Codex(Cli):
@@ -104,24 +112,54 @@ class CodexReader:
         if kind in NO_TOOLS:
             yield from self.turns.start()
         else:
-            yield from self.turns.start_tool(word(item, "id"), kind)
+            yield from self.turns.start_tool(word(item, "id"), kind, argument_of(item))
 
     def end_item(self, item: Mapping[str, Any]) -> Iterator[Fact]:
-        if text(item, "type") == "agent_message":
-            self.reply = clip(text(item, "text"))
-        if text(item, "type") in ("agent_message", "reasoning"):
-            yield from self.turns.start()
-        else:
-            yield from self.turns.end_tool(word(item, "id"))
+        match text(item, "type"):
+            case "agent_message":
+                self.reply = clip(text(item, "text"))
+                yield from self.turns.start()
+                yield Message(text(item, "text"))
+            case "reasoning":
+                yield from self.turns.start()
+            case "error":
+                yield CliWarning(clip(text(item, "message")))
+            case "todo_list":
+                pass
+            case kind:
+                if (tool := word(item, "id")) not in self.turns.open:
+                    # Changes of files come with their end alone.
+                    yield from self.turns.start_tool(tool, kind, argument_of(item))
+                yield from self.turns.end_tool(ended_of(item))
 
     def read_long(self, found: Mapping[str, str]) -> Iterator[Fact]:
         if found.get("type") == "item.completed":
             item = found.get("id", "")
             if item in self.turns.open:
-                yield from self.turns.end_tool(item)
+                yield from self.turns.end_tool(ToolEnded(item, TOO_LONG, 1))
             else:
                 self.reply = TOO_LONG
                 yield from self.turns.start()
+                yield Message(TOO_LONG)
+
+
+def argument_of(item: Mapping[str, Any]) -> str:
+    """The command without the shell that runs it, or the paths that change, or the call's own."""
+    if paths := ", ".join(word(change, "path") for change in tables(item, "changes")):
+        return paths[:ARGUMENT_LENGTH]
+    if tool := word(item, "tool"):
+        return f"{word(item, 'server')}.{tool} {main_argument(table(item, 'arguments'))}".rstrip()
+    command = SHELL.fullmatch(main_argument(item))
+    return command["quoted"] or command["plain"] if command else text(item, "query")
+
+
+def ended_of(item: Mapping[str, Any]) -> ToolEnded:
+    output = text(item, "aggregated_output") or content_text(table(item, "result"))
+    code = item.get("exit_code")
+    is_error = text(item, "status") in ("failed", "declined") or code not in (None, 0)
+    if is_error and not output:
+        output = text(item, "error", "message") or text(item, "status")
+    return tool_ended(word(item, "id"), output, is_error=is_error)
 
 
 def spent_of(event: Mapping[str, Any]) -> Spent:

@@ -11,11 +11,15 @@ from ramherd.agents.progress import (
     TOO_LONG,
     Fact,
     Failure,
+    Message,
     Result,
     SessionOpened,
+    ToolEnded,
     clip,
     failures,
+    tool_ended,
 )
+from ramherd.agents.tool_text import content_text, main_argument
 from ramherd.core.errors import UsageError
 from ramherd.core.units import MIB
 
@@ -71,11 +75,13 @@ class CursorReader:
                 yield SessionOpened(session)
             case "assistant", _ if tables(event, "message", "content"):
                 yield from self.turns.start()
+                yield Message(content_text(table(event, "message")))
             case "tool_call", "started":
-                name = next(iter(table(event, "tool_call")), "tool")[:WORD_LENGTH]
-                yield from self.turns.start_tool(word(event, "call_id"), name)
+                name = next(iter(table(event, "tool_call")), "tool")
+                about = main_argument(table(event, "tool_call", name, "args"))
+                yield from self.turns.start_tool(word(event, "call_id"), name[:WORD_LENGTH], about)
             case "tool_call", "completed":
-                yield from self.turns.end_tool(word(event, "call_id"))
+                yield from self.turns.end_tool(ended_of(event))
             case "result", _:
                 yield from self.read_result(event)
 
@@ -89,9 +95,21 @@ class CursorReader:
     def read_long(self, found: Mapping[str, str]) -> Iterator[Fact]:
         match found.get("type"), found.get("subtype"):
             case "tool_call", "completed":
-                yield from self.turns.end_tool(found.get("call_id", ""))
+                ended = ToolEnded(found.get("call_id", ""), TOO_LONG, 1)
+                yield from self.turns.end_tool(ended)
             case "result", _:
                 yield Failure(TOO_LONG) if found.get("is_error") == "true" else Result(TOO_LONG)
+
+
+def ended_of(event: Mapping[str, Any]) -> ToolEnded:
+    """Its result has one table: `success`, or another name for a failure."""
+    name = next(iter(table(event, "tool_call")), "")
+    result = table(event, "tool_call", name, "result")
+    outcome = next(iter(result), "success")
+    words = table(result, outcome)
+    keys = ("stdout", "content", "errorMessage", "error", "reason")
+    output = next(filter(None, (content_text(words, key) for key in keys)), "")
+    return tool_ended(word(event, "call_id"), output, is_error=outcome != "success")
 
 
 AGENT = Cursor()

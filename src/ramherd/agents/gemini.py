@@ -7,8 +7,21 @@ from ramherd.agents import Launch, LaunchRequest
 from ramherd.agents.base import Cli, Turns
 from ramherd.agents.find_program import AgentProgram, Source
 from ramherd.agents.heap import node_options
-from ramherd.agents.json_lines import count, text, word
-from ramherd.agents.progress import Fact, Result, SessionOpened, Spent, clip, failures
+from ramherd.agents.json_lines import count, table, text, word
+from ramherd.agents.progress import (
+    TOO_LONG,
+    CliWarning,
+    Fact,
+    Message,
+    Result,
+    SessionOpened,
+    Spent,
+    ToolEnded,
+    clip,
+    failures,
+    tool_ended,
+)
+from ramherd.agents.tool_text import main_argument
 from ramherd.core.units import MIB
 
 SOURCE = Source(
@@ -64,13 +77,17 @@ class GeminiReader:
             case "message" if text(event, "role") == "assistant":
                 yield from self.turns.start()
                 self.reply = clip(self.reply + text(event, "content"))
+                yield Message(text(event, "content"), is_part=event.get("delta") is True)
             case "tool_use":
                 self.reply = ""
-                yield from self.turns.start_tool(word(event, "tool_id"), word(event, "tool_name"))
+                about = main_argument(table(event, "parameters"))
+                tool, name = word(event, "tool_id"), word(event, "tool_name")
+                yield from self.turns.start_tool(tool, name, about)
             case "tool_result":
-                yield from self.turns.end_tool(word(event, "tool_id"))
+                yield from self.turns.end_tool(ended_of(event))
             case "error":
                 self.problem = clip(text(event, "message"))
+                yield CliWarning(self.problem)
             case "result":
                 yield from self.read_result(event)
 
@@ -90,7 +107,14 @@ class GeminiReader:
                 tool = found.get("tool_id", "")
                 yield from self.turns.start_tool(tool, found.get("tool_name", ""))
             case "tool_result":
-                yield from self.turns.end_tool(found.get("tool_id", ""))
+                ended = ToolEnded(found.get("tool_id", ""), TOO_LONG, 1)
+                yield from self.turns.end_tool(ended)
+
+
+def ended_of(event: Mapping[str, Any]) -> ToolEnded:
+    output = text(event, "output") or text(event, "error", "message")
+    is_error = text(event, "status") == "error"
+    return tool_ended(word(event, "tool_id"), output, is_error=is_error)
 
 
 AGENT = Gemini()

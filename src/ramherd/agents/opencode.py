@@ -11,14 +11,19 @@ from ramherd.agents.json_lines import count, number, table, text, word
 from ramherd.agents.progress import (
     TOO_LONG,
     Fact,
+    Message,
     Result,
     SessionOpened,
     Spent,
+    ToolEnded,
+    ToolStarted,
     TurnEnded,
     TurnStarted,
     clip,
     failures,
+    tool_ended,
 )
+from ramherd.agents.tool_text import main_argument
 from ramherd.core.units import MIB
 
 SOURCE = Source(
@@ -74,6 +79,9 @@ class OpencodeReader:
                 yield TurnStarted()
             case "text":
                 self.reply = clip(text(part, "text"))
+                yield Message(text(part, "text"))
+            case "tool_use":
+                yield from read_tool(part)
             case "step_finish":
                 yield from self.end_step(part)
             case "error":
@@ -96,8 +104,21 @@ class OpencodeReader:
 
     def read_long(self, found: Mapping[str, str]) -> Iterator[Fact]:
         yield from self.read_session(found.get("sessionID", ""))
-        if found.get("type") == "text":
-            self.reply = TOO_LONG
+        match found.get("type"):
+            case "text":
+                self.reply = TOO_LONG
+                yield Message(TOO_LONG)
+            case "tool_use":
+                tool = found.get("callID", "")
+                yield ToolStarted(tool, found.get("tool", ""))
+                yield ToolEnded(tool, TOO_LONG, 1)
+
+
+def read_tool(part: Mapping[str, Any]) -> Iterator[Fact]:
+    state, tool = table(part, "state"), word(part, "callID")
+    output = text(state, "output") or text(state, "error")
+    yield ToolStarted(tool, word(part, "tool"), main_argument(table(state, "input")))
+    yield tool_ended(tool, output, is_error=text(state, "status") == "error")
 
 
 AGENT = Opencode()

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 
 TEXT_LENGTH = 16_384
 TOO_LONG = "(too long to keep)"
+# Of what a tool returned.
+OUTPUT_LENGTH = 2000
 # Claude caps its subagents at 20; more open tools than this are not counted.
 TOOLS_KEPT = 100
 LOAD = re.compile(
@@ -36,14 +38,38 @@ class TurnEnded:
 
 
 @dataclass(frozen=True, slots=True)
+class Message:
+    """Text of the model for its reader. `is_part`: the next message continues it."""
+
+    text: str
+    is_part: bool = False
+    by_subagent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ToolStarted:
     id: str
     name: str
+    # What the call is about: the command, the path.
+    argument: str = ""
+    by_subagent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ToolEnded:
+    """`output` is the beginning of what the tool returned, which had so many `lines`."""
+
     id: str
+    output: str = ""
+    lines: int = 0
+    is_error: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CliWarning:
+    """The CLI mentions something that ends nothing."""
+
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +113,8 @@ class Retry:
 
 
 Fact = (
-    SessionOpened | TurnStarted | TurnEnded | ToolStarted | ToolEnded | Spent | Result | Failure
-    | Overload | Retry
+    SessionOpened | TurnStarted | TurnEnded | Message | ToolStarted | ToolEnded | CliWarning
+    | Spent | Result | Failure | Overload | Retry
 )  # fmt: skip
 
 
@@ -139,6 +165,8 @@ def after_fact(at: Progress, fact: Fact) -> Progress:  # noqa: C901, PLR0911 - o
             return replace(at, in_turn=True, turns=at.turns + 1)
         case TurnEnded():
             return replace(at, in_turn=False)
+        case Message() | CliWarning():
+            return at
         case ToolStarted(id, name):
             return replace(at, tools=(*without(at.tools, id), (id, name)))
         case ToolEnded(id):
@@ -188,3 +216,9 @@ def failures(text: str) -> list[Overload | Failure]:
 
 def clip(text: str) -> str:
     return text if len(text) <= TEXT_LENGTH else text[: TEXT_LENGTH - 3] + "..."
+
+
+def tool_ended(id: str, output: str, *, is_error: bool = False) -> ToolEnded:  # noqa: A002
+    output = output.strip("\n")
+    lines = output.count("\n") + 1 if output else 0
+    return ToolEnded(id, output[:OUTPUT_LENGTH], lines, is_error)

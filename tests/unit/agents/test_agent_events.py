@@ -1,5 +1,6 @@
 """What real agents printed (tests/data/agents, by e2e/capture.py), as facts."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from ramherd.agents.progress import (
     TOO_LONG,
     TOOLS_KEPT,
     Failure,
+    Message,
     Overload,
     Progress,
     Retry,
@@ -204,9 +206,55 @@ def test_the_result_of_a_tool_may_be_of_any_length(name: str, script: str, word:
     """Too long to keep, its head still says which tool has ended."""
     data = read(name, script)
     long = data.replace(word, b'"' + LONG + b'"')
+    short, whole = facts_of(name, long, 65536), facts_of(name, data)
 
-    assert long != data
-    assert facts_of(name, long, 65536) == facts_of(name, data)
+    (place,) = (at for at, fact in enumerate(whole) if isinstance(fact, ToolEnded))
+    ended = whole[place]
+    assert isinstance(ended, ToolEnded)
+    assert (ended.output, ended.lines) == ("from-the-shell", 1)
+    assert short == [*whole[:place], ToolEnded(ended.id, TOO_LONG, 1), *whole[place + 1 :]]
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_what_the_model_wrote_and_what_its_tools_were_called_with(name: str) -> None:
+    """The same in all CLIs: one call with its command and its output, then a message."""
+    facts = facts_of(name, read(name, "shell"))
+    (tool,) = (fact for fact in facts if isinstance(fact, ToolStarted))
+    (ended,) = (fact for fact in facts if isinstance(fact, ToolEnded))
+    said = "".join(fact.text for fact in facts if isinstance(fact, Message))
+
+    assert (tool.argument, tool.by_subagent) == ("echo from-the-shell", False)
+    assert (ended.id, ended.output, ended.is_error) == (tool.id, "from-the-shell", False)
+    assert said == "The shell said it."
+
+
+@pytest.mark.parametrize(
+    ("item", "argument", "output", "is_error"),
+    [
+        ({"type": "command_execution", "command": "/bin/zsh -lc ls", "exit_code": 0,
+          "aggregated_output": "a\n", "status": "completed"}, "ls", "a", False),
+        ({"type": "command_execution", "command": "bash -lc 'it''s'", "exit_code": 1,
+          "aggregated_output": "", "status": "failed"}, "bash -lc 'it''s'", "failed", True),
+        ({"type": "file_change", "changes": [{"path": "a.c", "kind": "add"}, {"path": "b.c"}],
+          "status": "completed"}, "a.c, b.c", "", False),
+        ({"type": "mcp_tool_call", "server": "s", "tool": "t", "arguments": {"path": "p"},
+          "error": {"message": "no such tool"}, "status": "failed"}, "s.t p", "no such tool", True),
+        ({"type": "web_search", "query": "how"}, "how", "", False),
+    ],
+)  # fmt: skip
+def test_items_of_codex(
+    item: dict[str, object], argument: str, output: str, is_error: bool
+) -> None:
+    """Each with what it is about; a change of files comes with its end alone."""
+    line = json.dumps({"type": "item.completed", "item": {"id": "i", **item}}).encode()
+    lines = output.count("\n") + 1 if output else 0
+
+    assert facts_of("codex", line) == [
+        TurnStarted(),
+        ToolStarted("i", str(item["type"]), argument),
+        ToolEnded("i", output, lines, is_error),
+        TurnEnded(),
+    ]
 
 
 @pytest.mark.parametrize("name", ["claude", "codex", "opencode", "qwen"])
