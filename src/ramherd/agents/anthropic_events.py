@@ -9,7 +9,7 @@ from ramherd.agents.progress import (
     TOOLS_KEPT,
     Fact,
     Failure,
-    Message,
+    ModelText,
     Result,
     SessionOpened,
     Spent,
@@ -64,7 +64,7 @@ class MessagesReader:
                 by_subagent = bool(found.get("parent_tool_use_id"))
                 if self.is_new(found.get("id", "")) and not by_subagent:
                     yield from self.start_turn()
-                yield Message(TOO_LONG, by_subagent=by_subagent)
+                yield ModelText(TOO_LONG, by_subagent=by_subagent)
             case _ if "num_turns" in found:
                 yield Failure(TOO_LONG) if found.get("is_error") == "true" else Result(TOO_LONG)
 
@@ -84,7 +84,7 @@ class MessagesReader:
         for part in tables(message, "content"):
             match text(part, "type"):
                 case "text" if said := text(part, "text").strip():
-                    yield Message(said, by_subagent=by_subagent)
+                    yield ModelText(said, by_subagent=by_subagent)
                 case "tool_use":
                     about = main_argument(table(part, "input"))
                     tool = ToolStarted(word(part, "id"), word(part, "name"), about, by_subagent)

@@ -15,7 +15,7 @@ from ramherd.agents.progress import (
     CliWarning,
     Fact,
     Failure,
-    Message,
+    ModelText,
     Overload,
     Result,
     Retry,
@@ -119,7 +119,7 @@ class CodexReader:
             case "agent_message":
                 self.reply = clip(text(item, "text"))
                 yield from self.turns.start()
-                yield Message(text(item, "text"))
+                yield ModelText(text(item, "text"))
             case "reasoning":
                 yield from self.turns.start()
             case "error":
@@ -140,7 +140,7 @@ class CodexReader:
             else:
                 self.reply = TOO_LONG
                 yield from self.turns.start()
-                yield Message(TOO_LONG)
+                yield ModelText(TOO_LONG)
 
 
 def argument_of(item: Mapping[str, Any]) -> str:

@@ -11,7 +11,7 @@ from ramherd.agents.progress import (
     TOO_LONG,
     Fact,
     Failure,
-    Message,
+    ModelText,
     Result,
     SessionOpened,
     ToolEnded,
@@ -75,7 +75,7 @@ class CursorReader:
                 yield SessionOpened(session)
             case "assistant", _ if tables(event, "message", "content"):
                 yield from self.turns.start()
-                yield Message(content_text(table(event, "message")))
+                yield ModelText(content_text(table(event, "message")))
             case "tool_call", "started":
                 name = next(iter(table(event, "tool_call")), "tool")
                 about = main_argument(table(event, "tool_call", name, "args"))

@@ -12,7 +12,7 @@ from ramherd.agents.progress import (
     TOO_LONG,
     CliWarning,
     Fact,
-    Message,
+    ModelText,
     Result,
     SessionOpened,
     Spent,
@@ -77,7 +77,7 @@ class GeminiReader:
             case "message" if text(event, "role") == "assistant":
                 yield from self.turns.start()
                 self.reply = clip(self.reply + text(event, "content"))
-                yield Message(text(event, "content"), is_part=event.get("delta") is True)
+                yield ModelText(text(event, "content"), is_part=event.get("delta") is True)
             case "tool_use":
                 self.reply = ""
                 about = main_argument(table(event, "parameters"))

@@ -11,7 +11,7 @@ from ramherd.agents.json_lines import count, number, table, text, word
 from ramherd.agents.progress import (
     TOO_LONG,
     Fact,
-    Message,
+    ModelText,
     Result,
     SessionOpened,
     Spent,
@@ -79,7 +79,7 @@ class OpencodeReader:
                 yield TurnStarted()
             case "text":
                 self.reply = clip(text(part, "text"))
-                yield Message(text(part, "text"))
+                yield ModelText(text(part, "text"))
             case "tool_use":
                 yield from read_tool(part)
             case "step_finish":
@@ -107,7 +107,7 @@ class OpencodeReader:
         match found.get("type"):
             case "text":
                 self.reply = TOO_LONG
-                yield Message(TOO_LONG)
+                yield ModelText(TOO_LONG)
             case "tool_use":
                 tool = found.get("callID", "")
                 yield ToolStarted(tool, found.get("tool", ""))

@@ -38,7 +38,7 @@ class TurnEnded:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class ModelText:
     """Text of the model for its reader. `is_part`: the next message continues it."""
 
     text: str
@@ -113,7 +113,7 @@ class Retry:
 
 
 Fact = (
-    SessionOpened | TurnStarted | TurnEnded | Message | ToolStarted | ToolEnded | CliWarning
+    SessionOpened | TurnStarted | TurnEnded | ModelText | ToolStarted | ToolEnded | CliWarning
     | Spent | Result | Failure | Overload | Retry
 )  # fmt: skip
 
@@ -165,7 +165,7 @@ def after_fact(at: Progress, fact: Fact) -> Progress:  # noqa: C901, PLR0911 - o
             return replace(at, in_turn=True, turns=at.turns + 1)
         case TurnEnded():
             return replace(at, in_turn=False)
-        case Message() | CliWarning():
+        case ModelText() | CliWarning():
             return at
         case ToolStarted(id, name):
             return replace(at, tools=(*without(at.tools, id), (id, name)))

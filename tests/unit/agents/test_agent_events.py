@@ -11,7 +11,7 @@ from ramherd.agents.progress import (
     TOO_LONG,
     TOOLS_KEPT,
     Failure,
-    Message,
+    ModelText,
     Overload,
     Progress,
     Retry,
@@ -221,7 +221,7 @@ def test_what_the_model_wrote_and_what_its_tools_were_called_with(name: str) -> 
     facts = facts_of(name, read(name, "shell"))
     (tool,) = (fact for fact in facts if isinstance(fact, ToolStarted))
     (ended,) = (fact for fact in facts if isinstance(fact, ToolEnded))
-    said = "".join(fact.text for fact in facts if isinstance(fact, Message))
+    said = "".join(fact.text for fact in facts if isinstance(fact, ModelText))
 
     assert (tool.argument, tool.by_subagent) == ("echo from-the-shell", False)
     assert (ended.id, ended.output, ended.is_error) == (tool.id, "from-the-shell", False)
