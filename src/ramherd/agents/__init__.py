@@ -3,11 +3,11 @@
 One file an agent, loaded when it is needed. An adapter says what to start (`Launch`) and makes a
 reader for what the CLI prints; it starts nothing itself. What adapters share: `base.py` (what most
 CLIs have in common), `json_lines.py` (bytes to events), `progress.py` (what events mean),
-`find_program.py`, `resume_prompt.py`, `user_args.py` (arguments that a user may add) and `heap.py`
-(memory settings).
+`find_program.py`, `resume_prompt.py`, `user_args.py` (arguments that a user may add),
+`allow_rules.py` (tools that a user allows for one run) and `heap.py` (memory settings).
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
@@ -36,6 +36,8 @@ class LaunchRequest:
     heap_bytes: int | None = None
     # For a CLI that ends by itself when a run has cost so much.
     max_cost_usd: float | None = None
+    # Tools that need no permission in this run (`allow_rules.py`).
+    allow: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +108,18 @@ class Agent(Protocol):
         Only sessions that the CLI has opened can be resumed (`Progress.session`), and a new one
         needs a new id: claude refuses one that it has seen.
         """
+        ...
+
+    def attach(self, program: "AgentProgram", request: LaunchRequest) -> Launch:
+        """The CLI for a person at a terminal, in `request.session`. The prompt is not used."""
+        ...
+
+    def attach_argv(self, session: str, program: str = "") -> tuple[str, ...]:
+        """The same as a user types it in the job's directory. Nothing is looked up."""
+        ...
+
+    def check_allow(self, rules: Sequence[str]) -> None:
+        """Raises UsageError for a rule that the CLI cannot be given for one run."""
         ...
 
     def reader(self) -> EventReader: ...

@@ -2,9 +2,10 @@
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from ramherd.agents import WarmPrompts
+from ramherd.agents import Launch, LaunchRequest, WarmPrompts
+from ramherd.agents.allow_rules import parse_rule
 from ramherd.agents.find_program import AgentProgram, Source, find_program
 from ramherd.agents.progress import (
     TOOLS_KEPT,
@@ -34,6 +35,17 @@ class Cli:
 
     def new_session(self) -> str:
         return new_uuid() if self.names_sessions else ""
+
+    def attach(self, program: AgentProgram, request: LaunchRequest) -> Launch:
+        raise NotImplementedError
+
+    def attach_argv(self, session: str, program: str = "") -> tuple[str, ...]:
+        named = AgentProgram(program or self.source.names[0])
+        return self.attach(named, LaunchRequest("", session)).argv
+
+    def check_allow(self, rules: Sequence[str]) -> None:
+        for rule in rules:
+            parse_rule(self.source.agent, rule)
 
 
 def new_uuid() -> str:

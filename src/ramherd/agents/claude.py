@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from ramherd.agents import Launch, LaunchRequest, WarmPrompts
+from ramherd.agents.allow_rules import as_options
 from ramherd.agents.anthropic_events import MessagesReader
 from ramherd.agents.base import Cli
 from ramherd.agents.find_program import AgentProgram, Source
@@ -66,6 +67,10 @@ class Claude(Cli):
     def resume(self, program: AgentProgram, request: LaunchRequest) -> Launch:
         return launch(program, request, ("--resume", request.session))
 
+    def attach(self, program: AgentProgram, request: LaunchRequest) -> Launch:
+        node = (program.node,) if program.node else ()
+        return Launch((*node, program.file, "--resume", request.session, *settings(request)))
+
     def reader(self) -> "ClaudeReader":
         return ClaudeReader()
 
@@ -75,13 +80,17 @@ def launch(program: AgentProgram, request: LaunchRequest, session: tuple[str, ..
     node = (program.node, *node_options(request.heap_bytes)) if program.node else ()
     memory = {} if program.node else bun_environment(request.heap_bytes)
     argv = [*node, program.file, "-p", "--output-format", "stream-json", "--verbose", *session]
-    argv += ["--model", request.model] if request.model else []
-    argv += ["--dangerously-skip-permissions"] if request.skip_permissions else []
-    argv += (
-        [] if request.max_cost_usd is None else ["--max-budget-usd", f"{request.max_cost_usd:.6f}"]
-    )
+    if request.max_cost_usd is not None:
+        argv += ["--max-budget-usd", f"{request.max_cost_usd:.6f}"]
     # Fifty at once would all fetch the same update.
-    return Launch((*argv, *request.args), {"DISABLE_AUTOUPDATER": "1", **memory}, request.prompt)
+    env = {"DISABLE_AUTOUPDATER": "1", **memory}
+    return Launch((*argv, *settings(request)), env, request.prompt)
+
+
+def settings(request: LaunchRequest) -> tuple[str, ...]:
+    argv = ["--model", request.model] if request.model else []
+    argv += ["--dangerously-skip-permissions"] if request.skip_permissions else []
+    return (*argv, *request.args, *as_options("--allowedTools", "claude", request.allow, "Bash"))
 
 
 class ClaudeReader(MessagesReader):

@@ -2,7 +2,7 @@
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,7 +28,8 @@ from ramherd.agents.progress import (
     tool_ended,
 )
 from ramherd.agents.tool_text import ARGUMENT_LENGTH, content_text, main_argument
-from ramherd.core.units import MIB
+from ramherd.core.errors import UsageError
+from ramherd.core.units import MIB, shown
 
 SOURCE = Source(
     agent="codex",
@@ -39,6 +40,8 @@ SOURCE = Source(
 )
 # Older packages have the binary one folder up or in a folder of its own.
 PLACES = ("vendor/*/bin/codex", "vendor/*/codex/codex")
+# What `--allow` may name: a sandbox, or the network in the sandbox that may write.
+WRITE, NETWORK, FULL = ALLOWED = ("workspace-write", "network", "danger-full-access")
 NO_TOOLS = ("agent_message", "reasoning", "error", "todo_list")
 # `/bin/bash -lc 'echo it'` is how it runs the command `echo it`.
 SHELL = re.compile(r"(?:\S*/\w+ -lc (?:'(?P<quoted>[^']*)'$)?)?(?P<plain>.*)", re.DOTALL)
@@ -63,6 +66,25 @@ class Codex(Cli):
     def resume(self, program: AgentProgram, request: LaunchRequest) -> Launch:
         return launch(program, request, ("resume", request.session))
 
+    def attach(self, program: AgentProgram, request: LaunchRequest) -> Launch:
+        node = (program.node,) if program.node else ()
+        argv = [
+            *node,
+            program.file,
+            "resume",
+            *(["--model", request.model] if request.model else []),
+        ]
+        argv += ["--dangerously-bypass-approvals-and-sandbox"] if request.skip_permissions else []
+        return Launch((*argv, *own_args(request), request.session))
+
+    def check_allow(self, rules: Sequence[str]) -> None:
+        for rule in rules:
+            if rule not in ALLOWED:
+                raise UsageError(
+                    f"codex has no rules for single tools, as --allow {shown(rule)} would be",
+                    hint=f"allow one of its sandboxes: {', '.join(ALLOWED)}",
+                )
+
     def reader(self) -> "CodexReader":
         return CodexReader()
 
@@ -83,7 +105,28 @@ def launch(program: AgentProgram, request: LaunchRequest, session: tuple[str, ..
     argv += ["--model", request.model] if request.model else []
     if request.skip_permissions:
         argv += ["--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check"]
-    return Launch((*argv, *request.args, *session, "-"), {}, request.prompt)
+    return Launch((*argv, *own_args(request), *session, "-"), {}, request.prompt)
+
+
+def own_args(request: LaunchRequest) -> tuple[str, ...]:
+    """codex refuses a second `--sandbox`: the one that is allowed now replaces the user's own."""
+    if request.skip_permissions or not request.allow:
+        return request.args
+    network = ("-c", "sandbox_workspace_write.network_access=true")
+    return (
+        *without_sandbox(request.args),
+        *("--sandbox", FULL if FULL in request.allow else WRITE),
+        *(network if NETWORK in request.allow else ()),
+    )
+
+
+def without_sandbox(args: Sequence[str]) -> Iterator[str]:
+    rest = iter(args)
+    for arg in rest:
+        if arg in ("-s", "--sandbox"):
+            next(rest, "")
+        elif not arg.startswith(("--sandbox=", "-s")):
+            yield arg
 
 
 class CodexReader:

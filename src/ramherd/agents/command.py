@@ -1,12 +1,13 @@
 """Any other program: `request.args` is what to run, the prompt is its input. It says no facts."""
 
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ramherd.agents import Launch, LaunchRequest
 from ramherd.agents.find_program import AgentProgram
 from ramherd.agents.progress import Fact
+from ramherd.core.errors import UsageError
 
 
 class Command:
@@ -33,6 +34,16 @@ class Command:
 
     def resume(self, program: AgentProgram, request: LaunchRequest) -> Launch:
         return self.start(program, request)
+
+    def attach(self, program: AgentProgram, request: LaunchRequest) -> Launch:  # noqa: ARG002
+        raise UsageError("a command has no session")
+
+    def attach_argv(self, session: str, program: str = "") -> tuple[str, ...]:  # noqa: ARG002
+        raise UsageError("a command has no session")
+
+    def check_allow(self, rules: Sequence[str]) -> None:
+        if rules:
+            raise UsageError("a command asks for no permission: there is nothing to allow")
 
     def reader(self) -> "Silence":
         return Silence()

@@ -1,6 +1,6 @@
 """Cursor's agent, by its documentation: it is not on npm, and was never run against this."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ramherd.agents import Launch, LaunchRequest
@@ -49,6 +49,16 @@ class Cursor(Cli):
     def resume(self, program: AgentProgram, request: LaunchRequest) -> Launch:
         return launch(program, request, ("--resume", request.session))
 
+    def attach(self, program: AgentProgram, request: LaunchRequest) -> Launch:
+        return Launch((program.file, "--resume", request.session, *settings(request)))
+
+    def check_allow(self, rules: Sequence[str]) -> None:
+        if rules:
+            raise UsageError(
+                "cursor takes no rules for one run",
+                hint="put them into permissions.allow of .cursor/cli.json, or set skip_permissions",
+            )
+
     def reader(self) -> "CursorReader":
         return CursorReader()
 
@@ -59,10 +69,14 @@ def launch(program: AgentProgram, request: LaunchRequest, session: tuple[str, ..
     if size >= LONGEST:
         raise UsageError(f"cursor takes no prompt of {size} bytes: {LONGEST - 1} are the most")
     argv = [program.file, "-p", "--output-format", "stream-json", *session]
-    argv += ["--model", request.model] if request.model else []
-    argv += ["--force"] if request.skip_permissions else []
     prompt = f" {request.prompt}" if request.prompt.startswith("-") else request.prompt
-    return Launch((*argv, *request.args, prompt))
+    return Launch((*argv, *settings(request), prompt))
+
+
+def settings(request: LaunchRequest) -> tuple[str, ...]:
+    argv = ["--model", request.model] if request.model else []
+    argv += ["--force"] if request.skip_permissions else []
+    return (*argv, *request.args)
 
 
 class CursorReader:

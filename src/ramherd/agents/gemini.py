@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ramherd.agents import Launch, LaunchRequest
+from ramherd.agents.allow_rules import as_options
 from ramherd.agents.base import Cli, Turns
 from ramherd.agents.find_program import AgentProgram, Source
 from ramherd.agents.heap import node_options
@@ -52,6 +53,11 @@ class Gemini(Cli):
     def resume(self, program: AgentProgram, request: LaunchRequest) -> Launch:
         return launch(program, request, ("--resume", request.session))
 
+    def attach(self, program: AgentProgram, request: LaunchRequest) -> Launch:
+        node = (program.node,) if program.node else ()
+        argv = (*node, program.file, "--resume", request.session, *settings(request))
+        return Launch(argv, {"GEMINI_CLI_NO_RELAUNCH": "true"})
+
     def reader(self) -> "GeminiReader":
         return GeminiReader()
 
@@ -59,9 +65,14 @@ class Gemini(Cli):
 def launch(program: AgentProgram, request: LaunchRequest, session: tuple[str, ...]) -> Launch:
     node = (program.node, *node_options(request.heap_bytes)) if program.node else ()
     argv = [*node, program.file, "--output-format", "stream-json", *session]
-    argv += ["--model", request.model] if request.model else []
+    return Launch((*argv, *settings(request)), {"GEMINI_CLI_NO_RELAUNCH": "true"}, request.prompt)
+
+
+def settings(request: LaunchRequest) -> tuple[str, ...]:
+    argv = ["--model", request.model] if request.model else []
     argv += ["--yolo"] if request.skip_permissions else []
-    return Launch((*argv, *request.args), {"GEMINI_CLI_NO_RELAUNCH": "true"}, request.prompt)
+    allowed = as_options("--allowed-tools", "gemini", request.allow, "run_shell_command")
+    return (*argv, *request.args, *allowed)
 
 
 class GeminiReader:

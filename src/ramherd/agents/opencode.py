@@ -1,9 +1,11 @@
 """opencode: a native binary (Bun). It reports tools only after they have ended."""
 
-from collections.abc import Iterator, Mapping
+import json
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ramherd.agents import Launch, LaunchRequest
+from ramherd.agents.allow_rules import SHELLS, parse_rule
 from ramherd.agents.base import Cli
 from ramherd.agents.find_program import AgentProgram, Source
 from ramherd.agents.heap import bun_environment
@@ -53,6 +55,11 @@ class Opencode(Cli):
     def resume(self, program: AgentProgram, request: LaunchRequest) -> Launch:
         return launch(program, request, ("--session", request.session))
 
+    def attach(self, program: AgentProgram, request: LaunchRequest) -> Launch:
+        node = (program.node,) if program.node else ()
+        argv = (*node, program.file, "--session", request.session, *settings(request))
+        return Launch(argv, permissions(request.allow))
+
     def reader(self) -> "OpencodeReader":
         return OpencodeReader()
 
@@ -60,10 +67,30 @@ class Opencode(Cli):
 def launch(program: AgentProgram, request: LaunchRequest, session: tuple[str, ...]) -> Launch:
     node = (program.node,) if program.node else ()
     argv = [*node, program.file, "run", "--format", "json", *session]
-    argv += ["--model", request.model] if request.model else []
-    argv += ["--auto"] if request.skip_permissions else []
     env = {"OPENCODE_DISABLE_AUTOUPDATE": "1", **bun_environment(request.heap_bytes)}
-    return Launch((*argv, *request.args), env, request.prompt)
+    return Launch((*argv, *settings(request)), env | permissions(request.allow), request.prompt)
+
+
+def settings(request: LaunchRequest) -> tuple[str, ...]:
+    argv = ["--model", request.model] if request.model else []
+    argv += ["--auto"] if request.skip_permissions else []
+    return (*argv, *request.args)
+
+
+def permissions(rules: Sequence[str]) -> dict[str, str]:
+    """Merged over the user's own. A table replaces a word there: with `"bash": "deny"` a table with
+    one command would allow all others, unless it says what holds for them.
+    """
+    if not rules:
+        return {}
+    allowed: dict[str, str | dict[str, str]] = {}
+    for rule in rules:
+        tool, what = parse_rule("opencode", rule)
+        named = "bash" if tool in SHELLS else tool.lower()
+        others = allowed.setdefault(named, {"*": "ask"} if what else "allow")
+        if isinstance(others, dict):
+            others[what or "*"] = "allow"
+    return {"OPENCODE_PERMISSION": json.dumps(allowed)}
 
 
 class OpencodeReader:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from ramherd.agents import Launch, LaunchRequest
+from ramherd.agents.allow_rules import as_options
 from ramherd.agents.anthropic_events import MessagesReader, tokens_read
 from ramherd.agents.base import Cli
 from ramherd.agents.find_program import AgentProgram, Source
@@ -50,6 +51,18 @@ class Qwen(Cli):
     def resume(self, program: AgentProgram, request: LaunchRequest) -> Launch:
         return launch(program, request, ("--resume", request.session))
 
+    def attach(self, program: AgentProgram, request: LaunchRequest) -> Launch:
+        node = (
+            (
+                program.node,
+                "--expose-gc",
+            )
+            if program.node
+            else ()
+        )
+        argv = (*node, program.file, "--resume", request.session, *settings(request))
+        return Launch(argv, {"QWEN_CODE_NO_RELAUNCH": "true"})
+
     def reader(self) -> "QwenReader":
         return QwenReader()
 
@@ -57,9 +70,14 @@ class Qwen(Cli):
 def launch(program: AgentProgram, request: LaunchRequest, session: tuple[str, ...]) -> Launch:
     node = (program.node, "--expose-gc", *node_options(request.heap_bytes)) if program.node else ()
     argv = [*node, program.file, "--output-format", "stream-json", *session]
-    argv += ["--model", request.model] if request.model else []
+    return Launch((*argv, *settings(request)), {"QWEN_CODE_NO_RELAUNCH": "true"}, request.prompt)
+
+
+def settings(request: LaunchRequest) -> tuple[str, ...]:
+    argv = ["--model", request.model] if request.model else []
     argv += ["--yolo"] if request.skip_permissions else []
-    return Launch((*argv, *request.args), {"QWEN_CODE_NO_RELAUNCH": "true"}, request.prompt)
+    allowed = as_options("--allowed-tools", "qwen", request.allow, "run_shell_command")
+    return (*argv, *request.args, *allowed)
 
 
 class QwenReader(MessagesReader):

@@ -1,8 +1,11 @@
 """What each adapter promises of its CLI, on the real one."""
 
+import json
 import os
 import signal
+import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -90,6 +93,33 @@ def test_a_session_that_is_gone_is_not_opened(home: Home, llm: LLM) -> None:
     assert run.process.returncode > 0
     assert not progress.opened
     assert llm.talks == []
+
+
+def test_a_tool_is_allowed_for_one_run(home: Home, llm: LLM) -> None:
+    """Without the rule the tool is refused, or not offered; in the same session it works."""
+    (home.cwd / "check").write_text("#!/bin/sh\necho checked > checked.txt\n")
+    (home.cwd / "check").chmod(0o755)
+    subprocess.run(("git", "init", "-q", home.cwd), check=True)
+    llm.add({"check": [{"shell": "./check"}, {"say": "Checked."}]})
+    if home.agent.name == "opencode":
+        deny_shell(Path(home.env["HOME"], ".config/opencode/opencode.json"))
+    rule = "workspace-write" if home.agent.name == "codex" else "Bash(./check)"
+    asked = replace(home.ask("do it [script hello]"), skip_permissions=False)
+    first = replace(asked, session=home.agent.new_session())
+    opened = home.run(home.agent.start(home.program, first), Progress()).finish()
+    for allow in ((), (rule,)):
+        again = replace(asked, prompt="[script check]", session=opened.session, allow=allow)
+        run = home.run(home.agent.resume(home.program, again), opened.resumed())
+
+        assert run.finish().session == opened.session
+        assert (home.cwd / "checked.txt").exists() is bool(allow)
+
+
+def deny_shell(settings: Path) -> None:
+    """opencode allows all of it, unless the user says otherwise."""
+    settings.write_text(
+        json.dumps({**json.loads(settings.read_text()), "permission": {"bash": "deny"}})
+    )
 
 
 def test_an_agent_that_gives_up_says_why(home: Home, llm: LLM) -> None:

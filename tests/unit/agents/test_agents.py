@@ -71,6 +71,95 @@ def test_the_users_own_words_are_passed_on(name: str) -> None:
     assert ("S" in start) is bool(agent.new_session())
 
 
+@pytest.mark.parametrize(
+    ("name", "typed"),
+    [
+        ("claude", "claude --resume S"),
+        ("codex", "codex resume S"),
+        ("gemini", "gemini --resume S"),
+        ("opencode", "opencode --session S"),
+        ("qwen", "qwen --resume S"),
+        ("cursor", "cursor-agent --resume S"),
+    ],
+)
+def test_a_session_is_continued_by_hand(name: str, typed: str) -> None:
+    """The words that a user types; `ramherd attach` adds the settings of the job."""
+    agent = find_agent(name)
+    argv = agent.attach(NODE, ASK).argv
+
+    assert agent.attach_argv("S") == tuple(typed.split())
+    assert agent.attach_argv("S", "/my/own")[0] == "/my/own"
+    assert NODE.file in argv
+    assert {"S", "--model", "haiku", "--own"} <= set(argv)
+    assert not {"-p", "--print", "--output-format", "--json", "--format", "exec", "run"} & set(argv)
+
+
+@pytest.mark.parametrize(
+    ("name", "rule", "given"),
+    [
+        ("claude", "Bash(npm test)", "--allowedTools=Bash(npm test)"),
+        ("claude", "mcp__files__read", "--allowedTools=mcp__files__read"),
+        ("gemini", "Bash(npm test)", "--allowed-tools=run_shell_command(npm test)"),
+        ("qwen", "run_shell_command(npm test)", "--allowed-tools=run_shell_command(npm test)"),
+        ("qwen", "write_file", "--allowed-tools=write_file"),
+    ],
+)
+def test_a_tool_that_is_allowed_for_one_run(name: str, rule: str, given: str) -> None:
+    """By the name that the CLI has for it, at a start and at a resume."""
+    agent = find_agent(name)
+    agent.check_allow([rule])
+    ask = LaunchRequest("do it", session="S", allow=(rule,))
+
+    assert given in agent.start(NATIVE, ask).argv
+    assert given in agent.resume(NATIVE, ask).argv
+
+
+def test_opencode_is_told_in_its_environment() -> None:
+    """What is not named stays a question, which a run that nobody watches answers with no."""
+    rules = ("Bash(npm test)", "bash(make)", "edit")
+    env = find_agent("opencode").start(NATIVE, LaunchRequest("do it", allow=rules)).env
+
+    assert json.loads(env["OPENCODE_PERMISSION"]) == {
+        "bash": {"*": "ask", "npm test": "allow", "make": "allow"},
+        "edit": "allow",
+    }
+    assert "OPENCODE_PERMISSION" not in find_agent("opencode").start(NATIVE, ASK).env
+
+
+def test_codex_is_given_another_sandbox() -> None:
+    """One that the user's own arguments name is replaced: codex takes the option once."""
+    codex = find_agent("codex")
+    own = ("-s", "read-only", "--sandbox=read-only", "--own")
+    codex.check_allow(["workspace-write", "network", "danger-full-access"])
+    write = LaunchRequest("do it", session="S", args=own, allow=("network",))
+    full = LaunchRequest("do it", args=own, allow=("danger-full-access", "workspace-write"))
+
+    assert codex.resume(NATIVE, write).argv[3:-3] == (
+        *("--own", "--sandbox", "workspace-write"),
+        *("-c", "sandbox_workspace_write.network_access=true"),
+    )
+    assert codex.start(NATIVE, full).argv[3:-1] == ("--own", "--sandbox", "danger-full-access")
+    with pytest.raises(UsageError, match="no rules for single tools") as error:
+        codex.check_allow(["Bash(npm test)"])
+    assert "workspace-write" in error.value.hint
+
+
+@pytest.mark.parametrize("rule", ["", "-x", "Bash(", "Bash()", "Bash(npm test) more", "a\nb"])
+def test_a_rule_that_is_none(rule: str) -> None:
+    """Refused before anything is started with it."""
+    with pytest.raises(UsageError, match="is not a rule of claude"):
+        find_agent("claude").check_allow([rule])
+
+
+@pytest.mark.parametrize("name", ["cursor", "command"])
+def test_an_agent_that_takes_no_rules(name: str) -> None:
+    """The error says so, in one line; a command has no session either."""
+    agent = find_agent(name)
+    agent.check_allow([])
+    with pytest.raises(UsageError):
+        agent.check_allow(["Bash(npm test)"])
+
+
 @pytest.mark.parametrize("name", REAL)
 def test_what_ramherd_sets_is_not_the_users_to_add(name: str) -> None:
     """Each option that an adapter gives, however it is written; all others are passed on."""

@@ -1,0 +1,39 @@
+"""Rules that allow an agent a tool in a run that nobody watches: `Bash(npm test)`, `edit`.
+
+A rule names a tool of the CLI, and what of it in brackets. `Bash` is the shell of every CLI,
+whatever its own name for it is. Each adapter has the arguments that its CLI takes for rules.
+"""
+
+import re
+from collections.abc import Sequence
+
+from ramherd.core.errors import UsageError
+from ramherd.core.units import shown
+
+# A tool of an MCP server may have dots, colons and slashes in its name.
+RULE = re.compile(r"(?P<tool>[A-Za-z_][\w.:/*-]*)(?:\((?P<what>[^\n]+)\))?", re.ASCII)
+# What people call the shell tool, by the CLI that they know.
+SHELLS = ("Bash", "bash", "run_shell_command", "ShellTool", "shell", "Shell")
+
+
+def parse_rule(agent: str, rule: str) -> tuple[str, str]:
+    """The tool, and what of it is allowed ("" for all of it)."""
+    found = RULE.fullmatch(rule.strip())
+    if found is None:
+        raise UsageError(
+            f"--allow {shown(rule)} is not a rule of {agent}",
+            hint="write the tool, and what of it in brackets: --allow 'Bash(npm test)'",
+        )
+    return found["tool"], found["what"] or ""
+
+
+def render_rule(agent: str, rule: str, shell: str) -> str:
+    """The rule with the name that this CLI has for its shell tool."""
+    tool, what = parse_rule(agent, rule)
+    named = shell if tool in SHELLS else tool
+    return f"{named}({what})" if what else named
+
+
+def as_options(option: str, agent: str, rules: Sequence[str], shell: str) -> tuple[str, ...]:
+    """One option for each rule: as `--option=value`, since these options take several values."""
+    return tuple(f"{option}={render_rule(agent, rule, shell)}" for rule in rules)
