@@ -51,6 +51,8 @@ class NewJob(TypedDict, total=False):
     skip_permissions: bool
     # run in a git worktree; if not given, when jobs share a repository
     worktree: bool
+    # commit that the worktree starts from, instead of the branches of `after`
+    base: str
     # number of jobs that share a warm process, one after another
     reuse: int
     # what the job's agent may cost

@@ -9,7 +9,8 @@ SAID = ("session", "turns", "tokens_in", "tokens_out", "cost_usd", "result", "mo
 @record
 class Tree:
     """A worktree of its own for one job: of which repository, from which commit, on which
-    branch. `inside` is where in the repository the job works.
+    branch. `inside` is where in the repository the job works. `parents` are the jobs whose
+    branches the worktree is to start from: none once these are merged into `commit`.
     """
 
     repository: str
@@ -17,6 +18,7 @@ class Tree:
     path: str
     branch: str
     inside: str = ""
+    parents: tuple[str, ...] = ()
 
 
 @record
@@ -32,6 +34,8 @@ class Brief:
     program: str = ""
     # None: if others of its herd work in the same repository.
     worktree: bool | None = None
+    # The commit that its worktree starts from, as the user names it; then `after` is order only.
+    base: str = ""
     tree: Tree | None = None
     # So many jobs share a process, one after another.
     reuse: int = 0

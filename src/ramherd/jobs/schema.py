@@ -159,6 +159,13 @@ def check_reuse(value: int, context: Context) -> int:
     return value
 
 
+def check_base(value: str, _context: Context) -> str:
+    """Whether the repository has it is asked before anything starts."""
+    if value.startswith("-"):
+        raise UsageError(f"{shown(value)} is an option, not a branch, tag or commit")
+    return value
+
+
 def absolute(path: str, here: str | None) -> str:
     path = os.path.expanduser(path)
     return os.path.normpath(path if os.path.isabs(path) else f"{here or read_cwd()}/{path}")
@@ -247,6 +254,10 @@ JOB_KEYS = (
         AGENTS_ONLY, stored="brief.worktree", is_setting=True,
     ),
     JobKey(
+        "base", NAME, "commit that the worktree starts from, instead of the branches of `after`",
+        AGENTS_ONLY, stored="brief.base", check=check_base,
+    ),
+    JobKey(
         "reuse", COUNT, "number of jobs that share a warm process, one after another", AGENTS_ONLY,
         stored="brief.reuse", is_setting=True, default=0, check=check_reuse, agents=WARM_AGENTS,
     ),
@@ -256,7 +267,6 @@ JOB_KEYS = (
     ),
     JobKey("mcp", NAMES, "", AGENTS_ONLY, is_built=False),
     JobKey("workspace", TEXT, "", is_built=False),
-    JobKey("base", TEXT, "", AGENTS_ONLY, is_built=False),
     JobKey("needs", NAMES, "", is_built=False),
     JobKey("on_done", TEXT, "", is_built=False),
     JobKey("container", TEXT, "", is_built=False),

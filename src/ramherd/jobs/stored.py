@@ -14,6 +14,7 @@ from ramherd.jobs.schema import BRIEF, BUILT_KEYS
 
 JOB_FIELDS: tuple[str, ...] = Job.__match_args__
 BRIEF_FIELDS: tuple[str, ...] = Brief.__match_args__
+TREE_FIELDS: tuple[str, ...] = Tree.__match_args__
 # A service has some hundred jobs in memory: so much of each field.
 LARGE_BYTES = 16 << 10
 SHOWN = 200
@@ -65,7 +66,7 @@ def brief_to_json(brief: Brief) -> dict[str, Any]:
 
 
 def to_dict(tree: Tree) -> dict[str, Any]:
-    return {name: getattr(tree, name) for name in Tree.__match_args__}
+    return {name: getattr(tree, name) for name in TREE_FIELDS}
 
 
 def job_from_json(stored: Mapping[str, Any]) -> Job:
@@ -78,7 +79,8 @@ def brief_from_json(stored: Mapping[str, Any] | None) -> Brief | None:
         return None
     tree = stored.get("tree")
     known = known_fields(stored, BRIEF_FIELDS)
-    return Brief(**{**known, "tree": Tree(**tree) if tree is not None else None})
+    made = None if tree is None else Tree(**known_fields(tree, TREE_FIELDS))
+    return Brief(**{**known, "tree": made})
 
 
 def known_fields(stored: Mapping[str, Any], names: tuple[str, ...]) -> dict[str, Any]:

@@ -3,14 +3,17 @@ pen, because a checkout takes seconds and memory.
 """
 
 import os
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ramherd.act.worktrees.bases import HEAD, find_commit, with_bases, with_parents
 from ramherd.act.worktrees.git import read_git
 from ramherd.core.errors import UsageError
 from ramherd.core.model import Job, Tree
+from ramherd.core.units import shown
 
 # $1 repository, $2 commit, $3 branch, $4 path, $5 where in it, then what to start there. A run that
 # was stopped in the middle of it leaves no mark in git's own folder of the worktree, and the next
@@ -38,25 +41,28 @@ def isolate(jobs: Sequence[Job], folder: Path) -> list[Job]:
     """Jobs with an agent that asked for a worktree, or that share a repository, get one."""
     tops = {cwd: find_top(cwd) for cwd in {job.cwd for job in jobs if job.brief is not None}}
     sharing = Counter(tops[job.cwd] for job in jobs if job.brief is not None)
-    commits = {top: read_git(top, "rev-parse", "--verify", "-q", "HEAD") for top in sharing if top}
-    return [
+    commits = {top: find_commit(top, HEAD) for top in sharing if top}
+    made = [
         with_tree(job, top, commits.get(top, ""), folder, shared=sharing[top] > 1)
         for job in jobs
         for top in [tops.get(job.cwd, "")]
     ]
+    return with_parents(with_bases(made), {cwd: top for cwd, top in tops.items() if top})
 
 
 def with_tree(job: Job, top: str, commit: str, folder: Path, *, shared: bool) -> Job:
-    if job.brief is None or job.brief.worktree is False:
+    brief = job.brief
+    if brief is None:
         return job
-    if not commit:
-        if job.brief.worktree:
-            what = f"{top} has no commit" if top else f"{job.cwd} is in no git repository"
-            raise UsageError(f"job {job.name}: no worktree: {what}")
+    if brief.worktree is False:
+        check_no_base(job.name, brief.base)
         return job
-    if not job.brief.worktree and not shared:
+    is_asked = bool(brief.worktree or brief.base)
+    if not commit and (is_asked or (top and shared)):
+        raise no_commit(job, top)
+    if not commit or not (is_asked or shared):
         return job
-    if job.brief.reuse:
+    if brief.reuse:
         raise UsageError(
             f"job {job.name}: reuse is for jobs in one directory, and in a git repository each"
             " gets a worktree of its own",
@@ -64,7 +70,29 @@ def with_tree(job: Job, top: str, commit: str, folder: Path, *, shared: bool) ->
         )
     inside = os.path.relpath(os.path.realpath(job.cwd), top)
     tree = Tree(top, commit, str(folder / job.id), branch_of(job), inside)
-    return replace(job, brief=replace(job.brief, tree=tree))
+    return replace(job, brief=replace(brief, tree=tree))
+
+
+def check_no_base(name: str, base: str) -> None:
+    """Without a worktree a job starts from what is checked out, which `HEAD` says as well."""
+    if base not in ("", HEAD):
+        raise UsageError(
+            f"job {name}: base {shown(base)} needs a worktree, and worktree is false",
+            hint="remove one of the two",
+        )
+
+
+def no_commit(job: Job, top: str) -> UsageError:
+    """No worktree starts from nothing. Several agents in one directory would write over each
+    other, so that needs a word of the user.
+    """
+    if not top:
+        return UsageError(f"job {job.name}: no worktree: {job.cwd} is in no git repository")
+    first = f"git -C {shlex.quote(top)} commit --allow-empty -m start"
+    return UsageError(
+        f"job {job.name}: no worktree: {top} has no commit",
+        hint=f"{first}; or --no-worktree: then all its agents work in one directory",
+    )
 
 
 def branch_of(job: Job) -> str:

@@ -1,0 +1,222 @@
+"""The commit that a worktree starts from: `base` of the job, or the branches of the jobs that it is
+after, merged; else what is checked out.
+
+Merging writes objects only, no branch and no file, until the worktree is made from the result. So
+a merge that is interrupted, or that meets a conflict, has changed nothing.
+"""
+
+import re
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from ramherd.act.worktrees.git import GitFailed, read_git, run_git
+from ramherd.core.errors import UsageError
+from ramherd.core.model import Job, Tree
+from ramherd.core.record import record, replace
+from ramherd.core.units import shown
+from ramherd.core.values import nearest
+
+HEAD = "HEAD"
+# `git merge-tree --write-tree` merges without a worktree from this version on.
+MERGE_TREE = (2, 38)
+
+
+@record
+class Tip:
+    """Where the branch of a job ends: what jobs after it start from."""
+
+    name: str
+    commit: str
+    branch: str
+    path: str
+
+
+@record
+class Conflict:
+    """Two tips that git cannot merge, and the files in which they differ."""
+
+    ours: Tip
+    theirs: Tip
+    files: tuple[str, ...]
+
+
+def with_bases(jobs: Iterable[Job]) -> list[Job]:
+    """Worktrees of jobs that name a base start from it."""
+    known: dict[tuple[str, str], str] = {}
+    return [with_base(job, known) for job in jobs]
+
+
+def with_base(job: Job, known: dict[tuple[str, str], str]) -> Job:
+    """`known` has the commits that were looked up: repository and base."""
+    brief = job.brief
+    if brief is None or brief.tree is None or not brief.base:
+        return job
+    top, base = key = brief.tree.repository, brief.base
+    if key not in known:
+        known[key] = find_commit(top, base)
+    if not known[key]:
+        raise UsageError(
+            f"job {job.name}, key 'base': {top} has no branch, tag or commit {shown(base)}",
+            hint=nearest(base, list_names(top)),
+        )
+    return replace(job, brief=replace(brief, tree=replace(brief.tree, commit=known[key])))
+
+
+def list_names(top: str) -> list[str]:
+    """Its branches and tags, and HEAD."""
+    form = "--format=%(refname:short)"
+    found = read_git(top, "for-each-ref", form, "refs/heads", "refs/tags", "refs/remotes")
+    return [HEAD, *found.splitlines()]
+
+
+def find_commit(top: str, name: str) -> str:
+    """The commit that a branch, a tag or a beginning of an id names, or ""."""
+    return read_git(top, "rev-parse", "--verify", "-q", f"{name}^{{commit}}")
+
+
+def with_parents(jobs: Sequence[Job], tops: Mapping[str, str]) -> list[Job]:
+    """Jobs after others of the same repository start from their branches. `tops` is the
+    repository by directory. A job that names its base does not, nor one after a command.
+    """
+    by_name = {job.name: job for job in jobs}
+    return [
+        with_parents_among(job, [by_name[name] for name in job.after], tops) if job.after else job
+        for job in jobs
+    ]
+
+
+def with_parents_among(job: Job, earlier: Sequence[Job], tops: Mapping[str, str]) -> Job:
+    brief = job.brief
+    if brief is None or brief.base or job.cwd not in tops:
+        return job
+    same = [one for one in earlier if one.brief is not None and tops.get(one.cwd) == tops[job.cwd]]
+    for one in same:
+        check_same_place(job, one)
+    if brief.tree is None:
+        return job
+    parents = tuple(one.id for one in same)
+    return replace(job, brief=replace(brief, tree=replace(brief.tree, parents=parents)))
+
+
+def check_same_place(job: Job, earlier: Job) -> None:
+    """What one changes in the checkout is in no branch, and what is in a branch is not in the
+    checkout: a job that is after another would not see what it waited for.
+    """
+    tree, other = tree_of(job), tree_of(earlier)
+    if (tree is None) == (other is None):
+        return
+    first = f"{earlier.name} works in {'the checkout itself' if other is None else 'a worktree'}"
+    then = f"this job in {'the checkout itself' if tree is None else 'a worktree'}"
+    raise UsageError(
+        f"job {job.name}: it would not see what {earlier.name} changed: {first}, {then}",
+        hint='the same worktree setting for both, or base = "HEAD" for after as order only',
+    )
+
+
+def tree_of(job: Job) -> Tree | None:
+    return job.brief.tree if job.brief is not None else None
+
+
+def read_tip(name: str, tree: Tree) -> Tip:
+    """A branch that is gone had no change: its tip is the commit that it started from."""
+    commit = find_commit(tree.repository, f"refs/heads/{tree.branch}") or tree.commit
+    return Tip(name, commit, tree.branch, tree.path)
+
+
+def merge_tips(top: str, tips: Sequence[Tip], name: str) -> str | Conflict:
+    """One commit that has all tips, merged in their order for the job `name`. Conflicts that the
+    user has resolved count: a checked out commit with all tips in it is taken as it is.
+    """
+    commit, merged = tips[0].commit, [tips[0]]
+    for tip in tips[1:]:
+        found = merge_one(top, commit, merged, tip, name)
+        if isinstance(found, Conflict):
+            head = find_commit(top, HEAD)
+            return head if all(is_in(top, one.commit, head) for one in tips) else found
+        commit = found
+        merged.append(tip)
+    return commit
+
+
+def merge_one(top: str, commit: str, merged: Sequence[Tip], tip: Tip, name: str) -> str | Conflict:
+    """`commit` has the tips in `merged`."""
+    if is_in(top, tip.commit, commit):
+        return commit
+    if is_in(top, commit, tip.commit):
+        return tip.commit
+    tree = merge_trees(top, commit, tip.commit)
+    if not isinstance(tree, str):
+        return Conflict(find_opponent(top, merged, tip), tip, tree)
+    message = f"ramherd: merge {' and '.join([one.name for one in [*merged, tip]])} for {name}"
+    parents = ("-p", commit, "-p", tip.commit)
+    words = ("commit-tree", *parents, "-m", message, tree)
+    return run_git(top, *words, env=read_identity(top)).strip()
+
+
+def find_opponent(top: str, merged: Sequence[Tip], tip: Tip) -> Tip:
+    """The first tip that conflicts with this one by itself."""
+    for one in merged[:-1]:
+        if not isinstance(merge_trees(top, one.commit, tip.commit), str):
+            return one
+    return merged[-1]
+
+
+def is_in(top: str, commit: str, later: str) -> bool:
+    try:
+        run_git(top, "merge-base", "--is-ancestor", commit, later)
+    except GitFailed as error:
+        if error.code == 1:
+            return False
+        raise
+    return True
+
+
+def merge_trees(top: str, ours: str, theirs: str) -> str | tuple[str, ...]:
+    """The merged tree, or the files that conflict."""
+    if read_version(top) < MERGE_TREE:
+        return merge_in_worktree(top, ours, theirs)
+    words = ("merge-tree", "--write-tree", "-z", "--name-only", "--no-messages")
+    try:
+        return run_git(top, *words, ours, theirs).rstrip("\0\n")
+    except GitFailed as error:
+        if error.code != 1:
+            raise
+        _tree, *files = error.stdout.rstrip("\0").split("\0")
+        return tuple(files)
+
+
+def merge_in_worktree(top: str, ours: str, theirs: str) -> str | tuple[str, ...]:
+    """The same with a git that needs files to merge: in a worktree that is removed again."""
+    with tempfile.TemporaryDirectory(prefix="ramherd-merge-", ignore_cleanup_errors=True) as folder:
+        path = str(Path(folder) / "tree")
+        try:
+            run_git(top, "worktree", "add", "-q", "--detach", path, ours)
+            try:
+                run_git(
+                    path, "merge", "-q", "--no-ff", "--no-commit", theirs, env=read_identity(top)
+                )
+            except GitFailed:
+                listed = run_git(path, "diff", "--name-only", "--diff-filter=U", "-z")
+                if not listed:
+                    raise
+                return tuple(listed.rstrip("\0").split("\0"))
+            return run_git(path, "write-tree").strip()
+        finally:
+            with suppress(GitFailed):
+                run_git(top, "worktree", "remove", "--force", path)
+
+
+def read_version(top: str) -> tuple[int, int]:
+    """The first two numbers of git's version; (0, 0) where it has none."""
+    found = re.search(r"(\d+)\.(\d+)", read_git(top, "--version"))
+    return (int(found[1]), int(found[2])) if found else (0, 0)
+
+
+def read_identity(top: str) -> dict[str, str]:
+    """The user's own, as git knows it; else that of ramherd."""
+    if read_git(top, "var", "GIT_COMMITTER_IDENT") and read_git(top, "var", "GIT_AUTHOR_IDENT"):
+        return {}
+    who = {"NAME": "ramherd", "EMAIL": "ramherd@localhost"}
+    return {f"GIT_{role}_{key}": v for role in ("AUTHOR", "COMMITTER") for key, v in who.items()}
