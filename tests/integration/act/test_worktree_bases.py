@@ -134,11 +134,12 @@ def test_a_successor_that_would_not_see_the_changes_is_refused(
     top: Path, tmp_path: Path, first: bool
 ) -> None:
     """One works in the checkout, the other in a worktree. With a base, `after` is order only."""
-    own = {"a": {"worktree": False if first else None}, "b": {"worktree": None if first else False}}
-    jobs = [asked("a", top, **own["a"]), asked("b", top, after=("a",), **own["b"])]
+    own: dict[str, Any] = {"worktree": False if first else None}
+    others: dict[str, Any] = {"worktree": None if first else False}
+    jobs = [asked("a", top, **own), asked("b", top, after=("a",), **others)]
     with pytest.raises(UsageError, match="job b: it would not see what a changed: a works in"):
         isolate(jobs, tmp_path / "trees")
-    jobs[1] = asked("b", top, after=("a",), base="HEAD", **own["b"])
+    jobs[1] = asked("b", top, after=("a",), base="HEAD", **others)
 
     isolate(jobs, tmp_path / "trees")
 
