@@ -6,6 +6,7 @@ import subprocess
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ramherd.agents import Agent, Launch, LaunchRequest, find_agent
 from ramherd.agents.find_program import AgentProgram
@@ -67,6 +68,37 @@ SETTINGS: dict[str, Callable[[Path, str], dict[str, str]]] = {
 ARGS = {"qwen": ("--auth-type", "openai")}
 
 
+# Each CLI's own tool that writes a file: its name, and the arguments for the path and the text.
+WRITERS = {
+    "claude": ("Write", "file_path", "content"), "gemini": ("write_file", "file_path", "content"),
+    "opencode": ("write", "filePath", "content"), "qwen": ("write_file", "file_path", "content"),
+}  # fmt: skip
+SHELLS = {
+    "claude": ("Bash", "command"), "codex": ("exec_command", "cmd"),
+    "gemini": ("run_shell_command", "command"), "opencode": ("bash", "command"),
+    "qwen": ("run_shell_command", "command"),
+}  # fmt: skip
+
+
+def write_call(name: str, path: Path) -> dict[str, Any]:
+    """For a script: a new file by the CLI's own tool; codex patches in its shell."""
+    if name == "codex":
+        patch = f"*** Begin Patch\n*** Add File: {path.name}\n+hello\n*** End Patch\n"
+        return shell_call(name, f"apply_patch <<'EOF'\n{patch}EOF\n")
+    tool, where, what = WRITERS[name]
+    return {"call": [{"name": tool, "args": {where: str(path), what: "hello\n"}}]}
+
+
+def shell_call(name: str, command: str) -> dict[str, Any]:
+    """The same as a `shell` step, also for a model that was not offered the tool."""
+    tool, what = SHELLS[name]
+    more: dict[str, dict[str, Any]] = {
+        "qwen": {"is_background": False},
+        "opencode": {"description": "a command"},
+    }
+    return {"call": [{"name": tool, "args": {what: command, **more.get(name, {})}}]}
+
+
 @dataclass
 class Home:
     """One CLI, found by its adapter, with its own HOME and an empty directory to work in."""
@@ -76,15 +108,26 @@ class Home:
     env: dict[str, str]
     cwd: Path
 
+    # Whether it may use its tools without being asked.
+    is_trusted: bool = True
+
     def ask(self, prompt: str, session: str = "") -> LaunchRequest:
         return LaunchRequest(
-            prompt, session, args=ARGS.get(self.agent.name, ()), skip_permissions=True,
+            prompt, session, args=ARGS.get(self.agent.name, ()), skip_permissions=self.is_trusted,
             heap_bytes=512 << 20,
         )  # fmt: skip
 
     def start(self, prompt: str) -> "Running":
         launch = self.agent.start(self.program, self.ask(prompt, self.agent.new_session()))
         return self.run(launch, Progress())
+
+    def distrust(self) -> None:
+        """Its tools need permission; opencode's do only if its settings say so."""
+        self.is_trusted = False
+        if self.agent.name == "opencode":
+            file = Path(self.env["HOME"]) / ".config/opencode/opencode.json"
+            ask = {"permission": {"bash": "ask", "edit": "deny"}}
+            file.write_text(json.dumps(json.loads(file.read_text()) | ask))
 
     def resume(self, progress: Progress) -> "Running":
         launch = self.agent.resume(self.program, self.ask(GO_ON, progress.session))
@@ -99,11 +142,12 @@ class Home:
         process.stdin.write(launch.stdin.encode())
         process.stdin.close()
         process.stdin = None
-        return Running(process, Events(self.agent.reader()), progress)
+        return Running(self.agent, process, Events(self.agent.reader()), progress)
 
 
 @dataclass
 class Running:
+    agent: Agent
     process: "subprocess.Popen[bytes]"
     events: Events
     progress: Progress
@@ -115,6 +159,7 @@ class Running:
         """What it came to, once it has ended."""
         self.out, self.err = self.process.communicate(timeout=60)
         self.facts = self.events.feed(self.out) + self.events.close()
+        self.facts += self.agent.read_errors(self.err.decode())
         self.progress = next_progress(self.progress, self.facts)
         return self.progress
 

@@ -124,6 +124,10 @@ class Agent(Protocol):
 
     def reader(self) -> EventReader: ...
 
+    def read_errors(self, printed: str) -> "Iterator[Fact]":
+        """Facts that are on stderr only: `printed` is the end of it, once a run has ended."""
+        ...
+
 
 def find_agent(name: str) -> Agent:
     if name not in AGENTS:

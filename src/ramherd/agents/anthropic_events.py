@@ -3,10 +3,12 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from ramherd.agents.denials import deny_call
 from ramherd.agents.json_lines import count, table, tables, text, word
 from ramherd.agents.progress import (
     TOO_LONG,
     TOOLS_KEPT,
+    Denied,
     Fact,
     Failure,
     ModelText,
@@ -31,7 +33,8 @@ class MessagesReader:
     def __init__(self) -> None:
         self.session = ""
         self.messages: list[str] = []
-        self.open: set[str] = set()
+        # Tools in use, each with what is reported should its call be refused.
+        self.open: dict[str, Denied] = {}
         self.in_turn = False
         # Since the last result, by its messages. What they say of the output comes too early.
         self.tokens_in = 0
@@ -88,7 +91,7 @@ class MessagesReader:
                 case "tool_use":
                     about = main_argument(table(part, "input"))
                     tool = ToolStarted(word(part, "id"), word(part, "name"), about, by_subagent)
-                    yield from self.start_tool(tool)
+                    yield from self.start_tool(tool, deny_call(tool.name, table(part, "input")))
 
     def start_turn(self) -> Iterator[Fact]:
         self.in_turn = True
@@ -108,15 +111,14 @@ class MessagesReader:
         self.tokens_out += spent.tokens_out
         yield spent
 
-    def start_tool(self, tool: ToolStarted) -> Iterator[Fact]:
+    def start_tool(self, tool: ToolStarted, denied: Denied) -> Iterator[Fact]:
         if len(self.open) < TOOLS_KEPT:
-            self.open.add(tool.id)
+            self.open[tool.id] = denied
             yield tool
 
     def end_tools(self, tools: Iterator[ToolEnded]) -> Iterator[Fact]:
         for tool in tools:
-            if tool.id in self.open:
-                self.open.discard(tool.id)
+            if self.open.pop(tool.id, None) is not None:
                 yield tool
         if self.in_turn and not self.open:
             self.in_turn = False
@@ -124,6 +126,7 @@ class MessagesReader:
 
     def read_result(self, event: Mapping[str, Any]) -> Iterator[Fact]:
         yield from self.read_usage(event)
+        yield from read_denials(event)
         yield from self.end_tools(map(ToolEnded, sorted(self.open)))
         reply = text(event, "result")
         if event.get("is_error") is True or self.is_error(reply):
@@ -150,6 +153,11 @@ class MessagesReader:
         self.tokens_in = self.tokens_out = 0
         if more != Spent():
             yield more
+
+
+def read_denials(event: Mapping[str, Any]) -> Iterator[Fact]:
+    for denial in tables(event, "permission_denials")[:TOOLS_KEPT]:
+        yield deny_call(word(denial, "tool_name"), table(denial, "tool_input"))
 
 
 def tokens_read(usage: Mapping[str, Any]) -> int:

@@ -111,6 +111,9 @@ class ClaudeReader(MessagesReader):
                 yield retry_of(event)
             case "background_tasks_changed":
                 yield from self.read_tasks(event)
+            case "permission_denied" if call := self.open.get(word(event, "tool_use_id")):
+                # Also in the result, which a run that is stopped does not reach.
+                yield call
             case _:
                 yield from super().read_system(event)
 

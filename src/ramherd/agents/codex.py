@@ -13,6 +13,7 @@ from ramherd.agents.json_lines import count, table, tables, text, word
 from ramherd.agents.progress import (
     TOO_LONG,
     CliWarning,
+    Denied,
     Fact,
     Failure,
     ModelText,
@@ -43,6 +44,9 @@ PLACES = ("vendor/*/bin/codex", "vendor/*/codex/codex")
 # What `--allow` may name: a sandbox, or the network in the sandbox that may write.
 WRITE, NETWORK, FULL = ALLOWED = ("workspace-write", "network", "danger-full-access")
 NO_TOOLS = ("agent_message", "reasoning", "error", "todo_list")
+# What a command prints, and codex logs, when the sandbox refuses.
+READ_ONLY = "Read-only file system"
+REFUSED = re.compile(r"tools::router: error=.*(rejected by user approval|approval policy is Never)")
 # `/bin/bash -lc 'echo it'` is how it runs the command `echo it`.
 SHELL = re.compile(r"(?:\S*/\w+ -lc (?:'(?P<quoted>[^']*)'$)?)?(?P<plain>.*)", re.DOTALL)
 
@@ -88,6 +92,12 @@ class Codex(Cli):
     def reader(self) -> "CodexReader":
         return CodexReader()
 
+    def read_errors(self, printed: str) -> Iterator[Fact]:
+        """A patch or command that its sandbox does not allow is on stderr only."""
+        for line in printed.splitlines():
+            if REFUSED.search(line):
+                yield Denied("apply_patch" if "patch rejected" in line else "shell", "", WRITE)
+
 
 def find_native(script: str) -> str:
     for package in packages_beside(script, "codex-*"):
@@ -101,10 +111,11 @@ def find_native(script: str) -> str:
 def launch(program: AgentProgram, request: LaunchRequest, session: tuple[str, ...]) -> Launch:
     """`resume` takes few options itself: they stand before it."""
     node = (program.node,) if program.node else ()
-    argv = [*node, program.file, "exec", "--json"]
+    # Outside of a git repository it would refuse to start: what may be written is its sandbox's.
+    anywhere = "--skip-git-repo-check"
+    argv = [*node, program.file, "exec", "--json", *({anywhere} - set(request.args))]
     argv += ["--model", request.model] if request.model else []
-    if request.skip_permissions:
-        argv += ["--dangerously-bypass-approvals-and-sandbox", "--skip-git-repo-check"]
+    argv += ["--dangerously-bypass-approvals-and-sandbox"] if request.skip_permissions else []
     return Launch((*argv, *own_args(request), *session, "-"), {}, request.prompt)
 
 
@@ -170,6 +181,8 @@ class CodexReader:
             case "todo_list":
                 pass
             case kind:
+                if is_read_only(item):
+                    yield Denied("shell", " ".join(argument_of(item).split()), WRITE)
                 if (tool := word(item, "id")) not in self.turns.open:
                     # Changes of files come with their end alone.
                     yield from self.turns.start_tool(tool, kind, argument_of(item))
@@ -203,6 +216,12 @@ def ended_of(item: Mapping[str, Any]) -> ToolEnded:
     if is_error and not output:
         output = text(item, "error", "message") or text(item, "status")
     return tool_ended(word(item, "id"), output, is_error=is_error)
+
+
+def is_read_only(item: Mapping[str, Any]) -> bool:
+    """The sandbox made a command fail; what the command prints about it is all there is."""
+    is_failed = text(item, "type") == "command_execution" and text(item, "status") == "failed"
+    return is_failed and READ_ONLY in text(item, "aggregated_output")
 
 
 def spent_of(event: Mapping[str, Any]) -> Spent:

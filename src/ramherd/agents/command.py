@@ -29,6 +29,9 @@ class Command:
     def new_session(self) -> str:
         return ""
 
+    def read_errors(self, printed: str) -> Iterator[Fact]:  # noqa: ARG002
+        return iter(())
+
     def start(self, program: AgentProgram, request: LaunchRequest) -> Launch:  # noqa: ARG002
         return Launch(request.args, {}, request.prompt)
 

@@ -5,10 +5,12 @@ from typing import Any
 
 from ramherd.agents import Launch, LaunchRequest
 from ramherd.agents.base import Cli, Turns
+from ramherd.agents.denials import describe_call
 from ramherd.agents.find_program import AgentProgram, Source
 from ramherd.agents.json_lines import WORD_LENGTH, table, tables, text, word
 from ramherd.agents.progress import (
     TOO_LONG,
+    Denied,
     Fact,
     Failure,
     ModelText,
@@ -28,6 +30,7 @@ SOURCE = Source(
     names=("cursor-agent",),
     install="https://cursor.com/docs/cli/installation",
 )
+REFUSALS = {"rejected", "permissionDenied"}
 # The kernel takes no argument of 128 KiB or more.
 LONGEST = (128 << 10) - 1
 
@@ -95,6 +98,7 @@ class CursorReader:
                 about = main_argument(table(event, "tool_call", name, "args"))
                 yield from self.turns.start_tool(word(event, "call_id"), name[:WORD_LENGTH], about)
             case "tool_call", "completed":
+                yield from read_denials(event)
                 yield from self.turns.end_tool(ended_of(event))
             case "result", _:
                 yield from self.read_result(event)
@@ -124,6 +128,14 @@ def ended_of(event: Mapping[str, Any]) -> ToolEnded:
     keys = ("stdout", "content", "errorMessage", "error", "reason")
     output = next(filter(None, (content_text(words, key) for key in keys)), "")
     return tool_ended(word(event, "call_id"), output, is_error=outcome != "success")
+
+
+def read_denials(event: Mapping[str, Any]) -> Iterator[Fact]:
+    """A call has what became of it as the name of its result. It takes no rules for one run."""
+    for name, call in table(event, "tool_call").items():
+        if REFUSALS & table(call, "result").keys():
+            tool = name.removesuffix("ToolCall")[:WORD_LENGTH]
+            yield Denied(tool, describe_call(table(call, "args")))
 
 
 AGENT = Cursor()

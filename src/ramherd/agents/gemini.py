@@ -6,12 +6,14 @@ from typing import Any
 from ramherd.agents import Launch, LaunchRequest
 from ramherd.agents.allow_rules import as_options
 from ramherd.agents.base import Cli, Turns
+from ramherd.agents.denials import deny_call
 from ramherd.agents.find_program import AgentProgram, Source
 from ramherd.agents.heap import node_options
 from ramherd.agents.json_lines import count, table, text, word
 from ramherd.agents.progress import (
     TOO_LONG,
     CliWarning,
+    Denied,
     Fact,
     ModelText,
     Result,
@@ -32,6 +34,10 @@ SOURCE = Source(
     package="@google/gemini-cli",
     oldest="0.50.0",
 )
+
+
+# Without a person it has these tools only if they were allowed.
+NEED_PERMISSION = ("run_shell_command", "write_file", "replace", "web_fetch")
 
 
 class Gemini(Cli):
@@ -78,6 +84,8 @@ def settings(request: LaunchRequest) -> tuple[str, ...]:
 class GeminiReader:
     def __init__(self) -> None:
         self.turns = Turns()
+        # What is reported should the call of a tool in use be refused.
+        self.calls: dict[str, Denied] = {}
         self.reply = ""
         self.problem = ""
 
@@ -94,13 +102,25 @@ class GeminiReader:
                 about = main_argument(table(event, "parameters"))
                 tool, name = word(event, "tool_id"), word(event, "tool_name")
                 yield from self.turns.start_tool(tool, name, about)
+                if tool in self.turns.open:
+                    self.calls[tool] = deny_call(name, table(event, "parameters"))
             case "tool_result":
+                yield from self.read_denial(event)
                 yield from self.turns.end_tool(ended_of(event))
             case "error":
                 self.problem = clip(text(event, "message"))
                 yield CliWarning(self.problem)
             case "result":
                 yield from self.read_result(event)
+
+    def read_denial(self, event: Mapping[str, Any]) -> Iterator[Fact]:
+        """By its policy; or the tool is not there, because nobody has allowed it."""
+        call, error = self.calls.pop(word(event, "tool_id"), None), text(event, "error", "type")
+        if call is None:
+            return
+        is_missing = error == "tool_not_registered" and call.tool in NEED_PERMISSION
+        if is_missing or error == "policy_violation":
+            yield call
 
     def read_result(self, event: Mapping[str, Any]) -> Iterator[Fact]:
         yield Spent(count(event, "stats", "input_tokens"), count(event, "stats", "output_tokens"))
@@ -119,6 +139,7 @@ class GeminiReader:
                 yield from self.turns.start_tool(tool, found.get("tool_name", ""))
             case "tool_result":
                 ended = ToolEnded(found.get("tool_id", ""), TOO_LONG, 1)
+                self.calls.pop(ended.id, None)
                 yield from self.turns.end_tool(ended)
 
 

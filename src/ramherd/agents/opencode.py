@@ -7,6 +7,7 @@ from typing import Any
 from ramherd.agents import Launch, LaunchRequest
 from ramherd.agents.allow_rules import SHELLS, parse_rule
 from ramherd.agents.base import Cli
+from ramherd.agents.denials import deny_call
 from ramherd.agents.find_program import AgentProgram, Source
 from ramherd.agents.heap import bun_environment
 from ramherd.agents.json_lines import count, number, table, text, word
@@ -35,6 +36,12 @@ SOURCE = Source(
     package="opencode",
     oldest="1.0.0",
 )
+
+
+# By nobody who was there to ask, and by a rule in its settings.
+REFUSALS = ("The user rejected permission", "The user has specified a rule which prevents")
+# Tools that a rule takes away; the model may call any other that is not there.
+RULED = ("bash", "edit", "write", "patch", "apply_patch", "webfetch", "websearch")
 
 
 class Opencode(Cli):
@@ -146,6 +153,16 @@ def read_tool(part: Mapping[str, Any]) -> Iterator[Fact]:
     output = text(state, "output") or text(state, "error")
     yield ToolStarted(tool, word(part, "tool"), main_argument(table(state, "input")))
     yield tool_ended(tool, output, is_error=text(state, "status") == "error")
+    yield from read_denial(word(part, "tool"), state)
+
+
+def read_denial(tool: str, state: Mapping[str, Any]) -> Iterator[Fact]:
+    """A tool that was refused, or that its settings took away."""
+    args = table(state, "input")
+    if text(state, "error").startswith(REFUSALS):
+        yield deny_call(tool, args)
+    elif tool == "invalid" and word(args, "tool") in RULED:
+        yield deny_call(word(args, "tool"), {})
 
 
 AGENT = Opencode()

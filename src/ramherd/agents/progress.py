@@ -15,6 +15,8 @@ TOO_LONG = "(too long to keep)"
 OUTPUT_LENGTH = 2000
 # Claude caps its subagents at 20; more open tools than this are not counted.
 TOOLS_KEPT = 100
+# More calls than this that were refused are not kept.
+DENIED_KEPT = 20
 LOAD = re.compile(
     r"\b(429|503|529)\b|overload|rate.?limit|too many requests|resource.?exhausted|quota"
     r"|usage limit|at capacity",
@@ -112,9 +114,20 @@ class Retry:
     wait_s: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """A tool call that the CLI refused: nobody was there to allow it. `allow` is the rule that
+    would have allowed it, as `ramherd retry --allow` takes it, or "" where there is none.
+    """
+
+    tool: str
+    what: str = ""
+    allow: str = ""
+
+
 Fact = (
     SessionOpened | TurnStarted | TurnEnded | ModelText | ToolStarted | ToolEnded | CliWarning
-    | Spent | Result | Failure | Overload | Retry
+    | Spent | Result | Failure | Overload | Retry | Denied
 )  # fmt: skip
 
 
@@ -135,6 +148,7 @@ class Progress:
     failure: str | None = None
     overloads: int = 0
     retries: int = 0
+    denied: tuple[Denied, ...] = ()
 
     @property
     def is_between_turns(self) -> bool:
@@ -181,10 +195,19 @@ def after_fact(at: Progress, fact: Fact) -> Progress:  # noqa: C901, PLR0911 - o
             return replace(at, overloads=at.overloads + 1)
         case Retry():
             return replace(at, retries=at.retries + 1)
+        case Denied():
+            return after_denial(at, fact)
 
 
 def without(tools: tuple[tuple[str, str], ...], id: str) -> tuple[tuple[str, str], ...]:  # noqa: A002
     return tuple(tool for tool in tools if tool[0] != id)
+
+
+def after_denial(at: Progress, denied: Denied) -> Progress:
+    """A CLI may report a refusal twice, and a model tries the same call again."""
+    if denied in at.denied or len(at.denied) >= DENIED_KEPT:
+        return at
+    return replace(at, denied=(*at.denied, denied))
 
 
 def after_spending(at: Progress, spent: Spent) -> Progress:

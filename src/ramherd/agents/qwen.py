@@ -11,7 +11,7 @@ from ramherd.agents.anthropic_events import MessagesReader, tokens_read
 from ramherd.agents.base import Cli
 from ramherd.agents.find_program import AgentProgram, Source
 from ramherd.agents.heap import node_options
-from ramherd.agents.json_lines import count, table
+from ramherd.agents.json_lines import count, table, tables, text, word
 from ramherd.agents.progress import Fact, Spent
 from ramherd.core.units import MIB
 
@@ -22,6 +22,7 @@ SOURCE = Source(
     package="@qwen-code/qwen-code",
     oldest="0.15.0",
 )
+REFUSED = "but that permission was declined"
 # Its only work is to start cli.js with --expose-gc.
 ENTRY, PROPER = "cli-entry.js", "cli.js"
 
@@ -81,6 +82,18 @@ def settings(request: LaunchRequest) -> tuple[str, ...]:
 
 
 class QwenReader(MessagesReader):
+    def read(self, event: Mapping[str, Any]) -> Iterator[Fact]:
+        if text(event, "type") == "user":
+            yield from self.read_refusals(event)
+        yield from super().read(event)
+
+    def read_refusals(self, event: Mapping[str, Any]) -> Iterator[Fact]:
+        """Also in the result, which a run that is stopped does not reach."""
+        for part in tables(event, "message", "content"):
+            call = self.open.get(word(part, "tool_use_id"))
+            if call is not None and REFUSED in text(part, "content"):
+                yield call
+
     def read_usage(self, event: Mapping[str, Any]) -> Iterator[Fact]:
         """Its result has the whole session in it, also over a resume."""
         usage = table(event, "usage")

@@ -2,14 +2,18 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ramherd.agents import find_agent
+from ramherd.agents.denials import deny_call
 from ramherd.agents.json_lines import Events
 from ramherd.agents.progress import (
+    DENIED_KEPT,
     TOO_LONG,
     TOOLS_KEPT,
+    Denied,
     Failure,
     ModelText,
     Overload,
@@ -304,3 +308,90 @@ def test_tokens_and_cost_add_up_over_runs() -> None:
 
     assert (anew.tokens_in, anew.tokens_out, anew.cost_usd) == (200, 20, 1.0)
     assert (goes_on.tokens_in, goes_on.tokens_out, goes_on.cost_usd) == (150, 15, 0.75)
+
+
+COMMAND = "sleep 0.5; touch b.txt"
+DENIALS = {
+    "claude": [("Write", "/home/user/work-claude/a.txt", "Write"),
+               ("Bash", COMMAND, f"Bash({COMMAND})")],
+    "codex": [("shell", COMMAND, "workspace-write"), ("apply_patch", "", "workspace-write")],
+    "gemini": [("write_file", "/home/user/work-gemini/a.txt", "write_file"),
+               ("run_shell_command", COMMAND, f"run_shell_command({COMMAND})")],
+    "opencode": [("write", "", "write"), ("bash", COMMAND, f"bash({COMMAND})")],
+    "qwen": [("write_file", "/home/user/work-qwen/a.txt", "write_file"),
+             ("run_shell_command", COMMAND, f"run_shell_command({COMMAND})")],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_calls_that_were_refused_are_reported(name: str) -> None:
+    """Each with its tool, what it was about, and the rule that would have allowed it. codex has
+    patches on stderr only.
+    """
+    facts = facts_of(name, read(name, "denied"))
+    if name == "codex":
+        facts += find_agent(name).read_errors((DATA / "codex-denied.err").read_text())
+    progress = next_progress(Progress(), facts)  # type: ignore[arg-type]
+
+    assert list(progress.denied) == [Denied(*parts) for parts in DENIALS[name]]
+    # opencode ends without an answer when it was refused something.
+    assert progress.result == (None if name == "opencode" else "I could not do it.")
+
+
+@pytest.mark.parametrize("name", ["claude", "qwen"])
+def test_a_stopped_run_has_its_refusals_too(name: str) -> None:
+    """Without its result, and with a result that is too long to keep."""
+    lines = read(name, "denied").splitlines(keepends=True)
+    stopped = next_progress(Progress(), facts_of(name, b"".join(lines[:-1])))  # type: ignore[arg-type]
+
+    assert list(stopped.denied) == [Denied(*parts) for parts in DENIALS[name]]
+
+
+@pytest.mark.parametrize("script", ["shell", "broken", "cut"])
+@pytest.mark.parametrize("name", REAL)
+def test_calls_that_failed_were_not_refused(name: str, script: str) -> None:
+    """A tool that fails, or that is cut short, was allowed."""
+    assert progress_of(name, script).denied == ()
+
+
+def test_cursor_names_what_became_of_a_call() -> None:
+    """By its documentation: the name of the result says it."""
+    call = {"shellToolCall": {"args": {"command": "npm test"}, "result": {"rejected": {}}}}
+    event = {"type": "tool_call", "subtype": "completed", "call_id": "1", "tool_call": call}
+
+    assert list(find_agent("cursor").reader().read(event)) == [Denied("shell", "npm test")]
+
+
+def test_a_gemini_tool_that_does_not_exist_was_not_refused() -> None:
+    """A model may invent one; the tools that it is not given without permission are known."""
+    reader = find_agent("gemini").reader()
+    use = {"type": "tool_use", "tool_name": "fly", "tool_id": "1", "parameters": {}}
+    result = {"type": "tool_result", "tool_id": "1", "error": {"type": "tool_not_registered"}}
+
+    assert Denied("fly", "", "fly") not in [*reader.read(use), *reader.read(result)]
+
+
+def test_refusals_that_are_kept_are_few() -> None:
+    """The same one counts once, and a model that tries on and on fills no memory."""
+    again = [Denied("Bash", "npm test")] * 3
+    many = [Denied("Bash", f"npm test {number}") for number in range(100)]
+
+    assert len(next_progress(Progress(), again).denied) == 1
+    assert len(next_progress(Progress(), many).denied) == DENIED_KEPT
+
+
+@pytest.mark.parametrize(
+    ("args", "what", "allow"),
+    [
+        ({"command": "npm test"}, "npm test", "Bash(npm test)"),
+        ({"command": "cat <<E\nx\nE"}, "cat <<E x E", "Bash(cat:*)"),
+        ({"command": "x" * 500}, "x" * 200, f"Bash({'x' * 120}:*)"),
+        ({"command": " \n"}, "", "Bash"),
+        ({"url": "http://a"}, "http://a", "Bash"),
+        ({"command": ["npm"]}, "npm", "Bash"),
+        ({}, "", "Bash"),
+    ],
+)
+def test_a_call_in_a_few_words(args: dict[str, Any], what: str, allow: str) -> None:
+    """One line and of bounded length; a long command is allowed by its program."""
+    assert deny_call("Bash", args) == Denied("Bash", what, allow)

@@ -22,6 +22,8 @@ from ramherd.core.units import GIB, MIB
 from ramherd.measure.own_memory import own_pids
 
 SKIPS = re.compile("danger|yolo|force|auto$|skip")
+# Options that both may give.
+SHARED = {"--verbose", "--skip-git-repo-check"}
 ASK = LaunchRequest("do it", session="S", model="haiku", args=("--own", "x"))
 NODE = AgentProgram("/lib/cli.js", "1.2.3", "/bin/node")
 NATIVE = AgentProgram("/bin/agent")
@@ -53,8 +55,17 @@ def test_permissions_stay_the_users(name: str) -> None:
     agent = find_agent(name)
     asked = LaunchRequest("do it", session="S", skip_permissions=True)
 
-    assert not any(SKIPS.search(word) for word in agent.start(NATIVE, ASK).argv)
-    assert any(SKIPS.search(word) for word in agent.start(NATIVE, asked).argv)
+    assert not any(SKIPS.search(word) for word in {*agent.start(NATIVE, ASK).argv} - SHARED)
+    assert any(SKIPS.search(word) for word in {*agent.start(NATIVE, asked).argv} - SHARED)
+
+
+@pytest.mark.parametrize("given", [(), ("--skip-git-repo-check",)])
+def test_codex_works_outside_of_a_repository(given: tuple[str, ...]) -> None:
+    """At a start and at a resume, and once: codex refuses the option a second time."""
+    agent, ask = find_agent("codex"), LaunchRequest("do it", session="S", args=given)
+
+    for launch in (agent.start(NATIVE, ask), agent.resume(NATIVE, ask)):
+        assert launch.argv.count("--skip-git-repo-check") == 1
 
 
 @pytest.mark.parametrize("name", REAL)
@@ -166,7 +177,7 @@ def test_what_ramherd_sets_is_not_the_users_to_add(name: str) -> None:
     agent = find_agent(name)
     ask = LaunchRequest("do it", session="S", model="haiku", max_cost_usd=1.0)
     given = {*agent.start(NATIVE, ask).argv, *agent.resume(NATIVE, ask).argv}
-    for option in {word for word in given if len(word) > 1 and word[0] == "-"} - {"--verbose"}:
+    for option in {word for word in given if len(word) > 1 and word[0] == "-"} - SHARED:
         for word in (option, f"{option}=x", f"{option}x" if option[1] != "-" else option):
             with pytest.raises(UsageError, match=f"agent_args: {option} of {name} is ramherd's"):
                 check_args(agent, ["--add-dir", "x", word])

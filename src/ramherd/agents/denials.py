@@ -1,0 +1,30 @@
+"""A tool call that was refused, and the rule that would have allowed it."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from ramherd.agents.json_lines import WORD_LENGTH, text
+from ramherd.agents.progress import Denied
+from ramherd.agents.tool_text import main_argument
+
+COMMANDS = ("command", "cmd")
+# A longer command is allowed by its program: nobody types it again.
+RULE_LENGTH = 120
+
+
+def describe_call(args: Mapping[str, Any]) -> str:
+    """The command, file or address that a tool was called with, in one line."""
+    return " ".join(main_argument(args).split())[:WORD_LENGTH]
+
+
+def deny_call(tool: str, args: Mapping[str, Any]) -> Denied:
+    """By the rules of most CLIs: of a shell one command is allowed, of other tools all calls."""
+    command = next((value for name in COMMANDS if (value := text(args, name).strip())), "")
+    return Denied(tool, describe_call(args), f"{tool}({choose_rule(command)})" if command else tool)
+
+
+def choose_rule(command: str) -> str:
+    """A command as it is, or all of its program where it is long or has several lines."""
+    if len(command) <= RULE_LENGTH and "\n" not in command:
+        return command
+    return f"{command.split(maxsplit=1)[0][:RULE_LENGTH]}:*"
