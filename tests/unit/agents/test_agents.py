@@ -145,11 +145,11 @@ def test_codex_is_given_another_sandbox() -> None:
     write = LaunchRequest("do it", session="S", args=own, allow=("network",))
     full = LaunchRequest("do it", args=own, allow=("danger-full-access", "workspace-write"))
 
-    assert codex.resume(NATIVE, write).argv[3:-3] == (
+    assert codex.resume(NATIVE, write).argv[4:-3] == (
         *("--own", "--sandbox", "workspace-write"),
         *("-c", "sandbox_workspace_write.network_access=true"),
     )
-    assert codex.start(NATIVE, full).argv[3:-1] == ("--own", "--sandbox", "danger-full-access")
+    assert codex.start(NATIVE, full).argv[4:-1] == ("--own", "--sandbox", "danger-full-access")
     with pytest.raises(UsageError, match="no rules for single tools") as error:
         codex.check_allow(["Bash(npm test)"])
     assert "workspace-write" in error.value.hint
