@@ -145,6 +145,16 @@ class Executor:
         )  # fmt: skip
         return None
 
+    def add_pen(self, name: str, limit_bytes: int) -> Pen:
+        """For a program of our own, which is no run."""
+        pen = self.fleet.add(name, limit_bytes)
+        limit_pids(pen, self._policy.pids_limit)
+        return pen
+
+    def remove_pen(self, name: str, pen: Pen) -> None:
+        """Of a program of our own that has ended: `clean_up` reports when it is removed."""
+        self._clean_up(name, pen)
+
     def _make_pen(self, run: LiveRun, grant_bytes: int) -> Pen:
         pen = self.fleet.add(run.id, run.job.memory_limit_bytes)
         run.enter_pen(pen)

@@ -99,6 +99,12 @@ class JobStatus:
     def need_bytes(self) -> int:
         return max(self.job.memory_bytes, self.seen_bytes)
 
+    @property
+    def has_worktree(self) -> bool:
+        """A run of it made one. Once the job has ended, that is finished before others go on."""
+        brief = self.job.brief
+        return brief is not None and brief.tree is not None and self.attempts > 0
+
 
 @record
 class PenReading:

@@ -17,7 +17,7 @@ from typing import Any
 
 from ramherd.act.run import LiveRun
 from ramherd.core.errors import RamherdError, StoreError
-from ramherd.core.model import Event, JobState, JobStatus, RunEnd, Stopping
+from ramherd.core.model import Event, Job, JobState, JobStatus, RunEnd, Stopping
 from ramherd.decide.budget import largest_budget_bytes
 from ramherd.decide.job_requests import choose_settle, choose_stop, stop_for_service
 from ramherd.decide.run_clock import find_jump_s
@@ -27,7 +27,6 @@ from ramherd.service.api_process import SILENT_S, ApiProcess
 from ramherd.service.service_agents import ServiceAgents
 from ramherd.service.service_counters import ServiceCounters
 from ramherd.service.service_signals import ServiceSignals
-from ramherd.service.worktree_cleanup import WorktreeCleanup, has_tree
 from ramherd.store.events import trim_events
 from ramherd.store.herds import SERVICE
 from ramherd.store.inputs import (
@@ -41,8 +40,8 @@ from ramherd.store.service_herds import (
     add_level_change,
     end_if_over,
     raise_herd_peak,
-    read_jobs_with_worktree,
-    set_worktree,
+    read_unfinished,
+    read_unfinished_of_dead,
     shift_delays,
 )
 from ramherd.store.service_queue import ServiceQueue
@@ -91,7 +90,6 @@ class Service:
     state: Path
     remove_unused: Callable[[], None]
     halt: Halt
-    worktrees: WorktreeCleanup = field(default_factory=WorktreeCleanup)
     paused: bool = False
     leaving: bool = False
     # The most that all runs of a herd used together, of herds that have some.
@@ -113,14 +111,17 @@ class Service:
         hooks = self.loop.events.hooks
         hooks.event, hooks.job_changed = self._record_event, self._record_job
         hooks.run_stopping, hooks.run_ended = self._record_stopping, self._record_end
-        hooks.committed = self._commit
+        hooks.committed, hooks.worktree_finished = self._commit, self._record_worktree
 
     def run(self) -> None:
         """Until it is told to end."""
         self._resume_setup()
         self.loop.begin()
-        while (timeout_s := self.step()) is not None:
-            self.loop.wait(timeout_s)
+        try:
+            while (timeout_s := self.step()) is not None:
+                self.loop.wait(timeout_s)
+        finally:
+            self.loop.worktrees.close()
         self.loop.end()
 
     def step(self) -> float | None:
@@ -141,7 +142,6 @@ class Service:
         self._follow_wall_clock()
         self._check_api()
         self._receive_signals(at_s)
-        self._record_worktrees()
         with suppress(StoreError):  # requests stay in the store
             self._read_requests(at_s)
         gate = self.loop.gate
@@ -239,8 +239,8 @@ class Service:
         self.loop.events.record(set_start_pause, SERVICE, None)
         self.read_classes()
         self._load_agents()
-        for job in read_jobs_with_worktree(self._store):
-            self.worktrees.add(job)
+        self.loop.worktrees.add(read_unfinished(self._store))
+        self.loop.worktrees.add(read_unfinished_of_dead(self._store))
         self._watch_api()
 
     def _load_agents(self) -> None:
@@ -249,14 +249,12 @@ class Service:
         if parts.warm is not None:
             return
         if parts.runs is not None or any(one.job.brief is not None for one in self.queue.queue):
-            self.agents.load().is_occupied = self.worktrees.is_busy_with
+            self.agents.load().is_occupied = self.loop.worktrees.is_busy_with
             add_warm_reuse(self.loop, self.agents.reuse, is_lasting=True)
 
-    def _record_worktrees(self) -> None:
-        for job, path in self.worktrees.receive():
-            self.loop.events.record(set_worktree, job.id, path)
-            self.loop.events.record(end_if_over, job.herd, time.time(), self._describe)
-            self._ended.append(self.queue[job.id])
+    def _record_worktree(self, job: Job) -> None:
+        self.loop.events.record(end_if_over, job.herd, time.time(), self._describe)
+        self._ended.append(self.queue[job.id])
 
     def _check_api(self) -> None:
         self._receive_api()
@@ -270,8 +268,6 @@ class Service:
 
     def _watch_api(self) -> None:
         self.loop.alarms = {self.api.fileno(): self._receive_api}
-        if self.worktrees.fd >= 0:
-            self.loop.alarms[self.worktrees.fd] = self._record_worktrees
 
     def _receive_api(self) -> None:
         before, fd = self.api.is_listening, self.api.fileno()
@@ -354,9 +350,6 @@ class Service:
             return
         self.loop.events.record(end_if_over, status.job.herd, time.time(), self._describe)
         self._ended.append(status)
-        if status.attempts and has_tree(status.job):
-            self.worktrees.add(status.job)
-            self.loop.alarms[self.worktrees.fd] = self._record_worktrees
 
     def _measure_herds(self) -> None:
         used: Counter[str] = Counter()

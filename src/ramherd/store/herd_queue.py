@@ -54,13 +54,23 @@ class HerdQueue:
 
     def change(self, new: JobStatus) -> Iterator[JobStatus]:
         """Sets a new status. Yields it and all that follow from it: jobs that wait for one that
-        ended, however long the chain.
+        ended, however long the chain. Those that wait for a job with a worktree go on with
+        `release`.
         """
-        todo = [new]
+        yield from self._change_all([new])
+
+    def release(self, job: str) -> Iterator[JobStatus]:
+        """The worktree of a job that has ended is finished: yields all that follow from its end.
+        Nothing follows from that of a job of another herd.
+        """
+        if job in self._by_id and self._by_id[job].state.is_final:
+            yield from self._change_all(self._follow(self._by_id[job], set()))
+
+    def _change_all(self, todo: list[JobStatus]) -> Iterator[JobStatus]:
         while todo:
             status = todo.pop(0)
             yield self._set(status)
-            if status.state.is_final:
+            if status.state.is_final and not status.has_worktree:
                 todo += self._follow(status, {later.job.id for later in todo})
 
     def apply(self, settle: Settle) -> Iterator[JobStatus]:

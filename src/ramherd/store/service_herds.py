@@ -3,13 +3,13 @@ and when they are over.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ramherd.core.model import Event, Job, Reason, Why
 from ramherd.jobs.stored import job_from_text
 from ramherd.store.events import add_event
-from ramherd.store.herds import NO_ENVIRONMENT, EnvironmentFile, end_herd
+from ramherd.store.herds import NO_ENVIRONMENT, EnvironmentFile, end_herd, set_said
 from ramherd.store.protocol import Store
 from ramherd.store.sql import listing
 from ramherd.store.sql import service as sql
@@ -46,14 +46,19 @@ def read_open_agents(store: Store, herd: str) -> list[tuple[str, str]]:
     return [(job, agent) for job, agent in store.read(sql.OPEN_AGENTS, (herd,))]
 
 
-def set_worktree(store: Store, job: str, path: str | None) -> None:
-    """Where the worktree stays, or None: it was removed."""
-    store.write(sql.SET_WORKTREE, (path, job))
+def set_worktree(store: Store, job: str, found: Mapping[str, Any]) -> None:
+    """What became of a worktree: keys of `SAID`. `worktree` is None if it was removed."""
+    set_said(store, job, {**(read_said(store, job) or {}), **found})
 
 
-def read_jobs_with_worktree(store: Store) -> list[Job]:
-    """Those that have ended, and whose worktree was neither kept nor removed yet."""
-    return [job_from_text(spec) for (spec,) in store.read(sql.ALL_UNSETTLED)]
+def read_unfinished(store: Store) -> list[Job]:
+    """Jobs that have ended, of herds that have not, whose worktree is not finished yet."""
+    return [job_from_text(spec) for (spec,) in store.read(sql.ALL_UNFINISHED)]
+
+
+def read_unfinished_of_dead(store: Store) -> list[Job]:
+    """The same of each `ramherd run` that was killed in the middle."""
+    return [job_from_text(spec) for (spec,) in store.read(sql.UNFINISHED_OF_DEAD)]
 
 
 def shift_delays(store: Store, by_s: float) -> None:
@@ -81,7 +86,8 @@ def end_if_over(
     """Ends the herd with its last job, in the same transaction; with its last worktree, if it has
     some. `describe` has the part of the summary that the service knows.
     """
-    if store.read(sql.IS_OPEN, (herd,)) or store.read(sql.UNSETTLED_OF_HERD, (herd,)):
+    conditions = (sql.HAS_ENDED, sql.IS_OPEN, sql.UNFINISHED_OF_HERD)
+    if any(store.read(one, (herd,)) for one in conditions):
         return
     counts: dict[str, int] = dict(store.read(listing.HERD_COUNTS, (herd,)))
     numbers = {state: counts.get(state, 0) for state in ("done", "failed", "cancelled")}

@@ -103,13 +103,20 @@ class ServiceQueue:
         return [status_from_row(row) for row in self._store.read(sql.SUSPECTED, values)]
 
     def change(self, new: JobStatus) -> Iterator[JobStatus]:
-        """Sets a new status. Yields it and all that follow from it."""
-        todo = [new]
+        """Sets a new status. Yields it and all that follow from it, as `HerdQueue.change` does."""
+        yield from self._change_all([new])
+
+    def release(self, job: str) -> Iterator[JobStatus]:
+        """The worktree of a job that has ended is finished: yields all that follow from its end."""
+        if self[job].state.is_final:
+            yield from self._change_all(self._follow(self[job], set()))
+
+    def _change_all(self, todo: list[JobStatus]) -> Iterator[JobStatus]:
         while todo:
             status = todo.pop(0)
             self._set(status)
             yield status
-            if status.state.is_final:
+            if status.state.is_final and not status.has_worktree:
                 todo += self._follow(status, {later.job.id for later in todo})
 
     def apply(self, settle: Settle) -> Iterator[JobStatus]:

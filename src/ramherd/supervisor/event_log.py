@@ -29,6 +29,7 @@ class Hooks:
     job_changed: Callable[[JobStatus], None] = ignore
     run_stopping: Callable[[LiveRun, Stopping], None] = ignore
     run_ended: Callable[[LiveRun, RunEnd, float], None] = ignore
+    worktree_finished: Callable[[Job], None] = ignore
     # The store has everything that was recorded so far.
     committed: Callable[[], None] = ignore
 

@@ -1,9 +1,9 @@
 """The states of jobs: a change, and every other that follows from it, is recorded and shown."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ramherd.core.model import JobState, JobStatus, Settle
+from ramherd.core.model import Job, JobState, JobStatus, Settle
 from ramherd.store.herd_queue import HerdQueue
 from ramherd.store.herds import set_job
 from ramherd.store.service_queue import ServiceQueue
@@ -31,12 +31,19 @@ class JobStates:
     events: EventLog
     counters: HerdCounters
     agents: AgentParts
+    # Jobs that have ended, and whose worktrees are to be finished, since this was last read.
+    ended_trees: list[Job] = field(default_factory=list)
 
     def __getitem__(self, job: str) -> JobStatus:
         return self.queue[job]
 
     def change(self, new: JobStatus) -> None:
         for status in self.queue.change(new):
+            self._record(status)
+
+    def release(self, job: str) -> None:
+        """Its worktree is finished: jobs that wait for it go on."""
+        for status in self.queue.release(job):
             self._record(status)
 
     def put_back(self, before: JobStatus) -> None:
@@ -54,6 +61,8 @@ class JobStates:
         self.counters.record_job(status)
         if self.agents.runs is not None and status.state.is_final:
             self.agents.runs.end_job(status.job)
+        if status.state.is_final and status.has_worktree:
+            self.ended_trees.append(status.job)
         if status.state not in (JobState.RUNNING, JobState.HELD):
             self.events.emit_job(f"job_{status.state.value}", status.reason, status.job)
         self.events.hooks.job_changed(status)

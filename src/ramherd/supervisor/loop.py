@@ -61,6 +61,7 @@ from ramherd.supervisor.memory_governor import MemoryGovernor, Order
 from ramherd.supervisor.restored_store import record_known
 from ramherd.supervisor.runs import Runs
 from ramherd.supervisor.start_gate import StartGate
+from ramherd.supervisor.worktree_queue import WorktreeQueue
 from ramherd.system.signals import Signals
 from ramherd.system.wait import wait_for
 
@@ -88,6 +89,7 @@ class Loop:
     owner: Owner
     fleet_id: str
     disk: DiskWatch
+    worktrees: WorktreeQueue
     clock: Callable[[], float] = time.monotonic
     # Other descriptors to wait for, and what to call when they are readable.
     alarms: dict[int, Callable[[], None]] = field(default_factory=dict)
@@ -109,8 +111,11 @@ class Loop:
     def run(self) -> None:
         """Until every job has ended and nothing of them is left."""
         self.begin()
-        while (timeout_s := self.step()) is not None:
-            self.wait(timeout_s)
+        try:
+            while (timeout_s := self.step()) is not None:
+                self.wait(timeout_s)
+        finally:
+            self.worktrees.close()
         self.end()
 
     def begin(self) -> None:
@@ -139,13 +144,14 @@ class Loop:
                 self.carry_out(action, at_s)
             snapshot = self.measure(at_s)
         self.govern(at_s)
+        self.worktrees.advance(at_s, self.signals.count)
         self.executor.close_output()
         self.executor.remove_exited_processes(at_s)
         self.record()
         # After its requests were sent: the keeper starts runs meanwhile.
         self.runs.clean_up()
         self.events.display.update(lambda: make_view(self, at_s))
-        if self.queue.is_over and not self.executor.is_occupied:
+        if self.queue.is_over and not self.executor.is_occupied and not self.worktrees.is_busy:
             return None
         deadline_s = next_deadline_s(snapshot, self.memory.policy)
         return max(min(self._longest_s(), deadline_s - self.clock()), 0.0)
@@ -347,7 +353,8 @@ class Loop:
         keeper, enforcer, at_s = self.executor.keeper, self.executor.enforcer, self.clock()
         marks, muted_s = self.executor.grant_fds(at_s), self.executor.muted_for_s(at_s)
         sending = keeper.has_more_to_send
-        fds = (self.signals.fd, *enforcer.worker.fds, *marks, *self.alarms)
+        others = (*enforcer.worker.fds, *marks, *self.worktrees.fds, *self.alarms)
+        fds = (self.signals.fd, *others)
         ready = wait_for(keeper.fileno(), fds, min(timeout_s, muted_s), sending=sending)
         if self.signals.fd in ready:
             os.read(self.signals.fd, 4096)

@@ -35,6 +35,7 @@ from ramherd.store.inputs import move_environments_out, remove_unused_inputs
 from ramherd.store.ledger import Ledger
 from ramherd.store.owner import Owner, OwnerLock
 from ramherd.store.protocol import Store
+from ramherd.store.service_herds import read_unfinished_of_dead
 from ramherd.store.service_queue import ServiceQueue
 from ramherd.store.write_buffer import WriteBuffer
 from ramherd.supervisor.disk_watch import DiskWatch, open_store_or_release
@@ -47,6 +48,7 @@ from ramherd.supervisor.memory_governor import LeaseHolder, MemoryGovernor
 from ramherd.supervisor.prune import prune
 from ramherd.supervisor.runs import Runs
 from ramherd.supervisor.start_gate import StartGate
+from ramherd.supervisor.worktree_queue import WorktreeQueue
 from ramherd.system.file_limit import check_file_limit
 from ramherd.system.procfs import read_peak_rss_bytes
 from ramherd.system.signals import Signals, catching_signals
@@ -117,6 +119,7 @@ def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, display: Display) -> 
         with_restored_store(
             store, lambda: prepare_store(store, state, runtime, rules.policy.log_total_bytes)
         )
+        unfinished = with_restored_store(store, lambda: read_unfinished_of_dead(store))
         with_restored_store(store, lambda: add_herd(store, herd, lock.owner, queue))
         # Until here nothing has started, and Ctrl-C ends us at once.
         signals = stack.enter_context(catching_signals())
@@ -135,11 +138,10 @@ def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, display: Display) -> 
                 owner=lock.owner, fleet_id=lock.owner.id,
             )  # fmt: skip
             add_warm_reuse(loop, rules.reuse)
+            loop.worktrees.add(unfinished)
             loop.run()
             loop.restore_store()
             costs = measure_costs(executor)
-        if agents.runs is not None:
-            record_worktrees(jobs, counters, writes)
         counters.available_after = counters.available_before
         if any(job.runs for job in counters.jobs.values()):
             counters.available_after = wait_for_memory(trees, counters.available_before)
@@ -220,7 +222,7 @@ def make_loop(
     )  # fmt: skip
     return Loop(
         queue, executor, memory, runs, agents, events, gate, counters, signals, trees, runtime,
-        owner, fleet_id, disk,
+        owner, fleet_id, disk, WorktreeQueue(executor, jobs, events, counters),
     )  # fmt: skip
 
 
@@ -252,15 +254,6 @@ def with_worktrees(jobs: Sequence[Job]) -> Sequence[Job]:
     from ramherd.act.worktrees.making import isolate  # noqa: PLC0415 - subprocess is 1 MB
 
     return isolate(jobs, state_dir() / "worktrees")
-
-
-def record_worktrees(jobs: Sequence[Job], counters: HerdCounters, writes: WriteBuffer) -> None:
-    from ramherd.act.worktrees.removal import remove_unchanged  # noqa: PLC0415 - subprocess is 1 MB
-    from ramherd.store.service_herds import set_worktree  # noqa: PLC0415
-
-    for job, tree in remove_unchanged(jobs).items():
-        counters.jobs[job].said = {**counters.jobs[job].said, "worktree": tree.path}
-        writes.add(set_worktree, job, tree.path)
 
 
 def describe_ramp(ramp: Ramp | None) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from ramherd.store.listing import read_herd
 from ramherd.store.service_herds import (
     end_if_over,
     read_herd_costs,
-    read_jobs_with_worktree,
+    read_unfinished,
     set_worktree,
 )
 from ramherd.store.service_queue import ServiceQueue
@@ -57,7 +57,7 @@ def test_a_busy_api_is_counted_over_a_refill(store: SqliteStore) -> None:
     assert ServiceQueue(store)["H-a"].overloads == 7
 
 
-def test_a_herd_is_over_when_its_worktrees_are_settled(store: SqliteStore) -> None:
+def test_a_herd_is_over_when_its_worktrees_are_finished(store: SqliteStore) -> None:
     """Whoever does it: what is left to do is in the store. A job that never ran has none."""
     tree = Tree("/repo", "c0ffee", "/trees/a", "ramherd/a")
     brief = Brief("claude", "do it", tree=tree)
@@ -71,16 +71,16 @@ def test_a_herd_is_over_when_its_worktrees_are_settled(store: SqliteStore) -> No
             set_job(store, status)
     set_said(store, "H-a", {"turns": 1})
     end_if_over(store, "H", 1.0)
-    assert [one.id for one in read_jobs_with_worktree(store)] == ["H-a"]
+    assert [one.id for one in read_unfinished(store)] == ["H-a"]
     before = read_herd(store, "H")
-    set_worktree(store, "H-a", None)
+    set_worktree(store, "H-a", {"worktree": None})
     end_if_over(store, "H", 2.0)
     after = read_herd(store, "H")
 
     assert before is not None
     assert after is not None
     assert (before["ended_s"], after["ended_s"] is None) == (None, False)
-    assert read_jobs_with_worktree(store) == []
+    assert read_unfinished(store) == []
 
 
 def test_what_a_herd_has_cost_is_added_up(store: SqliteStore) -> None:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ramherd.core.model import JobState, JobStatus, Reason, Settle, Why
+from ramherd.core.model import Brief, JobState, JobStatus, Reason, Settle, Tree, Why
 from ramherd.store.herd_queue import HerdQueue
 from support.make import job, status
 
@@ -78,6 +78,34 @@ def test_a_job_that_does_not_work_out_cancels_all_that_follow(state: JobState) -
     assert roster["id-b"].reason.numbers == {"dependency": "a", "state": state.value}
     assert roster["id-c"].reason.numbers == {"dependency": "b", "state": "cancelled"}
     assert roster["id-d"].state is JobState.QUEUED
+
+
+def with_tree(roster: HerdQueue, name: str) -> None:
+    """A run of the job made its worktree."""
+    brief = Brief("claude", "do it", tree=Tree("/repo", "c0ffee", f"/trees/{name}", name))
+    before = roster[f"id-{name}"]
+    list(roster.change(replace(before, job=replace(before.job, brief=brief), attempts=1)))
+
+
+@pytest.mark.parametrize("state", [JobState.DONE, JobState.FAILED])
+def test_a_job_waits_until_the_worktree_before_it_is_finished(state: JobState) -> None:
+    """Whatever became of its job; a second time nothing follows."""
+    roster = herd(a=(), b=("a",))
+    with_tree(roster, "a")
+
+    assert end(roster, "a", state) == ["a"]
+    assert roster["id-b"].state is JobState.WAITING
+    assert names(list(roster.release("id-a"))) == ["b"]
+    assert list(roster.release("id-a")) == []
+
+
+def test_nothing_follows_from_a_worktree_of_a_job_that_has_not_ended() -> None:
+    """It is tried again, or is a job of another herd."""
+    roster = herd(a=(), b=("a",))
+    with_tree(roster, "a")
+
+    assert list(roster.release("id-a")) == []
+    assert list(roster.release("id-of-another-herd")) == []
 
 
 def test_a_job_is_cancelled_once() -> None:

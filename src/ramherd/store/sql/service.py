@@ -80,6 +80,7 @@ WISHED = """
     SELECT id, wish, place FROM jobs WHERE wish IS NOT NULL AND place IS NOT NULL AND place > ?
     ORDER BY place LIMIT ?
 """
+HAS_ENDED = "SELECT 1 FROM herds WHERE id = ? AND ended_s IS NOT NULL"
 IS_OPEN = """
     SELECT 1 FROM jobs WHERE herd = ? AND state NOT IN ('done', 'failed', 'cancelled') LIMIT 1
 """
@@ -123,10 +124,6 @@ CANCELLED_FOR = """
     WHERE needs.needs = ? AND jobs.state = 'cancelled'
         AND json_extract(jobs.reason, '$.why') = 'dependency_failed'
 """
-NEEDS_UNDONE = """
-    SELECT 1 FROM needs JOIN jobs ON jobs.id = needs.needs
-    WHERE needs.job = ? AND jobs.state <> 'done' LIMIT 1
-"""
 
 SET_FLAG = """
     INSERT INTO flags (name, value) VALUES (?, ?)
@@ -147,19 +144,28 @@ OPEN_AGENTS = """
     WHERE herd = ? AND state NOT IN ('done', 'failed', 'cancelled')
         AND json_extract(spec, '$.brief') IS NOT NULL
 """
-SET_WORKTREE = """
-    UPDATE jobs SET said = json_set(coalesce(said, '{}'), '$.worktree', ?) WHERE id = ?
-"""
-# Worktrees of jobs that ran and have ended, as long as nobody has said what became of them.
-UNSETTLED = """
-    state IN ('done', 'failed', 'cancelled') AND attempts > 0 AND said IS NOT NULL
+# Jobs that ran in a worktree and have ended, until it is recorded what became of the worktree.
+UNFINISHED = """
+    state IN ('done', 'failed', 'cancelled') AND attempts > 0
         AND json_type(said, '$.worktree') IS NULL
         AND json_extract(spec, '$.brief.tree') IS NOT NULL
 """
-UNSETTLED_OF_HERD = f"SELECT 1 FROM jobs WHERE herd = ? AND {UNSETTLED} LIMIT 1"
-ALL_UNSETTLED = f"""
-    SELECT spec FROM jobs WHERE {UNSETTLED}
+UNFINISHED_OF_HERD = f"SELECT 1 FROM jobs WHERE herd = ? AND {UNFINISHED} LIMIT 1"
+ALL_UNFINISHED = f"""
+    SELECT spec FROM jobs WHERE {UNFINISHED}
         AND herd IN (SELECT id FROM herds WHERE service = 1 AND ended_s IS NULL)
+"""
+# A `ramherd run` that was killed has no summary. Its jobs that had not ended may be continued.
+UNFINISHED_OF_DEAD = f"""
+    SELECT spec FROM jobs WHERE {UNFINISHED}
+        AND json_extract(reason, '$.why') <> 'supervisor_lost'
+        AND herd IN (
+            SELECT id FROM herds WHERE service = 0 AND ended_s IS NOT NULL AND summary IS NULL
+        )
+"""
+NEEDS_UNDONE = f"""
+    SELECT 1 FROM needs JOIN jobs ON jobs.id = needs.needs
+    WHERE needs.job = ? AND (jobs.state <> 'done' OR ({UNFINISHED})) LIMIT 1
 """
 RAISE_HERD_PEAK = "UPDATE herds SET peak_bytes = max(peak_bytes, ?) WHERE id = ?"
 ADD_LEVEL_CHANGE = "UPDATE herds SET level_changes = level_changes + 1 WHERE id = ?"

@@ -1,0 +1,104 @@
+"""The process that finishes one worktree: git works in a pen, with a limit for its memory and its
+time, and the supervisor's loop goes on meanwhile.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from ramherd.act.pens import Pen
+from ramherd.core.model import Job, Tree
+from ramherd.core.units import MIB
+from ramherd.system.procfs import read_process
+
+PROGRAM = str(Path(__file__).parent / "__main__.py")
+# The index of a repository with 500,000 files takes 100 MB in git's memory.
+LIMIT_BYTES = 512 * MIB
+# Most worktrees take 0.2 s; a filter such as git-lfs reads each file. The program gives up by then.
+MOST_S = 120.0
+# One that does not is killed.
+KILL_AFTER_S = MOST_S + 10.0
+
+
+class FinishProcess:
+    """`name` is that of its pen. OSError: it could not be started."""
+
+    def __init__(self, name: str, job: Job, pen: Pen, at_s: float) -> None:
+        self.name, self.job, self.pen, self.started_s = name, job, pen, at_s
+        asked = {
+            "join": pen.spawn_part()["join"], "tree": asdict(tree_of(job)), "job": job.name,
+            "most_s": MOST_S,
+        }  # fmt: skip
+        self._process = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-X", "utf8", PROGRAM, json.dumps(asked)],
+            env={**os.environ, "RAMHERD_RUN": name}, start_new_session=True,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        assert self._process.stdout is not None
+        self._output = self._process.stdout
+        self._printed = b""
+        os.set_blocking(self.fileno(), False)
+        if (process := read_process(self._process.pid)) is not None:
+            pen.set_first(process.id)
+
+    def fileno(self) -> int:
+        """Readable when it has printed something, or has ended."""
+        return self._output.fileno()
+
+    def receive(self) -> dict[str, Any] | None:
+        """What became of the worktree, once the process has ended; None until then."""
+        with suppress(BlockingIOError):
+            while chunk := os.read(self.fileno(), 1 << 16):
+                self._printed += chunk
+            self._close()
+            return parse_result(self._printed) or explain_unfinished(
+                self.job, describe_failure(self._printed, self._process.returncode)
+            )
+        return None
+
+    def kill(self) -> None:
+        """With all that it started."""
+        self.pen.kill()
+        self._process.kill()
+        self._close()
+
+    def _close(self) -> None:
+        self._output.close()
+        self._process.wait()
+
+    def is_over_limit(self) -> bool:
+        """Also where no kernel holds it to the limit."""
+        return self.pen.read().used_bytes > LIMIT_BYTES
+
+
+def tree_of(job: Job) -> Tree:
+    assert job.brief is not None
+    assert job.brief.tree is not None
+    return job.brief.tree
+
+
+def parse_result(printed: bytes) -> dict[str, Any] | None:
+    """It is the last line: warnings of Python may come before it."""
+    lines = printed.splitlines()
+    try:
+        found = json.loads(lines[-1]) if lines else None
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def describe_failure(printed: bytes, status: int) -> str:
+    lines = printed.decode(errors="replace").splitlines()
+    return lines[-1].strip() if lines else f"the process ended with status {status}"
+
+
+def explain_unfinished(job: Job, why: str) -> dict[str, Any]:
+    """Nothing is removed: the worktree stays as the job left it."""
+    tree = tree_of(job)
+    note = f"changes were not committed: {why}"
+    return {"worktree": tree.path, "branch": tree.branch, "worktree_note": note}
