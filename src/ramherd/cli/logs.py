@@ -1,109 +1,238 @@
-"""`ramherd logs JOB`: what a job printed, while it runs or afterwards."""
+"""`ramherd logs [JOB ...]`: what jobs printed, while they run or afterwards.
+
+For agents that is a transcript of messages and tool calls, over all runs of the job; for commands
+the bytes of the newest run as they are.
+"""
 
 import argparse
 import sys
 import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
+from typing import Any, BinaryIO
 
-from ramherd.cli.job_names import add_herd_option, find_job
+from ramherd.cli.job_log import JobLog, LoggedJob, RunStream, make_decoder
+from ramherd.cli.job_names import find_herd, find_job, is_herd
 from ramherd.cli.store_reader import open_to_read
 from ramherd.config.paths import runtime_path, state_path
 from ramherd.core.errors import UsageError
 from ramherd.core.model import JobState
-from ramherd.core.units import format_size
-from ramherd.measure.run_output import is_interactive, read_layout, read_output
-from ramherd.store.herds import (
-    has_directory,
-    is_owned,
-    read_job_state,
-    read_newest_run,
-)
+from ramherd.measure.run_output import is_interactive
+from ramherd.show.output_lines import OutputLines, is_colored, make_tag
+from ramherd.show.transcript_lines import Palette
+from ramherd.store.herds import has_directory, is_owned, read_job_state
+from ramherd.store.listing import list_jobs, read_job, read_runs
 from ramherd.store.protocol import Store
 
 FOLLOW_EVERY_S = 0.2
+PAGE = 1000
+STREAMS = ("out", "err")
+EPILOG = """\
+examples:
+  ramherd logs tests                 what the job printed: for an agent a transcript
+  ramherd logs tests -f -n 20        its last 20 lines, and then until the job has ended
+  ramherd logs tests --raw           the stream of an agent as it was printed (JSON lines)
+  ramherd logs                       all jobs of the newest herd, each line with its job
+  ramherd logs --herd ID lint tests  two jobs of an older herd
+
+The standard error of a command goes to standard error; in a transcript its lines are marked.
+With several jobs each line has a tag: the name of its job and a tab, or a column on a terminal.
+"""
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
     add = parser.add_argument
-    add("job", metavar="JOB", help="its name or id")
-    add("-f", "--follow", action="store_true", help="go on until the job has ended")
-    add_herd_option(parser)
-    add("--err", action="store_true", help="standard error instead of standard output")
+    add("jobs", metavar="JOB", nargs="*", help="names or ids of jobs, or of a herd (all jobs)")
+    add("-f", "--follow", action="store_true", help="go on until the jobs have ended")
+    add("-n", "--lines", metavar="N", type=int, help="the last N lines of each job")
+    add("--herd", metavar="ID", help="the herd (the newest)")
+    add("--raw", action="store_true", help="the stream of an agent as it was printed")
+    only = parser.add_mutually_exclusive_group()
+    only.add_argument("--out", action="store_true", help="standard output alone")
+    only.add_argument("--err", action="store_true", help="standard error alone")
     parser.set_defaults(verb=logs)
 
 
 def logs(options: argparse.Namespace) -> int:
-    state = state_path()
+    if options.lines is not None and options.lines < 0:
+        raise UsageError(f"-n takes 0 or more lines, not {options.lines}")
     with closing(open_to_read()) as store:
-        job = find_job(store, options.job, options.herd)
-        refuse_without_log(store, state / "runs", job, options.job)
-        Printer(store, state / "runs", job, "err" if options.err else "out").print(
-            follow=options.follow
-        )
+        jobs = find_jobs(store, options.jobs, options.herd)
+        found = list(choose_printable(store, state_path() / "runs", jobs))
+        printers = make_printers(store, found, options, is_tagged=len(jobs) > 1)
+        print_jobs(printers, is_following=options.follow)
     return 0
 
 
-def refuse_without_log(store: Store, runs_dir: Path, job: str, name: str) -> None:
-    run = read_newest_run(store, job)
-    if run is not None and not has_directory(store, run):
-        raise UsageError(
-            f"what {name} printed was removed by `ramherd prune` or log_total",
+def find_jobs(store: Store, names: list[str], herd: str | None) -> list[LoggedJob]:
+    """Each job once, in the order of the names; without a name all jobs of the herd."""
+    if not names:
+        return list(read_herd_jobs(store, find_herd(store, herd)))
+    found: dict[str, LoggedJob] = {}
+    for name in names:
+        if herd is None and is_herd(store, name):
+            found |= {job.id: job for job in read_herd_jobs(store, name)}
+        else:
+            job = read_logged(store, find_job(store, name, herd))
+            found[job.id] = job
+    return list(found.values())
+
+
+def read_herd_jobs(store: Store, herd: str) -> Iterator[LoggedJob]:
+    after = ""
+    while page := list_jobs(store, herd=herd, after=after, most=PAGE):
+        yield from (read_logged(store, job["id"]) for job in page)
+        after = page[-1]["id"]
+
+
+def read_logged(store: Store, id_: str) -> LoggedJob:
+    job: Mapping[str, Any] = read_job(store, id_) or {}
+    name = str(job.get("name", id_))
+    return LoggedJob(id_, name, job.get("agent") or "", job.get("prompt") or "")
+
+
+def choose_printable(store: Store, runs_dir: Path, jobs: list[LoggedJob]) -> Iterator[LoggedJob]:
+    """The jobs that have a log. One alone that has none is an error; of several it is said."""
+    for job in jobs:
+        problem = find_problem(store, runs_dir, job)
+        if problem is None:
+            yield job
+        elif len(jobs) == 1:
+            raise problem
+        else:
+            print(f"ramherd: {problem}", file=sys.stderr)
+
+
+def find_problem(store: Store, runs_dir: Path, job: LoggedJob) -> UsageError | None:
+    runs = [run["run"] for run in read_runs(store, job.id)]
+    kept = [run for run in runs if has_directory(store, run)]
+    if runs and (runs[-1] not in kept):
+        return UsageError(
+            f"what {job.name} printed was removed by `ramherd prune` or log_total",
             hint="ramherd config shows log_total",
         )
-    if run is not None and is_interactive(runs_dir / run):
-        raise UsageError(
-            f"{name} was an interactive session: it keeps no log",
+    if runs and is_interactive(runs_dir / runs[-1]):
+        return UsageError(
+            f"{job.name} was an interactive session: it keeps no log",
             hint="what it printed went to its terminal; ramherd run keeps what jobs print",
         )
+    return None
 
 
-class Printer:
-    """Follows a job over its runs: a retried job goes on in another log."""
+def make_printers(
+    store: Store, jobs: list[LoggedJob], options: argparse.Namespace, *, is_tagged: bool
+) -> "Iterator[JobPrinter]":
+    is_terminal = sys.stdout.isatty()
+    widest = max((len(job.name) for job in jobs), default=0)
+    # Standard error goes where it went, unless it was asked for alone.
+    out = sys.stdout.buffer
+    sinks: dict[str, BinaryIO] = {"out": out, "err": out if options.err else sys.stderr.buffer}
+    for job in jobs:
+        tag = make_tag(job.name, widest, is_terminal=is_terminal) if is_tagged else b""
+        log = make_log(store, job, options)
+        skipped = Counter[str]()
+        if options.lines is not None:
+            skipped = count_lines(make_log(store, job, options)) - Counter(
+                dict.fromkeys(STREAMS, options.lines)
+            )
+        is_whole = is_tagged and options.follow
+        yield JobPrinter(store, log, sinks, skipped, tag=tag, is_whole=is_whole)
 
-    def __init__(self, store: Store, runs_dir: Path, job: str, stream: str) -> None:
-        self._store, self._runs_dir = store, runs_dir
-        self._job, self._stream = job, stream
-        self._run: str | None = None
-        self._at = 0
-        self._said_lost = False
 
-    def print(self, *, follow: bool) -> None:
-        while True:
-            state = read_job_state(self._store, self._job)
-            is_final = state is None or JobState(state).is_final
-            over = is_final or not is_owned(self._store, self._job, runtime_path())
-            self._print_new()
-            if over or not follow:
-                return
+def make_log(store: Store, job: LoggedJob, options: argparse.Namespace) -> JobLog:
+    chosen = ("out",) if options.out else ("err",) if options.err else STREAMS
+    is_transcript = bool(job.agent) and not options.raw and not options.err
+    palette = Palette(is_colored=is_colored(sys.stdout)) if is_transcript else None
+
+    def streams(run_dir: Path) -> list[RunStream]:
+        return [RunStream(run_dir, name, make_decoder(job.agent, name, palette)) for name in chosen]
+
+    return JobLog(store, state_path() / "runs", job, streams, palette)
+
+
+def count_lines(log: JobLog) -> Counter[str]:
+    """In bounded memory, however many there are: the log is read once more to print it."""
+    lines, last = Counter[str](), dict.fromkeys(STREAMS, b"\n")
+    for stream, data in chain(log.read_new(), log.close()):
+        lines[stream] += data.count(b"\n")
+        last[stream] = data[-1:] or last[stream]
+    return lines + Counter(stream for stream, end in last.items() if end != b"\n")
+
+
+class JobPrinter:
+    """Prints what one job printed, from where it was last."""
+
+    def __init__(
+        self, store: Store, log: JobLog, sinks: Mapping[str, BinaryIO], skipped: Mapping[str, int],
+        *, tag: bytes, is_whole: bool,
+    ) -> None:  # fmt: skip
+        self._store, self._log, self._sinks = store, log, sinks
+        self._skips = {stream: LineSkip(skipped.get(stream, 0)) for stream in STREAMS}
+        self._lines = {stream: OutputLines(tag, is_whole=is_whole) for stream in STREAMS}
+
+    def is_over(self) -> bool:
+        """Asked before the last look: then nothing comes after it."""
+        state = read_job_state(self._store, self._log.job.id)
+        is_final = state is None or JobState(state).is_final
+        return is_final or not is_owned(self._store, self._log.job.id, runtime_path())
+
+    def print_new(self) -> None:
+        self._print(self._log.read_new())
+
+    def print_rest(self) -> None:
+        self._print(self._log.close())
+        for stream, lines in self._lines.items():
+            self._sinks[stream].write(lines.close())
+        self._flush()
+
+    def _print(self, pieces: Iterable[tuple[str, bytes]]) -> None:
+        for stream, data in pieces:
+            self._sinks[stream].write(self._lines[stream].feed(self._skips[stream].feed(data)))
+        self._flush()
+
+    def _flush(self) -> None:
+        for sink in self._sinks.values():
+            sink.flush()
+
+
+class LineSkip:
+    """Leaves out the first lines of a stream that comes in pieces."""
+
+    def __init__(self, lines: int) -> None:
+        self._left = lines
+
+    def feed(self, data: bytes) -> bytes:
+        at = 0
+        while self._left and at < len(data):
+            end = data.find(b"\n", at)
+            if end < 0:
+                return b""
+            self._left, at = self._left - 1, end + 1
+        return data[at:]
+
+
+def print_jobs(printers: Iterable[JobPrinter], *, is_following: bool) -> None:
+    """One job after another; those that are followed take turns, line by line."""
+    if not is_following:
+        for printer in printers:
+            printer.print_new()
+            printer.print_rest()
+        return
+    live = list(printers)
+    while live:
+        live = [printer for printer in live if not print_turn(printer)]
+        if live:
             time.sleep(FOLLOW_EVERY_S)
 
-    def _print_new(self) -> None:
-        run = read_newest_run(self._store, self._job)
-        if run is None:
-            return
-        if run != self._run:
-            self._run, self._at, self._said_lost = run, 0, False
-        self._at = print_from(self._runs_dir / run, self._stream, self._at)
-        self._print_lost(self._runs_dir / run)
 
-    def _print_lost(self, run_dir: Path) -> None:
-        lost = read_layout(run_dir, self._stream).lost
-        if lost and not self._said_lost:
-            self._said_lost = True
-            sys.stdout.buffer.write(dropped_line(lost, "not kept: the disk was full"))
-            sys.stdout.buffer.flush()
-
-
-def print_from(run_dir: Path, stream: str, start: int) -> int:
-    """Everything from byte `start` on, with a line where something is missing; the new end."""
-    layout = read_layout(run_dir, stream)
-    out = sys.stdout.buffer
-    for piece in read_output(run_dir, stream, layout, start):
-        out.write(dropped_line(piece, "dropped here") if isinstance(piece, int) else piece)
-    out.flush()
-    return layout.total
-
-
-def dropped_line(size: int, what: str) -> bytes:
-    return f"\n[ramherd: {format_size(size)} {what}]\n".encode()
+def print_turn(printer: JobPrinter) -> bool:
+    """Whether the job is over."""
+    is_over = printer.is_over()
+    printer.print_new()
+    if is_over:
+        printer.print_rest()
+    return is_over

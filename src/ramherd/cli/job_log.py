@@ -1,0 +1,191 @@
+"""What one job printed, run after run, as it is shown: the bytes of a command as they are, the
+events of an agent as a transcript.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from ramherd.core.reasons import reason_from_json
+from ramherd.core.units import format_size
+from ramherd.measure.run_output import read_layout, read_output
+from ramherd.show.output_lines import OutputLines
+from ramherd.show.reasons import render_reason
+from ramherd.show.transcript_lines import (
+    Palette,
+    render_boundary,
+    render_prompt,
+    render_stderr,
+)
+from ramherd.store.herds import has_directory
+from ramherd.store.listing import read_runs
+from ramherd.store.protocol import Store
+
+
+class LoggedJob(NamedTuple):
+    id: str
+    name: str
+    # The CLI whose stream is shown as a transcript.
+    agent: str
+    prompt: str
+
+
+class Decoder(Protocol):
+    """The bytes of one stream of a run, as they are shown."""
+
+    def feed(self, data: bytes) -> bytes: ...
+
+    def skip(self, line: str) -> bytes:
+        """A line of ours where bytes are missing."""
+        ...
+
+    def close(self) -> bytes: ...
+
+
+class RawDecoder:
+    def feed(self, data: bytes) -> bytes:
+        return data
+
+    def skip(self, line: str) -> bytes:
+        return f"\n{line}\n".encode()
+
+    def close(self) -> bytes:
+        return b""
+
+
+class TranscriptDecoder:
+    def __init__(self, agent: str, palette: Palette) -> None:
+        from ramherd.agents.transcript import Transcript  # noqa: PLC0415 - commands need none
+
+        self._transcript = Transcript(agent, palette)
+
+    def feed(self, data: bytes) -> bytes:
+        return as_bytes(self._transcript.feed(data))
+
+    def skip(self, line: str) -> bytes:
+        """The event that was cut there ends."""
+        return as_bytes([*self._transcript.feed(b"\n"), line])
+
+    def close(self) -> bytes:
+        return as_bytes(self._transcript.close())
+
+
+class StderrDecoder:
+    """The standard error of an agent, in its transcript: whole lines with a mark."""
+
+    def __init__(self, palette: Palette) -> None:
+        self._lines, self._palette = OutputLines(is_whole=True), palette
+
+    def feed(self, data: bytes) -> bytes:
+        return self._marked(self._lines.feed(data))
+
+    def skip(self, line: str) -> bytes:
+        return self._marked(self._lines.close()) + f"{line}\n".encode()
+
+    def close(self) -> bytes:
+        return self._marked(self._lines.close())
+
+    def _marked(self, data: bytes) -> bytes:
+        lines = data.decode(errors="replace").split("\n")[:-1]
+        return as_bytes(render_stderr(line, self._palette) for line in lines)
+
+
+def as_bytes(lines: Iterable[str]) -> bytes:
+    return "".join(f"{line}\n" for line in lines).encode(errors="replace")
+
+
+class RunStream:
+    """One stream of one run, from where the last look ended."""
+
+    def __init__(self, run_dir: Path, stream: str, decoder: Decoder) -> None:
+        self.stream = stream
+        self._run_dir, self._decoder = run_dir, decoder
+        self._at = 0
+        self._has_reported_loss = False
+
+    def read_new(self) -> Iterator[bytes]:
+        layout = read_layout(self._run_dir, self.stream)
+        for piece in read_output(self._run_dir, self.stream, layout, self._at):
+            if isinstance(piece, int):
+                yield self._decoder.skip(dropped_line(piece, "dropped here"))
+            else:
+                yield self._decoder.feed(piece)
+        self._at = layout.total
+        if layout.lost and not self._has_reported_loss:
+            self._has_reported_loss = True
+            yield self._decoder.skip(dropped_line(layout.lost, "not kept: the disk was full"))
+
+    def close(self) -> bytes:
+        return self._decoder.close()
+
+
+def dropped_line(size: int, what: str) -> str:
+    return f"[ramherd: {format_size(size)} {what}]"
+
+
+class JobLog:
+    """What one job printed, run after run: (stream, bytes) in the order in which they are shown.
+
+    `read_new` gives what has come since the last call.
+    """
+
+    def __init__(
+        self, store: Store, runs_dir: Path, job: LoggedJob,
+        streams: Callable[[Path], list[RunStream]], palette: Palette | None,
+    ) -> None:  # fmt: skip
+        self._store, self._runs_dir, self.job = store, runs_dir, job
+        self._make_streams = streams
+        # Of a transcript, which goes over all runs of its job.
+        self._palette = palette
+        self._run = ""
+        self._streams: list[RunStream] = []
+
+    def read_new(self) -> Iterator[tuple[str, bytes]]:
+        runs = read_runs(self._store, self.job.id)
+        at = next((at for at, run in enumerate(runs) if run["run"] == self._run), -1)
+        yield from self._read_streams()
+        for place in range(at + 1, len(runs)) if self._palette else range(len(runs))[-1:]:
+            if runs[place]["run"] != self._run:
+                yield from self.close()
+                yield from self._open(runs, place)
+                yield from self._read_streams()
+
+    def close(self) -> Iterator[tuple[str, bytes]]:
+        for stream in self._streams:
+            yield self._sink_of(stream), stream.close()
+        self._streams = []
+
+    def _open(self, runs: list[dict[str, Any]], place: int) -> Iterator[tuple[str, bytes]]:
+        self._run = runs[place]["run"]
+        if self._palette is not None:
+            yield "out", as_bytes(self._introduce(runs, place))
+        self._streams = self._make_streams(self._runs_dir / self._run)
+
+    def _introduce(self, runs: list[dict[str, Any]], place: int) -> Iterator[str]:
+        """The prompt before the first run; before each other one how the last run ended."""
+        assert self._palette is not None
+        if place == 0:
+            yield from render_prompt(self.job.prompt, self._palette)
+        else:
+            before, attempt = runs[place - 1], runs[place]["attempt"]
+            reason = render_reason(reason_from_json(before["reason"])) if before["reason"] else ""
+            ended = f"run {before['attempt']} ended: {reason or before['end'] or 'unknown'}"
+            yield render_boundary(f"{ended}; run {attempt} goes on", self._palette)
+        if not has_directory(self._store, self._run):
+            gone = "what it printed was removed by `ramherd prune` or log_total"
+            yield render_boundary(f"run {runs[place]['attempt']}: {gone}", self._palette)
+
+    def _read_streams(self) -> Iterator[tuple[str, bytes]]:
+        for stream in self._streams:
+            for data in stream.read_new():
+                yield self._sink_of(stream), data
+
+    def _sink_of(self, stream: RunStream) -> str:
+        """Both streams of a transcript are one text."""
+        return stream.stream if self._palette is None else "out"
+
+
+def make_decoder(agent: str, stream: str, palette: Palette | None) -> Decoder:
+    if palette is None:
+        return RawDecoder()
+    return TranscriptDecoder(agent, palette) if stream == "out" else StderrDecoder(palette)

@@ -1,0 +1,64 @@
+"""What jobs print, as lines on our own output: with a tag before each, and whole where several
+jobs take turns.
+"""
+
+import os
+from typing import TextIO
+
+from ramherd.show.event_lines import printable
+
+# A line that is longer is broken where several jobs take turns.
+LINE_BYTES = 256 << 10
+WIDEST_NAME = 24
+
+
+def is_colored(out: TextIO) -> bool:
+    """On a terminal, unless the user wants none (no-color.org)."""
+    return out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def make_tag(name: str, widest: int, *, is_terminal: bool) -> bytes:
+    """In columns on a terminal; elsewhere the name and a tab, as GNU parallel has it."""
+    shown = printable(name)
+    if not is_terminal:
+        return f"{shown}\t".encode()
+    return f"{shown[:WIDEST_NAME]:<{min(widest, WIDEST_NAME)}} | ".encode()
+
+
+class OutputLines:
+    """One stream that comes in pieces. With `is_whole` the beginning of a line waits for its end:
+    others may print in between.
+    """
+
+    def __init__(self, tag: bytes = b"", *, is_whole: bool = False) -> None:
+        self._tag = tag
+        self._is_whole = is_whole
+        self._held = b""
+        self._is_at_start = True
+
+    def feed(self, data: bytes) -> bytes:
+        if self._is_whole:
+            data = self._held + data
+            end = data.rfind(b"\n") + 1
+            if len(data) - end > LINE_BYTES:
+                data, end = data + b"\n", len(data) + 1
+            data, self._held = data[:end], data[end:]
+        return self._tagged(data)
+
+    def close(self) -> bytes:
+        """What waits, with the newline that it lacks where lines have tags or are whole."""
+        rest, self._held = self._tagged(self._held), b""
+        if self._is_at_start or not (self._tag or self._is_whole):
+            return rest
+        self._is_at_start = True
+        return rest + b"\n"
+
+    def _tagged(self, data: bytes) -> bytes:
+        if not data:
+            return data
+        before, self._is_at_start = self._is_at_start, data.endswith(b"\n")
+        if not self._tag:
+            return data
+        body = data[:-1] if self._is_at_start else data
+        lines = body.replace(b"\n", b"\n" + self._tag)
+        return (self._tag if before else b"") + lines + (b"\n" if self._is_at_start else b"")
