@@ -4,7 +4,7 @@ events of an agent as a transcript.
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from ramherd.core.reasons import reason_from_json
 from ramherd.core.units import format_size
@@ -30,19 +30,9 @@ class LoggedJob(NamedTuple):
     prompt: str
 
 
-class Decoder(Protocol):
-    """The bytes of one stream of a run, as they are shown."""
-
-    def feed(self, data: bytes) -> bytes: ...
-
-    def skip(self, line: str) -> bytes:
-        """A line of ours where bytes are missing."""
-        ...
-
-    def close(self) -> bytes: ...
-
-
 class RawDecoder:
+    """The bytes of one stream as they are. `skip` is a line of ours where some are missing."""
+
     def feed(self, data: bytes) -> bytes:
         return data
 
@@ -88,6 +78,9 @@ class StderrDecoder:
     def _marked(self, data: bytes) -> bytes:
         lines = data.decode(errors="replace").split("\n")[:-1]
         return as_bytes(render_stderr(line, self._palette) for line in lines)
+
+
+Decoder = RawDecoder | TranscriptDecoder | StderrDecoder
 
 
 def as_bytes(lines: Iterable[str]) -> bytes:
