@@ -30,6 +30,9 @@ MESSAGES_KEPT = 64
 
 
 class MessagesReader:
+    # In a rule that allows a command.
+    any_arguments = ""
+
     def __init__(self) -> None:
         self.session = ""
         self.messages: list[str] = []
@@ -91,7 +94,8 @@ class MessagesReader:
                 case "tool_use":
                     about = main_argument(table(part, "input"))
                     tool = ToolStarted(word(part, "id"), word(part, "name"), about, by_subagent)
-                    yield from self.start_tool(tool, deny_call(tool.name, table(part, "input")))
+                    call = deny_call(tool.name, table(part, "input"), self.any_arguments)
+                    yield from self.start_tool(tool, call)
 
     def start_turn(self) -> Iterator[Fact]:
         self.in_turn = True
@@ -126,13 +130,18 @@ class MessagesReader:
 
     def read_result(self, event: Mapping[str, Any]) -> Iterator[Fact]:
         yield from self.read_usage(event)
-        yield from read_denials(event)
+        yield from self.read_denials(event)
         yield from self.end_tools(map(ToolEnded, sorted(self.open)))
         reply = text(event, "result")
         if event.get("is_error") is True or self.is_error(reply):
             yield from failures(reply or self.problem(event))
         else:
             yield Result(clip(reply))
+
+    def read_denials(self, event: Mapping[str, Any]) -> Iterator[Fact]:
+        for denial in tables(event, "permission_denials")[:TOOLS_KEPT]:
+            args = table(denial, "tool_input")
+            yield deny_call(word(denial, "tool_name"), args, self.any_arguments)
 
     def is_error(self, reply: str) -> bool:  # noqa: ARG002 - not every CLI hides them there
         return False
@@ -153,11 +162,6 @@ class MessagesReader:
         self.tokens_in = self.tokens_out = 0
         if more != Spent():
             yield more
-
-
-def read_denials(event: Mapping[str, Any]) -> Iterator[Fact]:
-    for denial in tables(event, "permission_denials")[:TOOLS_KEPT]:
-        yield deny_call(word(denial, "tool_name"), table(denial, "tool_input"))
 
 
 def tokens_read(usage: Mapping[str, Any]) -> int:

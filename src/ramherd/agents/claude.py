@@ -94,6 +94,8 @@ def settings(request: LaunchRequest) -> tuple[str, ...]:
 
 
 class ClaudeReader(MessagesReader):
+    any_arguments = ":*"
+
     def __init__(self) -> None:
         super().__init__()
         self.behind: set[str] = set()

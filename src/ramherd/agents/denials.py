@@ -17,14 +17,17 @@ def describe_call(args: Mapping[str, Any]) -> str:
     return " ".join(main_argument(args).split())[:WORD_LENGTH]
 
 
-def deny_call(tool: str, args: Mapping[str, Any]) -> Denied:
-    """By the rules of most CLIs: of a shell one command is allowed, of other tools all calls."""
+def deny_call(tool: str, args: Mapping[str, Any], rest: str = "") -> Denied:
+    """By the rules of most CLIs: of a shell one command is allowed, of other tools all calls.
+    `rest` is the CLI's way to write "and any arguments".
+    """
     command = next((value for name in COMMANDS if (value := text(args, name).strip())), "")
-    return Denied(tool, describe_call(args), f"{tool}({choose_rule(command)})" if command else tool)
+    rule = f"{tool}({choose_rule(command, rest)})" if command else tool
+    return Denied(tool, describe_call(args), rule)
 
 
-def choose_rule(command: str) -> str:
+def choose_rule(command: str, rest: str) -> str:
     """A command as it is, or all of its program where it is long or has several lines."""
     if len(command) <= RULE_LENGTH and "\n" not in command:
         return command
-    return f"{command.split(maxsplit=1)[0][:RULE_LENGTH]}:*"
+    return command.split(maxsplit=1)[0][:RULE_LENGTH] + rest

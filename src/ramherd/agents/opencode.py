@@ -160,7 +160,7 @@ def read_denial(tool: str, state: Mapping[str, Any]) -> Iterator[Fact]:
     """A tool that was refused, or that its settings took away."""
     args = table(state, "input")
     if text(state, "error").startswith(REFUSALS):
-        yield deny_call(tool, args)
+        yield deny_call(tool, args, " *")
     elif tool == "invalid" and word(args, "tool") in RULED:
         yield deny_call(word(args, "tool"), {})
 

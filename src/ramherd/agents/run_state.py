@@ -11,6 +11,7 @@ from ramherd.agents import Agent, Launch
 from ramherd.agents.gemini_history import read_last_run
 from ramherd.agents.json_lines import Events
 from ramherd.agents.progress import (
+    Denied,
     Fact,
     Progress,
     SessionOpened,
@@ -20,6 +21,7 @@ from ramherd.agents.progress import (
     is_overload,
 )
 from ramherd.core.model import Said
+from ramherd.measure.last_error import parse_last_error
 from ramherd.measure.run_output import Follower
 
 # Of one run in one step: 10 ms of parsing at the worst.
@@ -51,14 +53,16 @@ class Past:
             "before": [before.tokens_in, before.tokens_out, before.cost_usd],
             "turns_before": self.turns_before,
             "heap_bytes": self.heap_bytes,
+            "denied": [[one.tool, one.what, one.allow] for one in self.progress.denied],
             # The sum, for whoever adds up a herd.
             "spent_usd": self.spent.cost_usd,
         }
 
 
 def past_from_json(kept: Mapping[str, Any]) -> Past:
+    denied = tuple(Denied(*one) for one in kept.get("denied", ()))
     return Past(
-        Progress(**{name: kept[name] for name in KEPT}),
+        Progress(**{name: kept[name] for name in KEPT}, denied=denied),
         Spent(*kept["before"]),
         kept["turns_before"],
         kept["heap_bytes"],
@@ -105,6 +109,11 @@ class AgentRun:
     renewal: Renewal | None = None
     # What was put on record last.
     recorded: Progress | None = None
+    # Where it works, and the program that a setting names instead of the one in PATH.
+    cwd: str = ""
+    program: str = ""
+    # Why it failed, in the words of the CLI.
+    error: str = ""
 
     def go_on(self, session: str) -> None:
         """Where its job stands: in a session that is there, or in a new one."""
@@ -195,7 +204,29 @@ class AgentRun:
             "cost_usd": round(spent.cost_usd, 6) if self.agent.reports_cost else None,
             "result": at.result,
             "model": self.model or None,
+            "denied": [describe_denied(denied, self.cwd) for denied in at.denied],
+            "error": self.error or None,
+            "resume": self.resume_command or None,
         }
+
+    @property
+    def resume_command(self) -> str:
+        """For a shell, without ramherd; "" if there is no session to go on in."""
+        if not self.progress.session or not self.agent.resumes:
+            return ""
+        from shlex import join, quote  # noqa: PLC0415 - for agents that have a session only
+
+        argv = self.agent.attach_argv(self.progress.session, self.program)
+        return f"cd {quote(self.cwd)} && {join(argv)}"
+
+    def read_errors(self, printed: str, *, is_failed: bool) -> None:
+        """`printed` is the end of its stderr. Why it failed is in there, unless the agent itself
+        has reported it.
+        """
+        for fact in self.agent.read_errors(printed):
+            self._record(fact)
+        if is_failed:
+            self.error = one_line(self.progress.failure or "") or parse_last_error(printed)
 
     @property
     def has_news(self) -> bool:
@@ -206,6 +237,15 @@ class AgentRun:
         self.recorded = self.progress
         run = {"share_usd": self.share_usd, "heap_bytes": self.heap_bytes}
         return {**self.as_json(), "past": self.past.as_json(), "run": run}
+
+
+def describe_denied(denied: Denied, cwd: str) -> dict[str, str]:
+    """Paths below the job's directory are short."""
+    return {
+        "tool": denied.tool,
+        "what": denied.what.removeprefix(f"{cwd}/"),
+        "allow": denied.allow,
+    }
 
 
 def one_line(text: str) -> str:

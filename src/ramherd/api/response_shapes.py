@@ -37,6 +37,7 @@ RUN = thing(
         "peak_bytes": nullable(WHOLE), "held_s": nullable(NUMBER),
     }
 )  # fmt: skip
+DENIED = thing({"tool": TEXT, "what": TEXT, "allow": TEXT})
 JOB = thing(
     {
         "id": TEXT, "herd": TEXT, "name": TEXT,
@@ -46,7 +47,10 @@ JOB = thing(
         "owner_lost": FLAG,
         "session": nullable(TEXT), "turns": nullable(WHOLE), "tokens_in": nullable(WHOLE),
         "tokens_out": nullable(WHOLE), "cost_usd": nullable(NUMBER), "result": nullable(TEXT),
-        "model": nullable(TEXT), "worktree": nullable(TEXT),
+        "model": nullable(TEXT), "worktree": nullable(TEXT), "branch": nullable(TEXT),
+        "files_changed": nullable(WHOLE), "lines_added": nullable(WHOLE),
+        "lines_removed": nullable(WHOLE), "denied": nullable(many(ref("Denied"))),
+        "error": nullable(TEXT), "resume": nullable(TEXT),
     },
     {**describe_shown(), "runs": many(ref("Run"))},
 )  # fmt: skip
@@ -115,7 +119,7 @@ SCHEMAS: dict[str, Schema] = {
     "Submitted": thing({"herd": TEXT, "jobs": WHOLE}),
     "Wish": thing({"job": TEXT, "wish": TEXT}), "Paused": thing({"paused": FLAG}),
     "Retried": thing({"job": TEXT, "jobs": many(TEXT)}),
-    "Reason": REASON, "Run": RUN, "Job": JOB, "Herd": HERD, "Event": EVENT,
+    "Reason": REASON, "Denied": DENIED, "Run": RUN, "Job": JOB, "Herd": HERD, "Event": EVENT,
     "NewJob": describe_new_job(), "JobDefaults": describe_defaults(), "NewHerd": NEW_HERD,
     "Retry": RETRY, "Snapshot": SNAPSHOT,
 }  # fmt: skip

@@ -45,6 +45,13 @@ class JobInfo(TypedDict):
     result: str | None
     model: str | None
     worktree: str | None
+    branch: str | None
+    files_changed: int | None
+    lines_added: int | None
+    lines_removed: int | None
+    denied: list[dict[str, str]] | None
+    error: str | None
+    resume: str | None
     runs: NotRequired[list[RunInfo]]
 
 

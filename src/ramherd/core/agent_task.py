@@ -2,8 +2,12 @@
 
 from ramherd.core.record import record
 
-# What agents say of themselves, in results and lists; a plain command says none of it.
-SAID = ("session", "turns", "tokens_in", "tokens_out", "cost_usd", "result", "model", "worktree")
+# What is known of a job's agent and of its worktree, in results and lists; of a plain command only
+# `error` is. What is not known is None.
+SAID = (
+    "session", "turns", "tokens_in", "tokens_out", "cost_usd", "result", "model", "worktree",
+    "branch", "files_changed", "lines_added", "lines_removed", "denied", "error", "resume",
+)  # fmt: skip
 
 
 @record
@@ -18,6 +22,12 @@ class Tree:
     path: str
     branch: str
     inside: str = ""
+
+    @property
+    def directory(self) -> str:
+        """Where the job works."""
+        return f"{self.path}/{self.inside}" if self.inside not in ("", ".") else self.path
+
     parents: tuple[str, ...] = ()
 
 

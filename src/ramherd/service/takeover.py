@@ -25,11 +25,21 @@ from ramherd.decide.job_state import after_run
 from ramherd.decide.run_end import judge
 from ramherd.decide.suspects import after_other_death
 from ramherd.measure.cgroups import Trees
+from ramherd.measure.last_error import read_last_error
 from ramherd.measure.machine import read_machine
 from ramherd.service.service_agents import ServiceAgents
 from ramherd.show.reasons import render_reason
 from ramherd.store.events import add_event
-from ramherd.store.herds import SERVICE, StoredPen, drop_pen, end_run, read_pens, set_job, set_said
+from ramherd.store.herds import (
+    SERVICE,
+    StoredPen,
+    drop_pen,
+    end_run,
+    read_pens,
+    set_error,
+    set_job,
+    set_said,
+)
 from ramherd.store.protocol import Store
 from ramherd.store.service_herds import end_if_over
 from ramherd.store.service_queue import ServiceQueue
@@ -196,6 +206,8 @@ class Takeover:
             most = largest_budget_bytes(read_machine(self.trees), self.policy)
             self.agents.load().end(live, end, most_bytes=most)
             set_said(self.store, live.job.id, live.agent_run.next_record())
+        elif end is RunEnd.FAILED and live.exit is not None:
+            set_error(self.store, live.job.id, read_last_error(live.dir) or None)
         self._emit("run_ended", reason, run)
         self._change(status)
         self.store.commit()

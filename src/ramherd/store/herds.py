@@ -143,6 +143,16 @@ def set_said(store: Store, job: str, said: dict[str, Any]) -> None:
     store.write(sql.SET_SAID, (json.dumps(said), job))
 
 
+def set_error(store: Store, job: str, error: str | None) -> None:
+    """Why the last run of a command failed, in its own words."""
+    store.write(sql.SET_ERROR, (error, job))
+
+
+def read_answers(store: Store, herd: str) -> dict[str, str]:
+    """What the agents of a herd answered, by job, as far as they did."""
+    return {job: answer for job, answer in store.read(sql.ANSWERS, (herd,)) if answer is not None}
+
+
 def find_job_of_herd(store: Store, herd: str, name: str) -> tuple[str, str] | None:
     """(id, state) of a job by its name in the herd, or by its id anywhere."""
     rows = store.read(sql.FIND_JOB, (herd, name, name)) or store.read(sql.FIND_JOB_BY_ID, (name,))

@@ -26,6 +26,7 @@ from ramherd.core.policies import Policy
 from ramherd.decide.costs import RunCost, choose_model, stop_costly
 from ramherd.decide.run_end import is_for_want
 from ramherd.decide.start_pace import Pace, after_overload, after_start, explain_pause, next_pace
+from ramherd.measure.last_error import read_errors
 from ramherd.measure.run_output import Follower
 from ramherd.supervisor.check_agents import Found, check_herd_cost, find_programs
 from ramherd.supervisor.cost_limit import LEAST_USD, CostLimit, HerdCosts
@@ -165,10 +166,12 @@ class AgentRuns:
     def _drive(
         self, run: LiveRun, agent: Agent, launch: Launch, model: str, session: str
     ) -> AgentRun:  # fmt: skip
+        brief = brief_of(run.job)
         agent_run = AgentRun(
             agent, launch, model, Follower(run.dir, "out", self._kept_bytes),
-            Events(agent.reader()), past=self._past(run.job),
-            limit_usd=brief_of(run.job).max_cost_usd,
+            Events(agent.reader()), past=self._past(run.job), limit_usd=brief.max_cost_usd,
+            cwd=brief.tree.directory if brief.tree is not None else run.job.cwd,
+            program=brief.program,
         )  # fmt: skip
         agent_run.go_on(session)
         run.drive(agent_run)
@@ -312,6 +315,7 @@ class AgentRuns:
         job, agent_run = run.job, run.agent_run
         with suppress(OSError):  # its environment is gone, and with it where its history is
             agent_run.count_unreported(self._records.env(job))
+        agent_run.read_errors(read_errors(run.dir), is_failed=end is RunEnd.FAILED)
         if run.refused is not None:
             self.withdraw(run)
         elif (cost_limit := self.costs[job.herd]) is not None:

@@ -15,6 +15,9 @@ MOST_HOLDS = 100_000
 # Ends after which the same work is done again.
 REDONE = (RunEnd.LOST, RunEnd.OOM_KILL)
 SILENT: Mapping[str, Any] = dict.fromkeys(SAID)
+NO_ANSWERS: Mapping[str, str] = {}
+# So much of an answer is kept in memory.
+ANSWER_LENGTH = 1000
 
 
 @dataclass
@@ -29,7 +32,9 @@ class JobCounters:
     log: Path | None = None
     said: Mapping[str, Any] = field(default_factory=lambda: SILENT)
 
-    def add_run(self, run: LiveRun, end: RunEnd, reason: Reason, ran_s: float) -> None:
+    def add_run(
+        self, run: LiveRun, end: RunEnd, reason: Reason, ran_s: float, error: str | None
+    ) -> None:
         self.reason, self.end = reason, end
         self.exit_code = run.exit.code if run.exit is not None else None
         self.runs += 1
@@ -37,8 +42,17 @@ class JobCounters:
         self.wall_s += ran_s
         self.held_s += run.holds.total_s
         self.log = run.dir / "out"
-        if run.agent_run is not None:
-            self.said = {**SILENT, **run.agent_run.as_json()}
+        said = {} if run.agent_run is None else shorten(run.agent_run.as_json())
+        if said or error or self.said is not SILENT:
+            self.said = {**SILENT, **said, "error": error}
+
+
+def shorten(said: dict[str, Any]) -> dict[str, Any]:
+    """The store has the whole answer: fifty of 16 KiB would be a megabyte of memory."""
+    answer = said["result"]
+    if answer is None or len(answer) <= ANSWER_LENGTH:
+        return said
+    return {**said, "result": answer[: ANSWER_LENGTH - 3] + "..."}
 
 
 def account_of(run: LiveRun, end: RunEnd, ran_s: float) -> RunAccount:
@@ -77,10 +91,12 @@ class HerdCounters:
     available_after: int = 0
     no_room: bool = False
 
-    def add_run(self, run: LiveRun, end: RunEnd, reason: Reason, at_s: float) -> None:
+    def add_run(
+        self, run: LiveRun, end: RunEnd, reason: Reason, at_s: float, error: str | None = None
+    ) -> None:
         ran_s = at_s - run.started_s
         if (job := self.jobs.get(run.job.id)) is not None:
-            job.add_run(run, end, reason, ran_s)
+            job.add_run(run, end, reason, ran_s, error)
             self.holds += run.holds.each_s[: max(MOST_HOLDS - len(self.holds), 0)]
         self.preempted += end is RunEnd.PREEMPTED
         self.recycled += end is RunEnd.RECYCLED
@@ -98,9 +114,13 @@ class HerdCounters:
         """How much less the machine has available than before the herd."""
         return self.available_before - self.available_after
 
-    def as_json(self, herd: str, statuses: Iterable[JobStatus]) -> dict[str, Any]:
-        """The object that `run --json` prints, without what only the caller knows."""
-        results = [self._result(status) for status in statuses]
+    def as_json(
+        self, herd: str, statuses: Iterable[JobStatus], answers: Mapping[str, str] = NO_ANSWERS
+    ) -> dict[str, Any]:
+        """The object that `run --json` prints, without what only the caller knows. `answers` are
+        those of the agents, from the store: the ones here are shortened.
+        """
+        results = [self._result(status, answers) for status in statuses]
         states = [result["state"] for result in results]
         return {
             "herd": herd,
@@ -123,8 +143,9 @@ class HerdCounters:
             "results": results,
         }
 
-    def _result(self, status: JobStatus) -> dict[str, Any]:
+    def _result(self, status: JobStatus, answers: Mapping[str, str]) -> dict[str, Any]:
         job = self.jobs[status.job.id]
+        answer = answers.get(status.job.id) if job.said["result"] is not None else None
         return {
             "job": status.job.name,
             "state": status.state.value,
@@ -137,4 +158,5 @@ class HerdCounters:
             "log": str(job.log) if job.log is not None else None,
             "reason": status.reason.as_json(),
             **job.said,
+            "result": answer or job.said["result"],
         }

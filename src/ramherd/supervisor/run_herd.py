@@ -17,7 +17,7 @@ from ramherd.act.pens.selection import make_fleet
 from ramherd.act.recovery import recover
 from ramherd.act.runtime_files import RuntimeFiles
 from ramherd.config.paths import runtime_dir, state_dir
-from ramherd.core.errors import StoreDamaged
+from ramherd.core.errors import StoreDamaged, StoreError
 from ramherd.core.model import Job
 from ramherd.core.policies import GrantPolicy, Policy, RecyclePolicy, ReusePolicy
 from ramherd.core.units import MIB, format_size
@@ -30,7 +30,7 @@ from ramherd.measure.machine import read_machine
 from ramherd.measure.pressure import PressureGauge
 from ramherd.show.view import Display
 from ramherd.store.herd_queue import HerdQueue
-from ramherd.store.herds import add_herd, add_pen, drop_pen, end_herd
+from ramherd.store.herds import add_herd, add_pen, drop_pen, end_herd, read_answers
 from ramherd.store.inputs import move_environments_out, remove_unused_inputs
 from ramherd.store.ledger import Ledger
 from ramherd.store.owner import Owner, OwnerLock
@@ -145,12 +145,22 @@ def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, display: Display) -> 
         counters.available_after = counters.available_before
         if any(job.runs for job in counters.jobs.values()):
             counters.available_after = wait_for_memory(trees, counters.available_before)
-        summary = {**counters.as_json(herd, queue), "supervisor": costs, **describe_loop(loop)}
+        answers = read_stored_answers(store, herd) if agents.runs is not None else {}
+        results = counters.as_json(herd, queue, answers)
+        summary = {**results, "supervisor": costs, **describe_loop(loop)}
         writes.add(end_herd, herd, summary)
         if why := write_last(writes, signals):
             summary["store_error"] = why
     code = choose_exit_code(signals.count, counters, summary, gave_up=loop.runs.given_up)
     return Outcome(code, summary, counters.missing_bytes)
+
+
+def read_stored_answers(store: Store, herd: str) -> dict[str, str]:
+    """Without a store that can be read, the beginning of each answer is shown."""
+    try:
+        return read_answers(store, herd)
+    except StoreError:
+        return {}
 
 
 def prepare_store(

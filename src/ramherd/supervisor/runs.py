@@ -12,6 +12,7 @@ from ramherd.decide.budget import largest_budget_bytes
 from ramherd.decide.job_state import after_run
 from ramherd.decide.run_end import is_failed_start, is_for_want
 from ramherd.decide.suspects import after_other_death, after_survival, is_survivor
+from ramherd.measure.last_error import read_last_error
 from ramherd.store.classes import learn_run
 from ramherd.store.herds import (
     RunClock,
@@ -23,6 +24,7 @@ from ramherd.store.herds import (
     drop_pen,
     end_run,
     reassign_pen,
+    set_error,
     set_pen,
     set_run_account,
     set_run_clock,
@@ -215,7 +217,8 @@ class Runs:
             most_bytes = largest_budget_bytes(machine, self.memory.policy)
             self.agents.runs.end(run, end, most_bytes=most_bytes)
             self._record_agent(run)
-        self.counters.add_run(run, end, reason, at_s)
+        error = self._read_error(run, end)
+        self.counters.add_run(run, end, reason, at_s, error)
         self.events.hooks.run_ended(run, end, at_s)
         self._learn(run, end, reason, at_s)
         self.events.emit_run("run_ended", reason, run)
@@ -230,6 +233,15 @@ class Runs:
             unkillable = Reason(Why.UNKILLABLE, processes=run.reading.procs)
             self.events.emit_run("run_warning", unkillable, run)
         return idle
+
+    def _read_error(self, run: LiveRun, end: RunEnd) -> str | None:
+        """Why a command failed, in its own words; of an agent, that is recorded with the rest."""
+        if run.agent_run is not None:
+            return run.agent_run.error or None
+        error = read_last_error(run.dir) if end is RunEnd.FAILED and run.exit is not None else ""
+        if error or run.attempt > 1:
+            self.events.record(set_error, run.job.id, error or None)
+        return error or None
 
     def _learn(self, run: LiveRun, end: RunEnd, reason: Reason, at_s: float) -> None:
         """Records what the end of a run shows about the machine and about its class of jobs."""

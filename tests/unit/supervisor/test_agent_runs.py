@@ -2,13 +2,16 @@
 
 import errno
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from ramherd.act.run import LiveRun
+from ramherd.agents.run_state import past_from_json
 from ramherd.core.errors import UsageError
-from ramherd.core.model import Exit, Job, JobState, Refusal, RunEnd, Settle, Stop, Why
+from ramherd.core.model import Exit, Job, JobState, Refusal, RunEnd, Settle, Stop, Tree, Why
 from ramherd.core.policies import Policy
 from ramherd.core.units import GIB, MIB
 from ramherd.supervisor.agent_runs import AgentRuns, make_agent_runs
@@ -119,6 +122,79 @@ def test_a_long_failure_is_told_in_one_line(tmp_path: Path) -> None:
     assert len(run.agent_run.said.failure) == 300
     assert "\n" not in run.agent_run.said.failure
     assert run.agent_run.said.overloaded
+
+
+def denial(path: str) -> dict[str, Any]:
+    return {"tool_name": "Write", "tool_use_id": "1", "tool_input": {"file_path": path}}
+
+
+def test_what_was_refused_is_known_over_a_resume(tmp_path: Path) -> None:
+    """Paths below the job's directory are short; a new try begins with nothing."""
+    of = replace(asked(), cwd=str(tmp_path))
+    agent_runs = agent_runs_of(of)
+    first = begun(agent_runs, of, tmp_path)
+    refused = [denial(f"{tmp_path}/a b.txt"), denial("/etc/x")]
+    say(first, session("s-1"), {**result("half"), "permission_denials": refused})
+    heard(agent_runs, first, closed=True)
+    agent_runs.end(first, RunEnd.PREEMPTED, most_bytes=GIB)
+    second = begun(agent_runs, of, tmp_path, resumed=True)
+    assert second.agent_run is not None
+
+    assert second.agent_run.as_json()["denied"] == [
+        {"tool": "Write", "what": "a b.txt", "allow": "Write"},
+        {"tool": "Write", "what": "/etc/x", "allow": "Write"},
+    ]
+    kept = json.loads(json.dumps(second.agent_run.past.as_json()))
+    assert past_from_json(kept).progress.denied == second.agent_run.progress.denied
+    anew = begun(agent_runs, of, tmp_path)
+    assert anew.agent_run is not None
+    assert anew.agent_run.as_json()["denied"] == []
+
+
+@pytest.mark.parametrize(
+    ("end", "told", "error"),
+    [
+        (RunEnd.FAILED, False, "Error: no key"),
+        (RunEnd.FAILED, True, "it gave up"),
+        (RunEnd.PREEMPTED, False, None),
+        (RunEnd.DONE, False, None),
+    ],
+)
+def test_a_run_that_failed_has_the_words_of_its_cli(
+    tmp_path: Path, end: RunEnd, told: bool, error: str | None
+) -> None:
+    """What the agent reported counts for more than the last line on stderr."""
+    of = asked()
+    agent_runs = agent_runs_of(of)
+    run = begun(agent_runs, of, tmp_path)
+    (run.dir / "err").write_text("warning\nError: no key\n")
+    if told:
+        say(run, {**result("it gave up"), "is_error": True})
+    heard(agent_runs, run, closed=True)
+    agent_runs.end(run, end, most_bytes=GIB)
+
+    assert run.agent_run is not None
+    assert run.agent_run.as_json()["error"] == error
+    # It has opened no session that could be continued.
+    assert run.agent_run.as_json()["resume"] is None
+
+
+def test_a_session_is_continued_by_hand_in_its_worktree(tmp_path: Path) -> None:
+    """Also after a run that was stopped; names with spaces are quoted."""
+    tree = Tree("/repo", "c0ffee", f"{tmp_path}/a tree", "ramherd/a", "inside")
+    of = asked(program="", tree=tree)
+    path = tmp_path / "claude"
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
+    agent_runs = agent_runs_of(replace(of, env={"PATH": str(tmp_path)}))
+    (tmp_path / "runs").mkdir()
+    run = begun(agent_runs, of, tmp_path / "runs")
+    say(run, session("s-1"))
+    heard(agent_runs, run)
+
+    assert run.agent_run is not None
+    expected = f"cd '{tmp_path}/a tree/inside' && claude --resume s-1"
+    assert run.agent_run.as_json()["resume"] == expected
 
 
 def test_the_smaller_model_is_only_for_short_memory(tmp_path: Path) -> None:

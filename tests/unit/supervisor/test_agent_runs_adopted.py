@@ -14,7 +14,7 @@ from ramherd.core.units import GIB
 from ramherd.supervisor.agent_runs import AgentRuns, JobRecords
 from ramherd.supervisor.check_agents import find_program_of
 from ramherd.supervisor.cost_limit import CostLimit
-from support.driven_runs import asked, begun, heard, result, say, session, words
+from support.driven_runs import PROGRAM, asked, begun, heard, result, say, session, words
 from support.make import status
 
 
@@ -71,7 +71,8 @@ def test_an_adopted_run_is_read_from_its_beginning(tmp_path: Path) -> None:
     assert adopted.agent_run is not None
     assert adopted.agent_run.as_json() == {
         "session": "s-1", "turns": 0, "tokens_in": 0, "tokens_out": 0, "cost_usd": 0.5,
-        "result": "half", "model": "haiku",
+        "result": "half", "model": "haiku", "denied": [], "error": None,
+        "resume": f"cd / && {PROGRAM} --resume s-1",
     }  # fmt: skip
     agent_runs.end(adopted, RunEnd.RECYCLED, most_bytes=GIB)
     cost_limit = agent_runs.costs[of.herd]

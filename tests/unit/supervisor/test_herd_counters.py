@@ -6,7 +6,14 @@ from typing import Any
 from ramherd.act.run import LiveRun
 from ramherd.core.model import JobState, PenReading, Reason, RunEnd, Why
 from ramherd.core.units import MIB
-from ramherd.supervisor.herd_counters import MOST_HOLDS, HerdCounters, JobCounters
+from ramherd.supervisor.herd_counters import (
+    ANSWER_LENGTH,
+    MOST_HOLDS,
+    SILENT,
+    HerdCounters,
+    JobCounters,
+    shorten,
+)
 from ramherd.supervisor.run_herd import FAILED, INTERRUPTED, NO_ROOM, OK, choose_exit_code
 from support.make import HERD, exited, job, status
 
@@ -14,7 +21,8 @@ from support.make import HERD, exited, job, status
 CONTRACT = """herd, jobs, done, failed, cancelled, wall_s, peak_bytes, oom_kills, limit_kills,
 preempted, recycled, held_s, redone_s, leftovers_ended, residue_bytes, level_changes, results"""
 RESULT = """job, state, end, exit_code, runs, peak_bytes, wall_s, held_s, log, reason, session,
-turns, tokens_in, tokens_out, cost_usd, result, model, worktree"""
+turns, tokens_in, tokens_out, cost_usd, result, model, worktree, branch, files_changed,
+lines_added, lines_removed, denied, error, resume"""
 REASON = Reason(Why.EXITED, code=0)
 
 
@@ -55,6 +63,30 @@ def test_a_result_is_the_sum_of_its_runs() -> None:
     assert (found["runs"], found["wall_s"], found["peak_bytes"]) == (3, 9.0, 5 * MIB)
     assert (found["end"], found["exit_code"], found["log"]) == ("done", 3, "/runs/R3/out")
     assert found["reason"] == {"why": "exited", "code": 0}
+
+
+def test_answers_are_kept_short_in_memory() -> None:
+    """The store has them whole; without a store, their beginning is shown."""
+    answer = "x" * 16_000
+    counters = counters_of()
+    counters.jobs["id-a"].said = {**SILENT, **shorten({"result": answer, "turns": 3})}
+
+    assert len(counters.jobs["id-a"].said["result"]) == ANSWER_LENGTH
+    assert result(counters)["result"] == "x" * (ANSWER_LENGTH - 3) + "..."
+    whole = counters.as_json(HERD, [status("a")], {"id-a": answer})["results"][0]
+    assert (whole["result"], whole["turns"]) == (answer, 3)
+
+
+def test_the_error_is_that_of_the_last_run() -> None:
+    """A job that was tried again and is done has none."""
+    counters = counters_of()
+    run = LiveRun("R1", job("a"), 1, Path("/runs"), 10.0)
+    counters.add_run(run, RunEnd.FAILED, REASON, 13.0, "no such key")
+    failed = result(counters)
+    counters.add_run(run, RunEnd.DONE, REASON, 13.0)
+
+    assert (failed["error"], failed["denied"]) == ("no such key", None)
+    assert result(counters)["error"] is None
 
 
 def test_a_job_that_never_ran_has_no_end_and_no_log() -> None:

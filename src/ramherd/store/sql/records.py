@@ -21,6 +21,8 @@ ADD_JOB = """
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 SET_SAID = "UPDATE jobs SET said = ? WHERE id = ?"
+SET_ERROR = "UPDATE jobs SET said = json_set(coalesce(said, '{}'), '$.error', ?) WHERE id = ?"
+ANSWERS = "SELECT id, json_extract(said, '$.result') FROM jobs WHERE herd = ?"
 # What has ended stays as it ended, and a run before the newest has nothing more to say.
 SET_JOB = """
     UPDATE jobs SET state = :state, reason = :reason, attempts = :attempts, failures = :failures,
