@@ -8,14 +8,14 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from ramherd.client.client import Client
+from ramherd.client.client import HERD_ENDS, Client
 from ramherd.client.shapes import EventInfo, HerdInfo
 from ramherd.core.errors import RamherdError
 from ramherd.core.model import Event
 from ramherd.core.reasons import reason_from_json
 from ramherd.show.event_lines import LineShow, printable
 from ramherd.show.live_display import LiveShow
-from ramherd.show.summary import render_failures
+from ramherd.show.summary import render_blocked, render_failures, render_rest
 from ramherd.show.view import RunLine, View
 from ramherd.supervisor.run_herd import FAILED, INTERRUPTED, OK
 
@@ -34,7 +34,7 @@ def follow(client: Client, herd: str, *, as_json: bool) -> int:
     try:
         for event in client.events(herd=herd):
             display.event(event)
-            if event["kind"] == "herd_ended":
+            if event["kind"] in HERD_ENDS:
                 break
     except KeyboardInterrupt:
         interrupted = True
@@ -53,11 +53,11 @@ def follow(client: Client, herd: str, *, as_json: bool) -> int:
 
 
 def render(summary: dict[str, Any]) -> list[str]:
-    rest = [f"{summary[state]} {state}" for state in ("failed", "cancelled") if summary[state]]
-    ended = f" ({', '.join(rest)})" if rest else ""
+    rest = render_rest(summary)
     return [
         *render_failures(summary["results"]),
-        printable(f"{summary['done']} of {summary['jobs']} jobs done{ended}, by the service"),
+        *render_blocked(summary["results"]),
+        printable(f"{summary['done']} of {summary['jobs']} jobs done{rest}, by the service"),
     ]
 
 

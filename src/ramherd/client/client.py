@@ -52,6 +52,8 @@ OF_SERVICE = (
     "level_changes", "supervisor",
 )  # fmt: skip
 KNOWN = (*OF_SERVICE, "oom_kills", "limit_kills")
+# Events after which nothing of a herd runs; a retry may follow.
+HERD_ENDS = ("herd_ended", "herd_stuck")
 # The result of an agent may be 16 kB: a page is some MB.
 PAGE = 250
 
@@ -196,9 +198,9 @@ class Client:
                     kind = ""
 
     def wait(self, herd: str) -> HerdInfo:
-        """Until it has ended."""
+        """Until it has ended, or all its jobs that are left wait for their user."""
         for event in self.events(herd=herd):
-            if event["kind"] == "herd_ended" and (found := self.herd(herd))["ended_s"]:
+            if event["kind"] in HERD_ENDS and not is_going_on(found := self.herd(herd)):
                 return found
         raise AssertionError("events go on for ever")
 
@@ -212,7 +214,7 @@ class Client:
             "herd": herd,
             "jobs": len(results),
             **{state: states[state] for state in ("done", "failed", "cancelled")},
-            "wall_s": round((info["ended_s"] or info["created_s"]) - info["created_s"], 3),
+            "wall_s": round((info["ended_s"] or time.time()) - info["created_s"], 3),
             "oom_kills": ends["oom_kill"],
             "limit_kills": ends["limit_kill"],
             "preempted": ends["preempted"],
@@ -254,6 +256,12 @@ def result_of(job: JobInfo) -> dict[str, Any]:
         **{name: job.get(name) for name in SAID},
         "ends": [run["end"] for run in runs],
     }
+
+
+def is_going_on(herd: HerdInfo) -> bool:
+    """Whether a job of it runs, or will without its user."""
+    is_active = any(herd["counts"].get(state) for state in ("queued", "running", "held"))
+    return herd["ended_s"] is None and (is_active or not herd["counts"].get("waiting"))
 
 
 def is_running(path: Path | None = None) -> bool:

@@ -32,6 +32,22 @@ class Tree:
 
 
 @record
+class MergedBase:
+    """What came of merging the branches that a job starts from: the commit, or why there is none.
+    `ours` and `theirs` are the jobs whose branches conflict in `files`; `path` is the worktree of
+    the first, `branch` that of the second.
+    """
+
+    commit: str = ""
+    error: str = ""
+    ours: str = ""
+    theirs: str = ""
+    path: str = ""
+    branch: str = ""
+    files: tuple[str, ...] = ()
+
+
+@record
 class Brief:
     """A prompt for an agent. `program` is what a setting names instead of the one in PATH."""
 

@@ -101,6 +101,9 @@ class Why(StrEnum):
     COST = "cost"
     COST_SHARE = "cost_share"
     STEP_DOWN = "step_down"
+    MERGE_CONFLICT = "merge_conflict"
+    CANNOT_MERGE = "cannot_merge"
+    HERD_STUCK = "herd_stuck"
 
     # Of strays.
     ABANDONED = "abandoned"

@@ -19,6 +19,7 @@ from ramherd.act.run import LiveRun
 from ramherd.core.errors import RamherdError, StoreError
 from ramherd.core.model import Event, Job, JobState, JobStatus, RunEnd, Stopping
 from ramherd.decide.budget import largest_budget_bytes
+from ramherd.decide.job_bases import is_blocked
 from ramherd.decide.job_requests import choose_settle, choose_stop, stop_for_service
 from ramherd.decide.run_clock import find_jump_s
 from ramherd.decide.start_pause import Cause, explain_service_end, explain_user_pause
@@ -346,10 +347,10 @@ class Service:
 
     def _record_job(self, status: JobStatus) -> None:
         self._is_stale = True
-        if not status.state.is_final:
-            return
-        self.loop.events.record(end_if_over, status.job.herd, time.time(), self._describe)
-        self._ended.append(status)
+        if status.state.is_final or is_blocked(status):
+            self.loop.events.record(end_if_over, status.job.herd, time.time(), self._describe)
+        if status.state.is_final:
+            self._ended.append(status)
 
     def _measure_herds(self) -> None:
         used: Counter[str] = Counter()

@@ -66,6 +66,8 @@ WORDS = {
     "job_queued": "again",
     "herd_submitted": "herd",
     "herd_ended": "herd",
+    "herd_stuck": "herd",
+    "job_waiting": "waiting",
     "run_adopted": "adopted",
     "alert": "alert",
     "paused": "pause",

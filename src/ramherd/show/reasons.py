@@ -86,6 +86,13 @@ SENTENCES = {
     Why.COST: "{whose} has cost ${cost_usd}, and max_cost_usd is {limit_usd}",
     Why.COST_SHARE: "it has cost ${cost_usd}, its share of the herd's: goes on with what is left",
     Why.STEP_DOWN: "memory is short: {model} instead of {usual}",
+    Why.MERGE_CONFLICT: (
+        "{ours} and {theirs} conflict in {files} (hint: {merge}; commit; {retry})"
+    ),
+    Why.CANNOT_MERGE: "cannot merge the branches that it starts from: {what} (hint: {retry})",
+    Why.HERD_STUCK: (
+        "waits for its user: {done} done, {failed} failed, {cancelled} cancelled, {waiting} waiting"
+    ),
     # The governor's.
     Why.GROWTH: "held at {used_bytes}: gets more, {free_bytes} are free",
     Why.IDLE_GRANT: "uses {used_bytes}, for {idle_s} less than it may",

@@ -4,6 +4,7 @@ from typing import Any
 
 from ramherd.core.reasons import reason_from_json
 from ramherd.core.units import MIB, format_duration, format_size
+from ramherd.decide.job_bases import BLOCKED
 from ramherd.show.event_lines import printable
 from ramherd.show.reasons import render_reason
 
@@ -15,6 +16,7 @@ SHOWN = 10
 def render_summary(summary: dict[str, Any], missing_bytes: int) -> list[str]:
     return [
         *render_failures(summary["results"]),
+        *render_blocked(summary["results"]),
         f"{summary['done']} of {summary['jobs']} jobs done{render_rest(summary)} "
         f"in {format_duration(summary['wall_s'])}; "
         f"peak {format_size(summary['peak_bytes'])} of {format_size(summary['budget_bytes'])}; "
@@ -44,7 +46,10 @@ def render_ramp(ramp: dict[str, Any] | None) -> list[str]:
 
 
 def render_rest(summary: dict[str, Any]) -> str:
-    parts = [f"{summary[state]} {state}" for state in ("failed", "cancelled") if summary[state]]
+    """Jobs that are not done. Those that have not ended wait for their user."""
+    counts = {state: summary[state] for state in ("failed", "cancelled")}
+    waiting = summary["jobs"] - summary["done"] - sum(counts.values())
+    parts = [f"{n} {state}" for state, n in {**counts, "waiting": waiting}.items() if n]
     return f" ({', '.join(parts)})" if parts else ""
 
 
@@ -60,6 +65,20 @@ def render_failures(results: list[dict[str, Any]]) -> list[str]:
         name = next(result["job"] for result in bad if result["runs"])
         lines.append(f"what it printed: ramherd logs {name!r}")
     return lines
+
+
+def render_blocked(results: list[dict[str, Any]]) -> list[str]:
+    """Jobs that wait for their user, with what to do; not those that only wait for them."""
+    blocked = [
+        result
+        for result in results
+        if result["state"] == "waiting" and result["reason"]["why"] in BLOCKED
+    ]
+    lines = [
+        printable(f"waiting {result['job']}: {reason_text(result['reason'])}")
+        for result in blocked[:SHOWN]
+    ]
+    return lines + [f"and {len(blocked) - SHOWN} more waiting"] * (len(blocked) > SHOWN)
 
 
 def reason_text(reason: dict[str, Any]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 from ramherd.core.model import JobState, JobStatus, Settle
+from ramherd.decide.job_bases import is_stuck
 from ramherd.decide.job_state import next_dependants
 
 
@@ -50,7 +51,17 @@ class HerdQueue:
 
     @property
     def is_over(self) -> bool:
-        return all(state.is_final for state, number in self.counts.items() if number)
+        """Also when all that are left wait for their user."""
+        left = {state for state, number in self.counts.items() if number and not state.is_final}
+        return not left or (left == {JobState.WAITING} and self._is_stuck())
+
+    def _is_stuck(self) -> bool:
+        waiting = [one for one in self._by_id.values() if one.state is JobState.WAITING]
+        return all(is_stuck(status, self._states_before(status)) for status in waiting)
+
+    def _states_before(self, status: JobStatus) -> dict[str, JobState]:
+        """Of the jobs that it is after, by name."""
+        return {name: self._by_id[self._id_of[name]].state for name in status.job.after}
 
     def change(self, new: JobStatus) -> Iterator[JobStatus]:
         """Sets a new status. Yields it and all that follow from it: jobs that wait for one that

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ramherd.core.model import Exit, JobStatus, ProcId, Reason, RunEnd, Suspicion
+from ramherd.core.model import Exit, Job, JobStatus, ProcId, Reason, RunEnd, Suspicion
 from ramherd.core.run_account import RunAccount
 from ramherd.jobs.stored import job_to_text
 from ramherd.store.events import trim_events
@@ -126,6 +126,13 @@ def set_job(store: Store, status: JobStatus) -> None:
         "not_before_s": now + delay_s if delay_s > 0 else 0.0, "now": now,
     }  # fmt: skip
     store.write(sql.SET_JOB, values)
+
+
+def set_base(store: Store, job: Job) -> None:
+    """The commit that its worktree starts from: the branches that it waited for are merged."""
+    assert job.brief is not None
+    assert job.brief.tree is not None
+    store.write(sql.SET_BASE, (job.brief.tree.commit, job.id))
 
 
 def suspicion_to_text(suspicion: Suspicion) -> str | None:

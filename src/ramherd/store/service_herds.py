@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from ramherd.core.model import Event, Job, Reason, Why
+from ramherd.decide.job_bases import explain_stuck_herd
 from ramherd.jobs.stored import job_from_text
 from ramherd.store.events import add_event
 from ramherd.store.herds import NO_ENVIRONMENT, EnvironmentFile, end_herd, set_said
@@ -84,12 +85,16 @@ def end_if_over(
     store: Store, herd: str, at_s: float, describe: Callable[[], dict[str, Any]] = dict
 ) -> None:
     """Ends the herd with its last job, in the same transaction; with its last worktree, if it has
-    some. `describe` has the part of the summary that the service knows.
+    some. `describe` has the part of the summary that the service knows. A herd of which all that
+    is left waits for its user stays open, and an event reports that.
     """
-    conditions = (sql.HAS_ENDED, sql.IS_OPEN, sql.UNFINISHED_OF_HERD)
+    conditions = (sql.HAS_ENDED, sql.IS_ACTIVE, sql.UNFINISHED_OF_HERD, sql.IS_NEXT)
     if any(store.read(one, (herd,)) for one in conditions):
         return
     counts: dict[str, int] = dict(store.read(listing.HERD_COUNTS, (herd,)))
+    if store.read(sql.IS_OPEN, (herd,)):
+        add_event(store, Event("herd_stuck", explain_stuck_herd(counts), at_s, herd))
+        return
     numbers = {state: counts.get(state, 0) for state in ("done", "failed", "cancelled")}
     totals = {**read_herd_totals(store, herd), **describe()}
     end_herd(store, herd, {"herd": herd, "jobs": sum(counts.values()), **numbers, **totals})

@@ -24,6 +24,7 @@ from ramherd.core.errors import UsageError
 from ramherd.core.model import Brief, Job, JobStatus, Reason, Refusal, RunEnd, Settle, Stop
 from ramherd.core.policies import Policy
 from ramherd.decide.costs import RunCost, choose_model, stop_costly
+from ramherd.decide.job_bases import needs_base
 from ramherd.decide.run_end import is_for_want
 from ramherd.decide.start_pace import Pace, after_overload, after_start, explain_pause, next_pace
 from ramherd.measure.last_error import read_errors
@@ -269,9 +270,9 @@ class AgentRuns:
         return max(min(left), LEAST_USD) if left else None
 
     def may_start(self, job: Job) -> bool:
-        """Whether its worktree is free, and there is money for it now."""
+        """Whether its worktree can be made and is free, and there is money for it now."""
         cost_limit = self.costs[job.herd]
-        if self.is_occupied(job) or self.costs.is_closed(job.herd):
+        if needs_base(job) or self.is_occupied(job) or self.costs.is_closed(job.herd):
             return False
         return cost_limit is None or cost_limit.may_start(job.id)
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from ramherd.core.model import Job, JobState, JobStatus, Settle
 from ramherd.store.herd_queue import HerdQueue
-from ramherd.store.herds import set_job
+from ramherd.store.herds import set_base, set_job
 from ramherd.store.service_queue import ServiceQueue
 from ramherd.supervisor.event_log import EventLog
 from ramherd.supervisor.herd_counters import HerdCounters
@@ -45,6 +45,12 @@ class JobStates:
         """Its worktree is finished: jobs that wait for it go on."""
         for status in self.queue.release(job):
             self._record(status)
+
+    def set_base(self, new: JobStatus) -> None:
+        """The branches that it starts from are merged: its worktree has a commit to start from."""
+        for status in self.queue.change(new):
+            self.events.record(set_base, status.job)
+            self.events.hooks.job_changed(status)
 
     def put_back(self, before: JobStatus) -> None:
         """A change was undone before it was recorded."""

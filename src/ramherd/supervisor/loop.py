@@ -144,7 +144,7 @@ class Loop:
                 self.carry_out(action, at_s)
             snapshot = self.measure(at_s)
         self.govern(at_s)
-        self.worktrees.advance(at_s, self.signals.count)
+        has_news = self.worktrees.advance(at_s, self.signals.count)
         self.executor.close_output()
         self.executor.remove_exited_processes(at_s)
         self.record()
@@ -153,6 +153,8 @@ class Loop:
         self.events.display.update(lambda: make_view(self, at_s))
         if self.queue.is_over and not self.executor.is_occupied and not self.worktrees.is_busy:
             return None
+        if has_news:
+            return 0.0
         deadline_s = next_deadline_s(snapshot, self.memory.policy)
         return max(min(self._longest_s(), deadline_s - self.clock()), 0.0)
 

@@ -1,17 +1,21 @@
-"""Finishes the worktrees of jobs that have ended, one after another: one process at a time needs
-little memory, and two in a repository get in each other's way.
+"""Finishes the worktrees of jobs that have ended, and merges the branches that others start from,
+one after another: one process at a time needs little memory, and two in a repository get in each
+other's way.
 
-A job that waits for such a job goes on when its worktree is finished. What a dying supervisor has
-not come to is in the store, and the next one does it: to finish a worktree twice changes nothing.
+A job that waits for such a job goes on when its worktree is finished; one that starts from several
+branches, when these are merged. What a dying supervisor has not come to is in the store, and the
+next one does it: to finish a worktree twice changes nothing, nor does a merge twice.
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ramherd.act.executor import Executor
-from ramherd.core.model import Job
+from ramherd.core.agent_task import MergedBase
+from ramherd.core.model import Job, JobState
+from ramherd.decide.job_bases import after_merge, needs_base
 from ramherd.store.herds import add_pen
 from ramherd.store.service_herds import set_worktree
 from ramherd.supervisor.event_log import EventLog
@@ -20,8 +24,10 @@ from ramherd.supervisor.job_states import JobStates
 from ramherd.system.ids import new_id
 
 if TYPE_CHECKING:
-    from ramherd.act.worktrees.finish_process import FinishProcess
+    from ramherd.act.worktrees.worktree_process import WorktreeProcess
 
+# So many jobs of each priority are looked at for the next merge.
+HEADS = 16
 # After Ctrl-C all worktrees together get so long, after a second one a second.
 INTERRUPTED_S = (10.0, 1.0)
 
@@ -33,7 +39,7 @@ class WorktreeQueue:
     events: EventLog
     counters: HerdCounters
     _todo: "deque[Job]" = field(default_factory=deque)
-    _process: "FinishProcess | None" = None
+    _process: "WorktreeProcess | None" = None
     # How many interrupts were seen, and when the last of them came.
     _interrupts: int = 0
     _interrupted_s: float = 0.0
@@ -56,36 +62,54 @@ class WorktreeQueue:
     def fds(self) -> tuple[int, ...]:
         return () if self._process is None else (self._process.fileno(),)
 
-    def advance(self, at_s: float, interrupts: int = 0) -> None:
-        """Records what was finished, and starts the next."""
+    def advance(self, at_s: float, interrupts: int = 0) -> bool:
+        """Records what was finished, and starts the next; whether jobs may go on by that. Branches
+        are merged after all worktrees were finished.
+        """
         if interrupts > self._interrupts:
             self._interrupts, self._interrupted_s = interrupts, at_s
+        has_news = False
         while True:
-            self._receive(at_s)
+            has_news = self._receive(at_s) or has_news
             self._todo.extend(self.jobs.ended_trees)
             self.jobs.ended_trees.clear()
-            if self._process is not None or not self._todo:
-                return
-            self._start(self._todo.popleft(), at_s)
+            if self._process is not None:
+                return has_news
+            if self._todo:
+                self._finish(self._todo.popleft(), at_s)
+            elif (job := self._find_successor()) is not None:
+                self._merge(job, at_s)
+            else:
+                return has_news
 
-    def _receive(self, at_s: float) -> None:
+    def _find_successor(self) -> Job | None:
+        """The first in line whose branches are to be merged."""
+        if self._interrupts or self.jobs.agents.runs is None:
+            return None
+        heads = self.jobs.queue.heads(HEADS)
+        return next((status.job for status in heads if needs_base(status.job)), None)
+
+    def _receive(self, at_s: float) -> bool:
         process = self._process
         if process is None:
-            return
+            return False
         found = process.receive()
         if found is None and (why := self._why_ended(process, at_s)):
-            from ramherd.act.worktrees.finish_process import explain_unfinished  # noqa: PLC0415
-
             process.kill()
-            found = explain_unfinished(process.job, why)
-        if found is not None:
-            self._process = None
-            self.executor.remove_pen(process.name, process.pen)
-            self._record(process.job, found)
+            found = {"error": why}
+        if found is None:
+            return False
+        self._process = None
+        self.executor.remove_pen(process.name, process.pen)
+        if "merge" in process.task:
+            self._record_base(process.job, found)
+        else:
+            self._record_finished(process.job, found)
+        return True
 
-    def _why_ended(self, process: "FinishProcess", at_s: float) -> str:
+    def _why_ended(self, process: "WorktreeProcess", at_s: float) -> str:
         """Why the process is killed now, or ""."""
-        from ramherd.act.worktrees.finish_process import KILL_AFTER_S  # noqa: PLC0415
+        from ramherd.act.worktrees.worktree_process import KILL_AFTER_S  # noqa: PLC0415
 
         if self._is_late(at_s):
             return "interrupted"
@@ -99,23 +123,51 @@ class WorktreeQueue:
             return False
         return at_s - self._interrupted_s > INTERRUPTED_S[min(self._interrupts, 2) - 1]
 
-    def _start(self, job: Job, at_s: float) -> None:
-        from ramherd.act.worktrees import finish_process  # noqa: PLC0415 - subprocess is 1 MB
+    def _finish(self, job: Job, at_s: float) -> None:
+        from ramherd.act.worktrees.worktree_process import finish_task  # noqa: PLC0415
 
-        if self._is_late(at_s):
-            self._record(job, finish_process.explain_unfinished(job, "interrupted"))
-            return
+        why = "interrupted" if self._is_late(at_s) else self._start(job, finish_task(job), at_s)
+        if why:
+            self._record_finished(job, {"error": why})
+
+    def _merge(self, job: Job, at_s: float) -> None:
+        from ramherd.act.worktrees.worktree_process import merge_task  # noqa: PLC0415
+
+        assert job.brief is not None
+        assert job.brief.tree is not None
+        parents = [self.jobs[parent].job for parent in job.brief.tree.parents]
+        if why := self._start(job, merge_task(job, parents), at_s):
+            self._record_base(job, {"error": why})
+
+    def _start(self, job: Job, task: Mapping[str, Any], at_s: float) -> str:
+        """Why the process could not be started, or ""."""
+        from ramherd.act.worktrees import worktree_process as process  # noqa: PLC0415 - is 1 MB
+
         name = new_id()
         try:
-            pen = self.executor.add_pen(name, finish_process.LIMIT_BYTES)
-            self._process = finish_process.FinishProcess(name, job, pen, at_s)
+            pen = self.executor.add_pen(name, process.LIMIT_BYTES)
+            self._process = process.WorktreeProcess(name, job, pen, at_s, task)
         except OSError as error:
-            why = f"cannot start git in a pen: {error.strerror}"
-            self._record(job, finish_process.explain_unfinished(job, why))
-            return
+            return f"cannot start git in a pen: {error.strerror}"
         self.events.record(add_pen, name, self.events.herd, name, pen.record())
+        return ""
 
-    def _record(self, job: Job, found: dict[str, Any]) -> None:
+    def _record_base(self, job: Job, found: dict[str, Any]) -> None:
+        """A job that was cancelled meanwhile needs none."""
+        status = self.jobs[job.id]
+        if status.state is not JobState.QUEUED:
+            return
+        after = after_merge(status, MergedBase(**found))
+        if after.state is JobState.QUEUED:
+            self.jobs.set_base(after)
+        else:
+            self.jobs.change(after)
+
+    def _record_finished(self, job: Job, found: dict[str, Any]) -> None:
+        if "error" in found:
+            from ramherd.act.worktrees.worktree_process import explain_unfinished  # noqa: PLC0415
+
+            found = explain_unfinished(job, found["error"])
         self.events.record(set_worktree, job.id, found)
         if (counted := self.counters.jobs.get(job.id)) is not None:
             counted.said = {**counted.said, **found}

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ramherd.core.agent_task import MergedBase
 from ramherd.core.model import (
     Action,
     JobState,
@@ -33,6 +34,7 @@ from ramherd.decide.disk_space import (
 from ramherd.decide.engine import refuse_waits, warn_of_containers
 from ramherd.decide.exec_admission import find_obstacle
 from ramherd.decide.governor.leases import explain_ledger
+from ramherd.decide.job_bases import explain_no_base, explain_stuck_herd
 from ramherd.decide.job_state import after_run, explain_lost_owner, next_dependants
 from ramherd.decide.keeper_health import after_failed_keeper, explain_hang, explain_replacement
 from ramherd.decide.resumption import explain_continuation
@@ -287,6 +289,21 @@ MADE: dict[Why, tuple[Reason, str]] = {
     Why.STEP_DOWN: (
         Reason(Why.STEP_DOWN, model="haiku", usual="opus"),
         "memory is short: haiku instead of opus",
+    ),
+    Why.MERGE_CONFLICT: (
+        explain_no_base(
+            "c", MergedBase(ours="a", theirs="b", path="/trees/a", branch="rb", files=("x", "y"))
+        ),
+        "a and b conflict in x, y (hint: git -C /trees/a merge rb; commit; ramherd retry c)",
+    ),
+    Why.CANNOT_MERGE: (
+        explain_no_base("c", MergedBase(error="git merge-tree: no space")),
+        "cannot merge the branches that it starts from: git merge-tree: no space (hint: ramherd "
+        "retry c)",
+    ),
+    Why.HERD_STUCK: (
+        explain_stuck_herd({"done": 2, "waiting": 1}),
+        "waits for its user: 2 done, 0 failed, 0 cancelled, 1 waiting",
     ),
     Why.RESIDUE: (Reason(Why.RESIDUE, residue_bytes=MIB), "it left 1 MiB in tmpfs"),
     Why.ADOPTED: (Reason(Why.ADOPTED), "it went on while the service was away"),

@@ -230,3 +230,22 @@ def test_who_may_not_start_yet_is_known_without_looking_through_the_queue() -> N
     assert list(roster.delayed.values()) == [later]
     list(roster.change(replace(later, state=JobState.RUNNING)))
     assert roster.delayed == {}
+
+
+def test_a_herd_is_over_when_all_that_is_left_waits_for_its_user() -> None:
+    """A conflict, and the jobs after it. Not while a job is about to be released."""
+    roster = herd(a=(), b=("a",), c=("b",))
+    blocked = replace(
+        roster["id-b"], state=JobState.WAITING, reason=Reason(Why.MERGE_CONFLICT, files="x")
+    )
+    end(roster, "a", JobState.RUNNING)
+    assert not roster.is_over
+    end(roster, "a", JobState.DONE)
+    list(roster.change(replace(blocked, reason=REASON)))
+    assert not roster.is_over
+    list(roster.change(blocked))
+
+    assert roster.is_over
+    assert states(roster)["c"] is JobState.WAITING
+    end(roster, "b", JobState.QUEUED)
+    assert not roster.is_over

@@ -1,19 +1,30 @@
-"""The program that finishes one worktree: started by a path, in a pen that it joins itself, with
-what it needs as JSON in its only argument. It prints what became of the worktree.
+"""The program that finishes one worktree, or merges the branches that one starts from: started by
+a path, in a pen that it joins itself, with its task as JSON in its only argument. It prints what it
+found.
 """
 
 import json
 import os
 import sys
+from dataclasses import asdict
 from typing import Any
 
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(__file__)))))
 
+from ramherd.act.worktrees.bases import merge_branches
 from ramherd.act.worktrees.finishing import finish
 from ramherd.core.model import Tree
 from ramherd.system.descendants import kill_descendants
 from ramherd.system.files import write_control
 from ramherd.system.own_process import AGENT_OOM_SCORE_ADJ, become_subreaper, set_oom_score_adj
+
+
+def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
+    if task := asked.get("merge"):
+        parents = [(name, Tree(**tree)) for name, tree in task["parents"]]
+        return asdict(merge_branches(task["top"], parents, task["job"]))
+    task = asked["finish"]
+    return finish(Tree(**task["tree"]), task["job"], task["most_s"])
 
 
 def main(asked: dict[str, Any]) -> None:
@@ -22,7 +33,7 @@ def main(asked: dict[str, Any]) -> None:
     set_oom_score_adj(AGENT_OOM_SCORE_ADJ)
     become_subreaper()
     try:
-        print(json.dumps(finish(Tree(**asked["tree"]), asked["job"], asked["most_s"])), flush=True)
+        print(json.dumps(carry_out(asked)), flush=True)
     finally:
         kill_descendants(os.getpid())
 

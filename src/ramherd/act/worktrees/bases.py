@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ramherd.act.worktrees.git import GitFailed, read_git, run_git
+from ramherd.core.agent_task import MergedBase
 from ramherd.core.errors import UsageError
 from ramherd.core.model import Job, Tree
 from ramherd.core.record import record, replace
@@ -123,6 +124,20 @@ def read_tip(name: str, tree: Tree) -> Tip:
     """A branch that is gone had no change: its tip is the commit that it started from."""
     commit = find_commit(tree.repository, f"refs/heads/{tree.branch}") or tree.commit
     return Tip(name, commit, tree.branch, tree.path)
+
+
+def merge_branches(top: str, parents: Iterable[tuple[str, Tree]], job: str) -> MergedBase:
+    """The branches of the jobs `parents`, merged for another."""
+    try:
+        found = merge_tips(top, [read_tip(name, tree) for name, tree in parents], job)
+    except GitFailed as error:
+        return MergedBase(error=str(error))
+    if isinstance(found, str):
+        return MergedBase(found)
+    ours, theirs = found.ours, found.theirs
+    return MergedBase(
+        ours=ours.name, theirs=theirs.name, path=ours.path, branch=theirs.branch, files=found.files
+    )
 
 
 def merge_tips(top: str, tips: Sequence[Tip], name: str) -> str | Conflict:

@@ -24,6 +24,11 @@ SET_SAID = "UPDATE jobs SET said = ? WHERE id = ?"
 SET_ERROR = "UPDATE jobs SET said = json_set(coalesce(said, '{}'), '$.error', ?) WHERE id = ?"
 ANSWERS = "SELECT id, json_extract(said, '$.result') FROM jobs WHERE herd = ?"
 # What has ended stays as it ended, and a run before the newest has nothing more to say.
+SET_BASE = """
+    UPDATE jobs SET spec = json_set(
+        spec, '$.brief.tree.commit', ?, '$.brief.tree.parents', json('[]')
+    ) WHERE id = ?
+"""
 SET_JOB = """
     UPDATE jobs SET state = :state, reason = :reason, attempts = :attempts, failures = :failures,
         lost = :lost, seen_bytes = :seen_bytes, interrupted = :interrupted,

@@ -109,10 +109,22 @@ WISH_HERD = """
     UPDATE jobs SET wish = ? WHERE herd = ? AND place IS NOT NULL
         AND state NOT IN ('done', 'failed', 'cancelled')
 """
-RETRY_JOB = """
+# Jobs that wait for their user.
+BLOCKED = """
+    (state = 'waiting' AND json_extract(reason, '$.why') IN ('merge_conflict', 'cannot_merge'))
+"""
+# A job of the herd that goes on without its user: now, or because all jobs before it have ended.
+IS_ACTIVE = "SELECT 1 FROM jobs WHERE herd = ? AND state IN ('queued', 'running', 'held') LIMIT 1"
+IS_NEXT = f"""
+    SELECT 1 FROM jobs WHERE herd = ? AND state = 'waiting' AND NOT {BLOCKED} AND NOT EXISTS (
+        SELECT 1 FROM needs JOIN jobs AS before ON before.id = needs.needs
+        WHERE needs.job = jobs.id AND before.state NOT IN ('done', 'failed', 'cancelled')
+    ) LIMIT 1
+"""
+RETRY_JOB = f"""
     UPDATE jobs SET state = ?, reason = ?, failures = 0, lost = 0, overloads = 0, suspicion = NULL,
         not_before_s = 0, wish = NULL, updated_s = ?
-    WHERE id = ? AND place IS NOT NULL AND state IN ('failed', 'cancelled')
+    WHERE id = ? AND place IS NOT NULL AND (state IN ('failed', 'cancelled') OR {BLOCKED})
 """
 HERD_OF_JOB = "SELECT herd FROM jobs WHERE id = ?"
 OPEN_HERD_AGAIN = "UPDATE herds SET ended_s = NULL, summary = NULL WHERE id = ?"

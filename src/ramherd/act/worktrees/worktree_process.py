@@ -1,11 +1,12 @@
-"""The process that finishes one worktree: git works in a pen, with a limit for its memory and its
-time, and the supervisor's loop goes on meanwhile.
+"""The process that finishes one worktree, or merges the branches that one starts from: git works in
+a pen, with a limit for its memory and its time, and the supervisor's loop goes on meanwhile.
 """
 
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -25,15 +26,14 @@ MOST_S = 120.0
 KILL_AFTER_S = MOST_S + 10.0
 
 
-class FinishProcess:
-    """`name` is that of its pen. OSError: it could not be started."""
+class WorktreeProcess:
+    """`name` is that of its pen, `task` what it does: `finish_task` or `merge_task`. OSError: it
+    could not be started.
+    """
 
-    def __init__(self, name: str, job: Job, pen: Pen, at_s: float) -> None:
+    def __init__(self, name: str, job: Job, pen: Pen, at_s: float, task: Mapping[str, Any]) -> None:
         self.name, self.job, self.pen, self.started_s = name, job, pen, at_s
-        asked = {
-            "join": pen.spawn_part()["join"], "tree": asdict(tree_of(job)), "job": job.name,
-            "most_s": MOST_S,
-        }  # fmt: skip
+        self.task, asked = task, {"join": pen.spawn_part()["join"], **task}
         self._process = subprocess.Popen(
             [sys.executable, "-I", "-S", "-X", "utf8", PROGRAM, json.dumps(asked)],
             env={**os.environ, "RAMHERD_RUN": name}, start_new_session=True,
@@ -51,14 +51,14 @@ class FinishProcess:
         return self._output.fileno()
 
     def receive(self) -> dict[str, Any] | None:
-        """What became of the worktree, once the process has ended; None until then."""
+        """What it found, once it has ended; None until then. `error` is why it found nothing."""
         with suppress(BlockingIOError):
             while chunk := os.read(self.fileno(), 1 << 16):
                 self._printed += chunk
             self._close()
-            return parse_result(self._printed) or explain_unfinished(
-                self.job, describe_failure(self._printed, self._process.returncode)
-            )
+            return parse_result(self._printed) or {
+                "error": describe_failure(self._printed, self._process.returncode)
+            }
         return None
 
     def kill(self) -> None:
@@ -74,6 +74,16 @@ class FinishProcess:
     def is_over_limit(self) -> bool:
         """Also where no kernel holds it to the limit."""
         return self.pen.read().used_bytes > LIMIT_BYTES
+
+
+def finish_task(job: Job) -> dict[str, Any]:
+    return {"finish": {"tree": asdict(tree_of(job)), "job": job.name, "most_s": MOST_S}}
+
+
+def merge_task(job: Job, parents: Iterable[Job]) -> dict[str, Any]:
+    """`parents` are the jobs whose branches are merged, in their order."""
+    trees = [(parent.name, asdict(tree_of(parent))) for parent in parents]
+    return {"merge": {"top": tree_of(job).repository, "parents": trees, "job": job.name}}
 
 
 def tree_of(job: Job) -> Tree:

@@ -1,0 +1,74 @@
+"""A job that starts from the branches of others: it may start once they are merged, and waits for
+its user when they cannot be.
+"""
+
+import shlex
+from collections.abc import Mapping, Sequence
+
+from ramherd.core.agent_task import MergedBase
+from ramherd.core.model import Job, JobState, JobStatus, Reason, Why
+from ramherd.core.record import replace
+
+# So many of the files that conflict are named.
+NAMED_FILES = 5
+# Reasons of waiting jobs that only their user can help.
+BLOCKED = (Why.MERGE_CONFLICT, Why.CANNOT_MERGE)
+
+
+def needs_base(job: Job) -> bool:
+    """Whether the branches that it starts from are still to be merged."""
+    brief = job.brief
+    return brief is not None and brief.tree is not None and bool(brief.tree.parents)
+
+
+def after_merge(status: JobStatus, merged: MergedBase) -> JobStatus:
+    """The job is queued with the commit that its worktree starts from; without one, it waits."""
+    if merged.commit:
+        return replace(status, job=with_commit(status.job, merged.commit))
+    return replace(status, state=JobState.WAITING, reason=explain_no_base(status.job.name, merged))
+
+
+def with_commit(job: Job, commit: str) -> Job:
+    assert job.brief is not None
+    assert job.brief.tree is not None
+    tree = replace(job.brief.tree, commit=commit, parents=())
+    return replace(job, brief=replace(job.brief, tree=tree))
+
+
+def explain_no_base(job: str, merged: MergedBase) -> Reason:
+    """With the commands that resolve it."""
+    retry = shlex.join(("ramherd", "retry", job))
+    if not merged.files:
+        return Reason(Why.CANNOT_MERGE, what=merged.error, retry=retry)
+    return Reason(
+        Why.MERGE_CONFLICT,
+        ours=merged.ours,
+        theirs=merged.theirs,
+        files=name_files(merged.files),
+        conflicts=len(merged.files),
+        merge=shlex.join(("git", "-C", merged.path, "merge", merged.branch)),
+        retry=retry,
+    )
+
+
+def name_files(files: Sequence[str]) -> str:
+    more = len(files) - NAMED_FILES
+    named = ", ".join(files[:NAMED_FILES])
+    return f"{named} and {more} more" if more > 0 else named
+
+
+def is_blocked(status: JobStatus) -> bool:
+    return status.state is JobState.WAITING and status.reason.why in BLOCKED
+
+
+def is_stuck(status: JobStatus, states: Mapping[str, JobState]) -> bool:
+    """Whether a waiting job cannot go on before its user, or another job, does. `states` are those
+    of the jobs that it is after.
+    """
+    return is_blocked(status) or not all(state.is_final for state in states.values())
+
+
+def explain_stuck_herd(counts: Mapping[str, int]) -> Reason:
+    """Nothing of it runs or will: `counts` has its jobs by state."""
+    states = (JobState.DONE, JobState.FAILED, JobState.CANCELLED, JobState.WAITING)
+    return Reason(Why.HERD_STUCK, **{state.value: counts.get(state.value, 0) for state in states})

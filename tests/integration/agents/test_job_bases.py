@@ -1,0 +1,102 @@
+"""Agents of one repository after each other: a job starts from the branches of those before it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from integration.agents.shell_agent import Workplace
+from integration.conftest import Ramherd, need
+
+
+@pytest.fixture
+def place(ramherd: Ramherd, tmp_path: Path) -> Workplace:
+    need("git", "git")
+    return Workplace(tmp_path, ramherd.env)
+
+
+def states(summary: dict[str, Any]) -> dict[str, str]:
+    return {one["job"]: one["state"] for one in summary["results"]}
+
+
+def reason(summary: dict[str, Any], name: str) -> dict[str, Any]:
+    (found,) = [one["reason"] for one in summary["results"] if one["job"] == name]
+    return dict(found)
+
+
+def test_a_successor_sees_what_it_waited_for(ramherd: Ramherd, place: Workplace) -> None:
+    """Through a job without changes too; a command between them passes nothing on, and with a base
+    `after` is order only. The checkout and what is not committed in it stay as they were.
+    """
+    (place.top / "mine").write_text("not committed")
+    jobs = [
+        place.job("a", "echo 1 > one"),
+        place.job("idle", "cat one", ("a",)),
+        place.job("b", "cat one; echo 2 > two", ("idle",)),
+        place.job("c", "cat one two; echo 3 > three", ("b",)),
+        {"name": "command", "command": "true", "after": ["a"], "cwd": str(place.top)},
+        place.job("apart", "! cat one; echo 4 > four", ("command",)),
+        place.job("order", "! cat one; echo 5 > five", ("a",), base="HEAD"),
+    ]
+    summary = ramherd.json(jobs)
+
+    assert summary["done"] == 7, (summary["lines"], states(summary))
+    assert place.files_of("c") == ["file", "one", "three", "two"]
+    assert place.git("log", "--format=%s", place.branch_of("c")).split() == ["c", "b", "a", "first"]
+    assert place.git("status", "--porcelain") == "?? mine"
+    assert "ramherd/idle" not in place.git("branch")
+
+
+def test_several_branches_are_merged(ramherd: Ramherd, place: Workplace) -> None:
+    """In the listed order, once: a run that fails is tried again in the same worktree."""
+    again = "cat a b; [ -e tried ] || { touch tried; exit 1; }; echo d > d"
+    jobs = [
+        place.job("a", "echo a > a"),
+        place.job("b", "echo b > b"),
+        place.job("idle"),
+        place.job("d", again, ("b", "idle", "a"), retries=1),
+    ]
+    summary = ramherd.json(jobs)
+
+    assert summary["done"] == 4, summary["lines"]
+    assert place.files_of("d") == ["a", "b", "d", "file", "tried"]
+    lines = place.git("log", "--first-parent", "--format=%s|%an", place.branch_of("d"))
+    assert lines.splitlines() == [
+        "d|Ada", "ramherd: merge b and idle and a for d|Ada", "b|Ada", "first|Ada",
+    ]  # fmt: skip
+
+
+def test_a_conflict_makes_the_job_wait(ramherd: Ramherd, place: Workplace) -> None:
+    """Nothing else runs: `run` ends with 1, says which files and branches, and what to do. Jobs
+    that wait for it wait on.
+    """
+    jobs = [
+        place.job("a", "echo a > file"),
+        place.job("b", "echo b > file"),
+        place.job("c", "echo c > c", ("a", "b")),
+        place.job("d", "echo d > d", ("c",)),
+        place.job("e", "echo e > e", ("b",)),
+    ]
+    text = "".join(json.dumps(job) + "\n" for job in jobs)
+    done = ramherd.run("run", "-", "--pen", ramherd.pen, stdin=text)
+
+    assert done.returncode == 1, done.stderr
+    worktree, branch = place.worktree_of("a"), place.branch_of("b")
+    hint = f"(hint: git -C {worktree} merge {branch}; commit; ramherd retry c)"
+    assert f"waiting c: a and b conflict in file {hint}" in done.stdout.splitlines()
+    assert "3 of 5 jobs done (2 waiting)" in done.stdout
+    assert f"a and b conflict in file {hint}" in ramherd.run("jobs", "--all").stdout
+    assert "ramherd/c" not in place.git("branch")
+    assert place.git("status", "--porcelain") == ""
+
+
+def test_a_predecessor_that_failed_cancels_its_successor(
+    ramherd: Ramherd, place: Workplace
+) -> None:
+    """As between any two jobs."""
+    jobs = [place.job("a", "exit 3"), place.job("b"), place.job("c", after=("b", "a"))]
+    summary = ramherd.json(jobs)
+
+    assert states(summary) == {"a": "failed", "b": "done", "c": "cancelled"}
+    assert reason(summary, "c")["why"] == "dependency_failed"
