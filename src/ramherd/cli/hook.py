@@ -13,11 +13,17 @@ from ramherd.config.load import add_flag, load_config
 from ramherd.config.paths import runtime_dir, state_dir
 from ramherd.core.errors import RamherdError
 from ramherd.core.units import format_duration
-from ramherd.hook.claude_settings import EVENTS, hook_command, installed_events
+from ramherd.hook.claude_settings import (
+    EVENTS,
+    hook_command,
+    installed_events,
+    pre_tool_timeout_s,
+)
 from ramherd.hook.install import SettingsFile
-from ramherd.hook.sessions_table import SessionView, render_sessions
+from ramherd.hook.sessions_table import render_ended, render_sessions, sessions_as_json
 from ramherd.hook.shown_messages import CHECK
-from ramherd.store.subagent_slots import read_sessions
+from ramherd.store.subagent_slots import read_ended, read_sessions
+from ramherd.system.boot_clock import read_boot_s
 from ramherd.system.ids import new_id
 from ramherd.system.user_files import read_cwd
 
@@ -25,7 +31,7 @@ EPILOG = """\
 examples:
   ramherd hook install claude             # for all projects: ~/.claude/settings.json
   ramherd hook install claude --project   # for this one: .claude/settings.json
-  ramherd hook status
+  ramherd hook status                     # sessions, subagents that wait and why, those that ended
 
 Other hooks are kept. `uninstall` puts back the very file there was, unless it was changed
 meanwhile; then only ramherd's hooks are taken out.
@@ -44,6 +50,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         if what == "install":
             add_flag(one, BY_NAME["hook_wait"])
     one = verbs.add_parser("status", help="where it is installed, and who waits for memory")
+    one.add_argument("--json", action="store_true", help="as one JSON object")
     one.set_defaults(verb=status)
 
 
@@ -68,17 +75,29 @@ def uninstall(options: argparse.Namespace) -> int:
     return 0
 
 
-def status(_options: argparse.Namespace) -> int:
-    for is_project in (False, True):
-        settings = open_settings(is_project=is_project)
-        print(f"{settings.shown}: {describe(settings)}")
-    found = read_sessions(str(runtime_dir() / "ledger.db"))
-    for line in render_sessions([SessionView(*one) for one in found]):
+def status(options: argparse.Namespace) -> int:
+    path, now_s = str(runtime_dir() / "ledger.db"), read_boot_s()
+    # A wrong setting is for the hook to report.
+    wait_s = load_config(report=lambda _error: None)["hook_wait"]
+    files = [open_settings(is_project=is_project) for is_project in (False, True)]
+    states = [(str(one.shown), describe(one, wait_s)) for one in files]
+    sessions, ended = read_sessions(path), read_ended(path)
+    if options.json:
+        about = {
+            "settings": [{"path": shown, "state": state} for shown, state in states],
+            "sessions": sessions_as_json(sessions, now_s),
+            "ended": [one._asdict() for one in ended],
+        }
+        print(json.dumps(about))
+        return 0
+    for shown, state in states:
+        print(f"{shown}: {state}")
+    for line in (*render_sessions(sessions, now_s), *render_ended(ended)):
         print(line)
     return 0
 
 
-def describe(settings: SettingsFile) -> str:
+def describe(settings: SettingsFile, wait_s: float) -> str:
     found = installed_events(settings.text(), str(settings.shown))
     if not found:
         return "not installed"
@@ -88,7 +107,16 @@ def describe(settings: SettingsFile) -> str:
     here = os.path.dirname(sys.executable)
     if not all(command_dir(command) == here for ours in found.values() for command in ours):
         return "installed by another ramherd: install it again to use this one"
+    if not all(is_long_enough(command, wait_s) for command in found["PreToolUse"]):
+        return "installed with a time that is too short for hook_wait: install it again"
     return "installed"
+
+
+def is_long_enough(command: str, wait_s: float) -> bool:
+    """The time that Claude gives the hook, as `hook_command` wrote it."""
+    words = shlex.split(command)
+    seconds = words[words.index("ramherd.hook") + 1 :][:1]
+    return any(one.isdecimal() and int(one) >= pre_tool_timeout_s(wait_s) for one in seconds)
 
 
 def command_dir(command: str) -> str:

@@ -215,8 +215,13 @@ STRAY_KEYS = (
 # For hooked sessions, which also read `budget` and `max_parallel`.
 HOOK_KEYS = (
     Key("subagent_memory", SIZE, None, "memory a hooked subagent needs; if not given, learned"),
-    Key("max_parallel_session", NUMBER, None, "subagents at a time in one hooked session"),
-    Key("hook_wait", TIME, HOOK_WAIT_S, "time a hooked subagent waits for memory"),
+    Key(
+        "max_parallel_session",
+        NUMBER,
+        None,
+        "subagents at a time in one hooked session, up to Claude's cap",
+    ),
+    Key("hook_wait", TIME, HOOK_WAIT_S, "time a hooked subagent waits for memory or max_parallel"),
     Key("hook_sweep", SWITCH, True, "end what the tools of hooked sessions leave behind"),
     Key("on_subagent_stop", LINE, None, "command to run at the end of each hooked subagent"),
 )

@@ -45,6 +45,7 @@ class Why(StrEnum):
     NO_ROOM_BUDGET = "no_room_budget"
     NO_ROOM_MACHINE = "no_room_machine"
     MAX_PARALLEL = "max_parallel"
+    SUBAGENT_CAP = "subagent_cap"
     STARTING = "starting"
     TOO_BIG = "too_big"
     NO_WAIT = "no_wait"

@@ -7,7 +7,7 @@ import time
 
 from ramherd.core.errors import StoreUnavailable
 from ramherd.decide.budget import largest_budget_bytes
-from ramherd.hook.messages import deny
+from ramherd.hook.messages import deny, describe_wait
 from ramherd.system.boot_clock import read_boot_s
 from ramherd.system.procfs import is_running
 
@@ -22,6 +22,8 @@ POLL_EVERY_S = 0.25
 ASK_EVERY_S = 2.0
 # Claude ends a hook at its timeout and lets the tool run: we come before that.
 MARGIN_S = 10.0
+# Shorter waits are not reported to the user.
+LONG_S = 10.0
 
 
 def admit_subagent(call: Call, timeout_s: float) -> None:
@@ -29,21 +31,25 @@ def admit_subagent(call: Call, timeout_s: float) -> None:
     the while, and all of them could wait for each other.
     """
     began_s, since_s = time.monotonic(), read_boot_s()
-    wait_s = min(call.config["hook_wait"], max(timeout_s - MARGIN_S, 0.0))
+    wait_s = call.config["hook_wait"]
     if call.event.get("agent_id"):
         wait_s = 0.0
     # Before the first row is written: a hook that is ended leaves none behind.
     signal.signal(signal.SIGTERM, leave_on_term)
     try:
-        choice = ask(call, since_s)
+        first = choice = ask(call, since_s)
         if not choice.is_yes and wait_s and can_ever_fit(call):
-            choice = wait(call, choice, since_s, began_s + wait_s)
+            last_s = began_s + max(timeout_s - MARGIN_S, 0.0)
+            choice = wait(call, choice, since_s, wait_s, last_s)
     except SystemExit:
         stop_waiting(call)
         raise
+    waited_s = time.monotonic() - began_s
     if not choice.is_yes:
         stop_waiting(call)
-        call.answer = {**call.answer, **deny(choice, time.monotonic() - began_s)}
+        call.answer = {**call.answer, **deny(choice, waited_s)}
+    elif waited_s >= LONG_S:
+        call.report(describe_wait(first, waited_s))
 
 
 def stop_waiting(call: Call) -> None:
@@ -63,18 +69,27 @@ def can_ever_fit(call: Call) -> bool:
     return call.need_bytes() <= largest_budget_bytes(call.read_machine(), call.limits.policy)
 
 
-def wait(call: Call, choice: SlotChoice, since_s: float, end_s: float) -> SlotChoice:
-    """Until there is room, the time is over, or the session has ended. While the ledger does not
-    answer, the last choice holds: there was no room.
+def wait(
+    call: Call, choice: SlotChoice, since_s: float, wait_s: float, last_s: float
+) -> SlotChoice:
+    """Until there is room, the time is over, or the session has ended. The wait for others of its
+    own session does not count as part of `wait_s`. While the ledger does not answer, the last
+    choice holds: there was no room.
     """
-    while not choice.is_yes and time.monotonic() < end_s:
+    before_s = time.monotonic()
+    while not choice.is_yes and wait_s > 0 and before_s < last_s:
+        until_s = min(before_s + min(wait_s, ASK_EVERY_S), last_s)
+        is_counted = not choice.is_patient
         try:
-            await_change(call, min(end_s, time.monotonic() + ASK_EVERY_S))
+            await_change(call, until_s)
             if not is_running(call.session):
                 raise SystemExit
             choice = ask(call, since_s)
         except StoreUnavailable:
             time.sleep(POLL_EVERY_S)
+        now_s = time.monotonic()
+        wait_s -= (now_s - before_s) * is_counted
+        before_s = now_s
     return choice
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ramherd.config.load import load_config, make_policy
 from ramherd.config.paths import runtime_dir, state_dir
+from ramherd.decide.governor.subagent_slots import CLAUDE_CAP as CAP_NAME
 from ramherd.hook.claude_process import read_tree_bytes
 from ramherd.hook.messages import user_message
 from ramherd.hook.subagent_sizes import DEFAULT_BYTES, estimate_bytes
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 
 # Keys that a project's file may not set: to open a repository must not run its commands.
 PERSONAL = ("on_subagent_stop",)
+# How many subagents Claude Code runs in a session if its user sets nothing (2.1.325).
+CLAUDE_CAP = 20
 
 
 class Call:
@@ -48,7 +51,7 @@ class Call:
         self._trees = read_trees()
         self.limits = SlotLimits(
             self.read_machine, make_policy(self.config),
-            self.config["max_parallel_session"], self.config["max_parallel"],
+            self.config["max_parallel_session"], self.config["max_parallel"], read_claude_cap(),
         )  # fmt: skip
         ledger = f"{self.runtime}/ledger.db"
         self.slots = SubagentSlots(Ledger(ledger, self.runtime, session_owner(session)))
@@ -85,3 +88,11 @@ class Call:
     def report(self, text: str) -> None:
         self._texts.append(text)
         self.answer.update(user_message("; ".join(self._texts)))
+
+
+def read_claude_cap() -> int:
+    """Claude puts the `env` of all its settings files into its own environment, and hooks inherit
+    that. As Claude does it, anything but a number from 1 on counts for nothing.
+    """
+    text = os.environ.get(CAP_NAME, "").strip()
+    return int(text) if text.isdecimal() and int(text) else CLAUDE_CAP

@@ -16,6 +16,10 @@ TOOLS = "Task|Agent"
 # Seconds that Claude gives a hook: PreToolUse waits for memory, the others work.
 WORK_S = 60
 WAIT_MARGIN_S = 60
+# The wait for other subagents of the same session is not part of `hook_wait`.
+QUEUE_S = 24 * 3600
+# Claude shows it while the hook runs.
+STATUS = "ramherd: waiting for room for this subagent (ramherd hook status)"
 # Each event, and the tools it is for.
 EVENTS = {
     "SessionStart": "",
@@ -36,13 +40,19 @@ def hook_command(timeout_s: int, python: str = sys.executable) -> str:
     return f"{shlex.quote(python)} -P {MARK} {timeout_s} || true"
 
 
+def pre_tool_timeout_s(wait_s: float) -> int:
+    return int(wait_s) + WAIT_MARGIN_S + QUEUE_S
+
+
 def with_hooks(text: str, where: str, wait_s: float, python: str = sys.executable) -> str:
     """The settings with our hooks, each once and up to date."""
     settings = parse(text, where)
     hooks = without(settings.get("hooks", {}))
     for event, matcher in EVENTS.items():
-        timeout_s = int(wait_s) + WAIT_MARGIN_S if event == "PreToolUse" else WORK_S
+        waits = event == "PreToolUse"
+        timeout_s = pre_tool_timeout_s(wait_s) if waits else WORK_S
         hook = {"type": "command", "command": hook_command(timeout_s, python), "timeout": timeout_s}
+        hook |= {"statusMessage": STATUS} if waits else {}
         entry = {"matcher": matcher, "hooks": [hook]} if matcher else {"hooks": [hook]}
         hooks[event] = [*hooks.get(event, []), entry]
     return render({**settings, "hooks": hooks}, text)

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from ramherd.core.errors import UsageError
 from ramherd.core.units import format_size
 from ramherd.hook.admission import admit_subagent
 from ramherd.measure.transcripts import find_agent_of, transcript_of
-from ramherd.store.subagent_slots import StartedSubagent
+from ramherd.store.subagent_slots import (
+    LEAVING_BEHIND_S,
+    LEAVING_S,
+    StartedSubagent,
+    SubagentRecord,
+)
 from ramherd.strays.ancestry import record_tree
 from ramherd.system.boot_clock import read_boot_s
 from ramherd.system.procfs import read_anonymous_bytes
@@ -33,7 +39,9 @@ def handle(call: Call, timeout_s: float) -> None:
         case "SubagentStart":
             start_subagent(call)
         case "SubagentStop":
-            stop_subagent(call, call.text("agent_id"))
+            agent = call.text("agent_id")
+            is_behind = agent in find_background_agents(call)
+            stop_subagent(call, agent, LEAVING_BEHIND_S if is_behind else LEAVING_S)
         case "Stop":
             call.slots.stop_all_but(find_background_agents(call), call.measure)
             record_session(call)
@@ -61,6 +69,7 @@ def begin_session(call: Call) -> None:
     call.slots.record(call.measure)
     record_session(call)
     warn_of_strays(call)
+    warn_of_many(call)
     free, need = call.slots.read_free_bytes(call.limits), call.need_bytes()
     if free < need:
         call.report_once(
@@ -82,6 +91,32 @@ def warn_of_strays(call: Call) -> None:
         )
 
 
+def warn_of_many(call: Call) -> None:
+    """More MCP servers, node processes or subagents than the settings of `ramherd ps` allow."""
+    from ramherd.strays.judge.counts import (  # noqa: PLC0415
+        warn_of_nodes,
+        warn_of_servers,
+        warn_of_subagents,
+    )
+    from ramherd.strays.program_counts import read_program_counts  # noqa: PLC0415
+
+    most_servers, nodes_limit = call.config["warn_mcp"], call.config["warn_node"]
+    try:
+        counts = read_program_counts(call.config.software, min(most_servers, nodes_limit - 1))
+    except UsageError as error:
+        call.report_once(str(error))
+        return
+    signs = warn_of_servers(counts.servers, most_servers)
+    signs += warn_of_nodes(counts.nodes, nodes_limit)
+    for pid, running in call.slots.read_other_sessions():
+        signs += warn_of_subagents(running, call.config["warn_subagents"], pid, "claude")
+    if signs:
+        from ramherd.strays.render import render_warning  # noqa: PLC0415
+
+        for sign in signs:
+            call.report_once(f"{render_warning(sign)}: look at them with `ramherd ps`")
+
+
 def start_subagent(call: Call) -> None:
     agent = call.text("agent_id")
     transcript = transcript_of(call.text("transcript_path"), agent)
@@ -98,33 +133,48 @@ def handle_result(call: Call) -> None:
 
 
 def handle_failure(call: Call) -> None:
-    """The call was denied, or (claude 2.1.325) the API refused its subagent."""
+    """The call was denied, or (claude 2.1.325) the API refused its subagent; or Claude had more
+    subagents than we know of.
+    """
+    from ramherd.hook.messages import REFUSED, ask_again  # noqa: PLC0415
+
     tool_use = call.text("tool_use_id")
+    if REFUSED in call.text("error"):
+        call.answer.update(ask_again())
     if agent := find_agent_of(call.text("transcript_path"), tool_use):
         stop_subagent(call, agent)
     else:
         call.slots.cancel(tool_use)
 
 
-def stop_subagent(call: Call, agent: str) -> None:
+def stop_subagent(call: Call, agent: str, leaving_s: float = 0.0) -> None:
     """What a subagent in the background left behind cannot be told from what its session started
     meanwhile, so it is ended with the session.
     """
-    past = call.slots.stop(agent, call.measure)
+    past = call.slots.stop(agent, call.measure, leaving_s=leaving_s)
     if past is None:
         return
     record_session(call)
-    record_size(call, agent, past)
+    record_end(call, agent, past)
     if agent not in find_background_agents(call):
         sweep(call, past.started_s, call.slots.first_start())
     if call.config["on_subagent_stop"]:
         run_command(call, call.config["on_subagent_stop"], agent, past)
 
 
-def record_size(call: Call, agent: str, past: EndedSubagent) -> None:
+def record_end(call: Call, agent: str, past: EndedSubagent) -> None:
+    import time  # noqa: PLC0415
+
     from ramherd.hook.subagent_sizes import learn  # noqa: PLC0415
 
-    learn(call.state, call.project, describe(call, agent, past))
+    facts = describe(call, agent, past)
+    learn(call.state, call.project, facts)
+    call.slots.record_end(
+        SubagentRecord(
+            time.time(), call.session_id, agent, past.type, call.project,
+            read_boot_s() - past.started_s, past.before_bytes, past.used_bytes, past.most_bytes,
+        )
+    )  # fmt: skip
 
 
 def describe(call: Call, agent: str, past: EndedSubagent) -> dict[str, object]:

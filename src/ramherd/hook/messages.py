@@ -15,18 +15,24 @@ if TYPE_CHECKING:
 DENIED = {
     Why.NO_ROOM_BUDGET: "it needs {need} and {free} are free",
     Why.SOMEBODY_WAITS: "it needs {need}, {free} are free, and others have waited longer",
-    Why.MAX_PARALLEL: "as many run as `max_parallel` allows",
+    Why.MAX_PARALLEL: "{running} run, and `max_parallel` is {limit}",
+    Why.SUBAGENT_CAP: "{running} run in this session, and `{setting}` is {limit}",
 }
+# Part of what Claude Code answers to a call above its own cap.
+REFUSED = "Concurrent subagent limit reached"
+
+
+def explain(choice: SlotChoice) -> str:
+    sizes = {"need": format_size(choice.need_bytes), "free": format_size(choice.free_bytes)}
+    return DENIED[choice.reason.why].format(**{**choice.reason.numbers, **sizes})
 
 
 def deny(choice: SlotChoice, waited_s: float) -> dict[str, object]:
     """The model gets this as the result of its tool call."""
-    why = DENIED[choice.reason.why].format(
-        need=format_size(choice.need_bytes), free=format_size(choice.free_bytes)
-    )
     waited = f" after waiting {format_duration(waited_s)}" if waited_s >= 1 else ""
+    what = "memory" if choice.is_for_memory else "room"
     text = (
-        f"ramherd: no memory for another subagent{waited}: {why} "
+        f"ramherd: no {what} for another subagent{waited}: {explain(choice)} "
         f"({choice.in_session} run in this session, {choice.in_all} on this machine). "
         f"{choose_advice(choice)}"
     )
@@ -41,6 +47,24 @@ def choose_advice(choice: SlotChoice) -> str:
             "or do this task yourself without a subagent."
         )
     return "Do this task yourself without a subagent, or try one again later."
+
+
+def describe_wait(first: SlotChoice, waited_s: float) -> str:
+    """For the user, when the subagent starts: `first` is what it had to wait for."""
+    what = "memory" if first.is_for_memory else "its turn"
+    waited = format_duration(waited_s)
+    return f"a subagent waited {waited} for {what}: {explain(first)} (ramherd hook status)"
+
+
+def ask_again() -> dict[str, object]:
+    """For the model, after Claude Code refused a call that we had let pass."""
+    text = (
+        "ramherd: the number of subagents is limited only for the moment. Call the same subagent "
+        "again now: the call waits until there is room for it."
+    )
+    return {
+        "hookSpecificOutput": {"hookEventName": "PostToolUseFailure", "additionalContext": text}
+    }
 
 
 def user_message(text: str) -> dict[str, object]:

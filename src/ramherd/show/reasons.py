@@ -12,6 +12,7 @@ SENTENCES = {
     Why.NO_ROOM_BUDGET: "needs {need_bytes}, the budget of {budget_bytes} has {have_bytes} left",
     Why.NO_ROOM_MACHINE: "needs {need_bytes}, the machine has {have_bytes} left",
     Why.MAX_PARALLEL: "{running} run already, and --max-parallel is {limit}",
+    Why.SUBAGENT_CAP: "{running} subagents run in this session, and {setting} is {limit}",
     Why.STARTING: "{starting} are starting, {limit} at a time",
     Why.TOO_BIG: "needs {need_bytes}, more than the whole budget of {budget_bytes}",
     Why.NO_WAIT: "there is no memory for it now, and --no-wait was given",

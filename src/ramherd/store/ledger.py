@@ -203,7 +203,8 @@ class Ledger:
             for id_, kind, held in self.file.read(sql.DROP_OWNERLESS):
                 reason = Reason(Why.LEASE_WITHOUT_OWNER, owner=id_, kind=kind, lease_bytes=held)
                 self.file.notices.append(reason)
-            self.file.write(sql.DROP_OVERDUE, (read_boot_s(),))
+            for statement in sql.DROP_OVERDUE:
+                self.file.write(statement, (read_boot_s(),))
             owner_id, boot_id, proc = self.owner
             self.file.write(sql.ADD_OWNER, (owner_id, boot_id, *proc))
             yield

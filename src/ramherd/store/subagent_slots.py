@@ -3,7 +3,8 @@
 A hooked session is one application: a lease of kind `session` for its own memory, and one of kind
 `subagent` for each slot. A slot is provisional (it has an `until`) from the call of the tool to the
 start of the subagent. So is a waiter, which renews its row: a hook that is killed meanwhile blocks
-the others for a few seconds only. Between hooks no session reports anything, so each call measures
+the others for a few seconds only. One that has ended is `leaving` until Claude no longer counts it.
+Between hooks no session reports anything, so each call measures
 all sessions, and looks for subagents that were interrupted.
 """
 
@@ -12,13 +13,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from ramherd.core.procid import ProcId
+from ramherd.core.reasons import reason_from_text
 from ramherd.decide.budget import budget_bytes
 from ramherd.decide.governor.subagent_slots import (
     Caps,
     SlotChoice,
     SlotHolder,
+    Waiter,
     choose_slot,
     free_bytes,
+    is_older,
+    is_own_cap,
+    order_waiters,
 )
 from ramherd.measure.transcripts import was_cut_short
 from ramherd.store.ledger import LeaseRow, Ledger, parse_owners
@@ -32,6 +38,7 @@ if TYPE_CHECKING:
 
     from ramherd.core.machine import Machine
     from ramherd.core.policies import Policy
+    from ramherd.core.reasons import Reason
 
     Measure = Callable[[ProcId], int]
 
@@ -43,9 +50,14 @@ PROVISIONAL_S = 30.0
 # A waiter says every five seconds that it is still there.
 WAITER_S, RENEW_S = 15.0, 10.0
 
+# Claude counts a subagent until its SubagentStop hooks have ended, and no longer when PostToolUse
+# comes. One in the background has no PostToolUse at its end: Claude forgets it within 0.1 s.
+LEAVING_S, LEAVING_BEHIND_S = 30.0, 1.0
+
 # A smaller change is noise, and every write wakes those who wait.
 RECORDED_BYTES = 1 << 20
-HOOKED = ("session", "subagent")
+ENDED_KEPT = 200
+HOOKED = ("session", "subagent", "leaving")
 
 
 class SlotLimits(NamedTuple):
@@ -58,6 +70,7 @@ class SlotLimits(NamedTuple):
     policy: Policy
     per_session: int | None = None
     in_all: int | None = None
+    claude: int | None = None
 
 
 class StartedSubagent(NamedTuple):
@@ -78,6 +91,48 @@ class EndedSubagent(NamedTuple):
     before_bytes: int
     most_bytes: int
     used_bytes: int
+
+
+class SubagentRecord(NamedTuple):
+    """One that has ended. `before_bytes` and `after_bytes` are the memory of its session with all
+    its processes, when it started and when it ended; `at_s` is by the clock on the wall.
+    """
+
+    at_s: float
+    session: str
+    agent: str
+    type: str
+    project: str
+    seconds: float
+    before_bytes: int
+    after_bytes: int
+    most_bytes: int
+
+
+class WaiterRow(NamedTuple):
+    """A subagent that waits, and for what; after `until_s` its hook is gone."""
+
+    owner: str
+    call: str
+    since_s: float
+    until_s: float
+    need_bytes: int
+    reason: Reason
+
+    @property
+    def is_capped(self) -> bool:
+        """It waits for another one of its own session."""
+        return is_own_cap(self.reason)
+
+
+class SessionState(NamedTuple):
+    """A hooked session: how many subagents run, and which wait, each with its place in line."""
+
+    pid: int
+    used_bytes: int
+    leased_bytes: int
+    running: int
+    waiting: list[tuple[WaiterRow, int]]
 
 
 class SubagentSlots:
@@ -120,16 +175,33 @@ class SubagentSlots:
 
         self._turn(measure, confirm)
 
-    def stop(self, agent: str, measure: Measure) -> EndedSubagent | None:
-        """Frees its slot; what is known of it, if it was seen to start."""
+    def stop(
+        self, agent: str, measure: Measure, *, leaving_s: float = 0.0
+    ) -> EndedSubagent | None:  # fmt: skip
+        """Frees its slot; what is known of it, if it was seen to start. Claude counts it for up to
+        `leaving_s` more.
+        """
 
         def free(rows: list[LeaseRow]) -> EndedSubagent | None:
             found = self.ledger.file.read(sql.SUBAGENT, (self._own, agent))
             self._drop_subagent(self._own, agent)
+            self.ledger.drop_lease(self._own, "leaving", agent)
+            if found and leaving_s:
+                leaving = (self._own, "leaving", agent, 0, 0, 0, None, read_boot_s() + leaving_s)
+                self.ledger.set_lease(LeaseRow._make(leaving))
             used = used_by(self._own, rows)
             return EndedSubagent._make((*found[0], used)) if found else None
 
         return self._turn(measure, free, ends=agent)
+
+    def record_end(self, ended: SubagentRecord) -> None:
+        """For whoever asks which subagents ran."""
+
+        def write() -> None:
+            self.ledger.file.write(sql.ADD_ENDED, ended)
+            self.ledger.file.write(sql.DROP_ENDED, (ENDED_KEPT,))
+
+        self.ledger.transact(write)
 
     def cancel(self, call: str) -> None:
         """The call came to nothing: its provisional slot, or as many as there would be."""
@@ -143,7 +215,12 @@ class SubagentSlots:
 
     def stop_waiting(self, call: str) -> None:
         """Nobody waits for this one any more."""
-        self.ledger.release("subagent", call)
+
+        def drop() -> None:
+            self._drop_slot(self._own, call)
+            self._drop_waiter(call)
+
+        self.ledger.transact(drop)
 
     def stop_all_but(self, agents: Iterable[str], measure: Measure) -> None:
         """The turn is over: all other subagents of this session are."""
@@ -157,6 +234,7 @@ class SubagentSlots:
             for (agent,) in self.ledger.file.read(sql.AGENTS, (owner,)):
                 if agent not in kept:
                     self._drop_subagent(owner, agent)
+            self.ledger.file.write(sql.DROP_LEAVING, (owner,))
 
         self._turn(measure, drop)
 
@@ -174,6 +252,16 @@ class SubagentSlots:
 
     def count_running(self) -> int:
         return len(self.ledger.file.read(sql.AGENTS, (self._own,)))
+
+    def read_other_sessions(self) -> list[tuple[int, int]]:
+        """The pid of each other hooked session, and how many of its subagents run."""
+        processes = self.ledger.read_processes()
+        held = holders(self._own, self.rows())
+        return [
+            (processes[owner].pid, holder.slots)
+            for owner, holder in held.items()
+            if owner != self._own and owner in processes
+        ]
 
     def rows(self) -> list[LeaseRow]:
         return self.ledger.read_leases()
@@ -209,6 +297,9 @@ class SubagentSlots:
 
     def _drop_slot(self, owner: str, key: str) -> None:
         self.ledger.drop_lease(owner, "subagent", key)
+
+    def _drop_waiter(self, call: str) -> None:
+        self.ledger.file.write(sql.DROP_WAITER, (self._own, call))
 
     def _drop_subagent(self, owner: str, agent: str) -> None:
         self._drop_slot(owner, agent)
@@ -246,34 +337,86 @@ class SubagentSlots:
     def _reserve(
         self, call: str, need_bytes: int, since_s: float, limits: SlotLimits, rows: list[LeaseRow]
     ) -> SlotChoice:
-        own = (self._own, "subagent", call)
-        before = next((row for row in rows if row[:3] == own), None)
-        known = holders(self._own, [row for row in rows if row[:3] != own])
+        """Every write wakes all that wait, so a waiter writes when it is new, when its row runs out
+        and, as the first of its session, when it waits for something else than before.
+        """
+        waiters = self._waiters()
+        before = next((one for one in waiters if one[:2] == (self._own, call)), None)
+        others = [one for one in waiters if one is not before]
+        rest = [row for row in rows if row[:3] != (self._own, "subagent", call)]
+        known = holders(self._own, rest, others, dict(self.ledger.file.read(sql.TURNS)))
         mine = known.pop(self._own)
+        older_s = min((one.since_s for one in others if one.owner == self._own), default=None)
         choice = choose_slot(
             mine._replace(since_s=since_s, need_bytes=need_bytes), list(known.values()),
-            self._caps(rows, limits), older_s=mine.since_s,
+            self._caps(rows, limits), older_s=older_s,
         )  # fmt: skip
         now_s = read_boot_s()
         if choice.is_yes:
             self._set_slot(call, need_bytes, need_bytes, until_s=now_s + PROVISIONAL_S)
-        elif not choice.is_queued:
-            self._drop_slot(self._own, call)
-        elif before is None or (before.until_s or 0.0) < now_s + RENEW_S:
-            self._set_slot(call, 0, need_bytes, since_s, now_s + WAITER_S)
+            self._drop_waiter(call)
+            self.ledger.file.write(sql.SET_TURN, (self._own, now_s))
+        elif before is None or before.until_s < now_s + RENEW_S or (
+            not is_older(older_s, since_s) and before.reason.why is not choice.reason.why
+        ):  # fmt: skip
+            waiter = WaiterRow(
+                self._own, call, since_s, now_s + WAITER_S, need_bytes, choice.reason
+            )  # fmt: skip
+            self._set_waiter(waiter, is_for_memory=choice.is_for_memory)
         return choice
 
+    def _waiters(self) -> list[WaiterRow]:
+        return parse_waiters(self.ledger.file.read(sql.WAITERS))
 
-def read_sessions(path: str) -> list[tuple[int, int, int, int, int]]:
-    """Pid, used, leased, slots and waiters of each hooked session, for whoever has no lease."""
+    def _set_waiter(self, row: WaiterRow, *, is_for_memory: bool) -> None:
+        """Only the lease of one that waits for memory makes other applications wait."""
+        if is_for_memory:
+            self._set_slot(row.call, 0, row.need_bytes, row.since_s, row.until_s)
+        else:
+            self._drop_slot(self._own, row.call)
+        self.ledger.file.write(sql.SET_WAITER, (*row[:5], row.reason.as_text()))
+
+
+def read_sessions(path: str) -> list[SessionState]:
+    """All hooked sessions, for whoever has no lease."""
     owners = parse_owners(read_ledger(path, sql.SESSIONS))
     rows = [LeaseRow._make(row) for row in read_ledger(path, sql.LEASES)]
+    now_s, boot_id = read_boot_s(), read_boot_id()
+    waiters = [one for one in parse_waiters(read_ledger(path, sql.WAITERS)) if one.until_s >= now_s]
+    places = find_places(rows, waiters, dict(read_ledger(path, sql.TURNS)))
     return [
-        (proc.pid, used_by(id_, own), sum(row.bytes for row in own),
-         sum(is_slot(row) for row in own), sum(row.waiting_since_s is not None for row in own))
-        for id_, boot_id, proc in owners if boot_id == read_boot_id() and is_running(proc)
+        SessionState(
+            proc.pid, used_by(id_, own), sum(row.bytes for row in own),
+            sum(is_slot(row) for row in own),
+            sorted(((one, places[one[:2]]) for one in waiters if one.owner == id_),
+                   key=lambda found: found[1]),
+        )
+        for id_, its_boot, proc in owners if its_boot == boot_id and is_running(proc)
         if (own := [row for row in rows if row.owner == id_])
     ]  # fmt: skip
+
+
+def read_ended(path: str) -> list[SubagentRecord]:
+    """Subagents of all sessions, the latest last."""
+    return [SubagentRecord._make(row) for row in read_ledger(path, sql.ENDED)]
+
+
+def find_places(
+    rows: Sequence[LeaseRow], waiters: Sequence[WaiterRow], turns: Mapping[str, float]
+) -> dict[tuple[str, str], int]:
+    """While somebody waits, the leases are about the budget, and those that run `max_parallel`."""
+    line = [
+        Waiter(one.owner, one.call, one.since_s, one.need_bytes, one.is_capped) for one in waiters
+    ]
+    known = {row.owner for row in rows}
+    held = holders("", rows, (), turns)
+    running = sum(holder.slots for holder in held.values())
+    caps = Caps(sum(row.bytes for row in rows), in_all=running)
+    return order_waiters(line, [holder for holder in held.values() if holder.owner in known], caps)
+
+
+def parse_waiters(rows: Iterable[tuple[str, str, float, float, int, str]]) -> list[WaiterRow]:
+    return [WaiterRow(*row[:5], reason_from_text(row[5])) for row in rows]
 
 
 def is_slot(row: LeaseRow) -> bool:
@@ -288,27 +431,48 @@ def used_by(owner: str, rows: Iterable[LeaseRow]) -> int:
     return sum(row.used_bytes for row in rows if row.owner == owner)
 
 
-def holders(own: str, rows: Iterable[LeaseRow]) -> dict[str, SlotHolder]:
-    """One for each application; our own is among them."""
-    found = {own: SlotHolder(own)}
+def holders(
+    own: str, rows: Iterable[LeaseRow], waiters: Iterable[WaiterRow] = (),
+    turns: Mapping[str, float] | None = None,
+) -> dict[str, SlotHolder]:  # fmt: skip
+    """One for each application; our own is among them. A waiter that only its own session keeps
+    from starting is in nobody's way.
+    """
+    turns = turns or {}
+    found = {own: SlotHolder(own, granted_s=turns.get(own, 0.0))}
     for row in rows:
-        holder = found.get(row.owner, SlotHolder(row.owner, is_hooked=row.kind in HOOKED))
+        holder = found.get(row.owner) or SlotHolder(
+            row.owner, is_hooked=row.kind in HOOKED, granted_s=turns.get(row.owner, 0.0)
+        )
         found[row.owner] = joined(holder, row)
+    for one in waiters:
+        if not one.is_capped and one.owner in found:
+            found[one.owner] = with_waiter(found[one.owner], one.since_s, one.need_bytes)
     return found
 
 
 def joined(holder: SlotHolder, row: LeaseRow) -> SlotHolder:
-    holder = holder._replace(bytes=holder.bytes + row.bytes, slots=holder.slots + is_slot(row))
-    since_s = row.waiting_since_s
-    if since_s is None or (holder.since_s is not None and holder.since_s <= since_s):
+    holder = holder._replace(
+        bytes=holder.bytes + row.bytes, slots=holder.slots + is_slot(row),
+        leaving=holder.leaving + (row.kind == "leaving"),
+    )  # fmt: skip
+    if row.waiting_since_s is None:
         return holder
-    return holder._replace(
-        since_s=since_s, need_bytes=row.wants_bytes if row.kind == "subagent" else 0
-    )
+    need_bytes = row.wants_bytes if row.kind == "subagent" else 0
+    return with_waiter(holder, row.waiting_since_s, need_bytes)
+
+
+def with_waiter(holder: SlotHolder, since_s: float, need_bytes: int) -> SlotHolder:
+    """The oldest one counts."""
+    if holder.since_s is not None and holder.since_s <= since_s:
+        return holder
+    return holder._replace(since_s=since_s, need_bytes=need_bytes)
 
 
 def caps_of(rows: Sequence[LeaseRow], pids: Mapping[str, int], limits: SlotLimits) -> Caps:
     """The budget is that of every application: the least that RAM or a limit leaves."""
     uses = [(pid, used_by(owner, rows)) for owner, pid in pids.items()]
     budget = budget_bytes(limits.read_machine(uses), 0, limits.policy, capped=False)
-    return Caps(budget, limits.policy.budget_cap_bytes, limits.per_session, limits.in_all)
+    return Caps(
+        budget, limits.policy.budget_cap_bytes, limits.per_session, limits.in_all, limits.claude
+    )

@@ -77,12 +77,18 @@ class World:
 
     def slots(self) -> list[tuple[str, str]]:
         """Owner and key of each slot, given or waited for."""
+        return self._read("SELECT owner, key FROM leases WHERE kind = 'subagent'")
+
+    def line(self) -> list[tuple[str, str]]:
+        """Owner and call of each subagent that waits."""
+        return self._read("SELECT owner, call FROM waiters")
+
+    def _read(self, statement: str) -> list[tuple[str, str]]:
         path = self.place / "runtime/ledger.db"
         if not path.exists():
             return []
         with closing(sqlite3.connect(path, timeout=5)) as db:
-            rows = db.execute("SELECT owner, key FROM leases WHERE kind = 'subagent'")
-            return [(owner, key) for owner, key in rows]
+            return [(owner, key) for owner, key in db.execute(statement)]
 
     def await_slots(self, count: int) -> None:
         await_(lambda: len(self.slots()) == count, f"{count} slots")

@@ -227,12 +227,49 @@ def test_inside_a_pen_the_hook_does_nothing(world: World) -> None:
     assert not os.path.exists(world.place / "runtime/ledger.db") or world.slots() == []
 
 
-def test_claudes_own_cap_does_not_count_those_that_wait(world: World) -> None:
-    """Above its cap Claude fails a subagent instead of letting it wait."""
-    world.llm.add({"five": many(5), "part": [{"wait_s": HELD_S, "say": "Done."}]})
-    world.limit(slots=2)
+def test_more_subagents_in_a_turn_than_claude_runs(world: World) -> None:
+    """Above its cap of 20 Claude refuses a subagent: the rest wait, however short hook_wait is."""
+    world.llm.add({"many": many(25), "part": [{"wait_s": HELD_S, "say": "Done."}]})
+    world.env["RAMHERD_SUBAGENT_MEMORY"] = "8MiB"
 
-    world.start("five", env={"CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS": "2"}).result()
+    world.start("many", env={"RAMHERD_HOOK_WAIT": "500ms"}).result()
+
+    (answers,) = [talk.texts("result") for talk in world.llm.of("many") if talk.step == 1]
+    assert ["Done." in answer for answer in answers] == [True] * 25
+    assert world.slots() == []
+
+
+def test_claudes_cap_is_read_from_its_settings(world: World) -> None:
+    """Here from those of the project."""
+    world.llm.add({"five": many(5), "part": [{"wait_s": HELD_S, "say": "Done."}]})
+    settings = world.place / "work/.claude/settings.json"
+    settings.parent.mkdir()
+    settings.write_text('{"env": {"CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS": "2"}}')
+
+    world.start("five").result()
 
     (answers,) = [talk.texts("result") for talk in world.llm.of("five") if talk.step == 1]
     assert ["Done." in answer for answer in answers] == [True] * 5
+    assert world.at_a_time("part", HELD_S) == 2
+
+
+def test_two_sessions_take_turns_under_max_parallel(world: World) -> None:
+    """The second session's first subagent starts before the first session's fifth."""
+    part = [{"wait_s": HELD_S / 2, "say": "Done."}]
+    first = [{"gate": "both ask", "wait_s": HELD_S / 2, "say": "Done."}]
+    world.llm.add({"one": many(8, "part-one", "first"), "part-one": first})
+    world.llm.add({"two": many(4, "part-two", "second"), "part-two": part})
+    world.env |= {"RAMHERD_MAX_PARALLEL": "2", "RAMHERD_SUBAGENT_MEMORY": "8MiB"}
+    sessions = [world.start("one")]
+    await_(lambda: len(world.llm.of("part-one")) == 2, "two subagents of the first session")
+    sessions.append(world.start("two"))
+    await_(lambda: len(world.line()) == 10, "ten that wait")
+    world.llm.open("both ask")
+
+    assert {session.result()["result"] for session in sessions} == {"All are back."}
+    one, two = (
+        sorted(talk.at_s for talk in world.llm.of(script) if talk.step == 0)
+        for script in ("part-one", "part-two")
+    )
+    assert (len(one), len(two)) == (8, 4)
+    assert two[0] < one[4]

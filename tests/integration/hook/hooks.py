@@ -5,7 +5,7 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -73,6 +73,17 @@ class Session:
     def waiting(self) -> list[str]:
         return [key for _kind, key, _held, since in self.leases() if since is not None]
 
+    def line(self) -> list[str]:
+        """Calls of all sessions that wait for anything, the oldest first."""
+        with closing(sqlite3.connect(self.env["RAMHERD_RUNTIME_DIR"] + "/ledger.db")) as db:
+            return [call for (call,) in db.execute("SELECT call FROM waiters ORDER BY since")]
+
+    def finish(self, agent: str, call: str) -> None:
+        """A subagent in the foreground ends, and then its call."""
+        self.ask("SubagentStop", agent_id=agent, agent_type="x", background_tasks=[])
+        response = {"status": "completed", "agentId": agent}
+        self.ask("PostToolUse", tool_name="Agent", tool_use_id=call, tool_response=response)
+
     def close(self) -> None:
         self.process.kill()
         self.process.communicate()
@@ -80,14 +91,17 @@ class Session:
 
 @pytest.fixture
 def session(ramherd: Ramherd, tmp_path: Path) -> Iterator[Callable[..., Session]]:
-    """With variables, in a project of its own."""
+    """With settings and other variables, in a project of its own."""
     started: list[Session] = []
     (tmp_path / "project").mkdir()
     (tmp_path / "runtime").mkdir(mode=0o700, exist_ok=True)
 
-    def start(command: str = "", **variables: str) -> Session:
-        named = {f"RAMHERD_{name.upper()}": value for name, value in variables.items()}
-        session = Session({**ramherd.env, **named}, tmp_path / "project", command)
+    def start(
+        command: str = "", variables: Mapping[str, str] | None = None, **settings: str
+    ) -> Session:
+        named = {f"RAMHERD_{name.upper()}": value for name, value in settings.items()}
+        env = {**ramherd.env, **named, **(variables or {})}
+        session = Session(env, tmp_path / "project", command)
         started.append(session)
         return session
 

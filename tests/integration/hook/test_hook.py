@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from integration.conftest import await_
+from integration.conftest import Ramherd, await_
 from integration.hook.hooks import SESSION_ID, Session, room_for, session, waiting_hooks
 from ramherd.hook.claude_settings import hook_command
 from ramherd.strays.ancestry import read_records
@@ -221,18 +221,167 @@ def test_what_subagents_need_is_learned(session: Callable[..., Session], tmp_pat
     assert len(json.loads(path.read_text())[str(tmp_path / "project")]) == 5
 
 
-def test_numbers_are_capped_in_a_session_and_in_all(session: Callable[..., Session]) -> None:
-    """Whatever memory there is."""
-    caps = {"max_parallel_session": "1", "max_parallel": "2", "hook_wait": "100ms"}
-    sessions = [session(**caps) for _three in range(3)]
-    answers = []
+def test_the_number_in_all_sessions_is_capped(session: Callable[..., Session]) -> None:
+    """Whatever memory there is; after hook_wait the model is told."""
+    sessions = [session(max_parallel="2", hook_wait="100ms") for _three in range(3)]
     for one in sessions:
-        for name in ("first", "second"):
-            one.call(name)
-            answers.append(bool(one.await_end(name)))
-    assert answers == [False, True, False, True, True, True]
-    reason = sessions[0].ended["second"]["hookSpecificOutput"]["permissionDecisionReason"]
-    assert "as many run as" in reason
+        one.call("call")
+        one.await_end("call")
+    assert [bool(one.ended["call"]) for one in sessions] == [False, False, True]
+    reason = sessions[2].ended["call"]["hookSpecificOutput"]["permissionDecisionReason"]
+    assert "no room for another subagent: 2 run, and `max_parallel` is 2" in reason
+
+
+@pytest.mark.parametrize("cap", ["max_parallel_session", "CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS"])
+def test_subagents_wait_for_their_own_session_without_end(
+    session: Callable[..., Session], cap: str
+) -> None:
+    """However short hook_wait is; in their order, and in nobody's way."""
+    one = session(
+        hook_wait="200ms", **({cap: "2"} if cap.islower() else {"variables": {cap: "2"}})
+    )  # fmt: skip
+    for number in range(4):
+        one.call(f"call-{number}")
+    passed = [one.await_end()["name"] for _two in range(2)]
+    await_(lambda: len(one.line()) == 2, "two that wait")
+    assert one.waiting() == []
+    time.sleep(0.5)  # longer than hook_wait
+    order = one.line()
+    assert len(order) == 2
+    for number, (expected, ended) in enumerate(zip(order, passed, strict=True)):
+        one.ask("SubagentStart", agent_id=f"agent-{number}", agent_type="x")
+        one.finish(f"agent-{number}", ended)
+        assert one.await_end(expected) == {}
+    assert one.line() == []
+
+
+def test_claude_counts_a_subagent_until_its_call_has_ended(
+    session: Callable[..., Session],
+) -> None:
+    """After SubagentStop it would still refuse another one; its memory is free already."""
+    one = session(variables={"CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS": "1"})
+    one.call("first")
+    one.await_end("first")
+    one.ask("SubagentStart", agent_id="agent", agent_type="x")
+    one.ask("SubagentStop", agent_id="agent", agent_type="x", background_tasks=[])
+    assert one.slots() == []
+    one.call("second")
+    await_(lambda: one.line() == ["second"], "one that waits")
+    response = {"status": "completed", "agentId": "agent"}
+    one.ask("PostToolUse", tool_name="Agent", tool_use_id="first", tool_response=response)
+    assert one.await_end("second") == {}
+
+
+def test_claude_counts_one_in_the_background_a_moment_longer(
+    session: Callable[..., Session],
+) -> None:
+    """Its call ended long ago: nothing tells when Claude has forgotten it."""
+    one = session(variables={"CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS": "1"})
+    one.call("first")
+    one.await_end("first")
+    one.ask("SubagentStart", agent_id="agent", agent_type="x")
+    tasks = [{"id": "agent", "status": "running"}]
+    one.ask("SubagentStop", agent_id="agent", agent_type="x", background_tasks=tasks)
+    one.call("second")
+    await_(lambda: one.line() == ["second"], "one that waits")
+    assert one.await_end("second") == {}
+
+
+def test_a_call_that_claude_refused_is_to_be_tried_again(session: Callable[..., Session]) -> None:
+    """Claude says "Do not retry": it does not know that calls wait."""
+    one = session()
+    one.call("call")
+    one.await_end("call")
+    error = "Concurrent subagent limit reached. You can run 20 subagents at once. Do not retry."
+    said = one.ask("PostToolUseFailure", tool_name="Agent", tool_use_id="call", error=error)
+    assert "Call the same subagent again" in said["hookSpecificOutput"]["additionalContext"]
+    assert one.slots() == []
+
+
+def test_two_sessions_take_turns_under_max_parallel(session: Callable[..., Session]) -> None:
+    """Eight subagents and four, two at a time: the second session does not wait for the first."""
+    one, two = session(max_parallel="2"), session(max_parallel="2")
+    for number in range(8):
+        one.call(f"a{number}")
+    running = [(one, one.await_end()["name"]) for _two in range(2)]
+    await_(lambda: len(one.line()) == 6, "six that wait")
+    for number in range(4):
+        two.call(f"b{number}")
+    await_(lambda: len(one.line()) == 10, "ten that wait")
+    order = [name for _session, name in running]
+    while len(order) < 12:
+        ended, call = running.pop(0)
+        ended.ask("SubagentStart", agent_id=f"agent-{call}", agent_type="x")
+        before = set(one.line())
+        ended.finish(f"agent-{call}", call)
+        count = len(before)
+        await_(lambda count=count: len(one.line()) < count, "the next one")  # type: ignore[misc]
+        (next_,) = before - set(one.line())
+        running.append((one if next_[0] == "a" else two, next_))
+        assert running[-1][0].await_end(next_) == {}
+        order.append(next_)
+    sessions = "".join(name[0] for name in order)
+    assert sessions == "aa" + "ba" * 4 + "aa"
+
+
+def test_status_shows_who_waits_and_who_ran(
+    session: Callable[..., Session], ramherd: Ramherd
+) -> None:
+    """With the reason and the place in line; lifetime and memory before and after."""
+    one = session(max_parallel="1")
+    for name in ("first", "second", "third"):
+        one.call(name)
+    first = one.await_end()["name"]
+    await_(lambda: len(one.line()) == 2, "two that wait")
+    text = ramherd.run("hook", "status").stdout
+    assert "subagents: 1 running, 2 waiting" in text
+    assert "  place 1, has waited " in text
+    assert "  place 2, has waited " in text
+    assert "1 run already, and --max-parallel is 1" in text
+
+    one.ask("SubagentStart", agent_id="agent", agent_type="explore")
+    one.finish("agent", first)
+    shown = json.loads(ramherd.run("hook", "status", "--json").stdout)
+    assert shown["sessions"][0]["pid"] == one.process.pid
+    (ended,) = shown["ended"]
+    assert (ended["agent"], ended["type"]) == ("agent", "explore")
+    assert ended["before_bytes"] > MIB
+    assert ended["after_bytes"] > MIB
+    assert 0 <= ended["seconds"] < 60
+    assert "explore  ran " in ramherd.run("hook", "status").stdout
+
+
+def test_a_long_wait_is_reported_to_the_user(session: Callable[..., Session]) -> None:
+    """When the subagent starts: how long it waited, and why."""
+    one = session(max_parallel="1")
+    for name in ("first", "second"):
+        one.call(name)
+    assert one.await_end()
+    await_(lambda: len(one.line()) == 1, "one that waits")
+    waits = one.line()[0]
+    time.sleep(10.5)  # shorter waits are not reported
+    one.ask("Stop", background_tasks=[])
+    said = one.await_end(waits)["systemMessage"]
+    assert said.startswith("ramherd: a subagent waited 1")
+    assert "for its turn: 1 run, and `max_parallel` is 1" in said
+
+
+def test_a_session_is_warned_of_too_many(session: Callable[..., Session], tmp_path: Path) -> None:
+    """MCP servers, node processes, and subagents of other sessions."""
+    busy = session()
+    for number in range(2):
+        busy.ask("SubagentStart", agent_id=f"agent-{number}", agent_type="x")
+    node = tmp_path / "bin/node"
+    node.parent.mkdir()
+    node.symlink_to("/bin/sleep")
+    child = subprocess.Popen([str(node), "60"], executable=str(node))
+    try:
+        said = session(warn_subagents="1", warn_node="1", warn_mcp="0").ask("SessionStart")
+    finally:
+        child.kill()
+        child.wait()
+    assert f"claude (pid {busy.process.pid}) runs 2 subagents" in said["systemMessage"]
+    assert "node processes run, warn_node is 1: look" in said["systemMessage"]
 
 
 def test_other_tools_are_none_of_its_business(session: Callable[..., Session]) -> None:

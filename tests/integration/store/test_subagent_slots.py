@@ -13,13 +13,17 @@ import pytest
 from ramherd.core.machine import Limit, Machine
 from ramherd.core.policies import Policy
 from ramherd.core.procid import ProcId
+from ramherd.core.reasons import Why
 from ramherd.store.ledger import Ask, Ledger
 from ramherd.store.owner import OwnerLock, is_alive, session_owner
 from ramherd.store.subagent_slots import (
+    ENDED_KEPT,
     SlotLimits,
     StartedSubagent,
+    SubagentRecord,
     SubagentSlots,
     is_slot,
+    read_ended,
     read_sessions,
 )
 from ramherd.system.boot_clock import read_boot_s
@@ -153,9 +157,10 @@ def test_a_waiter_who_is_gone_is_in_nobodys_way(
     assert not take(first, "killed", 1.0, small)
     first.start(StartedSubagent("agent"), NEED, small, measure)
     first.stop("agent", measure)
-    assert not take(second, "alive", 2.0, small)
+    later_s = read_boot_s() + 1
+    assert not take(second, "alive", later_s, small)
     advance_clock(monkeypatch, 16)
-    assert take(second, "alive", 2.0, small)
+    assert take(second, "alive", later_s, small)
 
 
 def test_a_woken_subagent_takes_what_is_left(open_slots: Opener) -> None:
@@ -352,8 +357,35 @@ def test_sessions_are_shown_without_a_lease(open_slots: Opener, tmp_path: Path) 
     slots = open_slots()
     take(slots, "call")
     assert not take(slots, "waits", limits=limits_of(GIB // 8))
-    shown = read_sessions(str(tmp_path / "ledger.db"))
-    assert shown == [(os.getpid(), 100 * MIB, 228 * MIB, 1, 1)]
+    (shown,) = read_sessions(str(tmp_path / "ledger.db"))
+    assert shown[:4] == (os.getpid(), 100 * MIB, 228 * MIB, 1)
+    ((waiter, place),) = shown.waiting
+    assert (waiter.call, waiter.reason.why, place) == ("waits", Why.NO_ROOM_BUDGET, 1)
     with closing(sqlite3.connect(tmp_path / "ledger.db")) as db, db:
         db.execute("UPDATE owners SET start_ticks = 1")
     assert read_sessions(str(tmp_path / "ledger.db")) == []
+
+
+def test_the_last_subagents_that_ended_are_kept(open_slots: Opener, tmp_path: Path) -> None:
+    """Two hundred of them; also those of sessions that are gone."""
+    slots = open_slots()
+    for number in range(ENDED_KEPT + 3):
+        slots.record_end(SubagentRecord(number, "s", f"agent-{number}", "x", "/p", 1.0, 1, 2, 3))
+    slots.ledger.release_all()
+    ended = read_ended(str(tmp_path / "ledger.db"))
+    assert len(ended) == ENDED_KEPT
+    assert ended[-1] == (ENDED_KEPT + 2, "s", f"agent-{ENDED_KEPT + 2}", "x", "/p", 1.0, 1, 2, 3)
+
+
+def test_a_ledger_of_the_version_before_gets_the_new_tables(
+    open_slots: Opener, tmp_path: Path
+) -> None:
+    """With all leases that it holds."""
+    slots = open_slots()
+    take(slots, "one")
+    with closing(sqlite3.connect(tmp_path / "ledger.db")) as db, db:
+        for table in ("waiters", "turns", "ended_subagents"):
+            db.execute(f"DROP TABLE {table}")
+    again = open_slots()
+    assert take(again, "two")
+    assert {row.key for row in again.rows() if row.kind == "subagent"} == {"one", "two"}

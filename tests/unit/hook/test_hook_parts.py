@@ -10,9 +10,11 @@ from ramherd.core.reasons import Reason, Why
 from ramherd.decide.governor.subagent_slots import SlotChoice
 from ramherd.hook import shown_messages
 from ramherd.hook import subagent_sizes as learned
+from ramherd.hook.call import read_claude_cap
 from ramherd.hook.claude_process import is_wrapper
-from ramherd.hook.messages import deny
-from ramherd.hook.sessions_table import SessionView, render_sessions
+from ramherd.hook.messages import deny, describe_wait
+from ramherd.hook.sessions_table import render_ended, render_sessions
+from ramherd.store.subagent_slots import SessionState, SubagentRecord, WaiterRow
 
 MIB = 1 << 20
 
@@ -89,7 +91,9 @@ def test_each_session_is_told_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("why", [Why.NO_ROOM_BUDGET, Why.SOMEBODY_WAITS, Why.MAX_PARALLEL])
 def test_the_model_is_told_what_to_do(why: Why) -> None:
     """How much there is, how many run, and what to do instead."""
-    answer: Any = deny(SlotChoice(Reason(why), 128 * MIB, 40 * MIB, 2, 5), 600.0)
+    answer: Any = deny(
+        SlotChoice(Reason(why, running=5, limit=5), 128 * MIB, 40 * MIB, 2, 5), 600.0
+    )
     text = answer["hookSpecificOutput"]["permissionDecisionReason"]
     assert "after waiting 10m00s" in text
     assert "(2 run in this session, 5 on this machine)" in text
@@ -99,6 +103,47 @@ def test_the_model_is_told_what_to_do(why: Why) -> None:
 
 def test_sessions_are_shown_in_a_line_each() -> None:
     """What is used, what is leased, who runs and who waits."""
-    assert list(render_sessions([])) == ["no session with the hook runs"]
-    (line,) = render_sessions([SessionView(7, 150 * MIB, 406 * MIB, 2, 6)])
-    assert line == "session of pid 7: 150 MiB used, 406 MiB leased; subagents: 2 running, 6 waiting"
+    assert list(render_sessions([], 0.0)) == ["no session with the hook runs"]
+    (line,) = render_sessions([SessionState(7, 150 * MIB, 406 * MIB, 2, [])], 0.0)
+    assert line == "session of pid 7: 150 MiB used, 406 MiB leased; subagents: 2 running, 0 waiting"
+
+
+def test_each_subagent_that_waits_has_a_line() -> None:
+    """With its place, how long it has waited, and for what."""
+    reason = Reason(Why.MAX_PARALLEL, running=2, limit=2)
+    waits = (WaiterRow("owner", "call", 100.0, 115.0, 128 * MIB, reason), 3)
+    _head, line = render_sessions([SessionState(7, 0, 0, 2, [waits])], 143.0)
+    assert line == "  place 3, has waited 43s: 2 run already, and --max-parallel is 2"
+
+
+def test_subagents_that_ended_are_listed() -> None:
+    """The last twenty, with their lifetime and the memory before and after."""
+    assert list(render_ended([])) == []
+    one = SubagentRecord(0.0, "s", "agent", "explore", "/p", 41.2, 145 * MIB, 164 * MIB, MIB)
+    lines = list(render_ended([one] * 25))
+    assert len(lines) == 21
+    assert lines[-1].endswith("  explore  ran 41s  145 MiB -> 164 MiB  /p")
+
+
+def test_a_long_wait_is_explained_to_the_user() -> None:
+    """How long, and what it waited for."""
+    cap = Reason(Why.SUBAGENT_CAP, running=20, limit=20, setting="max_parallel_session")
+    assert describe_wait(SlotChoice(cap, MIB, MIB, 20, 20), 12.0) == (
+        "a subagent waited 12s for its turn: 20 run in this session, and "
+        "`max_parallel_session` is 20 (ramherd hook status)"
+    )
+    room = Reason(Why.NO_ROOM_BUDGET)
+    assert "12s for memory: it needs 2 MiB and 1 MiB are free" in describe_wait(
+        SlotChoice(room, 2 * MIB, MIB, 1, 1), 12.0
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "cap"), [("", 20), ("3", 3), ("0", 20), ("-1", 20), ("2.5", 20), ("many", 20)]
+)
+def test_claudes_cap_is_read_as_claude_reads_it(
+    text: str, cap: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A number from 1 on, else its default."""
+    monkeypatch.setenv("CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS", text)
+    assert read_claude_cap() == cap

@@ -8,7 +8,7 @@ format: so a version can see whether a ledger that it does not understand is in 
 # "RAMH": another program's database is not mistaken for a ledger.
 APPLICATION_ID = 0x52414D48
 # Kept in user_version as 100 * FORMAT + REVISION.
-FORMAT, REVISION = 1, 0
+FORMAT, REVISION = 1, 1
 VERSION = 100 * FORMAT + REVISION
 
 SCHEMA = (
@@ -47,9 +47,40 @@ SCHEMA = (
         PRIMARY KEY (owner, agent)
     ) STRICT
     """,
+    """
+    CREATE TABLE IF NOT EXISTS waiters (
+        owner TEXT NOT NULL REFERENCES owners (id),
+        call TEXT NOT NULL,
+        since REAL NOT NULL,
+        until REAL NOT NULL,
+        need_bytes INTEGER NOT NULL,
+        reason TEXT NOT NULL,
+        PRIMARY KEY (owner, call)
+    ) STRICT
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS turns (
+        owner TEXT PRIMARY KEY REFERENCES owners (id),
+        granted REAL NOT NULL
+    ) STRICT
+    """,
+    """
+    CREATE TABLE IF NOT EXISTS ended_subagents (
+        number INTEGER PRIMARY KEY,
+        at_s REAL NOT NULL,
+        session TEXT NOT NULL,
+        agent TEXT NOT NULL,
+        type TEXT NOT NULL,
+        project TEXT NOT NULL,
+        seconds REAL NOT NULL,
+        before_bytes INTEGER NOT NULL,
+        after_bytes INTEGER NOT NULL,
+        most_bytes INTEGER NOT NULL
+    ) STRICT
+    """,
 )
 
-TABLES = {"owners", "leases", "subagents"}
+TABLES = {"owners", "leases", "subagents", "waiters", "turns", "ended_subagents"}
 TABLE_NAMES = "SELECT name FROM sqlite_master WHERE type = 'table'"
 
 OWNERS = "SELECT id, boot_id, pid, start_ticks FROM owners"
@@ -57,13 +88,15 @@ ADD_OWNER = "INSERT OR IGNORE INTO owners (id, boot_id, pid, start_ticks) VALUES
 DROP_OWNER = (
     "DELETE FROM leases WHERE owner = ?",
     "DELETE FROM subagents WHERE owner = ?",
+    "DELETE FROM waiters WHERE owner = ?",
+    "DELETE FROM turns WHERE owner = ?",
     "DELETE FROM owners WHERE id = ?",
 )
 DROP_OWNERLESS = """
     DELETE FROM leases WHERE owner NOT IN (SELECT id FROM owners)
     RETURNING owner, kind, bytes
 """
-DROP_OVERDUE = "DELETE FROM leases WHERE until < ?"
+DROP_OVERDUE = ("DELETE FROM leases WHERE until < ?", "DELETE FROM waiters WHERE until < ?")
 DROP_LEASE = "DELETE FROM leases WHERE (owner, kind, key) = (?, ?, ?)"
 COUNT_LEASES = "SELECT count(*) FROM leases WHERE bytes > 0"
 LEASES = "SELECT owner, kind, key, bytes, used_bytes, wants_bytes, waiting_since, until FROM leases"
@@ -106,3 +139,28 @@ DROP_SUBAGENT = "DELETE FROM subagents WHERE (owner, agent) = (?, ?)"
 AGENTS = "SELECT agent FROM subagents WHERE owner = ?"
 RECORD_MOST = "UPDATE subagents SET most_bytes = ?1 WHERE owner = ?2 AND most_bytes < ?1"
 FIRST_START = "SELECT min(started) FROM subagents WHERE owner = ?"
+# Subagents that wait, with the reason; the lease of one that waits for memory has its place too.
+WAITERS = "SELECT owner, call, since, until, need_bytes, reason FROM waiters"
+SET_WAITER = """
+    INSERT OR REPLACE INTO waiters (owner, call, since, until, need_bytes, reason)
+    VALUES (?, ?, ?, ?, ?, ?)
+"""
+DROP_WAITER = "DELETE FROM waiters WHERE (owner, call) = (?, ?)"
+# When each session was last given a slot.
+TURNS = "SELECT owner, granted FROM turns"
+SET_TURN = "INSERT OR REPLACE INTO turns (owner, granted) VALUES (?, ?)"
+# Those that have ended, and that Claude still counts.
+DROP_LEAVING = "DELETE FROM leases WHERE owner = ? AND kind = 'leaving'"
+# The last ones that ended, of all sessions.
+ADD_ENDED = """
+    INSERT INTO ended_subagents
+        (at_s, session, agent, type, project, seconds, before_bytes, after_bytes, most_bytes)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+DROP_ENDED = """
+    DELETE FROM ended_subagents WHERE number <= (SELECT max(number) FROM ended_subagents) - ?
+"""
+ENDED = """
+    SELECT at_s, session, agent, type, project, seconds, before_bytes, after_bytes, most_bytes
+    FROM ended_subagents ORDER BY number
+"""

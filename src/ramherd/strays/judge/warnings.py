@@ -6,6 +6,12 @@ from shlex import quote
 from ramherd.core.policies import StrayPolicy
 from ramherd.core.procid import ProcId
 from ramherd.decide.governor.leaks import find_leak
+from ramherd.strays.judge.counts import (
+    is_node,
+    warn_of_nodes,
+    warn_of_servers,
+    warn_of_subagents,
+)
 from ramherd.strays.nouns import (
     Details,
     Fact,
@@ -19,29 +25,20 @@ from ramherd.strays.nouns import (
     WarningSign,
 )
 
-NODES = ("node", "nodejs", "bun")
-
 
 def find_warnings(
     rows: Sequence[PsRow], scene: ProcessScene, policy: StrayPolicy, used_percent: float
 ) -> list[WarningSign]:
-    found = [*warn_of_sessions(rows, scene, policy), *warn_of_subagents(rows, scene, policy)]
+    found = [*warn_of_sessions(rows, scene, policy), *warn_of_many_subagents(rows, scene, policy)]
     servers = sum(row.kind is Kind.MCP for row in rows)
     nodes = sum(is_node(program.path, program.argv) for program in scene.programs.values())
     left = sum(row.verdict in (Verdict.ORPHAN, Verdict.SUSPECT) and is_left(row) for row in rows)
+    found += [*warn_of_servers(servers, policy.warn_mcp), *warn_of_nodes(nodes, policy.warn_node)]
     counts = (
-        WarningSign("mcp", servers, policy.warn_mcp + 1),
-        WarningSign("node", nodes, policy.warn_node),
         WarningSign("memory", used_percent, policy.warn_memory_percent),
         WarningSign("outlived", left, 1),
     )
     return found + [sign for sign in counts if sign.number >= sign.limit]
-
-
-def is_node(path: str, argv: tuple[str, ...]) -> bool:
-    """By the binary, or by what was called if the path is its script's."""
-    names = (path.rpartition("/")[2], argv[0].rpartition("/")[2] if argv else "")
-    return any(name in NODES for name in names)
 
 
 def is_left(row: PsRow) -> bool:
@@ -66,7 +63,7 @@ def warn_of_sessions(
         )  # fmt: skip
 
 
-def warn_of_subagents(
+def warn_of_many_subagents(
     rows: Sequence[PsRow], scene: ProcessScene, policy: StrayPolicy
 ) -> Iterator[WarningSign]:
     """Processes of agents below an agent, and what a recorder counted inside of it."""
@@ -78,9 +75,7 @@ def warn_of_subagents(
             if row.session == root.process.pid and row is not root and not is_proper(row, agents)
         ]  # fmt: skip
         count = len(below) + inside.get(root.process.id, 0)
-        if count > policy.warn_subagents:
-            limit = policy.warn_subagents + 1
-            yield WarningSign("subagents", count, limit, root.process.pid, root.software)
+        yield from warn_of_subagents(count, policy.warn_subagents, root.process.pid, root.software)
 
 
 def is_proper(row: PsRow, agents: Mapping[int, PsRow]) -> bool:

@@ -4,7 +4,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ramherd.core.reasons import Reason, Why
-from ramherd.decide.governor.subagent_slots import Caps, SlotChoice, SlotHolder, choose_slot
+from ramherd.decide.governor.subagent_slots import (
+    Caps,
+    SlotChoice,
+    SlotHolder,
+    Waiter,
+    choose_slot,
+    order_waiters,
+)
 from support.reached import Reached
 
 MIB = 1 << 20
@@ -60,13 +67,102 @@ def test_a_herd_below_its_share_goes_first() -> None:
 
 
 def test_numbers_may_be_capped_too() -> None:
-    """In a session, and in all; one kept by its own session alone is in nobody's way."""
+    """In a session, and in all; who waits for a number to fall asks for no memory."""
     mine, other = holder("a", 2, 1.0), holder("b", 3)
     own = choose_slot(mine, [other], Caps(99 * NEED, per_session=2))
     everybody = choose_slot(mine, [other], Caps(99 * NEED, in_all=5))
-    assert (own.reason.why, own.is_queued) == (Why.MAX_PARALLEL, False)
-    assert (everybody.reason.why, everybody.is_queued) == (Why.MAX_PARALLEL, True)
+    assert (own.reason.why, own.is_for_memory, own.is_patient) == (Why.SUBAGENT_CAP, False, True)
+    assert (everybody.reason.why, everybody.is_for_memory) == (Why.MAX_PARALLEL, False)
+    assert not everybody.is_patient
     assert choose_slot(mine, [other], Caps(99 * NEED, per_session=3, in_all=6)).is_yes
+
+
+def test_other_applications_leave_memory_to_who_waits_for_it() -> None:
+    """There is none, or somebody else comes first."""
+    assert ask(holder("a", 2, 1.0)).is_for_memory
+    assert ask(holder("a", 0, 2.0), older_s=1.0).is_for_memory
+
+
+def test_claudes_own_cap_counts_those_that_it_has_not_forgotten() -> None:
+    """Claude refuses one more than its cap: it counts a subagent a moment longer than we do."""
+    mine = holder("a", 2, 1.0)._replace(leaving=1)
+    full = choose_slot(mine, [], Caps(99 * NEED, claude=3))
+    assert full.reason == Reason(
+        Why.SUBAGENT_CAP, running=3, limit=3, setting="CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS"
+    )
+    assert choose_slot(mine, [], Caps(99 * NEED, claude=4)).is_yes
+    assert choose_slot(mine, [], Caps(99 * NEED, per_session=3)).is_yes
+
+
+def test_two_sessions_take_turns_under_max_parallel() -> None:
+    """A session that has its share of `max_parallel` waits for one that has not."""
+    caps = Caps(99 * NEED, in_all=2)
+    many, none = holder("a", 1, 1.0), holder("b", 0, 2.0)
+    assert choose_slot(many, [none], caps).reason == Reason(Why.SOMEBODY_WAITS, waiting=1)
+    assert choose_slot(none, [many], caps).is_yes
+
+
+def test_sessions_that_do_nothing_have_no_share_of_max_parallel() -> None:
+    """Nor has a herd: two sessions of five share four between them."""
+    caps, idle = Caps(99 * NEED, in_all=4), [holder("c"), holder("d")]
+    herd = SlotHolder("run", NEED, is_hooked=False)
+    mine, other = holder("a", 1, 1.0), holder("b", 1, 2.0)
+    assert choose_slot(mine, [other, *idle, herd], caps).is_yes
+    above = choose_slot(mine._replace(slots=2), [other, *idle, herd], caps)
+    assert above.reason.why is Why.SOMEBODY_WAITS
+
+
+def test_a_session_that_only_runs_subagents_has_its_share() -> None:
+    """Of three, two may have one each: the third session is busy, though it waits for nothing."""
+    caps = Caps(99 * NEED, in_all=5)
+    mine, other, busy = holder("a", 1, 1.0), holder("b", 0, 2.0), holder("c", 2)
+    assert choose_slot(mine, [other, busy], caps).reason.why is Why.SOMEBODY_WAITS
+    assert choose_slot(mine, [other, holder("c")], caps).is_yes
+
+
+def test_of_equals_the_one_served_longest_ago_is_next() -> None:
+    """With room for a single subagent no session has a slot when the next one is chosen."""
+    served, other = holder("a", 0, 1.0)._replace(granted_s=3.0), holder("b", 0, 2.0)
+    assert ask(served, other, room=1).reason.why is Why.SOMEBODY_WAITS
+    assert ask(other, served, room=1).is_yes
+    assert ask(served, other._replace(granted_s=4.0), room=1).is_yes
+
+
+def test_the_place_in_line_follows_the_turns() -> None:
+    """Two sessions alternate; the oldest of each goes first."""
+    line = [Waiter("a", f"a{n}", float(n), NEED) for n in (3, 1, 2)]
+    line += [Waiter("b", f"b{n}", 10.0 + n, NEED) for n in (1, 2)]
+    caps = Caps(99 * NEED, in_all=2)
+    places = order_waiters(line, [holder("a", 2), holder("b")], caps)
+    assert sorted(places, key=lambda key: places[key]) == [
+        ("b", "b1"), ("a", "a1"), ("b", "b2"), ("a", "a2"), ("a", "a3"),
+    ]  # fmt: skip
+    assert sorted(places.values()) == [1, 2, 3, 4, 5]
+    equal = order_waiters(line, [holder("a"), holder("b"), holder("c", 1)], Caps(99 * NEED))
+    order = sorted(equal, key=lambda key: equal[key])
+    assert order == [("a", "a1"), ("b", "b1"), ("a", "a2"), ("b", "b2"), ("a", "a3")]
+    # Of an owner that holds nothing, nothing is known but that it waits.
+    assert order_waiters([Waiter("x", "x1", 1.0, NEED)], [], Caps(NEED)) == {("x", "x1"): 1}
+
+
+def test_memory_that_is_given_counts_for_the_next_place() -> None:
+    """A session is above its share once it would have been given what it waits for."""
+    line = [Waiter("a", "a1", 1.0, 3 * NEED), Waiter("a", "a2", 2.0, 3 * NEED)]
+    line += [Waiter("b", f"b{n}", 3.0 + n, NEED) for n in (1, 2, 3)]
+    places = order_waiters(line, [holder("a"), holder("b")], Caps(8 * NEED))
+    order = [call for _owner, call in sorted(places, key=lambda key: places[key])]
+    assert order == ["a1", "b1", "b2", "b3", "a2"]
+
+
+def test_one_that_is_capped_has_its_place_in_its_own_session() -> None:
+    """Others pass it, whenever they came."""
+    line = [
+        Waiter("a", "a2", 2.0, NEED, is_capped=True), Waiter("a", "a1", 1.0, NEED, is_capped=True),
+        Waiter("b", "b1", 3.0, NEED, is_capped=True), Waiter("c", "c1", 4.0, NEED),
+    ]  # fmt: skip
+    assert order_waiters(line, [], Caps(NEED)) == {
+        ("a", "a1"): 1, ("a", "a2"): 2, ("b", "b1"): 1, ("c", "c1"): 1,
+    }  # fmt: skip
 
 
 def test_the_budget_of_hooked_sessions_does_not_count_herds() -> None:
@@ -106,12 +202,15 @@ def test_a_cap_is_told_with_how_many_run() -> None:
         return choose_slot(mine, others, caps).reason
 
     many = 99 * NEED
+    own = {"setting": "max_parallel_session"}
     assert reason(Caps(many, per_session=2), mine, other) == Reason(
-        Why.MAX_PARALLEL, running=2, limit=2
+        Why.SUBAGENT_CAP, running=2, limit=2, **own
     )
     assert reason(Caps(many, in_all=5), mine, other) == Reason(Why.MAX_PARALLEL, running=5, limit=5)
     none = Reason(Why.MAX_PARALLEL, running=0, limit=0)
-    assert reason(Caps(many, per_session=0), holder("a", 0, 1.0)) == none
+    assert reason(Caps(many, per_session=0), holder("a", 0, 1.0)) == Reason(
+        Why.SUBAGENT_CAP, running=0, limit=0, **own
+    )
     assert reason(Caps(many, in_all=0), holder("a", 0, 1.0)) == none
 
 
