@@ -46,6 +46,9 @@ def render_resume_prompt(reason: Reason) -> str:
     why = reason.why
     if why is Why.CONTINUED:
         why = Why(str(reason.numbers["after"]))
+    if why is Why.ALLOWED:
+        rules = reason.numbers.get("rules", "")
+        return f"The user has allowed what you were denied before: {rules}. Use it now. {GO_ON}"
     if why in UNPLANNED:
         return f"{UNPLANNED[why]}; you were started again. {GO_ON}"
     cause = CAUSES.get(why, "Ramherd stopped you")

@@ -67,6 +67,8 @@ class Brief:
     reuse: int = 0
     # The user's own, for the agent.
     args: tuple[str, ...] = ()
+    # Tools that the user has allowed since (`ramherd retry --allow`).
+    allow: tuple[str, ...] = ()
 
 
 @record

@@ -137,6 +137,7 @@ class Why(StrEnum):
     # The service's.
     ADOPTED = "adopted"
     ASKED = "asked"
+    ALLOWED = "allowed"
     CONTINUED = "continued"
     HERD_OVER = "herd_over"
     NEAR_BUDGET = "near_budget"

@@ -1,6 +1,6 @@
 """What follows from the requests of a user, and from the end of the service."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from ramherd.core.model import JobState, JobStatus, Reason, RunEnd, Settle, Stop, Why
 
@@ -16,6 +16,11 @@ def choose_settle(status: JobStatus, *, cancel: bool) -> Settle | None:
     if not cancel or status.state.is_final:
         return None
     return Settle(status.job.id, JobState.CANCELLED, Reason(Why.ASKED))
+
+
+def explain_retry(allow: Sequence[str]) -> Reason:
+    """Of a job that its user queues again, with tools allowed that were denied before."""
+    return Reason(Why.ALLOWED, rules=", ".join(allow)) if allow else Reason(Why.ASKED)
 
 
 def stop_for_service(runs: Iterable[str]) -> list[Stop]:

@@ -120,6 +120,7 @@ SENTENCES = {
     # The service's.
     Why.ADOPTED: "it went on while the service was away",
     Why.ASKED: "somebody asked for it",
+    Why.ALLOWED: "the user allows {rules} now",
     Why.CONTINUED: "ramherd run --resume goes on with it ({after})",
     Why.NEAR_BUDGET: "all runs use {used_bytes} of the budget of {budget_bytes}",
     Why.NEAR_LIMIT: "uses {used_bytes} of its limit of {limit_bytes}",

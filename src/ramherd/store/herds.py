@@ -10,9 +10,18 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ramherd.core.model import Exit, Job, JobStatus, ProcId, Reason, RunEnd, Suspicion
+from ramherd.core.model import (
+    Exit,
+    Job,
+    JobState,
+    JobStatus,
+    ProcId,
+    Reason,
+    RunEnd,
+    Suspicion,
+)
 from ramherd.core.run_account import RunAccount
-from ramherd.jobs.stored import job_to_text
+from ramherd.jobs.stored import job_from_text, job_to_text
 from ramherd.store.events import trim_events
 from ramherd.store.owner import Owner, is_alive
 from ramherd.store.protocol import Store
@@ -180,6 +189,22 @@ def read_job_state(store: Store, job: str) -> str | None:
     """None if the job was pruned."""
     rows = store.read(sql.JOB_STATE, (job,))
     return rows[0][0] if rows else None
+
+
+class StoredJob(NamedTuple):
+    """`said` is what its agent reported (`jobs.said`)."""
+
+    job: Job
+    state: JobState
+    said: dict[str, Any]
+
+
+def read_stored_job(store: Store, job: str) -> StoredJob | None:
+    rows = store.read(sql.STORED_JOB, (job,))
+    if not rows:
+        return None
+    ((spec, state, said),) = rows
+    return StoredJob(job_from_text(spec), JobState(state), json.loads(said) if said else {})
 
 
 def read_job_owner(store: Store, job: str) -> Owner | None:

@@ -209,6 +209,7 @@ class AgentRuns:
             skip_permissions=brief.skip_permissions,
             heap_bytes=self._heap_bytes(job, grant_bytes),
             max_cost_usd=self._limit_usd(job),
+            allow=brief.allow,
         )
         launch = agent.resume(program, ask) if session else agent.start(program, ask)
         if "prompt" in job.large and not session:
@@ -240,10 +241,10 @@ class AgentRuns:
 
     def launch_warm(self, job: Job, model: str, prompt: str | None = None) -> Launch | None:
         """The same for all that can share a process, but for the prompt. None: the job has one of
-        its own. What a job costs is limited by its process.
+        its own. What a job costs and may do is limited by its process.
         """
         brief = brief_of(job)
-        if brief.reuse < LEAST_REUSE or self._limit_usd(job) is not None:
+        if brief.reuse < LEAST_REUSE or brief.allow or self._limit_usd(job) is not None:
             return None
         agent, program = self._records.find(job)
         if agent.warm is None:

@@ -40,6 +40,14 @@ def test_a_herd_that_goes_on_names_what_ended_it() -> None:
     assert render_resume_prompt(continued) == render_resume_prompt(Reason(Why.INTERRUPTED))
 
 
+def test_an_agent_is_told_what_it_may_use_now() -> None:
+    """It was denied the tool before, and would not try again by itself."""
+    prompt = render_resume_prompt(Reason(Why.ALLOWED, rules="Bash(npm test)"))
+
+    assert "allowed what you were denied before: Bash(npm test)." in prompt
+    assert prompt.endswith(GO_ON)
+
+
 def test_the_prompt_is_short() -> None:
     """Every resume pays for it: 100 tokens."""
     assert all(

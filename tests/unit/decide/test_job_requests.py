@@ -1,7 +1,12 @@
 """What follows from the requests of a user, and from the end of the service."""
 
 from ramherd.core.model import JobState, Reason, RunEnd, Settle, Stop, Why
-from ramherd.decide.job_requests import choose_settle, choose_stop, stop_for_service
+from ramherd.decide.job_requests import (
+    choose_settle,
+    choose_stop,
+    explain_retry,
+    stop_for_service,
+)
 from support.make import status
 
 ASKED = Reason(Why.ASKED)
@@ -20,6 +25,14 @@ def test_a_job_that_does_not_run_can_only_be_cancelled() -> None:
     assert choose_settle(status("a"), cancel=True) == cancelled
     assert choose_settle(status("a"), cancel=False) is None
     assert choose_settle(status("a", JobState.DONE), cancel=True) is None
+
+
+def test_a_retry_names_what_is_allowed_now() -> None:
+    """Without it, the user just asked for the retry."""
+    allowed = explain_retry(["Bash(npm test)", "edit"])
+
+    assert allowed == Reason(Why.ALLOWED, rules="Bash(npm test), edit")
+    assert explain_retry([]) == ASKED
 
 
 def test_runs_of_a_service_that_ends_are_resumed_by_the_next() -> None:

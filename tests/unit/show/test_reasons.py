@@ -35,6 +35,7 @@ from ramherd.decide.engine import refuse_waits, warn_of_containers
 from ramherd.decide.exec_admission import find_obstacle
 from ramherd.decide.governor.leases import explain_ledger
 from ramherd.decide.job_bases import explain_no_base, explain_stuck_herd
+from ramherd.decide.job_requests import explain_retry
 from ramherd.decide.job_state import after_run, explain_lost_owner, next_dependants
 from ramherd.decide.keeper_health import after_failed_keeper, explain_hang, explain_replacement
 from ramherd.decide.resumption import explain_continuation
@@ -318,6 +319,9 @@ MADE: dict[Why, tuple[Reason, str]] = {
     ),
     Why.HERD_OVER: (
         Reason(Why.HERD_OVER, done=3, failed=1, cancelled=0), "3 done, 1 failed, 0 cancelled",
+    ),
+    Why.ALLOWED: (
+        explain_retry(["Bash(npm test)", "edit"]), "the user allows Bash(npm test), edit now",
     ),
     Why.CONTINUED: (
         explain_continuation(Reason(Why.INTERRUPTED)),

@@ -33,13 +33,15 @@ SETTINGS = (
 
 
 class GitFailed(RamherdError):
-    """git ended with an error, took too long, or is not there. `line` is the last that it wrote to
-    stderr; `code` is its exit status, None where it has none.
+    """git ended with an error, took too long, or is not there. `line` is the one of `stderr` that
+    has the reason; `code` is its exit status, None where it has none.
     """
 
-    def __init__(self, args: tuple[str, ...], line: str, code: int | None, stdout: str) -> None:
+    def __init__(
+        self, args: tuple[str, ...], line: str, code: int | None, stdout: str, stderr: str = ""
+    ) -> None:
         super().__init__(f"git {' '.join(args[:2])}: {line}")
-        self.line, self.code, self.stdout = line, code, stdout
+        self.line, self.code, self.stdout, self.stderr = line, code, stdout, stderr
 
 
 def run_git(
@@ -68,7 +70,7 @@ def run_git(
         kill_group(process)
         close_pipes(process)
     if process.returncode != 0:
-        raise GitFailed(args, last_line(stderr), process.returncode, stdout)
+        raise GitFailed(args, find_reason(stderr), process.returncode, stdout, stderr)
     return stdout
 
 
@@ -93,6 +95,8 @@ def close_pipes(process: "subprocess.Popen[str]") -> None:
                 pipe.close()
 
 
-def last_line(stderr: str) -> str:
-    lines = stderr.strip().splitlines()
-    return lines[-1].strip() if lines else "no message"
+def find_reason(stderr: str) -> str:
+    """The last line, but for advice that git gives after its reason."""
+    lines = [line.strip() for line in stderr.strip().splitlines()]
+    fatal = [line.removeprefix("fatal: ") for line in lines if line.startswith("fatal: ")]
+    return (fatal or lines or ["no message"])[-1]

@@ -51,6 +51,7 @@ FIND_JOB_BY_ID = "SELECT id, name, state FROM jobs WHERE id = ?"
 FIND_NEWEST_JOB = "SELECT id, name, state FROM jobs WHERE name = ? ORDER BY id DESC LIMIT 1"
 JOB_NAMES = "SELECT name FROM jobs WHERE herd = ? ORDER BY seq LIMIT ?"
 JOB_STATE = "SELECT state FROM jobs WHERE id = ?"
+STORED_JOB = "SELECT spec, state, said FROM jobs WHERE id = ?"
 
 ADD_RUN = """
     INSERT INTO runs (id, job, attempt, started_s, available_before_bytes, clock)

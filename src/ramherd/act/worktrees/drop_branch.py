@@ -1,0 +1,80 @@
+"""Removes the worktree and the branch of a job, unless that would lose changes."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from ramherd.act.worktrees.bases import find_commit, merge_trees
+from ramherd.act.worktrees.git import GitFailed, read_git, run_git
+from ramherd.act.worktrees.job_branch import JobBranch, heads, list_uncommitted
+from ramherd.act.worktrees.merge_back import MERGE_S, tree_id
+from ramherd.core.record import record
+
+
+@record
+class UnmergedChanges:
+    """What is nowhere but in a job's worktree and branch: files, and the subjects of commits."""
+
+    files: tuple[str, ...] = ()
+    commits: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.files or self.commits)
+
+
+def find_unmerged(branch: JobBranch, own_branch: str) -> UnmergedChanges:
+    """`own_branch` is the one that was made for the job; an agent may have left it for another,
+    which stays.
+    """
+    tips = [branch.tip, find_commit(branch.repository, heads(own_branch))]
+    commits = [
+        subject
+        for tip in dict.fromkeys(filter(None, tips))
+        if not is_merged_in_content(branch.repository, tip)
+        for subject in list_unmerged(branch.repository, tip, own_branch)
+    ]
+    if not branch.worktree:
+        return UnmergedChanges(commits=tuple(dict.fromkeys(commits)))
+    commits += list_submodule_commits(branch)
+    files = list_uncommitted(branch.worktree)
+    return UnmergedChanges(tuple(files), tuple(dict.fromkeys(commits)))
+
+
+def list_unmerged(repository: str, tip: str, own_branch: str) -> list[str]:
+    """Commits that no other branch, tag or remote has, the newest first."""
+    others = (f"--exclude={own_branch}", "--branches", "--tags", "--remotes")
+    words = ("log", "--no-merges", "--format=%h %s", tip, "--not", *others)
+    return run_git(repository, *words).splitlines()
+
+
+def is_merged_in_content(repository: str, tip: str) -> bool:
+    """Merged as one commit (`--squash`), or by hand: merging it once more changes nothing."""
+    head = find_commit(repository, "HEAD")
+    try:
+        return merge_trees(repository, head, tip) == tree_id(repository, head)
+    except GitFailed:
+        return False
+
+
+def list_submodule_commits(branch: JobBranch) -> Iterator[str]:
+    """Commits made in a submodule of the worktree, which has them alone."""
+    listed = read_git(branch.worktree, "submodule", "foreach", "--quiet", "--recursive", PRINT_PATH)
+    for path in filter(None, listed.split("\n")):
+        made, ours = os.path.join(branch.worktree, path), os.path.join(branch.repository, path)
+        tip = find_commit(made, "HEAD")
+        if Path(ours, ".git").exists() and find_commit(ours, tip):
+            continue
+        words = ("log", "--no-merges", f"--format={path}: %h %s", "HEAD", "--not", "--remotes")
+        yield from read_git(made, *words).splitlines()
+
+
+def drop_branch(branch: JobBranch, own_branch: str) -> None:
+    """GitFailed where git refuses, for example for a file of another user."""
+    if branch.worktree:
+        remove = ("worktree", "remove", "--force", branch.worktree)
+        run_git(branch.repository, *remove, timeout_s=MERGE_S)
+    if find_commit(branch.repository, heads(own_branch)):
+        run_git(branch.repository, "branch", "-q", "-D", own_branch)
+
+
+PRINT_PATH = 'echo "$displaypath"'

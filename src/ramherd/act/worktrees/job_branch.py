@@ -1,0 +1,173 @@
+"""Where the changes of a job are, and which: its worktree while there is one, else its branch.
+
+Everything here only reads. `merge_back.py` and `drop_branch.py` change something.
+"""
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from ramherd.act.worktrees.bases import find_commit, is_in
+from ramherd.act.worktrees.git import GitFailed, read_git, run_git
+from ramherd.act.worktrees.making import find_top
+from ramherd.core.errors import UsageError
+from ramherd.core.model import Tree
+from ramherd.core.record import record
+
+# What git leaves in its folder of a worktree while it is in the middle of something.
+OPERATIONS = {
+    "MERGE_HEAD": "a merge",
+    "rebase-merge": "a rebase",
+    "rebase-apply": "a rebase",
+    "CHERRY_PICK_HEAD": "a cherry-pick",
+    "REVERT_HEAD": "a revert",
+}
+
+
+@record
+class JobBranch:
+    """`worktree` is "" when it is gone; it was at `path`. `branch` is "" when an agent has detached
+    HEAD there.
+    """
+
+    job: str
+    repository: str
+    path: str
+    worktree: str
+    branch: str
+    tip: str
+    base: str
+
+    @property
+    def where(self) -> str:
+        return self.worktree or self.repository
+
+
+@record
+class FileChange:
+    """`added` and `removed` are lines; both are None for a binary file."""
+
+    path: str
+    added: int | None
+    removed: int | None
+
+
+def find_branch(job: str, tree: Tree) -> JobBranch:
+    """UsageError where nothing of it is left."""
+    if not read_git(tree.repository, "rev-parse", "--git-dir"):
+        check_repository(job, tree.repository)
+    tip = find_commit(tree.path, "HEAD") if Path(tree.path, ".git").exists() else ""
+    if tip:
+        branch = read_git(tree.path, "symbolic-ref", "-q", "--short", "HEAD")
+        worktree = tree.path
+    else:
+        tip, branch, worktree = find_commit(tree.repository, heads(tree.branch)), tree.branch, ""
+    if not tip:
+        raise UsageError(
+            f"job {job} has no changes: its worktree and its branch {tree.branch} are gone",
+            hint="a worktree in which nothing changed is removed when its job ends",
+        )
+    base = choose_base(tree, tip)
+    return JobBranch(job, tree.repository, tree.path, worktree, branch, tip, base)
+
+
+def heads(branch: str) -> str:
+    return f"refs/heads/{branch}"
+
+
+def check_repository(job: str, repository: str) -> None:
+    """With the reason of git's, for example that the repository is another user's."""
+    if not os.path.isdir(repository):
+        raise UsageError(f"the repository of job {job} is gone: {repository}")
+    run_git(repository, "rev-parse", "--git-dir")
+
+
+def choose_base(tree: Tree, tip: str) -> str:
+    """The commit that the job started from. When the user's branch was merged into the job's since
+    then, the newest commit that both have: what others changed is not the job's.
+    """
+    shared = read_git(tree.repository, "merge-base", "HEAD", tip)
+    if shared not in ("", tip) and is_in(tree.repository, tree.commit, shared):
+        return shared
+    return tree.commit
+
+
+def find_operation(worktree: str) -> str:
+    """What git is in the middle of there, or ""."""
+    folder = read_git(worktree, "rev-parse", "--absolute-git-dir")
+    return next((what for name, what in OPERATIONS.items() if Path(folder, name).exists()), "")
+
+
+def list_uncommitted(worktree: str) -> list[str]:
+    """Files that are changed, or new and not ignored, each once."""
+    fields = iter(run_git(worktree, "status", "--porcelain", "-z", "-uall").split("\0"))
+    found = []
+    for field in fields:
+        if field:
+            found.append(field[3:])
+            if field[0] in "RC":
+                next(fields, "")  # the name before
+    return found
+
+
+@contextmanager
+def index_with_new_files(branch: JobBranch) -> Iterator[dict[str, str]]:
+    """The environment for a `git diff` that has files in it which git does not know yet. The index
+    of the worktree stays as it is: its user or agent may be at work there.
+    """
+    if not branch.worktree:
+        yield {}
+        return
+    index = read_git(branch.worktree, "rev-parse", "--git-path", "index")
+    with tempfile.TemporaryDirectory(prefix="ramherd-diff-", ignore_cleanup_errors=True) as folder:
+        copy = os.path.join(folder, "index")
+        if os.path.exists(source := os.path.join(branch.worktree, index)):
+            shutil.copyfile(source, copy)
+        env = {"GIT_INDEX_FILE": copy}
+        with suppress(GitFailed):  # a file that an agent has removed in this moment
+            run_git(branch.worktree, "add", "--intent-to-add", "--ignore-errors", ".", env=env)
+        yield env
+
+
+def diff_words(branch: JobBranch) -> tuple[str, ...]:
+    """What `git diff` compares: the base with the files of the worktree, or with the branch."""
+    return (branch.base,) if branch.worktree else (branch.base, branch.tip)
+
+
+def read_changes(branch: JobBranch) -> list[FileChange]:
+    with index_with_new_files(branch) as env:
+        return read_numstat(branch.where, *diff_words(branch), env=env)
+
+
+def read_numstat(
+    where: str, *compared: str, env: Mapping[str, str] | None = None
+) -> list[FileChange]:
+    words = ("diff", "--no-ext-diff", "--numstat", "-z", "--no-renames", *compared, "--")
+    return parse_numstat(run_git(where, *words, env=env))
+
+
+def parse_numstat(text: str) -> list[FileChange]:
+    """The output of `git diff --numstat -z --no-renames`."""
+    lines = [line.split("\t", 2) for line in text.split("\0") if line]
+    return [
+        FileChange(path, None if added == "-" else int(added), None if gone == "-" else int(gone))
+        for added, gone, path in lines
+    ]
+
+
+def find_checkout(branch: JobBranch, cwd: str) -> str:
+    """The user's own: the one that they are in, if it is of the job's repository, else the one that
+    the job was started from.
+    """
+    top = find_top(cwd)
+    if top and top != branch.worktree and common_dir(top) == common_dir(branch.repository):
+        return top
+    return branch.repository
+
+
+def common_dir(top: str) -> str:
+    found = read_git(top, "rev-parse", "--git-common-dir")
+    return os.path.realpath(os.path.join(top, found)) if found else ""

@@ -1,0 +1,90 @@
+"""`ramherd drop JOB`: its worktree and its branch are removed, if that loses nothing."""
+
+import argparse
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ramherd.act.worktrees.drop_branch import UnmergedChanges, drop_branch, find_unmerged
+from ramherd.act.worktrees.job_branch import find_branch
+from ramherd.cli.job_names import add_herd_option
+from ramherd.cli.job_worktree import locked_worktree, read_ended_job, record_worktree, tree_of
+from ramherd.core.errors import RamherdError
+from ramherd.show.event_lines import printable
+from ramherd.store.herds import StoredJob
+
+EPILOG = """\
+examples:
+  ramherd drop fix-lint
+  ramherd drop fix-lint --force       # also what is merged nowhere
+
+What the job printed and its results stay: `ramherd prune` removes output.
+"""
+# So many of each are named.
+NAMED = 5
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    add = parser.add_argument
+    add("jobs", metavar="JOB", nargs="+", help="its name or id")
+    add_herd_option(parser)
+    add("--force", action="store_true", help="also changes that are in no other branch")
+    add("--json", action="store_true", help="one JSON object for each job")
+    parser.set_defaults(verb=drop)
+
+
+def drop(options: argparse.Namespace) -> int:
+    for name in options.jobs:
+        stored = read_ended_job(name, options.herd)
+        with locked_worktree(stored):
+            dropped = drop_job(stored, force=options.force)
+        if options.json:
+            print(json.dumps(dropped))
+        else:
+            print(render_dropped(dropped))
+    return 0
+
+
+def drop_job(stored: StoredJob, *, force: bool = False) -> dict[str, Any]:
+    """What is removed, as JSON. An error names what would be lost, unless that is the wish."""
+    name, tree = stored.job.name, tree_of(stored)
+    branch = find_branch(name, tree)
+    lost = find_unmerged(branch, tree.branch)
+    if lost and not force:
+        raise explain_loss(name, lost)
+    drop_branch(branch, tree.branch)
+    record_worktree(stored, {"worktree": None, "branch": None})
+    return {
+        "job": name, "dropped": True, "worktree": branch.worktree or None, "branch": tree.branch,
+        "lost": {"files": lost.files, "commits": lost.commits},
+    }  # fmt: skip
+
+
+def render_dropped(dropped: Mapping[str, Any]) -> str:
+    what = "its worktree and its branch" if dropped["worktree"] else "its branch"
+    return printable(f"{dropped['job']}: removed {what} {dropped['branch']}")
+
+
+def explain_loss(job: str, lost: UnmergedChanges) -> RamherdError:
+    """With what would be lost."""
+    parts = []
+    if lost.commits:
+        parts.append(f"{count(lost.commits, 'commit')} ({some(lost.commits)})")
+    if lost.files:
+        parts.append(f"{count(lost.files, 'uncommitted file')} ({some(lost.files)})")
+    name = shlex.quote(job)
+    return RamherdError(
+        printable(f"job {job} has changes that are nowhere else: {' and '.join(parts)}"),
+        hint=f"ramherd merge {name}, or lose them: ramherd drop --force {name}",
+    )
+
+
+def count(things: tuple[str, ...], what: str) -> str:
+    return f"{len(things)} {what}" + ("" if len(things) == 1 else "s")
+
+
+def some(names: Sequence[str]) -> str:
+    rest = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {rest} more" if rest > 0 else "")

@@ -1,0 +1,108 @@
+"""The job that a user names, and its worktree, for the verbs that work with what agents did.
+
+The store answers, with and without a service. Jobs that have ended are nobody's, so what becomes
+of their worktrees is written there directly.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from typing import Any
+
+from ramherd.act.worktrees.finish_process import MOST_S
+from ramherd.act.worktrees.finishing import finish
+from ramherd.act.worktrees.job_branch import FileChange, JobBranch, find_branch
+from ramherd.cli.job_names import find_job
+from ramherd.cli.store_reader import open_to_read
+from ramherd.config.paths import runtime_dir, runtime_path, state_path
+from ramherd.core.errors import UsageError
+from ramherd.core.model import Tree
+from ramherd.store.connect import open_store
+from ramherd.store.herds import StoredJob, is_owned, read_stored_job, set_said
+from ramherd.system.lock_file import acquire_lock
+
+
+def read_named_job(name: str, herd: str | None) -> StoredJob:
+    with closing(open_to_read()) as store:
+        found = read_stored_job(store, find_job(store, name, herd))
+    assert found is not None
+    return found
+
+
+def read_ended_job(name: str, herd: str | None) -> StoredJob:
+    """UsageError while somebody works on it, or will. A job whose `ramherd run` was killed counts
+    as ended.
+    """
+    with closing(open_to_read()) as store:
+        found = read_stored_job(store, find_job(store, name, herd))
+        assert found is not None
+        is_over = found.state.is_final or not is_owned(store, found.job.id, runtime_path())
+    if not is_over:
+        raise UsageError(
+            f"job {found.job.name} has not ended: it is {found.state.value}",
+            hint=f"wait for it (ramherd logs -f {found.job.name}), or end it (ramherd cancel)",
+        )
+    return found
+
+
+def tree_of(stored: StoredJob) -> Tree:
+    """UsageError for a job that has no worktree of its own."""
+    job = stored.job
+    if job.brief is None:
+        raise UsageError(f"job {job.name} is a command: it has no worktree")
+    if job.brief.tree is None:
+        raise UsageError(
+            f"job {job.name} has no worktree: its agent worked in {job.cwd} itself",
+            hint=f"git -C {job.cwd} status",
+        )
+    return job.brief.tree
+
+
+@contextmanager
+def locked_worktree(stored: StoredJob) -> Iterator[None]:
+    """One verb at a time changes it."""
+    job = stored.job
+    lock = acquire_lock(str(runtime_dir() / "worktrees" / job.id), wait=False)
+    if lock is None:
+        raise UsageError(
+            f"another ramherd merge, drop or attach is at work on job {job.name}",
+            hint="try again when it has ended",
+        )
+    try:
+        yield
+    finally:
+        lock.remove()
+
+
+def find_finished(stored: StoredJob) -> JobBranch:
+    """The branch with all changes in it: what lies uncommitted in the worktree is committed first,
+    as at the end of a job.
+    """
+    tree = tree_of(stored)
+    find_branch(stored.job.name, tree)  # an error says what is missing, before anything is changed
+    record_worktree(stored, finish(tree, stored.job.name, MOST_S))
+    return find_branch(stored.job.name, tree)
+
+
+def record_worktree(stored: StoredJob, became: Mapping[str, Any]) -> None:
+    with closing(open_store(state_path())) as store, store.synced():
+        set_said(store, stored.job.id, {**stored.said, **became})
+
+
+def render_changes(changes: list[FileChange]) -> str:
+    """`2 files, +10 -3`"""
+    files = "1 file" if len(changes) == 1 else f"{len(changes)} files"
+    added, removed = count_lines(changes)
+    return f"{files}, +{added} -{removed}"
+
+
+def count_lines(changes: list[FileChange]) -> tuple[int, int]:
+    return sum(one.added or 0 for one in changes), sum(one.removed or 0 for one in changes)
+
+
+def changes_json(changes: list[FileChange]) -> dict[str, Any]:
+    added, removed = count_lines(changes)
+    files = [{"path": c.path, "lines_added": c.added, "lines_removed": c.removed} for c in changes]
+    return {
+        "files_changed": len(changes), "lines_added": added, "lines_removed": removed,
+        "files": files,
+    }  # fmt: skip
