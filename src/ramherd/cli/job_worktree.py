@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from typing import Any
 
-from ramherd.act.worktrees.finish_process import MOST_S
 from ramherd.act.worktrees.finishing import finish
 from ramherd.act.worktrees.job_branch import FileChange, JobBranch, find_branch
+from ramherd.act.worktrees.worktree_process import MOST_S
 from ramherd.cli.job_names import find_job
 from ramherd.cli.store_reader import open_to_read
 from ramherd.config.paths import runtime_dir, runtime_path, state_path
