@@ -232,10 +232,18 @@ class AgentRun:
     def has_news(self) -> bool:
         return self.progress is not self.recorded
 
+    @property
+    def has_new_session(self) -> bool:
+        return self.recorded is not None and self.progress.session != self.recorded.session
+
     def next_record(self) -> dict[str, Any]:
         """The same for the store, with what another supervisor needs to go on."""
         self.recorded = self.progress
-        run = {"share_usd": self.share_usd, "heap_bytes": self.heap_bytes}
+        run = {
+            "share_usd": self.share_usd, "heap_bytes": self.heap_bytes, "resumed": self.resumed,
+            # For whoever goes on without having read what this run printed.
+            "leaves": self.leaves.as_json(),
+        }  # fmt: skip
         return {**self.as_json(), "past": self.past.as_json(), "run": run}
 
 

@@ -20,14 +20,16 @@ from ramherd.api.parameters import RequestParts
 from ramherd.api.request_head import HttpError
 from ramherd.api.submission import parse_body
 from ramherd.core.api_version import API
+from ramherd.core.errors import UsageError
 from ramherd.core.model import JobState
 from ramherd.core.service_status import ServiceStatus, parse_status
-from ramherd.core.values import parse_variables
+from ramherd.core.values import parse_amount, parse_variables
 from ramherd.show.metrics import Queue, render_metrics
 from ramherd.store import listing
 from ramherd.store import service_requests as requests
 from ramherd.store.events import read_event_page, read_event_range
 from ramherd.store.herds import read_lost_herds
+from ramherd.store.interrupted_herds import check_free, has_interrupted_jobs
 from ramherd.store.protocol import Store
 from ramherd.store.service_requests import Wish
 from ramherd.system.procfs import read_rss_bytes
@@ -82,8 +84,25 @@ class Answers:
 
     def cancel_herd(self, store: Store, asked: RequestParts) -> Response:
         herd = find_herd(store, asked)["herd"]
-        wished = requests.wish_for_herd(store, herd, Wish.CANCEL)
+        wish = Wish.INTERRUPT if asked.is_on("interrupt") else Wish.CANCEL
+        wished = requests.wish_for_herd(store, herd, wish)
         return json_response({"herd": herd, "jobs": wished}, 202)
+
+    def resume_herd(self, store: Store, asked: RequestParts) -> Response:
+        herd = find_herd(store, asked)["herd"]
+        body = parse_body(asked.body, {"env", "max_cost_usd"}) if asked.body else {}
+        env, limit = body.get("env"), body.get("max_cost_usd")
+        try:
+            free = check_free(store, herd, self.runtime)
+        except UsageError as error:
+            raise HttpError(409, str(error)) from None
+        if not has_interrupted_jobs(store, herd):
+            raise HttpError(409, f"herd {herd} is complete: there is nothing to resume")
+        again = requests.resume_herd(
+            store, self.state, free, env and parse_variables(env),
+            max_cost_usd=None if limit is None else parse_amount(limit),
+        )  # fmt: skip
+        return json_response({"herd": herd, "jobs": len(again)}, 202)
 
     def retry(self, store: Store, asked: RequestParts) -> Response:
         job = find_job(store, asked)

@@ -103,6 +103,18 @@ RETRY: Schema = {
     ),
     "additionalProperties": False,
 }
+RESUME: Schema = {
+    **thing(
+        {},
+        {
+            "env": {**VARIABLES.written, "description": "what the runs of the herd inherit"},
+            "max_cost_usd": {
+                **AMOUNT.written, "description": "what the herd's agents may cost together",
+            },
+        },
+    ),
+    "additionalProperties": False,
+}  # fmt: skip
 SNAPSHOT = thing(
     {
         "at_s": NUMBER, "level": TEXT, "budget_bytes": WHOLE, "leased_bytes": WHOLE,
@@ -121,5 +133,5 @@ SCHEMAS: dict[str, Schema] = {
     "Retried": thing({"job": TEXT, "jobs": many(TEXT)}),
     "Reason": REASON, "Denied": DENIED, "Run": RUN, "Job": JOB, "Herd": HERD, "Event": EVENT,
     "NewJob": describe_new_job(), "JobDefaults": describe_defaults(), "NewHerd": NEW_HERD,
-    "Retry": RETRY, "Snapshot": SNAPSHOT,
+    "Retry": RETRY, "Resume": RESUME, "Snapshot": SNAPSHOT,
 }  # fmt: skip

@@ -65,7 +65,11 @@ OPERATIONS = (
     Operation("GET", "/v1/herds/{herd}", "show herd", "Herd", Work.READ, Answers.herd),
     Operation(
         "POST", "/v1/herds/{herd}/cancel", "cancel herd", "Submitted", Work.WRITE,
-        Answers.cancel_herd, status=202,
+        Answers.cancel_herd, (switch("interrupt"),), status=202,
+    ),
+    Operation(
+        "POST", "/v1/herds/{herd}/resume", "resume herd", "Submitted", Work.WRITE,
+        Answers.resume_herd, status=202, body="Resume", needs_body=False,
     ),
     Operation(
         "GET", "/v1/jobs", "list jobs", "Jobs", Work.READ, Answers.jobs,

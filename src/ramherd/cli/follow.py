@@ -22,9 +22,9 @@ from ramherd.supervisor.run_herd import FAILED, INTERRUPTED, OK
 EVERY_S = 1.0
 
 
-def follow(client: Client, herd: str, *, as_json: bool) -> int:
+def follow(client: Client, herd: str, *, as_json: bool, after: int = 0) -> int:
     """Its progress, then its summary. Ctrl-C and TERM cancel it, as they do a herd that runs here;
-    a closed window does not.
+    a closed window does not. Events up to `after` are those of an earlier time.
     """
     if signal.getsignal(signal.SIGTERM) is not signal.SIG_IGN:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -32,14 +32,14 @@ def follow(client: Client, herd: str, *, as_json: bool) -> int:
     show = LiveShow(out) if out.isatty() else LineShow(out)
     display, interrupted = HerdDisplay(client, herd, show), False
     try:
-        for event in client.events(herd=herd):
+        for event in client.events(after, herd):
             display.event(event)
             if event["kind"] in HERD_ENDS:
                 break
     except KeyboardInterrupt:
         interrupted = True
-        client.cancel_herd(herd)
-        client.wait(herd)
+        client.cancel_herd(herd, interrupt=True)
+        client.wait(herd, after)
     finally:
         display.close()
     summary = client.summary(herd)
@@ -48,6 +48,8 @@ def follow(client: Client, herd: str, *, as_json: bool) -> int:
     else:
         for line in render(summary):
             show.print(line)
+        if interrupted and summary["cancelled"]:
+            show.print(f"to go on: ramherd run --resume {herd}")
     show.close()
     return INTERRUPTED if interrupted else OK if summary["done"] == summary["jobs"] else FAILED
 

@@ -1,16 +1,38 @@
-"""`ramherd retry JOB`: a job that failed, and those that waited for it, once more."""
+"""`ramherd retry JOB`: a job that failed, and those that waited for it, once more. In the service
+if one is running, else here, with the flags that its `ramherd run` was given.
+"""
 
 import argparse
+import json
+import shlex
 from contextlib import closing
+from dataclasses import replace
 
 from ramherd.act.environments import choose_passed
+from ramherd.act.recovery import recover
+from ramherd.cli.continue_run import restore_settings
 from ramherd.cli.job_names import find_job
+from ramherd.cli.run import load_settings, report
 from ramherd.cli.store_reader import open_to_read
-from ramherd.client.client import Client
 from ramherd.config.keys import BY_NAME
 from ramherd.config.load import add_flag, load_config
+from ramherd.config.paths import runtime_dir, state_dir
+from ramherd.core.errors import UsageError
+from ramherd.core.model import JobState
+from ramherd.show.view import Display
+from ramherd.store.connect import open_store
+from ramherd.store.interrupted_herds import StoredHerd, check_free
+from ramherd.store.listing import read_job
+from ramherd.store.protocol import Store
+from ramherd.store.service_requests import queue_again, record_retry
+from ramherd.supervisor.lost_runs import count_lost_runs
+from ramherd.supervisor.resume_herd import resume_here
+from ramherd.supervisor.run_herd import FAILED, OK, Outcome, Rules
+from ramherd.system.unix_socket import is_listening
 
 EPILOG = """\
+Without a service the jobs run here, and this command ends with them.
+
 When a herd has ended, its environment is removed: a job of it that is retried gets the environment
 of this command. A variable that the job file gave has to be in it.
 """
@@ -20,13 +42,66 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("jobs", metavar="JOB", nargs="+", help="its name or id")
     add_flag(parser, BY_NAME["pass_env"])
+    parser.add_argument("--json", action="store_true", help="one JSON object on stdout at the end")
     parser.set_defaults(verb=retry)
 
 
 def retry(options: argparse.Namespace) -> int:
+    with closing(open_to_read()) as store:
+        jobs = [find_job(store, name) for name in options.jobs]
+    if not is_listening(runtime_dir() / "api.sock"):
+        return retry_here(options, jobs)
+    from ramherd.client.client import Client  # noqa: PLC0415 - 4 MB
+
     client, env = Client(), choose_passed(load_config(options)["pass_env"])
-    for name in options.jobs:
-        with closing(open_to_read()) as store:
-            job = find_job(store, name)
-        client.retry(job, env)
+    again = [one for job in jobs for one in client.retry(job, env)]
+    if options.json:
+        print(json.dumps({"jobs": again}))
     return 0
+
+
+def retry_here(options: argparse.Namespace, jobs: list[str]) -> int:
+    with closing(open_store(state_dir())) as store:
+        recover(store, runtime_dir(), state_dir() / "runs")
+        herd = find_herd_of(store, jobs)
+        count_lost_runs(store, state_dir(), herd.id)
+    restore_settings(options, herd)
+    config = load_settings(options)
+    command = " ".join(["ramherd retry", *map(shlex.quote, options.jobs)])
+
+    def queue_jobs(store: Store) -> list[str]:
+        again = [one for job in jobs for one in queue_again(store, job)]
+        for job in jobs:
+            record_retry(store, herd.id, job)
+        return again
+
+    def run(rules: Rules, display: Display) -> Outcome:
+        return with_code_of(jobs, resume_here(herd.id, queue_jobs, command, rules, display))
+
+    return report(run, config, options)
+
+
+def find_herd_of(store: Store, jobs: list[str]) -> StoredHerd:
+    """The herd of jobs that can be tried again, if nobody works on it."""
+    found = [job for job in (read_job(store, id_) for id_ in jobs) if job is not None]
+    herds = {job["herd"] for job in found}
+    if len(herds) > 1:
+        raise UsageError(
+            f"these are jobs of {len(herds)} herds: without a service one herd is retried at a "
+            "time",
+            hint="ramherd up, or ramherd retry for each herd",
+        )
+    herd = check_free(store, herds.pop(), runtime_dir())
+    for job in found:
+        if job["state"] == JobState.DONE:
+            raise UsageError(f"job {job['name']!r} has not failed: it is done")
+    return herd
+
+
+def with_code_of(jobs: list[str], outcome: Outcome) -> Outcome:
+    """The exit code is about the jobs that were retried, not about others of their herd."""
+    with closing(open_to_read()) as store:
+        states = [job["state"] for id_ in jobs if (job := read_job(store, id_)) is not None]
+    if outcome.exit_code == FAILED and all(state == JobState.DONE for state in states):
+        return replace(outcome, exit_code=OK)
+    return outcome

@@ -4,7 +4,7 @@ import argparse
 import json
 import os
 import sys
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from textwrap import wrap
 from typing import Any
 
@@ -30,7 +30,7 @@ from ramherd.show.event_lines import LineShow
 from ramherd.show.live_display import LiveShow
 from ramherd.show.summary import render_summary
 from ramherd.show.view import Display
-from ramherd.supervisor.run_herd import Rules, run_herd
+from ramherd.supervisor.run_herd import Outcome, Rules, run_herd
 from ramherd.system.ids import new_id
 from ramherd.system.unix_socket import is_listening
 
@@ -47,6 +47,7 @@ examples:
   ls *.md | ramherd run -- ./agent.sh {}       one job for each line, {} replaced
   ramherd run jobs.toml                        [[job]] tables; also jobs.jsonl, or - for stdin
   ramherd run jobs.toml --budget 12GiB --json  one JSON object on stdout at the end
+  ramherd run --resume                         go on with the newest herd that was interrupted
 
 keys of a job:
 %s
@@ -73,6 +74,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     below = "accept a memory_limit below what the agent needs"
     parser.add_argument("--force", action="store_true", help=below)
     parser.add_argument("--own", action="store_true", help="run here, even if a service is running")
+    again = "go on with a herd that was interrupted (the newest)"
+    parser.add_argument("--resume", nargs="?", const="", metavar="HERD", help=again)
     add_herd_options(parser)
     parser.set_defaults(verb=run)
 
@@ -86,6 +89,10 @@ def run(options: argparse.Namespace) -> int:
     """In the service if one is running, unless a flag is given that the service decides for all
     herds.
     """
+    if options.resume is not None:
+        from ramherd.cli.continue_run import continue_run  # noqa: PLC0415 - seldom
+
+        return continue_run(options)
     if not is_apart(options) and is_listening(runtime_dir() / "api.sock"):
         from ramherd.cli.submit import submit  # noqa: PLC0415 - 20 ms that no other run pays
 
@@ -129,11 +136,28 @@ def load_settings(options: argparse.Namespace, **defaults: Any) -> Config:
 
 def run_and_report(herd: str, jobs: list[Job], config: Config, options: argparse.Namespace) -> int:
     """Prints the progress of the jobs, and their summary at the end."""
+    settings = given_settings(options)
+    return report(
+        lambda rules, display: run_herd(herd, jobs, rules, display, settings), config, options
+    )
+
+
+def given_settings(options: argparse.Namespace) -> dict[str, Any]:
+    """The flags of this call that `run --resume` uses again; those of jobs are in the jobs."""
+    flags = vars(options)
+    names = [key.name for key in RUN_KEYS if not key.of_job] + ["force"]
+    return {name: flags[name] for name in names if flags.get(name) not in (None, False)}
+
+
+def report(
+    run: Callable[[Rules, Display], Outcome], config: Config, options: argparse.Namespace
+) -> int:
+    """Shows the progress of a herd while it runs, and its summary at the end."""
     rules = make_rules(config, force=getattr(options, "force", False))
     out = sys.stderr if options.json else sys.stdout
     show = LiveShow(out) if out.isatty() else LineShow(out)
     try:
-        outcome = run_herd(herd, jobs, rules, Display(show.event, show.update))
+        outcome = run(rules, Display(show.event, show.update))
     finally:
         show.close()
     if options.json:
@@ -141,6 +165,8 @@ def run_and_report(herd: str, jobs: list[Job], config: Config, options: argparse
     else:
         for line in render_summary(outcome.summary, outcome.missing_bytes):
             show.print(line)
+        if outcome.is_interrupted:
+            show.print(f"to go on: ramherd run --resume {outcome.summary['herd']}")
         show.close()
     return outcome.exit_code
 

@@ -116,9 +116,24 @@ class Client:
     def cancel(self, job: str) -> None:
         self._link.ask("POST", f"/v1/jobs/{quote(job, '')}/cancel")
 
-    def cancel_herd(self, herd: str) -> int:
-        """Of how many jobs."""
-        return int(self._link.ask("POST", f"/v1/herds/{quote(herd, '')}/cancel").get("jobs", 0))
+    def cancel_herd(self, herd: str, *, interrupt: bool = False) -> int:
+        """Of how many jobs. With `interrupt`, `resume_herd` can go on with them."""
+        target = f"/v1/herds/{quote(herd, '')}/cancel{'?interrupt=true' if interrupt else ''}"
+        return int(self._link.ask("POST", target).get("jobs", 0))
+
+    def resume_herd(
+        self, herd: str, env: Mapping[str, str] | None = None, *, max_cost_usd: float | None = None
+    ) -> int:
+        """The service goes on with a herd that was interrupted: with how many of its jobs. `env`
+        is what its runs inherit.
+        """
+        given = {"env": env, "max_cost_usd": max_cost_usd}
+        body = {key: value for key, value in given.items() if value is not None}
+        return int(self._link.ask("POST", f"/v1/herds/{quote(herd, '')}/resume", body)["jobs"])
+
+    def last_event(self) -> int:
+        """The number of the newest event."""
+        return int(self._get("/v1/events", limit=1)["last"])
 
     def retry(self, job: str, env: Mapping[str, str] | None = None) -> list[str]:
         """The jobs that are queued again: this one, and those that were cancelled for it. `env` is
@@ -197,9 +212,11 @@ class Client:
                 elif line == b"\n":
                     kind = ""
 
-    def wait(self, herd: str) -> HerdInfo:
-        """Until it has ended, or all its jobs that are left wait for their user."""
-        for event in self.events(herd=herd):
+    def wait(self, herd: str, after: int = 0) -> HerdInfo:
+        """Until it has ended, or all its jobs that are left wait for their user. Events up to
+        `after` are not read again.
+        """
+        for event in self.events(after, herd):
             if event["kind"] in HERD_ENDS and not is_going_on(found := self.herd(herd)):
                 return found
         raise AssertionError("events go on for ever")

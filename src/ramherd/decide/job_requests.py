@@ -5,17 +5,19 @@ from collections.abc import Iterable, Sequence
 from ramherd.core.model import JobState, JobStatus, Reason, RunEnd, Settle, Stop, Why
 
 
-def choose_stop(run: str, *, cancel: bool) -> Stop:
-    """For a job that runs: it is cancelled, or put back in the queue."""
+def choose_stop(run: str, *, cancel: bool, why: Why = Why.ASKED) -> Stop:
+    """For a job that runs: it is cancelled, or put back in the queue. One that is cancelled
+    because its user interrupted `ramherd run` can go on later.
+    """
     end = RunEnd.CANCELLED if cancel else RunEnd.RECYCLED
-    return Stop(run, end, Reason(Why.ASKED))
+    return Stop(run, end, Reason(why))
 
 
-def choose_settle(status: JobStatus, *, cancel: bool) -> Settle | None:
+def choose_settle(status: JobStatus, *, cancel: bool, why: Why = Why.ASKED) -> Settle | None:
     """For a job that does not run."""
     if not cancel or status.state.is_final:
         return None
-    return Settle(status.job.id, JobState.CANCELLED, Reason(Why.ASKED))
+    return Settle(status.job.id, JobState.CANCELLED, Reason(why))
 
 
 def explain_retry(allow: Sequence[str]) -> Reason:

@@ -1,6 +1,6 @@
 """Which jobs of a herd go on after an interruption: its `ramherd run` was told to end, or died."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from ramherd.core.model import JobState, JobStatus, Reason, Why
 from ramherd.core.record import replace
@@ -8,17 +8,19 @@ from ramherd.core.record import replace
 INTERRUPTIONS = (Why.INTERRUPTED, Why.SUPERVISOR_LOST)
 
 
-def continue_jobs(statuses: Sequence[JobStatus]) -> list[JobStatus]:
+def continue_jobs(
+    statuses: Sequence[JobStatus], unfinished: Collection[str] = ()
+) -> list[JobStatus]:
     """The new status of each job that goes on, of all jobs of a herd that has ended. What is done
     stays done, and what failed or was cancelled for another reason stays so, with all that waits
-    for it.
+    for it. `unfinished` names jobs whose worktrees are not finished: others wait for that.
     """
     by_name = {status.job.name: status for status in statuses}
     chosen = {name: status for name, status in by_name.items() if is_cut_off(status, by_name)}
     while hopeless := [name for name, one in chosen.items() if is_hopeless(one, by_name, chosen)]:
         for name in hopeless:
             del chosen[name]
-    return [continue_job(status, by_name) for status in chosen.values()]
+    return [continue_job(status, by_name, unfinished) for status in chosen.values()]
 
 
 def is_cut_off(status: JobStatus, by_name: dict[str, JobStatus]) -> bool:
@@ -46,10 +48,11 @@ def is_hopeless(
     )
 
 
-def continue_job(status: JobStatus, by_name: dict[str, JobStatus]) -> JobStatus:
-    waits = any(
-        name in by_name and by_name[name].state is not JobState.DONE for name in status.job.after
-    )
+def continue_job(
+    status: JobStatus, by_name: dict[str, JobStatus], unfinished: Collection[str]
+) -> JobStatus:
+    needs = [by_name[name] for name in status.job.after if name in by_name]
+    waits = any(one.state is not JobState.DONE or one.job.name in unfinished for one in needs)
     state = JobState.WAITING if waits else JobState.QUEUED
     return replace(status, state=state, reason=explain_continuation(status.reason))
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from ramherd.act.run import LiveRun
 from ramherd.core.errors import RamherdError, StoreError
-from ramherd.core.model import Event, Job, JobState, JobStatus, RunEnd, Stopping
+from ramherd.core.model import Event, Job, JobState, JobStatus, RunEnd, Stopping, Why
 from ramherd.decide.budget import largest_budget_bytes
 from ramherd.decide.job_bases import is_blocked
 from ramherd.decide.job_requests import choose_settle, choose_stop, stop_for_service
@@ -201,22 +201,23 @@ class Service:
         """
         names = read_spooled(self._store)
         for job in [job for name in names for job in read_open_jobs(self._store, name)]:
-            self._carry_out(job, at_s, cancel=True)
+            self._carry_out(job, at_s, Wish.CANCEL)
         if names and self._writes.commit():
             remove_spooled(self._store, names)
 
-    def _carry_out(self, job: str, at_s: float, *, cancel: bool) -> None:
-        run = self.loop.runs.run_of(job)
+    def _carry_out(self, job: str, at_s: float, wish: Wish) -> None:
+        run, cancel = self.loop.runs.run_of(job), wish is not Wish.RECYCLE
+        why = Why.INTERRUPTED if wish is Wish.INTERRUPT else Why.ASKED
         if run is not None and not run.is_ending:
-            self.loop.carry_out(choose_stop(run.id, cancel=cancel), at_s)
-        elif run is None and (settle := choose_settle(self.queue[job], cancel=cancel)):
+            self.loop.carry_out(choose_stop(run.id, cancel=cancel, why=why), at_s)
+        elif run is None and (settle := choose_settle(self.queue[job], cancel=cancel, why=why)):
             self.loop.carry_out(settle, at_s)
 
     def _carry_out_requests(self, after: int, at_s: float) -> int | None:
         """The next so many; where to go on in the next step, None after the last."""
         found = read_wishes(self._store, after, REQUESTS)
         for job, wish, _place in found:
-            self._carry_out(job, at_s, cancel=wish == Wish.CANCEL)
+            self._carry_out(job, at_s, Wish(wish))
         self._again = self._again or len(found) == REQUESTS
         return found[-1][2] if len(found) == REQUESTS else None
 

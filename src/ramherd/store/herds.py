@@ -6,7 +6,7 @@ Writes end with the store's next `commit`, so that those of one step are one tra
 
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -53,10 +53,16 @@ class StoredPen(NamedTuple):
     record: dict[str, Any]
 
 
-def add_herd(store: Store, herd: str, owner: Owner, jobs: Iterable[JobStatus]) -> None:
+def add_herd(
+    store: Store, herd: str, owner: Owner, jobs: Iterable[JobStatus],
+    *, max_cost_usd: float | None = None, env: EnvironmentFile = NO_ENVIRONMENT,
+    settings: Mapping[str, Any] | None = None,
+) -> None:  # fmt: skip
     """On disk before it starts, whatever happens to the machine next."""
     with store.synced():
-        insert_herd(store, herd, owner)
+        insert_herd(
+            store, herd, owner, max_cost_usd=max_cost_usd, env=env, settings=settings or {}
+        )  # fmt: skip
         insert_jobs(store, herd, jobs)
         trim_events(store)
 
@@ -64,12 +70,15 @@ def add_herd(store: Store, herd: str, owner: Owner, jobs: Iterable[JobStatus]) -
 def insert_herd(
     store: Store, herd: str, owner: Owner,
     *, is_service: bool = False, max_cost_usd: float | None = None,
-    env: EnvironmentFile = NO_ENVIRONMENT,
+    env: EnvironmentFile = NO_ENVIRONMENT, settings: Mapping[str, Any] | None = None,
 ) -> None:  # fmt: skip
-    """`max_cost_usd` is what all agents of the herd may cost together."""
+    """`max_cost_usd` is what all agents of the herd may cost together; `settings` are those of
+    its `ramherd run`.
+    """
     id_, boot_id, proc = owner
     row = (herd, time.time(), id_, boot_id, proc.pid, proc.start_ticks, int(is_service))
-    store.write(sql.ADD_HERD, (*row, max_cost_usd, *env))
+    kept = None if settings is None else json.dumps(settings)
+    store.write(sql.ADD_HERD, (*row, max_cost_usd, *env, kept))
 
 
 def insert_jobs(

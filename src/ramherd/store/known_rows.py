@@ -29,7 +29,7 @@ def add_known_jobs(
     for status in statuses:
         herd = status.job.herd
         row = (herd, now, owner.id, owner.boot_id, *owner.proc, int(is_service))
-        store.write(or_ignore(sql.ADD_HERD), (*row, None, *NO_ENVIRONMENT))
+        store.write(or_ignore(sql.ADD_HERD), (*row, None, *NO_ENVIRONMENT, "{}"))
         store.write(or_ignore(sql.ADD_JOB), job_row(herd, status, now, after))
         set_job(store, status)
 

@@ -24,6 +24,13 @@ from ramherd.store.inputs import (
     read_inherited,
     writing_inputs,
 )
+from ramherd.store.interrupted_herds import (
+    StoredHerd,
+    continue_herd,
+    move_to_service,
+    read_stored_herd,
+    set_cost_limit,
+)
 from ramherd.store.protocol import Store
 from ramherd.store.service_herds import read_environment_file
 from ramherd.store.sql import service as sql
@@ -34,6 +41,8 @@ PAUSED = "paused"
 class Wish(StrEnum):
     CANCEL = "cancel"
     RECYCLE = "recycle"
+    # Cancelled by the Ctrl-C of its user, who may go on with it later.
+    INTERRUPT = "interrupt"
 
 
 def submit(
@@ -81,7 +90,7 @@ def wish_for_herd(store: Store, herd: str, wish: Wish) -> int:
             return store.write(sql.WISH_HERD, (wish.value, herd))
     except StoreUnavailable:
         jobs = store.read(sql.OPEN_JOBS, (herd,))
-        if wish is not Wish.CANCEL or not jobs:
+        if wish is Wish.RECYCLE or not jobs:
             raise
         spool_cancel(store, herd)
         return len(jobs)
@@ -131,6 +140,9 @@ def retry(store: Store, state: Path, job: str, env: Mapping[str, str] | None = N
     if not herds:
         return []
     ((herd,),) = herds
+    found = read_stored_herd(store, herd)
+    if found is not None and not found.is_service:
+        return retry_of_run(store, state, found, job, env)
     with new_environment(state, (), env) as inputs, store.synced():
         again = queue_again(store, job)
         ((is_ended, old),) = store.read(sql.HERD_STANDING, (herd,))
@@ -139,17 +151,59 @@ def retry(store: Store, state: Path, job: str, env: Mapping[str, str] | None = N
         check_variables(store, state, herd, again)
         if again:
             store.write(sql.OPEN_HERD_AGAIN, (herd,))
-            store.write(sql.FORGET_LOG_BYTES, (herd,))
-            at_s = time.time()
-            add_event(store, Event("job_queued", Reason(Why.ASKED), at_s, herd, job))
+            record_retry(store, herd, job)
     unused = old if again and is_ended else inputs.environment.name
     if unused is not None:
         environment_path(state, unused).unlink(missing_ok=True)
     return again
 
 
-def check_variables(store: Store, state: Path, herd: str, jobs: Sequence[str]) -> None:
-    """Those that a job had of its own are in the file of its herd, or the herd has them now."""
+def retry_of_run(
+    store: Store, state: Path, found: StoredHerd, job: str, env: Mapping[str, str] | None
+) -> list[str]:
+    """The same for a herd whose `ramherd run` has ended: it becomes the service's."""
+    if not found.is_ended:
+        raise UsageError(f"herd {found.id} is not the service's: it belongs to a `ramherd run`")
+
+    def change() -> list[str]:
+        again = queue_again(store, job)
+        check_variables(store, state, found.id, again)
+        record_retry(store, found.id, job)
+        return again
+
+    if not store.read(sql.CAN_RETRY, (job,)):
+        return []
+    return move_to_service(store, state, found, env, change)
+
+
+def record_retry(store: Store, herd: str, job: str) -> None:
+    store.write(sql.FORGET_LOG_BYTES, (herd,))
+    add_event(store, Event("job_queued", Reason(Why.ASKED), time.time(), herd, job))
+
+
+def resume_herd(
+    store: Store, state: Path, found: StoredHerd, env: Mapping[str, str] | None,
+    *, max_cost_usd: float | None = None,
+) -> list[str]:  # fmt: skip
+    """The service goes on with an interrupted herd: the jobs that it goes on with."""
+
+    def change() -> list[str]:
+        again = continue_herd(store, found.id)
+        check_variables(store, state, found.id, again, f"ramherd run --resume {found.id}")
+        store.write(sql.FORGET_LOG_BYTES, (found.id,))
+        if max_cost_usd is not None:
+            set_cost_limit(store, found.id, max_cost_usd)
+        return again
+
+    return move_to_service(store, state, found, env, change)
+
+
+def check_variables(
+    store: Store, state: Path, herd: str, jobs: Sequence[str], command: str = ""
+) -> None:  # fmt: skip
+    """Those that a job had of its own are in the file of its herd, or the herd has them now.
+    `command` is what the user gave, if not a retry.
+    """
     file = read_environment_file(store, herd)
     for job in jobs:
         ((name, names, known),) = store.read(sql.ENV_NAMES, (job,))
@@ -162,12 +216,16 @@ def check_variables(store: Store, state: Path, herd: str, jobs: Sequence[str]) -
         words = " ".join(f"{variable}=..." for variable in missing)
         raise UsageError(
             f"the variables of job {name!r} were removed when its herd ended: {', '.join(missing)}",
-            hint=f"{words} ramherd retry {name}",
+            hint=f"{words} {command or f'ramherd retry {name}'}",
         )
 
 
 def queue_again(store: Store, job: str) -> list[str]:
     """The job, and those that were cancelled because of it."""
+    for name, state in store.read(sql.NEEDS_ENDED, (job,)):
+        raise UsageError(
+            f"the job waits for {name!r}, which is {state}", hint=f"ramherd retry {name}"
+        )
     again: list[str] = []
     todo = [job]
     while todo:

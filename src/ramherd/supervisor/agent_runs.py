@@ -354,13 +354,22 @@ def brief_of(job: Job) -> Brief:
 
 
 def make_agent_runs(
-    jobs: Iterable[Job], policy: Policy, *, max_cost_usd: float | None = None, force: bool = False
-) -> AgentRuns | None:
-    """Of one herd, with all programs found first. None where no job has an agent."""
+    jobs: Iterable[Job], policy: Policy, *,
+    max_cost_usd: float | None = None, force: bool = False,
+    said: Callable[[str], Mapping[str, Any] | None] | None = None, spent_usd: float = 0.0,
+) -> AgentRuns | None:  # fmt: skip
+    """Of one herd, with all programs found first. None where no job has an agent. `said` and
+    `spent_usd` are of earlier runs.
+    """
     found = find_programs(jobs, force=force)
     check_herd_cost(jobs, found, max_cost_usd)
     if not found:
         return None
     limited = [job for job in found if found[job].agent.holds_to_cost]
-    cost_limit = None if max_cost_usd is None else CostLimit(max_cost_usd, limited)
-    return AgentRuns(JobRecords(lambda job: found[job.id], lambda _herd: cost_limit), policy)
+    cost_limit = None if max_cost_usd is None else CostLimit(max_cost_usd, limited, spent_usd)
+    return AgentRuns(
+        JobRecords(
+            lambda job: found[job.id], lambda _herd: cost_limit, said=said or (lambda _job: None)
+        ),
+        policy,
+    )

@@ -268,6 +268,7 @@ class Loop:
             return
         for run, reason in agents.read_output(runs, at_s):
             self.events.emit_run("run_warning", reason, run)
+        self.runs.record_sessions()
         for label in agents.pacing.pop_calmed():
             self.events.emit_herd("api_calm", explain_calm(key_of(label).agent))
         for action in agents.stop_costly(runs, self.queue.queue):

@@ -4,8 +4,8 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -31,7 +31,7 @@ from ramherd.measure.pressure import PressureGauge
 from ramherd.show.view import Display
 from ramherd.store.herd_queue import HerdQueue
 from ramherd.store.herds import add_herd, add_pen, drop_pen, end_herd, read_answers
-from ramherd.store.inputs import move_environments_out, remove_unused_inputs
+from ramherd.store.inputs import move_environments_out, remove_unused_inputs, writing_inputs
 from ramherd.store.ledger import Ledger
 from ramherd.store.owner import Owner, OwnerLock
 from ramherd.store.protocol import Store
@@ -80,6 +80,11 @@ class Outcome:
     summary: dict[str, Any]
     missing_bytes: int
 
+    @property
+    def is_interrupted(self) -> bool:
+        """Whether `ramherd run --resume` would go on with it."""
+        return self.exit_code == INTERRUPTED and self.summary["cancelled"] > 0
+
 
 @dataclass(frozen=True, slots=True)
 class Rules:
@@ -102,15 +107,52 @@ class Rules:
     pass_env: tuple[str, ...] | None = None
 
 
-def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, display: Display) -> Outcome:
-    """Runs all jobs; nothing of them is left when this returns or raises."""
-    rules, nofile = raise_file_limit(rules)
+@dataclass(frozen=True, slots=True)
+class HerdParts:
+    """What the loop of a herd works on, once the store has the herd as ours."""
+
+    queue: HerdQueue
+    counters: HerdCounters
+    agents: AgentParts
+    # Jobs that had ended before, and whose worktrees are not finished.
+    unfinished: Sequence[Job] = ()
+
+
+# Records the herd in the store as that of its owner.
+BeginHerd = Callable[[Store, Owner], HerdParts]
+
+
+def run_herd(
+    herd: str, jobs: Sequence[Job], rules: Rules, display: Display,
+    settings: Mapping[str, Any] | None = None,
+) -> Outcome:  # fmt: skip
+    """Runs all jobs; nothing of them is left when this returns or raises. `settings` are kept for
+    whoever goes on with the herd, if this is interrupted.
+    """
     jobs = with_worktrees(jobs)
     agents = AgentParts(prepare_agents(jobs, rules))
-    state, runtime, trees = state_dir(), runtime_dir(), read_trees()
     now_s = time.monotonic()
-    queue = HerdQueue(first_status(job, now_s) for job in jobs)
-    counters = HerdCounters({status.job.id: JobCounters(status.reason) for status in queue})
+
+    def begin(store: Store, owner: Owner) -> HerdParts:
+        with writing_inputs(state_dir(), jobs, None) as inputs:
+            queue = HerdQueue(first_status(job, now_s) for job in inputs.jobs)
+            with_restored_store(
+                store,
+                lambda: add_herd(
+                    store, herd, owner, queue, max_cost_usd=rules.max_cost_usd,
+                    env=inputs.environment, settings=settings,
+                ),
+            )  # fmt: skip
+        counters = {status.job.id: JobCounters(status.reason) for status in queue}
+        return HerdParts(queue, HerdCounters(counters), agents)
+
+    return run_claimed(herd, begin, rules, display)
+
+
+def run_claimed(herd: str, begin: BeginHerd, rules: Rules, display: Display) -> Outcome:
+    """Runs the jobs of a herd that `begin` makes ours."""
+    rules, nofile = raise_file_limit(rules)
+    state, runtime, trees = state_dir(), runtime_dir(), read_trees()
     with (
         closing(open_store_or_release(state)) as store,
         closing(OwnerLock(runtime)) as lock,
@@ -119,8 +161,10 @@ def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, display: Display) -> 
         with_restored_store(
             store, lambda: prepare_store(store, state, runtime, rules.policy.log_total_bytes)
         )
+        parts = begin(store, lock.owner)
+        queue, counters, agents = parts.queue, parts.counters, parts.agents
+        # After that: the worktrees of jobs that go on here are not finished.
         unfinished = with_restored_store(store, lambda: read_unfinished_of_dead(store))
-        with_restored_store(store, lambda: add_herd(store, herd, lock.owner, queue))
         # Until here nothing has started, and Ctrl-C ends us at once.
         signals = stack.enter_context(catching_signals())
         writes = WriteBuffer(store)
@@ -138,7 +182,7 @@ def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, display: Display) -> 
                 owner=lock.owner, fleet_id=lock.owner.id,
             )  # fmt: skip
             add_warm_reuse(loop, rules.reuse)
-            loop.worktrees.add(unfinished)
+            loop.worktrees.add([*parts.unfinished, *unfinished])
             loop.run()
             loop.restore_store()
             costs = measure_costs(executor)
@@ -151,6 +195,8 @@ def run_herd(herd: str, jobs: Sequence[Job], rules: Rules, display: Display) -> 
         writes.add(end_herd, herd, summary)
         if why := write_last(writes, signals):
             summary["store_error"] = why
+        with suppress(StoreError):  # the next start removes them
+            remove_unused_inputs(store, state)
     code = choose_exit_code(signals.count, counters, summary, gave_up=loop.runs.given_up)
     return Outcome(code, summary, counters.missing_bytes)
 
@@ -236,14 +282,20 @@ def make_loop(
     )  # fmt: skip
 
 
-def prepare_agents(jobs: Sequence[Job], rules: Rules) -> "AgentRuns | None":
-    """None if no job has an agent: then the modules for agents are not loaded."""
+def prepare_agents(
+    jobs: Sequence[Job], rules: Rules, *,
+    said: Callable[[str], Mapping[str, Any] | None] | None = None, spent_usd: float = 0.0,
+) -> "AgentRuns | None":  # fmt: skip
+    """None if no job has an agent: then the modules for agents are not loaded. `said` reads what
+    the agents of earlier runs reported, `spent_usd` is what these cost.
+    """
     if all(job.brief is None for job in jobs):
         return None
     from ramherd.supervisor.agent_runs import make_agent_runs  # noqa: PLC0415
 
     return make_agent_runs(
-        jobs, rules.policy, max_cost_usd=rules.max_cost_usd, force=rules.force
+        jobs, rules.policy, max_cost_usd=rules.max_cost_usd, force=rules.force,
+        said=said, spent_usd=spent_usd,
     )  # fmt: skip
 
 

@@ -270,6 +270,12 @@ class Runs:
             if run.agent_run is not None and run.agent_run.has_news:
                 self._record_agent(run)
 
+    def record_sessions(self) -> None:
+        """As soon as they are known: whoever goes on after our death resumes them."""
+        for run in self.executor.runs.values():
+            if run.agent_run is not None and run.agent_run.has_new_session:
+                self._record_agent(run)
+
     def _clock_of(self, run: LiveRun, at_s: float) -> RunClock:
         return RunClock(self._boot_id, run.started_s, run.uncounted_s(at_s))
 

@@ -35,6 +35,15 @@ def test_a_retry_names_what_is_allowed_now() -> None:
     assert explain_retry([]) == ASKED
 
 
+def test_what_is_interrupted_can_go_on_later() -> None:
+    """The reason of its end says so."""
+    why = Why.INTERRUPTED
+
+    assert choose_stop("r", cancel=True, why=why) == Stop("r", RunEnd.CANCELLED, Reason(why))
+    settle = choose_settle(status("a"), cancel=True, why=why)
+    assert settle == Settle("id-a", JobState.CANCELLED, Reason(why))
+
+
 def test_runs_of_a_service_that_ends_are_resumed_by_the_next() -> None:
     """Stopped, not cancelled."""
     stops = stop_for_service(["r1", "r2"])

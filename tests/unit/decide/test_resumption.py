@@ -65,6 +65,13 @@ def test_jobs_that_wait_for_one_that_goes_on_wait_again() -> None:
     }  # fmt: skip
 
 
+def test_a_job_waits_for_a_worktree_that_is_not_finished() -> None:
+    """The job before it is done, and what it changed is not committed yet."""
+    herd = [done("a"), cancelled("b", "a"), done("c"), cancelled("d", "c")]
+
+    assert states(continue_jobs(herd, {"a"})) == {"b": "waiting", "d": "queued"}
+
+
 def test_jobs_that_wait_for_one_that_failed_stay() -> None:
     """And those that wait for these, also when the interruption met them first."""
     failed = ended("f", JobState.FAILED, Reason(Why.EXITED, code=1))

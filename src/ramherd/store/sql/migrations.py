@@ -214,6 +214,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         # Jobs are counted for each snapshot: 20,000 in 1 ms instead of 15.
         "CREATE INDEX jobs_of_herd ON jobs (herd, state)",
     ),
+    # The flags of a `ramherd run`, as JSON, for whoever goes on with its herd.
+    ("ALTER TABLE herds ADD COLUMN settings TEXT",),
 )
 
 MIGRATIONS_TABLE = """

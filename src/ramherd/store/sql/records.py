@@ -2,8 +2,9 @@
 
 ADD_HERD = """
     INSERT INTO herds (
-        id, created_s, owner, boot_id, pid, start_ticks, service, max_cost_usd, env_file, env_bytes
-    ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        id, created_s, owner, boot_id, pid, start_ticks, service, max_cost_usd, env_file, env_bytes,
+        settings
+    ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 END_HERD = "UPDATE herds SET ended_s = ?, summary = ? WHERE id = ?"
 # A herd of the service waits for the next service when this one dies.
@@ -40,7 +41,8 @@ SET_JOB = """
     WHERE id = :id AND state NOT IN ('done', 'failed', 'cancelled') AND attempts <= :attempts
 """
 LOSE_JOBS = """
-    UPDATE jobs SET state = 'cancelled', reason = ?, updated_s = ?
+    UPDATE jobs SET state = 'cancelled', reason = ?, updated_s = ?,
+        interrupted = interrupted OR state IN ('running', 'held')
     WHERE herd = ? AND state NOT IN ('done', 'failed', 'cancelled')
 """
 FIND_JOB = """

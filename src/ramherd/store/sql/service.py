@@ -4,13 +4,20 @@ ADD_NEED = "INSERT INTO needs (job, needs) VALUES (?, ?)"
 LAST_PLACE = "SELECT coalesce(max(place), 0) FROM jobs WHERE place IS NOT NULL"
 HERD_ENV = "SELECT env_file, env_bytes FROM herds WHERE id = ?"
 SET_ENV = "UPDATE herds SET env_file = ?, env_bytes = ? WHERE id = ?"
-# Herds that have ended need no environment any more.
-UNUSED_ENV = """
-    SELECT env_file FROM herds WHERE id = ? AND ended_s IS NOT NULL AND env_file IS NOT NULL
+# Herds that have ended need no environment any more. One that was interrupted may go on: the
+# variables of its jobs are kept for a week.
+IS_ENV_UNUSED = """
+    env_file IS NOT NULL AND ended_s IS NOT NULL AND (
+        ended_s < CAST(strftime('%s', 'now', '-7 days') AS INTEGER) OR NOT EXISTS (
+            SELECT 1 FROM jobs WHERE herd = herds.id AND state = 'cancelled'
+                AND json_extract(reason, '$.why') IN ('interrupted', 'supervisor_lost')
+        )
+    )
 """
-ALL_UNUSED_ENV = "SELECT env_file FROM herds WHERE env_file IS NOT NULL AND ended_s IS NOT NULL"
+UNUSED_ENV = f"SELECT env_file FROM herds WHERE id = ? AND {IS_ENV_UNUSED}"
+ALL_UNUSED_ENV = f"SELECT env_file FROM herds WHERE {IS_ENV_UNUSED}"
 FORGET_ENV = "UPDATE herds SET env_file = NULL, env_bytes = NULL WHERE env_file = ?"
-IS_ENV_USED = "SELECT 1 FROM herds WHERE env_file = ? AND ended_s IS NULL"
+IS_ENV_USED = "SELECT 1 FROM herds WHERE env_file = ?"
 # A job that is done is never started again: nobody asks for what it was given.
 NEEDS_INPUT = "SELECT 1 FROM jobs WHERE id = ? AND state <> 'done'"
 HERD_STANDING = "SELECT ended_s IS NOT NULL, env_file FROM herds WHERE id = ?"
@@ -124,8 +131,9 @@ IS_NEXT = f"""
 RETRY_JOB = f"""
     UPDATE jobs SET state = ?, reason = ?, failures = 0, lost = 0, overloads = 0, suspicion = NULL,
         not_before_s = 0, wish = NULL, updated_s = ?
-    WHERE id = ? AND place IS NOT NULL AND (state IN ('failed', 'cancelled') OR {BLOCKED})
+    WHERE id = ? AND (state IN ('failed', 'cancelled') OR {BLOCKED})
 """
+CAN_RETRY = f"SELECT 1 FROM jobs WHERE id = ? AND (state IN ('failed', 'cancelled') OR {BLOCKED})"
 HERD_OF_JOB = "SELECT herd FROM jobs WHERE id = ?"
 OPEN_HERD_AGAIN = "UPDATE herds SET ended_s = NULL, summary = NULL WHERE id = ?"
 FORGET_LOG_BYTES = """
@@ -163,6 +171,7 @@ UNFINISHED = """
         AND json_extract(spec, '$.brief.tree') IS NOT NULL
 """
 UNFINISHED_OF_HERD = f"SELECT 1 FROM jobs WHERE herd = ? AND {UNFINISHED} LIMIT 1"
+UNFINISHED_JOBS_OF_HERD = f"SELECT spec FROM jobs WHERE herd = ? AND {UNFINISHED}"
 ALL_UNFINISHED = f"""
     SELECT spec FROM jobs WHERE {UNFINISHED}
         AND herd IN (SELECT id FROM herds WHERE service = 1 AND ended_s IS NULL)
@@ -174,6 +183,11 @@ UNFINISHED_OF_DEAD = f"""
         AND herd IN (
             SELECT id FROM herds WHERE service = 0 AND ended_s IS NOT NULL AND summary IS NULL
         )
+"""
+# Nobody waits for these: they have to be tried again first.
+NEEDS_ENDED = """
+    SELECT jobs.name, jobs.state FROM needs JOIN jobs ON jobs.id = needs.needs
+    WHERE needs.job = ? AND jobs.state IN ('failed', 'cancelled') LIMIT 1
 """
 NEEDS_UNDONE = f"""
     SELECT 1 FROM needs JOIN jobs ON jobs.id = needs.needs

@@ -1,0 +1,98 @@
+"""`ramherd run --resume [HERD]`: goes on with a herd that was interrupted, here or in the service.
+
+The flags that its `ramherd run` was given count again, except for those given now.
+"""
+
+import argparse
+import sys
+from contextlib import closing
+
+from ramherd.act.environments import choose_passed
+from ramherd.act.recovery import recover
+from ramherd.cli.run import is_apart, load_settings, report
+from ramherd.config.load import load_config
+from ramherd.config.paths import runtime_dir, state_dir
+from ramherd.core.errors import UsageError
+from ramherd.store.connect import open_store
+from ramherd.store.interrupted_herds import (
+    StoredHerd,
+    check_free,
+    continue_herd,
+    find_interrupted_herd,
+    has_interrupted_jobs,
+)
+from ramherd.store.listing import read_herd
+from ramherd.store.protocol import Store
+from ramherd.supervisor.lost_runs import count_lost_runs
+from ramherd.supervisor.resume_herd import resume_here
+from ramherd.supervisor.run_herd import FAILED, OK
+from ramherd.system.unix_socket import is_listening
+
+
+def continue_run(options: argparse.Namespace) -> int:
+    if options.jobs or options.command is not None or options.dry_run:
+        raise UsageError(
+            "--resume goes on with a herd, and takes no jobs", hint="ramherd run --resume HERD"
+        )
+    with closing(open_store(state_dir())) as store:
+        found = find_free_herd(store, options.resume)
+        if not has_interrupted_jobs(store, found.id):
+            return report_complete(store, found.id)
+    restore_settings(options, found)
+    if not is_apart(options) and is_listening(runtime_dir() / "api.sock"):
+        return continue_in_service(options, found.id)
+    config = load_settings(options)
+    command = f"ramherd run --resume {found.id}"
+    return report(
+        lambda rules, display: resume_here(
+            found.id, lambda store: continue_herd(store, found.id), command, rules, display
+        ),
+        config,
+        options,
+    )
+
+
+def find_free_herd(store: Store, name: str) -> StoredHerd:
+    """The herd that is meant, without a name the newest that was interrupted. What a dead ramherd
+    left of it is cleared first.
+    """
+    recover(store, runtime_dir(), state_dir() / "runs")
+    herd = name or find_interrupted_herd(store)
+    if herd is None:
+        raise UsageError("no herd was interrupted", hint="ramherd jobs --all")
+    found = check_free(store, herd, runtime_dir())
+    count_lost_runs(store, state_dir(), found.id)
+    return found
+
+
+def report_complete(store: Store, herd: str) -> int:
+    info = read_herd(store, herd)
+    assert info is not None
+    counts = info["counts"]
+    done, total = counts.get("done", 0), sum(counts.values())
+    print(f"ramherd: herd {herd} is complete: {done} of {total} jobs done", file=sys.stderr)
+    return OK if done == total else FAILED
+
+
+def restore_settings(options: argparse.Namespace, found: StoredHerd) -> None:
+    """The flags of the interrupted call, where this one has none."""
+    kept = dict(found.settings or {})
+    if found.max_cost_usd is not None:
+        kept.setdefault("max_cost_usd", str(found.max_cost_usd))
+    for name, value in kept.items():
+        if getattr(options, name, None) in (None, False):
+            setattr(options, name, value)
+
+
+def continue_in_service(options: argparse.Namespace, herd: str) -> int:
+    from ramherd.cli.follow import follow  # noqa: PLC0415 - 20 ms
+    from ramherd.client.client import Client  # noqa: PLC0415
+
+    config, client = load_config(options), Client()
+    for warning in config.warnings:
+        print(f"ramherd: {warning}", file=sys.stderr)
+    after = client.last_event()
+    client.resume_herd(
+        herd, choose_passed(config["pass_env"]), max_cost_usd=config["max_cost_usd"]
+    )  # fmt: skip
+    return follow(client, herd, as_json=options.json, after=after)
