@@ -7,7 +7,7 @@ import sys
 
 from ramherd.act.systemd_scope import enter_scope
 from ramherd.config.keys import BY_NAME
-from ramherd.config.load import add_flags, load_config, make_policy
+from ramherd.config.load import Config, add_flags, load_config, make_policy
 from ramherd.core.errors import UsageError
 from ramherd.core.model import Job
 from ramherd.core.units import MIB
@@ -50,21 +50,19 @@ SETTINGS = {
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.usage = "ramherd exec [options] -- COMMAND [ARGUMENT ...]"
-    add_flags(parser, [BY_NAME[name]._replace(help=text) for name, text in SETTINGS.items()])
+    add_session_flags(parser)
     parser.set_defaults(verb=exec_)
+
+
+def add_session_flags(parser: argparse.ArgumentParser) -> None:
+    add_flags(parser, [BY_NAME[name]._replace(help=text) for name, text in SETTINGS.items()])
 
 
 def exec_(options: argparse.Namespace) -> int:
     argv = options.command
     if not argv or not argv[0]:
         raise UsageError("no command after --", hint="ramherd exec -- claude")
-    check_file_limit(resource.getrlimit(resource.RLIMIT_NOFILE)[0], LEAST_DESCRIPTORS)
-    config = load_config(options)
-    for warning in config.warnings:
-        print(f"ramherd: {warning}", file=sys.stderr)
-    why_not = enter_scope(config["pen"])
-    if why_not and (config["memory_limit"] is not None or config["pen"] != "auto"):
-        print(f"ramherd: no scope of systemd: {why_not}", file=sys.stderr)
+    config = enter_session(options)
     job = Job(
         id=new_id(),
         herd=new_id(),
@@ -78,3 +76,15 @@ def exec_(options: argparse.Namespace) -> int:
     code = run_session(job, config["pen"], make_policy(config))
     # Nothing is buffered, and tearing down the interpreter takes 5 ms.
     os._exit(code)
+
+
+def enter_session(options: argparse.Namespace) -> Config:
+    """The settings, in the scope in which the session is to run."""
+    check_file_limit(resource.getrlimit(resource.RLIMIT_NOFILE)[0], LEAST_DESCRIPTORS)
+    config = load_config(options)
+    for warning in config.warnings:
+        print(f"ramherd: {warning}", file=sys.stderr)
+    why_not = enter_scope(config["pen"])
+    if why_not and (config["memory_limit"] is not None or config["pen"] != "auto"):
+        print(f"ramherd: no scope of systemd: {why_not}", file=sys.stderr)
+    return config

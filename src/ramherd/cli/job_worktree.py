@@ -6,6 +6,7 @@ of their worktrees is written there directly.
 
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
+from pathlib import Path
 from typing import Any
 
 from ramherd.act.worktrees.finishing import finish
@@ -79,8 +80,15 @@ def find_finished(stored: StoredJob) -> JobBranch:
     """
     tree = tree_of(stored)
     find_branch(stored.job.name, tree)  # an error says what is missing, before anything is changed
-    record_worktree(stored, finish(tree, stored.job.name, MOST_S))
+    finish_worktree(stored)
     return find_branch(stored.job.name, tree)
+
+
+def finish_worktree(stored: StoredJob) -> None:
+    """Commits what is not, and removes it if nothing has changed. Nothing for a job without one."""
+    brief = stored.job.brief
+    if brief is not None and brief.tree is not None and Path(brief.tree.path).exists():
+        record_worktree(stored, finish(brief.tree, stored.job.name, MOST_S))
 
 
 def record_worktree(stored: StoredJob, became: Mapping[str, Any]) -> None:

@@ -34,6 +34,7 @@ VERBS = {
     "diff": "what a job changed",
     "merge": "a job's changes, merged into your branch",
     "drop": "remove a job's worktree and branch",
+    "attach": "go on with a job's session yourself, in a pen",
     "exec": "run a program on this terminal, in a pen",
     "hook": "Claude Code's own subagents wait for memory",
     "logs": "what a job printed",

@@ -18,13 +18,20 @@ from ramherd.core.units import shown
 # $1 repository, $2 commit, $3 branch, $4 path, $5 where in it, then what to start there. A run that
 # was stopped in the middle of it leaves no mark in git's own folder of the worktree, and the next
 # starts over. Two at a time get in each other's way (8 of 120 failed with git 2.39, 40 at once), so
-# it is tried again; never `worktree prune`, which takes away what another is just making.
+# it is tried again; never `worktree prune`, which takes away what another is just making. A branch
+# that has commits of an earlier run is checked out as it is: the user removed its worktree alone.
 MAKE = """\
 is_made() { [ -e "$(git -C "$1" rev-parse --absolute-git-dir 2>/dev/null)/ramherd-made" ]; }
+add() {
+    if git -C "$1" merge-base --is-ancestor "$2" "refs/heads/$3" 2>/dev/null
+    then git -C "$1" worktree add -q -f "$4" "$3"
+    else git -C "$1" worktree add -q -f -B "$3" "$4" "$2"
+    fi
+}
 if ! is_made "$4"; then
     [ ! -e "$4" ] || git -C "$1" worktree remove -f -f "$4" || rm -rf "$4"
     tries=1
-    until git -C "$1" worktree add -q -f -B "$3" "$4" "$2" >&2; do
+    until add "$@" >&2; do
         [ "$tries" -lt 9 ] || exit 125
         sleep "0.$tries"
         tries=$((tries + 1))
