@@ -12,6 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from ramherd.act.worktrees.git import GitFailed, read_git, run_git
+from ramherd.act.worktrees.submodules import fetch_submodules
 from ramherd.core.agent_task import MergedBase
 from ramherd.core.errors import UsageError
 from ramherd.core.model import Job, Tree
@@ -126,10 +127,15 @@ def read_tip(name: str, tree: Tree) -> Tip:
     return Tip(name, commit, tree.branch, tree.path)
 
 
-def merge_branches(top: str, parents: Iterable[tuple[str, Tree]], job: str) -> MergedBase:
-    """The branches of the jobs `parents`, merged for another."""
+def merge_branches(top: str, parents: Sequence[tuple[str, Tree]], job: str) -> MergedBase:
+    """The branches of the jobs `parents`, merged for another. Commits in their submodules are
+    fetched first: git compares them to merge, and the new worktree needs them.
+    """
     try:
-        found = merge_tips(top, [read_tip(name, tree) for name, tree in parents], job)
+        tips = [read_tip(name, tree) for name, tree in parents]
+        for tip, (_name, tree) in zip(tips, parents, strict=True):
+            fetch_submodules(tip.path, top, tree.commit, tip.commit, tip.branch)
+        found = merge_tips(top, tips, job)
     except GitFailed as error:
         return MergedBase(error=str(error))
     if isinstance(found, str):

@@ -11,15 +11,17 @@ from pathlib import Path
 
 from ramherd.act.worktrees.bases import HEAD, find_commit, with_bases, with_parents
 from ramherd.act.worktrees.git import read_git
+from ramherd.act.worktrees.submodules import FILL
 from ramherd.core.errors import UsageError
 from ramherd.core.model import Job, Tree
 from ramherd.core.units import shown
 
-# $1 repository, $2 commit, $3 branch, $4 path, $5 where in it, then what to start there. A run that
-# was stopped in the middle of it leaves no mark in git's own folder of the worktree, and the next
-# starts over. Two at a time get in each other's way (8 of 120 failed with git 2.39, 40 at once), so
-# it is tried again; never `worktree prune`, which takes away what another is just making. A branch
-# that has commits of an earlier run is checked out as it is: the user removed its worktree alone.
+# $1 repository, $2 commit, $3 branch, $4 path, $5 where in it, $6 what fills its submodules, then
+# what to start there. A run that was stopped in the middle of it leaves no mark in git's own folder
+# of the worktree, and the next starts over. Two at a time get in each other's way (8 of 120 failed
+# with git 2.39, 40 at once), so it is tried again; never `worktree prune`, which takes away what
+# another is just making. A branch that has commits of an earlier run is checked out as it is: the
+# user removed its worktree alone.
 MAKE = """\
 is_made() { [ -e "$(git -C "$1" rev-parse --absolute-git-dir 2>/dev/null)/ramherd-made" ]; }
 add() {
@@ -36,10 +38,12 @@ if ! is_made "$4"; then
         sleep "0.$tries"
         tries=$((tries + 1))
     done
+    [ ! -e "$4/.gitmodules" ] || RAMHERD_TOP=$1 RAMHERD_TREE=$4 \
+        git -C "$1" submodule --quiet foreach --recursive "$6" >&2
     : >"$(git -C "$4" rev-parse --absolute-git-dir)/ramherd-made" || exit 125
 fi
 mkdir -p "$4/$5" && cd "$4/$5" || exit 125
-shift 5
+shift 6
 exec "$@"
 """
 
@@ -114,5 +118,5 @@ def find_top(cwd: str) -> str:
 
 
 def argv_in(tree: Tree, argv: Sequence[str]) -> tuple[str, ...]:
-    named = (tree.repository, tree.commit, tree.branch, tree.path, tree.inside)
+    named = (tree.repository, tree.commit, tree.branch, tree.path, tree.inside, FILL)
     return ("/bin/sh", "-c", MAKE, "worktree", *named, *argv)

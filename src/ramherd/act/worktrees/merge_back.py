@@ -14,6 +14,7 @@ from pathlib import Path
 from ramherd.act.worktrees.bases import find_commit, is_in, read_identity
 from ramherd.act.worktrees.git import GitFailed, read_git, run_git
 from ramherd.act.worktrees.job_branch import JobBranch, find_operation, heads
+from ramherd.act.worktrees.submodules import fetch_submodules, find_submodules
 from ramherd.core.errors import RamherdError, UsageError
 from ramherd.core.record import record, replace
 
@@ -68,13 +69,14 @@ def merge_back(
             return None
         target = commit_squashed(checkout, branch.tip, head, squash) if squash else branch.tip
         try:
-            fetch_submodules(branch, checkout, head, target)
+            name_there = branch.branch or "ramherd-merge"
+            fetch_submodules(branch.worktree, checkout, head, target, name_there)
             fast_forward(branch, checkout, target)
         except GitFailed as error:
             if find_commit(checkout, "HEAD") == head or tries == TRIES - 1:
                 raise refused(error, name, checkout) from None
             continue
-        submodules = tuple(find_submodules(checkout, head, target))
+        submodules = tuple(path for path, _commit in find_submodules(checkout, head, target))
         return MergedBranch(name, checkout, head, target, submodules)
     raise AssertionError  # the last try returns or raises
 
@@ -208,29 +210,6 @@ def refused(error: GitFailed, name: str, where: str) -> CannotMerge:
 def parse_overwritten(stderr: str) -> list[str]:
     """git indents names of files with a tab."""
     return [line.strip() for line in stderr.splitlines() if line.startswith("\t")]
-
-
-def find_submodules(top: str, before: str, after: str) -> Iterator[str]:
-    """Those that point to another commit."""
-    words = ("diff-tree", "-r", "-z", "--no-renames", before, after)
-    fields = run_git(top, *words).split("\0")
-    for entry, path in zip(fields[::2], fields[1::2], strict=False):
-        if entry.split()[1] == "160000":
-            yield path
-
-
-def fetch_submodules(branch: JobBranch, checkout: str, before: str, after: str) -> None:
-    """A commit that the agent made in a submodule of its worktree is in that submodule alone: the
-    user's submodule, if it is there, gets it. On a branch: `git submodule update` would ask the
-    remote for a commit that no ref has.
-    """
-    name = heads(branch.branch or "ramherd-merge")
-    for path in find_submodules(checkout, before, after):
-        theirs, ours = os.path.join(branch.worktree, path), os.path.join(checkout, path)
-        commit = run_git(checkout, "rev-parse", f"{after}:{path}").strip()
-        if branch.worktree and Path(theirs, ".git").exists() and Path(ours, ".git").exists():
-            words = ("fetch", "-q", "--no-tags", theirs, f"+{commit}:{name}")
-            run_git(ours, "-c", "protocol.file.allow=always", *words)
 
 
 def render_squash_message(job: str, prompt: str, messages: Sequence[str]) -> str:
