@@ -8,14 +8,15 @@ import time
 from contextlib import suppress
 from typing import Any
 
+from ramherd.cli.main import read_columns
 from ramherd.client.client import HERD_ENDS, Client
 from ramherd.client.shapes import EventInfo, HerdInfo
 from ramherd.core.errors import RamherdError
 from ramherd.core.model import Event
 from ramherd.core.reasons import reason_from_json
-from ramherd.show.event_lines import LineShow, printable
+from ramherd.show.event_lines import LineShow
 from ramherd.show.live_display import LiveShow
-from ramherd.show.summary import render_blocked, render_failures, render_rest
+from ramherd.show.summary import render_herd
 from ramherd.show.view import RunLine, View
 from ramherd.supervisor.run_herd import FAILED, INTERRUPTED, OK
 
@@ -46,21 +47,12 @@ def follow(client: Client, herd: str, *, as_json: bool, after: int = 0) -> int:
     if as_json:
         print(json.dumps(summary), flush=True)
     else:
-        for line in render(summary):
+        for line in render_herd(summary, read_columns()):
             show.print(line)
         if interrupted and summary["cancelled"]:
             show.print(f"to go on: ramherd run --resume {herd}")
     show.close()
     return INTERRUPTED if interrupted else OK if summary["done"] == summary["jobs"] else FAILED
-
-
-def render(summary: dict[str, Any]) -> list[str]:
-    rest = render_rest(summary)
-    return [
-        *render_failures(summary["results"]),
-        *render_blocked(summary["results"]),
-        printable(f"{summary['done']} of {summary['jobs']} jobs done{rest}, by the service"),
-    ]
 
 
 class HerdDisplay:

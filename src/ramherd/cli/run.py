@@ -9,6 +9,7 @@ from textwrap import wrap
 from typing import Any
 
 from ramherd.act.systemd_scope import enter_scope
+from ramherd.cli.main import read_columns
 from ramherd.config.keys import RUN_KEYS, Key
 from ramherd.config.load import Config, add_flags, load_config, make_policy
 from ramherd.config.paths import runtime_dir
@@ -28,7 +29,6 @@ from ramherd.jobs.reader import (
 from ramherd.jobs.schema import AGENTS_ONLY, BUILT_KEYS, COMMANDS, PROFILE_KEYS, find_directory
 from ramherd.show.event_lines import LineShow
 from ramherd.show.live_display import LiveShow
-from ramherd.show.summary import render_summary
 from ramherd.show.view import Display
 from ramherd.supervisor.run_herd import Outcome, Rules, run_herd
 from ramherd.system.ids import new_id
@@ -163,7 +163,9 @@ def report(
     if options.json:
         print(json.dumps(outcome.summary), flush=True)
     else:
-        for line in render_summary(outcome.summary, outcome.missing_bytes):
+        from ramherd.show.summary import render_summary  # noqa: PLC0415 - not while it runs
+
+        for line in render_summary(outcome.summary, outcome.missing_bytes, read_columns()):
             show.print(line)
         if outcome.is_interrupted:
             show.print(f"to go on: ramherd run --resume {outcome.summary['herd']}")

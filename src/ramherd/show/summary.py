@@ -1,24 +1,24 @@
 """The last words of a herd, as text."""
 
+from collections import Counter
 from typing import Any
 
 from ramherd.core.reasons import reason_from_json
 from ramherd.core.units import MIB, format_duration, format_size
-from ramherd.decide.job_bases import BLOCKED
-from ramherd.show.event_lines import printable
 from ramherd.show.reasons import render_reason
+from ramherd.show.result_lines import render_footer, render_results, render_total_cost
 
 # Smaller differences of the machine's available memory come and go by themselves.
 WORTH_SAYING_BYTES = 64 * MIB
-SHOWN = 10
+OPEN = ("running", "held", "queued", "waiting")
 
 
-def render_summary(summary: dict[str, Any], missing_bytes: int) -> list[str]:
+def render_summary(summary: dict[str, Any], missing_bytes: int, width: int = 80) -> list[str]:
+    results = summary["results"]
     return [
-        *render_failures(summary["results"]),
-        *render_blocked(summary["results"]),
-        f"{summary['done']} of {summary['jobs']} jobs done{render_rest(summary)} "
-        f"in {format_duration(summary['wall_s'])}; "
+        *render_results(results, width),
+        f"{render_counts(summary)} in {format_duration(summary['wall_s'])}; "
+        f"{render_cost_of_all(results)}"
         f"peak {format_size(summary['peak_bytes'])} of {format_size(summary['budget_bytes'])}; "
         f"pen {summary['pen']}",
         f"{summary['oom_kills']} OOM kills, {summary['limit_kills']} limit kills, "
@@ -29,7 +29,37 @@ def render_summary(summary: dict[str, Any], missing_bytes: int) -> list[str]:
         *render_ramp(summary.get("ramp")),
         *render_remains(summary["residue_bytes"], missing_bytes),
         *render_store_error(summary.get("store_error")),
+        *render_footer(results, width),
     ]
+
+
+def render_herd(summary: dict[str, Any], width: int = 80, *, every: bool = False) -> list[str]:
+    """The same without what is known to the ramherd that ran it only: of a herd of the service, or
+    of one that has not ended.
+    """
+    results = summary["results"]
+    return [
+        *render_results(results, width, every=every),
+        f"{render_counts(summary)} in {format_duration(summary['wall_s'])}; "
+        f"{render_cost_of_all(results)}"
+        f"{render_peak(summary)}herd {summary['herd']}",
+        *render_footer(results, width),
+    ]
+
+
+def render_counts(summary: dict[str, Any]) -> str:
+    jobs = "job" if summary["jobs"] == 1 else "jobs"
+    return f"{summary['done']} of {summary['jobs']} {jobs} done{render_rest(summary)}"
+
+
+def render_cost_of_all(results: list[dict[str, Any]]) -> str:
+    cost = render_total_cost(results)
+    return f"{cost}; " if cost else ""
+
+
+def render_peak(summary: dict[str, Any]) -> str:
+    peak = summary.get("peak_bytes")
+    return f"peak {format_size(peak)}; " if peak else ""
 
 
 def render_store_error(why: str | None) -> list[str]:
@@ -46,39 +76,14 @@ def render_ramp(ramp: dict[str, Any] | None) -> list[str]:
 
 
 def render_rest(summary: dict[str, Any]) -> str:
-    """Jobs that are not done. Those that have not ended wait for their user."""
-    counts = {state: summary[state] for state in ("failed", "cancelled")}
-    waiting = summary["jobs"] - summary["done"] - sum(counts.values())
-    parts = [f"{n} {state}" for state, n in {**counts, "waiting": waiting}.items() if n]
+    """How many are not done; of those that are, how many were denied something."""
+    states = Counter(result["state"] for result in summary["results"])
+    open_ = (state for state in OPEN if states[state])
+    parts = [f"{summary[state]} {state}" for state in ("failed", "cancelled") if summary[state]]
+    parts += [f"{states[state]} {state}" for state in open_]
+    denied = sum(bool(result.get("denied")) for result in summary["results"])
+    parts += [f"{denied} with denied tool calls"] if denied else []
     return f" ({', '.join(parts)})" if parts else ""
-
-
-def render_failures(results: list[dict[str, Any]]) -> list[str]:
-    bad = [result for result in results if result["state"] == "failed"]
-    lines = [
-        printable(f"failed {result['job']}: {reason_text(result['reason'])}")
-        for result in bad[:SHOWN]
-    ]
-    if len(bad) > SHOWN:
-        lines.append(f"and {len(bad) - SHOWN} more failed")
-    if any(result["runs"] for result in bad):
-        name = next(result["job"] for result in bad if result["runs"])
-        lines.append(f"what it printed: ramherd logs {name!r}")
-    return lines
-
-
-def render_blocked(results: list[dict[str, Any]]) -> list[str]:
-    """Jobs that wait for their user, with what to do; not those that only wait for them."""
-    blocked = [
-        result
-        for result in results
-        if result["state"] == "waiting" and result["reason"]["why"] in BLOCKED
-    ]
-    lines = [
-        printable(f"waiting {result['job']}: {reason_text(result['reason'])}")
-        for result in blocked[:SHOWN]
-    ]
-    return lines + [f"and {len(blocked) - SHOWN} more waiting"] * (len(blocked) > SHOWN)
 
 
 def reason_text(reason: dict[str, Any]) -> str:

@@ -82,7 +82,7 @@ def test_results_that_cannot_be_written_are_shown(tmp_path: Path, losses: Losses
         started = fill_before_the_end(make_ramherd(tmp_path, pens()[0]))
         assert started.wait() == 1
         shown = started.out.read_text()
-    assert "failed a: exit status 4" in shown
+    assert "failed    a: exit status 4" in shown
     assert "these results are not in the store" in shown
     losses("the disk is full at the end of a herd", left=len(ours("RAMHERD_RUN")))
 

@@ -80,7 +80,7 @@ def test_a_terminal_shows_the_turn_and_the_tool(service: Service, talker: Talker
     window = Terminal(process, terminal)
     window.expect("1-do-it  turn 1 Bash")
     talker.go()
-    window.expect("1 of 1 jobs done, by the service")
+    window.expect("1 of 1 job done")
 
     assert window.wait() == 0
     window.close()

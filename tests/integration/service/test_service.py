@@ -310,7 +310,7 @@ def test_a_run_follows_what_the_service_does(service: Service) -> None:
     assert (done.returncode, summary["service"], summary["failed"]) == (1, True, 1)
     assert [result["exit_code"] for result in summary["results"]] == [0, 4]
     lines = service.ramherd.run("run", "--", "echo", stdin="x\n")
-    assert "1 of 1 jobs done, by the service" in lines.stdout
+    assert "1 of 1 job done" in lines.stdout
     own = service.ramherd.run("run", "--own", "--", "echo", stdin="x\n")
     assert "pen" in own.stdout
     assert "by the service" not in own.stdout

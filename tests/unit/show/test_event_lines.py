@@ -151,21 +151,21 @@ def test_the_summary_tells_how_far_a_ramp_came() -> None:
 
 
 def test_the_summary_names_what_failed_and_where_to_look() -> None:
-    """Each with its own reason; ten of them, the rest as a number."""
-    bad = [result(f"j{n}", "failed", why="exited", code=n) for n in range(1, 13)]
+    """Each with its own reason; twenty of them, the rest as a number."""
+    bad = [result(f"j{n}", "failed", why="exited", code=n) for n in range(1, 23)]
     cancelled = result(
         "z", "cancelled", 0, why="dependency_failed", dependency="j1", state="failed"
     )
 
     lines = render_summary(summary(result("ok"), *bad, cancelled), missing_bytes=0)
 
-    assert lines[0] == "failed j1: exit status 1"
-    assert lines[9:12] == [
-        "failed j10: exit status 10",
-        "and 2 more failed",
-        "what it printed: ramherd logs 'j1'",
+    assert lines[0] == "failed    j1: exit status 1"
+    assert lines[19:22] == [
+        "failed    j20: exit status 20",
+        "          and 2 more: ramherd results",
+        "          see: ramherd logs j1",
     ]
-    assert lines[12].startswith("1 of 14 jobs done (12 failed, 1 cancelled) in ")
+    assert lines[22].startswith("1 of 24 jobs done (22 failed, 1 cancelled) in ")
 
 
 def test_a_job_that_never_ran_has_no_log_to_look_at() -> None:
@@ -174,8 +174,8 @@ def test_a_job_that_never_ran_has_no_log_to_look_at() -> None:
 
     first, second, *_rest = render_summary(summary(bad), missing_bytes=0)
 
-    assert first == "failed j: needs 2 GiB, more than the whole budget of 1 GiB"
-    assert second.startswith("0 of 1 jobs done")
+    assert first == "failed    j: needs 2 GiB, more than the whole budget of 1 GiB"
+    assert second.startswith("0 of 1 job done")
 
 
 def test_what_is_left_behind_is_said() -> None:

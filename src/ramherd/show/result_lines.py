@@ -1,0 +1,253 @@
+"""What came of each job, as a few lines of text: its answer, its changes, what it cost, and what to
+type next. The end of `ramherd run`, `ramherd results` and `ramherd show` print these.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from shlex import quote
+from textwrap import wrap
+from typing import Any
+
+from ramherd.core.reasons import reason_from_json
+from ramherd.decide.job_bases import BLOCKED
+from ramherd.show.event_lines import printable
+from ramherd.show.reasons import render_reason
+
+Result = Mapping[str, Any]
+
+INDENT = " " * 10
+# Up to so many jobs are shown with all of their lines at the end of a run; of more, one line each.
+MOST_BLOCKS, MOST_LINES = 8, 20
+# Lines of an answer: of the only job, of one of some, and of one of several.
+ALONE_LINES, SOME_LINES, FEW_LINES = 8, 4, 2
+SOME_JOBS = 3
+CALLS_SHOWN, RULES_SHOWN, LEFT_OUT_SHOWN = 5, 3, 5
+
+
+def render_results(results: Sequence[Result], width: int = 80, *, every: bool = False) -> list[str]:
+    """Jobs that have something to tell. Without `every`, many jobs get a line each, and those that
+    did not simply succeed come first.
+    """
+    telling = [result for result in results if is_telling(result)]
+    if not every and len(telling) > MOST_BLOCKS:
+        return render_many(sorted(telling, key=is_plain_success), width)
+    most = choose_answer_lines(len(telling), every=every)
+    return [line for one in telling for line in render_result(one, width, most)]
+
+
+def choose_answer_lines(jobs: int, *, every: bool) -> int:
+    """How much of each answer is shown."""
+    if jobs == 1:
+        return ALONE_LINES
+    return SOME_LINES if every or jobs <= SOME_JOBS else FEW_LINES
+
+
+def render_many(results: Sequence[Result], width: int) -> list[str]:
+    lines = [clip_line(render_head(result), width) for result in results[:MOST_LINES]]
+    if len(results) > MOST_LINES:
+        lines.append(f"{INDENT}and {len(results) - MOST_LINES} more: ramherd results")
+    if failed := [one["job"] for one in results if one["state"] == "failed" and one["runs"]]:
+        lines.append(printable(f"{INDENT}see: ramherd logs {quote(failed[0])}"))
+    return lines
+
+
+def is_agent(result: Result) -> bool:
+    return result.get("turns") is not None
+
+
+def is_answer(result: Result) -> bool:
+    return result["state"] == "done" and is_agent(result)
+
+
+def is_telling(result: Result) -> bool:
+    """Not a command that is done, nor a job that never ran because of others: one that waits for
+    its user is told.
+    """
+    if result["state"] == "done":
+        return is_agent(result)
+    if result["state"] == "cancelled":
+        return bool(result.get("resume"))
+    if result["state"] == "waiting":
+        return result["reason"]["why"] in BLOCKED
+    return bool(result["state"] != "queued")
+
+
+def is_plain_success(result: Result) -> bool:
+    return result["state"] == "done" and not result.get("denied")
+
+
+def render_result(result: Result, width: int = 80, answer_lines: int = SOME_LINES) -> list[str]:
+    """A reason may have a command in it that is to be copied: only answers are wrapped."""
+    name = quote(result["job"])
+    head = f"{result['state']:<9} {result['job']}: {render_told(result)}"
+    return [
+        *(wrap_lines(head, width, answer_lines) if is_answer(result) else [printable(head)]),
+        *render_denied(result, name, width),
+        *render_work(result, width),
+        *(INDENT + line for line in render_next(result, name)),
+    ]
+
+
+def render_head(result: Result) -> str:
+    """`done      fix-lint: Fixed 3 lint errors.`, in one line."""
+    denied = len(result.get("denied") or ())
+    but = f"({count(denied, 'tool call')} denied) " if denied else ""
+    return f"{result['state']:<9} {result['job']}: {but}{' '.join(render_told(result).split())}"
+
+
+def render_told(result: Result) -> str:
+    """The answer of an agent, or why there is none."""
+    if is_answer(result):
+        return (result["result"] or "").strip() or "(no answer)"
+    why = render_reason(reason_from_json(result["reason"]))
+    error = result.get("error") or ""
+    return f"{why}: {error}" if error and error not in why else why
+
+
+def wrap_lines(text: str, width: int, most: int) -> list[str]:
+    """The first lines, none wider than `width`; `...` where there are more."""
+    lines: list[str] = []
+    for part in filter(str.strip, text.expandtabs(4).split("\n")):
+        if len(lines) > most:
+            break
+        lines += wrap(
+            printable(part.rstrip()), width, initial_indent=INDENT if lines else "",
+            subsequent_indent=INDENT, break_on_hyphens=False,
+        )  # fmt: skip
+    if len(lines) <= most:
+        return lines
+    return [*lines[: most - 1], clip_line(f"{lines[most - 1]} ...", width)]
+
+
+def clip_line(line: str, width: int) -> str:
+    line = printable(line)
+    return line if len(line) <= width else line[: width - 3].rstrip() + "..."
+
+
+def render_denied(result: Result, name: str, width: int) -> Iterator[str]:
+    denied = result.get("denied") or []
+    if not denied:
+        return
+    calls = "1 tool call was" if len(denied) == 1 else f"{len(denied)} tool calls were"
+    but = "but " if result["state"] == "done" else ""
+    shown = ", ".join(map(render_call, denied[:CALLS_SHOWN]))
+    more = f" and {len(denied) - CALLS_SHOWN} more" if len(denied) > CALLS_SHOWN else ""
+    text = printable(f"{but}{calls} denied: {shown}{more}")
+    yield from wrap(text, width, initial_indent=INDENT, subsequent_indent=INDENT)
+    yield printable(INDENT + render_allow(denied, name))
+
+
+def render_call(denied: Mapping[str, str]) -> str:
+    what = denied["what"]
+    short = what if len(what) <= 40 else what[:37] + "..."
+    return f"{denied['tool']}({short})" if what else denied["tool"]
+
+
+def render_allow(denied: Sequence[Mapping[str, str]], name: str) -> str:
+    """A command that continues the session with these tools allowed."""
+    rules = list(dict.fromkeys(one["allow"] for one in denied if one["allow"]))
+    if not rules:
+        return "allow its tools in the agent's own settings, or run with --skip-permissions"
+    allowed = " ".join(f"--allow {quote(rule)}" for rule in rules[:RULES_SHOWN])
+    return f"allow it: ramherd retry {name} {allowed}"
+
+
+def render_work(result: Result, width: int) -> Iterator[str]:
+    """What it changed, and what it took: in one line if there is room."""
+    parts = [part for part in (render_changes(result), render_spent(result)) if part]
+    if len(INDENT) + len("; ".join(parts)) <= width:
+        parts = ["; ".join(parts)] if parts else []
+    yield from (printable(INDENT + part) for part in parts)
+    if note := result.get("worktree_note"):
+        yield printable(f"{INDENT}worktree: {note}")
+    if left_out := result.get("left_out"):
+        yield printable(f"{INDENT}not committed: {render_left_out(left_out)}")
+
+
+def render_left_out(paths: Sequence[Any]) -> str:
+    named = list(map(describe_left_out, paths[:LEFT_OUT_SHOWN]))
+    more = f" and {len(paths) - LEFT_OUT_SHOWN} more" if len(paths) > LEFT_OUT_SHOWN else ""
+    return ", ".join(named) + more
+
+
+def describe_left_out(entry: Any) -> str:
+    return f"{entry['path']} ({entry['why']})" if isinstance(entry, Mapping) else str(entry)
+
+
+def render_changes(result: Result) -> str:
+    files = result.get("files_changed")
+    if files is None:
+        return f"on {result['branch']}" if result.get("branch") else ""
+    if not files:
+        return "no file changed"
+    lines = f"+{result.get('lines_added') or 0} -{result.get('lines_removed') or 0}"
+    return f"{count(files, 'file')} {lines} on {result['branch']}"
+
+
+def render_spent(result: Result) -> str:
+    """Nothing of an agent that has not begun."""
+    tokens = (result.get("tokens_in") or 0) + (result.get("tokens_out") or 0)
+    if not tokens and not result.get("turns") and not result.get("cost_usd"):
+        return ""
+    parts = [
+        count(result["turns"], "turn") if result.get("turns") else "",
+        f"{render_number(tokens)} tokens" if tokens else "",
+        render_cost(result),
+    ]
+    return ", ".join(filter(None, parts))
+
+
+def render_cost(result: Result) -> str:
+    """What is not known is not zero."""
+    cost = result.get("cost_usd")
+    if cost is None:
+        return "cost unknown"
+    return ("about " if result.get("cost_is_estimate") else "") + render_usd(cost)
+
+
+def render_usd(cost: float) -> str:
+    return f"${cost:.2f}" if cost >= 0.01 or cost == 0 else f"${cost:.2g}"
+
+
+def render_number(number: int) -> str:
+    if number < 10_000:
+        return str(number)
+    return f"{number / 1000:.0f}k" if number < 999_500 else f"{number / 1_000_000:.1f}M"
+
+
+def count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def render_next(result: Result, name: str) -> Iterator[str]:
+    """What its user may want to type."""
+    if result["state"] == "done" or not result["runs"]:
+        return
+    is_over = result["state"] in ("failed", "cancelled")
+    goes_on = f"; go on: ramherd attach {name}" if is_over and result.get("resume") else ""
+    yield printable(f"see: ramherd logs {name}{goes_on}")
+
+
+def render_footer(results: Sequence[Result], width: int = 80) -> list[str]:
+    """Commands for all of it, with names that work when typed."""
+    changed = [quote(result["job"]) for result in results if result.get("files_changed")]
+    lines: list[str] = []
+    if changed:
+        name = changed[0]
+        lines += [f"review: ramherd diff {name}", f"take it: ramherd merge {name}"]
+        if len("   ".join(lines)) <= width:
+            lines = ["   ".join(lines)]
+    if any(result.get("denied") for result in results):
+        lines.append("to allow an agent all its tools: --skip-permissions")
+    return [printable(line) for line in lines]
+
+
+def render_total_cost(results: Sequence[Result]) -> str:
+    """Of all agents that have begun; "" if there are none."""
+    agents = [result for result in results if render_spent(result)]
+    known = [result for result in agents if result.get("cost_usd") is not None]
+    if not known:
+        return "cost unknown" if agents else ""
+    about = "about " if any(result.get("cost_is_estimate") for result in known) else ""
+    total = about + render_usd(sum(result["cost_usd"] for result in known))
+    unknown = len(agents) - len(known)
+    return f"{total} and {count(unknown, 'job')} of unknown cost" if unknown else total
