@@ -31,6 +31,8 @@ VERBS = {
     "resume": "start again",
     "retry": "a job that failed, once more",
     "recycle": "restart a run, resumed",
+    "results": "what came of each job of a herd",
+    "show": "all that is known of a job",
     "diff": "what a job changed",
     "merge": "a job's changes, merged into your branch",
     "drop": "remove a job's worktree and branch",

@@ -7,7 +7,6 @@ print(client.wait(herd)["counts"])
 
 import json
 import time
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,8 +30,8 @@ from ramherd.client.shapes import (
     complete_job,
     complete_snapshot,
 )
-from ramherd.config.paths import runtime_dir, state_path
-from ramherd.core.agent_task import SAID
+from ramherd.client.herd_summary import summarize
+from ramherd.config.paths import runtime_dir
 from ramherd.core.errors import NoService, ServiceBusy, StoreError
 from ramherd.system.environ import read_own_environ
 from ramherd.system.ids import new_id
@@ -46,12 +45,6 @@ if TYPE_CHECKING:
 COMES_BACK_S = 30.0
 # As many streams are open as the service allows: events are asked for instead.
 ASK_EVERY_S = 1.0
-# Of a summary: what only the service knows, and what it counts better than the ends of runs do.
-OF_SERVICE = (
-    "budget_bytes", "peak_bytes", "redone_s", "leftovers_ended", "residue_bytes", "pen",
-    "level_changes", "supervisor",
-)  # fmt: skip
-KNOWN = (*OF_SERVICE, "oom_kills", "limit_kills")
 # Events after which nothing of a herd runs; a retry may follow.
 HERD_ENDS = ("herd_ended", "herd_stuck")
 # The result of an agent may be 16 kB: a page is some MB.
@@ -223,25 +216,7 @@ class Client:
 
     def summary(self, herd: str) -> dict[str, Any]:
         """The object of `run --json`. What an older service does not have is None."""
-        info = self.herd(herd)
-        results = [result_of(job) for job in self.jobs(herd, runs=True)]
-        states = Counter(result["state"] for result in results)
-        ends = Counter(end for result in results for end in result.pop("ends"))
-        return {
-            "herd": herd,
-            "jobs": len(results),
-            **{state: states[state] for state in ("done", "failed", "cancelled")},
-            "wall_s": round((info["ended_s"] or time.time()) - info["created_s"], 3),
-            "oom_kills": ends["oom_kill"],
-            "limit_kills": ends["limit_kill"],
-            "preempted": ends["preempted"],
-            "recycled": ends["recycled"],
-            "held_s": round(sum(result["held_s"] for result in results), 3),
-            **dict.fromkeys(OF_SERVICE),
-            **{key: value for key, value in (info.get("summary") or {}).items() if key in KNOWN},
-            "service": True,
-            "results": results,
-        }
+        return summarize(self.herd(herd), self.jobs(herd, runs=True))
 
     def _get(self, path: str, **query: Any) -> dict[str, Any]:
         given = {name: value for name, value in query.items() if value is not None}
@@ -254,25 +229,6 @@ class Client:
             yield
         except KeyError as error:
             raise self._link.no_common_version(f"its response has no {error}") from None
-
-
-def result_of(job: JobInfo) -> dict[str, Any]:
-    runs = job.get("runs", [])
-    last = runs[-1] if runs else None
-    return {
-        "job": job["name"],
-        "state": job["state"],
-        "end": last["end"] if last is not None else None,
-        "exit_code": last["exit_code"] if last is not None else None,
-        "runs": len(runs),
-        "peak_bytes": max((run["peak_bytes"] or 0 for run in runs), default=0),
-        "wall_s": round(sum((run["ended_s"] or 0) - run["started_s"] for run in runs), 3),
-        "held_s": round(sum(run["held_s"] or 0.0 for run in runs), 3),
-        "log": str(state_path() / "runs" / last["run"] / "out") if last is not None else None,
-        "reason": job["reason"],
-        **{name: job.get(name) for name in SAID},
-        "ends": [run["end"] for run in runs],
-    }
 
 
 def is_going_on(herd: HerdInfo) -> bool:

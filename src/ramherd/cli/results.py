@@ -1,0 +1,58 @@
+"""`ramherd results`: what came of each job of a herd, while it runs or afterwards."""
+
+import argparse
+import json
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+
+from ramherd.cli.job_names import find_herd
+from ramherd.cli.main import read_columns
+from ramherd.cli.store_reader import open_to_read
+from ramherd.client.herd_summary import summarize
+from ramherd.config.paths import runtime_path
+from ramherd.show.summary import render_herd
+from ramherd.store.herds import read_lost_herds
+from ramherd.store.listing import Lost, list_jobs, read_herd
+from ramherd.store.protocol import Store
+
+PAGE = 250
+
+EPILOG = """\
+examples:
+  ramherd results                   the newest herd: answers, changes, costs, refused tools
+  ramherd results --json            the same object as ramherd run --json
+  ramherd show JOB                  all that is known of one job
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument("herd", nargs="?", metavar="HERD", help="its id (the newest)")
+    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
+    parser.set_defaults(verb=results)
+
+
+def results(options: argparse.Namespace) -> int:
+    with closing(open_to_read()) as store:
+        summary = read_summary(store, find_herd(store, options.herd))
+    if options.json:
+        print(json.dumps(summary))
+        return 0
+    for line in render_herd(summary, read_columns(), every=True):
+        print(line)
+    return 0
+
+
+def read_summary(store: Store, herd: str) -> dict[str, Any]:
+    lost = read_lost_herds(store, runtime_path())
+    found = read_herd(store, herd, lost)
+    assert found is not None
+    return summarize(found, read_jobs(store, herd, lost))
+
+
+def read_jobs(store: Store, herd: str, lost: Lost) -> Iterator[dict[str, Any]]:
+    after = ""
+    while page := list_jobs(store, herd=herd, after=after, most=PAGE, runs=True, lost=lost):
+        yield from page
+        after = page[-1]["id"]
