@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlencode, urlsplit
 
+from ramherd.client.herd_summary import summarize
 from ramherd.client.http_link import (
     ANSWERS_WITHIN_S,
     STREAM_S,
@@ -30,7 +31,6 @@ from ramherd.client.shapes import (
     complete_job,
     complete_snapshot,
 )
-from ramherd.client.herd_summary import summarize
 from ramherd.config.paths import runtime_dir
 from ramherd.core.errors import NoService, ServiceBusy, StoreError
 from ramherd.system.environ import read_own_environ
