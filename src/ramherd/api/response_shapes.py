@@ -38,6 +38,7 @@ RUN = thing(
     }
 )  # fmt: skip
 DENIED = thing({"tool": TEXT, "what": TEXT, "allow": TEXT})
+LEFT_OUT = thing({"path": TEXT, "why": TEXT})
 JOB = thing(
     {
         "id": TEXT, "herd": TEXT, "name": TEXT,
@@ -51,6 +52,7 @@ JOB = thing(
         "files_changed": nullable(WHOLE), "lines_added": nullable(WHOLE),
         "lines_removed": nullable(WHOLE), "denied": nullable(many(ref("Denied"))),
         "error": nullable(TEXT), "resume": nullable(TEXT),
+        "left_out": nullable(many(ref("LeftOut"))), "worktree_note": nullable(TEXT),
     },
     {**describe_shown(), "runs": many(ref("Run"))},
 )  # fmt: skip
@@ -131,7 +133,8 @@ SCHEMAS: dict[str, Schema] = {
     "Submitted": thing({"herd": TEXT, "jobs": WHOLE}),
     "Wish": thing({"job": TEXT, "wish": TEXT}), "Paused": thing({"paused": FLAG}),
     "Retried": thing({"job": TEXT, "jobs": many(TEXT)}),
-    "Reason": REASON, "Denied": DENIED, "Run": RUN, "Job": JOB, "Herd": HERD, "Event": EVENT,
+    "Reason": REASON, "Denied": DENIED, "LeftOut": LEFT_OUT, "Run": RUN, "Job": JOB,
+    "Herd": HERD, "Event": EVENT,
     "NewJob": describe_new_job(), "JobDefaults": describe_defaults(), "NewHerd": NEW_HERD,
     "Retry": RETRY, "Resume": RESUME, "Snapshot": SNAPSHOT,
 }  # fmt: skip

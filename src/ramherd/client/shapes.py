@@ -52,6 +52,8 @@ class JobInfo(TypedDict):
     denied: list[dict[str, str]] | None
     error: str | None
     resume: str | None
+    left_out: list[dict[str, str]] | None
+    worktree_note: str | None
     runs: NotRequired[list[RunInfo]]
 
 

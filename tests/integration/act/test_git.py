@@ -29,10 +29,10 @@ def repository(tmp_path: Path) -> Path:
 
 def test_a_failure_has_the_last_line_of_git(repository: Path) -> None:
     """And its exit status; who only reads gets nothing."""
-    with pytest.raises(GitFailed, match="git rev-parse --verify: fatal: Needed a single") as error:
+    with pytest.raises(GitFailed, match="git rev-parse --verify: Needed a single") as error:
         run_git(str(repository), "rev-parse", "--verify", "nothing")
 
-    assert (error.value.code, error.value.line) == (128, "fatal: Needed a single revision")
+    assert (error.value.code, error.value.line) == (128, "Needed a single revision")
     assert read_git(str(repository), "rev-parse", "--verify", "nothing") == ""
 
 

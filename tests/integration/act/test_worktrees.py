@@ -2,13 +2,11 @@
 
 import subprocess
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from integration.conftest import need
 from ramherd.act.worktrees.making import argv_in, isolate
-from ramherd.act.worktrees.removal import remove_unchanged
 from ramherd.core.errors import UsageError
 from ramherd.core.model import Brief, Job, Tree
 from support.make import HERD
@@ -45,10 +43,6 @@ def start(job: Job, *argv: str) -> "subprocess.CompletedProcess[str]":
     tree = tree_of(job)
     assert tree is not None
     return subprocess.run(argv_in(tree, argv), text=True, capture_output=True, check=False)
-
-
-def branches(repository: Path) -> str:
-    return subprocess.check_output(["git", "branch"], cwd=repository, text=True)
 
 
 def test_only_jobs_that_share_a_repository_get_one(repository: Path, tmp_path: Path) -> None:
@@ -92,46 +86,6 @@ def test_one_that_was_half_made_is_made_anew(repository: Path, tmp_path: Path) -
     assert start(job, "cat", "part/file").stdout == "old\n"
 
 
-@pytest.mark.parametrize(
-    ("change", "kept"),
-    [
-        ("true", False),
-        ("echo new > part/file", True),
-        ("echo new > fresh", True),
-        ("git -c user.name=t -c user.email=t@t commit -q --allow-empty -m x", True),
-    ],
-)
-def test_what_was_changed_is_kept(
-    repository: Path, tmp_path: Path, change: str, kept: bool
-) -> None:  # fmt: skip
-    """With its branch; the rest is gone without a trace."""
-    (job,) = jobs = isolate([asked("one", repository, worktree=True)], tmp_path / "trees")
-    assert start(job, "sh", "-c", change).returncode == 0
-    found: dict[str, Any] = remove_unchanged(jobs)
-
-    assert bool(found) is kept
-    assert ("ramherd/one-" in branches(repository)) is kept
-    assert (tmp_path / "trees" / job.id).exists() is kept
-    assert len(list((tmp_path / "trees").iterdir())) == kept
-
-
-def test_one_that_was_kept_is_there_for_another_try(repository: Path, tmp_path: Path) -> None:
-    """A job that failed is retried where it was."""
-    (job,) = jobs = isolate([asked("one", repository, worktree=True)], tmp_path / "trees")
-    start(job, "sh", "-c", "echo new > fresh")
-    remove_unchanged(jobs)
-
-    assert start(job, "cat", "fresh").stdout == "new\n"
-
-
-def test_a_job_that_never_ran_leaves_nothing(repository: Path, tmp_path: Path) -> None:
-    """There is nothing to remove either."""
-    jobs = isolate([asked("one", repository, worktree=True)], tmp_path / "trees")
-
-    assert remove_unchanged(jobs) == {}
-    assert "ramherd/" not in branches(repository)
-
-
 def test_many_are_made_at_once(repository: Path, tmp_path: Path) -> None:
     """git's own commands disturb each other: all get theirs in the end."""
     asked_for = [asked(f"job{number}", repository) for number in range(24)]
@@ -143,5 +97,3 @@ def test_many_are_made_at_once(repository: Path, tmp_path: Path) -> None:
     ]
 
     assert [process.communicate()[0] for process in started] == ["old\n"] * 24
-    assert remove_unchanged(jobs) == {}
-    assert "ramherd/" not in branches(repository)

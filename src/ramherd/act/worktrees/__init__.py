@@ -1,5 +1,11 @@
 """Git worktrees: each job whose agent shares a repository works in one of its own, on a branch of
 its own, so that agents do not write over each other.
 
-`git.py` runs git, `making.py` makes worktrees, `removal.py` removes those in which nothing changed.
+`git.py` runs git, `bases.py` has the commit that a worktree starts from, `making.py` makes it. When
+the job has ended, `finishing.py` commits what is left, and `removal.py` removes a worktree in which
+nothing was changed. Both work in the process of `worktree_process.py`, as the merges of bases do.
 """
+
+# A file in git's own folder of a worktree that was made. It has the commit that the job started
+# from.
+MARK = "ramherd-made"

@@ -236,8 +236,11 @@ def read_version(top: str) -> tuple[int, int]:
 
 
 def read_identity(top: str) -> dict[str, str]:
-    """The user's own, as git knows it; else that of ramherd."""
-    if read_git(top, "var", "GIT_COMMITTER_IDENT") and read_git(top, "var", "GIT_AUTHOR_IDENT"):
+    """The user's own, as configured; else that of ramherd. git would guess one from the name of the
+    machine.
+    """
+    asked = ("-c", "user.useConfigOnly=true", "var")
+    if read_git(top, *asked, "GIT_COMMITTER_IDENT") and read_git(top, *asked, "GIT_AUTHOR_IDENT"):
         return {}
     who = {"NAME": "ramherd", "EMAIL": "ramherd@localhost"}
     return {f"GIT_{role}_{key}": v for role in ("AUTHOR", "COMMITTER") for key, v in who.items()}

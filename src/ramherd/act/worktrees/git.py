@@ -28,7 +28,7 @@ CLOSED = {
 SETTINGS = (
     "core.hooksPath=/dev/null", "core.fsmonitor=false", "commit.gpgSign=false",
     "tag.gpgSign=false", "gc.auto=0", "maintenance.auto=false", "submodule.recurse=false",
-    "advice.detachedHead=false",
+    "advice.detachedHead=false", "core.safecrlf=false",
 )  # fmt: skip
 
 

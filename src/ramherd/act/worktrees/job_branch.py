@@ -24,6 +24,8 @@ OPERATIONS = {
     "rebase-apply": "a rebase",
     "CHERRY_PICK_HEAD": "a cherry-pick",
     "REVERT_HEAD": "a revert",
+    "sequencer": "a cherry-pick",
+    "BISECT_LOG": "a bisection",
 }
 
 

@@ -17,11 +17,11 @@ from ramherd.core.model import Job, Tree
 from ramherd.core.units import shown
 
 # $1 repository, $2 commit, $3 branch, $4 path, $5 where in it, $6 what fills its submodules, then
-# what to start there. A run that was stopped in the middle of it leaves no mark in git's own folder
-# of the worktree, and the next starts over. Two at a time get in each other's way (8 of 120 failed
-# with git 2.39, 40 at once), so it is tried again; never `worktree prune`, which takes away what
-# another is just making. A branch that has commits of an earlier run is checked out as it is: the
-# user removed its worktree alone.
+# what to start there. A run that was stopped in the middle of it leaves no mark (MARK) in git's own
+# folder of the worktree, and the next starts over. Two at a time get in each other's way (8 of 120
+# failed with git 2.39, 40 at once), so it is tried again; never `worktree prune`, which takes away
+# what another is just making. A branch that has commits of an earlier run is checked out as it is:
+# the user removed its worktree alone.
 MAKE = """\
 is_made() { [ -e "$(git -C "$1" rev-parse --absolute-git-dir 2>/dev/null)/ramherd-made" ]; }
 add() {
@@ -40,7 +40,7 @@ if ! is_made "$4"; then
     done
     [ ! -e "$4/.gitmodules" ] || RAMHERD_TOP=$1 RAMHERD_TREE=$4 \
         git -C "$1" submodule --quiet foreach --recursive "$6" >&2
-    : >"$(git -C "$4" rev-parse --absolute-git-dir)/ramherd-made" || exit 125
+    echo "$2" >"$(git -C "$4" rev-parse --absolute-git-dir)/ramherd-made" || exit 125
 fi
 mkdir -p "$4/$5" && cd "$4/$5" || exit 125
 shift 6

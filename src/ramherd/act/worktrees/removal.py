@@ -1,35 +1,22 @@
-"""Worktrees in which nothing was changed are removed, with their branches."""
+"""Removes a worktree and its branch."""
 
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
-from ramherd.act.worktrees.git import GitFailed, read_git, run_git
-from ramherd.core.model import Job, Tree
+from ramherd.act.worktrees.git import GitFailed, run_git
+from ramherd.core.model import Tree
 
 
-def remove_unchanged(jobs: Iterable[Job]) -> dict[str, Tree]:
-    """By job, the worktrees that stay; those in which nothing was changed are removed."""
-    trees = {job.id: job.brief.tree for job in jobs if job.brief is not None}
-    return {job: tree for job, tree in trees.items() if tree is not None and is_kept(tree)}
-
-
-def is_kept(tree: Tree) -> bool:
-    """One that stays is also there for the job's next try."""
-    if Path(tree.path).exists() and is_changed(tree):
-        return True
+def remove_worktree(tree: Tree, base: str) -> bool:
+    """The caller knows that nothing was changed in it. The branch goes too, unless it has another
+    commit than `base`. Whether the directory is gone.
+    """
     with suppress(GitFailed):
         run_git(tree.repository, "worktree", "remove", "--force", tree.path)
-    if read_git(tree.repository, "rev-parse", "--verify", "-q", tree.branch) == tree.commit:
-        with suppress(GitFailed):
-            run_git(tree.repository, "branch", "-D", tree.branch)
-    return False
+    if Path(tree.path).exists():
+        from ramherd.act.cleanup import remove_tree  # noqa: PLC0415 - git cannot, seldom
 
-
-def is_changed(tree: Tree) -> bool:
-    """What git cannot tell counts as changed."""
-    try:
-        tips = run_git(tree.path, "rev-parse", "HEAD", tree.branch).split()
-        return tips != [tree.commit] * 2 or bool(run_git(tree.path, "status", "--porcelain"))
-    except GitFailed:
-        return True
+        remove_tree(Path(tree.path))
+    with suppress(GitFailed):
+        run_git(tree.repository, "update-ref", "-d", f"refs/heads/{tree.branch}", base)
+    return not Path(tree.path).exists()

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ramherd.act.pens import Pen
+from ramherd.act.worktrees.finishing import explain_failure, stays
 from ramherd.core.model import Job, Tree
 from ramherd.core.units import MIB
 from ramherd.system.procfs import read_process
@@ -57,7 +58,7 @@ class WorktreeProcess:
                 self._printed += chunk
             self._close()
             return parse_result(self._printed) or {
-                "error": describe_failure(self._printed, self._process.returncode)
+                "error": describe_end(self._printed, self._process.returncode)
             }
         return None
 
@@ -102,13 +103,10 @@ def parse_result(printed: bytes) -> dict[str, Any] | None:
     return found if isinstance(found, dict) else None
 
 
-def describe_failure(printed: bytes, status: int) -> str:
+def describe_end(printed: bytes, status: int) -> str:
     lines = printed.decode(errors="replace").splitlines()
     return lines[-1].strip() if lines else f"the process ended with status {status}"
 
 
 def explain_unfinished(job: Job, why: str) -> dict[str, Any]:
-    """Nothing is removed: the worktree stays as the job left it."""
-    tree = tree_of(job)
-    note = f"changes were not committed: {why}"
-    return {"worktree": tree.path, "branch": tree.branch, "worktree_note": note}
+    return stays(tree_of(job), explain_failure(why))

@@ -1,0 +1,70 @@
+"""What was changed in a worktree and is not committed, as `git status` reports it."""
+
+import os
+from typing import NamedTuple
+
+from ramherd.core.record import replace
+from ramherd.decide.left_out import ChangedFile, is_committed
+
+# `--no-renames`: a renamed file is one that is gone and one that is new.
+STATUS = (
+    "status", "--porcelain=v2", "-z", "--untracked-files=all", "--ignored=matching", "--no-renames",
+    "--ignore-submodules=none",
+)  # fmt: skip
+NO_MODE = "000000"
+
+
+class Change(NamedTuple):
+    """One line of the report. `head` is what the commit has: mode and object, or nothing."""
+
+    file: ChangedFile
+    head: tuple[str, str] | None = None
+    is_unmerged: bool = False
+    is_deleted: bool = False
+
+    @property
+    def is_left_out(self) -> bool:
+        return not is_committed(self.file)
+
+
+def parse_status(text: str) -> list[Change]:
+    return [parse_line(line) for line in text.split("\0") if line]
+
+
+def parse_line(line: str) -> Change:
+    """The fields of each kind are in git-status(1), "Porcelain Format Version 2"."""
+    kind, rest = line[0], line[2:]
+    if kind in "?!":
+        return Change(ChangedFile(rest, is_ignored=kind == "!"))
+    if kind == "u":
+        return Change(ChangedFile(rest.split(" ", 9)[9], is_tracked=True), is_unmerged=True)
+    _xy, submodule, head_mode, _index, file_mode, head, _staged, path = rest.split(" ", 7)
+    letters = submodule.strip("SN.")
+    file = ChangedFile(path, is_tracked=head_mode != NO_MODE, submodule=letters)
+    known = (head_mode, head) if head_mode != NO_MODE else None
+    return Change(file, known, is_deleted=file_mode == NO_MODE)
+
+
+def measure_files(changes: list[Change], top: str) -> list[Change]:
+    """With sizes, and whether each can be read. What is gone, or no regular file, has no size."""
+    return [
+        change._replace(file=measure_file(change.file, top))
+        if not change.file.is_ignored
+        else change
+        for change in changes
+    ]
+
+
+def measure_file(file: ChangedFile, top: str) -> ChangedFile:
+    path = f"{top}/{file.path}"
+    if os.path.islink(path) or not os.path.isfile(path):
+        return file
+    return replace(file, bytes=os.path.getsize(path), is_readable=os.access(path, os.R_OK))
+
+
+def render_index_info(changes: list[Change], no_object: str) -> str:
+    """For `git update-index -z --index-info`: files that are left out become what the commit has,
+    whatever the agent has staged.
+    """
+    rows = ((change.head or ("0", no_object), change.file.path) for change in changes)
+    return "".join(f"{mode} {name} 0\t{path}\0" for (mode, name), path in rows)
