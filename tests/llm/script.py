@@ -10,7 +10,7 @@ A script is a list of steps, each one reply of the model:
     wait_s   seconds before the reply begins      pause_s  seconds in the middle of it
     gate     a name: the reply waits until that gate is opened
     fail     {"status": 529, "times": 2, "message": ...}: so often an error instead, for each that
-             asks; with "shared": true so often in all
+             asks; with "shared": true so often in all; `headers` and `body` as the API gives them
     tokens   [in, out]
 """
 

@@ -15,14 +15,22 @@ from llm import anthropic, chat, gemini, responses
 from llm.script import SCRIPTS, Script, check, handed_on, name_in, place_in, reply_of
 from llm.talk import Asked, Json, Reply, Talk
 from llm.text import sample
+from llm.usage import UsageWindows
 
 DONE: Mapping[str, Any] = {"say": "Done."}
+NONE: Mapping[str, str] = {}
 
 
 class LLM:
     """A server for as long as the `with` block lasts; `scripts` add to the built-in ones."""
 
-    def __init__(self, scripts: Mapping[str, Script] | None = None, port: int = 0) -> None:
+    def __init__(
+        self,
+        scripts: Mapping[str, Script] | None = None,
+        port: int = 0,
+        usage: UsageWindows | None = None,
+    ) -> None:
+        self.usage = usage
         self.scripts: dict[str, Script] = {**SCRIPTS}
         self.add(scripts or {})
         self.talks: list[Talk] = []
@@ -162,7 +170,9 @@ class Handler(BaseHTTPRequestHandler):
         llm = self.server.llm
         asked: Asked = api.read(body, path)
         kind, name, at, step = llm.choose(asked)
+        limit = llm.usage.ask(time.time()) if llm.usage is not None and kind != "side" else None
         status = llm.next_failure((name, at, self.whose(asked, name)), step)
+        status = 429 if limit is not None else status
         llm.record(
             Talk(
                 api.__name__.rpartition(".")[2], path, kind, name, at, status or 200,
@@ -172,9 +182,12 @@ class Handler(BaseHTTPRequestHandler):
         llm.closed.wait(step.get("wait_s", 0.0))
         if "gate" in step:
             llm.gate(step["gate"]).wait()
-        if status:
+        if limit is not None:
+            self.answer(api.error(429, "limit reached"), 429, limit)
+        elif status:
             text = step["fail"].get("message", "overloaded" if status in (429, 529) else "failed")
-            self.answer(api.error(status, text), status)
+            error = step["fail"].get("body") or api.error(status, text)
+            self.answer(error, status, step["fail"].get("headers", {}))
         else:
             self.reply_to(api, step, asked)
 
@@ -205,10 +218,12 @@ class Handler(BaseHTTPRequestHandler):
         except (BrokenPipeError, ConnectionResetError):
             pass  # the agent was ended meanwhile
 
-    def answer(self, data: Any, status: int = 200) -> None:
+    def answer(self, data: Any, status: int = 200, headers: Mapping[str, str] = NONE) -> None:
         text = json.dumps(data).encode()
         try:
             self.send_response(status)
+            for name, value in headers.items():
+                self.send_header(name, value)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(text)))
             self.end_headers()

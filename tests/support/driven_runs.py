@@ -39,7 +39,7 @@ def heard(agent_runs: AgentRuns, run: LiveRun, *, closed: bool = False) -> list[
     if closed and run.exit is None:
         run.record_exit(Exit(0, None, 10.0))
         run.close_output(heap_exhausted=False)
-    return [reason.why for _run, reason in agent_runs.read_output([run], 10.0)]
+    return [reason.why for _kind, _run, reason in agent_runs.read_output([run], 10.0)]
 
 
 def session(name: str) -> dict[str, Any]:

@@ -89,6 +89,7 @@ class Agent(Protocol):
         bool  # ends by itself at `max_cost_usd`, because it reports its cost at its end only
     )
     ours: tuple[str, ...]  # its options that are not the user's: ramherd sets or relies on them
+    account_env: tuple[str, ...]  # variables that select the account at the API
     needs_result: bool  # an exit code of 0 without a result is not a success
     warm: WarmPrompts | None  # None: one process, one prompt
 

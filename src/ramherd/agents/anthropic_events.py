@@ -25,6 +25,7 @@ from ramherd.agents.progress import (
 )
 from ramherd.agents.tool_text import content_text, main_argument
 
+API_ERROR = "[API Error:"
 # A message comes in several events, those of subagents in between.
 MESSAGES_KEPT = 64
 
@@ -84,7 +85,7 @@ class MessagesReader:
         message = table(event, "message")
         if self.is_new(word(message, "id")):
             yield from self.count_tokens(message)
-            if not word(event, "parent_tool_use_id"):
+            if not word(event, "parent_tool_use_id") and not is_error_message(event):
                 yield from self.start_turn()
         by_subagent = bool(word(event, "parent_tool_use_id"))
         for part in tables(message, "content"):
@@ -162,6 +163,13 @@ class MessagesReader:
         self.tokens_in = self.tokens_out = 0
         if more != Spent():
             yield more
+
+
+def is_error_message(event: Mapping[str, Any]) -> bool:
+    """claude and qwen report an error of the API as a message of their own, too."""
+    first = next(iter(tables(event, "message", "content")), {})
+    synthetic = text(event, "message", "model") == "<synthetic>"
+    return synthetic or text(first, "text").startswith(API_ERROR)
 
 
 def tokens_read(usage: Mapping[str, Any]) -> int:

@@ -29,6 +29,7 @@ class Cli:
     # Else the CLI does, and says so in an event.
     names_sessions = False
     warm: WarmPrompts | None = None
+    account_env: tuple[str, ...] = ()
 
     def find(self, path: str, program: str = "") -> AgentProgram:
         return find_program(self.source, path, program)

@@ -8,6 +8,7 @@ from typing import Any
 from ramherd.agents import Launch, LaunchRequest, WarmPrompts
 from ramherd.agents.allow_rules import as_options
 from ramherd.agents.anthropic_events import MessagesReader
+from ramherd.agents.api_errors import MODELS, is_overload
 from ramherd.agents.base import Cli
 from ramherd.agents.find_program import AgentProgram, Source
 from ramherd.agents.heap import bun_environment, node_options
@@ -15,13 +16,14 @@ from ramherd.agents.json_lines import number, table, tables, text, word
 from ramherd.agents.progress import (
     TOOLS_KEPT,
     Fact,
+    NearUsageLimit,
     Overload,
     Retry,
     Spent,
     ToolEnded,
     ToolStarted,
-    is_overload,
 )
+from ramherd.core.agent_task import NO_ACCESS, ApiRefusal
 from ramherd.core.units import MIB
 
 SOURCE = Source(
@@ -31,6 +33,10 @@ SOURCE = Source(
     package="@anthropic-ai/claude-code",
     oldest="2.0.0",
 )
+
+
+# No key, no login, no credit, or no right to use this API.
+DENIED = (401, 402, 403)
 
 
 def render_prompt(text: str) -> str:
@@ -53,6 +59,10 @@ class Claude(Cli):
     names_sessions = True
     reports_cost = True
     holds_to_cost = True
+    account_env = (
+        "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "CLAUDE_CODE_OAUTH_TOKEN", "CLAUDE_CONFIG_DIR",
+        "ANTHROPIC_BASE_URL", "CLAUDE_CODE_USE_BEDROCK", "CLAUDE_CODE_USE_VERTEX", "AWS_PROFILE",
+    )  # fmt: skip
     ours = (
         "-p", "--print", "--output-format", "--input-format", "--session-id", "-r", "--resume",
         "-c", "--continue", "--fork-session", "--from-pr", "--teleport", "--no-session-persistence",
@@ -102,8 +112,7 @@ class ClaudeReader(MessagesReader):
 
     def read(self, event: Mapping[str, Any]) -> Iterator[Fact]:
         if text(event, "type") == "rate_limit_event":
-            if text(event, "rate_limit_info", "status") == "rejected":
-                yield Overload("rate limit")
+            yield from read_limit(table(event, "rate_limit_info"))
         else:
             yield from super().read(event)
 
@@ -150,9 +159,24 @@ def usage_of(models: Mapping[str, Any]) -> Spent:
     )
 
 
-def retry_of(event: Mapping[str, Any]) -> Overload | Retry:
-    problem = f"{number(event, 'error_status'):.0f} {word(event, 'error')}"
+def read_limit(info: Mapping[str, Any]) -> Iterator[Fact]:
+    """Printed for accounts with a plan, when what the API says of their windows has changed."""
+    window, until_s = word(info, "rateLimitType"), number(info, "resetsAt") or None
+    match text(info, "status"):
+        case "rejected":
+            what = f"usage limit reached ({window})" if window else "usage limit reached"
+            yield ApiRefusal(what, window, until_s, MODELS.get(window, ""))
+        case "allowed_warning":
+            yield NearUsageLimit(window, number(info, "utilization") or None, until_s)
+
+
+def retry_of(event: Mapping[str, Any]) -> Overload | Retry | ApiRefusal:
+    """After a 401 claude asks for a new token once; then it goes on trying for three minutes."""
+    status = number(event, "error_status")
+    problem = f"{status:.0f} {word(event, 'error')}"
     wait_s = number(event, "retry_delay_ms") / 1000
+    if status in DENIED and number(event, "attempt") > 1:
+        return ApiRefusal(problem, NO_ACCESS)
     return Overload(problem, wait_s) if is_overload(problem) else Retry(problem, wait_s)
 
 

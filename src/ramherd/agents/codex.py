@@ -25,10 +25,11 @@ from ramherd.agents.progress import (
     ToolEnded,
     clip,
     failures,
-    is_overload,
     tool_ended,
+    trouble_in,
 )
 from ramherd.agents.tool_text import ARGUMENT_LENGTH, content_text, main_argument
+from ramherd.core.agent_task import ApiRefusal
 from ramherd.core.errors import UsageError
 from ramherd.core.units import MIB, shown
 
@@ -43,6 +44,7 @@ SOURCE = Source(
 PLACES = ("vendor/*/bin/codex", "vendor/*/codex/codex")
 # What `--allow` may name: a sandbox, or the network in the sandbox that may write.
 WRITE, NETWORK, FULL = ALLOWED = ("workspace-write", "network", "danger-full-access")
+AGAIN, FIRST_AGAIN = "Reconnecting", "Reconnecting... 1/"
 NO_TOOLS = ("agent_message", "reasoning", "error", "todo_list")
 # What a command prints, and codex logs, when the sandbox refuses.
 READ_ONLY = "Read-only file system"
@@ -57,6 +59,7 @@ class Codex(Cli):
     runtime = "native"
     # 12 tools of 100 kB output each: it lives with 48; its history is in memory.
     floor_bytes = 128 * MIB
+    account_env = ("CODEX_HOME", "OPENAI_API_KEY", "CODEX_API_KEY", "OPENAI_BASE_URL")
     ours = ("--json", "-m", "--model", "-C", "--cd", "--worktree", "--ephemeral")
 
     def find(self, path: str, program: str = "") -> AgentProgram:
@@ -230,11 +233,15 @@ def spent_of(event: Mapping[str, Any]) -> Spent:
     return Spent(count(usage, "input_tokens"), count(usage, "output_tokens"), whole=True)
 
 
-def trouble_of(message: str) -> Overload | Retry | Failure:
-    if not message.startswith("Reconnecting"):
-        return Failure(clip(message))
+def trouble_of(message: str) -> Overload | Retry | Failure | ApiRefusal:
+    """It tries again five times, also after a 401; what the first one says may be over by then."""
     clipped = clip(message)
-    return Overload(clipped) if is_overload(message) else Retry(clipped)
+    if not message.startswith(AGAIN):
+        return Failure(clipped)
+    trouble = trouble_in(clipped)
+    if trouble is None or (isinstance(trouble, ApiRefusal) and message.startswith(FIRST_AGAIN)):
+        return Retry(clipped)
+    return trouble
 
 
 AGENT = Codex()

@@ -41,6 +41,7 @@ class Cursor(Cli):
     # Its own Node, behind a script of its own.
     runtime = "unknown"
     floor_bytes = 400 * MIB
+    account_env = ("CURSOR_API_KEY", "CURSOR_CONFIG_DIR")
     ours = (
         "-p", "--print", "--output-format", "--stream-partial-output", "--resume", "--continue",
         "-m", "--model", "-w", "--worktree", "--workspace",

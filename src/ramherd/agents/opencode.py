@@ -51,6 +51,10 @@ class Opencode(Cli):
     # 12 tools of 100 kB output each: 400 die, 480 live.
     floor_bytes = 600 * MIB
     reports_cost = True
+    account_env = (
+        "OPENCODE_CONFIG", "OPENCODE_CONFIG_DIR", "XDG_CONFIG_HOME", "XDG_DATA_HOME",
+        "ANTHROPIC_API_KEY", "OPENAI_API_KEY",
+    )  # fmt: skip
     ours = (
         "--format", "-s", "--session", "-c", "--continue", "--fork", "--attach", "--dir", "-i",
         "--interactive", "-m", "--model",

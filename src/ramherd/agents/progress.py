@@ -5,9 +5,11 @@ A turn is one reply of the model with the tools that it called. Between `TurnEnd
 one at which stopping it loses least.
 """
 
-import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+
+from ramherd.agents.api_errors import find_window, is_denial, is_overload, is_usage_limit
+from ramherd.core.agent_task import NO_ACCESS, ApiRefusal
 
 TEXT_LENGTH = 16_384
 TOO_LONG = "(too long to keep)"
@@ -17,11 +19,6 @@ OUTPUT_LENGTH = 2000
 TOOLS_KEPT = 100
 # More calls than this that were refused are not kept.
 DENIED_KEPT = 20
-LOAD = re.compile(
-    r"\b(429|503|529)\b|overload|rate.?limit|too many requests|resource.?exhausted|quota"
-    r"|usage limit|at capacity",
-    re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +97,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """The API refuses for its load or the user's limits; the agent may try again by itself."""
+    """The API refuses for its load; the agent may try again by itself."""
 
     text: str
     wait_s: float = 0.0
@@ -125,9 +122,18 @@ class Denied:
     allow: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class NearUsageLimit:
+    """The API still serves the account: so much of a window is used (None: not reported)."""
+
+    window: str
+    used_share: float | None = None
+    until_s: float | None = None
+
+
 Fact = (
     SessionOpened | TurnStarted | TurnEnded | ModelText | ToolStarted | ToolEnded | CliWarning
-    | Spent | Result | Failure | Overload | Retry | Denied
+    | Spent | Result | Failure | Overload | Retry | Denied | ApiRefusal | NearUsageLimit
 )  # fmt: skip
 
 
@@ -149,6 +155,8 @@ class Progress:
     overloads: int = 0
     retries: int = 0
     denied: tuple[Denied, ...] = ()
+    # The API served this run no more.
+    refusal: ApiRefusal | None = None
 
     @property
     def is_between_turns(self) -> bool:
@@ -162,7 +170,9 @@ class Progress:
 
     def resumed(self) -> "Progress":
         """At the start of another run of the same job."""
-        return replace(self, opened=False, in_turn=False, tools=(), result=None, failure=None)
+        return replace(
+            self, opened=False, in_turn=False, tools=(), result=None, failure=None, refusal=None
+        )
 
 
 def next_progress(before: Progress, facts: Iterable[Fact]) -> Progress:
@@ -171,15 +181,15 @@ def next_progress(before: Progress, facts: Iterable[Fact]) -> Progress:
     return before
 
 
-def after_fact(at: Progress, fact: Fact) -> Progress:  # noqa: C901, PLR0911 - one line a fact
+def after_fact(at: Progress, fact: Fact) -> Progress:  # noqa: C901, PLR0911, PLR0912 - one line a fact
     match fact:
         case SessionOpened(id):
             return replace(at, session=id, opened=True)
         case TurnStarted():
-            return replace(at, in_turn=True, turns=at.turns + 1)
+            return replace(at, in_turn=True, turns=at.turns + 1, refusal=None)
         case TurnEnded():
             return replace(at, in_turn=False)
-        case ModelText() | CliWarning():
+        case ModelText() | CliWarning() | NearUsageLimit():
             return at
         case ToolStarted(id, name):
             return replace(at, tools=(*without(at.tools, id), (id, name)))
@@ -193,6 +203,8 @@ def after_fact(at: Progress, fact: Fact) -> Progress:  # noqa: C901, PLR0911 - o
             return replace(at, failure=text, result=None, in_turn=False)
         case Overload():
             return replace(at, overloads=at.overloads + 1)
+        case ApiRefusal():
+            return replace(at, refusal=choose_refusal(at.refusal, fact))
         case Retry():
             return replace(at, retries=at.retries + 1)
         case Denied():
@@ -227,14 +239,31 @@ def after_spending(at: Progress, spent: Spent) -> Progress:
     )
 
 
-def is_overload(text: str) -> bool:
-    return LOAD.search(text) is not None
-
-
-def failures(text: str) -> list[Overload | Failure]:
-    """The facts of an agent that gave up: also an overload, if its text says so."""
+def failures(text: str) -> list[ApiRefusal | Overload | Failure]:
+    """The facts of an agent that gave up: also what its text says of the API."""
     failure = Failure(clip(text) or "the agent gave no reason")
-    return [Overload(failure.text), failure] if is_overload(text) else [failure]
+    trouble = trouble_in(failure.text)
+    return [failure] if trouble is None else [trouble, failure]
+
+
+def trouble_in(text: str) -> ApiRefusal | Overload | None:
+    if is_denial(text):
+        return ApiRefusal(text, NO_ACCESS)
+    if is_usage_limit(text):
+        window, model = find_window(text)
+        return ApiRefusal(text, window, model=model)
+    return Overload(text) if is_overload(text) else None
+
+
+def choose_refusal(before: ApiRefusal | None, new: ApiRefusal) -> ApiRefusal:
+    """An event has the time of the reset; the text that follows it is for people."""
+    if before is None or new.until_s is not None or before.until_s is None:
+        return new
+    return replace_text(before, new.what)
+
+
+def replace_text(refusal: ApiRefusal, what: str) -> ApiRefusal:
+    return ApiRefusal(what, refusal.window, refusal.until_s, refusal.model)
 
 
 def clip(text: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from ramherd.agents import Launch, LaunchRequest
 from ramherd.agents.allow_rules import as_options
-from ramherd.agents.anthropic_events import MessagesReader, tokens_read
+from ramherd.agents.anthropic_events import API_ERROR, MessagesReader, tokens_read
 from ramherd.agents.base import Cli
 from ramherd.agents.find_program import AgentProgram, Source
 from ramherd.agents.heap import node_options
@@ -34,6 +34,7 @@ class Qwen(Cli):
     # 12 tools of 100 kB output each: 192 die, 256 live.
     floor_bytes = 320 * MIB
     names_sessions = True
+    account_env = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "DASHSCOPE_API_KEY", "QWEN_HOME")
     ours = (
         "-p", "--prompt", "-i", "--prompt-interactive", "-o", "--output-format", "--input-format",
         "--input-file", "-r", "--resume", "-c", "--continue", "--session-id", "--fork-session",
@@ -101,7 +102,7 @@ class QwenReader(MessagesReader):
 
     def is_error(self, reply: str) -> bool:
         """It calls this a success, with an exit code of 0."""
-        return reply.startswith("[API Error:")
+        return reply.startswith(API_ERROR)
 
 
 AGENT = Qwen()

@@ -34,6 +34,8 @@ CAUSES = {
 # These ended the agent itself: what its tools report is as it says.
 UNPLANNED = {
     Why.OVERLOAD: "The API was too busy, and your process ended",
+    Why.USAGE_LIMIT: "The account had reached its usage limit, and your process ended",
+    Why.NO_ACCESS: "The API did not accept the account, and your process ended",
     Why.COST_SHARE: "Your share of the cost was used up; there is more now",
     Why.SIGNALLED: "A signal that ramherd did not send ended your process",
     Why.OOM_KILL: "The kernel ended your process, because memory ran out",

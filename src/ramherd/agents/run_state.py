@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ramherd.agents import Agent, Launch
+from ramherd.agents.api_errors import is_overload
 from ramherd.agents.gemini_history import read_last_run
 from ramherd.agents.json_lines import Events
 from ramherd.agents.progress import (
@@ -18,9 +19,8 @@ from ramherd.agents.progress import (
     Spent,
     after_fact,
     after_spending,
-    is_overload,
 )
-from ramherd.core.model import Said
+from ramherd.core.model import ApiRefusal, Said
 from ramherd.measure.last_error import parse_last_error
 from ramherd.measure.run_output import Follower
 
@@ -147,6 +147,10 @@ class AgentRun:
         else:
             self.progress = after_fact(at, fact)
 
+    def set_refusal(self, refusal: ApiRefusal) -> None:
+        """With the time that its text names."""
+        self.progress = replace(self.progress, refusal=refusal)
+
     def renew(self, at_s: float) -> str:
         """What to ask for a new session: from now on the process no longer speaks of this job."""
         assert self.agent.warm is not None
@@ -172,6 +176,7 @@ class AgentRun:
             limit_usd=self.limit_usd,
             share_usd=self.share_usd,
             lost_session=self.resumed and not at.opened,
+            refusal=at.refusal,
         )
 
     @property

@@ -60,14 +60,14 @@ class Submission:
         herd = new_id()
         defaults = choose_defaults(self.defaults, body)
         jobs = make_jobs(tables, parse_text(body.get("source", "the request")), herd, defaults)
-        return NewHerd(herd, jobs, env, defaults.path, limit)
+        return NewHerd(herd, jobs, env, limit)
 
     def _store(self, store: Store, herd: "NewHerd") -> dict[str, Any]:
-        id_, jobs, env, path, limit = herd
+        id_, jobs, env, limit = herd
         if herd.has_agents:
             from ramherd.supervisor.check_agents import prepare  # noqa: PLC0415 - for these only
 
-            jobs = prepare(jobs, self.state / "worktrees", path=path, max_cost_usd=limit)
+            jobs = prepare(jobs, self.state / "worktrees", env=env, max_cost_usd=limit)
         submit(store, self.state, id_, jobs, env, max_cost_usd=limit)
         return {"herd": id_, "jobs": len(jobs)}
 
@@ -76,7 +76,6 @@ class NewHerd(NamedTuple):
     id: str
     jobs: list[Job]
     env: Mapping[str, str] | None
-    path: str | None
     max_cost_usd: float | None
 
     @property

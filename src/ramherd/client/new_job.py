@@ -45,8 +45,10 @@ class NewJob(TypedDict, total=False):
     agent_args: str | Sequence[str]
     # model of the agent; if not given, the agent decides
     model: str
-    # model for starts while memory is very short
+    # model while memory is very short, or at a usage limit
     fallback_model: str
+    # at a usage limit: wait, fail, or go on with fallback_model
+    on_limit: str
     # the agent uses tools without asking
     skip_permissions: bool
     # run in a git worktree; if not given, when jobs share a repository

@@ -70,6 +70,44 @@ class Brief:
     args: tuple[str, ...] = ()
     # Tools that the user has allowed since (`ramherd retry --allow`).
     allow: tuple[str, ...] = ()
+    on_limit: str = "wait"
+    # A hash of what selects the account at the API: a key, a configuration directory.
+    account: str = ""
+
+
+# What becomes of a job at a usage limit: it waits, it fails, or it goes on with `fallback_model`
+# where the limit concerns its model alone.
+WAIT, FAIL, FALLBACK = "wait", "fail", "fallback_model"
+ON_LIMIT = (WAIT, FAIL, FALLBACK)
+# The model of the run that was refused, where the API does not name it.
+THIS_MODEL = "this model"
+# The window of an account that the API does not serve at all: no key, no login, no credit.
+NO_ACCESS = "no_access"
+
+
+WINDOW_NAMES = {
+    "five_hour": "five-hour window", "seven_day": "weekly limit", "day": "daily quota",
+    "seven_day_opus": "weekly Opus limit", "seven_day_sonnet": "weekly Sonnet limit",
+    "month": "monthly limit", "overage": "extra usage", "": "usage limit",
+}  # fmt: skip
+
+
+def name_window(window: str) -> str:
+    """A window by the name that people know."""
+    return WINDOW_NAMES.get(window, window)
+
+
+@record
+class ApiRefusal:
+    """The API serves an account no more for now. `window` is the limit that was hit, in the words
+    of the API (`five_hour`, `seven_day_opus`), "" where it is not known, or NO_ACCESS. `model` is
+    the one model that it concerns; `until_s` is epoch seconds.
+    """
+
+    what: str
+    window: str = ""
+    until_s: float | None = None
+    model: str = ""
 
 
 @record
@@ -88,6 +126,8 @@ class Said:
     share_usd: float | None = None
     # It was to go on in a session, and has not found it.
     lost_session: bool = False
+    # The API served it no more.
+    refusal: ApiRefusal | None = None
 
     @property
     def has_ended(self) -> bool:

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from ramherd.core import run_phase
 
 # Nouns too, in files of their own.
+from ramherd.core.agent_task import ApiRefusal as ApiRefusal  # noqa: PLC0414
 from ramherd.core.agent_task import Brief as Brief  # noqa: PLC0414
 from ramherd.core.agent_task import Said as Said  # noqa: PLC0414
 from ramherd.core.agent_task import Tree as Tree  # noqa: PLC0414
@@ -53,6 +54,8 @@ class Job:
     # A job of the service: its variables are not in the store but in this file of its herd, between
     # these two offsets.
     env_at: tuple[str, int, int] | None = None
+    # Epoch seconds: it does not start before that.
+    start_at_s: float | None = None
     # These fields are too large for the store, which has their beginning: each is a file.
     large: tuple[str, ...] = ()
 

@@ -65,3 +65,8 @@ def choose_model(brief: Brief, *, short: bool) -> tuple[str, Reason | None]:
         return brief.model, None
     usual = brief.model or "its usual one"
     return brief.fallback_model, Reason(Why.STEP_DOWN, model=brief.fallback_model, usual=usual)
+
+
+def explain_fallback(brief: Brief, model: str) -> Reason:
+    """Why a job has another model while the limit of its own lasts."""
+    return Reason(Why.LIMIT_FALLBACK, model=model, usual=brief.model or "its usual one")

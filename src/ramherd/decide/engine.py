@@ -16,6 +16,7 @@ from ramherd.decide.run_end import (
     stop_over_budget,
     stop_over_limit,
     stop_timed_out,
+    stop_without_access,
 )
 
 T = TypeVar("T")
@@ -37,6 +38,7 @@ def decide(snapshot: Snapshot, policy: Policy) -> list[Action]:
                 *stop_interrupted(snapshot),
                 *stop_over_limit(snapshot),
                 *stop_timed_out(snapshot),
+                *stop_without_access(snapshot),
                 *stop_over_budget(snapshot, most, policy),
             ]
         ),

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from ramherd.core.agent_task import FAIL
 from ramherd.core.model import Job, JobState, JobStatus, Reason, RunEnd, Settle, Suspicion, Why
 from ramherd.core.policies import Policy
 from ramherd.core.record import replace
 from ramherd.decide.back_off import back_off_s
+from ramherd.decide.start_pause import explain_start_at
 from ramherd.decide.suspects import DEATHS, after_death
 
 # Ends that are the job's own doing: they use up `retries`.
@@ -15,6 +17,8 @@ FINAL = {RunEnd.DONE: JobState.DONE, RunEnd.CANCELLED: JobState.CANCELLED}
 STOPPED = (RunEnd.PREEMPTED, RunEnd.RECYCLED, RunEnd.LOST)
 # Ends that show that the keeper lives as long as the run: it is not suspected any more.
 BY_ITSELF = (*OWN_FAILURES, RunEnd.DONE, RunEnd.OOM_KILL, RunEnd.HEAP_EXHAUSTED)
+# The API served the account no more.
+REFUSED = (Why.USAGE_LIMIT, Why.NO_ACCESS)
 # Ends that no other try changes.
 HOPELESS = (Why.TOO_BIG, Why.OUTGREW_BUDGET, Why.COST)
 # Ends that count neither as a failure nor as a loss.
@@ -27,7 +31,10 @@ SESSION_WAITS = (Why.OVERLOAD, Why.SIGNALLED, Why.COST_SHARE)
 def first_status(job: Job, at_s: float = 0.0) -> JobStatus:
     """The status of a job that was submitted."""
     state = JobState.WAITING if job.after else JobState.QUEUED
-    return JobStatus(job, state, Reason(Why.SUBMITTED), queued_s=at_s)
+    reason = Reason(Why.SUBMITTED)
+    if job.start_at_s is not None:
+        reason = explain_start_at(job.start_at_s)
+    return JobStatus(job, state, reason, queued_s=at_s)
 
 
 def after_run(
@@ -50,7 +57,7 @@ def after_run(
     if reason.why is Why.OVERLOAD:
         return after_overload(status, reason, at_s=at_s, policy=policy)
     status = replace(status, overloads=0)
-    if end in FINAL or reason.why in HOPELESS:
+    if end in FINAL or reason.why in HOPELESS or is_unserved(status.job, reason):
         return replace(status, state=FINAL.get(end, JobState.FAILED), reason=reason)
     if end in (RunEnd.PREEMPTED, RunEnd.RECYCLED) or reason.why in FREE:
         seen = max(status.seen_bytes, hit_bytes)
@@ -61,6 +68,11 @@ def after_run(
     state = JobState.QUEUED if lost < policy.max_lost else JobState.FAILED
     not_before_s = at_s + back_off_s(lost, policy.retry_first_s, policy.retry_max_s)
     return replace(status, state=state, reason=reason, lost=lost, not_before_s=not_before_s)
+
+
+def is_unserved(job: Job, reason: Reason) -> bool:
+    """Whether its API served it no more, and it is not to wait for that."""
+    return reason.why in REFUSED and job.brief is not None and job.brief.on_limit == FAIL
 
 
 def goes_on(status: JobStatus, end: RunEnd, reason: Reason) -> bool:

@@ -2,11 +2,14 @@
 
 import errno
 
+from ramherd.core.agent_task import NO_ACCESS, name_window
 from ramherd.core.model import (
     Action,
+    ApiRefusal,
     Clear,
     Exit,
     Finish,
+    Job,
     Kill,
     Reason,
     Refusal,
@@ -185,6 +188,8 @@ def is_failed_start(run: RunView, end: RunEnd, at_s: float) -> bool:
 def judge_exit(run: RunView, exit_: Exit) -> tuple[RunEnd, Reason]:
     if run.heap_exhausted:
         return RunEnd.HEAP_EXHAUSTED, Reason(Why.HEAP_EXHAUSTED, peak_bytes=run.pen.peak_bytes)
+    if run.said is not None and run.said.refusal is not None and not run.said.result:
+        return RunEnd.PREEMPTED, explain_refusal(run.job, run.said.refusal)
     if run.said is not None and (told := judge_words(run.said, exit_)) is not None:
         return told
     if run.is_node and (exit_.signal == SIGABRT or exit_.code == 128 + SIGABRT):
@@ -209,6 +214,30 @@ def judge_words(said: Said, exit_: Exit) -> tuple[RunEnd, Reason] | None:
     if exit_.code == 0 and said.needs_result:
         return RunEnd.FAILED, Reason(Why.NO_RESULT)
     return None
+
+
+def explain_refusal(job: Job, refusal: ApiRefusal) -> Reason:
+    """The API serves the account no more: no failure of the job."""
+    agent = job.brief.agent if job.brief is not None else ""
+    if refusal.window == NO_ACCESS:
+        return Reason(Why.NO_ACCESS, agent=agent, what=refusal.what)
+    return explain_limit(agent, refusal.window, refusal.what, refusal.until_s)
+
+
+def explain_limit(agent: str, window: str, what: str, until_s: float | None) -> Reason:
+    """`until_s` is None where the API does not tell when its limit resets."""
+    until = {} if until_s is None else {"until_at": round(until_s)}
+    return Reason(Why.USAGE_LIMIT, agent=agent, window=name_window(window), what=what, **until)
+
+
+def stop_without_access(snapshot: Snapshot) -> list[Action]:
+    """An agent whose API does not know its account would go on trying for minutes."""
+    return [
+        Stop(run.run, RunEnd.PREEMPTED, explain_refusal(run.job, run.said.refusal))
+        for run in snapshot.runs
+        if is_live(run) and run.said is not None and run.said.refusal is not None
+        if run.said.refusal.window == NO_ACCESS and not run.said.has_ended
+    ]
 
 
 def judge_failure(said: Said) -> Reason:

@@ -64,6 +64,11 @@ def explain_user_pause() -> Reason:
     return Reason(Why.PAUSED)
 
 
+def explain_start_at(start_at_s: float) -> Reason:
+    """Why a job that was submitted for later does not start yet. Epoch seconds."""
+    return Reason(Why.START_AT, start_at=round(start_at_s))
+
+
 def explain_service_end() -> Reason:
     return Reason(Why.SERVICE_STOPS)
 

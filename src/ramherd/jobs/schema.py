@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ramherd.core.agent_names import AGENTS, WARM_AGENTS
+from ramherd.core.agent_task import FALLBACK, ON_LIMIT, WAIT
 from ramherd.core.errors import UsageError
 from ramherd.core.exec_limits import explain_length, explain_variables
 from ramherd.core.units import shown
@@ -152,6 +153,18 @@ def find_program(value: str, context: Context) -> str:
     return absolute(value, context.here) if "/" in value else value
 
 
+def parse_on_limit(value: Any) -> str:
+    if value not in ON_LIMIT:
+        raise UsageError(f"{shown(value)} is not one of {', '.join(ON_LIMIT)}")
+    return str(value)
+
+
+def check_on_limit(value: str, context: Context) -> str:
+    if value == FALLBACK and not context.values.get("fallback_model"):
+        raise UsageError("there is no fallback_model", hint='add fallback_model = "MODEL"')
+    return value
+
+
 def check_reuse(value: int, context: Context) -> int:
     if value and context.agent not in WARM_AGENTS:
         hint = f"reuse works with {', '.join(WARM_AGENTS)}"
@@ -177,6 +190,9 @@ ARGV = ValueType(
     "COMMAND", parse_command, written={"anyOf": [NOT_BLANK, WORDS_OF_COMMAND]},
     parsed=STRINGS, annotation="str | Sequence[str]",
 )  # fmt: skip
+LIMIT_CHOICE = ValueType(
+    "CHOICE", parse_on_limit, written={**STRING, "enum": list(ON_LIMIT)}, parsed=STRING
+)
 PROMPT = TEXT._replace(parse=parse_prompt, written=NOT_BLANK)
 
 # `agent`, `cwd` and `env` stand before the keys whose checks need them.
@@ -242,8 +258,12 @@ JOB_KEYS = (
         stored="brief.model", is_setting=True,
     ),
     JobKey(
-        "fallback_model", NAME, "model for starts while memory is very short", AGENTS_ONLY,
-        stored="brief.fallback_model", is_setting=True,
+        "fallback_model", NAME, "model while memory is very short, or at a usage limit",
+        AGENTS_ONLY, stored="brief.fallback_model", is_setting=True,
+    ),
+    JobKey(
+        "on_limit", LIMIT_CHOICE, "at a usage limit: wait, fail, or go on with fallback_model",
+        AGENTS_ONLY, stored="brief.on_limit", is_setting=True, default=WAIT, check=check_on_limit,
     ),
     JobKey(
         "skip_permissions", SWITCH, "the agent uses tools without asking", AGENTS_ONLY,

@@ -40,7 +40,15 @@ class ServiceAgents:
                 input=lambda job, field: read_all(str(input_path(self.state, job.id, field))),
             )
             self.parts.runs = AgentRuns(records, self.policy)
+            self.read_limits()
         return self.parts.runs
+
+    def read_limits(self) -> None:
+        """The usage limits that an earlier service met, and what a user has asked for since."""
+        if self.parts.runs is not None:
+            from ramherd.store.usage_windows import read_windows  # noqa: PLC0415 - for agents only
+
+            self.parts.runs.limits.load(read_windows(self.store))
 
     def _read_cost_limit(self, herd: str) -> "CostLimit | None":
         """Shared by the jobs that have not ended and whose agents hold to a limit."""

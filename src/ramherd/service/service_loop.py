@@ -191,6 +191,7 @@ class Service:
         if due and self._writes.commit():
             self.paused = is_paused(self._store)
             self._is_requested, self._is_stale, self._read_s = False, True, at_s
+            self.agents.read_limits()
             self._done_up_to = 0
         if self._done_up_to is not None and self._writes.commit():
             self._done_up_to = self._carry_out_requests(self._done_up_to, at_s)
@@ -233,8 +234,7 @@ class Service:
             recycled_s={job: at_s for job, at_s in watches.recycled_s.items() if job in ids},
         )
         if loop.agents.runs is not None and self._writes.commit():
-            labels = {label_of(class_of(job)) for job in jobs}
-            loop.agents.runs.forget_others(jobs, labels)
+            loop.agents.runs.forget_others(jobs)
 
     def _resume_setup(self) -> None:
         """What the service before this one has not come to."""
@@ -324,7 +324,9 @@ class Service:
 
     def _refill(self) -> None:
         """The head of the queue is read again once the store has everything."""
-        if not self._writes.is_clear or not (self._is_stale or len(self.queue.queue) < LOW):
+        if not self._writes.is_clear or not (
+            self._is_stale or self.queue.is_stale or len(self.queue.queue) < LOW
+        ):
             return
         before = [status.job.id for status in self.queue.queue]
         with suppress(StoreError):  # the next step tries again

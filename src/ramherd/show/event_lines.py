@@ -56,6 +56,8 @@ WORDS = {
     "run_stopping": "stop",
     "level_calm": "calm",
     "api_calm": "calm",
+    "usage_limit": "limit",
+    "usage_served": "served",
     "level_tight": "tight",
     "level_single": "single",
     "ledger_waits": "ledger",

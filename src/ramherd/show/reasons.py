@@ -1,6 +1,7 @@
 """One sentence for each reason, made from its own numbers."""
 
 import signal
+import time
 from collections.abc import Mapping
 
 from ramherd.core.model import Number, Reason, Why
@@ -82,6 +83,17 @@ SENTENCES = {
     Why.GAVE_UP: "its agent gave up: {what}",
     Why.NO_RESULT: "its agent ended without a result",
     Why.OVERLOAD: "the API is too busy for it: {what}",
+    Why.OVERLOAD_PACE: "the API of {agent} is too busy: the next start is in {wait_s}",
+    Why.USAGE_LIMIT: "{agent} is at its usage limit until {until_at} ({window})",
+    Why.USAGE_PROBE: "the limit of {agent} has reset ({window}): one job asks first",
+    Why.USAGE_SERVED: "the API serves {agent} again",
+    Why.NEAR_USAGE_LIMIT: "{agent} has used {used} of its {window}",
+    Why.NO_ACCESS: (
+        "the API does not accept the account of {agent}: {what} (log in or set its key, then "
+        "ramherd retry JOB, or ramherd run --resume)"
+    ),
+    Why.LIMIT_FALLBACK: "the limit of {usual} is reached: {model} instead",
+    Why.START_AT: "starts at {start_at}",
     Why.API_CALM: "the API keeps up with {agent} again: starts as before",
     Why.SESSION_LOST: "its session is gone: it starts over in a new one",
     Why.COST: "{whose} has cost ${cost_usd}, and max_cost_usd is {limit_usd}",
@@ -136,6 +148,10 @@ SENTENCES = {
 }
 
 
+# A limit whose reset nobody knows.
+ENDLESS_LIMIT = "{agent} is at its usage limit ({window}), and is asked again and again: {what}"
+
+
 class Texts(dict[str, str]):
     """A number that another version of ramherd does not give is unknown."""
 
@@ -144,7 +160,10 @@ class Texts(dict[str, str]):
 
 
 def render_reason(reason: Reason) -> str:
-    return SENTENCES[reason.why].format_map(_texts(reason.numbers))
+    sentence = SENTENCES[reason.why]
+    if reason.why is Why.USAGE_LIMIT and "until_at" not in reason.numbers:
+        sentence = ENDLESS_LIMIT
+    return sentence.format_map(_texts(reason.numbers))
 
 
 def _texts(numbers: Mapping[str, Number]) -> Texts:
@@ -156,11 +175,20 @@ def _text(name: str, value: Number) -> str:
         return value
     if name.endswith("_bytes"):
         return format_size(value)
+    if name.endswith("_at"):
+        return render_clock(value, time.time())
     if name.endswith("_s"):
         return format_duration(value)
     if name == "signal":
         return signal_name(int(value))
     return str(value)
+
+
+def render_clock(at_s: float, now_s: float) -> str:
+    """`08:45`, with its date if that is another day: in the zone of this machine."""
+    at, now = time.localtime(at_s), time.localtime(now_s)
+    is_today = at[:3] == now[:3]
+    return time.strftime("%H:%M" if is_today else "%b %d %H:%M", at)
 
 
 def signal_name(number: int) -> str:

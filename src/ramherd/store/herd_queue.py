@@ -1,5 +1,6 @@
 """The jobs of a herd while it runs: which are ready, in which order, and which wait for others."""
 
+import time
 from bisect import bisect_left, bisect_right, insort
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -8,16 +9,28 @@ from dataclasses import replace
 from ramherd.core.model import JobState, JobStatus, Settle
 from ramherd.decide.job_bases import is_stuck
 from ramherd.decide.job_state import next_dependants
+from ramherd.decide.usage_limits import render_quota
 
 
 class HerdQueue:
     """`queue` is sorted: a step reads its head only, however long it is."""
+
+    # Whether more jobs come when all have ended.
+    is_lasting = False
 
     def __init__(self, statuses: Iterable[JobStatus]) -> None:
         self._by_id = {status.job.id: status for status in statuses}
         self._id_of = {status.job.name: status.job.id for status in self._by_id.values()}
         self._dependants: dict[str, list[str]] = {}
         self.queue: list[JobStatus] = []
+        # What each job uses of its API, and what of that is closed for now.
+        self._quotas = {
+            status.job.id: quota
+            for status in self._by_id.values()
+            if (quota := render_quota(status.job)) is not None
+        }
+        self._closed: frozenset[str] = frozenset()
+        self._is_timed = any(one.job.start_at_s is not None for one in self._by_id.values())
         # Those of the queue that may not start yet, so that no step reads all of it.
         self.delayed: dict[str, JobStatus] = {}
         # Queued or running jobs at whose runs the keeper died, the first in line first.
@@ -32,8 +45,17 @@ class HerdQueue:
     def __getitem__(self, job: str) -> JobStatus:
         return self._by_id[job]
 
+    def read_quotas(self) -> list[str]:
+        return list(set(self._quotas.values()))
+
+    def set_closed(self, closed: frozenset[str]) -> None:
+        """Jobs that wait for their API do not keep others from the head of the queue."""
+        self._closed = closed
+
     def heads(self, number: int) -> list[JobStatus]:
         """The first jobs of each priority, in order: the next one to start is among them."""
+        if self._closed or self._is_timed:
+            return self._open_heads(number)
         found: list[JobStatus] = []
         at = 0
         while at < len(self.queue):
@@ -41,6 +63,19 @@ class HerdQueue:
             end = bisect_right(self.queue, -priority, key=lambda one: -one.job.priority)
             found += self.queue[at : min(end, at + number)]
             at = end
+        return found
+
+    def _open_heads(self, number: int) -> list[JobStatus]:
+        """Without those that wait for their API, or for their time."""
+        now_s, taken = time.time(), Counter[int]()
+        found = []
+        for status in self.queue:
+            job = status.job
+            if taken[job.priority] >= number or self._quotas.get(job.id) in self._closed:
+                continue
+            if job.start_at_s is None or job.start_at_s <= now_s:
+                taken[job.priority] += 1
+                found.append(status)
         return found
 
     def __iter__(self) -> Iterator[JobStatus]:

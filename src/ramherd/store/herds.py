@@ -21,6 +21,7 @@ from ramherd.core.model import (
     Suspicion,
 )
 from ramherd.core.run_account import RunAccount
+from ramherd.decide.usage_limits import render_quota
 from ramherd.jobs.stored import job_from_text, job_to_text
 from ramherd.store.events import trim_events
 from ramherd.store.owner import Owner, is_alive
@@ -93,7 +94,8 @@ def job_row(herd: str, status: JobStatus, now: float, after: int | None) -> tupl
     job = status.job
     row = (job.id, herd, job.name, job.seq, job_to_text(job), status.state.value)
     place = None if after is None else after + job.seq
-    return (*row, status.reason.as_text(), now, job.priority, place)
+    times = (render_quota(job), job.start_at_s)
+    return (*row, status.reason.as_text(), now, job.priority, place, *times)
 
 
 def end_herd(store: Store, herd: str, summary: dict[str, Any]) -> None:

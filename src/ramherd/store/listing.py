@@ -7,12 +7,14 @@ from typing import Any
 from ramherd.core.agent_task import SAID
 from ramherd.core.model import JobState
 from ramherd.decide.job_state import explain_lost_owner
+from ramherd.decide.usage_limits import UsageWindow
 from ramherd.jobs.stored import submitted_json
 from ramherd.store.herds import SERVICE
 from ramherd.store.owner import Owner
 from ramherd.store.protocol import Store
 from ramherd.store.sql import listing as sql
 from ramherd.store.start_pauses import read_start_pauses
+from ramherd.store.usage_windows import find_wait, read_windows
 
 LAST_ID = "~"  # sorts after every ULID
 
@@ -49,8 +51,8 @@ def list_jobs(
 ) -> list[dict[str, Any]]:  # fmt: skip
     """In the order in which they were asked for."""
     values = {"herd": herd, "state": state, "after": after, "most": most}
-    pauses = read_start_pauses(store)
-    jobs = [mark_lost(job_json(row, pauses), lost) for row in store.read(sql.JOBS, values)]
+    pauses, windows = read_start_pauses(store), read_windows(store)
+    jobs = [mark_lost(job_json(row, pauses, windows), lost) for row in store.read(sql.JOBS, values)]
     return [{**job, "runs": read_runs(store, job["id"])} for job in jobs] if runs else jobs
 
 
@@ -65,16 +67,22 @@ def read_job(store: Store, job: str, lost: Lost = NONE_LOST) -> dict[str, Any] |
         return None
     *row, spec = rows[0]
     submitted = submitted_json(json.loads(spec))
-    shown = mark_lost(job_json(row, read_start_pauses(store)), lost)
+    shown = mark_lost(job_json(row, read_start_pauses(store), read_windows(store)), lost)
     return {**shown, **submitted, "runs": read_runs(store, job)}
 
 
-def job_json(row: Sequence[Any], pauses: Mapping[str, Any]) -> dict[str, Any]:
-    """While starts are paused, that is why a queued job is not started."""
+def job_json(
+    row: Sequence[Any], pauses: Mapping[str, Any], windows: Sequence[UsageWindow]
+) -> dict[str, Any]:
+    """While starts are paused, or its API serves it no more, that is why a queued job is not
+    started.
+    """
     job, herd, name, state, reason, attempts, failures, priority, updated_s, wish, *rest = row
-    label, said, place = rest
+    label, said, place, quota = rest
     words = parsed(said) or {}
     pause = pauses.get(herd if place is None else SERVICE) if state == JobState.QUEUED else None
+    if pause is None and state == JobState.QUEUED and windows:
+        pause = find_wait(windows, quota)
     return {
         "id": job, "herd": herd, "name": name, "state": state,
         "reason": pause or json.loads(reason),

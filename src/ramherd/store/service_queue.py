@@ -4,6 +4,7 @@ It has the methods of `HerdQueue`. The rest of the queue stays in the store, so 
 thousand jobs holds no more of them than one with a hundred.
 """
 
+import json
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -33,11 +34,18 @@ class ServiceQueue:
     here counts (`_fresh`). `refill` comes after the commit.
     """
 
+    # Whether more jobs come when all have ended.
+    is_lasting = True
+
     def __init__(self, store: Store) -> None:
         self._store = store
         self._known: dict[str, JobStatus] = {}
         self._fresh: dict[str, JobStatus] = {}
         self.queue: list[JobStatus] = []
+        # What APIs serve no more for now (`render_quota`): such jobs stay in the store.
+        self._closed: frozenset[str] = frozenset()
+        # Another head of the queue is to be read.
+        self.is_stale = False
         # Those that may not start yet stay in the store.
         self.delayed: dict[str, JobStatus] = {}
         self.next_delayed_s: float | None = None
@@ -72,6 +80,14 @@ class ServiceQueue:
         """A service waits for the next herd."""
         return False
 
+    def read_quotas(self) -> list[str]:
+        return [quota for (quota,) in self._store.read(sql.QUOTAS)]
+
+    def set_closed(self, closed: frozenset[str]) -> None:
+        """Jobs that wait for their API do not keep others from the head of the queue."""
+        if closed != self._closed:
+            self._closed, self.is_stale = closed, True
+
     def load(self, job: str) -> JobStatus | None:
         rows = self._store.read(sql.GET_STANDING, (job,))
         return status_from_row(rows[0]) if rows else None
@@ -79,13 +95,20 @@ class ServiceQueue:
     def refill(self) -> None:
         """Reads the head of the queue, once all that was changed here is in the store."""
         self._fresh.clear()
+        self.is_stale = False
         now = time.time()
         self.queue = [
             status_from_row(row)
             for (priority,) in self._store.read(sql.PRIORITIES, (PRIORITIES,))
             for row in self._store.read(
                 sql.IN_LINE,
-                {"priority": priority, "now": now, "longest": LONGEST_DELAY_S, "most": WINDOW},
+                {
+                    "priority": priority,
+                    "now": now,
+                    "longest": LONGEST_DELAY_S,
+                    "most": WINDOW,
+                    "closed": json.dumps(sorted(self._closed)),
+                },
             )
         ]
         kept = {job: known for job, known in self._known.items() if is_at_work(known)}
@@ -156,12 +179,14 @@ def is_at_work(status: JobStatus) -> bool:
 
 def status_from_row(row: Sequence[Any]) -> JobStatus:
     """The columns of `sql.service.STANDING`. A delay is over by the time that it is read."""
+    now_s = time.time()
     spec, state, reason, attempts, failures, lost, seen_bytes, interrupted, place, *rest = row
-    updated_s, overloads, suspicion = rest
-    waited_s = max(time.time() - updated_s, 0.0)
+    updated_s, overloads, suspicion, not_before_s = rest
+    waited_s = max(now_s - updated_s, 0.0)
+    ended_s = time.monotonic() - max(now_s - not_before_s, 0.0) if not_before_s else 0.0
     return JobStatus(
         replace(job_from_text(spec), seq=place), JobState(state), reason_from_text(reason),
         attempts=attempts, failures=failures, lost=lost, seen_bytes=seen_bytes,
         interrupted=bool(interrupted), overloads=overloads, queued_s=time.monotonic() - waited_s,
-        suspicion=suspicion_from_text(suspicion),
+        suspicion=suspicion_from_text(suspicion), not_before_s=ended_s,
     )  # fmt: skip

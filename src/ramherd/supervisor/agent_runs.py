@@ -17,18 +17,30 @@ from ramherd.act.worktrees.making import argv_in
 from ramherd.agents import Agent, Launch, LaunchRequest, find_agent
 from ramherd.agents.heap import choose_heap_bytes
 from ramherd.agents.json_lines import Events
-from ramherd.agents.progress import Overload
+from ramherd.agents.progress import Fact, NearUsageLimit, Overload, Result, TurnStarted
 from ramherd.agents.resume_prompt import render_resume_prompt
 from ramherd.agents.run_state import AgentRun, Past, one_line, past_from_json
 from ramherd.core.errors import UsageError
-from ramherd.core.model import Brief, Job, JobStatus, Reason, Refusal, RunEnd, Settle, Stop
+from ramherd.core.model import (
+    ApiRefusal,
+    Brief,
+    Job,
+    JobStatus,
+    Reason,
+    Refusal,
+    RunEnd,
+    Settle,
+    Stop,
+)
 from ramherd.core.policies import Policy
-from ramherd.decide.costs import RunCost, choose_model, stop_costly
+from ramherd.decide.costs import RunCost, choose_model, explain_fallback, stop_costly
 from ramherd.decide.job_bases import needs_base
 from ramherd.decide.run_end import is_for_want
-from ramherd.decide.start_pace import Pace, after_overload, after_start, explain_pause, next_pace
+from ramherd.decide.start_pace import explain_pause
+from ramherd.decide.usage_limits import Quota, explain_near, quota_of
 from ramherd.measure.last_error import read_errors
 from ramherd.measure.run_output import Follower
+from ramherd.supervisor.api_limits import ApiLimits
 from ramherd.supervisor.check_agents import Found, check_herd_cost, find_programs
 from ramherd.supervisor.cost_limit import LEAST_USD, CostLimit, HerdCosts
 from ramherd.system.environ import decode_bytes, parse_words
@@ -53,52 +65,6 @@ class JobRecords:
     input: Callable[[Job, str], bytes] = lambda _job, _field: b""
 
 
-class StartPacing:
-    """Starts of agents while their API is too busy for them, for each kind (`label`) by itself."""
-
-    def __init__(self) -> None:
-        self._paces: dict[str, Pace] = {}
-        self._calmed: list[str] = []
-
-    def slow_down(self, label: str, at_s: float) -> float | None:
-        """How far starts are apart from now on; None if that was so already."""
-        before = self._paces.get(label, Pace())
-        after = self._paces[label] = after_overload(before, at_s)
-        return None if after is before else after.pause_s
-
-    def record_start(self, label: str, at_s: float) -> None:
-        if label in self._paces:
-            self._paces[label] = after_start(self._paces[label], at_s)
-
-    def times(self, line: Iterable[str], at_s: float) -> Iterator[float]:
-        """From when each of those in line may start: of one kind only the first is next."""
-        next_s: dict[str, float] = {}
-        for label in line:
-            if label not in next_s:
-                self._recover(label, at_s)
-            pace = self._paces.get(label, Pace())
-            time_s = next_s.get(label, pace.next_s)
-            yield time_s
-            next_s[label] = max(time_s, at_s) + pace.pause_s if pace.pause_s else 0.0
-
-    def _recover(self, label: str, at_s: float) -> None:
-        if label in self._paces:
-            self._paces[label] = next_pace(self._paces[label], at_s)
-            if not self._paces[label].pause_s:
-                del self._paces[label]
-                self._calmed.append(label)
-
-    def pop_calmed(self) -> list[str]:
-        """The kinds that start as before again, since the last time."""
-        calmed, self._calmed = self._calmed, []
-        return calmed
-
-    def forget_others(self, labels: Iterable[str]) -> None:
-        """What is not kept starts as before."""
-        kept = set(labels)
-        self._paces = {label: pace for label, pace in self._paces.items() if label in kept}
-
-
 class AgentRuns:
     """All agents of a supervisor. `is_occupied`: somebody else is at work on what the job has."""
 
@@ -108,7 +74,7 @@ class AgentRuns:
         self.costs = HerdCosts(records.cost_limit)
         # What the last run of each job has left to the next.
         self._pasts: dict[str, Past] = {}
-        self.pacing = StartPacing()
+        self.limits = ApiLimits()
         self.is_occupied: Callable[[Job], bool] = lambda _job: False
 
     def prepare(
@@ -120,7 +86,7 @@ class AgentRuns:
         """
         job, brief = run.job, brief_of(run.job)
         session = self._past(job).progress.session if stopped is not None else ""
-        model, why_smaller = choose_model(brief, short=short)
+        model, why_smaller = self._choose_model(job, short=short)
         try:
             if stopped is not None:
                 launch = self.launch(
@@ -145,8 +111,17 @@ class AgentRuns:
             share = self._limit_usd(job) or 0.0
             agent_run.share_usd = agent_run.spent.cost_usd + share
             cost_limit.set_share(job.id, share)
-        self.pacing.record_start(run.label, run.started_s)
+        self.limits.record_start(run.id, quota_of(brief, model), run.started_s)
         return why_smaller
+
+    def _choose_model(self, job: Job, *, short: bool) -> tuple[str, Reason | None]:
+        """The smaller one while memory is short, or while a limit of the job's own lasts."""
+        brief = brief_of(job)
+        model, why_smaller = choose_model(brief, short=short)
+        quota = self.limits.choose_quota(job)
+        if why_smaller is not None or quota is None or quota == quota_of(brief):
+            return model, why_smaller
+        return quota.model, explain_fallback(brief, quota.model)
 
     def adopt(self, run: LiveRun, *, resumed: bool) -> None:
         """A run that another supervisor has started: all that it printed is read again."""
@@ -277,20 +252,45 @@ class AgentRuns:
             return False
         return cost_limit is None or cost_limit.may_start(job.id)
 
-    def read_output(self, runs: Iterable[LiveRun], at_s: float) -> Iterator[tuple[LiveRun, Reason]]:
-        """Reads on; what their users should know of it."""
+    def read_output(
+        self, runs: Iterable[LiveRun], at_s: float
+    ) -> Iterator[tuple[str, LiveRun, Reason]]:
+        """Reads on; the kind of event, the run and the reason of what their users should know."""
         for run in runs:
             if run.agent_run is not None and not run.agent_run.is_read:
                 for fact in run.agent_run.read(closed=run.output_closed):
-                    if isinstance(fact, Overload):
-                        yield from self._slow_down(run, fact, at_s)
+                    yield from self._receive(run, run.agent_run, fact, at_s)
 
-    def _slow_down(
-        self, run: LiveRun, fact: Overload, at_s: float
-    ) -> Iterator[tuple[LiveRun, Reason]]:
-        pause_s = self.pacing.slow_down(run.label, at_s)
-        if pause_s is not None:
-            yield run, explain_pause(one_line(fact.text), pause_s)
+    def _receive(
+        self, run: LiveRun, agent_run: AgentRun, fact: Fact, at_s: float
+    ) -> Iterator[tuple[str, LiveRun, Reason]]:
+        quota = quota_of(brief_of(run.job), agent_run.model)
+        match fact:
+            case Overload(text):
+                pause_s = self.limits.slow_down(quota, at_s)
+                if pause_s is not None:
+                    yield "run_warning", run, explain_pause(one_line(text), pause_s)
+            case ApiRefusal():
+                yield from self._close(run, agent_run, quota)
+            case NearUsageLimit(window, used_share):
+                if self.limits.warn_once(quota.agent, quota.account, window):
+                    yield "run_warning", run, explain_near(quota.agent, window, used_share)
+            case TurnStarted() | Result():
+                for reason in self.limits.record_reply(run.id):
+                    yield "usage_served", run, reason
+
+    def _close(
+        self, run: LiveRun, agent_run: AgentRun, quota: Quota
+    ) -> Iterator[tuple[str, LiveRun, Reason]]:
+        refusal = agent_run.progress.refusal
+        if refusal is None:
+            return
+        if refusal.until_s is None:
+            refusal = replace(refusal, until_s=parse_reset(refusal.what, self.limits.now()))
+        refusal = replace(refusal, what=one_line(refusal.what))
+        agent_run.set_refusal(refusal)
+        if (reason := self.limits.close(run.id, quota, refusal)) is not None:
+            yield "usage_limit", run, reason
 
     def stop_costly(
         self, runs: Iterable[LiveRun], queue: Iterable[JobStatus]
@@ -324,6 +324,7 @@ class AgentRuns:
             cost_limit.spent_usd += agent_run.cost_here_usd
             at = agent_run.progress
             cost_limit.end_run(job.id, reported=at.result is not None or at.failure is not None)
+        self.limits.record_end(run.id)
         left, twice = agent_run.leaves, 2 * agent_run.heap_bytes
         if end is RunEnd.HEAP_EXHAUSTED and job.memory_limit_bytes is None and twice <= most_bytes:
             left = replace(left, heap_bytes=left.heap_bytes or twice)
@@ -331,6 +332,7 @@ class AgentRuns:
 
     def withdraw(self, run: LiveRun) -> None:
         """A run that was prepared, and never began."""
+        self.limits.record_end(run.id)
         if (cost_limit := self.costs[run.job.herd]) is not None:
             cost_limit.withdraw_run(run.job.id)
 
@@ -340,12 +342,17 @@ class AgentRuns:
         if (cost_limit := self.costs[job.herd]) is not None:
             cost_limit.end_job(job.id)
 
-    def forget_others(self, jobs: Iterable[Job], labels: Iterable[str]) -> None:
+    def forget_others(self, jobs: Iterable[Job]) -> None:
         """`jobs` run or are about to; what is known of others is read again when needed."""
         kept = {job.id: job.herd for job in jobs}
         self._pasts = {job: past for job, past in self._pasts.items() if job in kept}
-        self.pacing.forget_others(labels)
         self.costs.forget_others(kept.values())
+
+
+def parse_reset(text: str, now_s: float) -> float | None:
+    from ramherd.agents.reset_times import parse_reset_s  # noqa: PLC0415 - events have the time
+
+    return parse_reset_s(text, now_s)
 
 
 def brief_of(job: Job) -> Brief:

@@ -1,12 +1,13 @@
 """Jobs with an agent before they are accepted: is there a program for each, and may it work?"""
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from ramherd.act.worktrees.making import isolate
 from ramherd.agents import Agent, find_agent
+from ramherd.agents.accounts import with_accounts
 from ramherd.agents.find_program import AgentProgram
 from ramherd.agents.heap import check_limit
 from ramherd.agents.user_args import check_args
@@ -20,14 +21,18 @@ class Found(NamedTuple):
 
 
 def prepare(
-    jobs: Sequence[Job], folder: Path, *, path: str | None, max_cost_usd: float | None = None
-) -> list[Job]:  # fmt: skip
-    """Jobs whose agents can run, with their worktrees: one that cannot is refused. `path` is what
-    their runs will have.
+    jobs: Sequence[Job],
+    folder: Path,
+    *,
+    env: Mapping[str, str] | None,
+    max_cost_usd: float | None = None,
+) -> list[Job]:
+    """Jobs whose agents can run, with their accounts and worktrees: one that cannot is refused.
+    `env` is what their runs inherit; None: what the service has.
     """
-    found = find_programs(jobs, path=path)
+    found = find_programs(jobs, path=None if env is None else env.get("PATH"))
     check_herd_cost(jobs, found, max_cost_usd)
-    return isolate(jobs, folder)
+    return isolate(with_accounts(jobs, os.environ if env is None else env), folder)
 
 
 def find_programs(

@@ -51,8 +51,8 @@ from ramherd.measure.machine import read_machine
 from ramherd.store.herd_queue import HerdQueue
 from ramherd.store.owner import Owner
 from ramherd.store.service_queue import ServiceQueue
+from ramherd.store.usage_windows import record_window
 from ramherd.supervisor.disk_watch import DiskWatch
-from ramherd.supervisor.estimates import key_of
 from ramherd.supervisor.event_log import EventLog
 from ramherd.supervisor.herd_counters import HerdCounters
 from ramherd.supervisor.job_states import AgentParts
@@ -266,11 +266,13 @@ class Loop:
         agents, runs = self.agents.runs, self.executor.runs.values()
         if agents is None:
             return
-        for run, reason in agents.read_output(runs, at_s):
-            self.events.emit_run("run_warning", reason, run)
+        for kind, run, reason in agents.read_output(runs, at_s):
+            self.events.emit_run(kind, reason, run)
         self.runs.record_sessions()
-        for label in agents.pacing.pop_calmed():
-            self.events.emit_herd("api_calm", explain_calm(key_of(label).agent))
+        for agent in agents.limits.pop_calmed():
+            self.events.emit_herd("api_calm", explain_calm(agent))
+        for key, window in agents.limits.pop_unsaved().items():
+            self.events.record(record_window, key, window)
         for action in agents.stop_costly(runs, self.queue.queue):
             self.carry_out(action, at_s)
         warm = self.agents.warm
@@ -286,6 +288,8 @@ class Loop:
         memory, may_start = self.memory, self.may_start(at_s)
         for stop in memory.recycle(at_s) if may_start else []:
             self.runs.restart(stop, at_s)
+        for settle in memory.fail_unserved(at_s) if may_start else []:
+            self.carry_out(settle, at_s)
         memory.waits_for = self.gate.reason
         for order in refuse_waits(memory.govern(at_s, queue=may_start), memory.policy):
             self.carry_out(order, at_s)

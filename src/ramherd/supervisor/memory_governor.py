@@ -4,6 +4,7 @@ Grants are carried out here, in their order; orders that start and stop runs go 
 """
 
 import os
+import time
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -25,6 +26,7 @@ from ramherd.core.memory import (
     Trim,
 )
 from ramherd.core.model import (
+    Job,
     JobState,
     JobStatus,
     Machine,
@@ -43,8 +45,9 @@ from ramherd.decide.governor.leases import explain_ledger, waiting_since, wanted
 from ramherd.decide.governor.recycle import Own, Watches, recycle
 from ramherd.decide.hold import explain_hold
 from ramherd.decide.ramp import Ramp, after_trouble, next_ramp
-from ramherd.decide.start_pause import Cause
+from ramherd.decide.start_pause import Cause, explain_start_at
 from ramherd.decide.suspects import Trial, choose_trial
+from ramherd.decide.usage_limits import parse_quota
 from ramherd.measure.own_memory import read_agent_bytes, read_own_bytes
 from ramherd.measure.pressure import Pressure, PressureGauge
 from ramherd.store.ledger import Answer, Ask, Ledger, OtherUse
@@ -70,6 +73,8 @@ RENEW_AGAIN_S = 0.02
 LEDGER_PATIENCE_S = 0.008
 # A ledger that does not answer once is busy; one that does not answer a tick later is reported.
 REPORT_LEDGER_S = 0.4
+# How often it is looked up which jobs wait for their API.
+FOLLOW_LIMITS_S = 0.2
 
 # Reasons for which a start waits that are worth an event.
 SHORT_OF_MEMORY = (
@@ -77,7 +82,10 @@ SHORT_OF_MEMORY = (
 )  # fmt: skip
 
 # And others that are.
-REPORTED = (*SHORT_OF_MEMORY, Why.SUSPECTS_FIRST, Why.KEEPER_ALONE)
+REPORTED = (
+    *SHORT_OF_MEMORY, Why.SUSPECTS_FIRST, Why.KEEPER_ALONE, Why.OVERLOAD_PACE, Why.USAGE_LIMIT,
+    Why.NO_ACCESS, Why.START_AT,
+)  # fmt: skip
 
 Order = Admit | Stop | Settle | Wait | SetLevel
 
@@ -181,6 +189,9 @@ class MemoryGovernor:
     _known: dict[str, tuple[JobStatus, Candidate]] = field(default_factory=dict)
     _reported_wait: tuple[str, Why] | None = None
     _reported_ledger: bool = False
+    # The first of the heads that waits for its API.
+    _unserved: Wait | None = None
+    _followed_s: float = float("-inf")
     # Why the ledger has not answered yet.
     _no_lease: Reason | None = None
 
@@ -212,7 +223,9 @@ class MemoryGovernor:
                 self.history = history
                 self.is_short = any(map(is_for_memory, actions))
                 orders = [action for action in actions if not isinstance(action, Grant | Trim)]
-                return [*orders, *self._wait_for_trial()] if queue else orders
+                if not queue:
+                    return orders
+                return [*orders, *self._wait_for_trial(), *self._wait_for_api(orders)]
             scene = self.scene(at_s, queue=queue)
         return []
 
@@ -266,17 +279,61 @@ class MemoryGovernor:
         found = [known for _status, known in self._known.values()]
         if agent_runs is None:
             return found
-        times = agent_runs.pacing.times((one.label for one in found), at_s)
+        line = ((status.job, status.not_before_s) for status in heads)
+        times = list(agent_runs.limits.choose_times(line, at_s))
+        why = zip(heads, times, strict=True)
+        self._unserved = next(
+            (Wait(one.job.id, reason) for one, (_, reason) in why if reason is not None), None
+        )
         return [
-            replace(one, not_before_s=paced_s) if paced_s > one.not_before_s else one
-            for one, paced_s in zip(found, times, strict=True)
+            replace(one, not_before_s=time_s) if time_s > one.not_before_s else one
+            for one, (time_s, _) in zip(found, times, strict=True)
         ]
+
+    def _follow_limits(self, at_s: float) -> None:
+        """Once a tick: which jobs wait for their API."""
+        agent_runs = self.agents.runs
+        if agent_runs is None or at_s - self._followed_s < FOLLOW_LIMITS_S:
+            return
+        self._followed_s = at_s
+        limits, queue = agent_runs.limits, self.jobs.queue
+        if not limits.windows:
+            queue.set_closed(frozenset())
+            return
+        quotas = queue.read_quotas()
+        queue.set_closed(frozenset(one for one in quotas if limits.is_closed(parse_quota(one))))
+
+    def fail_unserved(self, at_s: float) -> list[Settle]:
+        """Jobs that do not wait for their API, or would wait for nothing."""
+        agent_runs = self.agents.runs
+        if agent_runs is None or not agent_runs.limits.windows or at_s < self._followed_s:
+            return []
+        is_idle = not self.executor.runs and not self.jobs.queue.is_lasting
+        return agent_runs.limits.fail_unserved(self.jobs.queue.queue, is_idle=is_idle)
+
+    def _wait_for_api(self, orders: Sequence[Order]) -> list[Order]:
+        """Why the first in line does not start, if that is neither memory nor another job."""
+        if any(isinstance(order, Wait | Admit) for order in orders):
+            return []
+        if self._unserved is not None:
+            return [self._unserved]
+        for status in islice(self.jobs.queue.queue, HEADS):
+            if (reason := self._find_api_wait(status.job)) is not None:
+                return [Wait(status.job.id, reason)]
+        return []
+
+    def _find_api_wait(self, job: Job) -> Reason | None:
+        if job.start_at_s is not None and job.start_at_s > time.time():
+            return explain_start_at(job.start_at_s)
+        agent_runs = self.agents.runs
+        return None if agent_runs is None else agent_runs.limits.find_reason(job)
 
     def _heads(self, at_s: float) -> list[JobStatus]:
         """The jobs that may start next. While there are suspects, only those on trial. While runs
         of a dead keeper are cleared, no job: the suspects are known when that is done. A suspect
         that may not start yet does not block the others on trial.
         """
+        self._follow_limits(at_s)
         queue, quiet_s = self.jobs.queue, at_s - self.keeper_died_s
         suspected = queue.suspected.values()
         live = [one for one in suspected if one.state is not JobState.QUEUED]

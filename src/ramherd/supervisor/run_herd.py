@@ -37,6 +37,7 @@ from ramherd.store.owner import Owner, OwnerLock
 from ramherd.store.protocol import Store
 from ramherd.store.service_herds import read_unfinished_of_dead
 from ramherd.store.service_queue import ServiceQueue
+from ramherd.store.usage_windows import read_windows
 from ramherd.store.write_buffer import WriteBuffer
 from ramherd.supervisor.disk_watch import DiskWatch, open_store_or_release
 from ramherd.supervisor.estimates import Classes
@@ -129,7 +130,7 @@ def run_herd(
     """Runs all jobs; nothing of them is left when this returns or raises. `settings` are kept for
     whoever goes on with the herd, if this is interrupted.
     """
-    jobs = with_worktrees(jobs)
+    jobs = with_accounts(with_worktrees(jobs), rules)
     agents = AgentParts(prepare_agents(jobs, rules))
     now_s = time.monotonic()
 
@@ -272,6 +273,8 @@ def make_loop(
         ramp=begin_ramp(rules.ramp) if rules.ramp is not None else None,
         time_scale=rules.time_scale,
     )  # fmt: skip
+    if agents.runs is not None:
+        agents.runs.limits.load(read_windows(writes.store))
     runs = Runs(executor, memory, jobs, agents, events, gate, counters)
     disk = DiskWatch(
         executor.runs_dir.parent, rules.policy.log_total_bytes, executor, events, gate
@@ -316,6 +319,15 @@ def with_worktrees(jobs: Sequence[Job]) -> Sequence[Job]:
     from ramherd.act.worktrees.making import isolate  # noqa: PLC0415 - subprocess is 1 MB
 
     return isolate(jobs, state_dir() / "worktrees")
+
+
+def with_accounts(jobs: Sequence[Job], rules: Rules) -> Sequence[Job]:
+    """Jobs with an agent have the account that their API counts them by."""
+    if all(job.brief is None for job in jobs):
+        return jobs
+    from ramherd.agents import accounts  # noqa: PLC0415 - for agents only
+
+    return accounts.with_accounts(jobs, choose_passed(rules.pass_env))
 
 
 def describe_ramp(ramp: Ramp | None) -> dict[str, Any]:

@@ -103,6 +103,7 @@ def test_each_key_works_in_each_place(
         "NAME": "big",
         "COMMAND": "notify-send done",
         "AGENT": "codex",
+        "CHOICE": "fail",
         "PATH": "/opt/claude",
         "USD": "2.5",
         "WORDS": "--effort high",

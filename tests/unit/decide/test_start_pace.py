@@ -8,9 +8,10 @@ from ramherd.decide.start_pace import (
     after_start,
     explain_calm,
     explain_pause,
+    explain_slot,
+    find_slot,
     next_pace,
 )
-from ramherd.supervisor.agent_runs import StartPacing
 
 
 def test_the_pause_doubles_with_each_overload_up_to_a_minute() -> None:
@@ -46,26 +47,33 @@ def test_it_recovers_step_by_step() -> None:
     assert pace.next_s <= at_s
 
 
-def test_of_one_kind_only_the_first_in_line_is_next() -> None:
+def test_of_one_account_only_the_first_in_line_is_next() -> None:
     """However long ago the pause was over: the others would all start in the same moment."""
-    pacing = StartPacing()
-    assert pacing.slow_down("a", 100.0) == 2.0
-    assert pacing.slow_down("a", 101.0) is None
+    pace = after_overload(Pace(), 100.0)
 
-    assert list(pacing.times(["a", "b", "a", "a"], 101.0)) == [102.0, 0.0, 104.0, 106.0]
-    assert list(pacing.times(["a", "a"], 103.5)) == [102.0, 105.5]
-    pacing.record_start("a", 103.5)
-    assert list(pacing.times(["a"], 103.5)) == [105.5]
+    assert [find_slot(pace, 0.0, taken, 101.0) for taken in range(3)] == [102.0, 104.0, 106.0]
+    assert [find_slot(pace, 0.0, taken, 103.5) for taken in range(2)] == [102.0, 105.5]
+    assert find_slot(after_start(pace, 103.5), 0.0, 0, 103.5) == 105.5
+    assert find_slot(Pace(), 90.0, 3, 100.0) == 0.0
 
 
-def test_it_is_told_once_when_all_is_as_before() -> None:
-    """Nobody asks while nobody waits."""
-    pacing = StartPacing()
-    pacing.slow_down("a", 100.0)
-    assert pacing.pop_calmed() == []
+def test_a_job_does_not_wait_for_the_back_off_of_another() -> None:
+    """Once its own has ended it starts a minute later at the latest."""
+    pace = Pace(60.0, 1000.0, 900.0, 900.0)
 
-    assert list(pacing.times(["a", "a"], 104.0)) == [0.0, 0.0]
-    assert (pacing.pop_calmed(), pacing.pop_calmed()) == (["a"], [])
+    assert find_slot(pace, 905.0, 9, 910.0) == 905.0 + MOST_S
+    assert find_slot(pace, 0.0, 9, 910.0) == 1000.0 + 9 * 60.0
+
+
+def test_starts_are_never_further_apart_than_the_longest_pause() -> None:
+    """However often sessions complain that run already."""
+    pace, at_s = Pace(), 100.0
+    for _ in range(12):
+        pace = after_overload(pace, at_s)
+        at_s = pace.changed_s + pace.pause_s
+
+    assert pace.next_s <= 100.0 + MOST_S
+    assert after_overload(after_start(pace, at_s), at_s + 59.0).next_s == at_s + MOST_S
 
 
 def test_a_shorter_pause_begins_when_it_is_chosen() -> None:
@@ -76,4 +84,9 @@ def test_a_shorter_pause_begins_when_it_is_chosen() -> None:
 def test_a_pause_says_what_the_api_said() -> None:
     """And its end, of which agent."""
     assert explain_pause("529", 4.0) == Reason(Why.OVERLOAD, what="529", pause_s=4.0)
+    slot = Reason(Why.OVERLOAD_PACE, agent="claude", wait_s=1.3)
+    assert (explain_slot("claude", 1.26), explain_slot("claude", -1.0)) == (
+        slot,
+        Reason(Why.OVERLOAD_PACE, agent="claude", wait_s=0.0),
+    )
     assert explain_calm("claude") == Reason(Why.API_CALM, agent="claude")

@@ -14,7 +14,7 @@ from support.jobs import jobs_from_lines, read_job_file
 CONTRACT_KEYS = """name, agent, profile, prompt, command, resume_command, cwd, env, stdin, model,
 mcp, priority, after, label, memory, memory_limit, timeout, retries, reuse, worktree, workspace,
 base, needs, on_done, max_cost_usd, container, fallback_model, skip_permissions, agent_program,
-agent_args"""
+agent_args, on_limit"""
 
 
 def refusal(tmp_path: Path, data: str | bytes, name: str = "jobs.toml") -> UsageError:

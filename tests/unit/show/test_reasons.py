@@ -2,6 +2,7 @@
 
 import ast
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from ramherd.core.agent_task import MergedBase
 from ramherd.core.model import (
     Action,
+    Brief,
     JobState,
     Machine,
     PenReading,
@@ -25,6 +27,7 @@ from ramherd.core.reasons import reason_from_json
 from ramherd.core.state_disk import DiskState, LogUsage
 from ramherd.core.units import GIB, MIB
 from ramherd.decide import governor
+from ramherd.decide.costs import explain_fallback
 from ramherd.decide.disk_space import (
     explain_ballast,
     explain_full_disk,
@@ -49,13 +52,16 @@ from ramherd.decide.run_end import (
     stop_over_limit,
     stop_timed_out,
 )
+from ramherd.decide.start_pace import explain_slot
 from ramherd.decide.start_pause import (
     after_failed_start,
     explain_resumed,
     explain_service_end,
+    explain_start_at,
     explain_user_pause,
 )
 from ramherd.decide.suspects import after_death, choose_trial
+from ramherd.decide.usage_limits import UsageWindow, explain_near, explain_served, explain_window
 from ramherd.decide.warm import Worn, retired
 from ramherd.show.reasons import SENTENCES, render_reason, signal_name
 from support.make import MACHINE, exited, job, killed_by, policy, run, snapshot, status, stopping
@@ -80,6 +86,14 @@ def obstacle(need_bytes: int, machine: Machine = MACHINE) -> Reason:
 def words(code: int = 0, **said: Any) -> Reason:
     """Why a run ended whose agent said so."""
     return judge(run(exit=exited(code), said=Said(**said)))[1]
+
+
+# Today, by the clock of this machine.
+MORNING_S = time.mktime((*time.localtime()[:3], 8, 45, 0, 0, 0, -1))
+
+
+def window(name: str = "five_hour") -> UsageWindow:
+    return UsageWindow("claude", "a1", "", name, "so it said", MORNING_S)
 
 
 DEATH = Reason(Why.KEEPER_LOST, beside=0, lived_s=1.0)
@@ -343,6 +357,31 @@ MADE: dict[Why, tuple[Reason, str]] = {
     Why.SERVICE_STOPS: (
         explain_service_end(), "the service stops: it goes on when the service does",
     ),
+    Why.OVERLOAD_PACE: (
+        explain_slot("claude", 3.0), "the API of claude is too busy: the next start is in 3.0s",
+    ),
+    Why.USAGE_LIMIT: (
+        explain_window(window(), 0.0),
+        "claude is at its usage limit until 08:45 (five-hour window)",
+    ),
+    Why.USAGE_PROBE: (
+        explain_window(window(), MORNING_S + 9e5),
+        "the limit of claude has reset (five-hour window): one job asks first",
+    ),
+    Why.USAGE_SERVED: (explain_served(window()), "the API serves claude again"),
+    Why.NEAR_USAGE_LIMIT: (
+        explain_near("claude", "five_hour", 0.914), "claude has used 91 % of its five-hour window",
+    ),
+    Why.NO_ACCESS: (
+        explain_window(window("no_access"), 0.0),
+        "the API does not accept the account of claude: so it said (log in or set its key, then "
+        "ramherd retry JOB, or ramherd run --resume)",
+    ),
+    Why.LIMIT_FALLBACK: (
+        explain_fallback(Brief("claude", "x", "opus"), "sonnet"),
+        "the limit of opus is reached: sonnet instead",
+    ),
+    Why.START_AT: (explain_start_at(MORNING_S), "starts at 08:45"),
     Why.UNKNOWN: (
         reason_from_json({"why": "moonlight", "hours": 3}),
         "moonlight (a reason of another version of ramherd)",

@@ -300,10 +300,10 @@ def test_an_overload_is_told_once_and_slows_the_class(tmp_path: Path) -> None:
     retry = {"type": "system", "subtype": "api_retry", "error_status": 529, "error": "overloaded"}
     say(run, retry, retry)
 
-    line = ["claude", "codex"]
-    assert list(agent_runs.pacing.times(line, 10.0)) == [0.0, 0.0]
+    line = [(of, 0.0), (job("a command"), 0.0)]
+    assert [at_s for at_s, _ in agent_runs.limits.choose_times(line, 10.0)] == [0.0, 0.0]
     assert heard(agent_runs, run) == [Why.OVERLOAD]
-    assert list(agent_runs.pacing.times(line, 10.0)) == [12.0, 0.0]
+    assert [at_s for at_s, _ in agent_runs.limits.choose_times(line, 10.0)] == [12.0, 0.0]
 
 
 def test_a_heap_that_was_too_small_is_larger_once(tmp_path: Path) -> None:

@@ -118,7 +118,7 @@ def test_what_is_known_of_ended_jobs_goes(tmp_path: Path) -> None:
     agent_runs.end(run, RunEnd.OOM_KILL, most_bytes=GIB)
     kept.note(run)
     assert agent_runs.stop_costly([], [status(of)])
-    agent_runs.forget_others([], [])
+    agent_runs.forget_others([])
 
     known = {name: value for name, value in vars(agent_runs).items() if isinstance(value, dict)}
     assert known

@@ -11,7 +11,7 @@ COUNTS = """
 OLDEST_QUEUED = "SELECT min(updated_s) FROM jobs WHERE state = 'queued' AND place IS NOT NULL"
 JOB_COLUMNS = """
     jobs.id, herd, name, state, jobs.reason, attempts, failures, priority, updated_s, wish,
-    json_extract(spec, '$.label'), said, place
+    json_extract(spec, '$.label'), said, place, quota
 """
 JOBS = f"""
     SELECT {JOB_COLUMNS} FROM jobs

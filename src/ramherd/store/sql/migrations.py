@@ -216,6 +216,24 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
     # The flags of a `ramherd run`, as JSON, for whoever goes on with its herd.
     ("ALTER TABLE herds ADD COLUMN settings TEXT",),
+    # Accounts that an API serves no more for now; what a job's API counts together; and the time
+    # before which a job is not to start.
+    (
+        """
+        CREATE TABLE usage_limits (
+            agent TEXT NOT NULL, account TEXT NOT NULL, model TEXT NOT NULL, "window" TEXT NOT NULL,
+            what TEXT NOT NULL, until_s REAL NOT NULL, is_timed INTEGER NOT NULL,
+            is_default INTEGER NOT NULL, refused_probes INTEGER NOT NULL,
+            PRIMARY KEY (agent, account, model)
+        ) STRICT, WITHOUT ROWID
+        """,
+        "ALTER TABLE jobs ADD COLUMN quota TEXT",
+        "ALTER TABLE jobs ADD COLUMN start_at_s REAL",
+        """
+        CREATE INDEX jobs_quota ON jobs (quota)
+            WHERE state = 'queued' AND place IS NOT NULL AND quota IS NOT NULL
+        """,
+    ),
 )
 
 MIGRATIONS_TABLE = """

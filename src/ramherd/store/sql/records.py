@@ -18,8 +18,9 @@ OWNER_OF_JOB = """
 NEWEST_HERD = "SELECT id FROM herds ORDER BY created_s DESC, id DESC LIMIT 1"
 
 ADD_JOB = """
-    INSERT INTO jobs (id, herd, name, seq, spec, state, reason, updated_s, priority, place)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+    INSERT INTO jobs (
+        id, herd, name, seq, spec, state, reason, updated_s, priority, place, quota, start_at_s
+    ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 SET_SAID = "UPDATE jobs SET said = ? WHERE id = ?"
 SET_ERROR = "UPDATE jobs SET said = json_set(coalesce(said, '{}'), '$.error', ?) WHERE id = ?"

@@ -38,13 +38,15 @@ DROP_OLD_VARIABLES = """
 
 STANDING = (
     "spec, jobs.state, jobs.reason, jobs.attempts, failures, lost, seen_bytes, interrupted, place, "
-    "updated_s, overloads, suspicion"
+    "updated_s, overloads, suspicion, not_before_s"
 )
 # A delay longer than any that we give is a clock that jumped back: it is over.
 IN_LINE = f"""
     SELECT {STANDING} FROM jobs
     WHERE state = 'queued' AND place IS NOT NULL AND priority = :priority AND wish IS NULL
         AND (not_before_s <= :now OR not_before_s > :now + :longest)
+        AND (start_at_s IS NULL OR start_at_s <= :now)
+        AND (quota IS NULL OR quota NOT IN (SELECT value FROM json_each(:closed)))
     ORDER BY place LIMIT :most
 """
 # From one to the next in the index, however many jobs have each.
@@ -69,6 +71,11 @@ SUSPECTED = f"""
     WHERE suspicion IS NOT NULL AND state = 'queued' AND place IS NOT NULL AND wish IS NULL
         AND (not_before_s <= :now OR not_before_s > :now + :longest)
     ORDER BY priority DESC, place
+"""
+# What the queued jobs use of their APIs.
+QUOTAS = """
+    SELECT DISTINCT quota FROM jobs
+    WHERE state = 'queued' AND place IS NOT NULL AND quota IS NOT NULL
 """
 SHIFT_DELAYS = """
     UPDATE jobs SET not_before_s = not_before_s + ?

@@ -1,0 +1,42 @@
+"""Which account a job uses at its API, as a hash: limits are counted for each account.
+
+The variables that select it are the agent's (`Agent.account_env`). Neither a key nor a path is
+stored: only whether two jobs have the same.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from ramherd.agents import find_agent
+from ramherd.core.model import Job
+from ramherd.core.record import replace
+
+# 48 bits: two accounts of one user do not meet.
+HASH_LENGTH = 12
+# Whose configuration it is, if no variable names a directory.
+HOME = "HOME"
+
+
+def with_accounts(jobs: Sequence[Job], inherited: Mapping[str, str]) -> list[Job]:
+    """The jobs with their accounts; `inherited` is what their runs inherit."""
+    known: dict[tuple[str, ...], str] = {}
+    return [with_account(job, inherited, known) for job in jobs]
+
+
+def with_account(
+    job: Job, inherited: Mapping[str, str], known: dict[tuple[str, ...], str]
+) -> Job:  # fmt: skip
+    if job.brief is None:
+        return job
+    names = (HOME, *find_agent(job.brief.agent).account_env)
+    values = tuple(job.env.get(name, inherited.get(name, "")) for name in names)
+    key = (job.brief.agent, *values)
+    if key not in known:
+        known[key] = hash_account(key)
+    return replace(job, brief=replace(job.brief, account=known[key]))
+
+
+def hash_account(parts: Sequence[str]) -> str:
+    from hashlib import sha256  # noqa: PLC0415 - OpenSSL is 3 MB that herds of commands do not pay
+
+    text = "\0".join(parts).encode(errors="surrogateescape")
+    return sha256(text).hexdigest()[:HASH_LENGTH]
