@@ -4,6 +4,7 @@ from collections.abc import Collection, Sequence
 
 from ramherd.core.model import JobState, JobStatus, Reason, Why
 from ramherd.core.record import replace
+from ramherd.decide.job_bases import is_blocked
 
 INTERRUPTIONS = (Why.INTERRUPTED, Why.SUPERVISOR_LOST)
 
@@ -24,7 +25,11 @@ def continue_jobs(
 
 
 def is_cut_off(status: JobStatus, by_name: dict[str, JobStatus]) -> bool:
-    """Whether the interruption ended this job, or one that it waited for."""
+    """Whether the interruption ended this job, or one that it waited for; or it waits for its user,
+    who may have resolved what it waits for.
+    """
+    if is_blocked(status):
+        return True
     todo, seen = [status], set[str]()
     while todo:
         one = todo.pop()
@@ -41,11 +46,11 @@ def is_cut_off(status: JobStatus, by_name: dict[str, JobStatus]) -> bool:
 def is_hopeless(
     status: JobStatus, by_name: dict[str, JobStatus], chosen: dict[str, JobStatus]
 ) -> bool:
-    """A job that it waits for is not done, and does not go on."""
-    return any(
-        name in by_name and by_name[name].state is not JobState.DONE and name not in chosen
-        for name in status.job.after
-    )
+    """A job that it waits for is not done, and does not go on. One that waits does, or its user
+    decides about it.
+    """
+    ended = (by_name[name] for name in status.job.after if name in by_name and name not in chosen)
+    return any(one.state.is_final and one.state is not JobState.DONE for one in ended)
 
 
 def continue_job(

@@ -17,7 +17,7 @@ from ramherd.core.agent_task import MergedBase
 from ramherd.core.model import Job, JobState
 from ramherd.decide.job_bases import after_merge, needs_base
 from ramherd.store.herds import add_pen
-from ramherd.store.service_herds import set_worktree
+from ramherd.store.service_herds import read_said, set_worktree
 from ramherd.supervisor.event_log import EventLog
 from ramherd.supervisor.herd_counters import HerdCounters
 from ramherd.supervisor.job_states import JobStates
@@ -135,9 +135,19 @@ class WorktreeQueue:
 
         assert job.brief is not None
         assert job.brief.tree is not None
-        parents = [self.jobs[parent].job for parent in job.brief.tree.parents]
-        if why := self._start(job, merge_task(job, parents), at_s):
+        try:
+            parents = [self._read_parent(parent) for parent in job.brief.tree.parents]
+        except KeyError:
+            why = "a job that it starts from is not in the store any more"
+        else:
+            why = self._start(job, merge_task(job, parents), at_s)
+        if why:
             self._record_base(job, {"error": why})
+
+    def _read_parent(self, job: str) -> tuple[Job, bool]:
+        """With whether it changed something, as its finished worktree showed."""
+        said = read_said(self.events.writes.store, job) or {}
+        return self.jobs[job].job, bool(said.get("files_changed"))
 
     def _start(self, job: Job, task: Mapping[str, Any], at_s: float) -> str:
         """Why the process could not be started, or ""."""

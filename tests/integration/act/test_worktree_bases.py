@@ -248,12 +248,18 @@ def test_without_an_identity_ramherd_commits(top: Path, monkeypatch: pytest.Monk
 
 
 def test_a_tip_is_the_branch_or_the_commit_that_it_started_from(top: Path) -> None:
-    """ramherd removes a branch without changes."""
+    """ramherd removes a branch without changes. One with changes was removed by the user: then it
+    is what is checked out.
+    """
     start, a = git(top, "rev-parse", "main"), branch(top, "a", write("a", "1"))
     tree = Tree(str(top), start, a.path, "a")
 
-    assert read_tip("one", tree) == Tip("one", a.commit, "a", a.path)
-    assert read_tip("one", replace(tree, branch="gone")).commit == start
+    assert read_tip("one", tree, is_changed=True) == Tip("one", a.commit, "a", a.path)
+    gone = replace(tree, branch="gone")
+    assert read_tip("one", gone, is_changed=False).commit == start
+    (top / "merged").write_text("by hand")
+    head = commit(top, "merged by hand, and its branch removed")
+    assert read_tip("one", gone, is_changed=True).commit == head
 
 
 def test_histories_that_have_nothing_in_common_fail(top: Path) -> None:

@@ -1,5 +1,5 @@
-"""A program that talks like claude, and does what the variable DO tells a shell; and a repository
-for it to work in.
+"""A program that talks like claude, whose prompt is a script for the shell; and a repository for it
+to work in.
 """
 
 import subprocess
@@ -8,9 +8,12 @@ from typing import Any
 
 SCRIPT = """\
 #!/bin/sh
-cat > /dev/null
+case " $* " in
+    *" --resume "*) cat > /dev/null ;;
+    *) cat > "$0-$RAMHERD_JOB" ;;
+esac
 echo '{"type": "system", "subtype": "init", "session_id": "'$RAMHERD_JOB'"}'
-(eval "$DO") >&2 || exit 1
+/bin/sh "$0-$RAMHERD_JOB" >&2 || exit 1
 echo '{"type": "result", "result": "Through.", "total_cost_usd": 0.5}'
 """
 # A line of the user's own: neither the machine's configuration nor its user decides.
@@ -49,9 +52,8 @@ class Workplace:
         """What it changes is committed; `do` fails the job where it fails."""
         script = f"set -e; {do}; git add -A; git diff --cached --quiet || git commit -qm {name}"
         return {
-            "name": name, "agent": "claude", "prompt": "do it", "memory": "10MiB",
-            "agent_program": str(self.program), "env": {"DO": script}, "cwd": str(self.top),
-            "after": list(after), **keys,
+            "name": name, "agent": "claude", "prompt": script, "memory": "10MiB",
+            "agent_program": str(self.program), "cwd": str(self.top), "after": list(after), **keys,
         }  # fmt: skip
 
     def branch_of(self, name: str) -> str:

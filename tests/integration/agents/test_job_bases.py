@@ -69,7 +69,7 @@ def test_several_branches_are_merged(ramherd: Ramherd, place: Workplace) -> None
 
 def test_a_conflict_makes_the_job_wait(ramherd: Ramherd, place: Workplace) -> None:
     """Nothing else runs: `run` ends with 1, says which files and branches, and what to do. Jobs
-    that wait for it wait on.
+    that wait for it wait on. Once it is resolved, a retry without a service runs them.
     """
     jobs = [
         place.job("a", "echo a > file"),
@@ -89,6 +89,11 @@ def test_a_conflict_makes_the_job_wait(ramherd: Ramherd, place: Workplace) -> No
     assert f"a and b conflict in file {hint}" in ramherd.run("jobs", "--all").stdout
     assert "ramherd/c" not in place.git("branch")
     assert place.git("status", "--porcelain") == ""
+    place.git("merge", "-q", "-s", "ours", "-m", "both", branch, where=worktree)
+    again = ramherd.run("retry", "c")
+    assert again.returncode == 0, again.stderr
+    assert "5 of 5 jobs done" in again.stdout
+    assert place.files_of("d") == ["c", "d", "file"]
 
 
 def test_a_predecessor_that_failed_cancels_its_successor(

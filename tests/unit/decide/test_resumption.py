@@ -99,3 +99,21 @@ def test_a_circle_of_cancelled_jobs_ends() -> None:
     ]
 
     assert continue_jobs(circle) == []
+
+
+def test_a_job_that_waits_for_its_user_is_tried_again() -> None:
+    """The branches may merge now. Jobs after it that were cut off wait for it again, and those that
+    waited for it all the time still do.
+    """
+    conflict = Reason(Why.MERGE_CONFLICT, files="x")
+    herd = [
+        done("a"),
+        ended("b", JobState.WAITING, conflict, after=("a",)),
+        ended("c", JobState.WAITING, Reason(Why.SUBMITTED), after=("b",)),
+        cancelled("d", "b"),
+        cancelled("e", "c"),
+    ]
+    again = continue_jobs(herd)
+
+    assert states(again) == {"b": "queued", "d": "waiting", "e": "waiting"}
+    assert again[0].reason == Reason(Why.CONTINUED, after="merge_conflict")

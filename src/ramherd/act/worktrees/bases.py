@@ -121,19 +121,25 @@ def tree_of(job: Job) -> Tree | None:
     return job.brief.tree if job.brief is not None else None
 
 
-def read_tip(name: str, tree: Tree) -> Tip:
-    """A branch that is gone had no change: its tip is the commit that it started from."""
-    commit = find_commit(tree.repository, f"refs/heads/{tree.branch}") or tree.commit
+def read_tip(name: str, tree: Tree, *, is_changed: bool) -> Tip:
+    """A branch without changes was removed by ramherd: its tip is the commit that it started from.
+    One with changes was removed by its user, mostly after a merge: the commit that is checked out
+    has what the user wanted of it.
+    """
+    commit = find_commit(tree.repository, f"refs/heads/{tree.branch}")
+    if not commit:
+        commit = find_commit(tree.repository, HEAD) if is_changed else tree.commit
     return Tip(name, commit, tree.branch, tree.path)
 
 
-def merge_branches(top: str, parents: Sequence[tuple[str, Tree]], job: str) -> MergedBase:
-    """The branches of the jobs `parents`, merged for another. Commits in their submodules are
-    fetched first: git compares them to merge, and the new worktree needs them.
+def merge_branches(top: str, parents: Sequence[tuple[str, Tree, bool]], job: str) -> MergedBase:
+    """The branches of the jobs `parents`, merged for another; each with whether it has changes.
+    Commits in their submodules are fetched first: git compares them to merge, and the new worktree
+    needs them.
     """
     try:
-        tips = [read_tip(name, tree) for name, tree in parents]
-        for tip, (_name, tree) in zip(tips, parents, strict=True):
+        tips = [read_tip(name, tree, is_changed=changed) for name, tree, changed in parents]
+        for tip, (_name, tree, _changed) in zip(tips, parents, strict=True):
             fetch_submodules(tip.path, top, tree.commit, tip.commit, tip.branch)
         found = merge_tips(top, tips, job)
     except GitFailed as error:

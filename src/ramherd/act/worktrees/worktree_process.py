@@ -81,9 +81,11 @@ def finish_task(job: Job) -> dict[str, Any]:
     return {"finish": {"tree": asdict(tree_of(job)), "job": job.name, "most_s": MOST_S}}
 
 
-def merge_task(job: Job, parents: Iterable[Job]) -> dict[str, Any]:
-    """`parents` are the jobs whose branches are merged, in their order."""
-    trees = [(parent.name, asdict(tree_of(parent))) for parent in parents]
+def merge_task(job: Job, parents: Iterable[tuple[Job, bool]]) -> dict[str, Any]:
+    """`parents` are the jobs whose branches are merged, in their order, and whether each changed
+    something.
+    """
+    trees = [(one.name, asdict(tree_of(one)), is_changed) for one, is_changed in parents]
     return {"merge": {"top": tree_of(job).repository, "parents": trees, "job": job.name}}
 
 

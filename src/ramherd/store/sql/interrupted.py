@@ -29,7 +29,7 @@ SET_COST_LIMIT = "UPDATE herds SET max_cost_usd = ? WHERE id = ?"
 STATUSES = f"SELECT {STANDING.replace('place', 'seq')} FROM jobs WHERE herd = ? ORDER BY seq"
 CONTINUE_JOB = """
     UPDATE jobs SET state = ?, reason = ?, not_before_s = 0, wish = NULL, updated_s = ?
-    WHERE id = ? AND state = 'cancelled'
+    WHERE id = ? AND state IN ('cancelled', 'waiting')
 """
 # What the last run of an agent would have left, as far as it was recorded before its end.
 COUNT_LOST_RUNS = """
