@@ -6,8 +6,11 @@ whatever its own name for it is. Each adapter has the arguments that its CLI tak
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
+from ramherd.agents import find_agent
 from ramherd.core.errors import UsageError
+from ramherd.core.model import Brief
 from ramherd.core.units import shown
 
 # A tool of an MCP server may have dots, colons and slashes in its name.
@@ -37,3 +40,25 @@ def render_rule(agent: str, rule: str, shell: str) -> str:
 def as_options(option: str, agent: str, rules: Sequence[str], shell: str) -> tuple[str, ...]:
     """One option for each rule: as `--option=value`, since these options take several values."""
     return tuple(f"{option}={render_rule(agent, rule, shell)}" for rule in rules)
+
+
+def parse_rules(value: Any) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(rule, str) for rule in value):
+        raise UsageError("'allow' is not a list of rules")
+    return value
+
+
+def choose_rules(
+    job: str, brief: Brief | None, session: str | None, rules: Sequence[str]
+) -> tuple[str, ...]:
+    """All that the next run of the job is allowed, which goes on in its session. UsageError where
+    that is not possible.
+    """
+    if brief is None:
+        raise UsageError(f"job {job} is a command: it asks for no permission")
+    if brief.skip_permissions:
+        raise UsageError(f"job {job} may use every tool already: it has skip_permissions")
+    find_agent(brief.agent).check_allow(rules)
+    if not session:
+        raise UsageError(f"job {job} has no session to go on in: its agent has opened none")
+    return tuple(dict.fromkeys([*brief.allow, *rules]))

@@ -28,7 +28,7 @@ from ramherd.show.metrics import Queue, render_metrics
 from ramherd.store import listing
 from ramherd.store import service_requests as requests
 from ramherd.store.events import read_event_page, read_event_range
-from ramherd.store.herds import read_lost_herds
+from ramherd.store.herds import read_lost_herds, read_stored_job
 from ramherd.store.interrupted_herds import check_free, has_interrupted_jobs
 from ramherd.store.protocol import Store
 from ramherd.store.service_requests import Wish
@@ -106,10 +106,13 @@ class Answers:
 
     def retry(self, store: Store, asked: RequestParts) -> Response:
         job = find_job(store, asked)
-        env = parse_body(asked.body, {"env"}).get("env") if asked.body else None
-        again = requests.retry(store, self.state, job["id"], env and parse_variables(env))
+        body = parse_body(asked.body, {"env", "allow"}) if asked.body else {}
+        env, allow = body.get("env"), body.get("allow")
+        rules = find_rules(store, job["id"], allow) if allow else ()
+        again = requests.retry(store, self.state, job["id"], env and parse_variables(env), rules)
         if not again:
-            raise HttpError(409, f"job {job['name']!r} has not failed: it is {job['state']}")
+            error = requests.explain_no_retry(job["name"], job["state"], job["denied"])
+            raise HttpError(409, str(error), hint=error.hint)
         return json_response({"job": job["id"], "jobs": again}, 202)
 
     def pause(self, store: Store, _asked: RequestParts) -> Response:
@@ -161,6 +164,16 @@ def find_job(
 ) -> dict[str, Any]:
     job = asked.path["job"]
     return found(listing.read_job(store, job, lost), "job", job)
+
+
+def find_rules(store: Store, job: str, allow: Any) -> tuple[str, ...]:
+    """Agents are loaded for the few requests that need them."""
+    from ramherd.agents.allow_rules import choose_rules, parse_rules  # noqa: PLC0415
+
+    stored = read_stored_job(store, job)
+    assert stored is not None
+    session = stored.said.get("session")
+    return choose_rules(stored.job.name, stored.job.brief, session, parse_rules(allow))
 
 
 def found(value: dict[str, Any] | None, what: str, name: str) -> dict[str, Any]:

@@ -101,6 +101,10 @@ RETRY: Schema = {
                 **VARIABLES.written,
                 "description": "what runs inherit if the herd has ended, when its own is gone",
             },
+            "allow": {
+                **many(TEXT),
+                "description": "rules for tools that the agent may use from now on",
+            },
         },
     ),
     "additionalProperties": False,

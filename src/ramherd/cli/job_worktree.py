@@ -19,7 +19,7 @@ from ramherd.core.errors import UsageError
 from ramherd.core.model import Tree
 from ramherd.store.connect import open_store
 from ramherd.store.herds import StoredJob, is_owned, read_stored_job, set_said
-from ramherd.system.lock_file import acquire_lock
+from ramherd.system.lock_file import acquire_lock, is_locked
 
 
 def read_named_job(name: str, herd: str | None) -> StoredJob:
@@ -61,17 +61,29 @@ def tree_of(stored: StoredJob) -> Tree:
 @contextmanager
 def locked_worktree(stored: StoredJob) -> Iterator[None]:
     """One verb at a time changes it."""
-    job = stored.job
-    lock = acquire_lock(str(runtime_dir() / "worktrees" / job.id), wait=False)
+    lock = acquire_lock(lock_path(stored.job.id), wait=False)
     if lock is None:
-        raise UsageError(
-            f"another ramherd merge, drop or attach is at work on job {job.name}",
-            hint="try again when it has ended",
-        )
+        raise explain_lock(stored.job.name)
     try:
         yield
     finally:
         lock.remove()
+
+
+def check_unlocked(job: str, name: str) -> None:
+    if is_locked(lock_path(job)):
+        raise explain_lock(name)
+
+
+def lock_path(job: str) -> str:
+    return str(runtime_dir() / "worktrees" / job)
+
+
+def explain_lock(name: str) -> UsageError:
+    return UsageError(
+        f"another ramherd merge, drop or attach is at work on job {name}",
+        hint="try again when it has ended",
+    )
 
 
 def find_finished(stored: StoredJob) -> JobBranch:

@@ -10,8 +10,10 @@ from dataclasses import replace
 
 from ramherd.act.environments import choose_passed
 from ramherd.act.recovery import recover
+from ramherd.agents.allow_rules import choose_rules
 from ramherd.cli.continue_run import restore_settings
 from ramherd.cli.job_names import find_job
+from ramherd.cli.job_worktree import check_unlocked
 from ramherd.cli.run import load_settings, report
 from ramherd.cli.store_reader import open_to_read
 from ramherd.config.keys import BY_NAME
@@ -21,16 +23,24 @@ from ramherd.core.errors import UsageError
 from ramherd.core.model import JobState
 from ramherd.show.view import Display
 from ramherd.store.connect import open_store
+from ramherd.store.herds import read_stored_job
 from ramherd.store.interrupted_herds import StoredHerd, check_free
 from ramherd.store.listing import read_job
 from ramherd.store.protocol import Store
-from ramherd.store.service_requests import queue_again, record_retry
+from ramherd.store.service_requests import explain_no_retry, queue_again, record_retry
 from ramherd.supervisor.lost_runs import count_lost_runs
 from ramherd.supervisor.resume_herd import resume_here
 from ramherd.supervisor.run_herd import FAILED, OK, Outcome, Rules
 from ramherd.system.unix_socket import is_listening
 
 EPILOG = """\
+examples:
+  ramherd retry fix-lint
+  ramherd retry fix-lint --allow 'Bash(npm test)'
+
+With --allow the agent goes on where it was, in the same session and worktree, also when it ended as
+done: `ramherd show JOB` lists what it was denied. For codex a rule is one of its sandboxes.
+
 Without a service the jobs run here, and this command ends with them.
 
 When a herd has ended, its environment is removed: a job of it that is retried gets the environment
@@ -41,6 +51,8 @@ of this command. A variable that the job file gave has to be in it.
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("jobs", metavar="JOB", nargs="+", help="its name or id")
+    rule = "go on in the job's session with this tool allowed; may be given several times"
+    parser.add_argument("--allow", metavar="RULE", action="append", default=[], help=rule)
     add_flag(parser, BY_NAME["pass_env"])
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout at the end")
     parser.set_defaults(verb=retry)
@@ -49,12 +61,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def retry(options: argparse.Namespace) -> int:
     with closing(open_to_read()) as store:
         jobs = [find_job(store, name) for name in options.jobs]
+    for job, name in zip(jobs, options.jobs, strict=True):
+        check_unlocked(job, name)
     if not is_listening(runtime_dir() / "api.sock"):
         return retry_here(options, jobs)
     from ramherd.client.client import Client  # noqa: PLC0415 - 4 MB
 
     client, env = Client(), choose_passed(load_config(options)["pass_env"])
-    again = [one for job in jobs for one in client.retry(job, env)]
+    again = [one for job in jobs for one in client.retry(job, env, allow=options.allow)]
     if options.json:
         print(json.dumps({"jobs": again}))
     return 0
@@ -63,16 +77,18 @@ def retry(options: argparse.Namespace) -> int:
 def retry_here(options: argparse.Namespace, jobs: list[str]) -> int:
     with closing(open_store(state_dir())) as store:
         recover(store, runtime_dir(), state_dir() / "runs")
-        herd = find_herd_of(store, jobs)
+        rules = {job: find_rules(store, job, options.allow) for job in jobs}
+        herd = find_herd_of(store, jobs, is_allowing=bool(options.allow))
         count_lost_runs(store, state_dir(), herd.id)
     restore_settings(options, herd)
     config = load_settings(options)
-    command = " ".join(["ramherd retry", *map(shlex.quote, options.jobs)])
+    allowing = [word for rule in options.allow for word in ("--allow", rule)]
+    command = shlex.join(["ramherd", "retry", *options.jobs, *allowing])
 
     def queue_jobs(store: Store) -> list[str]:
-        again = [one for job in jobs for one in queue_again(store, job)]
+        again = [one for job in jobs for one in queue_again(store, job, rules[job])]
         for job in jobs:
-            record_retry(store, herd.id, job)
+            record_retry(store, herd.id, job, rules[job])
         return again
 
     def run(rules: Rules, display: Display) -> Outcome:
@@ -81,7 +97,16 @@ def retry_here(options: argparse.Namespace, jobs: list[str]) -> int:
     return report(run, config, options)
 
 
-def find_herd_of(store: Store, jobs: list[str]) -> StoredHerd:
+def find_rules(store: Store, job: str, allow: list[str]) -> tuple[str, ...]:
+    """All that the job may use from now on."""
+    stored = read_stored_job(store, job)
+    if not allow or stored is None:
+        return ()
+    session = stored.said.get("session")
+    return choose_rules(stored.job.name, stored.job.brief, session, allow)
+
+
+def find_herd_of(store: Store, jobs: list[str], *, is_allowing: bool) -> StoredHerd:
     """The herd of jobs that can be tried again, if nobody works on it."""
     found = [job for job in (read_job(store, id_) for id_ in jobs) if job is not None]
     herds = {job["herd"] for job in found}
@@ -93,8 +118,8 @@ def find_herd_of(store: Store, jobs: list[str]) -> StoredHerd:
         )
     herd = check_free(store, herds.pop(), runtime_dir())
     for job in found:
-        if job["state"] == JobState.DONE:
-            raise UsageError(f"job {job['name']!r} has not failed: it is done")
+        if job["state"] == JobState.DONE and not is_allowing:
+            raise explain_no_retry(job["name"], job["state"], job["denied"])
     return herd
 
 

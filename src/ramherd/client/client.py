@@ -128,11 +128,15 @@ class Client:
         """The number of the newest event."""
         return int(self._get("/v1/events", limit=1)["last"])
 
-    def retry(self, job: str, env: Mapping[str, str] | None = None) -> list[str]:
+    def retry(
+        self, job: str, env: Mapping[str, str] | None = None, *, allow: Sequence[str] = ()
+    ) -> list[str]:
         """The jobs that are queued again: this one, and those that were cancelled for it. `env` is
-        for runs of a herd that has ended, whose own environment is gone.
+        for runs of a herd that has ended, whose own environment is gone. With `allow`, rules such
+        as `Bash(npm test)`, the job goes on in its session, also when it is done.
         """
-        body = None if env is None else {"env": env}
+        given = {"env": env, "allow": list(allow) or None}
+        body = {key: value for key, value in given.items() if value is not None} or None
         answer = self._link.ask("POST", f"/v1/jobs/{quote(job, '')}/retry", body)
         return list(answer.get("jobs", [job]))
 

@@ -7,6 +7,7 @@ cancellation is a file instead. Jobs that have ended are nobody's, so a retry ch
 
 import json
 import os
+import shlex
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from ramherd.core.errors import StoreUnavailable, UsageError
 from ramherd.core.model import Event, Job, JobState, Reason, Why
+from ramherd.decide.job_requests import explain_retry
 from ramherd.decide.job_state import first_status
 from ramherd.store.events import add_event, trim_events
 from ramherd.store.herds import SERVICE_OWNER, insert_herd, insert_jobs
@@ -129,9 +131,13 @@ def read_wishes(store: Store, after: int, most: int) -> list[tuple[str, str, int
     return [(job, wish, place) for job, wish, place in store.read(sql.WISHED, (after, most))]
 
 
-def retry(store: Store, state: Path, job: str, env: Mapping[str, str] | None = None) -> list[str]:
+def retry(
+    store: Store, state: Path, job: str, env: Mapping[str, str] | None = None,
+    allow: Sequence[str] = (),
+) -> list[str]:  # fmt: skip
     """The job is queued again, and those that were cancelled because of it wait for it again:
-    which. Nothing when it has not failed.
+    which. Nothing when it has not failed. With `allow` it goes on in its session with these tools
+    allowed, also when it is done.
 
     The environment of a herd that has ended is gone. Its runs inherit `env` then, that of the
     program that asks for the retry, and a variable that the job had of its own has to be in it.
@@ -142,16 +148,16 @@ def retry(store: Store, state: Path, job: str, env: Mapping[str, str] | None = N
     ((herd,),) = herds
     found = read_stored_herd(store, herd)
     if found is not None and not found.is_service:
-        return retry_of_run(store, state, found, job, env)
+        return retry_of_run(store, state, found, job, env, allow=allow)
     with new_environment(state, (), env) as inputs, store.synced():
-        again = queue_again(store, job)
+        again = queue_again(store, job, allow)
         ((is_ended, old),) = store.read(sql.HERD_STANDING, (herd,))
         if again and is_ended:
             store.write(sql.SET_ENV, (*inputs.environment, herd))
         check_variables(store, state, herd, again)
         if again:
             store.write(sql.OPEN_HERD_AGAIN, (herd,))
-            record_retry(store, herd, job)
+            record_retry(store, herd, job, allow)
     unused = old if again and is_ended else inputs.environment.name
     if unused is not None:
         environment_path(state, unused).unlink(missing_ok=True)
@@ -159,26 +165,37 @@ def retry(store: Store, state: Path, job: str, env: Mapping[str, str] | None = N
 
 
 def retry_of_run(
-    store: Store, state: Path, found: StoredHerd, job: str, env: Mapping[str, str] | None
-) -> list[str]:
+    store: Store, state: Path, found: StoredHerd, job: str, env: Mapping[str, str] | None,
+    *, allow: Sequence[str],
+) -> list[str]:  # fmt: skip
     """The same for a herd whose `ramherd run` has ended: it becomes the service's."""
     if not found.is_ended:
         raise UsageError(f"herd {found.id} is not the service's: it belongs to a `ramherd run`")
 
     def change() -> list[str]:
-        again = queue_again(store, job)
+        again = queue_again(store, job, allow)
         check_variables(store, state, found.id, again)
-        record_retry(store, found.id, job)
+        record_retry(store, found.id, job, allow)
         return again
 
-    if not store.read(sql.CAN_RETRY, (job,)):
+    if not store.read(sql.CAN_ALLOW if allow else sql.CAN_RETRY, (job,)):
         return []
     return move_to_service(store, state, found, env, change)
 
 
-def record_retry(store: Store, herd: str, job: str) -> None:
+def explain_no_retry(
+    name: str, state: str, denied: Sequence[Mapping[str, str]] | None
+) -> UsageError:
+    """With the command that goes on with a job which is done, and was denied something."""
+    rules = [f"--allow {shlex.quote(one['allow'])}" for one in denied or () if one.get("allow")]
+    again = " ".join(["ramherd retry", shlex.quote(name), *(rules or ["--allow RULE"])])
+    hint = f"to go on with a tool allowed: {again}" if state == JobState.DONE else ""
+    return UsageError(f"job {name!r} has not failed: it is {state}", hint=hint)
+
+
+def record_retry(store: Store, herd: str, job: str, allow: Sequence[str] = ()) -> None:
     store.write(sql.FORGET_LOG_BYTES, (herd,))
-    add_event(store, Event("job_queued", Reason(Why.ASKED), time.time(), herd, job))
+    add_event(store, Event("job_queued", explain_retry(allow), time.time(), herd, job))
 
 
 def resume_herd(
@@ -220,8 +237,8 @@ def check_variables(
         )
 
 
-def queue_again(store: Store, job: str) -> list[str]:
-    """The job, and those that were cancelled because of it."""
+def queue_again(store: Store, job: str, allow: Sequence[str] = ()) -> list[str]:
+    """The job, and those that were cancelled because of it. `allow` is for the job alone."""
     for name, state in store.read(sql.NEEDS_ENDED, (job,)):
         raise UsageError(
             f"the job waits for {name!r}, which is {state}", hint=f"ramherd retry {name}"
@@ -232,8 +249,13 @@ def queue_again(store: Store, job: str) -> list[str]:
         one = todo.pop(0)
         waits = bool(store.read(sql.NEEDS_UNDONE, (one,)))
         state = JobState.WAITING if waits else JobState.QUEUED
-        values = (state.value, Reason(Why.ASKED).as_text(), time.time(), one)
-        if store.write(sql.RETRY_JOB, values):
+        rules = allow if one == job else ()
+        values = (state.value, explain_retry(rules).as_text(), time.time())
+        if rules:
+            changed = store.write(sql.ALLOW_JOB, (*values, json.dumps(rules), one))
+        else:
+            changed = store.write(sql.RETRY_JOB, (*values, one))
+        if changed:
             again.append(one)
             todo += [found for (found,) in store.read(sql.CANCELLED_FOR, (one,))]
     return again

@@ -141,6 +141,16 @@ RETRY_JOB = f"""
     WHERE id = ? AND (state IN ('failed', 'cancelled') OR {BLOCKED})
 """
 CAN_RETRY = f"SELECT 1 FROM jobs WHERE id = ? AND (state IN ('failed', 'cancelled') OR {BLOCKED})"
+# The next run goes on in the session of the last one, whatever that came to: of what it was denied
+# before nothing counts any more.
+ALLOW_JOB = """
+    UPDATE jobs SET state = ?, reason = ?, failures = 0, lost = 0, overloads = 0, suspicion = NULL,
+        not_before_s = 0, wish = NULL, updated_s = ?, interrupted = 1,
+        spec = json_set(spec, '$.brief.allow', json(?)),
+        said = json_set(said, '$.past.denied', json('[]'))
+    WHERE id = ? AND state IN ('done', 'failed', 'cancelled')
+"""
+CAN_ALLOW = "SELECT 1 FROM jobs WHERE id = ? AND state IN ('done', 'failed', 'cancelled')"
 HERD_OF_JOB = "SELECT herd FROM jobs WHERE id = ?"
 OPEN_HERD_AGAIN = "UPDATE herds SET ended_s = NULL, summary = NULL WHERE id = ?"
 FORGET_LOG_BYTES = """
