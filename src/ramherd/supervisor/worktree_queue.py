@@ -178,11 +178,25 @@ class WorktreeQueue:
             from ramherd.act.worktrees.worktree_process import explain_unfinished  # noqa: PLC0415
 
             found = explain_unfinished(job, found["error"])
+        if found.get("worktree") is None:
+            found = {**found, **self._describe_resume(job)}
         self.events.record(set_worktree, job.id, found)
         if (counted := self.counters.jobs.get(job.id)) is not None:
             counted.said = {**counted.said, **found}
         self.events.hooks.worktree_finished(job)
         self.jobs.release(job.id)
+
+    def _describe_resume(self, job: Job) -> dict[str, str]:
+        """The session is continued in the worktree, which was removed."""
+        said = read_said(self.events.writes.store, job.id) or {}
+        tree = job.brief.tree if job.brief is not None else None
+        resume = said.get("resume") or ""
+        if tree is None or not resume.startswith("cd "):
+            return {}
+        from shlex import join  # noqa: PLC0415 - for agents only
+
+        again = ("git", "-C", tree.repository, "worktree", "add", "--detach", tree.path)
+        return {"resume": f"{join((*again, tree.commit))} && {resume}"}
 
     def close(self) -> None:
         """The supervisor ends: the next one finishes what is left."""

@@ -3,12 +3,14 @@ in `ramherd show`, with and without a service.
 """
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from integration.conftest import Ramherd
+from integration.agents.shell_agent import Workplace
+from integration.conftest import Ramherd, need
 from integration.service.conftest import Service
 
 # Talks like claude, as its environment says.
@@ -144,6 +146,29 @@ def test_the_results_of_a_service(service: Service, program: Path, tmp_path: Pat
     shown = json.loads(service.ramherd.run("show", "tests", "--json").stdout)
     assert shown | job == shown
     assert job["denied"] == served["results"][1]["denied"]
+
+
+def test_the_changes_of_agents_are_in_the_results(ramherd: Ramherd, tmp_path: Path) -> None:
+    """Files and lines on a branch; also a session whose worktree was removed can be continued."""
+    need("git", "git")
+    place = Workplace(tmp_path, ramherd.env)
+    jobs = [place.job("writes", "seq 3 > new"), place.job("reads", "cat file")]
+    summary = ramherd.json(jobs)
+    writes, reads = summary["results"]
+    lines = ramherd.run("results").stdout.splitlines()
+
+    assert summary["done"] == 2, summary["lines"]
+    assert (writes["files_changed"], writes["lines_added"], writes["lines_removed"]) == (1, 3, 0)
+    assert f"          1 file +3 -0 on {place.branch_of('writes')}; $0.50" in lines
+    assert "          no file changed; $0.50" in lines
+    assert lines[-1] == "review: ramherd diff writes   take it: ramherd merge writes"
+    assert writes["resume"].startswith(f"cd {writes['worktree']} && ")
+    for result in (writes, reads):
+        done = subprocess.run(
+            result["resume"], shell=True, env={**place.env, "RAMHERD_JOB": result["session"]},
+            capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        assert (done.returncode, "Through." in done.stdout) == (0, True), done.stderr
 
 
 def test_a_herd_that_is_not_there(ramherd: Ramherd) -> None:
