@@ -10,12 +10,13 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from ramherd.act.worktrees import MARK
 from ramherd.act.worktrees.bases import find_commit, is_in
 from ramherd.act.worktrees.git import GitFailed, read_git, run_git
 from ramherd.act.worktrees.making import find_top
 from ramherd.core.errors import UsageError
 from ramherd.core.model import Tree
-from ramherd.core.record import record
+from ramherd.core.record import record, replace
 
 # What git leaves in its folder of a worktree while it is in the middle of something.
 OPERATIONS = {
@@ -72,8 +73,17 @@ def find_branch(job: str, tree: Tree) -> JobBranch:
             f"job {job} has no changes: its worktree and its branch {tree.branch} are gone",
             hint="a worktree in which nothing changed is removed when its job ends",
         )
-    base = choose_base(tree, tip)
+    base = choose_base(replace(tree, commit=read_mark(worktree) or tree.commit), tip)
     return JobBranch(job, tree.repository, tree.path, worktree, branch, tip, base)
+
+
+def read_mark(worktree: str) -> str:
+    """The commit that the worktree was made from, or ""."""
+    folder = read_git(worktree, "rev-parse", "--absolute-git-dir") if worktree else ""
+    try:
+        return Path(folder, MARK).read_text(encoding="utf-8").strip() if folder else ""
+    except OSError:
+        return ""
 
 
 def heads(branch: str) -> str:

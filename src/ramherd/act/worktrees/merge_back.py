@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from ramherd.act.worktrees import MARK
 from ramherd.act.worktrees.bases import find_commit, is_in, read_identity
 from ramherd.act.worktrees.git import GitFailed, read_git, run_git
 from ramherd.act.worktrees.job_branch import JobBranch, find_operation, heads
@@ -147,7 +148,8 @@ def add_worktree(branch: JobBranch) -> JobBranch:
         branch.repository, "worktree", "add", "-q", "-f", branch.path, branch.branch,
         timeout_s=MERGE_S,
     )  # fmt: skip
-    Path(run_git(branch.path, "rev-parse", "--absolute-git-dir").strip(), "ramherd-made").touch()
+    folder = run_git(branch.path, "rev-parse", "--absolute-git-dir").strip()
+    Path(folder, MARK).write_text(f"{branch.base}\n", encoding="utf-8")
     return replace(branch, worktree=branch.path)
 
 
