@@ -89,7 +89,12 @@ def test_a_conflict_makes_the_job_wait(ramherd: Ramherd, place: Workplace) -> No
     assert f"a and b conflict in file {hint}" in ramherd.run("jobs", "--all").stdout
     assert "ramherd/c" not in place.git("branch")
     assert place.git("status", "--porcelain") == ""
-    place.git("merge", "-q", "-s", "ours", "-m", "both", branch, where=worktree)
+    place.git("merge", "-q", "-s", "ours", "--no-commit", branch, where=worktree)
+    early = ramherd.run("retry", "c")
+    assert early.returncode == 1
+    middle = f"the worktree of a is in the middle of a merge: {worktree} (hint: ramherd retry c)"
+    assert middle in early.stdout
+    place.git("commit", "-q", "-m", "both", where=worktree)
     again = ramherd.run("retry", "c")
     assert again.returncode == 0, again.stderr
     assert "5 of 5 jobs done" in again.stdout

@@ -48,7 +48,7 @@ def test_a_conflict_is_resolved_and_retried(
         f"a and b conflict in file (hint: git -C {tree} merge {branch}; commit; ramherd retry"
     )
     assert done.returncode == 1, done.stderr
-    assert f"waiting my c: {sentence} 'my c')" in done.stdout
+    assert f"waiting   my c: {sentence} 'my c')" in done.stdout
     assert "2 of 4 jobs done (2 waiting)" in done.stdout
     assert sentence in service.ramherd.run("jobs").stdout
     (herd,) = service.client.herds()

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ramherd.act.worktrees.git import GitFailed, read_git, run_git
+from ramherd.act.worktrees.git import GitFailed, find_operation, read_git, run_git
 from ramherd.act.worktrees.submodules import fetch_submodules
 from ramherd.core.agent_task import MergedBase
 from ramherd.core.errors import UsageError
@@ -135,11 +135,14 @@ def read_tip(name: str, tree: Tree, *, is_changed: bool) -> Tip:
 def merge_branches(top: str, parents: Sequence[tuple[str, Tree, bool]], job: str) -> MergedBase:
     """The branches of the jobs `parents`, merged for another; each with whether it has changes.
     Commits in their submodules are fetched first: git compares them to merge, and the new worktree
-    needs them.
+    needs them. A branch whose worktree is in the middle of something lacks changes.
     """
     try:
         tips = [read_tip(name, tree, is_changed=changed) for name, tree, changed in parents]
         for tip, (_name, tree, _changed) in zip(tips, parents, strict=True):
+            if what := find_operation(tip.path):
+                why = f"the worktree of {tip.name} is in the middle of {what}: {tip.path}"
+                return MergedBase(error=why)
             fetch_submodules(tip.path, top, tree.commit, tip.commit, tip.branch)
         found = merge_tips(top, tips, job)
     except GitFailed as error:

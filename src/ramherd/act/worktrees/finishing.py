@@ -22,8 +22,8 @@ from ramherd.act.worktrees.changes import (
     parse_status,
     render_index_info,
 )
-from ramherd.act.worktrees.git import GIT_S, GitFailed, read_git, run_git
-from ramherd.act.worktrees.job_branch import choose_base, find_operation, read_numstat
+from ramherd.act.worktrees.git import GIT_S, GitFailed, find_operation, read_git, run_git
+from ramherd.act.worktrees.job_branch import choose_base, read_numstat
 from ramherd.act.worktrees.removal import remove_worktree
 from ramherd.core.errors import RamherdError
 from ramherd.core.model import Tree

@@ -31,6 +31,17 @@ SETTINGS = (
     "advice.detachedHead=false", "core.safecrlf=false",
 )  # fmt: skip
 
+# What git leaves in its folder of a worktree while it is in the middle of something.
+OPERATIONS = {
+    "MERGE_HEAD": "a merge",
+    "rebase-merge": "a rebase",
+    "rebase-apply": "a rebase",
+    "CHERRY_PICK_HEAD": "a cherry-pick",
+    "REVERT_HEAD": "a revert",
+    "sequencer": "a cherry-pick",
+    "BISECT_LOG": "a bisection",
+}
+
 
 class GitFailed(RamherdError):
     """git ended with an error, took too long, or is not there. `line` is the one of `stderr` that
@@ -82,6 +93,13 @@ def read_git(where: str, *args: str) -> str:
         return run_git(where, *args, env={"GIT_OPTIONAL_LOCKS": "0"}).strip()
     except GitFailed:
         return ""
+
+
+def find_operation(worktree: str) -> str:
+    """What git is in the middle of there, or ""."""
+    folder = read_git(worktree, "rev-parse", "--absolute-git-dir")
+    found = (what for name, what in OPERATIONS.items() if os.path.exists(f"{folder}/{name}"))
+    return next(found, "") if folder else ""
 
 
 def closed_environment() -> dict[str, str]:

@@ -18,17 +18,6 @@ from ramherd.core.errors import UsageError
 from ramherd.core.model import Tree
 from ramherd.core.record import record, replace
 
-# What git leaves in its folder of a worktree while it is in the middle of something.
-OPERATIONS = {
-    "MERGE_HEAD": "a merge",
-    "rebase-merge": "a rebase",
-    "rebase-apply": "a rebase",
-    "CHERRY_PICK_HEAD": "a cherry-pick",
-    "REVERT_HEAD": "a revert",
-    "sequencer": "a cherry-pick",
-    "BISECT_LOG": "a bisection",
-}
-
 
 @record
 class JobBranch:
@@ -105,12 +94,6 @@ def choose_base(tree: Tree, tip: str) -> str:
     if shared not in ("", tip) and is_in(tree.repository, tree.commit, shared):
         return shared
     return tree.commit
-
-
-def find_operation(worktree: str) -> str:
-    """What git is in the middle of there, or ""."""
-    folder = read_git(worktree, "rev-parse", "--absolute-git-dir")
-    return next((what for name, what in OPERATIONS.items() if Path(folder, name).exists()), "")
 
 
 def list_uncommitted(worktree: str) -> list[str]:

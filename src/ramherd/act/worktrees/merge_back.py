@@ -13,8 +13,8 @@ from pathlib import Path
 
 from ramherd.act.worktrees import MARK
 from ramherd.act.worktrees.bases import find_commit, is_in, read_identity
-from ramherd.act.worktrees.git import GitFailed, read_git, run_git
-from ramherd.act.worktrees.job_branch import JobBranch, find_operation, heads
+from ramherd.act.worktrees.git import GitFailed, find_operation, read_git, run_git
+from ramherd.act.worktrees.job_branch import JobBranch, heads
 from ramherd.act.worktrees.submodules import fetch_submodules, find_submodules
 from ramherd.core.errors import RamherdError, UsageError
 from ramherd.core.record import record, replace
