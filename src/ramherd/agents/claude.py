@@ -12,19 +12,34 @@ from ramherd.agents.api_errors import MODELS, is_overload
 from ramherd.agents.base import Cli
 from ramherd.agents.find_program import AgentProgram, Source
 from ramherd.agents.heap import bun_environment, node_options
-from ramherd.agents.json_lines import number, table, tables, text, word
+from ramherd.agents.json_lines import (
+    LINE_BYTES,
+    MOST,
+    count,
+    number,
+    table,
+    tables,
+    text,
+    word,
+)
 from ramherd.agents.progress import (
     TOOLS_KEPT,
+    Billed,
     Fact,
+    ModelCost,
     NearUsageLimit,
     Overload,
     Retry,
     Spent,
+    TokenUsage,
     ToolEnded,
     ToolStarted,
 )
 from ramherd.core.agent_task import NO_ACCESS, ApiRefusal
 from ramherd.core.units import MIB
+from ramherd.decide.token_prices import OUTPUT, TokenCounts, output_units
+
+USAGE_NAMES = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 SOURCE = Source(
     agent="claude",
@@ -109,6 +124,8 @@ class ClaudeReader(MessagesReader):
     def __init__(self) -> None:
         super().__init__()
         self.behind: set[str] = set()
+        # The first message whose cost is not reported yet.
+        self.unbilled = ""
 
     def read(self, event: Mapping[str, Any]) -> Iterator[Fact]:
         if text(event, "type") == "rate_limit_event":
@@ -139,15 +156,63 @@ class ClaudeReader(MessagesReader):
         yield from (ToolEnded(task) for task in sorted(self.behind - set(agents)))
         self.behind = set(agents)
 
+    def read_assistant(self, event: Mapping[str, Any]) -> Iterator[Fact]:
+        message = table(event, "message")
+        is_first = word(message, "id") not in self.messages
+        yield from super().read_assistant(event)
+        if (model := model_name(word(message, "model"))) is None:
+            return
+        letters = sum(count_letters(part) for part in tables(message, "content"))
+        units = output_units(letters)
+        if is_first:
+            units = max(units, OUTPUT * count(message, "usage", "output_tokens"))
+            units += counts_of(table(message, "usage"))._replace(output=0).units
+        is_own = not word(event, "parent_tool_use_id")
+        yield from self.count_units(word(message, "id"), model, units, is_own=is_own and is_first)
+
+    def count_units(
+        self, message: str, model: str, units: float, *, is_own: bool
+    ) -> Iterator[Fact]:  # fmt: skip
+        """`is_own`: the message is another one of the agent itself."""
+        if is_own and not self.unbilled:
+            self.unbilled = message
+        yield TokenUsage(model, units, is_own)
+
+    def read_long(self, found: Mapping[str, str]) -> Iterator[Fact]:
+        """The ends of the line have its numbers; of the output it says at least how long it is."""
+        message, model = found.get("id", ""), model_name(found.get("model", ""))
+        is_first = message not in self.messages
+        if "num_turns" in found and "total_cost_usd" in found:
+            yield from self.bill(parse_number(found["total_cost_usd"]))
+        yield from super().read_long(found)
+        if found.get("type") == "assistant" and model is not None:
+            numbers = {name: parse_number(found.get(name, "")) for name in USAGE_NAMES}
+            units = counts_of(numbers)._replace(output=0).units if is_first else 0.0
+            is_own = is_first and not found.get("parent_tool_use_id")
+            yield from self.count_units(
+                message, model, units + output_units(LINE_BYTES), is_own=is_own
+            )  # fmt: skip
+
+    def bill(self, total_usd: float) -> Iterator[Fact]:
+        self.unbilled = ""
+        yield Spent(cost_usd=total_usd, whole=True)
+        yield Billed()
+
     def read_usage(self, event: Mapping[str, Any]) -> Iterator[Fact]:
         """`modelUsage` has the subagents in it; both it and the cost go on over a resume."""
-        since = usage_of(table(event, "model_usage_since_last_result"))
+        models = table(event, "model_usage_since_last_result")
+        since = usage_of(models)
         if since == Spent():
             yield from super().read_usage(event)
         else:
             yield from self.correct(since.tokens_in, since.tokens_out)
             yield Spent(cost_usd=since.cost_usd)
-        yield Spent(cost_usd=number(event, "total_cost_usd"), whole=True)
+        if "total_cost_usd" in event:
+            yield from self.bill(number(event, "total_cost_usd"))
+        for name in models or table(event, "modelUsage"):
+            used = table(models or event["modelUsage"], name)
+            if (model := model_name(name)) is not None:
+                yield ModelCost(model, model_counts(used).units, number(used, "costUSD"))
 
 
 def usage_of(models: Mapping[str, Any]) -> Spent:
@@ -157,6 +222,47 @@ def usage_of(models: Mapping[str, Any]) -> Spent:
         int(sum(number(models, model, "outputTokens") for model in models)),
         sum(number(models, model, "costUSD") for model in models),
     )
+
+
+def model_name(name: str) -> str | None:
+    """Without the size of its context, as in "claude-opus[1m]"; None for a message that Claude Code
+    wrote itself.
+    """
+    return None if not name or name.startswith("<") else name.partition("[")[0]
+
+
+def count_letters(part: Mapping[str, Any]) -> int:
+    """What the model has written in one part of its message."""
+    written = text(part, "text") or text(part, "thinking")
+    return len(written) if written else len(json.dumps(part.get("input", "")))
+
+
+def counts_of(usage: Mapping[str, Any]) -> TokenCounts:
+    """Of one message."""
+    hour = number(usage, "cache_creation", "ephemeral_1h_input_tokens")
+    written = number(usage, "cache_creation_input_tokens")
+    return TokenCounts(
+        number(usage, "input_tokens"), max(written - hour, 0), hour,
+        number(usage, "cache_read_input_tokens"), number(usage, "output_tokens"),
+    )  # fmt: skip
+
+
+def model_counts(used: Mapping[str, Any]) -> TokenCounts:
+    """Of all messages of one model, as a result has them."""
+    hour = number(used, "cacheCreationEphemeral1hInputTokens")
+    written = number(used, "cacheCreationInputTokens")
+    return TokenCounts(
+        number(used, "inputTokens"), max(written - hour, 0), hour,
+        number(used, "cacheReadInputTokens"), number(used, "outputTokens"),
+    )  # fmt: skip
+
+
+def parse_number(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        return 0.0
+    return found if 0 <= found < MOST else 0.0
 
 
 def read_limit(info: Mapping[str, Any]) -> Iterator[Fact]:

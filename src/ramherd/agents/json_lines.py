@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 # 50 runs in the middle of a line hold 13 MB at the worst; lines beyond it were seen for images.
 LINE_BYTES = 256 << 10
 END_BYTES = 4 << 10
+# No count is larger.
+MOST = 1e15
 WORD_LENGTH = 200
 # A quote inside of a JSON text has a backslash before it, so this sees only the structure.
 FIELD = re.compile(rb'(?<!\\)"(\w+)":\s*(?:"([^"\\]{0,200})"|(-?[0-9.eE+-]{1,30}|true|false))')
@@ -129,7 +131,7 @@ def number(event: Any, *path: str) -> float:
     found = table(event, *path[:-1]).get(path[-1])
     if isinstance(found, bool) or not isinstance(found, int | float):
         return 0
-    return found if 0 <= found < 1e15 else 0
+    return found if 0 <= found < MOST else 0
 
 
 def count(event: Any, *path: str) -> int:

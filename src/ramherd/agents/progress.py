@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from ramherd.agents.api_errors import find_window, is_denial, is_overload, is_usage_limit
 from ramherd.core.agent_task import NO_ACCESS, ApiRefusal
+from ramherd.decide.token_prices import estimate_left
 
 TEXT_LENGTH = 16_384
 TOO_LONG = "(too long to keep)"
@@ -79,6 +80,12 @@ class Spent:
     tokens_out: int = 0
     cost_usd: float = 0.0
     whole: bool = False
+    # Of what the agent has not reported.
+    estimate_usd: float = 0.0
+
+    @property
+    def total_usd(self) -> float:
+        return self.cost_usd + self.estimate_usd
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,9 +138,35 @@ class NearUsageLimit:
     until_s: float | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class TokenUsage:
+    """Tokens whose cost is not reported yet, in units (`decide/token_prices.py`). `starts_reply`:
+    they are the first of another reply of the agent itself.
+    """
+
+    model: str
+    units: float
+    starts_reply: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ModelCost:
+    """What the agent reports for so many units of one model."""
+
+    model: str
+    units: float
+    cost_usd: float
+
+
+@dataclass(frozen=True, slots=True)
+class Billed:
+    """The agent has reported the cost of everything up to here."""
+
+
 Fact = (
     SessionOpened | TurnStarted | TurnEnded | ModelText | ToolStarted | ToolEnded | CliWarning
     | Spent | Result | Failure | Overload | Retry | Denied | ApiRefusal | NearUsageLimit
+    | TokenUsage | ModelCost | Billed
 )  # fmt: skip
 
 
@@ -150,6 +183,16 @@ class Progress:
     tokens_in: int = 0
     tokens_out: int = 0
     cost_usd: float = 0.0
+    # What earlier runs of the session cost and never reported, by an estimate; and whether some
+    # of that has no price.
+    estimate_usd: float = 0.0
+    is_unpriced: bool = False
+    # Of this run: units of each model that are not reported yet.
+    unreported: tuple[tuple[str, float], ...] = ()
+    # Whether a cost was reported, if only one of nothing.
+    is_billed: bool = False
+    # The model and the units of the last reply.
+    reply: tuple[str, float] = ("", 0.0)
     result: str | None = None
     failure: str | None = None
     overloads: int = 0
@@ -181,7 +224,7 @@ def next_progress(before: Progress, facts: Iterable[Fact]) -> Progress:
     return before
 
 
-def after_fact(at: Progress, fact: Fact) -> Progress:  # noqa: C901, PLR0911, PLR0912 - one line a fact
+def after_fact(at: Progress, fact: Fact) -> Progress:  # noqa: C901, PLR0911, PLR0912 - a line each
     match fact:
         case SessionOpened(id):
             return replace(at, session=id, opened=True)
@@ -207,6 +250,12 @@ def after_fact(at: Progress, fact: Fact) -> Progress:  # noqa: C901, PLR0911, PL
             return replace(at, refusal=choose_refusal(at.refusal, fact))
         case Retry():
             return replace(at, retries=at.retries + 1)
+        case TokenUsage():
+            return after_usage(at, fact)
+        case Billed():
+            return replace(at, unreported=(), is_billed=True)
+        case ModelCost():
+            return at
         case Denied():
             return after_denial(at, fact)
 
@@ -223,20 +272,35 @@ def after_denial(at: Progress, denied: Denied) -> Progress:
 
 
 def after_spending(at: Progress, spent: Spent) -> Progress:
-    """Some CLIs count on over a resume, others start from zero: neither is counted twice."""
+    """Some CLIs count on over a resume, others start from zero: neither is counted twice. What
+    was estimated for a run that was stopped is replaced by what the next one reports of it.
+    """
     if spent.whole:
         return replace(
             at,
             tokens_in=max(at.tokens_in, spent.tokens_in),
             tokens_out=max(at.tokens_out, spent.tokens_out),
             cost_usd=max(at.cost_usd, spent.cost_usd),
+            estimate_usd=estimate_left(at.estimate_usd, max(spent.cost_usd - at.cost_usd, 0.0)),
+            is_billed=at.is_billed or spent.cost_usd > 0,
         )
     return replace(
         at,
         tokens_in=at.tokens_in + spent.tokens_in,
         tokens_out=at.tokens_out + spent.tokens_out,
         cost_usd=at.cost_usd + spent.cost_usd,
+        estimate_usd=at.estimate_usd + spent.estimate_usd,
+        is_billed=at.is_billed or spent.cost_usd > 0,
     )
+
+
+def after_usage(at: Progress, usage: TokenUsage) -> Progress:
+    units = dict(at.unreported)
+    units[usage.model] = units.get(usage.model, 0.0) + usage.units
+    before = 0.0 if usage.starts_reply else at.reply[1]
+    return replace(
+        at, unreported=tuple(units.items()), reply=(usage.model, before + usage.units)
+    )  # fmt: skip
 
 
 def failures(text: str) -> list[ApiRefusal | Overload | Failure]:

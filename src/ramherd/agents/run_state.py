@@ -11,9 +11,11 @@ from ramherd.agents import Agent, Launch
 from ramherd.agents.api_errors import is_overload
 from ramherd.agents.gemini_history import read_last_run
 from ramherd.agents.json_lines import Events
+from ramherd.agents.price_book import PriceBook
 from ramherd.agents.progress import (
     Denied,
     Fact,
+    ModelCost,
     Progress,
     SessionOpened,
     Spent,
@@ -28,7 +30,10 @@ from ramherd.measure.run_output import Follower
 STEP_BYTES = 512 << 10
 TOLD_LENGTH = 300
 # What is kept of an agent's progress once its run is over.
-KEPT = ("session", "turns", "tokens_in", "tokens_out", "cost_usd", "overloads", "retries")
+KEPT = (
+    "session", "turns", "tokens_in", "tokens_out", "cost_usd", "overloads", "retries",
+    "estimate_usd", "is_unpriced", "is_billed",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,29 +49,42 @@ class Past:
     @property
     def spent(self) -> Spent:
         whole = after_spending(self.progress, replace(self.before, whole=False))
-        return Spent(whole.tokens_in, whole.tokens_out, whole.cost_usd)
+        return Spent(
+            whole.tokens_in, whole.tokens_out, whole.cost_usd, estimate_usd=whole.estimate_usd
+        )
 
     def as_json(self) -> dict[str, Any]:
         before = self.before
         return {
             **{name: getattr(self.progress, name) for name in KEPT},
-            "before": [before.tokens_in, before.tokens_out, before.cost_usd],
+            "before": [before.tokens_in, before.tokens_out, before.cost_usd, before.estimate_usd],
+            "reply": list(self.progress.reply),
             "turns_before": self.turns_before,
             "heap_bytes": self.heap_bytes,
             "denied": [[one.tool, one.what, one.allow] for one in self.progress.denied],
             # The sum, for whoever adds up a herd.
-            "spent_usd": self.spent.cost_usd,
+            "spent_usd": self.spent.total_usd,
         }
 
 
 def past_from_json(kept: Mapping[str, Any]) -> Past:
     denied = tuple(Denied(*one) for one in kept.get("denied", ()))
+    model, units = kept.get("reply", ("", 0.0))
     return Past(
-        Progress(**{name: kept[name] for name in KEPT}, denied=denied),
-        Spent(*kept["before"]),
+        # Earlier versions knew no estimates.
+        Progress(
+            **{name: kept[name] for name in KEPT if name in kept},
+            denied=denied,
+            reply=(model, units),
+        ),
+        parse_spent(*kept["before"]),
         kept["turns_before"],
         kept["heap_bytes"],
     )
+
+
+def parse_spent(tokens_in: int, tokens_out: int, cost: float, estimate: float = 0.0) -> Spent:
+    return Spent(tokens_in, tokens_out, cost, estimate_usd=estimate)
 
 
 @dataclass
@@ -114,6 +132,7 @@ class AgentRun:
     program: str = ""
     # Why it failed, in the words of the CLI.
     error: str = ""
+    prices: PriceBook = field(default_factory=PriceBook)
 
     def go_on(self, session: str) -> None:
         """Where its job stands: in a session that is there, or in a new one."""
@@ -140,6 +159,8 @@ class AgentRun:
         reads all of it again.
         """
         at = self.progress
+        if isinstance(fact, ModelCost):
+            self.prices.learn(self.agent.name, fact.model, fact.units, fact.cost_usd)
         if isinstance(fact, SessionOpened) and at.result is not None and fact.id != at.session:
             self.renewal = self.renewal or Renewal(0.0)
         if self.renewal is not None:
@@ -158,10 +179,41 @@ class AgentRun:
         return self.agent.warm.fresh
 
     def count_unreported(self, env: Mapping[str, str]) -> None:
-        """gemini reports tokens with its result: for a stopped run they are in its history."""
+        """gemini reports tokens with its result, claude its cost: for a stopped run they are in its
+        history.
+        """
         at = self.progress
         if self.agent.name == "gemini" and at.opened and at.result is None and at.failure is None:
             self.progress = after_spending(at, read_last_run(at.session, env))
+        if self.agent.name == "claude" and at.unreported:
+            self._read_unbilled(env)
+
+    def _read_unbilled(self, env: Mapping[str, str]) -> None:
+        from ramherd.agents.claude import ClaudeReader  # noqa: PLC0415 - loaded already
+        from ramherd.agents.claude_history import read_messages_since  # noqa: PLC0415 - seldom
+
+        reader = self.events.reader
+        assert isinstance(reader, ClaudeReader)
+        found = read_messages_since(self.progress.session, reader.unbilled, env)
+        if not found:
+            return
+        units: dict[str, float] = {}
+        for message in found:
+            units[message.model] = units.get(message.model, 0.0) + message.tokens.units
+        tokens_in = sum(message.tokens_in for message in found)
+        tokens_out = sum(message.tokens_out for message in found)
+        for fact in reader.correct(tokens_in, tokens_out):
+            self._record(fact)
+        self.progress = replace(self.progress, unreported=tuple(units.items()))
+
+    def _price(self, model: str) -> float | None:
+        return self.prices.find(self.agent.name, model)
+
+    @property
+    def reply_usd(self) -> float:
+        """What the last reply cost, and another one would; 0 where no price is known."""
+        model, units = self.progress.reply
+        return units * (self._price(model) or 0.0)
 
     @property
     def said(self) -> Said:
@@ -172,7 +224,7 @@ class AgentRun:
             needs_result=self.agent.needs_result,
             failure=one_line(at.failure or ""),
             overloaded=at.failure is not None and is_overload(at.failure),
-            cost_usd=self.spent.cost_usd,
+            cost_usd=self.counted.total_usd,
             limit_usd=self.limit_usd,
             share_usd=self.share_usd,
             lost_session=self.resumed and not at.opened,
@@ -190,23 +242,59 @@ class AgentRun:
         return self.leaves.spent
 
     @property
+    def is_cost_known(self) -> bool:
+        """Reported by the agent, or estimated from its tokens."""
+        at = self.progress
+        return (
+            at.result is not None
+            or at.failure is not None
+            or (self.cost_here_usd > 0 and not self.leaves.progress.is_unpriced)
+        )
+
+    @property
+    def counted(self) -> Spent:
+        """What counts against a limit while it runs. A CLI that holds to its limit itself counts
+        what this run costs.
+        """
+        if not self.agent.holds_to_cost:
+            return self.spent
+        return replace(self.leaves, progress=self.progress).spent
+
+    @property
+    def counted_here_usd(self) -> float:
+        return self.counted.total_usd - self.past.spent.total_usd
+
+    @property
     def cost_here_usd(self) -> float:
         """Of this run alone."""
-        return self.spent.cost_usd - self.past.spent.cost_usd
+        return self.spent.total_usd - self.past.spent.total_usd
 
     @property
     def leaves(self) -> Past:
-        """What the next run of its job would begin with, were this one over."""
-        return Past(self.progress, self.before, self.turns_before, self.past.heap_bytes)
+        """What the next run of its job would begin with, were this one over: the cost of what is
+        not reported is estimated then.
+        """
+        at = self.progress
+        costs = [(self._price(model), units) for model, units in at.unreported]
+        progress = replace(
+            at, unreported=(),
+            estimate_usd=at.estimate_usd + sum(units * (price or 0.0) for price, units in costs),
+            is_unpriced=at.is_unpriced or any(price is None for price, _units in costs),
+        )  # fmt: skip
+        return Past(progress, self.before, self.turns_before, self.past.heap_bytes)
 
     def as_json(self) -> dict[str, Any]:
-        spent, at = self.spent, self.progress
+        left, at = self.leaves, self.progress
+        spent = left.spent
+        is_known = self.agent.reports_cost and (spent.total_usd > 0 or at.is_billed)
+        is_estimate = spent.estimate_usd > 0 or left.progress.is_unpriced
         return {
             "session": at.session or None,
             "turns": self.turns_before + at.turns,
             "tokens_in": spent.tokens_in,
             "tokens_out": spent.tokens_out,
-            "cost_usd": round(spent.cost_usd, 6) if self.agent.reports_cost else None,
+            "cost_usd": round(spent.total_usd, 6) if is_known else None,
+            "cost_is_estimate": is_estimate if is_known else None,
             "result": at.result,
             "model": self.model or None,
             "denied": [describe_denied(denied, self.cwd) for denied in at.denied],

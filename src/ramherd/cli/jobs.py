@@ -13,6 +13,7 @@ from ramherd.cli.store_reader import open_to_read
 from ramherd.client.client import Client, is_running
 from ramherd.config.paths import runtime_path
 from ramherd.core.reasons import reason_from_json
+from ramherd.show.cost_text import render_cost
 from ramherd.show.event_lines import printable
 from ramherd.show.reasons import render_reason
 from ramherd.store.herds import read_lost_herds
@@ -89,6 +90,6 @@ def state_of(job: dict[str, Any]) -> str:
 def render_agent(job: dict[str, Any]) -> str:
     """What it is doing, or how many turns it took; and what it has cost, where it says so."""
     turns = {None: "", 0: "", 1: "1 turn"}.get(job["turns"], f"{job['turns']} turns")
-    words = [job.get("doing") or turns, f"${job['cost_usd']:.2f}" if job["cost_usd"] else ""]
+    words = [job.get("doing") or turns, render_cost(job)]
     text = ", ".join(filter(None, words))
     return f" ({text})" if text else ""

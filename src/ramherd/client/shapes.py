@@ -42,6 +42,7 @@ class JobInfo(TypedDict):
     tokens_in: int | None
     tokens_out: int | None
     cost_usd: float | None
+    cost_is_estimate: bool | None
     result: str | None
     model: str | None
     worktree: str | None

@@ -5,9 +5,9 @@ from ramherd.core.record import record
 # What is known of a job's agent and of its worktree, in results and lists; of a plain command only
 # `error` is. What is not known is None.
 SAID = (
-    "session", "turns", "tokens_in", "tokens_out", "cost_usd", "result", "model", "worktree",
-    "branch", "files_changed", "lines_added", "lines_removed", "denied", "error", "resume",
-    "left_out", "worktree_note",
+    "session", "turns", "tokens_in", "tokens_out", "cost_usd", "cost_is_estimate", "result",
+    "model", "worktree", "branch", "files_changed", "lines_added", "lines_removed", "denied",
+    "error", "resume", "left_out", "worktree_note",
 )  # fmt: skip
 
 

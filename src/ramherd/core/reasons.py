@@ -109,6 +109,7 @@ class Why(StrEnum):
     SESSION_LOST = "session_lost"
     COST = "cost"
     COST_SHARE = "cost_share"
+    COST_LEFT = "cost_left"
     STEP_DOWN = "step_down"
     MERGE_CONFLICT = "merge_conflict"
     CANNOT_MERGE = "cannot_merge"

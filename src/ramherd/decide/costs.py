@@ -14,6 +14,7 @@ from ramherd.core.model import (
     Stop,
     Why,
 )
+from ramherd.core.record import replace
 from ramherd.decide.run_end import cost_reason
 
 
@@ -23,6 +24,38 @@ class RunCost(NamedTuple):
     run: str
     herd: str
     said: Said | None
+
+
+class MoneyLeft(NamedTuple):
+    """What a job or its herd has cost, and may; another reply of its agent costs `reply_usd`, which
+    is 0 where no price is known.
+    """
+
+    whose: str
+    cost_usd: float
+    limit_usd: float
+    reply_usd: float = 0.0
+
+    @property
+    def left_usd(self) -> float:
+        return self.limit_usd - self.cost_usd
+
+    @property
+    def is_spent(self) -> bool:
+        return self.left_usd <= 0 or self.left_usd < self.reply_usd
+
+
+def after_spending(status: JobStatus, money: MoneyLeft | None) -> JobStatus:
+    """A job that was to go on in its session ends if there is no money for one more reply."""
+    if money is None or not money.is_spent:
+        return status
+    if status.state is not JobState.QUEUED or not status.interrupted:
+        return status
+    reason = Reason(
+        Why.COST_LEFT, whose=money.whose, cost_usd=round(money.cost_usd, 6),
+        limit_usd=money.limit_usd, reply_usd=round(money.reply_usd, 6),
+    )  # fmt: skip
+    return replace(status, state=JobState.FAILED, reason=reason)
 
 
 def find_costly_herds(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from ramherd.act.environments import HerdEnvironments
 from ramherd.core.policies import Policy, ReusePolicy
 from ramherd.store.inputs import input_path
+from ramherd.store.prices import read_prices
 from ramherd.store.protocol import Store
 from ramherd.store.service_herds import read_herd_costs, read_open_agents, read_said
 from ramherd.supervisor.job_states import AgentParts
@@ -41,6 +42,7 @@ class ServiceAgents:
             )
             self.parts.runs = AgentRuns(records, self.policy)
             self.read_limits()
+            self.parts.runs.prices.load(read_prices(self.store))
         return self.parts.runs
 
     def read_limits(self) -> None:

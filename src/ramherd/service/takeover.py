@@ -21,6 +21,7 @@ from ramherd.core.policies import Policy
 from ramherd.core.run_phase import Ended, Starting
 from ramherd.core.service_status import parse_status
 from ramherd.decide.budget import largest_budget_bytes
+from ramherd.decide.costs import after_spending
 from ramherd.decide.job_state import after_run
 from ramherd.decide.run_end import judge
 from ramherd.decide.suspects import after_other_death
@@ -206,6 +207,7 @@ class Takeover:
             most = largest_budget_bytes(read_machine(self.trees), self.policy)
             self.agents.load().end(live, end, most_bytes=most)
             set_said(self.store, live.job.id, live.agent_run.next_record())
+            status = after_spending(status, self.agents.load().read_money_left(live))
         elif end is RunEnd.FAILED and live.exit is not None:
             set_error(self.store, live.job.id, read_last_error(live.dir) or None)
         self._emit("run_ended", reason, run)

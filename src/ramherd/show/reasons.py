@@ -97,6 +97,8 @@ SENTENCES = {
     Why.API_CALM: "the API keeps up with {agent} again: starts as before",
     Why.SESSION_LOST: "its session is gone: it starts over in a new one",
     Why.COST: "{whose} has cost ${cost_usd}, and max_cost_usd is {limit_usd}",
+    Why.COST_LEFT: "{whose} has cost ${cost_usd} of max_cost_usd {limit_usd}, and another reply "
+    "costs ${reply_usd}: it does not go on",
     Why.COST_SHARE: "it has cost ${cost_usd}, its share of the herd's: goes on with what is left",
     Why.STEP_DOWN: "memory is short: {model} instead of {usual}",
     Why.MERGE_CONFLICT: (

@@ -17,6 +17,7 @@ from ramherd.act.worktrees.making import argv_in
 from ramherd.agents import Agent, Launch, LaunchRequest, find_agent
 from ramherd.agents.heap import choose_heap_bytes
 from ramherd.agents.json_lines import Events
+from ramherd.agents.price_book import PriceBook
 from ramherd.agents.progress import Fact, NearUsageLimit, Overload, Result, TurnStarted
 from ramherd.agents.resume_prompt import render_resume_prompt
 from ramherd.agents.run_state import AgentRun, Past, one_line, past_from_json
@@ -33,7 +34,13 @@ from ramherd.core.model import (
     Stop,
 )
 from ramherd.core.policies import Policy
-from ramherd.decide.costs import RunCost, choose_model, explain_fallback, stop_costly
+from ramherd.decide.costs import (
+    MoneyLeft,
+    RunCost,
+    choose_model,
+    explain_fallback,
+    stop_costly,
+)
 from ramherd.decide.job_bases import needs_base
 from ramherd.decide.run_end import is_for_want
 from ramherd.decide.start_pace import explain_pause
@@ -72,6 +79,7 @@ class AgentRuns:
         self._records = records
         self._kept_bytes = policy.log_head_bytes + policy.log_ring_bytes
         self.costs = HerdCosts(records.cost_limit)
+        self.prices = PriceBook()
         # What the last run of each job has left to the next.
         self._pasts: dict[str, Past] = {}
         self.limits = ApiLimits()
@@ -109,7 +117,7 @@ class AgentRuns:
         cost_limit = self.costs[job.herd]
         if cost_limit is not None and agent_run.agent.holds_to_cost:
             share = self._limit_usd(job) or 0.0
-            agent_run.share_usd = agent_run.spent.cost_usd + share
+            agent_run.share_usd = agent_run.spent.total_usd + share
             cost_limit.set_share(job.id, share)
         self.limits.record_start(run.id, quota_of(brief, model), run.started_s)
         return why_smaller
@@ -135,7 +143,7 @@ class AgentRuns:
         cost_limit = self.costs[job.herd]
         if cost_limit is not None and agent_run.share_usd is not None:
             cost_limit.set_share(
-                job.id, max(agent_run.share_usd - agent_run.past.spent.cost_usd, 0.0)
+                job.id, max(agent_run.share_usd - agent_run.past.spent.total_usd, 0.0)
             )
         self._catch_up(run)
 
@@ -146,6 +154,7 @@ class AgentRuns:
         agent_run = AgentRun(
             agent, launch, model, Follower(run.dir, "out", self._kept_bytes),
             Events(agent.reader()), past=self._past(run.job), limit_usd=brief.max_cost_usd,
+            prices=self.prices,
             cwd=brief.tree.directory if brief.tree is not None else run.job.cwd,
             program=brief.program,
         )  # fmt: skip
@@ -240,7 +249,7 @@ class AgentRuns:
     def _limit_usd(self, job: Job) -> float | None:
         """For a CLI that holds to a limit itself: it counts from zero in each run."""
         most, cost_limit = brief_of(job).max_cost_usd, self.costs[job.herd]
-        left = [] if most is None else [most - self._past(job).spent.cost_usd]
+        left = [] if most is None else [most - self._past(job).spent.total_usd]
         if cost_limit is not None:
             left.append(cost_limit.share_usd())
         return max(min(left), LEAST_USD) if left else None
@@ -300,7 +309,7 @@ class AgentRuns:
         live = []
         for run in runs:
             agent_run, herd = run.agent_run, run.job.herd
-            cost = agent_run.cost_here_usd if agent_run is not None else 0.0
+            cost = agent_run.counted_here_usd if agent_run is not None else 0.0
             costs[herd] = costs.get(herd, 0.0) + cost
             if not run.is_ending:
                 said = agent_run.said if agent_run is not None else None
@@ -322,13 +331,25 @@ class AgentRuns:
             self.withdraw(run)
         elif (cost_limit := self.costs[job.herd]) is not None:
             cost_limit.spent_usd += agent_run.cost_here_usd
-            at = agent_run.progress
-            cost_limit.end_run(job.id, reported=at.result is not None or at.failure is not None)
+            cost_limit.end_run(job.id, reported=agent_run.is_cost_known)
         self.limits.record_end(run.id)
         left, twice = agent_run.leaves, 2 * agent_run.heap_bytes
         if end is RunEnd.HEAP_EXHAUSTED and job.memory_limit_bytes is None and twice <= most_bytes:
             left = replace(left, heap_bytes=left.heap_bytes or twice)
         agent_run.past = self._pasts[job.id] = left
+
+    def read_money_left(self, run: LiveRun) -> MoneyLeft | None:
+        """Of the limit of its job or of its herd, whichever leaves less, once the run has ended."""
+        agent_run, cost_limit = run.agent_run, self.costs[run.job.herd]
+        if agent_run is None:
+            return None
+        cost_usd, reply_usd, found = agent_run.spent.total_usd, agent_run.reply_usd, []
+        if agent_run.limit_usd is not None:
+            found.append(MoneyLeft("it", cost_usd, agent_run.limit_usd, reply_usd))
+        if cost_limit is not None:
+            herd = ("the herd", cost_limit.spent_usd, cost_limit.limit_usd)
+            found.append(MoneyLeft(*herd, reply_usd))
+        return min(found, key=lambda money: money.left_usd, default=None)
 
     def withdraw(self, run: LiveRun) -> None:
         """A run that was prepared, and never began."""

@@ -34,6 +34,7 @@ from ramherd.store.herds import add_herd, add_pen, drop_pen, end_herd, read_answ
 from ramherd.store.inputs import move_environments_out, remove_unused_inputs, writing_inputs
 from ramherd.store.ledger import Ledger
 from ramherd.store.owner import Owner, OwnerLock
+from ramherd.store.prices import read_prices
 from ramherd.store.protocol import Store
 from ramherd.store.service_herds import read_unfinished_of_dead
 from ramherd.store.service_queue import ServiceQueue
@@ -267,6 +268,8 @@ def make_loop(
     jobs, gate = JobStates(queue, events, counters, agents), StartGate(events)
     classes = Classes(rules.time_scale, rules.size_scale)
     classes.read(writes.store, (status.job for status in queue))
+    if agents.runs is not None:
+        agents.runs.prices.load(read_prices(writes.store))
     memory = MemoryGovernor(
         executor, jobs, agents, gate, LeaseHolder(ledger, rules.policy, rules.grants), classes,
         PressureGauge(trees), rules.policy, rules.grants, rules.recycling,

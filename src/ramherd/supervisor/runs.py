@@ -9,6 +9,7 @@ from ramherd.act.warm_pool import IdleProcess
 from ramherd.core.memory import Level
 from ramherd.core.model import JobState, JobStatus, Reason, RunEnd, Settle, Stop, Stopping, Why
 from ramherd.decide.budget import largest_budget_bytes
+from ramherd.decide.costs import after_spending
 from ramherd.decide.job_state import after_run
 from ramherd.decide.run_end import is_failed_start, is_for_want
 from ramherd.decide.suspects import after_other_death, after_survival, is_survivor
@@ -30,6 +31,7 @@ from ramherd.store.herds import (
     set_run_clock,
     set_said,
 )
+from ramherd.store.prices import set_price
 from ramherd.supervisor.estimates import class_of, label_of
 from ramherd.supervisor.event_log import EventLog
 from ramherd.supervisor.herd_counters import HerdCounters, account_of
@@ -228,6 +230,8 @@ class Runs:
             self.jobs[run.job.id], end, reason,
             at_s=at_s, policy=self.memory.policy, hit_bytes=run.hit_bytes,
         )  # fmt: skip
+        if self.agents.runs is not None:
+            status = after_spending(status, self.agents.runs.read_money_left(run))
         self.jobs.change(status)
         if idle is None and run.reading.procs:
             unkillable = Reason(Why.UNKILLABLE, processes=run.reading.procs)
@@ -251,6 +255,8 @@ class Runs:
             self.memory.record_trouble(reason)
         if end is RunEnd.DONE and (learned := self.memory.classes.learn(run, at_s)) is not None:
             self.events.record(learn_run, *learned)
+        for price in self.agents.runs.prices.pop_learned() if self.agents.runs is not None else ():
+            self.events.record(set_price, *price)
 
     def record_started(self) -> None:
         """Where no cgroup knows a run's processes, its first one is recorded."""

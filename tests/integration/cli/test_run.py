@@ -17,7 +17,8 @@ CONTRACT = {
 }  # fmt: skip
 RESULT = {
     "job", "state", "end", "exit_code", "runs", "peak_bytes", "wall_s", "held_s", "log", "reason",
-    "session", "turns", "tokens_in", "tokens_out", "cost_usd", "result", "model", "worktree",
+    "session", "turns", "tokens_in", "tokens_out", "cost_usd", "cost_is_estimate", "result",
+    "model", "worktree",
     "branch", "files_changed", "lines_added", "lines_removed", "denied", "error", "resume",
 }  # fmt: skip
 

@@ -5,7 +5,14 @@ from dataclasses import replace
 import pytest
 
 from ramherd.core.model import Brief, JobState, Reason, RunEnd, Said, Settle, Stop, Why
-from ramherd.decide.costs import RunCost, choose_model, find_costly_herds, stop_costly
+from ramherd.decide.costs import (
+    MoneyLeft,
+    RunCost,
+    after_spending,
+    choose_model,
+    find_costly_herds,
+    stop_costly,
+)
 from support.make import HERD, status
 
 OVER = Reason(Why.COST, whose="the herd", cost_usd=2.0, limit_usd=2.0)
@@ -76,3 +83,37 @@ def test_the_reason_for_a_smaller_model_names_both() -> None:
         "haiku",
         Reason(Why.STEP_DOWN, model="haiku", usual="its usual one"),
     )
+
+
+QUEUED = replace(status("a"), state=JobState.QUEUED, interrupted=True)
+
+
+@pytest.mark.parametrize(
+    ("cost", "reply", "ends"),
+    [(0.5, 0.4, False), (0.5, 0.5, False), (0.5, 0.6, True), (1.0, 0.0, True), (0.9, 0.0, False)],
+)
+def test_a_job_goes_on_only_with_the_price_of_a_reply(
+    cost: float, reply: float, *, ends: bool
+) -> None:
+    """It would be stopped again before it has got anywhere."""
+    after = after_spending(QUEUED, MoneyLeft("it", cost, 1.0, reply))
+    assert (after.state is JobState.FAILED) is ends
+    assert (after == QUEUED) is not ends
+
+
+def test_the_reason_has_what_is_left_and_what_a_reply_costs() -> None:
+    """In dollars."""
+    after = after_spending(QUEUED, MoneyLeft("the herd", 0.123456789, 0.2, 0.1234567))
+    assert after.reason == Reason(
+        Why.COST_LEFT, whose="the herd", cost_usd=0.123457, limit_usd=0.2, reply_usd=0.123457
+    )
+
+
+def test_only_a_job_that_goes_on_in_its_session_is_asked_for_money() -> None:
+    """Another attempt begins with a small context; one that has ended has ended."""
+    spent = MoneyLeft("it", 1.0, 1.0)
+    for one in (replace(QUEUED, interrupted=False), replace(QUEUED, state=JobState.DONE)):
+        assert after_spending(one, spent) == one
+    assert after_spending(QUEUED, None) == QUEUED
+    assert MoneyLeft("it", 0.75, 1.0).left_usd == 0.25
+    assert MoneyLeft("it", 1.0, 1.0).reply_usd == 0.0

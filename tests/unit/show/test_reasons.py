@@ -4,6 +4,7 @@ import ast
 import re
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ from ramherd.core.reasons import reason_from_json
 from ramherd.core.state_disk import DiskState, LogUsage
 from ramherd.core.units import GIB, MIB
 from ramherd.decide import governor
-from ramherd.decide.costs import explain_fallback
+from ramherd.decide.costs import MoneyLeft, after_spending, explain_fallback
 from ramherd.decide.disk_space import (
     explain_ballast,
     explain_full_disk,
@@ -37,6 +38,7 @@ from ramherd.decide.disk_space import (
 from ramherd.decide.engine import refuse_waits, warn_of_containers
 from ramherd.decide.exec_admission import find_obstacle
 from ramherd.decide.governor.leases import explain_ledger
+from ramherd.decide.governor.subagent_slots import Caps, SlotHolder, choose_slot
 from ramherd.decide.job_bases import explain_no_base, explain_stuck_herd
 from ramherd.decide.job_requests import explain_retry
 from ramherd.decide.job_state import after_run, explain_lost_owner, next_dependants
@@ -296,6 +298,16 @@ MADE: dict[Why, tuple[Reason, str]] = {
     ),
     Why.COST: (
         cost_reason("it", 1.25, 1.0), "it has cost $1.25, and max_cost_usd is 1.0",
+    ),
+    Why.COST_LEFT: (
+        after_spending(
+            replace(status("a"), interrupted=True), MoneyLeft("it", 0.9, 1.0, 0.25)
+        ).reason,
+        "it has cost $0.9 of max_cost_usd 1.0, and another reply costs $0.25: it does not go on",
+    ),
+    Why.SUBAGENT_CAP: (
+        choose_slot(SlotHolder("a", slots=2), [], Caps(GIB, claude=2)).reason,
+        "2 subagents run in this session, and CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS is 2",
     ),
     Why.COST_SHARE: (
         words(code=1, failure="no budget", cost_usd=0.5, share_usd=0.5),

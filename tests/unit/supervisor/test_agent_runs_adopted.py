@@ -71,6 +71,7 @@ def test_an_adopted_run_is_read_from_its_beginning(tmp_path: Path) -> None:
     assert adopted.agent_run is not None
     assert adopted.agent_run.as_json() == {
         "session": "s-1", "turns": 0, "tokens_in": 0, "tokens_out": 0, "cost_usd": 0.5,
+        "cost_is_estimate": False,
         "result": "half", "model": "haiku", "denied": [], "error": None,
         "resume": f"cd / && {PROGRAM} --resume s-1",
     }  # fmt: skip

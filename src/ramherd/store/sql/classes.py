@@ -1,4 +1,4 @@
-"""The SQL of what was learned per class."""
+"""The SQL of what was learned: per class of jobs, and what tokens of a model cost."""
 
 GET_CLASS = "SELECT runs, covered, recent FROM classes WHERE (agent, project, label) = (?, ?, ?)"
 SET_CLASS = """
@@ -10,4 +10,9 @@ SET_CLASS = """
 CLASSES = """
     SELECT agent, project, label, runs, covered, recent, updated_s FROM classes
     ORDER BY updated_s DESC
+"""
+PRICES = "SELECT agent, model, usd FROM prices"
+SET_PRICE = """
+    INSERT INTO prices (agent, model, usd, updated_s) VALUES (?, ?, ?, ?)
+    ON CONFLICT (agent, model) DO UPDATE SET usd = excluded.usd, updated_s = excluded.updated_s
 """

@@ -234,6 +234,18 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             WHERE state = 'queued' AND place IS NOT NULL AND quota IS NOT NULL
         """,
     ),
+    # What a unit of tokens costs, as agents have reported it.
+    (
+        """
+        CREATE TABLE prices (
+            agent TEXT NOT NULL,
+            model TEXT NOT NULL,
+            usd REAL NOT NULL,
+            updated_s REAL NOT NULL,
+            PRIMARY KEY (agent, model)
+        ) STRICT
+        """,
+    ),
 )
 
 MIGRATIONS_TABLE = """

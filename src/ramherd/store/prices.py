@@ -1,0 +1,16 @@
+"""What a unit of tokens costs, by agent and model, as agents have reported it."""
+
+import time
+
+from ramherd.store.protocol import Store
+from ramherd.store.sql import classes as sql
+
+
+def read_prices(store: Store) -> list[tuple[str, str, float]]:
+    """Agent, model, and US dollars for a unit (`decide/token_prices.py`)."""
+    return [(agent, model, usd) for agent, model, usd in store.read(sql.PRICES)]
+
+
+def set_price(store: Store, agent: str, model: str, usd: float) -> None:
+    """Ends with the store's next `commit`."""
+    store.write(sql.SET_PRICE, (agent, model, usd, time.time()))
