@@ -16,8 +16,13 @@ echo '{"type": "system", "subtype": "init", "session_id": "'$RAMHERD_JOB'"}'
 /bin/sh "$0-$RAMHERD_JOB" >&2 || exit 1
 echo '{"type": "result", "result": "Through.", "total_cost_usd": 0.5}'
 """
-# A line of the user's own: neither the machine's configuration nor its user decides.
 CONFIG = "[user]\nname = Ada\nemail = ada@example.org\n[init]\ndefaultBranch = main\n"
+
+
+def git_environment(folder: Path) -> dict[str, str]:
+    """Neither the configuration of the machine nor that of its user decides."""
+    (folder / "gitconfig").write_text(CONFIG)
+    return {"GIT_CONFIG_GLOBAL": str(folder / "gitconfig"), "GIT_CONFIG_NOSYSTEM": "1"}
 
 
 class Workplace:
@@ -27,8 +32,7 @@ class Workplace:
         self.program, self.top = folder / "shell-agent", folder / "my repo"
         self.program.write_text(SCRIPT)
         self.program.chmod(0o755)
-        (folder / "gitconfig").write_text(CONFIG)
-        env |= {"GIT_CONFIG_GLOBAL": str(folder / "gitconfig"), "GIT_CONFIG_NOSYSTEM": "1"}
+        env |= git_environment(folder)
         self.env = env
         self.top.mkdir()
         self.git("init", "-q")
@@ -49,10 +53,9 @@ class Workplace:
         return self.git("rev-parse", "HEAD", where=where)
 
     def job(self, name: str, do: str = "true", after: tuple[str, ...] = (), **keys: Any) -> Any:
-        """What it changes is committed; `do` fails the job where it fails."""
-        script = f"set -e; {do}; git add -A; git diff --cached --quiet || git commit -qm {name}"
+        """What it changes is not committed. A command that fails in `do` fails the job."""
         return {
-            "name": name, "agent": "claude", "prompt": script, "memory": "10MiB",
+            "name": name, "agent": "claude", "prompt": f"set -e; {do}", "memory": "10MiB",
             "agent_program": str(self.program), "cwd": str(self.top), "after": list(after), **keys,
         }  # fmt: skip
 

@@ -26,12 +26,13 @@ def reason(summary: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def test_a_successor_sees_what_it_waited_for(ramherd: Ramherd, place: Workplace) -> None:
-    """Through a job without changes too; a command between them passes nothing on, and with a base
-    `after` is order only. The checkout and what is not committed in it stay as they were.
+    """Committed or not, and through a job without changes too; a command between them passes
+    nothing on, and with a base `after` is order only. The checkout and what is not committed in it
+    stay as they were.
     """
     (place.top / "mine").write_text("not committed")
     jobs = [
-        place.job("a", "echo 1 > one"),
+        place.job("a", "echo 1 > one; git add one; git commit -qm a"),
         place.job("idle", "cat one", ("a",)),
         place.job("b", "cat one; echo 2 > two", ("idle",)),
         place.job("c", "cat one two; echo 3 > three", ("b",)),
@@ -43,7 +44,9 @@ def test_a_successor_sees_what_it_waited_for(ramherd: Ramherd, place: Workplace)
 
     assert summary["done"] == 7, (summary["lines"], states(summary))
     assert place.files_of("c") == ["file", "one", "three", "two"]
-    assert place.git("log", "--format=%s", place.branch_of("c")).split() == ["c", "b", "a", "first"]
+    made = "ramherd: uncommitted changes of"
+    log = place.git("log", "--format=%s", place.branch_of("c")).splitlines()
+    assert log == [f"{made} c", f"{made} b", "a", "first"]
     assert place.git("status", "--porcelain") == "?? mine"
     assert "ramherd/idle" not in place.git("branch")
 
@@ -63,8 +66,11 @@ def test_several_branches_are_merged(ramherd: Ramherd, place: Workplace) -> None
     assert place.files_of("d") == ["a", "b", "d", "file", "tried"]
     lines = place.git("log", "--first-parent", "--format=%s|%an", place.branch_of("d"))
     assert lines.splitlines() == [
-        "d|Ada", "ramherd: merge b and idle and a for d|Ada", "b|Ada", "first|Ada",
-    ]  # fmt: skip
+        "ramherd: uncommitted changes of d|Ada",
+        "ramherd: merge b and idle and a for d|Ada",
+        "ramherd: uncommitted changes of b|Ada",
+        "first|Ada",
+    ]
 
 
 def test_a_conflict_makes_the_job_wait(ramherd: Ramherd, place: Workplace) -> None:
@@ -110,3 +116,75 @@ def test_a_predecessor_that_failed_cancels_its_successor(
 
     assert states(summary) == {"a": "failed", "b": "done", "c": "cancelled"}
     assert reason(summary, "c")["why"] == "dependency_failed"
+
+
+def test_a_conflict_that_was_merged_into_the_users_branch_is_resolved(
+    ramherd: Ramherd, place: Workplace
+) -> None:
+    """With the verbs of ramherd, which remove the branches: the job starts from what is checked
+    out, and not from the commit at which the herd began.
+    """
+    jobs = [
+        place.job("a", "echo a > file"),
+        place.job("b", "echo b > file"),
+        place.job("c", "cat file; echo c > c", ("a", "b")),
+    ]
+    assert states(ramherd.json(jobs)) == {"a": "done", "b": "done", "c": "waiting"}
+    worktree = place.worktree_of("b")
+    assert ramherd.run("merge", "a", "--drop").returncode == 0
+    assert ramherd.run("merge", "b").returncode == 1
+    Path(worktree, "file").write_text("both\n")
+    place.commit("both", where=worktree)
+    assert ramherd.run("merge", "b", "--drop").returncode == 0
+    assert place.git("branch", "--list", "ramherd/*") == ""
+    again = ramherd.run("retry", "c")
+
+    assert "3 of 3 jobs done" in again.stdout, again.stderr
+    assert place.git("show", f"{place.branch_of('c')}:file") == "both"
+
+
+def test_agents_in_a_repository_without_commits(
+    ramherd: Ramherd, place: Workplace, tmp_path: Path
+) -> None:
+    """Refused in one line, with two ways out; in one directory `after` is order only."""
+    empty = tmp_path / "empty"
+    place.git("init", "-q", str(empty))
+    jobs = [
+        place.job("a", "echo a > a", cwd=str(empty)),
+        place.job("b", "cat a; echo b > b", ("a",), cwd=str(empty)),
+    ]
+    text = "".join(json.dumps(job) + "\n" for job in jobs)
+    refused = ramherd.run("run", "-", stdin=text)
+    assert refused.returncode == 2
+    assert f"job a: no worktree: {empty} has no commit" in refused.stderr
+    assert f"hint: git -C {empty} commit --allow-empty -m start; or --no-worktree" in refused.stderr
+
+    assert ramherd.json(jobs, "--no-worktree")["done"] == 2
+    assert sorted(path.name for path in empty.glob("[ab]")) == ["a", "b"]
+    place.git("commit", "-q", "--allow-empty", "-m", "start", where=empty)
+    (empty / "a").unlink()
+    assert ramherd.json(jobs)["done"] == 2
+    assert not (empty / "a").exists()
+
+
+def test_agents_in_a_repository_with_a_submodule(
+    ramherd: Ramherd, place: Workplace, tmp_path: Path
+) -> None:
+    """Each has it, and a successor what was committed in it."""
+    lib = tmp_path / "lib"
+    place.git("init", "-q", str(lib))
+    (lib / "code").write_text("1\n")
+    place.commit("lib", where=lib)
+    place.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", str(lib), "lib")
+    place.commit("with lib")
+    lib.rename(tmp_path / "gone")
+    jobs = [
+        place.job("a", "cat lib/code; cd lib; echo 2 > code; git commit -qam two"),
+        place.job("b", "cat lib/code; echo b > b"),
+        place.job("c", "grep 2 lib/code; cat b; echo c > c", ("a", "b")),
+    ]
+    summary = ramherd.json(jobs)
+
+    assert summary["done"] == 3, (summary["lines"], states(summary))
+    assert place.git("status", "--porcelain") == ""
+    assert (place.top / "lib/code").read_text() == "1\n"

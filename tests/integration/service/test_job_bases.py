@@ -1,25 +1,33 @@
 """Jobs of the service that start from the branches of others."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from integration.agents.shell_agent import Workplace
-from integration.conftest import await_, need, ours
-from integration.service.conftest import Service
+from integration.agents.shell_agent import Workplace, git_environment
+from integration.conftest import await_, make_ramherd, need, ours, pens
+from integration.service.conftest import Service, finish
 
 # Of two branches that both change `file`: it waits, and then takes ours.
 SLOW = "touch {here}/merging; while ! [ -e {here}/go ]; do sleep 0.05; done; true"
 
 
 @pytest.fixture
-def place(service: Service, tmp_path: Path) -> Workplace:
+def service(tmp_path: Path) -> Iterator[Service]:
+    """With the variables for git."""
     need("git", "git")
-    made = Workplace(tmp_path, service.ramherd.env)
-    service.stop()
-    service.start()  # with the variables for git
-    return made
+    made = Service(make_ramherd(tmp_path, pens()[0]))
+    made.ramherd.env |= git_environment(tmp_path)
+    made.start()
+    yield made
+    finish(made)
+
+
+@pytest.fixture
+def place(service: Service, tmp_path: Path) -> Workplace:
+    return Workplace(tmp_path, service.ramherd.env)
 
 
 def merge_slowly(place: Workplace, here: Path) -> None:
