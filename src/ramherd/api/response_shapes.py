@@ -90,6 +90,9 @@ NEW_HERD: Schema = {
             "max_cost_usd": {
                 **AMOUNT.written, "description": "what the herd's agents may cost together",
             },
+            "on_done": {
+                **STRING, "description": "a line for the shell, run when the herd has ended",
+            },
         },
     ),
     "additionalProperties": False,

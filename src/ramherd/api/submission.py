@@ -30,7 +30,7 @@ from ramherd.system.ids import new_id
 MOST_JOBS = 100_000
 # Some hundred jobs: 20 ms of a thread.
 LARGE_BYTES = 64 << 10
-HERD_KEYS = {"jobs", "env", "cwd", "defaults", "profiles", "source", "max_cost_usd"}
+HERD_KEYS = {"jobs", "env", "cwd", "defaults", "profiles", "source", "max_cost_usd", "on_done"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +57,19 @@ class Submission:
         if env is not None:
             parse_variables(env)
         limit = self.defaults.max_cost_usd if limit is None else parse_amount(limit)
+        on_done = None if body.get("on_done") is None else parse_text(body["on_done"])
         herd = new_id()
         defaults = choose_defaults(self.defaults, body)
         jobs = make_jobs(tables, parse_text(body.get("source", "the request")), herd, defaults)
-        return NewHerd(herd, jobs, env, limit)
+        return NewHerd(herd, jobs, env, limit, on_done)
 
     def _store(self, store: Store, herd: "NewHerd") -> dict[str, Any]:
-        id_, jobs, env, limit = herd
+        id_, jobs, env, limit, on_done = herd
         if herd.has_agents:
             from ramherd.supervisor.check_agents import prepare  # noqa: PLC0415 - for these only
 
             jobs = prepare(jobs, self.state / "worktrees", env=env, max_cost_usd=limit)
-        submit(store, self.state, id_, jobs, env, max_cost_usd=limit)
+        submit(store, self.state, id_, jobs, env, max_cost_usd=limit, on_done=on_done)
         return {"herd": id_, "jobs": len(jobs)}
 
 
@@ -77,6 +78,7 @@ class NewHerd(NamedTuple):
     jobs: list[Job]
     env: Mapping[str, str] | None
     max_cost_usd: float | None
+    on_done: str | None
 
     @property
     def has_agents(self) -> bool:

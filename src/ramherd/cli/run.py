@@ -38,7 +38,7 @@ from ramherd.system.unix_socket import is_listening
 CPU_CALM = 0.15
 JOB_FILES = (".toml", ".jsonl", ".ndjson")
 # Settings of one herd, also in the service.
-HERD_SETTINGS = ("max_cost_usd", "pass_env")
+HERD_SETTINGS = ("max_cost_usd", "pass_env", "on_done")
 
 EPILOG = """\
 examples:
@@ -250,6 +250,7 @@ def make_rules(config: Config, *, force: bool = False) -> Rules:
         pen=config["pen"],
         ramp=config["ramp"],
         on_alert=config["on_alert"],
+        on_done=config["on_done"],
         time_scale=time,
         size_scale=size,
         max_cost_usd=config["max_cost_usd"],

@@ -49,6 +49,7 @@ def submit(options: argparse.Namespace) -> int:
         jobs.tables, choose_passed(config["pass_env"]), cwd=read_cwd(),
         defaults=given_values(config),
         profiles=profiles, source=jobs.source, max_cost_usd=config["max_cost_usd"],
+        on_done=config["on_done"],
     )  # fmt: skip
     if options.wait:
         return follow(client, herd, as_json=options.json)

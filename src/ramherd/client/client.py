@@ -66,7 +66,7 @@ class Client:
         self, jobs: Sequence[Mapping[str, Any]], env: Mapping[str, str] | None = None, *,
         cwd: str | None = None, defaults: Mapping[str, Any] | None = None,
         profiles: Mapping[str, Mapping[str, Any]] | None = None, source: str | None = None,
-        max_cost_usd: float | None = None,
+        max_cost_usd: float | None = None, on_done: str | None = None,
     ) -> str:  # fmt: skip
         """The id of the herd, which is on disk when this returns. The keys of a job are those of
         `NewJob`; the service checks them. `defaults` has values for jobs that do not give one,
@@ -74,7 +74,7 @@ class Client:
         """
         given = {
             "env": env, "cwd": cwd, "defaults": defaults, "profiles": profiles, "source": source,
-            "max_cost_usd": max_cost_usd,
+            "max_cost_usd": max_cost_usd, "on_done": on_done,
         }  # fmt: skip
         body = {"jobs": list(jobs), **{key: v for key, v in given.items() if v is not None}}
         with self._understood():

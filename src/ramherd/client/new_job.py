@@ -25,6 +25,8 @@ class NewJob(TypedDict, total=False):
     resume_command: str | Sequence[str]
     # text for standard input
     stdin: str
+    # command that is started when the job has ended
+    on_done: str | Sequence[str]
     # jobs with a higher number start first
     priority: int
     # jobs that must be done first

@@ -189,6 +189,7 @@ RUN_KEYS = (
         None,
         "variables that runs inherit, such as PATH, HOME, ANTHROPIC_*; if not given, all",
     ),
+    Key("on_done", LINE, None, "command that is started when a herd has ended"),
     Key("on_alert", LINE, None, "command that the service runs for each warning"),
     Key("time_scale", FACTOR, 1.0, "for benchmarks: agents run N times faster"),
     Key("size_scale", FACTOR, 1.0, "for benchmarks: agents are N times smaller"),

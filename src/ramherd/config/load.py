@@ -38,7 +38,8 @@ DEFAULT = "default"
 # Variables of ours that are no settings: a run's own, the runtime directory, the tests'.
 NO_SETTINGS = (
     "RAMHERD_RUN", "RAMHERD_JOB", "RAMHERD_HERD", "RAMHERD_ATTEMPT", "RAMHERD_RESUMED",
-    "RAMHERD_RUNTIME_DIR", "RAMHERD_TRACES",
+    "RAMHERD_RUNTIME_DIR", "RAMHERD_TRACES", "RAMHERD_ALERT", "RAMHERD_NAME", "RAMHERD_STATE",
+    "RAMHERD_END", "RAMHERD_EXIT_CODE", "RAMHERD_BRANCH", "RAMHERD_WORKTREE_DIR",
 )  # fmt: skip
 OF_TESTS = "RAMHERD_TEST"
 

@@ -47,6 +47,8 @@ class Job:
     memory_limit_bytes: int | None = None
     timeout_s: float | None = None
     retries: int = 0
+    # Started after the end of the job.
+    on_done: tuple[str, ...] = ()
     # Goes on where a run that had to make room was stopped.
     resume_argv: tuple[str, ...] = ()
     # Instead of `argv`: what an agent is asked.

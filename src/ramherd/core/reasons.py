@@ -148,6 +148,7 @@ class Why(StrEnum):
     ASKED = "asked"
     ALLOWED = "allowed"
     CONTINUED = "continued"
+    ON_DONE_FAILED = "on_done_failed"
     HERD_OVER = "herd_over"
     NEAR_BUDGET = "near_budget"
     NEAR_LIMIT = "near_limit"

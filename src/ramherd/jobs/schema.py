@@ -226,6 +226,9 @@ JOB_KEYS = (
         COMMANDS, stored="resume_argv", check=find_command,
     ),
     JobKey("stdin", RAW_TEXT, "text for standard input", COMMANDS),
+    JobKey(
+        "on_done", ARGV, "command that is started when the job has ended", check=find_command,
+    ),
     JobKey("priority", WHOLE, "jobs with a higher number start first"),
     JobKey("after", NAMES, "jobs that must be done first", is_shown=True),
     JobKey("label", TEXT, "jobs with one label share what ramherd learns about their memory"),
@@ -288,7 +291,6 @@ JOB_KEYS = (
     JobKey("mcp", NAMES, "", AGENTS_ONLY, is_built=False),
     JobKey("workspace", TEXT, "", is_built=False),
     JobKey("needs", NAMES, "", is_built=False),
-    JobKey("on_done", TEXT, "", is_built=False),
     JobKey("container", TEXT, "", is_built=False),
 )  # fmt: skip
 BUILT_KEYS = {key.name: key for key in JOB_KEYS if key.is_built}

@@ -4,21 +4,20 @@ command, is started for each. Nobody waits for it.
 
 import json
 import os
-import subprocess
 import time
 from dataclasses import dataclass, field
 
 from ramherd.act.run import LiveRun
+from ramherd.act.user_command import UserCommand
 from ramherd.core.model import Event
 from ramherd.decide.alerts import AlertPolicy, Standing, Told, next_alerts
 from ramherd.decide.governor.leaks import find_leak
+from ramherd.jobs.schema import SHELL
 from ramherd.service.service_counters import ServiceCounters
 from ramherd.supervisor.loop import Loop
 from ramherd.supervisor.memory_governor import MemoryGovernor
-from ramherd.system.termination import kill_group
 
 MOST_AT_ONCE = 4
-MOST_S = 60.0
 CHECK_EVERY_S = 1.0
 
 
@@ -28,7 +27,7 @@ class AlertCommands:
 
     command: str | None
     missed: int = 0
-    _running: list[tuple["subprocess.Popen[bytes]", float]] = field(default_factory=list)
+    _running: list[UserCommand] = field(default_factory=list)
 
     def start(self, event: Event) -> None:
         self.reap()
@@ -41,25 +40,23 @@ class AlertCommands:
             "kind": event.kind, "at_s": event.at_s, "herd": event.herd, "job": event.job,
             "run": event.run, "reason": event.reason.as_json(),
         }  # fmt: skip
+        env = {**os.environ, "RAMHERD_ALERT": json.dumps(said)}
         try:
-            process = subprocess.Popen(
-                ["/bin/sh", "-c", self.command], stdin=subprocess.DEVNULL,
-                env={**os.environ, "RAMHERD_ALERT": json.dumps(said)}, start_new_session=True,
+            command = UserCommand(
+                (SHELL, "-c", self.command), env, time.monotonic(), is_shown=True
             )  # fmt: skip
         except OSError:  # no memory for it: the event itself is in the store
             self.missed += 1
             return
-        self._running.append((process, time.monotonic()))
+        self._running.append(command)
 
     def reap(self) -> None:
-        for process, started_s in self._running:
-            if process.poll() is None and time.monotonic() - started_s >= MOST_S:
-                kill_group(process)
-        self._running = [one for one in self._running if one[0].returncode is None]
+        at_s = time.monotonic()
+        self._running = [one for one in self._running if one.receive(at_s) is None]
 
     def close(self) -> None:
-        for process, _started_s in self._running:
-            kill_group(process)
+        for command in self._running:
+            command.kill()
         self._running = []
 
 

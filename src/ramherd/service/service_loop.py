@@ -123,6 +123,7 @@ class Service:
                 self.loop.wait(timeout_s)
         finally:
             self.loop.worktrees.close()
+            self.loop.on_done.close()
         self.loop.end()
 
     def step(self) -> float | None:

@@ -83,6 +83,7 @@ WORDS = {
     "logs_removed": "logs",
     "logs_smaller": "logs",
     "residue": "residue",
+    "on_done_failed": "on_done",
     "starts_paused": "pause",
     "starts_resumed": "resume",
     "store_restored": "store",

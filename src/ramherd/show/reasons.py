@@ -135,6 +135,7 @@ SENTENCES = {
     Why.ADOPTED: "it went on while the service was away",
     Why.ASKED: "somebody asked for it",
     Why.ALLOWED: "the user allows {rules} now",
+    Why.ON_DONE_FAILED: "its on_done command failed: {what}",
     Why.CONTINUED: "ramherd run --resume goes on with it ({after})",
     Why.NEAR_BUDGET: "all runs use {used_bytes} of the budget of {budget_bytes}",
     Why.NEAR_LIMIT: "uses {used_bytes} of its limit of {limit_bytes}",

@@ -21,6 +21,7 @@ from ramherd.core.model import (
     Suspicion,
 )
 from ramherd.core.run_account import RunAccount
+from ramherd.decide.end_commands import is_on_done_due
 from ramherd.decide.usage_limits import render_quota
 from ramherd.jobs.stored import job_from_text, job_to_text
 from ramherd.store.events import trim_events
@@ -100,6 +101,7 @@ def job_row(herd: str, status: JobStatus, now: float, after: int | None) -> tupl
 
 def end_herd(store: Store, herd: str, summary: dict[str, Any]) -> None:
     store.write(sql.END_HERD, (time.time(), json.dumps(summary), herd))
+    store.write(sql.ADD_ON_DONE_OF_HERD, (herd,))
     set_start_pause(store, herd, None)
 
 
@@ -145,7 +147,8 @@ def set_job(store: Store, status: JobStatus) -> None:
         "suspicion": suspicion_to_text(status.suspicion),
         "not_before_s": now + delay_s if delay_s > 0 else 0.0, "now": now,
     }  # fmt: skip
-    store.write(sql.SET_JOB, values)
+    if store.write(sql.SET_JOB, values) and is_on_done_due(status):
+        store.write(sql.ADD_ON_DONE_OF_JOB, (status.job.herd, status.job.id))
 
 
 def set_base(store: Store, job: Job) -> None:

@@ -49,7 +49,7 @@ class Wish(StrEnum):
 
 def submit(
     store: Store, state: Path, herd: str, jobs: Sequence[Job], env: Mapping[str, str] | None,
-    *, max_cost_usd: float | None = None,
+    *, max_cost_usd: float | None = None, on_done: str | None = None,
 ) -> None:  # fmt: skip
     """On disk, whole, before this returns. `env` is that of the program that submitted: a file
     below `state`, like everything else that is not for the database.
@@ -57,7 +57,7 @@ def submit(
     with writing_inputs(state, jobs, env) as inputs, store.synced():
         insert_herd(
             store, herd, SERVICE_OWNER, is_service=True, max_cost_usd=max_cost_usd,
-            env=inputs.environment,
+            env=inputs.environment, settings=None if on_done is None else {"on_done": on_done},
         )  # fmt: skip
         ((last,),) = store.read(sql.LAST_PLACE)
         insert_jobs(store, herd, map(first_status, inputs.jobs), after=last)

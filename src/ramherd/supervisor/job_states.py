@@ -34,6 +34,9 @@ class JobStates:
     # Jobs that have ended, and whose worktrees are to be finished, since this was last read.
     ended_trees: list[Job] = field(default_factory=list)
 
+    # Some have ended, or their worktrees were finished, since this was last read.
+    has_ended: bool = False
+
     def __getitem__(self, job: str) -> JobStatus:
         return self.queue[job]
 
@@ -43,6 +46,7 @@ class JobStates:
 
     def release(self, job: str) -> None:
         """Its worktree is finished: jobs that wait for it go on."""
+        self.has_ended = True
         for status in self.queue.release(job):
             self._record(status)
 
@@ -64,6 +68,7 @@ class JobStates:
 
     def _record(self, status: JobStatus) -> None:
         self.events.record(set_job, status)
+        self.has_ended |= status.state.is_final
         self.counters.record_job(status)
         if self.agents.runs is not None and status.state.is_final:
             self.agents.runs.end_job(status.job)

@@ -58,6 +58,7 @@ from ramherd.supervisor.herd_counters import HerdCounters
 from ramherd.supervisor.job_states import AgentParts
 from ramherd.supervisor.make_view import make_view
 from ramherd.supervisor.memory_governor import MemoryGovernor, Order
+from ramherd.supervisor.on_done_queue import OnDoneQueue
 from ramherd.supervisor.restored_store import record_known
 from ramherd.supervisor.runs import Runs
 from ramherd.supervisor.start_gate import StartGate
@@ -90,6 +91,7 @@ class Loop:
     fleet_id: str
     disk: DiskWatch
     worktrees: WorktreeQueue
+    on_done: OnDoneQueue
     clock: Callable[[], float] = time.monotonic
     # Other descriptors to wait for, and what to call when they are readable.
     alarms: dict[int, Callable[[], None]] = field(default_factory=dict)
@@ -116,6 +118,7 @@ class Loop:
                 self.wait(timeout_s)
         finally:
             self.worktrees.close()
+            self.on_done.close()
         self.end()
 
     def begin(self) -> None:
@@ -150,13 +153,19 @@ class Loop:
         self.record()
         # After its requests were sent: the keeper starts runs meanwhile.
         self.runs.clean_up()
+        self.on_done.advance(at_s, self.signals.count)
         self.events.display.update(lambda: make_view(self, at_s))
-        if self.queue.is_over and not self.executor.is_occupied and not self.worktrees.is_busy:
+        if self.queue.is_over and not self.is_occupied:
             return None
         if has_news:
             return 0.0
         deadline_s = next_deadline_s(snapshot, self.memory.policy)
         return max(min(self._longest_s(), deadline_s - self.clock()), 0.0)
+
+    @property
+    def is_occupied(self) -> bool:
+        """Something is at work that the end of a herd waits for."""
+        return self.executor.is_occupied or self.worktrees.is_busy or self.on_done.is_busy
 
     def _skip_gap(self, at_s: float) -> None:
         """What a machine that slept, or we who were stopped, have missed counts for no run."""
@@ -360,8 +369,8 @@ class Loop:
         keeper, enforcer, at_s = self.executor.keeper, self.executor.enforcer, self.clock()
         marks, muted_s = self.executor.grant_fds(at_s), self.executor.muted_for_s(at_s)
         sending = keeper.has_more_to_send
-        others = (*enforcer.worker.fds, *marks, *self.worktrees.fds, *self.alarms)
-        fds = (self.signals.fd, *others)
+        helpers = (*enforcer.worker.fds, *self.worktrees.fds, *self.on_done.fds)
+        fds = (self.signals.fd, *helpers, *marks, *self.alarms)
         ready = wait_for(keeper.fileno(), fds, min(timeout_s, muted_s), sending=sending)
         if self.signals.fd in ready:
             os.read(self.signals.fd, 4096)

@@ -47,6 +47,7 @@ from ramherd.supervisor.herd_counters import HerdCounters, JobCounters
 from ramherd.supervisor.job_states import AgentParts, JobStates
 from ramherd.supervisor.loop import Loop
 from ramherd.supervisor.memory_governor import LeaseHolder, MemoryGovernor
+from ramherd.supervisor.on_done_queue import OnDoneQueue, run_herd_command
 from ramherd.supervisor.prune import prune
 from ramherd.supervisor.runs import Runs
 from ramherd.supervisor.start_gate import StartGate
@@ -99,6 +100,7 @@ class Rules:
     pen: str = "auto"
     ramp: int | None = None
     on_alert: str | None = None
+    on_done: str | None = None
     time_scale: float = 1.0
     size_scale: float = 1.0
     # What the agents of the herd may cost together.
@@ -142,13 +144,18 @@ def run_herd(
                 store,
                 lambda: add_herd(
                     store, herd, owner, queue, max_cost_usd=rules.max_cost_usd,
-                    env=inputs.environment, settings=settings,
+                    env=inputs.environment, settings={**(settings or {}), **kept_settings(rules)},
                 ),
             )  # fmt: skip
         counters = {status.job.id: JobCounters(status.reason) for status in queue}
         return HerdParts(queue, HerdCounters(counters), agents)
 
     return run_claimed(herd, begin, rules, display)
+
+
+def kept_settings(rules: Rules) -> dict[str, Any]:
+    """What is kept with the herd wherever it was set."""
+    return {} if rules.on_done is None else {"on_done": rules.on_done}
 
 
 def run_claimed(herd: str, begin: BeginHerd, rules: Rules, display: Display) -> Outcome:
@@ -199,8 +206,26 @@ def run_claimed(herd: str, begin: BeginHerd, rules: Rules, display: Display) -> 
             summary["store_error"] = why
         with suppress(StoreError):  # the next start removes them
             remove_unused_inputs(store, state)
-    code = choose_exit_code(signals.count, counters, summary, gave_up=loop.runs.given_up)
+        code = choose_exit_code(signals.count, counters, summary, gave_up=loop.runs.given_up)
+        if rules.on_done is not None:
+            start_on_done(store, herd, choose_passed(rules.pass_env), code, signals)
     return Outcome(code, summary, counters.missing_bytes)
+
+
+def start_on_done(
+    store: Store, herd: str, env: Mapping[str, str], code: int, signals: Signals
+) -> None:
+    """The command of the herd, which is over whatever becomes of it."""
+    before = signals.count
+    try:
+        why = run_herd_command(
+            store, state_dir(), herd, env,
+            exit_code=code, is_interrupted=lambda: signals.count > before,
+        )  # fmt: skip
+    except (OSError, StoreError) as error:
+        why = f"cannot be started: {error}"
+    if why:
+        print(f"ramherd: the on_done command of the herd failed: {why}", file=sys.stderr)
 
 
 def read_stored_answers(store: Store, herd: str) -> dict[str, str]:
@@ -285,6 +310,7 @@ def make_loop(
     return Loop(
         queue, executor, memory, runs, agents, events, gate, counters, signals, trees, runtime,
         owner, fleet_id, disk, WorktreeQueue(executor, jobs, events, counters),
+        OnDoneQueue(executor, jobs, events),
     )  # fmt: skip
 
 

@@ -349,6 +349,10 @@ MADE: dict[Why, tuple[Reason, str]] = {
     Why.ALLOWED: (
         explain_retry(["Bash(npm test)", "edit"]), "the user allows Bash(npm test), edit now",
     ),
+    Why.ON_DONE_FAILED: (
+        Reason(Why.ON_DONE_FAILED, what="exit status 1: no such branch"),
+        "its on_done command failed: exit status 1: no such branch",
+    ),
     Why.CONTINUED: (
         explain_continuation(Reason(Why.INTERRUPTED)),
         "ramherd run --resume goes on with it (interrupted)",

@@ -246,6 +246,14 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         ) STRICT
         """,
     ),
+    # Commands to start for jobs that have ended, and for herds (without a job).
+    (
+        """
+        CREATE TABLE on_done_due (
+            herd TEXT NOT NULL, job TEXT NOT NULL, PRIMARY KEY (herd, job)
+        ) STRICT, WITHOUT ROWID
+        """,
+    ),
 )
 
 MIGRATIONS_TABLE = """

@@ -41,6 +41,19 @@ SET_JOB = """
         END
     WHERE id = :id AND state NOT IN ('done', 'failed', 'cancelled') AND attempts <= :attempts
 """
+ADD_ON_DONE_OF_JOB = """
+    INSERT INTO on_done_due (herd, job) VALUES (?, ?) ON CONFLICT (herd, job) DO NOTHING
+"""
+# A herd that was interrupted may go on: it has not ended.
+ADD_ON_DONE_OF_HERD = """
+    INSERT INTO on_done_due (herd, job)
+        SELECT id, '' FROM herds WHERE id = ? AND json_extract(settings, '$.on_done') IS NOT NULL
+            AND NOT EXISTS (
+                SELECT 1 FROM jobs WHERE herd = herds.id AND state = 'cancelled'
+                    AND json_extract(reason, '$.why') IN ('interrupted', 'supervisor_lost')
+            )
+    ON CONFLICT (herd, job) DO NOTHING
+"""
 LOSE_JOBS = """
     UPDATE jobs SET state = 'cancelled', reason = ?, updated_s = ?,
         interrupted = interrupted OR state IN ('running', 'held')

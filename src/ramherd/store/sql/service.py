@@ -7,7 +7,8 @@ SET_ENV = "UPDATE herds SET env_file = ?, env_bytes = ? WHERE id = ?"
 # Herds that have ended need no environment any more. One that was interrupted may go on: the
 # variables of its jobs are kept for a week.
 IS_ENV_UNUSED = """
-    env_file IS NOT NULL AND ended_s IS NOT NULL AND (
+    env_file IS NOT NULL AND ended_s IS NOT NULL
+    AND NOT EXISTS (SELECT 1 FROM on_done_due WHERE herd = herds.id) AND (
         ended_s < CAST(strftime('%s', 'now', '-7 days') AS INTEGER) OR NOT EXISTS (
             SELECT 1 FROM jobs WHERE herd = herds.id AND state = 'cancelled'
                 AND json_extract(reason, '$.why') IN ('interrupted', 'supervisor_lost')

@@ -1,0 +1,19 @@
+"""The SQL of `on_done` commands that are to be started."""
+
+from ramherd.store.sql.service import UNFINISHED
+
+DROP = "DELETE FROM on_done_due WHERE herd = ? AND job = ?"
+# A job whose worktree is not finished is not due yet.
+DUE_JOBS = f"""
+    SELECT due.herd, due.job FROM on_done_due AS due JOIN jobs ON jobs.id = due.job
+    WHERE due.herd = ? AND NOT ({UNFINISHED})
+"""
+DUE_OF_SERVICE = f"""
+    SELECT due.herd, due.job FROM on_done_due AS due JOIN herds ON herds.id = due.herd
+        LEFT JOIN jobs ON jobs.id = due.job
+    WHERE herds.service AND (due.job = '' OR NOT ({UNFINISHED.replace("state", "jobs.state")}))
+    ORDER BY due.job = ''
+"""
+IS_HERD_DUE = "SELECT 1 FROM on_done_due WHERE herd = ? AND job = ''"
+HERD_COMMAND = "SELECT json_extract(settings, '$.on_done') FROM herds WHERE id = ?"
+FIRST_JOB = "SELECT id FROM jobs WHERE herd = ? ORDER BY seq LIMIT 1"
