@@ -93,6 +93,10 @@ NEW_HERD: Schema = {
             "on_done": {
                 **STRING, "description": "a line for the shell, run when the herd has ended",
             },
+            "start_at_s": {
+                "type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 7_258_118_400,
+                "description": "no job starts before that time, in epoch seconds",
+            },
         },
     ),
     "additionalProperties": False,

@@ -19,6 +19,7 @@ if __name__ == "__main__":
 from ramherd.api.request_head import HttpError
 from ramherd.core.errors import RamherdError, StoreError, UsageError
 from ramherd.core.model import Job
+from ramherd.core.units import shown
 from ramherd.core.values import parse_amount, parse_raw_text, parse_text, parse_variables
 from ramherd.jobs.reader import Defaults, make_jobs, parse_defaults
 from ramherd.jobs.schema import find_directory
@@ -30,7 +31,11 @@ from ramherd.system.ids import new_id
 MOST_JOBS = 100_000
 # Some hundred jobs: 20 ms of a thread.
 LARGE_BYTES = 64 << 10
-HERD_KEYS = {"jobs", "env", "cwd", "defaults", "profiles", "source", "max_cost_usd", "on_done"}
+# The year 2200.
+LAST_S = 7_258_118_400
+HERD_KEYS = {
+    "jobs", "env", "cwd", "defaults", "profiles", "source", "max_cost_usd", "on_done", "start_at_s",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +66,8 @@ class Submission:
         herd = new_id()
         defaults = choose_defaults(self.defaults, body)
         jobs = make_jobs(tables, parse_text(body.get("source", "the request")), herd, defaults)
+        if (start_at_s := parse_start_at(body.get("start_at_s"))) is not None:
+            jobs = [replace(job, start_at_s=start_at_s) for job in jobs]
         return NewHerd(herd, jobs, env, limit, on_done)
 
     def _store(self, store: Store, herd: "NewHerd") -> dict[str, Any]:
@@ -93,6 +100,13 @@ def parse_body(data: bytes, keys: set[str]) -> dict[str, Any]:
     if not isinstance(value, dict) or not set(value) <= keys:
         raise HttpError(400, f"the body is not an object with {' and '.join(sorted(keys))}")
     return value
+
+
+def parse_start_at(value: Any) -> float | None:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if value is None or (is_number and 0 < value < LAST_S):
+        return None if value is None else float(value)
+    raise UsageError(f"'start_at_s' is not a time in epoch seconds: {shown(value)}")
 
 
 def choose_defaults(own: Defaults, body: Mapping[str, Any]) -> Defaults:

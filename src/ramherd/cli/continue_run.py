@@ -30,6 +30,8 @@ from ramherd.system.unix_socket import is_listening
 
 
 def continue_run(options: argparse.Namespace) -> int:
+    if options.at is not None or options.in_ is not None:
+        raise UsageError("--resume starts at once: --at and --in are for new herds")
     if options.jobs or options.command is not None or options.dry_run:
         raise UsageError(
             "--resume goes on with a herd, and takes no jobs", hint="ramherd run --resume HERD"

@@ -4,18 +4,21 @@ import argparse
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Container, Iterable
 from textwrap import wrap
 from typing import Any
 
 from ramherd.act.systemd_scope import enter_scope
 from ramherd.cli.main import read_columns
+from ramherd.cli.start_time import add_start_options, read_start_at
 from ramherd.config.keys import RUN_KEYS, Key
 from ramherd.config.load import Config, add_flags, load_config, make_policy
 from ramherd.config.paths import runtime_dir
 from ramherd.core.errors import UsageError
-from ramherd.core.model import Job
+from ramherd.core.model import Event, Job, Why
 from ramherd.core.policies import GrantPolicy, RecyclePolicy, ReusePolicy
+from ramherd.core.record import replace
 from ramherd.core.values import parse_raw_text
 from ramherd.jobs.reader import (
     Defaults,
@@ -37,6 +40,7 @@ from ramherd.system.unix_socket import is_listening
 # The second mark of the CPU gate is so far below the first.
 CPU_CALM = 0.15
 JOB_FILES = (".toml", ".jsonl", ".ndjson")
+WAITS = "jobs of that account wait; to end now and go on later: Ctrl-C, ramherd run --resume"
 # Settings of one herd, also in the service.
 HERD_SETTINGS = ("max_cost_usd", "pass_env", "on_done")
 
@@ -46,6 +50,7 @@ examples:
   ramherd run --agent codex prompts.txt --cwd repo       one prompt a line
   ls *.md | ramherd run -- ./agent.sh {}       one job for each line, {} replaced
   ramherd run jobs.toml                        [[job]] tables; also jobs.jsonl, or - for stdin
+  ramherd run jobs.toml --at 22:00             not before that time; --in 2h
   ramherd run jobs.toml --budget 12GiB --json  one JSON object on stdout at the end
   ramherd run --resume                         go on with the newest herd that was interrupted
 
@@ -76,6 +81,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--own", action="store_true", help="run here, even if a service is running")
     again = "go on with a herd that was interrupted (the newest)"
     parser.add_argument("--resume", nargs="?", const="", metavar="HERD", help=again)
+    add_start_options(parser)
     add_herd_options(parser)
     parser.set_defaults(verb=run)
 
@@ -101,6 +107,8 @@ def run(options: argparse.Namespace) -> int:
     herd, config = new_id(), load_settings(options)
     tables = read_job_tables(options, config["agent"])
     jobs = make_jobs(tables.tables, tables.source, herd, make_defaults(config))
+    if (start_at_s := read_start_at(options, time.time())) is not None:
+        jobs = [replace(job, start_at_s=start_at_s) for job in jobs]
     if options.dry_run:
         return show_plan(jobs, make_rules(config, force=options.force))
     return run_and_report(herd, jobs, config, options)
@@ -157,7 +165,7 @@ def report(
     out = sys.stderr if options.json else sys.stdout
     show = LiveShow(out) if out.isatty() else LineShow(out)
     try:
-        outcome = run(rules, Display(show.event, show.update))
+        outcome = run(rules, Display(with_hint(show), show.update))
     finally:
         show.close()
     if options.json:
@@ -171,6 +179,20 @@ def report(
             show.print(f"to go on: ramherd run --resume {outcome.summary['herd']}")
         show.close()
     return outcome.exit_code
+
+
+def with_hint(show: LiveShow | LineShow) -> Callable[[Event, str], None]:
+    """Shows events, and at the first wait for a usage limit how to go on later."""
+    has_hint = False
+
+    def show_event(event: Event, name: str) -> None:
+        nonlocal has_hint
+        show.event(event, name)
+        if event.kind == "usage_limit" and event.reason.why is Why.USAGE_LIMIT and not has_hint:
+            has_hint = True
+            show.print(f"{WAITS} {event.herd}")
+
+    return show_event
 
 
 def read_job_tables(options: argparse.Namespace, agent: str | None) -> JobTables:

@@ -2,11 +2,13 @@
 
 import argparse
 import sys
+import time
 from typing import Any
 
 from ramherd.act.environments import choose_passed
 from ramherd.cli.follow import follow
 from ramherd.cli.run import HERD_SETTINGS, read_job_tables
+from ramherd.cli.start_time import add_start_options, read_start_at
 from ramherd.client.client import Client, is_running
 from ramherd.config.keys import RUN_KEYS
 from ramherd.config.load import Config, add_flags, load_config
@@ -19,6 +21,7 @@ examples:
   ramherd submit jobs.toml                     the id of its herd, which is on disk by then
   ls *.md | ramherd submit -- ./agent.sh {}    one job for each line, {} replaced
   ramherd submit --agent claude "fix the lint errors" --cwd repo
+  ramherd submit jobs.toml --at 22:00          not before that time; --in 2h
   ramherd submit jobs.toml --wait              follow it to its end
 
 Runs get the environment of this command, not that of the service.
@@ -30,6 +33,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     what = "jobs.toml, jobs.jsonl, - for stdin; with an agent: prompts, or prompts.txt"
     parser.add_argument("jobs", nargs="*", metavar="FILE", help=what)
     parser.add_argument("--cwd", metavar="DIR", help="default working directory")
+    add_start_options(parser)
     parser.add_argument("--wait", action="store_true", help="follow the herd to its end")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout at the end")
     add_flags(parser, [key for key in RUN_KEYS if key.of_job or key.name in HERD_SETTINGS])
@@ -50,6 +54,7 @@ def submit(options: argparse.Namespace) -> int:
         defaults=given_values(config),
         profiles=profiles, source=jobs.source, max_cost_usd=config["max_cost_usd"],
         on_done=config["on_done"],
+        start_at_s=read_start_at(options, time.time()),
     )  # fmt: skip
     if options.wait:
         return follow(client, herd, as_json=options.json)

@@ -67,14 +67,17 @@ class Client:
         cwd: str | None = None, defaults: Mapping[str, Any] | None = None,
         profiles: Mapping[str, Mapping[str, Any]] | None = None, source: str | None = None,
         max_cost_usd: float | None = None, on_done: str | None = None,
+        start_at_s: float | None = None,
     ) -> str:  # fmt: skip
         """The id of the herd, which is on disk when this returns. The keys of a job are those of
         `NewJob`; the service checks them. `defaults` has values for jobs that do not give one,
         `profiles` for jobs that name a profile; `source` is the name of the file, for errors.
+        No job starts before `start_at_s` (epoch seconds).
         """
         given = {
             "env": env, "cwd": cwd, "defaults": defaults, "profiles": profiles, "source": source,
             "max_cost_usd": max_cost_usd, "on_done": on_done,
+            "start_at_s": start_at_s,
         }  # fmt: skip
         body = {"jobs": list(jobs), **{key: v for key, v in given.items() if v is not None}}
         with self._understood():

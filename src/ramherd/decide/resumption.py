@@ -6,7 +6,8 @@ from ramherd.core.model import JobState, JobStatus, Reason, Why
 from ramherd.core.record import replace
 from ramherd.decide.job_bases import is_blocked
 
-INTERRUPTIONS = (Why.INTERRUPTED, Why.SUPERVISOR_LOST)
+# An account without access ends the herd of a `ramherd run` in which nothing else is left.
+INTERRUPTIONS = (Why.INTERRUPTED, Why.SUPERVISOR_LOST, Why.NO_ACCESS)
 
 
 def continue_jobs(

@@ -177,6 +177,11 @@ def with_probe(window: UsageWindow, run: str) -> UsageWindow:
     return replace(window, probe=run)
 
 
+def end_denial(window: UsageWindow) -> UsageWindow:
+    """An account without access is asked for now; a limit lasts as long as it lasts."""
+    return replace(window, until_s=0.0) if window.window == NO_ACCESS else window
+
+
 def explain_window(window: UsageWindow, now_s: float) -> Reason:
     """Why jobs of the account wait."""
     if window.window == NO_ACCESS:

@@ -18,6 +18,8 @@ from ramherd.core.errors import StoreUnavailable, UsageError
 from ramherd.core.model import Event, Job, JobState, Reason, Why
 from ramherd.decide.job_requests import explain_retry
 from ramherd.decide.job_state import first_status
+from ramherd.decide.usage_limits import quota_of
+from ramherd.jobs.stored import job_from_text
 from ramherd.store.events import add_event, trim_events
 from ramherd.store.herds import SERVICE_OWNER, insert_herd, insert_jobs
 from ramherd.store.inputs import (
@@ -36,6 +38,7 @@ from ramherd.store.interrupted_herds import (
 from ramherd.store.protocol import Store
 from ramherd.store.service_herds import read_environment_file
 from ramherd.store.sql import service as sql
+from ramherd.store.usage_windows import end_waits
 
 PAUSED = "paused"
 
@@ -136,8 +139,8 @@ def retry(
     allow: Sequence[str] = (),
 ) -> list[str]:  # fmt: skip
     """The job is queued again, and those that were cancelled because of it wait for it again:
-    which. Nothing when it has not failed. With `allow` it goes on in its session with these tools
-    allowed, also when it is done.
+    which. Nothing when it has not failed, unless it waits for its API: that is asked at once. With
+    `allow` it goes on in its session with these tools allowed, also when it is done.
 
     The environment of a herd that has ended is gone. Its runs inherit `env` then, that of the
     program that asks for the retry, and a variable that the job had of its own has to be in it.
@@ -150,6 +153,7 @@ def retry(
     if found is not None and not found.is_service:
         return retry_of_run(store, state, found, job, env, allow=allow)
     with new_environment(state, (), env) as inputs, store.synced():
+        is_asked = end_api_wait(store, job)
         again = queue_again(store, job, allow)
         ((is_ended, old),) = store.read(sql.HERD_STANDING, (herd,))
         if again and is_ended:
@@ -161,7 +165,15 @@ def retry(
     unused = old if again and is_ended else inputs.environment.name
     if unused is not None:
         environment_path(state, unused).unlink(missing_ok=True)
-    return again
+    return again or ([job] if is_asked else [])
+
+
+def end_api_wait(store: Store, job: str) -> bool:
+    """Whether the job is queued, and waited for its API: it is the next to ask."""
+    ((state, spec),) = store.read(sql.STATE_AND_SPEC, (job,))
+    brief = job_from_text(spec).brief
+    is_ended = brief is not None and end_waits(store, quota_of(brief))
+    return is_ended and JobState(state) is JobState.QUEUED
 
 
 def retry_of_run(

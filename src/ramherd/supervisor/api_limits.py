@@ -24,6 +24,7 @@ from ramherd.decide.usage_limits import (
     UsageWindow,
     after_refusal,
     choose_quota,
+    end_denial,
     explain_served,
     explain_window,
     find_closed,
@@ -49,10 +50,14 @@ class ApiLimits:
 
     # Usage limits.
 
-    def load(self, windows: Iterable[UsageWindow]) -> None:
-        """As the store has them. A probe is of the supervisor that started it."""
+    def load(self, windows: Iterable[UsageWindow], *, is_new_herd: bool = False) -> None:
+        """As the store has them. A probe is of the supervisor that started it. `is_new_herd`: the
+        user has just asked for it, perhaps after a login, so an account without access is tried.
+        """
         if self.unsaved:
             return
+        if is_new_herd:
+            windows = map(end_denial, windows)
         probes = {key: window.probe for key, window in self.windows.items()}
         self.windows = {one.key: with_probe(one, probes.get(one.key, "")) for one in windows}
 
@@ -123,9 +128,9 @@ class ApiLimits:
         closed = self.find_closed(job)
         return None if closed is None else explain_window(closed, self.now())
 
-    def fail_unserved(self, queue: Iterable[JobStatus], *, is_idle: bool) -> list[Settle]:
-        """Jobs with `on_limit = "fail"`. And all, if nothing runs and each waits for an account
-        without access: nobody is there to see it get its access back.
+    def end_unserved(self, queue: Iterable[JobStatus], *, is_idle: bool) -> list[Settle]:
+        """Jobs with `on_limit = "fail"` fail. If nothing runs, and each job waits for an account
+        without access, all are cancelled: `ramherd run --resume` goes on with them.
         """
         now_s, known = self.now(), dict[tuple[Quota, str], UsageWindow | None]()
         waiting = []
@@ -140,11 +145,13 @@ class ApiLimits:
             if (closed := known[key]) is not None:
                 waiting.append((status, closed))
             is_idle = is_idle and closed is not None and closed.window == NO_ACCESS
-        return [
-            Settle(status.job.id, JobState.FAILED, explain_window(closed, now_s))
-            for status, closed in waiting
-            if is_idle or (status.job.brief is not None and status.job.brief.on_limit == FAIL)
-        ]
+        settled = []
+        for status, closed in waiting:
+            is_failed = status.job.brief is not None and status.job.brief.on_limit == FAIL
+            if is_failed or is_idle:
+                state = JobState.FAILED if is_failed else JobState.CANCELLED
+                settled.append(Settle(status.job.id, state, explain_window(closed, now_s)))
+        return settled
 
     # The order of starts.
 

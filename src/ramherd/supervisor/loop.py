@@ -297,7 +297,7 @@ class Loop:
         memory, may_start = self.memory, self.may_start(at_s)
         for stop in memory.recycle(at_s) if may_start else []:
             self.runs.restart(stop, at_s)
-        for settle in memory.fail_unserved(at_s) if may_start else []:
+        for settle in memory.end_unserved(at_s) if may_start else []:
             self.carry_out(settle, at_s)
         memory.waits_for = self.gate.reason
         for order in refuse_waits(memory.govern(at_s, queue=may_start), memory.policy):

@@ -303,13 +303,13 @@ class MemoryGovernor:
         quotas = queue.read_quotas()
         queue.set_closed(frozenset(one for one in quotas if limits.is_closed(parse_quota(one))))
 
-    def fail_unserved(self, at_s: float) -> list[Settle]:
+    def end_unserved(self, at_s: float) -> list[Settle]:
         """Jobs that do not wait for their API, or would wait for nothing."""
         agent_runs = self.agents.runs
         if agent_runs is None or not agent_runs.limits.windows or at_s < self._followed_s:
             return []
         is_idle = not self.executor.runs and not self.jobs.queue.is_lasting
-        return agent_runs.limits.fail_unserved(self.jobs.queue.queue, is_idle=is_idle)
+        return agent_runs.limits.end_unserved(self.jobs.queue.queue, is_idle=is_idle)
 
     def _wait_for_api(self, orders: Sequence[Order]) -> list[Order]:
         """Why the first in line does not start, if that is neither memory nor another job."""

@@ -32,6 +32,7 @@ from ramherd.supervisor.run_herd import (
     Rules,
     prepare_agents,
     run_claimed,
+    with_accounts,
     with_restored_store,
 )
 
@@ -67,6 +68,9 @@ def make_parts(store: Store, found: StoredHerd, rules: Rules) -> HerdParts:
     stored = read_statuses(store, found.id)
     names = {status.job.name for status in stored}
     statuses = [with_inputs(one, found, names, now_s) for one in stored]
+    # The environment may be another one now, and with it the account.
+    jobs = with_accounts([status.job for status in statuses], rules)
+    statuses = [replace(one, job=job) for one, job in zip(statuses, jobs, strict=True)]
     open_jobs = [status.job for status in statuses if not status.state.is_final]
     agents = prepare_agents(
         open_jobs, rules, said=partial(read_said, store),

@@ -18,7 +18,7 @@ from ramherd.act.recovery import recover
 from ramherd.act.runtime_files import RuntimeFiles
 from ramherd.config.paths import runtime_dir, state_dir
 from ramherd.core.errors import StoreDamaged, StoreError
-from ramherd.core.model import Job
+from ramherd.core.model import Job, JobState, Why
 from ramherd.core.policies import GrantPolicy, Policy, RecyclePolicy, ReusePolicy
 from ramherd.core.units import MIB, format_size
 from ramherd.decide.budget import largest_budget_bytes
@@ -86,7 +86,10 @@ class Outcome:
     @property
     def is_interrupted(self) -> bool:
         """Whether `ramherd run --resume` would go on with it."""
-        return self.exit_code == INTERRUPTED and self.summary["cancelled"] > 0
+        if self.exit_code == INTERRUPTED:
+            return bool(self.summary["cancelled"])
+        ends = ((one["state"], one["reason"]["why"]) for one in self.summary["results"])
+        return (JobState.CANCELLED, Why.NO_ACCESS) in ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,7 +305,7 @@ def make_loop(
         time_scale=rules.time_scale,
     )  # fmt: skip
     if agents.runs is not None:
-        agents.runs.limits.load(read_windows(writes.store))
+        agents.runs.limits.load(read_windows(writes.store), is_new_herd=not queue.is_lasting)
     runs = Runs(executor, memory, jobs, agents, events, gate, counters)
     disk = DiskWatch(
         executor.runs_dir.parent, rules.policy.log_total_bytes, executor, events, gate

@@ -64,6 +64,6 @@ def test_a_key_that_the_api_does_not_know(planned: tuple[Ramherd, LLM, Path]) ->
 
     assert summary["exit_code"] == 1
     assert time.monotonic() - began_s < 20.0
-    assert (summary["failed"], sum(result["runs"] for result in summary["results"])) == (5, 1)
+    assert (summary["cancelled"], sum(result["runs"] for result in summary["results"])) == (5, 1)
     assert {result["reason"]["why"] for result in summary["results"]} == {"no_access"}
     assert "the API does not accept the account of claude: 401" in summary["lines"]

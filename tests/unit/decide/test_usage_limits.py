@@ -11,6 +11,7 @@ from ramherd.decide.usage_limits import (
     UsageWindow,
     after_refusal,
     choose_quota,
+    end_denial,
     explain_near,
     explain_served,
     explain_window,
@@ -152,6 +153,14 @@ def test_a_job_goes_on_with_its_fallback_model() -> None:
     assert choose_quota(brief, [opus, replace(opus, model="sonnet")], NOW) == own
     assert choose_quota(replace(brief, on_limit="wait"), [opus], NOW) == own
     assert choose_quota(replace(brief, fallback_model=""), [opus], NOW) == own
+
+
+def test_a_new_herd_asks_for_an_account_without_access() -> None:
+    """Its user may have logged in since; a limit lasts as long as it lasts."""
+    denied = replace(CLOSED, window=NO_ACCESS)
+
+    assert end_denial(CLOSED) == CLOSED
+    assert find_probed([end_denial(denied)], QUOTA, NOW) == [replace(denied, until_s=0.0)]
 
 
 def test_a_quota_as_text() -> None:

@@ -114,19 +114,19 @@ def test_a_warning_is_given_once() -> None:
 
 
 def test_jobs_that_do_not_wait() -> None:
-    """`on_limit = "fail"`; and all that is left, if nothing runs and no account has access."""
+    """`on_limit = "fail"` fails; all are cancelled if nothing runs and no account has access."""
     limits = ApiLimits(Clock())
     limits.close("r1", quota(CLAUDE), ApiRefusal("401", NO_ACCESS))
     queue = [status(CLAUDE), status(SECOND)]
     failing = status(agent_job("f", on_limit=FAIL))
     why = Reason(Why.NO_ACCESS, agent="claude", what="401")
 
-    assert limits.fail_unserved([*queue, failing], is_idle=False) == [
+    assert limits.end_unserved([*queue, failing], is_idle=False) == [
         Settle(failing.job.id, JobState.FAILED, why)
     ]
-    assert limits.fail_unserved(queue, is_idle=False) == []
-    assert limits.fail_unserved([*queue, status(COMMAND)], is_idle=True) == []
-    assert limits.fail_unserved([*queue, status(CODEX)], is_idle=True) == []
-    assert limits.fail_unserved(queue, is_idle=True) == [
-        Settle(one.job.id, JobState.FAILED, why) for one in queue
+    assert limits.end_unserved(queue, is_idle=False) == []
+    assert limits.end_unserved([*queue, status(COMMAND)], is_idle=True) == []
+    assert limits.end_unserved([*queue, status(CODEX)], is_idle=True) == []
+    assert limits.end_unserved(queue, is_idle=True) == [
+        Settle(one.job.id, JobState.CANCELLED, why) for one in queue
     ]

@@ -9,7 +9,8 @@ STORED_HERD = """
     FROM herds WHERE id = ?
 """
 WAS_CUT_OFF = """
-    state = 'cancelled' AND json_extract(reason, '$.why') IN ('interrupted', 'supervisor_lost')
+    state = 'cancelled'
+        AND json_extract(reason, '$.why') IN ('interrupted', 'supervisor_lost', 'no_access')
 """
 NEWEST_INTERRUPTED = f"""
     SELECT id FROM herds WHERE ended_s IS NOT NULL AND (service OR settings IS NOT NULL)

@@ -152,6 +152,7 @@ ALLOW_JOB = """
     WHERE id = ? AND state IN ('done', 'failed', 'cancelled')
 """
 CAN_ALLOW = "SELECT 1 FROM jobs WHERE id = ? AND state IN ('done', 'failed', 'cancelled')"
+STATE_AND_SPEC = "SELECT state, spec FROM jobs WHERE id = ?"
 HERD_OF_JOB = "SELECT herd FROM jobs WHERE id = ?"
 OPEN_HERD_AGAIN = "UPDATE herds SET ended_s = NULL, summary = NULL WHERE id = ?"
 FORGET_LOG_BYTES = """
