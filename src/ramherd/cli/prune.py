@@ -3,19 +3,24 @@
 import argparse
 import json
 import time
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
+from shlex import join, quote
 from typing import Any
 
 from ramherd.act.recovery import recover
+from ramherd.act.worktrees.ownerless import OwnerlessWorktree, find_ownerless, remove_ownerless
 from ramherd.config.load import load_config
 from ramherd.config.paths import runtime_dir, state_dir
 from ramherd.core.errors import StoreError, UsageError
 from ramherd.core.units import format_size, parse_duration, parse_size
 from ramherd.decide.pruning import PruneRule
+from ramherd.show.event_lines import printable
 from ramherd.store.connect import open_store
 from ramherd.store.inputs import remove_unused_inputs
+from ramherd.store.logs import has_job
 from ramherd.supervisor.prune import Pruned, foresee, make_room, prune, prune_unknown
 
 EPILOG = """\
@@ -25,7 +30,8 @@ examples:
   ramherd prune --keep 1GiB --dry-run       what would go; --keep 0 is all output
 
 `ramherd jobs` still lists jobs whose output is gone; --older removes them, except from a herd that
-is still running.
+is still running, and except those that have a worktree (ramherd merge, ramherd drop). A worktree
+whose job is gone is removed if nothing was changed in it, and named otherwise.
 """
 
 
@@ -47,10 +53,14 @@ def prune_logs(options: argparse.Namespace) -> int:
         if options.dry_run or not make_room(state / "ramherd.db", state / "runs", rule):
             raise
         pruned = prune_state(state, rule, dry_run=False)
+    removed, changed = prune_worktrees(state, dry_run=options.dry_run)
     if options.json:
-        print(json.dumps({**asdict(pruned), "dry_run": options.dry_run}))
+        trees = {"worktrees_removed": len(removed), "worktrees": [asdict(one) for one in changed]}
+        print(json.dumps({**asdict(pruned), **trees, "dry_run": options.dry_run}))
     else:
         print(render_pruned(pruned, dry_run=options.dry_run))
+        for line in render_worktrees(removed, changed, dry_run=options.dry_run):
+            print(line)
     return 1 if pruned.stuck else 0
 
 
@@ -65,6 +75,31 @@ def prune_state(state: Path, rule: PruneRule, *, dry_run: bool) -> Pruned:
         if not dry_run:
             remove_unused_inputs(store, state)
     return pruned
+
+
+def prune_worktrees(
+    state: Path, *, dry_run: bool
+) -> tuple[list[OwnerlessWorktree], list[OwnerlessWorktree]]:
+    """Those of no known job: the ones that were removed, and the ones that have changes."""
+    with closing(open_store(state)) as store:
+        found = list(find_ownerless(state / "worktrees", lambda job: has_job(store, job)))
+    removed = [one for one in found if not one.is_changed and (dry_run or remove_ownerless(one))]
+    return removed, [one for one in found if one not in removed]
+
+
+def render_worktrees(
+    removed: Sequence[OwnerlessWorktree], changed: Sequence[OwnerlessWorktree], *, dry_run: bool
+) -> Iterator[str]:
+    if removed:
+        did = "would remove" if dry_run else "removed"
+        trees = "1 worktree" if len(removed) == 1 else f"{len(removed)} worktrees"
+        yield f"{did} {trees} of no known job, without changes"
+    for one in changed:
+        what = f"its branch is {printable(one.branch)}" if one.branch else "its repository is gone"
+        yield f"a worktree of no known job stays: {printable(one.path)}: {what}"
+        if one.repository:
+            remove = ["git", "-C", one.repository, "worktree", "remove", "--force", one.path]
+            yield f"  hint: git -C {quote(one.path)} log --stat; {join(remove)}"
 
 
 def make_rule(options: argparse.Namespace, now_s: float) -> PruneRule:
@@ -96,4 +131,7 @@ def render_pruned(pruned: Pruned, *, dry_run: bool) -> str:
     line += f": {format_size(pruned.freed_bytes)}; {format_size(pruned.left_bytes)} of logs left"
     if pruned.stuck:
         line += f"; {pruned.stuck} directories could not be removed"
+    if pruned.kept_jobs:
+        jobs = "1 job" if pruned.kept_jobs == 1 else f"{pruned.kept_jobs} jobs"
+        line += f"\nkept the records of {jobs} with a worktree: ramherd merge, or ramherd drop"
     return line

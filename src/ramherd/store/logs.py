@@ -1,5 +1,6 @@
 """The sizes of logs, whose output is removed, and which runs are forgotten."""
 
+import json
 from collections.abc import Callable, Sequence
 
 from ramherd.core.model import KeptLog
@@ -35,11 +36,13 @@ def read_oldest_logs(store: Store, most: int, after: KeptLog | None = None) -> l
 
 
 def read_oldest_runs(
-    store: Store, before_s: float, most: int, after: KeptLog | None = None
+    store: Store, before_s: float, most: int, after: KeptLog | None = None,
+    kept_jobs: Sequence[str] = (),
 ) -> list[KeptLog]:  # fmt: skip
-    """Of herds that are over: those that ended before a time."""
+    """Of herds that are over: those that ended before a time, but for those of `kept_jobs`."""
     start = (after.ended_s, after.run) if after is not None else FIRST
-    return [KeptLog(*row) for row in store.read(sql.OLDEST_RUNS, (before_s, *start, most))]
+    values = (before_s, *start, json.dumps(kept_jobs), most)
+    return [KeptLog(*row) for row in store.read(sql.OLDEST_RUNS, values)]
 
 
 def release_logs(store: Store, choose: ChooseLogs, most: int) -> Sequence[KeptLog]:
@@ -55,10 +58,12 @@ def release_logs(store: Store, choose: ChooseLogs, most: int) -> Sequence[KeptLo
     return chosen
 
 
-def drop_runs(store: Store, before_s: float, most: int) -> Sequence[KeptLog]:
+def drop_runs(
+    store: Store, before_s: float, most: int, kept_jobs: Sequence[str] = ()
+) -> Sequence[KeptLog]:
     """The oldest runs that ended before a time are forgotten, in one transaction."""
     store.begin()
-    chosen = read_oldest_runs(store, before_s, most)
+    chosen = read_oldest_runs(store, before_s, most, kept_jobs=kept_jobs)
     herds = {drop_run(store, log.run) for log in chosen}
     for herd in herds:
         if not store.read(sql.HAS_RUNS, (herd,)):
@@ -77,3 +82,17 @@ def drop_run(store: Store, run: str) -> str:
     if store.write(sql.DROP_JOB, (job,)):
         store.write(sql.DROP_NEEDS, (job,))
     return str(herd)
+
+
+def read_worktrees(store: Store) -> list[tuple[str, str]]:
+    """(job, path) of the worktrees that are not known to be removed."""
+    return [(job, path) for job, path in store.read(sql.WORKTREES)]
+
+
+def has_job(store: Store, job: str) -> bool:
+    return bool(store.read(sql.HAS_JOB, (job,)))
+
+
+def count_ended_before(store: Store, jobs: Sequence[str], before_s: float) -> int:
+    ((number,),) = store.read(sql.ENDED_BEFORE, (json.dumps(jobs), before_s))
+    return int(number)

@@ -19,11 +19,13 @@ from ramherd.decide.pruning import PruneRule, choose_excess
 from ramherd.measure.disk_usage import read_free_bytes, read_tree_bytes
 from ramherd.store.herds import has_directory
 from ramherd.store.logs import (
+    count_ended_before,
     drop_runs,
     read_logs_bytes,
     read_oldest_logs,
     read_oldest_runs,
     read_unmeasured_runs,
+    read_worktrees,
     release_logs,
     set_log_bytes,
 )
@@ -50,6 +52,8 @@ class Pruned:
     unknown: int = 0
     # Directories that could not be removed.
     stuck: int = 0
+    # Jobs that would be forgotten if they had no worktree.
+    kept_jobs: int = 0
 
     def foresee(self, logs: Sequence[KeptLog]) -> None:
         size = sum(log.bytes for log in logs)
@@ -68,7 +72,8 @@ def prune(store: Store, runs_dir: Path, rule: PruneRule) -> Pruned:
     measure_new(store, runs_dir)
     pruned = Pruned()
     if rule.before_s is not None:
-        while logs := drop_runs(store, rule.before_s, BATCH):
+        kept_jobs = find_kept_jobs(store, rule.before_s, pruned)
+        while logs := drop_runs(store, rule.before_s, BATCH, kept_jobs):
             pruned.records += len(logs)
             remove_logs(runs_dir, logs, pruned)
     choose = partial(choose_excess, keep_bytes=rule.keep_bytes)
@@ -76,6 +81,13 @@ def prune(store: Store, runs_dir: Path, rule: PruneRule) -> Pruned:
         remove_logs(runs_dir, logs, pruned)
     pruned.left_bytes = read_logs_bytes(store)
     return pruned
+
+
+def find_kept_jobs(store: Store, before_s: float, pruned: Pruned) -> list[str]:
+    """A worktree that is there keeps the record of its job: without it nobody knows whose it is."""
+    kept = [job for job, path in read_worktrees(store) if os.path.lexists(path)]
+    pruned.kept_jobs = count_ended_before(store, kept, before_s)
+    return kept
 
 
 def remove_logs(runs_dir: Path, logs: Sequence[KeptLog], pruned: Pruned) -> None:
@@ -91,9 +103,9 @@ def foresee(store: Store, runs_dir: Path, rule: PruneRule) -> Pruned:
     pruned = Pruned(left_bytes=read_logs_bytes(store))
     gone: set[str] = set()
     after: KeptLog | None = None
-    while rule.before_s is not None and (
-        logs := read_oldest_runs(store, rule.before_s, BATCH, after)
-    ):
+    before_s = rule.before_s
+    kept = find_kept_jobs(store, before_s, pruned) if before_s is not None else []
+    while before_s is not None and (logs := read_oldest_runs(store, before_s, BATCH, after, kept)):
         pruned.records += len(logs)
         pruned.foresee(logs)
         gone.update(log.run for log in logs)

@@ -270,8 +270,8 @@ def test_locks_of_a_job_that_was_killed_are_removed(tried: Tried) -> None:
     """In the middle of `git commit`: index, HEAD, branch."""
     tried.do(CHANGE)
     git_dir = git(tried.path, "rev-parse", "--absolute-git-dir")
-    for lock in (f"{git_dir}/index.lock", f"{git_dir}/HEAD.lock"):
-        Path(lock).touch()
+    for lock in ("index.lock", "HEAD.lock", "index.lock.lock"):
+        Path(git_dir, lock).touch()
     (tried.repository / f".git/refs/heads/{tried.tree.branch}.lock").touch()
     found = tried.finish()
 

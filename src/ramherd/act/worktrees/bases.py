@@ -11,10 +11,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from ramherd.act.worktrees.changes import read_changes_in
 from ramherd.act.worktrees.git import GitFailed, find_operation, read_git, run_git
 from ramherd.act.worktrees.submodules import fetch_submodules
 from ramherd.core.agent_task import MergedBase
-from ramherd.core.errors import UsageError
+from ramherd.core.errors import RamherdError, UsageError
 from ramherd.core.model import Job, Tree
 from ramherd.core.record import record, replace
 from ramherd.core.units import shown
@@ -132,12 +133,26 @@ def read_tip(name: str, tree: Tree, *, is_changed: bool) -> Tip:
     return Tip(name, commit, tree.branch, tree.path)
 
 
+def check_committed(name: str, tree: Tree) -> None:
+    """The changes of a job could not be committed when it ended, or its worktree is in the middle
+    of a rebase: without them its successor would not see what it waited for.
+    """
+    if not Path(tree.path, ".git").exists():
+        return
+    left = [one for one in read_changes_in(tree.path) if one.is_unmerged or not one.is_left_out]
+    if left:
+        files = "1 file" if len(left) == 1 else f"{len(left)} files"
+        raise RamherdError(f"{files} of {name} not committed in {tree.path}")
+
+
 def merge_branches(top: str, parents: Sequence[tuple[str, Tree, bool]], job: str) -> MergedBase:
     """The branches of the jobs `parents`, merged for another; each with whether it has changes.
     Commits in their submodules are fetched first: git compares them to merge, and the new worktree
     needs them. A branch whose worktree is in the middle of something lacks changes.
     """
     try:
+        for name, tree, _changed in parents:
+            check_committed(name, tree)
         tips = [read_tip(name, tree, is_changed=changed) for name, tree, changed in parents]
         for tip, (_name, tree, _changed) in zip(tips, parents, strict=True):
             if what := find_operation(tip.path):
@@ -145,7 +160,7 @@ def merge_branches(top: str, parents: Sequence[tuple[str, Tree, bool]], job: str
                 return MergedBase(error=why)
             fetch_submodules(tip.path, top, tree.commit, tip.commit, tip.branch)
         found = merge_tips(top, tips, job)
-    except GitFailed as error:
+    except RamherdError as error:
         return MergedBase(error=str(error))
     if isinstance(found, str):
         return MergedBase(found)

@@ -3,6 +3,7 @@
 import os
 from typing import NamedTuple
 
+from ramherd.act.worktrees.git import run_git
 from ramherd.core.record import replace
 from ramherd.decide.left_out import ChangedFile, is_committed
 
@@ -25,6 +26,12 @@ class Change(NamedTuple):
     @property
     def is_left_out(self) -> bool:
         return not is_committed(self.file)
+
+
+def read_changes_in(worktree: str) -> list[Change]:
+    """It writes nothing, not even a refreshed index. GitFailed, where git cannot tell."""
+    around = {"GIT_CEILING_DIRECTORIES": os.path.dirname(worktree), "GIT_OPTIONAL_LOCKS": "0"}
+    return measure_files(parse_status(run_git(worktree, *STATUS, env=around)), worktree)
 
 
 def parse_status(text: str) -> list[Change]:

@@ -15,13 +15,7 @@ from typing import IO, Any
 
 from ramherd.act.worktrees import MARK
 from ramherd.act.worktrees.bases import read_identity
-from ramherd.act.worktrees.changes import (
-    STATUS,
-    Change,
-    measure_files,
-    parse_status,
-    render_index_info,
-)
+from ramherd.act.worktrees.changes import Change, read_changes_in, render_index_info
 from ramherd.act.worktrees.git import GIT_S, GitFailed, find_operation, read_git, run_git
 from ramherd.act.worktrees.job_branch import choose_base, read_numstat
 from ramherd.act.worktrees.removal import remove_worktree
@@ -122,18 +116,20 @@ class Finishing:
         if what := find_operation(self._tree.path):
             raise LeftAlone(f"in the middle of {what}")
         self._remove_stale_locks()
-        changes = parse_status(self._git(*STATUS, env={"GIT_OPTIONAL_LOCKS": "0"}))
+        changes = read_changes_in(self._tree.path)
         if any(change.is_unmerged for change in changes):
             raise LeftAlone("with conflicts that are not resolved")
-        return measure_files(changes, self._tree.path)
+        return changes
 
     def _remove_stale_locks(self) -> None:
         """All processes of the job have ended. A lock that one of them left would block git for
         ever; it may be held by another process that works in the worktree, such as the user's.
         """
         common = self._git("rev-parse", "--path-format=absolute", "--git-common-dir").strip()
-        locks = (f"{self._git_dir}/index", f"{self._git_dir}/HEAD", f"{common}/{self._ref}")
-        for lock in (f"{path}.lock" for path in locks if os.path.exists(f"{path}.lock")):
+        paths = (f"{self._git_dir}/index", f"{self._git_dir}/HEAD", f"{common}/{self._ref}")
+        # The last one is git's on an index of our own, when this was killed.
+        locks = (*(f"{path}.lock" for path in paths), f"{self._git_dir}/index.lock.lock")
+        for lock in filter(os.path.exists, locks):
             if user := find_process_in(self._tree.path):
                 raise LeftAlone(f"{os.path.basename(lock)} is held: process {user} works in it")
             os.unlink(lock)

@@ -146,14 +146,27 @@ GROWING_LOGS = """
     WHERE runs.log_bytes IS NULL AND runs.ended_s IS {ended}
 """
 UNMEASURED_LOGS = (GROWING_LOGS.format(ended="NULL"), GROWING_LOGS.format(ended="NOT NULL"))
-# Runs of herds that are over: only these may be forgotten.
+# Runs of herds that are over: only these may be forgotten, but for those of some jobs.
 OLDEST_RUNS = """
     SELECT runs.id, runs.ended_s, runs.log_bytes
     FROM runs JOIN jobs ON jobs.id = runs.job JOIN herds ON herds.id = jobs.herd
     WHERE runs.log_bytes IS NOT NULL AND herds.ended_s IS NOT NULL
         AND runs.ended_s < ? AND (runs.ended_s, runs.id) > (?, ?)
+        AND jobs.id NOT IN (SELECT value FROM json_each(?))
     ORDER BY runs.ended_s, runs.id LIMIT ?
 """
+# Jobs that have a worktree, until it is recorded that it was removed.
+WORKTREES = """
+    SELECT id, json_extract(spec, '$.brief.tree.path') FROM jobs
+    WHERE json_extract(spec, '$.brief.tree.path') IS NOT NULL
+        AND json_type(said, '$.worktree') IS NOT 'null'
+"""
+ENDED_BEFORE = """
+    SELECT count(*) FROM jobs JOIN herds ON herds.id = jobs.herd
+    WHERE jobs.id IN (SELECT value FROM json_each(?)) AND herds.ended_s IS NOT NULL
+        AND jobs.updated_s < ?
+"""
+HAS_JOB = "SELECT 1 FROM jobs WHERE id = ?"
 OLDEST_ENDED = f"""
     SELECT runs.id, runs.ended_s, herds.ended_s IS NOT NULL
     FROM runs JOIN jobs ON jobs.id = runs.job JOIN herds ON herds.id = jobs.herd
