@@ -2,12 +2,13 @@
 `ramherd run --dry-run`.
 """
 
+import os
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from ramherd.core.model import Job
+from ramherd.core.model import Job, Tree
 from ramherd.decide.governor.classes import prior_of
 from ramherd.supervisor.run_herd import Rules, prepare_agents, with_worktrees
 
@@ -25,12 +26,32 @@ class Planned:
     # Beside what ramherd itself was started with.
     env: Mapping[str, str]
     stdin: str | None
+    # What makes the worktree that is `cwd`, if the job has one of its own.
+    setup: tuple[tuple[str, ...], ...] = ()
 
 
 def plan(jobs: Sequence[Job], rules: Rules) -> list[Planned]:
     jobs = with_worktrees(jobs)
     agent_runs = prepare_agents(jobs, rules)
-    return [plan_job(job, agent_runs) for job in jobs]
+    trees = {job.id: tree for job in jobs if (tree := tree_of(job)) is not None}
+    return [plan_in_tree(job, agent_runs, trees) for job in jobs]
+
+
+def plan_in_tree(job: Job, agent_runs: "AgentRuns | None", trees: Mapping[str, Tree]) -> Planned:
+    """A worktree as the user would make it, instead of the script that a run has for that."""
+    tree = trees.get(job.id)
+    if tree is None or job.brief is None:
+        return plan_job(job, agent_runs)
+    starts = [trees[parent].branch for parent in tree.parents] or [tree.commit]
+    add = ("git", "-C", tree.repository, "worktree", "add", "-B", tree.branch, tree.path)
+    merges = [("git", "-C", tree.path, "merge", branch) for branch in starts[1:]]
+    planned = plan_job(replace(job, brief=replace(job.brief, tree=None)), agent_runs)
+    cwd = os.path.normpath(os.path.join(tree.path, tree.inside))
+    return replace(planned, cwd=cwd, setup=((*add, starts[0]), *merges))
+
+
+def tree_of(job: Job) -> Tree | None:
+    return job.brief.tree if job.brief is not None else None
 
 
 def plan_job(job: Job, agent_runs: "AgentRuns | None") -> Planned:
@@ -48,7 +69,8 @@ def render_plan(jobs: Iterable[Planned]) -> Iterator[str]:
         env = [f"{name}={hidden(name, text)}" for name, text in sorted(job.env.items())]
         given = f" <<< {shlex.quote(job.stdin)}" if job.stdin is not None else ""
         words = " ".join([*env, shlex.join(job.argv)])
-        yield f"cd {shlex.quote(job.cwd)} && {words}{given}"
+        steps = [*map(shlex.join, job.setup), f"cd {shlex.quote(job.cwd)}", f"{words}{given}"]
+        yield " && ".join(steps)
 
 
 def hidden(name: str, text: str) -> str:

@@ -188,3 +188,27 @@ def test_agents_in_a_repository_with_a_submodule(
     assert summary["done"] == 3, (summary["lines"], states(summary))
     assert place.git("status", "--porcelain") == ""
     assert (place.top / "lib/code").read_text() == "1\n"
+
+
+def test_a_dry_run_shows_how_worktrees_are_made(
+    ramherd: Ramherd, place: Workplace, tmp_path: Path
+) -> None:
+    """As a user would make them: from HEAD, from a branch, or from several, merged."""
+    part = place.top / "part"
+    part.mkdir()
+    jobs = [
+        place.job("a"), place.job("b", cwd=str(part)), place.job("c", after=("b", "a")),
+    ]  # fmt: skip
+    text = "".join(json.dumps(job) + "\n" for job in jobs)
+    lines = ramherd.run("run", "-", "--dry-run", stdin=text).stdout.splitlines()
+
+    head, trees = place.git("rev-parse", "HEAD"), ramherd.state / "ramherd/worktrees"
+    add = f"git -C '{place.top}' worktree add -B ramherd"
+    assert [line.partition("-")[0] for line in lines[1::2]] == ["git "] * 3
+    assert lines[1].startswith(f"{add}/a-")
+    assert f" {head} && cd {trees}/" in lines[1]
+    assert "/part && " in lines[3]
+    a, b = (line.split()[7] for line in (lines[1], lines[3]))
+    assert f" {b} && git -C {trees}/" in lines[5]
+    assert f" merge {a} && cd {trees}/" in lines[5]
+    assert not trees.exists()

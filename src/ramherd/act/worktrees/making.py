@@ -38,8 +38,11 @@ if ! is_made "$4"; then
         sleep "0.$tries"
         tries=$((tries + 1))
     done
-    [ ! -e "$4/.gitmodules" ] || RAMHERD_TOP=$1 RAMHERD_TREE=$4 \
+    if [ -e "$4/.gitmodules" ]; then
+        export RAMHERD_TOP="$1" RAMHERD_TREE="$4"
         git -C "$1" submodule --quiet foreach --recursive "$6" >&2
+        unset RAMHERD_TOP RAMHERD_TREE
+    fi
     echo "$2" >"$(git -C "$4" rev-parse --absolute-git-dir)/ramherd-made" || exit 125
 fi
 mkdir -p "$4/$5" && cd "$4/$5" || exit 125
