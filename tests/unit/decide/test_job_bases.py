@@ -67,6 +67,7 @@ def test_a_merge_that_fails_makes_the_job_wait_too() -> None:
 def test_some_files_are_named_and_the_rest_counted() -> None:
     """A reason stays one line."""
     assert name_files(("a", "b", "c", "d", "e")) == "a, b, c, d, e"
+    assert name_files(("a", "b", "c", "d", "e", "f")) == "a, b, c, d, e and 1 more"
     assert name_files(("a", "b", "c", "d", "e", "f", "g")) == "a, b, c, d, e and 2 more"
 
 
