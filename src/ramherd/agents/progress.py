@@ -12,6 +12,8 @@ from ramherd.agents.api_errors import find_window, is_denial, is_overload, is_us
 from ramherd.core.agent_task import NO_ACCESS, ApiRefusal
 from ramherd.decide.token_prices import estimate_left
 
+# Below any cost: the error of a sum.
+NOTHING_USD = 1e-9
 TEXT_LENGTH = 16_384
 TOO_LONG = "(too long to keep)"
 # Of what a tool returned.
@@ -183,10 +185,10 @@ class Progress:
     tokens_in: int = 0
     tokens_out: int = 0
     cost_usd: float = 0.0
-    # What earlier runs of the session cost and never reported, by an estimate; and whether some
-    # of that has no price.
+    # What earlier runs of the session cost and never reported, by an estimate; and units of them
+    # whose price is not known yet.
     estimate_usd: float = 0.0
-    is_unpriced: bool = False
+    unpriced: tuple[tuple[str, float], ...] = ()
     # Of this run: units of each model that are not reported yet.
     unreported: tuple[tuple[str, float], ...] = ()
     # Whether a cost was reported, if only one of nothing.
@@ -276,12 +278,14 @@ def after_spending(at: Progress, spent: Spent) -> Progress:
     was estimated for a run that was stopped is replaced by what the next one reports of it.
     """
     if spent.whole:
+        gain_usd = max(spent.cost_usd - at.cost_usd, 0.0)
         return replace(
             at,
             tokens_in=max(at.tokens_in, spent.tokens_in),
             tokens_out=max(at.tokens_out, spent.tokens_out),
             cost_usd=max(at.cost_usd, spent.cost_usd),
-            estimate_usd=estimate_left(at.estimate_usd, max(spent.cost_usd - at.cost_usd, 0.0)),
+            estimate_usd=estimate_left(at.estimate_usd, gain_usd),
+            unpriced=at.unpriced if gain_usd <= NOTHING_USD else (),
             is_billed=at.is_billed or spent.cost_usd > 0,
         )
     return replace(

@@ -32,7 +32,7 @@ TOLD_LENGTH = 300
 # What is kept of an agent's progress once its run is over.
 KEPT = (
     "session", "turns", "tokens_in", "tokens_out", "cost_usd", "overloads", "retries",
-    "estimate_usd", "is_unpriced", "is_billed",
+    "estimate_usd", "is_billed",
 )  # fmt: skip
 
 
@@ -59,6 +59,7 @@ class Past:
             **{name: getattr(self.progress, name) for name in KEPT},
             "before": [before.tokens_in, before.tokens_out, before.cost_usd, before.estimate_usd],
             "reply": list(self.progress.reply),
+            "unpriced": [list(one) for one in self.progress.unpriced],
             "turns_before": self.turns_before,
             "heap_bytes": self.heap_bytes,
             "denied": [[one.tool, one.what, one.allow] for one in self.progress.denied],
@@ -70,12 +71,14 @@ class Past:
 def past_from_json(kept: Mapping[str, Any]) -> Past:
     denied = tuple(Denied(*one) for one in kept.get("denied", ()))
     model, units = kept.get("reply", ("", 0.0))
+    unpriced = tuple((name, count) for name, count in kept.get("unpriced", ()))
     return Past(
         # Earlier versions knew no estimates.
         Progress(
             **{name: kept[name] for name in KEPT if name in kept},
             denied=denied,
             reply=(model, units),
+            unpriced=unpriced,
         ),
         parse_spent(*kept["before"]),
         kept["turns_before"],
@@ -248,7 +251,7 @@ class AgentRun:
         return (
             at.result is not None
             or at.failure is not None
-            or (self.cost_here_usd > 0 and not self.leaves.progress.is_unpriced)
+            or (self.cost_here_usd > 0 and not self.leaves.progress.unpriced)
         )
 
     @property
@@ -275,19 +278,23 @@ class AgentRun:
         not reported is estimated then.
         """
         at = self.progress
-        costs = [(self._price(model), units) for model, units in at.unreported]
+        costs = [
+            (model, units, self._price(model)) for model, units in (*at.unreported, *at.unpriced)
+        ]
+        estimate_usd = sum(units * price for _model, units, price in costs if price is not None)
         progress = replace(
-            at, unreported=(),
-            estimate_usd=at.estimate_usd + sum(units * (price or 0.0) for price, units in costs),
-            is_unpriced=at.is_unpriced or any(price is None for price, _units in costs),
-        )  # fmt: skip
+            at,
+            unreported=(),
+            estimate_usd=at.estimate_usd + estimate_usd,
+            unpriced=tuple((model, units) for model, units, price in costs if price is None),
+        )
         return Past(progress, self.before, self.turns_before, self.past.heap_bytes)
 
     def as_json(self) -> dict[str, Any]:
         left, at = self.leaves, self.progress
         spent = left.spent
         is_known = self.agent.reports_cost and (spent.total_usd > 0 or at.is_billed)
-        is_estimate = spent.estimate_usd > 0 or left.progress.is_unpriced
+        is_estimate = spent.estimate_usd > 0 or bool(left.progress.unpriced)
         return {
             "session": at.session or None,
             "turns": self.turns_before + at.turns,

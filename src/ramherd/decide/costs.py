@@ -51,11 +51,14 @@ def after_spending(status: JobStatus, money: MoneyLeft | None) -> JobStatus:
         return status
     if status.state is not JobState.QUEUED or not status.interrupted:
         return status
-    reason = Reason(
+    return replace(status, state=JobState.FAILED, reason=explain_left(money))
+
+
+def explain_left(money: MoneyLeft) -> Reason:
+    return Reason(
         Why.COST_LEFT, whose=money.whose, cost_usd=round(money.cost_usd, 6),
         limit_usd=money.limit_usd, reply_usd=round(money.reply_usd, 6),
     )  # fmt: skip
-    return replace(status, state=JobState.FAILED, reason=reason)
 
 
 def find_costly_herds(

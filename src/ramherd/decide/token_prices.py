@@ -9,10 +9,12 @@ from typing import NamedTuple
 
 # Anthropic's price list: to write a cache for 5 minutes or an hour, to read it, and the output.
 WRITTEN, WRITTEN_1H, READ, OUTPUT = 1.25, 2.0, 0.1, 5.0
-# US dollars for a million input tokens, by the beginning of a model's name, the longest first. For
-# models of which no cost was seen yet; as listed by Anthropic on 2026-11-01.
+# US dollars for a million input tokens, by the beginning of a model's name, the longest first: for
+# models of which no cost was seen yet. claude-opus-5-5 as Claude Code 2.1.325 reckons, the others
+# as Anthropic lists them.
 LISTED = {
     "claude-3-5-haiku": 0.8,
+    "claude-opus-5-5": 4.0,
     "claude-opus-4-1": 15.0,
     "claude-opus-4-20": 15.0,
     "claude-opus": 5.0,

@@ -9,6 +9,7 @@ from typing import Any
 
 from ramherd.core.reasons import reason_from_json
 from ramherd.decide.job_bases import BLOCKED
+from ramherd.show.cost_text import render_cost, render_usd
 from ramherd.show.event_lines import printable
 from ramherd.show.reasons import render_reason
 
@@ -191,21 +192,9 @@ def render_spent(result: Result) -> str:
     parts = [
         count(result["turns"], "turn") if result.get("turns") else "",
         f"{render_number(tokens)} tokens" if tokens else "",
-        render_cost(result),
+        render_cost(result) or "cost unknown",
     ]
     return ", ".join(filter(None, parts))
-
-
-def render_cost(result: Result) -> str:
-    """What is not known is not zero."""
-    cost = result.get("cost_usd")
-    if cost is None:
-        return "cost unknown"
-    return ("about " if result.get("cost_is_estimate") else "") + render_usd(cost)
-
-
-def render_usd(cost: float) -> str:
-    return f"${cost:.2f}" if cost >= 0.01 or cost == 0 else f"${cost:.2g}"
 
 
 def render_number(number: int) -> str:
@@ -247,7 +236,7 @@ def render_total_cost(results: Sequence[Result]) -> str:
     known = [result for result in agents if result.get("cost_usd") is not None]
     if not known:
         return "cost unknown" if agents else ""
-    about = "about " if any(result.get("cost_is_estimate") for result in known) else ""
-    total = about + render_usd(sum(result["cost_usd"] for result in known))
+    is_estimate = any(result.get("cost_is_estimate") for result in known)
+    total = render_usd(sum(result["cost_usd"] for result in known), is_estimate=is_estimate)
     unknown = len(agents) - len(known)
     return f"{total} and {count(unknown, 'job')} of unknown cost" if unknown else total

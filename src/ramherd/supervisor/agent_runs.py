@@ -331,7 +331,9 @@ class AgentRuns:
             self.withdraw(run)
         elif (cost_limit := self.costs[job.herd]) is not None:
             cost_limit.spent_usd += agent_run.cost_here_usd
-            cost_limit.end_run(job.id, reported=agent_run.is_cost_known)
+            cost_limit.end_run(
+                job.id, reported=agent_run.is_cost_known, reply_usd=agent_run.reply_usd
+            )
         self.limits.record_end(run.id)
         left, twice = agent_run.leaves, 2 * agent_run.heap_bytes
         if end is RunEnd.HEAP_EXHAUSTED and job.memory_limit_bytes is None and twice <= most_bytes:
@@ -339,17 +341,14 @@ class AgentRuns:
         agent_run.past = self._pasts[job.id] = left
 
     def read_money_left(self, run: LiveRun) -> MoneyLeft | None:
-        """Of the limit of its job or of its herd, whichever leaves less, once the run has ended."""
-        agent_run, cost_limit = run.agent_run, self.costs[run.job.herd]
-        if agent_run is None:
+        """Of the limit of its own job, once the run has ended. What a herd has left may grow while
+        others of it run: that is for `stop_costly`.
+        """
+        agent_run = run.agent_run
+        if agent_run is None or agent_run.limit_usd is None:
             return None
-        cost_usd, reply_usd, found = agent_run.spent.total_usd, agent_run.reply_usd, []
-        if agent_run.limit_usd is not None:
-            found.append(MoneyLeft("it", cost_usd, agent_run.limit_usd, reply_usd))
-        if cost_limit is not None:
-            herd = ("the herd", cost_limit.spent_usd, cost_limit.limit_usd)
-            found.append(MoneyLeft(*herd, reply_usd))
-        return min(found, key=lambda money: money.left_usd, default=None)
+        spent_usd = agent_run.spent.total_usd
+        return MoneyLeft("it", spent_usd, agent_run.limit_usd, agent_run.reply_usd)
 
     def withdraw(self, run: LiveRun) -> None:
         """A run that was prepared, and never began."""

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable
 
 from ramherd.core.model import Reason
-from ramherd.decide.costs import find_costly_herds
+from ramherd.decide.costs import MoneyLeft, explain_left, find_costly_herds
 
 # No CLI takes a limit of nothing.
 LEAST_USD = 1e-6
@@ -27,6 +27,8 @@ class CostLimit:
         # Shares of the jobs that run, and of those that were stopped before they reported a cost.
         self._shares: dict[str, float] = {}
         self._unreported: dict[str, float] = {}
+        # What another reply would cost each job that has run.
+        self._replies: dict[str, float] = {}
 
     def share_usd(self) -> float:
         promised = sum(self._shares.values()) + sum(self._unreported.values())
@@ -44,8 +46,11 @@ class CostLimit:
     def set_share(self, job: str, usd: float) -> None:
         self._shares[job] = usd
 
-    def end_run(self, job: str, *, reported: bool) -> None:
-        """`reported`: its cost, which is that of all runs of its job."""
+    def end_run(self, job: str, *, reported: bool, reply_usd: float = 0.0) -> None:
+        """`reported`: its cost, which is that of all runs of its job, or an estimate of it. Another
+        reply would cost `reply_usd`.
+        """
+        self._replies[job] = reply_usd
         share, before = self._shares.pop(job, 0.0), self._unreported.pop(job, 0.0)
         if not reported:
             self._unreported[job] = before + share
@@ -56,6 +61,16 @@ class CostLimit:
 
     def end_job(self, job: str) -> None:
         self._open.discard(job)
+
+    @property
+    def money(self) -> MoneyLeft | None:
+        """For the cheapest reply that any of its jobs may ask for next; None while jobs run, which
+        may leave some of their shares, and if a job has not begun.
+        """
+        if self._shares or not self._open or not self._open <= self._replies.keys():
+            return None
+        reply_usd = min(self._replies[job] for job in self._open)
+        return MoneyLeft("the herd", self.spent_usd, self.limit_usd, reply_usd)
 
 
 class HerdCosts:
@@ -83,6 +98,9 @@ class HerdCosts:
             {herd: limit.spent_usd + live_usd[herd] for herd, limit in limits.items()},
             {herd: limit.limit_usd for herd, limit in limits.items()},
         )
+        for herd, limit in limits.items():
+            if (money := limit.money) is not None and money.is_spent:
+                over.setdefault(herd, explain_left(money))
         self.closed |= over.keys()
         return over
 

@@ -34,8 +34,9 @@ held = bytearray(1175 << 20)
 time.sleep(1)
 """
 AgentHerd = tuple[Home, Ramherd]
-# What claude reckons for one reply of our model.
+# What claude reckons for one reply of our model, and for one input token; output costs five times.
 REPLY_USD = 0.0006
+UNIT_USD = 4e-6
 RESUMABLE = ("claude", "codex", "gemini")
 
 
@@ -173,7 +174,9 @@ def test_an_agent_over_its_mark_is_restarted_between_turns(
 
 def test_an_agent_that_is_killed_from_outside(claude: Home, herd: Ramherd, llm: LLM) -> None:
     """Tried again, in its session, where it has retries; else failed; others do not notice."""
-    llm.add({"wait": [{"shell": "echo first-part"}, {"say": "Through.", "gate": "go"}]})
+    tokens = ([20_000, 400], [21_000, 100])
+    first = {"shell": "echo first-part", "tokens": tokens[0]}
+    llm.add({"wait": [first, {"say": "Through.", "gate": "go", "tokens": tokens[1]}]})
     jobs = asks(claude, *["do - it [script wait]"] * 3)
     for job, (which, retries) in zip(jobs, (("a", 1), ("b", 0), ("c", 0)), strict=True):
         job.update(env={"WHICH": which}, retries=retries)
@@ -193,6 +196,12 @@ def test_an_agent_that_is_killed_from_outside(claude: Home, herd: Ramherd, llm: 
     assert (failed["state"], failed["runs"]) == ("failed", 1)
     assert failed["reason"] == {"why": "signalled", "signal": 9}
     assert any(GO_ON in text for text in llm.found("wait", 1)[-1].texts("user"))
+    # Each reply that was received is paid, once; of a killed run claude reports nothing.
+    paid = [UNIT_USD * (read + 5 * written) for read, written in tokens]
+    assert [again["cost_usd"], failed["cost_usd"], other["cost_usd"]] == pytest.approx(
+        [sum(paid), paid[0], sum(paid)], rel=0.02
+    )
+    assert [one["cost_is_estimate"] for one in (again, failed, other)] == [True, True, False]
 
 
 def first_of(which: str) -> int:

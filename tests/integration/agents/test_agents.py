@@ -102,3 +102,36 @@ def test_a_heap_that_was_full_is_twice_as_large(
     assert (result["state"], result["runs"], result["result"]) == ended, summary["lines"]
     assert "V8 ran out of heap" in summary["lines"]
     assert summary["oom_kills"] == 0
+
+
+# A reply of 0.16 dollars, and then somebody kills it.
+KILLED = """#!/bin/sh
+echo '{"type": "system", "subtype": "init", "session_id": "s-1"}'
+echo '{"type": "assistant", "message": {"id": "m", "model": "claude-opus-5-5",
+    "content": [], "usage": {"input_tokens": 40000, "output_tokens": 0}}}' | tr -d '\\n'
+echo
+kill -9 $$
+"""
+
+
+def test_a_killed_agent_is_resumed_only_with_the_price_of_a_reply(
+    ramherd: Ramherd, tmp_path: Path
+) -> None:
+    """What it cost is estimated from its tokens, and counts against its limit."""
+    program = tmp_path / "killed"
+    program.write_text(KILLED)
+    program.chmod(0o755)
+    keys = {"agent": "claude", "prompt": "do it", "cwd": str(tmp_path), "retries": 3}
+    jobs = [
+        {"name": "limited", **keys, "max_cost_usd": 0.3},
+        {"name": "free", **keys, "retries": 1},
+    ]
+    summary = ramherd.json(jobs, "--agent-program", str(program))
+
+    limited, free = summary["results"]
+    assert (limited["state"], limited["runs"], limited["reason"]["why"]) == (
+        "failed", 1, "cost_left",
+    )  # fmt: skip
+    assert (limited["cost_usd"], limited["cost_is_estimate"]) == (0.16, True)
+    assert (free["runs"], free["cost_usd"], free["cost_is_estimate"]) == (2, 0.32, True)
+    assert "another reply costs $0.16: it does not go on" in summary["lines"]

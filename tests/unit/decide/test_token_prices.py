@@ -39,6 +39,7 @@ def test_a_report_shows_the_price_of_a_unit() -> None:
     [
         ("claude-opus-4-1-20250805", 15e-6),
         ("claude-opus-4-20250514", 15e-6),
+        ("claude-opus-5-5", 4e-6),
         ("claude-opus-4-5", 5e-6),
         ("claude-sonnet-4-5", 3e-6),
         ("claude-haiku-4-5", 1e-6),

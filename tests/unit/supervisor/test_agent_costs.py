@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 from ramherd.agents.run_state import past_from_json
-from ramherd.core.model import Job, RunEnd
+from ramherd.core.model import Job, Reason, RunEnd, Why
 from ramherd.core.policies import Policy
 from ramherd.core.units import GIB
 from ramherd.supervisor.agent_runs import AgentRuns, make_agent_runs
 from support.driven_runs import asked, begun, heard, result, say, session
+from support.make import status
 
 MODEL = "opus-of-tests"
 PRICE = 4e-6
@@ -120,15 +121,28 @@ def test_an_estimate_counts_against_the_limit_of_the_next_run(tmp_path: Path) ->
     assert float(words[words.index("--max-budget-usd") + 1]) == pytest.approx(0.04)
 
 
-def test_of_two_limits_the_tighter_one_counts(tmp_path: Path) -> None:
-    """Here the herd's; without a limit nothing is left of it."""
-    of = asked(max_cost_usd=5.0)
-    agent_runs = agent_runs_of(of, max_cost_usd=1.0)
-    run = begun(agent_runs, of, tmp_path)
-    agent_runs.end(run, RunEnd.LOST, most_bytes=GIB)
-    assert agent_runs.read_money_left(run) == ("the herd", 0.0, 1.0, 0.0)
-    free = agent_runs_of(asked("b"))
-    assert free.read_money_left(begun(free, asked("b"), tmp_path)) is None
+def test_a_herd_ends_when_none_of_its_jobs_can_have_another_reply(tmp_path: Path) -> None:
+    """Not while one of them runs, which may leave something, nor before each of them has begun."""
+    one, two = asked("a"), asked("b")
+    agent_runs = agent_runs_of(one, two, max_cost_usd=0.2)
+    queue = [status("a"), status("b")]
+    first = begun(agent_runs, one, tmp_path)
+    say(first, session("s-1"), reply("m1", 40_000))
+    heard(agent_runs, first, closed=True)
+    agent_runs.end(first, RunEnd.PREEMPTED, most_bytes=GIB)
+    assert agent_runs.read_money_left(first) is None
+    assert agent_runs.stop_costly([], queue) == []
+
+    second = begun(agent_runs, two, tmp_path)
+    say(second, session("s-2"), reply("m2", 6_000))
+    heard(agent_runs, second, closed=True)
+    assert agent_runs.stop_costly([], queue) == []
+    agent_runs.end(second, RunEnd.PREEMPTED, most_bytes=GIB)
+    reasons = [action.reason for action in agent_runs.stop_costly([], queue)]
+    left = Reason(
+        Why.COST_LEFT, whose="the herd", cost_usd=0.184, limit_usd=0.2, reply_usd=0.024
+    )  # fmt: skip
+    assert reasons == [left, left]
 
 
 def test_claudes_history_knows_the_output_of_a_killed_run(tmp_path: Path) -> None:
