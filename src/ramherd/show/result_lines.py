@@ -160,7 +160,8 @@ def render_work(result: Result, width: int) -> Iterator[str]:
     yield from (printable(INDENT + part) for part in parts)
     if note := result.get("worktree_note"):
         yield printable(f"{INDENT}worktree: {note}")
-    if left_out := result.get("left_out"):
+    left_out = [one for one in result.get("left_out") or () if one["why"] != "ignored"]
+    if left_out:
         yield printable(f"{INDENT}not committed: {render_left_out(left_out)}")
 
 

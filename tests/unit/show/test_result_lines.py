@@ -157,8 +157,9 @@ def test_a_job_that_runs_is_told_as_such() -> None:
 
 
 def test_what_was_not_committed_is_named() -> None:
-    """Files that were left out, and a worktree that was left alone."""
+    """Files that were left out, and a worktree that was left alone. Ignored files are no news."""
     left_out = [{"path": f"{number}.bin", "why": "11 MiB"} for number in range(7)]
+    left_out.append({"path": "node_modules/", "why": "ignored"})
     lines = render_results(
         [agent("a", left_out=left_out, worktree_note="in the middle of a rebase: left alone")]
     )
