@@ -170,7 +170,9 @@ class Handler(BaseHTTPRequestHandler):
         llm = self.server.llm
         asked: Asked = api.read(body, path)
         kind, name, at, step = llm.choose(asked)
-        limit = llm.usage.ask(time.time()) if llm.usage is not None and kind != "side" else None
+        usage = llm.usage
+        is_counted = usage is not None and kind != "side" and usage.model in asked.model
+        limit = usage.ask(time.time()) if usage is not None and is_counted else None
         status = llm.next_failure((name, at, self.whose(asked, name)), step)
         status = 429 if limit is not None else status
         llm.record(

@@ -12,6 +12,8 @@ class UsageWindows:
     length_s: int
     quota: int
     claim: str = "five_hour"
+    # Requests for other models are not counted.
+    model: str = ""
     began_s: int | None = None
     # Requests that were served, by the number of the window.
     served: Counter[int] = field(default_factory=Counter)

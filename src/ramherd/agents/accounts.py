@@ -4,7 +4,10 @@ The variables that select it are the agent's (`Agent.account_env`). Neither a ke
 stored: only whether two jobs have the same.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from importlib import import_module
+from typing import Any
 
 from ramherd.agents import find_agent
 from ramherd.core.model import Job
@@ -36,7 +39,15 @@ def with_account(
 
 
 def hash_account(parts: Sequence[str]) -> str:
-    from hashlib import sha256  # noqa: PLC0415 - OpenSSL is 3 MB that herds of commands do not pay
-
     text = "\0".join(parts).encode(errors="surrogateescape")
-    return sha256(text).hexdigest()[:HASH_LENGTH]
+    digest: str = find_sha256()(text).hexdigest()
+    return digest[:HASH_LENGTH]
+
+
+def find_sha256() -> Callable[[bytes], Any]:
+    """Python's own, as `random` finds it: `hashlib` loads OpenSSL, which is 3.7 MB."""
+    for module in ("_sha2", "_sha256", "hashlib"):
+        with suppress(ImportError):
+            found: Callable[[bytes], Any] = import_module(module).sha256
+            return found
+    raise ImportError("this Python has no sha256")

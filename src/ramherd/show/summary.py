@@ -27,6 +27,7 @@ def render_summary(summary: dict[str, Any], missing_bytes: int, width: int = 80)
         f"supervisor {format_size(summary['supervisor']['rss_peak_bytes'])}, "
         f"keeper {format_size(summary['supervisor']['keeper_rss_peak_bytes'])}",
         *render_ramp(summary.get("ramp")),
+        *(render_reason(reason_from_json(limit)) for limit in summary.get("limits", ())),
         *render_remains(summary["residue_bytes"], missing_bytes),
         *render_store_error(summary.get("store_error")),
         *render_footer(results, width),

@@ -16,13 +16,10 @@ PREFIX = "anthropic-ratelimit-unified-"
 
 
 def main() -> int:
-    arguments = sys.argv[1:]
-    session = next(
-        (arguments[at + 1] for at, word in enumerate(arguments) if word in SESSION), "s-1"
-    )
+    session, model = find_option(*SESSION) or "s-1", find_option("--model") or "fake"
     prompt = sys.stdin.read()
     emit(type="system", subtype="init", session_id=session)
-    status, headers = ask(os.environ["ANTHROPIC_BASE_URL"], prompt)
+    status, headers = ask(os.environ["ANTHROPIC_BASE_URL"], prompt, model)
     if status == 200:
         time.sleep(float(os.environ.get("FAKE_CLAUDE_WORK_S", "0")))
         reply = {"id": f"msg-{session}", "content": [{"type": "text", "text": "Done."}]}
@@ -44,15 +41,20 @@ def main() -> int:
 SESSION = ("--session-id", "--resume")
 
 
+def find_option(*names: str) -> str:
+    words = sys.argv[1:]
+    return next((words[at + 1] for at, word in enumerate(words) if word in names), "")
+
+
 def emit(**event: object) -> None:
     print(json.dumps(event), flush=True)
 
 
-def ask(url: str, prompt: str) -> tuple[int, dict[str, str]]:
+def ask(url: str, prompt: str, model: str) -> tuple[int, dict[str, str]]:
     """Status and headers of the answer to one request; `http.client` takes 30 ms to import."""
     host, port = url.removeprefix("http://").rstrip("/").split(":")
     message = {"role": "user", "content": prompt}
-    body = json.dumps({"model": "fake", "messages": [message], "tools": [{"name": "Bash"}]})
+    body = json.dumps({"model": model, "messages": [message], "tools": [{"name": "Bash"}]})
     head = f"POST /v1/messages HTTP/1.0\r\nHost: {host}\r\nContent-Length: {len(body.encode())}"
     with socket.create_connection((host, int(port)), timeout=60) as link:
         link.sendall(f"{head}\r\n\r\n{body}".encode())

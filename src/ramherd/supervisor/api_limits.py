@@ -95,6 +95,15 @@ class ApiLimits:
     def _set(self, window: UsageWindow) -> None:
         self.windows[window.key] = self.unsaved[window.key] = window
 
+    def save_again(self) -> None:
+        """The store was lost."""
+        self.unsaved |= self.windows
+
+    def find_waits(self) -> list[Reason]:
+        """Why jobs of each account wait now that does."""
+        now_s = self.now()
+        return [explain_window(one, now_s) for one in self.windows.values() if one.until_s > now_s]
+
     def pop_unsaved(self) -> dict[tuple[str, str, str], UsageWindow | None]:
         unsaved, self.unsaved = self.unsaved, {}
         return unsaved

@@ -20,6 +20,8 @@ def record_known(loop: "Loop") -> None:
     held_back = {run.job.id for run in loop.executor.runs.values()} - {run.job.id for run in runs}
     statuses = [status for status in loop.queue if status.job.id not in held_back]
     events.record(add_known_jobs, owner, statuses, is_service=owner == SERVICE_OWNER)
+    if loop.agents.runs is not None:
+        loop.agents.runs.limits.save_again()
     ago_s = time.time() - loop.clock()
     events.record(
         add_known_runs,

@@ -282,6 +282,7 @@ def describe_loop(loop: Loop) -> dict[str, Any]:
         "pen": loop.executor.fleet.kind,
         **describe_holds(loop.counters.holds),
         **describe_ramp(loop.memory.ramp),
+        **describe_limits(loop.agents),
     }
 
 
@@ -360,6 +361,12 @@ def with_accounts(jobs: Sequence[Job], rules: Rules) -> Sequence[Job]:
     from ramherd.agents import accounts  # noqa: PLC0415 - for agents only
 
     return accounts.with_accounts(jobs, choose_passed(rules.pass_env))
+
+
+def describe_limits(agents: AgentParts) -> dict[str, Any]:
+    """Usage limits that last longer than the herd: its jobs were cancelled while they waited."""
+    waits = agents.runs.limits.find_waits() if agents.runs is not None else []
+    return {"limits": [reason.as_json() for reason in waits]} if waits else {}
 
 
 def describe_ramp(ramp: Ramp | None) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """Usage limits of a plan: waited out, without a failure and without a start in vain."""
 
+import json
+import signal
 import sqlite3
 import sys
 from contextlib import closing
@@ -8,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from integration.conftest import Ramherd
+from integration.conftest import Ramherd, await_
 from llm import LLM
 from llm.usage import UsageWindows
 from ramherd.sim import claude_events
@@ -59,3 +61,55 @@ def test_two_hundred_jobs_in_three_windows(ramherd: Ramherd, program: str, tmp_p
         assert len([at for at in starts if first + 0.1 < at < reset_s]) <= 1
         delay_s = min(at for at in starts if at >= reset_s) - reset_s
         assert delay_s <= 2.0
+
+
+def test_a_job_that_is_not_to_wait(ramherd: Ramherd, program: str, tmp_path: Path) -> None:
+    """`on_limit = "fail"`: it fails, and those behind it fail without a start."""
+    with LLM(usage=UsageWindows(length_s=3600, quota=1)) as llm:
+        ramherd.env |= {"ANTHROPIC_BASE_URL": llm.url, "ANTHROPIC_API_KEY": "none"}
+        flags = ("--agent-program", program, "--max-parallel", "1", "--on-limit", "fail")
+        summary = ramherd.json(prompts(4, tmp_path, retries=3), *flags)
+
+    ends = [(one["state"], one["runs"], one["reason"]["why"]) for one in summary["results"]]
+    assert ends == [
+        ("done", 1, "said_done"), ("failed", 1, "usage_limit"),
+        ("failed", 0, "usage_limit"), ("failed", 0, "usage_limit"),
+    ]  # fmt: skip
+    assert summary["exit_code"] == 1
+
+
+def test_another_model_while_the_limit_of_one_lasts(
+    ramherd: Ramherd, program: str, tmp_path: Path
+) -> None:  # fmt: skip
+    """`on_limit = "fallback_model"`: all are done, the first with its own model."""
+    usage = UsageWindows(length_s=3600, quota=1, claim="seven_day_opus", model="opus")
+    models = {"model": "opus", "fallback_model": "sonnet", "on_limit": "fallback_model"}
+    with LLM(usage=usage) as llm:
+        ramherd.env |= {"ANTHROPIC_BASE_URL": llm.url, "ANTHROPIC_API_KEY": "none"}
+        flags = ("--agent-program", program, "--max-parallel", "1")
+        summary = ramherd.json(prompts(3, tmp_path, **models), *flags)
+
+    ends = [(one["state"], one["model"], one["runs"]) for one in summary["results"]]
+    assert ends == [("done", "opus", 1), ("done", "sonnet", 2), ("done", "sonnet", 1)]
+    assert len(usage.refused) == 1
+    assert "the limit of opus is reached: sonnet instead" in summary["lines"]
+
+
+def test_a_wait_that_is_interrupted(ramherd: Ramherd, program: str, tmp_path: Path) -> None:
+    """The wait says until when, and how to go on; `run --resume` waits for the same reset."""
+    usage = UsageWindows(length_s=12, quota=1)
+    with LLM(usage=usage) as llm:
+        ramherd.env |= {"ANTHROPIC_BASE_URL": llm.url, "ANTHROPIC_API_KEY": "none"}
+        jobs = tmp_path / "jobs.jsonl"
+        jobs.write_text("".join(json.dumps(job) + "\n" for job in prompts(2, tmp_path)))
+        flags = ("--pen", ramherd.pen, "--agent-program", program, "--max-parallel", "1")
+        started = ramherd.start("run", str(jobs), *flags)
+        await_(lambda: "ramherd run --resume" in started.out.read_text(), "the wait is shown")
+        started.signal(signal.SIGINT)
+        assert started.wait() == 130
+        last = started.out.read_text().rpartition("1 of 2 jobs done")[2]
+        assert "claude is at its usage limit until" in last
+        again = ramherd.run("run", "--resume", "--json")
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout)["done"] == 2
+    assert (usage.served[0], usage.served[1], len(usage.refused)) == (1, 1, 1)
