@@ -15,6 +15,8 @@ from ramherd.agents.progress import (
     TurnEnded,
     TurnStarted,
 )
+from ramherd.core.errors import UsageError
+from ramherd.core.units import shown
 
 
 class Cli:
@@ -29,6 +31,8 @@ class Cli:
     # Else the CLI does, and says so in an event.
     names_sessions = False
     warm: WarmPrompts | None = None
+    # A comma ends a rule that allows a tool, also inside of brackets.
+    splits_rules = False
     account_env: tuple[str, ...] = ()
 
     def find(self, path: str, program: str = "") -> AgentProgram:
@@ -47,6 +51,11 @@ class Cli:
     def check_allow(self, rules: Sequence[str]) -> None:
         for rule in rules:
             parse_rule(self.source.agent, rule)
+            if self.splits_rules and "," in rule:
+                raise UsageError(
+                    f"{self.source.agent} takes no rule with a comma: --allow {shown(rule)}",
+                    hint="allow its beginning, as in --allow 'Bash(npm test)'",
+                )
 
     def read_errors(self, printed: str) -> Iterator[Fact]:  # noqa: ARG002 - events tell of them
         return iter(())

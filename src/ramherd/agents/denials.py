@@ -27,7 +27,10 @@ def deny_call(tool: str, args: Mapping[str, Any], rest: str = "") -> Denied:
 
 
 def choose_rule(command: str, rest: str) -> str:
-    """A command as it is, or all of its program where it is long or has several lines."""
-    if len(command) <= RULE_LENGTH and "\n" not in command:
+    """A command as it is, or all of its program where it is long or has several lines. CLIs without
+    a `rest` take rules for beginnings of commands, and split them at commas.
+    """
+    is_plain = "\n" not in command and (rest != "" or "," not in command)
+    if len(command) <= RULE_LENGTH and is_plain:
         return command
     return command.split(maxsplit=1)[0][:RULE_LENGTH] + rest

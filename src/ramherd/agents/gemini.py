@@ -47,6 +47,7 @@ class Gemini(Cli):
     # 12 tools of 100 kB output each: 192 die, 224 live.
     floor_bytes = 320 * MIB
     names_sessions = True
+    splits_rules = True
     account_env = (
         "GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_CLOUD_PROJECT", "GOOGLE_GEMINI_BASE_URL",
         "GOOGLE_APPLICATION_CREDENTIALS", "GEMINI_CLI_HOME",

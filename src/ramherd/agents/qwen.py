@@ -34,6 +34,7 @@ class Qwen(Cli):
     # 12 tools of 100 kB output each: 192 die, 256 live.
     floor_bytes = 320 * MIB
     names_sessions = True
+    splits_rules = True
     account_env = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "DASHSCOPE_API_KEY", "QWEN_HOME")
     ours = (
         "-p", "--prompt", "-i", "--prompt-interactive", "-o", "--output-format", "--input-format",

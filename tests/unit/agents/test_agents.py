@@ -162,6 +162,14 @@ def test_a_rule_that_is_none(rule: str) -> None:
         find_agent("claude").check_allow([rule])
 
 
+@pytest.mark.parametrize("name", ["gemini", "qwen"])
+def test_a_comma_would_end_a_rule(name: str) -> None:
+    """claude sees the brackets around it."""
+    find_agent("claude").check_allow(["Bash(make a, b)"])
+    with pytest.raises(UsageError, match=f"{name} takes no rule with a comma"):
+        find_agent(name).check_allow(["Bash(make a, b)"])
+
+
 @pytest.mark.parametrize("name", ["cursor", "command"])
 def test_an_agent_that_takes_no_rules(name: str) -> None:
     """The error says so, in one line; a command has no session either."""
