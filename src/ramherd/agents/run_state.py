@@ -22,6 +22,7 @@ from ramherd.agents.progress import (
     after_fact,
     after_spending,
 )
+from ramherd.core.agent_task import name_call
 from ramherd.core.model import ApiRefusal, Said
 from ramherd.measure.last_error import parse_last_error
 from ramherd.measure.run_output import Follower
@@ -29,6 +30,7 @@ from ramherd.measure.run_output import Follower
 # Of one run in one step: 10 ms of parsing at the worst.
 STEP_BYTES = 512 << 10
 TOLD_LENGTH = 300
+DENIED_NAMED = 5
 # What is kept of an agent's progress once its run is over.
 KEPT = (
     "session", "turns", "tokens_in", "tokens_out", "cost_usd", "overloads", "retries",
@@ -308,6 +310,12 @@ class AgentRun:
             "error": self.error or None,
             "resume": self.resume_command or None,
         }
+
+    @property
+    def denied_calls(self) -> list[str]:
+        """Tool calls that were refused, in a few words each; the first of them."""
+        named = [describe_denied(one, self.cwd) for one in self.progress.denied[:DENIED_NAMED]]
+        return [name_call(one["tool"], one["what"]) for one in named]
 
     @property
     def resume_command(self) -> str:

@@ -91,5 +91,6 @@ def render_agent(job: dict[str, Any]) -> str:
     """What it is doing, or how many turns it took; and what it has cost, where it says so."""
     turns = {None: "", 0: "", 1: "1 turn"}.get(job["turns"], f"{job['turns']} turns")
     words = [job.get("doing") or turns, render_cost(job)]
+    words.append(f"{len(job['denied'])} denied" if job.get("denied") else "")
     text = ", ".join(filter(None, words))
     return f" ({text})" if text else ""

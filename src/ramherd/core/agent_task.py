@@ -11,6 +11,16 @@ SAID = (
 )  # fmt: skip
 
 
+# A longer command or path is cut where tool calls are listed.
+CALL_LENGTH = 40
+
+
+def name_call(tool: str, what: str) -> str:
+    """`Bash(npm test)`."""
+    short = what if len(what) <= CALL_LENGTH else what[: CALL_LENGTH - 3] + "..."
+    return f"{tool}({short})" if what else tool
+
+
 @record
 class Tree:
     """A worktree of its own for one job: of which repository, from which commit, on which

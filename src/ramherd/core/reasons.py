@@ -96,6 +96,7 @@ class Why(StrEnum):
     SAID_DONE = "said_done"
     GAVE_UP = "gave_up"
     NO_RESULT = "no_result"
+    DENIED = "denied"
     OVERLOAD = "overload"
     OVERLOAD_PACE = "overload_pace"
     API_CALM = "api_calm"

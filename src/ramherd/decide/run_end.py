@@ -1,6 +1,7 @@
 """How runs end: when one is stopped, when it is over, and what it then counts as."""
 
 import errno
+from collections.abc import Sequence
 
 from ramherd.core.agent_task import NO_ACCESS, name_window
 from ramherd.core.model import (
@@ -246,6 +247,15 @@ def judge_failure(said: Said) -> Reason:
     if said.has_spent_share:
         return Reason(Why.COST_SHARE, cost_usd=round(said.cost_usd, 6))
     return Reason(Why.OVERLOAD if said.overloaded else Why.GAVE_UP, what=said.failure)
+
+
+def explain_denials(calls: Sequence[str], end: RunEnd) -> Reason | None:
+    """Why a user is warned of a run: its agent may have answered, and was allowed nothing. A run
+    that goes on later is not over.
+    """
+    if not calls or end not in (RunEnd.DONE, RunEnd.FAILED):
+        return None
+    return Reason(Why.DENIED, what=", ".join(calls))
 
 
 def cost_reason(whose: str, cost_usd: float, limit_usd: float) -> Reason:

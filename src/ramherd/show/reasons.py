@@ -82,6 +82,7 @@ SENTENCES = {
     Why.SAID_DONE: "its agent is through",
     Why.GAVE_UP: "its agent gave up: {what}",
     Why.NO_RESULT: "its agent ended without a result",
+    Why.DENIED: "its agent was denied {what}",
     Why.OVERLOAD: "the API is too busy for it: {what}",
     Why.OVERLOAD_PACE: "the API of {agent} is too busy: the next start is in {wait_s}",
     Why.USAGE_LIMIT: "{agent} is at its usage limit until {until_at} ({window})",

@@ -7,6 +7,7 @@ from shlex import quote
 from textwrap import wrap
 from typing import Any
 
+from ramherd.core.agent_task import name_call
 from ramherd.core.reasons import reason_from_json
 from ramherd.decide.job_bases import BLOCKED
 from ramherd.show.cost_text import render_cost, render_usd
@@ -138,9 +139,7 @@ def render_denied(result: Result, name: str, width: int) -> Iterator[str]:
 
 
 def render_call(denied: Mapping[str, str]) -> str:
-    what = denied["what"]
-    short = what if len(what) <= 40 else what[:37] + "..."
-    return f"{denied['tool']}({short})" if what else denied["tool"]
+    return name_call(denied["tool"], denied["what"])
 
 
 def render_allow(denied: Sequence[Mapping[str, str]], name: str) -> str:

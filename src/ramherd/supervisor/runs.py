@@ -11,7 +11,7 @@ from ramherd.core.model import JobState, JobStatus, Reason, RunEnd, Settle, Stop
 from ramherd.decide.budget import largest_budget_bytes
 from ramherd.decide.costs import after_spending
 from ramherd.decide.job_state import after_run
-from ramherd.decide.run_end import is_failed_start, is_for_want
+from ramherd.decide.run_end import explain_denials, is_failed_start, is_for_want
 from ramherd.decide.suspects import after_other_death, after_survival, is_survivor
 from ramherd.measure.last_error import read_last_error
 from ramherd.store.classes import learn_run
@@ -219,6 +219,7 @@ class Runs:
             most_bytes = largest_budget_bytes(machine, self.memory.policy)
             self.agents.runs.end(run, end, most_bytes=most_bytes)
             self._record_agent(run)
+            self._warn_of_denials(run, end)
         error = self._read_error(run, end)
         self.counters.add_run(run, end, reason, at_s, error)
         self.events.hooks.run_ended(run, end, at_s)
@@ -237,6 +238,11 @@ class Runs:
             unkillable = Reason(Why.UNKILLABLE, processes=run.reading.procs)
             self.events.emit_run("run_warning", unkillable, run)
         return idle
+
+    def _warn_of_denials(self, run: LiveRun, end: RunEnd) -> None:
+        calls = run.agent_run.denied_calls if run.agent_run is not None else []
+        if (reason := explain_denials(calls, end)) is not None:
+            self.events.emit_run("run_warning", reason, run)
 
     def _read_error(self, run: LiveRun, end: RunEnd) -> str | None:
         """Why a command failed, in its own words; of an agent, that is recorded with the rest."""

@@ -7,7 +7,13 @@ import pytest
 
 from ramherd.core.model import Exit, PenReading, Reason, RunEnd, RunView, Said, Why
 from ramherd.core.units import MIB
-from ramherd.decide.run_end import is_for_want, is_own_failure, judge, limit_reason
+from ramherd.decide.run_end import (
+    explain_denials,
+    is_for_want,
+    is_own_failure,
+    judge,
+    limit_reason,
+)
 from support.make import exited, job, killed_by, run, stopping
 
 SIGKILL, SIGSEGV, SIGABRT = 9, 11, 6
@@ -251,3 +257,20 @@ def test_without_a_kernel_kill_the_peak_is_what_was_seen() -> None:
 
     reason = Reason(Why.LIMIT_KILL, limit_bytes=MIB, peak_bytes=0)
     assert limit_reason(run(pen=seen), MIB) == reason
+
+
+@pytest.mark.parametrize(
+    ("calls", "end", "what"),
+    [
+        (["Write(a.txt)", "Bash(make)"], RunEnd.DONE, "Write(a.txt), Bash(make)"),
+        (["Bash(make)"], RunEnd.FAILED, "Bash(make)"),
+        ([], RunEnd.DONE, None),
+        (["Bash(make)"], RunEnd.PREEMPTED, None),
+        (["Bash(make)"], RunEnd.CANCELLED, None),
+    ],
+)
+def test_refused_tool_calls_are_a_warning(calls: list[str], end: RunEnd, what: str | None) -> None:
+    """Once, when the run is over: done or failed."""
+    expected = None if what is None else Reason(Why.DENIED, what=what)
+
+    assert explain_denials(calls, end) == expected

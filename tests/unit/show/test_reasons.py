@@ -47,6 +47,7 @@ from ramherd.decide.resumption import explain_continuation
 from ramherd.decide.run_end import (
     clear_leftovers,
     cost_reason,
+    explain_denials,
     judge,
     kill_overdue,
     stop_interrupted,
@@ -81,6 +82,12 @@ def only(actions: list[Action]) -> Reason:
 def obstacle(need_bytes: int, machine: Machine = MACHINE) -> Reason:
     """Why a session of this size does not start."""
     found = find_obstacle(need_bytes, machine, policy())
+    assert found is not None
+    return found
+
+
+def denied(call: str) -> Reason:
+    found = explain_denials([call], RunEnd.DONE)
     assert found is not None
     return found
 
@@ -286,6 +293,7 @@ MADE: dict[Why, tuple[Reason, str]] = {
     Why.SAID_DONE: (words(result=True), "its agent is through"),
     Why.GAVE_UP: (words(failure="no credit"), "its agent gave up: no credit"),
     Why.NO_RESULT: (words(), "its agent ended without a result"),
+    Why.DENIED: (denied("Bash(make)"), "its agent was denied Bash(make)"),
     Why.API_CALM: (
         Reason(Why.API_CALM, agent="claude"),
         "the API keeps up with claude again: starts as before",
