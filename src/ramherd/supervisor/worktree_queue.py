@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ramherd.act.executor import Executor
 from ramherd.core.agent_task import MergedBase
 from ramherd.core.model import Job, JobState
-from ramherd.decide.job_bases import after_merge, needs_base
+from ramherd.decide.job_bases import after_merge, has_same_base, may_merge
 from ramherd.store.herds import add_pen
 from ramherd.store.service_herds import read_said, set_worktree
 from ramherd.supervisor.event_log import EventLog
@@ -63,8 +63,8 @@ class WorktreeQueue:
         return () if self._process is None else (self._process.fileno(),)
 
     def advance(self, at_s: float, interrupts: int = 0) -> bool:
-        """Records what was finished, and starts the next; whether jobs may go on by that. Branches
-        are merged after all worktrees were finished.
+        """Records what was finished, and starts the next; whether jobs may go on by that. A merge
+        comes first, because a job waits for it.
         """
         if interrupts > self._interrupts:
             self._interrupts, self._interrupted_s = interrupts, at_s
@@ -75,19 +75,20 @@ class WorktreeQueue:
             self.jobs.ended_trees.clear()
             if self._process is not None:
                 return has_news
-            if self._todo:
-                self._finish(self._todo.popleft(), at_s)
-            elif (job := self._find_successor()) is not None:
+            if (job := self._find_successor()) is not None:
                 self._merge(job, at_s)
+            elif self._todo:
+                self._finish(self._todo.popleft(), at_s)
             else:
                 return has_news
 
     def _find_successor(self) -> Job | None:
-        """The first in line whose branches are to be merged."""
+        """The first in line whose branches are to be merged, and are all finished."""
         if self._interrupts or self.jobs.agents.runs is None:
             return None
-        heads = self.jobs.queue.heads(HEADS)
-        return next((status.job for status in heads if needs_base(status.job)), None)
+        unfinished = {job.id for job in self._todo}
+        heads = (status.job for status in self.jobs.queue.heads(HEADS))
+        return next((job for job in heads if may_merge(job, unfinished)), None)
 
     def _receive(self, at_s: float) -> bool:
         process = self._process
@@ -163,15 +164,17 @@ class WorktreeQueue:
         return ""
 
     def _record_base(self, job: Job, found: dict[str, Any]) -> None:
-        """A job that was cancelled meanwhile needs none."""
-        status = self.jobs[job.id]
-        if status.state is not JobState.QUEUED:
-            return
-        after = after_merge(status, MergedBase(**found))
-        if after.state is JobState.QUEUED:
-            self.jobs.set_base(after)
-        else:
-            self.jobs.change(after)
+        """All jobs in line that are after the same jobs get it, so that one merge lets them go on
+        together. One that was cancelled meanwhile is not in line any more.
+        """
+        merged = MergedBase(**found)
+        for status in list(self.jobs.queue.queue):
+            if has_same_base(status.job, job):
+                after = after_merge(status, merged)
+                if after.state is JobState.QUEUED:
+                    self.jobs.set_base(after)
+                else:
+                    self.jobs.change(after)
 
     def _record_finished(self, job: Job, found: dict[str, Any]) -> None:
         if "error" in found:

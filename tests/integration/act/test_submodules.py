@@ -87,12 +87,12 @@ def test_a_successor_has_the_commits_in_submodules(top: Path) -> None:
     """Of one job, and of two of which one goes on from the other."""
     a, b, c, d = trees_of(top, "a", "b", "c", "d")
     assert start(a, commit_in_submodule("one")).returncode == 0
-    merged = merge_branches(str(top), [("a", a, True)], "b")
+    merged = merge_branches(str(top), [("a", a, True)])
     b = replace(b, commit=merged.commit)
     done = start(b, f"cat 'sub lib/one'; {commit_in_submodule('two')}")
     assert (done.stdout, done.stderr) == ("one\n", "")
     done = start(c, "echo c > c; git add .; git commit -qm c")
-    merged = merge_branches(str(top), [("c", c, True), ("a", a, True), ("b", b, True)], "d")
+    merged = merge_branches(str(top), [("c", c, True), ("a", a, True), ("b", b, True)])
     assert merged.error == ""
     done = start(replace(d, commit=merged.commit), "cat c 'sub lib/one' 'sub lib/two'")
 
@@ -105,7 +105,7 @@ def test_submodules_that_went_apart_are_a_conflict(top: Path) -> None:
     a, b = trees_of(top, "a", "b")
     assert start(a, commit_in_submodule("one")).returncode == 0
     assert start(b, commit_in_submodule("two")).returncode == 0
-    found = merge_branches(str(top), [("a", a, True), ("b", b, True)], "c")
+    found = merge_branches(str(top), [("a", a, True), ("b", b, True)])
 
     assert found == MergedBase(
         ours="a", theirs="b", path=a.path, branch=b.branch, files=("sub lib",)
@@ -114,4 +114,4 @@ def test_submodules_that_went_apart_are_a_conflict(top: Path) -> None:
     run_git(f"{a.path}/sub lib", "merge", "-q", "-m", "both", "FETCH_HEAD")
     run_git(a.path, "merge", "-q", "-s", "ours", "--no-commit", b.branch)
     run_git(a.path, "commit", "-qam", "both")
-    assert merge_branches(str(top), [("a", a, True), ("b", b, True)], "c").commit
+    assert merge_branches(str(top), [("a", a, True), ("b", b, True)]).commit

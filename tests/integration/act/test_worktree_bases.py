@@ -170,12 +170,12 @@ def test_tips_are_merged_in_their_order(top: Path) -> None:
     c = branch(top, "c", write("file", TEXT.replace("line 17\n", "changed\n")))
     git(top, "config", "commit.gpgSign", "true")
     git(top, "config", "gpg.program", "false")
-    merged = merge_tips(str(top), [a, b, c], "d")
+    merged = merge_tips(str(top), [a, b, c])
 
     assert files_of(top, merged) == ["a", "file"]
     assert git(top, "show", f"{merged}:file").count("changed") == 2
     shown = git(top, "log", "-1", "--format=%s|%an <%ae>|%P", str(merged))
-    assert shown.startswith("ramherd: merge a and b and c for d|Ada <ada@example.org>|")
+    assert shown.startswith("ramherd: merge a and b and c|Ada <ada@example.org>|")
     assert shown.endswith(c.commit)
     assert git(top, "status", "--porcelain") == ""
 
@@ -186,9 +186,9 @@ def test_a_tip_that_has_another_in_it_is_taken_as_it_is(top: Path) -> None:
     b = branch(top, "b", write("b", "1"), start="a")
     start = Tip("c", git(top, "rev-parse", "main"), "c", "")
 
-    assert merge_tips(str(top), [a, b], "d") == b.commit
-    assert merge_tips(str(top), [b, a, start], "d") == b.commit
-    assert merge_tips(str(top), [a], "d") == a.commit
+    assert merge_tips(str(top), [a, b]) == b.commit
+    assert merge_tips(str(top), [b, a, start]) == b.commit
+    assert merge_tips(str(top), [a]) == a.commit
 
 
 def test_a_conflict_names_the_two_branches_and_the_files(top: Path) -> None:
@@ -198,7 +198,7 @@ def test_a_conflict_names_the_two_branches_and_the_files(top: Path) -> None:
     b = branch(top, "b", write("b", "1"))
     c = branch(top, "c", lambda path: [write(n, "c")(path) for n in ("file", odd)])
     before = git(top, "for-each-ref")
-    found = merge_tips(str(top), [a, b, c], "d")
+    found = merge_tips(str(top), [a, b, c])
 
     assert found == Conflict(a, c, ("file", odd))
     assert git(top, "for-each-ref") == before
@@ -209,15 +209,15 @@ def test_a_conflict_that_the_user_resolved_is_none(top: Path) -> None:
     """In the branch of a predecessor, or in the branch that is checked out."""
     a, b = branch(top, "a", write("file", "a")), branch(top, "b", write("file", "b"))
     tips = [a, b]
-    assert isinstance(merge_tips(str(top), tips, "c"), Conflict)
+    assert isinstance(merge_tips(str(top), tips), Conflict)
     git(top, "merge", "-q", "a")
     git(top, "merge", "-q", "-s", "ours", "b")
 
-    assert merge_tips(str(top), tips, "c") == git(top, "rev-parse", "main")
+    assert merge_tips(str(top), tips) == git(top, "rev-parse", "main")
     git(top, "reset", "-q", "--hard", "main~1")
     git(Path(a.path), "merge", "-q", "-s", "ours", "b")
     resolved = replace(a, commit=git(top, "rev-parse", "a"))
-    assert merge_tips(str(top), [resolved, b], "c") == resolved.commit
+    assert merge_tips(str(top), [resolved, b]) == resolved.commit
 
 
 def test_an_old_git_merges_in_a_worktree_of_its_own(
@@ -226,9 +226,9 @@ def test_an_old_git_merges_in_a_worktree_of_its_own(
     """Before 2.38 git cannot merge without files. Nothing of it stays."""
     a, b = branch(top, "a", write("a", "1")), branch(top, "b", write("file", "b"))
     c = branch(top, "c", write("file", "c"))
-    new = merge_tips(str(top), [a, b], "d"), merge_tips(str(top), [a, b, c], "d")
+    new = merge_tips(str(top), [a, b]), merge_tips(str(top), [a, b, c])
     monkeypatch.setattr(bases, "MERGE_TREE", (99, 0))
-    old = merge_tips(str(top), [a, b], "d"), merge_tips(str(top), [a, b, c], "d")
+    old = merge_tips(str(top), [a, b]), merge_tips(str(top), [a, b, c])
 
     assert old[1] == new[1]
     assert git(top, "rev-parse", f"{old[0]}^{{tree}}") == git(
@@ -242,7 +242,7 @@ def test_without_an_identity_ramherd_commits(top: Path, monkeypatch: pytest.Monk
     a, b = branch(top, "a", write("a", "1")), branch(top, "b", write("b", "1"))
     monkeypatch.setenv("GIT_CONFIG_GLOBAL", "/dev/null")
     git(top, "config", "user.useConfigOnly", "true")
-    merged = merge_tips(str(top), [a, b], "c")
+    merged = merge_tips(str(top), [a, b])
 
     assert git(top, "log", "-1", "--format=%an|%cn", str(merged)) == "ramherd|ramherd"
 
@@ -267,14 +267,14 @@ def test_histories_that_have_nothing_in_common_fail(top: Path) -> None:
     a = branch(top, "a", write("a", "1"))
     other = git(top, "commit-tree", "-m", "other", f"{a.commit}^{{tree}}")
     with pytest.raises(GitFailed, match="unrelated histories"):
-        merge_tips(str(top), [a, Tip("b", other, "b", "")], "c")
+        merge_tips(str(top), [a, Tip("b", other, "b", "")])
 
 
 def test_a_worktree_starts_from_the_merged_commit(top: Path, tmp_path: Path) -> None:
     """As the run makes it."""
     a, b = branch(top, "a", write("a", "1")), branch(top, "b", write("b", "2"))
     (job,) = isolate([asked("c", top, worktree=True)], tmp_path / "trees")
-    merged = merge_tips(str(top), [a, b], "c")
+    merged = merge_tips(str(top), [a, b])
     assert isinstance(merged, str)
     tree = replace(tree_of(job), commit=merged)
     done = subprocess.run(argv_in(tree, ("cat", "a", "b")), capture_output=True, check=True)

@@ -52,22 +52,27 @@ def test_a_successor_sees_what_it_waited_for(ramherd: Ramherd, place: Workplace)
 
 
 def test_several_branches_are_merged(ramherd: Ramherd, place: Workplace) -> None:
-    """In the listed order, once: a run that fails is tried again in the same worktree."""
+    """In the listed order, once for all that start from them: a run that fails is tried again in
+    the same worktree.
+    """
     again = "cat a b; [ -e tried ] || { touch tried; exit 1; }; echo d > d"
     jobs = [
         place.job("a", "echo a > a"),
         place.job("b", "echo b > b"),
         place.job("idle"),
         place.job("d", again, ("b", "idle", "a"), retries=1),
+        place.job("e", "cat a b > e", ("b", "idle", "a")),
     ]
     summary = ramherd.json(jobs)
 
-    assert summary["done"] == 4, summary["lines"]
+    assert summary["done"] == 5, summary["lines"]
+    bases = [place.git("rev-parse", f"{place.branch_of(name)}^") for name in "de"]
+    assert bases[0] == bases[1]
     assert place.files_of("d") == ["a", "b", "d", "file", "tried"]
     lines = place.git("log", "--first-parent", "--format=%s|%an", place.branch_of("d"))
     assert lines.splitlines() == [
         "ramherd: uncommitted changes of d|Ada",
-        "ramherd: merge b and idle and a for d|Ada",
+        "ramherd: merge b and idle and a|Ada",
         "ramherd: uncommitted changes of b|Ada",
         "first|Ada",
     ]

@@ -111,10 +111,7 @@ def test_a_merge_that_was_interrupted_is_made_again(
     (tmp_path / "go").touch()
     service.start()
     await_((tmp_path / "working").exists, "c is at work")
-    assert (
-        place.git("log", "-1", "--format=%s", place.branch_of("c"))
-        == "ramherd: merge a and b for c"
-    )
+    assert place.git("log", "-1", "--format=%s", place.branch_of("c")) == "ramherd: merge a and b"
     service.client.recycle(service.id_of(herd, "c"))
 
     assert service.client.wait(herd)["counts"] == {"done": 3}

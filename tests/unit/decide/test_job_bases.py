@@ -7,8 +7,10 @@ from ramherd.core.model import Brief, Job, JobState, Reason, Tree, Why
 from ramherd.decide.job_bases import (
     after_merge,
     explain_stuck_herd,
+    has_same_base,
     is_blocked,
     is_stuck,
+    may_merge,
     name_files,
     needs_base,
 )
@@ -30,6 +32,25 @@ def test_only_a_job_with_branches_to_merge_needs_a_base() -> None:
     assert not needs_base(successor(replace(TREE, parents=())))
     assert not needs_base(successor(None))
     assert not needs_base(job("a"))
+
+
+def test_branches_are_merged_when_all_of_them_are_finished() -> None:
+    """What is not committed yet would be missing."""
+    assert may_merge(successor(), {"id-c"})
+    assert not may_merge(successor(), {"id-c", "id-b"})
+    assert not may_merge(job("a"), ())
+
+
+def test_jobs_after_the_same_jobs_start_from_the_same_commit() -> None:
+    """In the same order. A base that is made is not made again."""
+    other = successor(replace(TREE, path="/trees/d", branch="ramherd/d"), name="d")
+
+    assert has_same_base(successor(), other)
+    assert not has_same_base(successor(), successor(replace(TREE, parents=("id-b", "id-a"))))
+    made = successor(replace(TREE, parents=()))
+    assert not has_same_base(made, made)
+    assert not has_same_base(successor(), made)
+    assert not has_same_base(made, successor())
 
 
 def test_a_merge_gives_the_worktree_its_commit_once() -> None:

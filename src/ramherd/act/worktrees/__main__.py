@@ -22,7 +22,7 @@ from ramherd.system.own_process import AGENT_OOM_SCORE_ADJ, become_subreaper, se
 def carry_out(asked: dict[str, Any]) -> dict[str, Any]:
     if task := asked.get("merge"):
         parents = [(name, Tree(**tree), changed) for name, tree, changed in task["parents"]]
-        return asdict(merge_branches(task["top"], parents, task["job"]))
+        return asdict(merge_branches(task["top"], parents))
     task = asked["finish"]
     return finish(Tree(**task["tree"]), task["job"], task["most_s"])
 

@@ -145,8 +145,8 @@ def check_committed(name: str, tree: Tree) -> None:
         raise RamherdError(f"{files} of {name} not committed in {tree.path}")
 
 
-def merge_branches(top: str, parents: Sequence[tuple[str, Tree, bool]], job: str) -> MergedBase:
-    """The branches of the jobs `parents`, merged for another; each with whether it has changes.
+def merge_branches(top: str, parents: Sequence[tuple[str, Tree, bool]]) -> MergedBase:
+    """The branches of the jobs `parents`, merged; each with whether it has changes.
     Commits in their submodules are fetched first: git compares them to merge, and the new worktree
     needs them. A branch whose worktree is in the middle of something lacks changes.
     """
@@ -159,7 +159,7 @@ def merge_branches(top: str, parents: Sequence[tuple[str, Tree, bool]], job: str
                 why = f"the worktree of {tip.name} is in the middle of {what}: {tip.path}"
                 return MergedBase(error=why)
             fetch_submodules(tip.path, top, tree.commit, tip.commit, tip.branch)
-        found = merge_tips(top, tips, job)
+        found = merge_tips(top, tips)
     except RamherdError as error:
         return MergedBase(error=str(error))
     if isinstance(found, str):
@@ -170,13 +170,13 @@ def merge_branches(top: str, parents: Sequence[tuple[str, Tree, bool]], job: str
     )
 
 
-def merge_tips(top: str, tips: Sequence[Tip], name: str) -> str | Conflict:
-    """One commit that has all tips, merged in their order for the job `name`. Conflicts that the
-    user has resolved count: a checked out commit with all tips in it is taken as it is.
+def merge_tips(top: str, tips: Sequence[Tip]) -> str | Conflict:
+    """One commit that has all tips, merged in their order. Conflicts that the user has resolved
+    count: a checked out commit with all tips in it is taken as it is.
     """
     commit, merged = tips[0].commit, [tips[0]]
     for tip in tips[1:]:
-        found = merge_one(top, commit, merged, tip, name)
+        found = merge_one(top, commit, merged, tip)
         if isinstance(found, Conflict):
             head = find_commit(top, HEAD)
             return head if all(is_in(top, one.commit, head) for one in tips) else found
@@ -185,7 +185,7 @@ def merge_tips(top: str, tips: Sequence[Tip], name: str) -> str | Conflict:
     return commit
 
 
-def merge_one(top: str, commit: str, merged: Sequence[Tip], tip: Tip, name: str) -> str | Conflict:
+def merge_one(top: str, commit: str, merged: Sequence[Tip], tip: Tip) -> str | Conflict:
     """`commit` has the tips in `merged`."""
     if is_in(top, tip.commit, commit):
         return commit
@@ -194,7 +194,7 @@ def merge_one(top: str, commit: str, merged: Sequence[Tip], tip: Tip, name: str)
     tree = merge_trees(top, commit, tip.commit)
     if not isinstance(tree, str):
         return Conflict(find_opponent(top, merged, tip), tip, tree)
-    message = f"ramherd: merge {' and '.join([one.name for one in [*merged, tip]])} for {name}"
+    message = f"ramherd: merge {' and '.join([one.name for one in [*merged, tip]])}"
     parents = ("-p", commit, "-p", tip.commit)
     words = ("commit-tree", *parents, "-m", message, tree)
     return run_git(top, *words, env=read_identity(top)).strip()

@@ -86,7 +86,7 @@ def merge_task(job: Job, parents: Iterable[tuple[Job, bool]]) -> dict[str, Any]:
     something.
     """
     trees = [(one.name, asdict(tree_of(one)), is_changed) for one, is_changed in parents]
-    return {"merge": {"top": tree_of(job).repository, "parents": trees, "job": job.name}}
+    return {"merge": {"top": tree_of(job).repository, "parents": trees}}
 
 
 def tree_of(job: Job) -> Tree:
