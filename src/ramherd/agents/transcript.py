@@ -9,6 +9,7 @@ from ramherd.agents import find_agent
 from ramherd.agents.json_lines import Events
 from ramherd.agents.progress import (
     CliWarning,
+    Denied,
     Fact,
     Failure,
     ModelText,
@@ -23,6 +24,7 @@ from ramherd.show.transcript_lines import (
     Palette,
     clean,
     render_call,
+    render_denial,
     render_failure,
     render_output,
     render_trouble,
@@ -44,6 +46,8 @@ class Transcript:
         self._open_text = ""
         self._is_in_text = False
         self._last_text = self._last_failure = ""
+        # Reported with the call, and by some CLIs at the end once more.
+        self._denied: list[Denied] = []
         self._tools: dict[str, ToolStarted] = {}
         # The tool call in the last line.
         self._last_call = ""
@@ -98,6 +102,9 @@ class Transcript:
                 yield INDENT * by_subagent + render_call(fact.name, fact.argument, self._palette)
             case ToolEnded():
                 yield from self._render_ended(fact)
+            case Denied(tool, what) if fact not in self._denied:
+                self._denied.append(fact)
+                yield render_denial(f"{tool}: {what}" if what else tool, self._palette)
             case CliWarning() | Overload() | Retry():
                 yield from self._render_trouble(fact)
             case Failure(text):

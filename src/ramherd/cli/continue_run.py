@@ -10,10 +10,12 @@ from contextlib import closing
 from ramherd.act.environments import choose_passed
 from ramherd.act.recovery import recover
 from ramherd.cli.run import is_apart, load_settings, report
+from ramherd.cli.run_display import RunDisplay, is_output_shown, read_commands
 from ramherd.config.load import load_config
 from ramherd.config.paths import runtime_dir, state_dir
 from ramherd.core.errors import UsageError
 from ramherd.store.connect import open_store
+from ramherd.store.herds import read_job_names
 from ramherd.store.interrupted_herds import (
     StoredHerd,
     check_free,
@@ -40,17 +42,20 @@ def continue_run(options: argparse.Namespace) -> int:
         found = find_free_herd(store, options.resume)
         if not has_interrupted_jobs(store, found.id):
             return report_complete(store, found.id)
+        jobs = len(read_job_names(store, found.id, 2))
     restore_settings(options, found)
     if not is_apart(options) and is_listening(runtime_dir() / "api.sock"):
         return continue_in_service(options, found.id)
     config = load_settings(options)
     command = f"ramherd run --resume {found.id}"
+    commands = read_commands(found.id) if is_output_shown(options) else {}
     return report(
         lambda rules, display: resume_here(
             found.id, lambda store: continue_herd(store, found.id), command, rules, display
         ),
         config,
         options,
+        RunDisplay(options, commands, jobs=jobs),
     )
 
 
@@ -97,4 +102,4 @@ def continue_in_service(options: argparse.Namespace, herd: str) -> int:
     client.resume_herd(
         herd, choose_passed(config["pass_env"]), max_cost_usd=config["max_cost_usd"]
     )  # fmt: skip
-    return follow(client, herd, as_json=options.json, after=after)
+    return follow(client, herd, options, after=after)

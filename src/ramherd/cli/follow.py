@@ -1,20 +1,20 @@
 """Following a herd of the service on this terminal, as if it ran here."""
 
+import argparse
 import json
 import signal
-import sys
 import threading
 import time
 from contextlib import suppress
 from typing import Any
 
 from ramherd.cli.main import read_columns
+from ramherd.cli.run_display import RunDisplay, is_output_shown, read_commands
 from ramherd.client.client import HERD_ENDS, Client
 from ramherd.client.shapes import EventInfo, HerdInfo
 from ramherd.core.errors import RamherdError
 from ramherd.core.model import Event
 from ramherd.core.reasons import reason_from_json
-from ramherd.show.event_lines import LineShow
 from ramherd.show.live_display import LiveShow
 from ramherd.show.summary import render_herd
 from ramherd.show.view import RunLine, View
@@ -23,16 +23,20 @@ from ramherd.supervisor.run_herd import FAILED, INTERRUPTED, OK
 EVERY_S = 1.0
 
 
-def follow(client: Client, herd: str, *, as_json: bool, after: int = 0) -> int:
+def follow(client: Client, herd: str, options: argparse.Namespace, *, after: int = 0) -> int:
     """Its progress, then its summary. Ctrl-C and TERM cancel it, as they do a herd that runs here;
     a closed window does not. Events up to `after` are those of an earlier time.
     """
     if signal.getsignal(signal.SIGTERM) is not signal.SIG_IGN:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
-    out = sys.stderr if as_json else sys.stdout
-    show = LiveShow(out) if out.isatty() else LineShow(out)
-    display, interrupted = HerdDisplay(client, herd, show), False
+    show: RunDisplay | None = None
+    display: HerdDisplay | None = None
+    interrupted = False
     try:
+        names = {job["id"]: job["name"] for job in client.jobs(herd)}
+        commands = read_commands(herd) if is_output_shown(options) else {}
+        show = RunDisplay(options, commands, jobs=len(names))
+        display = HerdDisplay(client, herd, names, show)
         for event in client.events(after, herd):
             display.event(event)
             if event["kind"] in HERD_ENDS:
@@ -42,9 +46,11 @@ def follow(client: Client, herd: str, *, as_json: bool, after: int = 0) -> int:
         client.cancel_herd(herd, interrupt=True)
         client.wait(herd, after)
     finally:
-        display.close()
+        if display is not None:
+            display.close()
+    show = show or RunDisplay(options, {}, jobs=0)
     summary = client.summary(herd)
-    if as_json:
+    if options.json:
         print(json.dumps(summary), flush=True)
     else:
         for line in render_herd(summary, read_columns()):
@@ -58,13 +64,15 @@ def follow(client: Client, herd: str, *, as_json: bool, after: int = 0) -> int:
 class HerdDisplay:
     """Draws once a second in a thread of its own; the caller waits for events."""
 
-    def __init__(self, client: Client, herd: str, show: LiveShow | LineShow) -> None:
-        self._client, self._herd, self._show = client, herd, show
-        self._names = {job["id"]: job["name"] for job in client.jobs(herd)}
+    def __init__(
+        self, client: Client, herd: str, names: dict[str, str], display: RunDisplay
+    ) -> None:
+        self._client, self._herd, self._names = client, herd, names
+        self._show = display
         self._drawing = threading.Lock()
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._draw, daemon=True)
-        if isinstance(show, LiveShow):
+        if isinstance(display.show, LiveShow):
             self._thread.start()
 
     def event(self, event: EventInfo) -> None:

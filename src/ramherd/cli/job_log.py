@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from ramherd.core.reasons import reason_from_json
 from ramherd.core.units import format_size
-from ramherd.measure.run_output import read_layout, read_output
+from ramherd.measure.run_output import OutputCursor
 from ramherd.show.output_lines import OutputLines
 from ramherd.show.reasons import render_reason
 from ramherd.show.transcript_lines import (
@@ -91,22 +91,22 @@ class RunStream:
     """One stream of one run, from where the last look ended."""
 
     def __init__(self, run_dir: Path, stream: str, decoder: Decoder) -> None:
-        self.stream = stream
-        self._run_dir, self._decoder = run_dir, decoder
-        self._at = 0
+        self._cursor, self._decoder = OutputCursor(run_dir, stream), decoder
         self._has_reported_loss = False
 
+    @property
+    def name(self) -> str:
+        return self._cursor.stream
+
     def read_new(self) -> Iterator[bytes]:
-        layout = read_layout(self._run_dir, self.stream)
-        for piece in read_output(self._run_dir, self.stream, layout, self._at):
+        for piece in self._cursor.read_new():
             if isinstance(piece, int):
                 yield self._decoder.skip(dropped_line(piece, "dropped here"))
             else:
                 yield self._decoder.feed(piece)
-        self._at = layout.total
-        if layout.lost and not self._has_reported_loss:
+        if (lost := self._cursor.lost_bytes) and not self._has_reported_loss:
             self._has_reported_loss = True
-            yield self._decoder.skip(dropped_line(layout.lost, "not kept: the disk was full"))
+            yield self._decoder.skip(dropped_line(lost, "not kept: the disk was full"))
 
     def close(self) -> bytes:
         return self._decoder.close()
@@ -175,7 +175,7 @@ class JobLog:
 
     def _sink_of(self, stream: RunStream) -> str:
         """Both streams of a transcript are one text."""
-        return stream.stream if self._palette is None else "out"
+        return stream.name if self._palette is None else "out"
 
 
 def make_decoder(agent: str, stream: str, palette: Palette | None) -> Decoder:

@@ -15,6 +15,7 @@ from ramherd.cli.continue_run import restore_settings
 from ramherd.cli.job_names import find_job
 from ramherd.cli.job_worktree import check_unlocked
 from ramherd.cli.run import load_settings, report
+from ramherd.cli.run_display import RunDisplay
 from ramherd.cli.store_reader import open_to_read
 from ramherd.config.keys import BY_NAME
 from ramherd.config.load import add_flag, load_config
@@ -94,7 +95,7 @@ def retry_here(options: argparse.Namespace, jobs: list[str]) -> int:
     def run(rules: Rules, display: Display) -> Outcome:
         return with_code_of(jobs, resume_here(herd.id, queue_jobs, command, rules, display))
 
-    return report(run, config, options)
+    return report(run, config, options, RunDisplay(options, {}, jobs=len(jobs)))
 
 
 def find_rules(store: Store, job: str, allow: list[str]) -> tuple[str, ...]:

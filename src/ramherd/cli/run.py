@@ -11,6 +11,7 @@ from typing import Any
 
 from ramherd.act.systemd_scope import enter_scope
 from ramherd.cli.main import read_columns
+from ramherd.cli.run_display import RunDisplay, add_output_options, check_output_options
 from ramherd.cli.start_time import add_start_options, read_start_at
 from ramherd.config.keys import RUN_KEYS, Key
 from ramherd.config.load import Config, add_flags, load_config, make_policy
@@ -30,8 +31,6 @@ from ramherd.jobs.reader import (
     tables_from_prompts,
 )
 from ramherd.jobs.schema import AGENTS_ONLY, BUILT_KEYS, COMMANDS, PROFILE_KEYS, find_directory
-from ramherd.show.event_lines import LineShow
-from ramherd.show.live_display import LiveShow
 from ramherd.show.view import Display
 from ramherd.supervisor.run_herd import Outcome, Rules, run_herd
 from ramherd.system.ids import new_id
@@ -48,7 +47,7 @@ EPILOG = """\
 examples:
   ramherd run --agent claude "fix the lint errors" "write the missing tests"
   ramherd run --agent codex prompts.txt --cwd repo       one prompt a line
-  ls *.md | ramherd run -- ./agent.sh {}       one job for each line, {} replaced
+  ls *.md | ramherd run -- wc -w {} > counts   one job for each line, {} replaced
   ramherd run jobs.toml                        [[job]] tables; also jobs.jsonl, or - for stdin
   ramherd run jobs.toml --at 22:00             not before that time; --in 2h
   ramherd run jobs.toml --budget 12GiB --json  one JSON object on stdout at the end
@@ -58,6 +57,10 @@ keys of a job:
 %s
 keys of a job with an agent:
 %s
+
+output of commands: line by line on a terminal, with the name of the job; in a pipe each job when
+it has ended. Only that goes to stdout; lines of ramherd go to stderr. --quiet shows no output, and
+`ramherd logs` shows it later.
 
 settings also stand in ramherd.toml and in RAMHERD_* variables: see `ramherd config`
 exit codes: 0 all done, 1 a job failed, 2 usage, 3 this machine cannot, 130 interrupted
@@ -82,6 +85,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     again = "go on with a herd that was interrupted (the newest)"
     parser.add_argument("--resume", nargs="?", const="", metavar="HERD", help=again)
     add_start_options(parser)
+    add_output_options(parser)
     add_herd_options(parser)
     parser.set_defaults(verb=run)
 
@@ -95,6 +99,7 @@ def run(options: argparse.Namespace) -> int:
     """In the service if one is running, unless a flag is given that the service decides for all
     herds.
     """
+    check_output_options(options)
     if options.resume is not None:
         from ramherd.cli.continue_run import continue_run  # noqa: PLC0415 - seldom
 
@@ -145,8 +150,12 @@ def load_settings(options: argparse.Namespace, **defaults: Any) -> Config:
 def run_and_report(herd: str, jobs: list[Job], config: Config, options: argparse.Namespace) -> int:
     """Prints the progress of the jobs, and their summary at the end."""
     settings = given_settings(options)
+    commands = {job.id: job.name for job in jobs if job.brief is None}
     return report(
-        lambda rules, display: run_herd(herd, jobs, rules, display, settings), config, options
+        lambda rules, display: run_herd(herd, jobs, rules, display, settings),
+        config,
+        options,
+        RunDisplay(options, commands, jobs=len(jobs)),
     )
 
 
@@ -158,12 +167,11 @@ def given_settings(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def report(
-    run: Callable[[Rules, Display], Outcome], config: Config, options: argparse.Namespace
-) -> int:
+    run: Callable[[Rules, Display], Outcome], config: Config, options: argparse.Namespace,
+    show: RunDisplay,
+) -> int:  # fmt: skip
     """Shows the progress of a herd while it runs, and its summary at the end."""
     rules = make_rules(config, force=getattr(options, "force", False))
-    out = sys.stderr if options.json else sys.stdout
-    show = LiveShow(out) if out.isatty() else LineShow(out)
     try:
         outcome = run(rules, Display(with_hint(show), show.update))
     finally:
@@ -181,7 +189,7 @@ def report(
     return outcome.exit_code
 
 
-def with_hint(show: LiveShow | LineShow) -> Callable[[Event, str], None]:
+def with_hint(show: RunDisplay) -> Callable[[Event, str], None]:
     """Shows events, and at the first wait for a usage limit how to go on later."""
     has_hint = False
 

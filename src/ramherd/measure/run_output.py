@@ -106,6 +106,28 @@ def read_tail(run_dir: Path, stream: str, most: int) -> bytes:
     return b"".join(piece for piece in found if isinstance(piece, bytes))
 
 
+class OutputCursor:
+    """Reads one stream of a run from where it was last."""
+
+    def __init__(self, run_dir: Path, stream: str) -> None:
+        self._run_dir = run_dir
+        self.stream = stream
+        self._at = 0
+        self._seen: object = None
+        # Bytes that were never written: the disk was full.
+        self.lost_bytes = 0
+
+    def read_new(self) -> Iterator[bytes | int]:
+        """In chunks of bounded size; a number stands for so many bytes that were dropped."""
+        seen = [_version(self._run_dir / name) for name in (self.stream, "meta.json")]
+        if seen == self._seen:
+            return
+        self._seen = seen
+        layout = read_layout(self._run_dir, self.stream)
+        yield from read_output(self._run_dir, self.stream, layout, self._at)
+        self._at, self.lost_bytes = layout.total, layout.lost
+
+
 class Follower:
     """One stream of a run while it grows: what is new, once, in pieces of bounded size.
 
@@ -143,6 +165,14 @@ def _read_piece(fd: int, offset: int, length: int) -> Iterator[bytes]:
     while offset < end and (chunk := os.pread(fd, min(CHUNK_BYTES, end - offset), offset)):
         yield chunk
         offset += len(chunk)
+
+
+def _version(path: Path) -> tuple[int, int]:
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return 0, 0
+    return found.st_size, found.st_mtime_ns
 
 
 def _size(path: Path) -> int:

@@ -1,7 +1,7 @@
 """One plain line for each event: for pipes, logs and CI."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import Any, TextIO
 
 from ramherd.core.model import Event
@@ -12,10 +12,15 @@ from ramherd.show.view import View
 
 
 class LineShow:
-    def __init__(self, out: TextIO) -> None:
+    """`kinds` are the events that are shown; None: all."""
+
+    def __init__(self, out: TextIO, kinds: Container[str] | None = None) -> None:
         self._writer = NonblockingWriter(out)
+        self._kinds = kinds
 
     def event(self, event: Event, name: str) -> None:
+        if self._kinds is not None and event.kind not in self._kinds:
+            return
         if (line := render_event(event, name)) is not None:
             self.print(f"{time.strftime('%H:%M:%S', time.localtime(event.at_s))} {line}")
 

@@ -31,14 +31,13 @@ class LiveShow:
     def __init__(self, out: TextIO) -> None:
         self._out = out
         self._writer = NonblockingWriter(out)
-        self._drawn = 0
+        self._drawn: list[str] = []
         self._drawn_s = 0.0
 
     def event(self, event: Event, name: str) -> None:
         line = render_event(event, name)
         if line is not None and event.kind in LASTING:
-            self._writer.write(self._up() + CLEAR_BELOW + line + "\n")
-            self._drawn = 0
+            self.print(line)
 
     def update(self, view: Callable[[], View]) -> None:
         """The view is made only when it is drawn."""
@@ -48,20 +47,32 @@ class LiveShow:
         self._drawn_s = now
         columns, rows = self._size()
         lines = render_live(view(), columns, rows)
-        self._writer.write(self._up() + CLEAR_BELOW + "".join(line + "\n" for line in lines))
-        self._drawn = len(lines)
+        with self._writer.lock:
+            before, self._drawn = self._up(), [f"{line}\n" for line in lines]
+            self._writer.write(before + CLEAR_BELOW + "".join(self._drawn))
 
     def close(self) -> None:
         """What is drawn goes: the summary follows."""
-        self._writer.write(self._up() + CLEAR_BELOW)
-        self._writer.finish()
-        self._drawn = 0
+        with self._writer.lock:
+            self._writer.write(self._up() + CLEAR_BELOW)
+            self._writer.finish()
+            self._drawn = []
 
     def print(self, line: str) -> None:
-        self._writer.write(line + "\n")
+        self.print_above(f"{line}\n".encode(errors="replace"))
+
+    def print_above(self, data: bytes) -> None:
+        """Whole lines above what is drawn. What jobs print is as they printed it."""
+        with self._writer.lock:
+            lines = "".join(self._drawn).encode(errors="replace")
+            self._writer.write_bytes((self._up() + CLEAR_BELOW).encode() + data + lines)
+
+    @property
+    def is_behind(self) -> bool:
+        return self._writer.is_behind
 
     def _up(self) -> str:
-        return f"\x1b[{self._drawn}F" if self._drawn else ""
+        return f"\x1b[{len(self._drawn)}F" if self._drawn else ""
 
     def _size(self) -> tuple[int, int]:
         """A new terminal says 0 x 0 until somebody sets it."""

@@ -6,6 +6,7 @@ the same. What the reader does not take at once is kept, up to a bound, and writ
 
 import io
 import os
+import threading
 from typing import TextIO
 
 from ramherd.system.wait import wait_writable
@@ -22,16 +23,32 @@ class NonblockingWriter:
         self._fd = out.fileno() if self._apart is None else self._apart.fileno()
         self._waiting = b""
         self._dropped = 0
+        # The output of jobs comes from a thread of its own.
+        self.lock = threading.RLock()
 
     def write(self, text: str) -> None:
-        if self._dropped or len(self._waiting) > MOST_BYTES:
-            self._dropped += text.count("\n")
-        else:
-            self._waiting += text.encode(self._encoding, "replace")
+        self.write_bytes(text.encode(self._encoding, "replace"))
+
+    def write_bytes(self, data: bytes) -> None:
+        with self.lock:
+            if self._dropped or len(self._waiting) > MOST_BYTES:
+                self._dropped += data.count(b"\n")
+            else:
+                self._waiting += data
+            self.flush()
+
+    @property
+    def is_behind(self) -> bool:
+        """The reader has not taken what was written long ago."""
         self.flush()
+        return len(self._waiting) > PIECE_BYTES
 
     def flush(self) -> None:
         """As much as is taken now."""
+        with self.lock:
+            self._flush()
+
+    def _flush(self) -> None:
         try:
             while self._waiting and wait_writable(self._fd, 0):
                 self._write_piece()
@@ -44,15 +61,16 @@ class NonblockingWriter:
 
     def finish(self) -> None:
         """All of it, however long that takes: there is nothing else left to do."""
-        self._report_dropped()
-        while self._waiting:
-            try:
-                wait_writable(self._fd, None)
-                self._write_piece()
-            except BlockingIOError:
-                continue
-            except OSError:
-                self._waiting = b""
+        with self.lock:
+            self._report_dropped()
+            while self._waiting:
+                try:
+                    wait_writable(self._fd, None)
+                    self._write_piece()
+                except BlockingIOError:
+                    continue
+                except OSError:
+                    self._waiting = b""
 
     def _report_dropped(self) -> None:
         if self._dropped:

@@ -67,5 +67,9 @@ def render_failure(text: str, palette: Palette) -> Iterator[str]:
         yield palette.paint(f"! {clean(line)}", RED)
 
 
+def render_denial(what: str, palette: Palette) -> str:
+    return palette.paint(cut(clean(f"! denied: {' '.join(what.split())}")), RED)
+
+
 def render_stderr(line: str, palette: Palette) -> str:
     return palette.paint(f"stderr: {clean(line)}".rstrip(), DIM)

@@ -371,10 +371,10 @@ def test_ctrl_c_ends_a_herd_that_has_no_keeper(
     """However long it has waited for one."""
     python.break_("broken")
     herd = ramherd.start("run", "-", "--pen", ramherd.pen, stdin='{"command": "true", "cwd": "/"}')
-    await_(lambda: FAILS in herd.out.read_text(), "it is named")
+    await_(lambda: FAILS in herd.err.read_text(), "it is named")
     began_s = time.monotonic()
     herd.signal(signal.SIGINT)
-    assert herd.wait() == 130, herd.out.read_text()
+    assert herd.wait() == 130, herd.err.read_text()
     took_s = time.monotonic() - began_s
     python.keeper_errors.unlink()
 

@@ -90,10 +90,10 @@ def test_a_herd_goes_on_while_its_store_is_locked(ramherd: Ramherd, losses: Loss
     ]
     text = "".join(json.dumps(job) + "\n" for job in jobs)
     started = ramherd.start("run", "-", "--pen", ramherd.pen, stdin=text)
-    await_(lambda: started.out.read_text().count("start ") == 2, "two have started")
+    await_(lambda: started.err.read_text().count("start ") == 2, "two have started")
     with locked(ramherd.state / "ramherd/ramherd.db") as pid:
         go.touch()
-        await_(lambda: says_who_locked(started.out.read_text(), pid), "it is told", 5)
+        await_(lambda: says_who_locked(started.err.read_text(), pid), "it is told", 5)
         await_(lambda: not ours("RAMHERD_RUN"), "both end")
     assert started.wait() == 1
     listed = ramherd.run("jobs", "--all", "--json").stdout.splitlines()

@@ -133,9 +133,9 @@ def test_a_herd_writes_its_store_back(
     jobs += [{"name": f"j{n}", "command": "true"} for n in range(3)]
     text = "".join(json.dumps(job) + "\n" for job in jobs)
     started = ramherd.start("run", "-", "--pen", ramherd.pen, stdin=text)
-    await_(lambda: started.out.read_text().count("done") == 3, "three are done")
+    await_(lambda: started.err.read_text().count("done") == 3, "three are done")
     break_it(ramherd.state / "ramherd/ramherd.db")
-    await_(lambda: "store " in started.out.read_text(), "it is told")
+    await_(lambda: "store " in started.err.read_text(), "it is told")
     go.touch()
     assert started.wait() == 1
     listed = ramherd.run("jobs", "--all", "--json").stdout.splitlines()

@@ -81,7 +81,7 @@ def test_results_that_cannot_be_written_are_shown(tmp_path: Path, losses: Losses
     with small_disk(tmp_path / "state"):
         started = fill_before_the_end(make_ramherd(tmp_path, pens()[0]))
         assert started.wait() == 1
-        shown = started.out.read_text()
+        shown = started.err.read_text()
     assert "failed    a: exit status 4" in shown
     assert "these results are not in the store" in shown
     losses("the disk is full at the end of a herd", left=len(ours("RAMHERD_RUN")))

@@ -20,6 +20,7 @@ RESULT = {
     "session", "turns", "tokens_in", "tokens_out", "cost_usd", "cost_is_estimate", "result",
     "model", "worktree",
     "branch", "files_changed", "lines_added", "lines_removed", "denied", "error", "resume",
+    "left_out", "worktree_note",
 }  # fmt: skip
 
 
@@ -33,7 +34,7 @@ def test_lines_of_stdin_become_jobs(ramherd: Ramherd) -> None:
     """One job a line, `{}` replaced, and its output is kept."""
     done = ramherd.run("run", "--", "echo", "hello {}!", stdin="a\n\nb c\n")
     assert done.returncode == 0, done.stderr
-    assert "2 of 2 jobs done" in done.stdout
+    assert "2 of 2 jobs done" in done.stderr
     assert ramherd.run("logs", "2-b-c").stdout == "hello b c!\n"
 
 
@@ -200,7 +201,7 @@ def test_no_wait_fails_at_once_with_the_numbers(ramherd: Ramherd) -> None:
     """Exit 3 when even the first does not fit."""
     done = ramherd.run("run", "--no-wait", "--memory", "900GiB", "--", "echo", stdin="a\nb\n")
     assert done.returncode == 3
-    assert "needs 900 GiB" in done.stdout
+    assert "needs 900 GiB" in done.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -212,7 +213,7 @@ def test_a_signal_ends_everything(each_ramherd: Ramherd, number: int) -> None:
     await_(lambda: len(ours("RAMHERD_RUN")) == 5, "five runs")
     herd.signal(number)
     assert herd.wait() == 130
-    assert "5 cancelled" in herd.out.read_text()
+    assert "5 cancelled" in herd.err.read_text()
 
 
 def test_a_second_signal_kills_at_once(ramherd: Ramherd) -> None:
@@ -221,7 +222,7 @@ def test_a_second_signal_kills_at_once(ramherd: Ramherd) -> None:
     herd = ramherd.start("run", "--grace", "60s", "-", stdin=job)
     await_(lambda: len(ours("RAMHERD_RUN")) >= 2, "a run and its sleep")
     herd.signal(signal.SIGINT)
-    await_(lambda: "stop" in herd.out.read_text(), "the first signal is taken")
+    await_(lambda: "stop" in herd.err.read_text(), "the first signal is taken")
     herd.signal(signal.SIGINT)
     assert herd.wait() == 130
 

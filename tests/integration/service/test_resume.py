@@ -68,7 +68,7 @@ def test_an_interrupted_herd_goes_on(
     assert running.wait() == (130 if number == signal.SIGINT else -9)
     (herd,) = herds(ramherd)
     if number == signal.SIGINT:
-        assert f"to go on: ramherd run --resume {herd}" in running.out.read_text()
+        assert f"to go on: ramherd run --resume {herd}" in running.err.read_text()
     summary = resume(ramherd)
 
     assert (summary["herd"], summary["done"], summary["failed"]) == (herd, 3, 1)
@@ -200,7 +200,7 @@ def test_a_herd_that_was_interrupted_in_the_service_goes_on(
     running.signal(signal.SIGINT)
     assert running.wait() == 130
     (herd,) = herds(ramherd)
-    assert f"to go on: ramherd run --resume {herd}" in running.out.read_text()
+    assert f"to go on: ramherd run --resume {herd}" in running.err.read_text()
     service.stop()
     summary = resume(ramherd)
 

@@ -309,12 +309,17 @@ def test_a_run_follows_what_the_service_does(service: Service) -> None:
     summary = json.loads(done.stdout)
     assert (done.returncode, summary["service"], summary["failed"]) == (1, True, 1)
     assert [result["exit_code"] for result in summary["results"]] == [0, 4]
-    lines = service.ramherd.run("run", "--", "echo", stdin="x\n")
-    assert "1 of 1 job done" in lines.stdout
+    lines = service.ramherd.run("run", "--", "printf", stdin="x\n")
+    assert lines.stdout == "x"
+    assert "1 of 1 job done" in lines.stderr
     own = service.ramherd.run("run", "--own", "--", "echo", stdin="x\n")
-    assert "pen" in own.stdout
-    assert "by the service" not in own.stdout
+    assert "pen" in own.stderr
+    assert "by the service" not in own.stderr
     assert [row for (row,) in service.rows("SELECT service FROM herds")] == [1, 1, 0]
+    slow_first = ("sh", "-c", "sleep 0.$((9 - 4 * {})); echo out-{}; echo err-{} >&2")
+    ordered = service.ramherd.run("run", "-k", "--tag", "--", *slow_first, stdin="1\n2\n")
+    assert ordered.stdout == "1-1\tout-1\n2-2\tout-2\n"
+    assert "1-1\terr-1\n" in ordered.stderr
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -182,7 +182,7 @@ def test_the_ramp_says_what_held(ramherd: Ramherd) -> None:
     done = ramherd.run("run", "-", *args, "--pen", ramherd.pen,
                        stdin="".join(json.dumps(job) + "\n" for job in jobs))  # fmt: skip
     assert done.returncode == 0
-    assert "ramp: " in done.stdout
+    assert "ramp: " in done.stderr
 
 
 def test_events_say_afterwards_why_a_job_waited(ramherd: Ramherd) -> None:
