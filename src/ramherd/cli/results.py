@@ -12,7 +12,7 @@ from ramherd.cli.store_reader import open_to_read
 from ramherd.client.herd_summary import summarize
 from ramherd.config.paths import runtime_path
 from ramherd.show.summary import render_herd
-from ramherd.store.herds import read_lost_herds
+from ramherd.store.herds import read_lost_herds, read_newest_batch
 from ramherd.store.listing import Lost, list_jobs, read_herd
 from ramherd.store.protocol import Store
 
@@ -35,7 +35,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def results(options: argparse.Namespace) -> int:
     with closing(open_to_read()) as store:
-        summary = read_summary(store, find_herd(store, options.herd))
+        newest = read_newest_batch(store) if options.herd is None else options.herd
+        summary = read_summary(store, find_herd(store, newest))
     if options.json:
         print(json.dumps(summary))
         return 0

@@ -135,6 +135,12 @@ def read_newest_herd(store: Store) -> str | None:
     return rows[0][0] if rows else None
 
 
+def read_newest_batch(store: Store) -> str | None:
+    """The newest herd that is no session of `ramherd exec` or `attach`."""
+    rows = store.read(sql.NEWEST_BATCH)
+    return rows[0][0] if rows else None
+
+
 def set_job(store: Store, status: JobStatus) -> None:
     """A job that has ended stays as it is: no later report of an older run changes it."""
     now = time.time()

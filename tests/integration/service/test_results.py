@@ -178,6 +178,10 @@ def test_a_herd_that_is_not_there(ramherd: Ramherd) -> None:
     none = ramherd.run("results")
     ramherd.json([{"name": "alpha", "command": "true"}])
     other, job = ramherd.run("results", "nope"), ramherd.run("show", "alpho")
+    assert ramherd.run("exec", "--", "true").returncode == 0
+    newest = json.loads(ramherd.run("results", "--json").stdout)
+    # A session on the terminal is no herd that anybody asks the results of.
+    assert [result["job"] for result in newest["results"]] == ["alpha"]
 
     assert (none.returncode, none.stderr.splitlines()[0]) == (2, "ramherd: no herd has run yet")
     assert (other.returncode, other.stderr.splitlines()[0]) == (2, "ramherd: no herd 'nope'")

@@ -16,6 +16,13 @@ OWNER_OF_JOB = """
     WHERE ended_s IS NULL AND id = (SELECT herd FROM jobs WHERE id = ?)
 """
 NEWEST_HERD = "SELECT id FROM herds ORDER BY created_s DESC, id DESC LIMIT 1"
+# Nothing times the run of a session: it has no clock.
+NEWEST_BATCH = """
+    SELECT id FROM herds WHERE NOT EXISTS (
+        SELECT 1 FROM jobs JOIN runs ON runs.job = jobs.id
+        WHERE jobs.herd = herds.id AND runs.clock IS NULL
+    ) ORDER BY created_s DESC, id DESC LIMIT 1
+"""
 
 ADD_JOB = """
     INSERT INTO jobs (
