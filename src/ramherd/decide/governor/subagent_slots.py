@@ -191,7 +191,7 @@ def order_waiters(
     """
     places: dict[tuple[str, str], int] = {}
     line = sorted((one for one in waiters if not one.is_capped), key=lambda one: one.since_s)
-    known, granted_s = {holder.owner: holder for holder in holders}, FAR_S
+    known = {holder.owner: holder for holder in holders}
     while line:
         oldest: dict[str, Waiter] = {}
         for one in line:
@@ -203,12 +203,12 @@ def order_waiters(
         share = share_of([*asking, *rest], caps)
         first = min(asking, key=lambda holder: place(holder, share))
         one = oldest[first.owner]
-        granted_s += 1.0
         places[one.owner, one.call] = len(places) + 1
         known[first.owner] = first._replace(
-            bytes=first.bytes + one.need_bytes, slots=first.slots + 1, since_s=None,
-            granted_s=granted_s,
-        )  # fmt: skip
+            bytes=first.bytes + one.need_bytes,
+            slots=first.slots + 1,
+            granted_s=FAR_S + len(places),
+        )
         line.remove(one)
     return {**places, **order_capped(waiters)}
 

@@ -130,19 +130,40 @@ def test_of_equals_the_one_served_longest_ago_is_next() -> None:
 
 def test_the_place_in_line_follows_the_turns() -> None:
     """Two sessions alternate; the oldest of each goes first."""
-    line = [Waiter("a", f"a{n}", float(n), NEED) for n in (3, 1, 2)]
-    line += [Waiter("b", f"b{n}", 10.0 + n, NEED) for n in (1, 2)]
+    line = [Waiter("a", f"a{n}", 9.0 - n, NEED) for n in (3, 1, 2)]
+    line += [Waiter("b", f"b{n}", 12.0 - n, NEED) for n in (1, 2)]
     caps = Caps(99 * NEED, in_all=2)
     places = order_waiters(line, [holder("a", 2), holder("b")], caps)
     assert sorted(places, key=lambda key: places[key]) == [
-        ("b", "b1"), ("a", "a1"), ("b", "b2"), ("a", "a2"), ("a", "a3"),
+        ("b", "b2"), ("a", "a3"), ("b", "b1"), ("a", "a2"), ("a", "a1"),
     ]  # fmt: skip
     assert sorted(places.values()) == [1, 2, 3, 4, 5]
     equal = order_waiters(line, [holder("a"), holder("b"), holder("c", 1)], Caps(99 * NEED))
     order = sorted(equal, key=lambda key: equal[key])
-    assert order == [("a", "a1"), ("b", "b1"), ("a", "a2"), ("b", "b2"), ("a", "a3")]
+    assert order == [("a", "a3"), ("b", "b2"), ("a", "a2"), ("b", "b1"), ("a", "a1")]
     # Of an owner that holds nothing, nothing is known but that it waits.
     assert order_waiters([Waiter("x", "x1", 1.0, NEED)], [], Caps(NEED)) == {("x", "x1"): 1}
+
+
+def test_the_one_that_has_waited_longest_is_the_first_in_line() -> None:
+    """Of sessions that were given nothing yet."""
+    line = [Waiter("a", "a1", 5.0, NEED), Waiter("b", "b1", 1.0, NEED)]
+    assert order_waiters(line, [], Caps(99 * NEED)) == {("b", "b1"): 1, ("a", "a1"): 2}
+
+
+def test_slots_that_are_given_count_for_the_next_place() -> None:
+    """A session below its share of `max_parallel` comes first until it has its share."""
+    line = [Waiter("a", f"a{n}", 5.0 + n, NEED) for n in range(4)]
+    line += [Waiter("b", "b", 1.0, NEED)]
+    places = order_waiters(line, [holder("a"), holder("b", 3)], Caps(99 * NEED, in_all=6))
+    order = [call for _owner, call in sorted(places, key=lambda key: places[key])]
+    assert order == ["a0", "a1", "a2", "b", "a3"]
+
+
+def test_a_herd_has_no_share_of_max_parallel() -> None:
+    """The only session has all of it."""
+    herd = SlotHolder("run", 0, 0, 2.0, 0, is_hooked=False)
+    assert choose_slot(holder("a", 2, 1.0), [herd], Caps(99 * NEED, in_all=4)).is_yes
 
 
 def test_memory_that_is_given_counts_for_the_next_place() -> None:
@@ -157,11 +178,11 @@ def test_memory_that_is_given_counts_for_the_next_place() -> None:
 def test_one_that_is_capped_has_its_place_in_its_own_session() -> None:
     """Others pass it, whenever they came."""
     line = [
-        Waiter("a", "a2", 2.0, NEED, is_capped=True), Waiter("a", "a1", 1.0, NEED, is_capped=True),
+        Waiter("a", "a1", 2.0, NEED, is_capped=True), Waiter("a", "a2", 1.0, NEED, is_capped=True),
         Waiter("b", "b1", 3.0, NEED, is_capped=True), Waiter("c", "c1", 4.0, NEED),
     ]  # fmt: skip
     assert order_waiters(line, [], Caps(NEED)) == {
-        ("a", "a1"): 1, ("a", "a2"): 2, ("b", "b1"): 1, ("c", "c1"): 1,
+        ("a", "a2"): 1, ("a", "a1"): 2, ("b", "b1"): 1, ("c", "c1"): 1,
     }  # fmt: skip
 
 
