@@ -1,8 +1,23 @@
 """Errors of APIs by their text: busy, a usage limit, or an account without access."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import pytest
 
-from ramherd.agents.progress import Failure, Overload, Progress, failures, next_progress, trouble_in
+from ramherd.agents import find_agent
+from ramherd.agents.progress import (
+    Fact,
+    Failure,
+    NearUsageLimit,
+    Overload,
+    Progress,
+    Retry,
+    TurnStarted,
+    failures,
+    next_progress,
+    trouble_in,
+)
 from ramherd.core.agent_task import NO_ACCESS, ApiRefusal
 
 CLAUDE_LIMIT = "You've hit your 5-hour limit · resets 7:27pm (UTC)"
@@ -65,11 +80,10 @@ def test_a_busy_api(text: str) -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["exit 1", "Reached maximum number of turns (3)", "the file 4011 is not there", "401k plans"],
+    ["exit 1", "Reached maximum number of turns (3)", "the file 4011 is not there"],
 )
 def test_any_other_failure(text: str) -> None:
-    assert trouble_in(text) is None or text == "401k plans"
-    assert failures(text)[-1] == Failure(text)
+    assert failures(text) == [Failure(text)]
 
 
 def test_the_event_has_the_time_and_the_text_the_words() -> None:
@@ -79,3 +93,55 @@ def test_the_event_has_the_time_and_the_text_the_words() -> None:
 
     assert at.refusal == ApiRefusal(CLAUDE_LIMIT, "five_hour", 1_794_857_270.0)
     assert at.resumed().refusal is None
+
+
+def claude_facts(*events: Mapping[str, Any]) -> list[Fact]:
+    reader = find_agent("claude").reader()
+    return [fact for event in events for fact in reader.read(event)]
+
+
+def test_the_limit_event_of_claude() -> None:
+    """Rejected closes the window, a warning does not; anything else says nothing."""
+    info = {"status": "rejected", "resetsAt": 1_794_857_270, "rateLimitType": "seven_day_opus"}
+    warning = {"status": "allowed_warning", "rateLimitType": "five_hour", "utilization": 0.91}
+    events = [{"type": "rate_limit_event", "rate_limit_info": one} for one in (info, warning, {})]
+
+    assert claude_facts(*events) == [
+        ApiRefusal("usage limit reached (seven_day_opus)", "seven_day_opus", 1_794_857_270, "opus"),
+        NearUsageLimit("five_hour", 0.91),
+    ]
+
+
+def test_claude_without_a_key() -> None:
+    """It may get a new token after the first 401; the second one counts."""
+    retry = {"type": "system", "subtype": "api_retry", "error_status": 401, "error": "auth"}
+
+    assert claude_facts({**retry, "attempt": 1}, {**retry, "attempt": 2}) == [
+        Retry("401 auth"),
+        ApiRefusal("401 auth", NO_ACCESS),
+    ]
+
+
+def test_an_error_in_a_message_is_no_reply() -> None:
+    """claude and qwen put errors of the API into the model's mouth."""
+    said = {"role": "assistant", "id": "m1", "content": [{"type": "text", "text": CLAUDE_LIMIT}]}
+    other = {**said, "id": "m2", "content": [{"type": "text", "text": "[API Error: 401 no]"}]}
+    for message in ({**said, "model": "<synthetic>"}, other):
+        facts = claude_facts({"type": "assistant", "message": message})
+        assert TurnStarted() not in facts
+    assert TurnStarted() in claude_facts({"type": "assistant", "message": said})
+
+
+def test_codex_tries_again() -> None:
+    """Also after a 401: the second time counts. Its limit is in its last words."""
+    reader = find_agent("codex").reader()
+    text = "Reconnecting... {}/5 (unexpected status 401 Unauthorized: invalid key)"
+    first, second = (text.format(number) for number in (1, 2))
+    busy = "Reconnecting... 1/5 (unexpected status 529)"
+    events = [{"type": "error", "message": message} for message in (first, second, busy)]
+
+    assert [fact for event in events for fact in reader.read(event)] == [
+        Retry(first),
+        ApiRefusal(second, NO_ACCESS),
+        Overload(busy),
+    ]

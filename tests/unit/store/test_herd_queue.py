@@ -1,5 +1,6 @@
 """The jobs of a herd: who is next, who waits for whom."""
 
+import time
 from collections import Counter
 from dataclasses import replace
 
@@ -249,3 +250,19 @@ def test_a_herd_is_over_when_all_that_is_left_waits_for_its_user() -> None:
     assert states(roster)["c"] is JobState.WAITING
     end(roster, "b", JobState.QUEUED)
     assert not roster.is_over
+
+
+def test_jobs_that_wait_for_their_api_keep_nobody_back() -> None:
+    """Nor do jobs for later: the heads are those that may start."""
+    asked = Brief("claude", "do it", account="a1")
+    jobs = [job(f"c{n}", seq=n, brief=asked) for n in range(1, 6)]
+    jobs += [job("later", seq=6, start_at_s=time.time() + 99), job("past", seq=7, start_at_s=1.0)]
+    jobs += [job("free", seq=8), job("first", seq=9, priority=1), job("next", seq=10)]
+    queue = HerdQueue(status(one) for one in jobs)
+    (quota,) = queue.read_quotas()
+
+    assert names(queue.heads(3)) == ["first", "c1", "c2", "c3"]
+    queue.set_closed(frozenset([quota]))
+    assert names(queue.heads(2)) == ["first", "past", "free"]
+    queue.set_closed(frozenset())
+    assert names(queue.heads(6)) == ["first", "c1", "c2", "c3", "c4", "c5", "past"]
