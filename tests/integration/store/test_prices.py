@@ -3,8 +3,8 @@
 from contextlib import closing
 from pathlib import Path
 
+from ramherd.store.connect import open_store
 from ramherd.store.prices import read_prices, set_price
-from ramherd.store.sqlite import open_store
 
 
 def test_the_last_price_of_a_model_is_kept(tmp_path: Path) -> None:
