@@ -16,9 +16,11 @@ CALL_LENGTH = 40
 
 
 def name_call(tool: str, what: str) -> str:
-    """`Bash(npm test)`."""
-    short = what if len(what) <= CALL_LENGTH else what[: CALL_LENGTH - 3] + "..."
-    return f"{tool}({short})" if what else tool
+    """`Bash(npm test)`; the end of a long path, and the beginning of a long command."""
+    if len(what) > CALL_LENGTH:
+        kept = CALL_LENGTH - 3
+        what = f"...{what[-kept:]}" if what.startswith("/") else f"{what[:kept]}..."
+    return f"{tool}({what})" if what else tool
 
 
 @record

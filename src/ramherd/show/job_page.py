@@ -109,7 +109,7 @@ def describe_denied(job: Mapping[str, Any], name: str) -> Iterator[tuple[str, st
 def describe_worktree(job: Mapping[str, Any], name: str) -> Iterator[tuple[str, str]]:
     if changes := render_changes(job):
         yield "changes", changes
-    if job.get("files_changed"):
+    if job.get("files_changed") and job.get("branch"):
         yield "", f"ramherd diff {name}; ramherd merge {name}"
     if job.get("worktree"):
         yield "worktree", job["worktree"]

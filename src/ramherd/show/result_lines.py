@@ -134,7 +134,9 @@ def render_denied(result: Result, name: str, width: int) -> Iterator[str]:
     shown = ", ".join(map(render_call, denied[:CALLS_SHOWN]))
     more = f" and {len(denied) - CALLS_SHOWN} more" if len(denied) > CALLS_SHOWN else ""
     text = printable(f"{but}{calls} denied: {shown}{more}")
-    yield from wrap(text, width, initial_indent=INDENT, subsequent_indent=INDENT)
+    yield from wrap(
+        text, width, initial_indent=INDENT, subsequent_indent=INDENT, break_on_hyphens=False
+    )
     yield printable(INDENT + render_allow(denied, name))
 
 
@@ -181,7 +183,8 @@ def render_changes(result: Result) -> str:
     if not files:
         return "no file changed"
     lines = f"+{result.get('lines_added') or 0} -{result.get('lines_removed') or 0}"
-    return f"{count(files, 'file')} {lines} on {result['branch']}"
+    where = f"on {result['branch']}" if result.get("branch") else "(dropped)"
+    return f"{count(files, 'file')} {lines} {where}"
 
 
 def render_spent(result: Result) -> str:
@@ -218,7 +221,11 @@ def render_next(result: Result, name: str) -> Iterator[str]:
 
 def render_footer(results: Sequence[Result], width: int = 80) -> list[str]:
     """Commands for all of it, with names that work when typed."""
-    changed = [quote(result["job"]) for result in results if result.get("files_changed")]
+    changed = [
+        quote(result["job"])
+        for result in results
+        if result.get("files_changed") and result.get("branch")
+    ]
     lines: list[str] = []
     if changed:
         name = changed[0]

@@ -61,8 +61,8 @@ def run_text(ramherd: Ramherd, jobs: list[dict[str, Any]], *flags: str) -> list[
     done = ramherd.run("run", "-", *flags, stdin=text)
     assert done.returncode == 1, done.stderr
     warning = "warning   tests: its agent was denied Write(a.txt), Bash(npm test)\n"
-    assert done.stdout.count(warning) == 1
-    return done.stdout.splitlines()
+    assert done.stderr.count(warning) == 1
+    return done.stderr.splitlines()
 
 
 def check_results(summary: dict[str, Any], program: Path, cwd: Path) -> None:

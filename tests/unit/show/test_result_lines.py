@@ -171,6 +171,14 @@ def test_what_was_not_committed_is_named() -> None:
     ]
 
 
+def test_changes_that_were_dropped_are_gone() -> None:
+    """There is nothing to review."""
+    dropped = agent("a", branch=None)
+
+    assert render_results([dropped])[1].startswith("          2 files +14 -3 (dropped); ")
+    assert render_footer([dropped]) == []
+
+
 def test_a_long_branch_has_a_line_of_its_own() -> None:
     """Nothing is wider than the terminal but what is to be typed or copied."""
     branch = f"ramherd/{'x' * 40}-4k2j9x1q"
@@ -220,6 +228,8 @@ def test_a_tool_without_a_rule_is_allowed_in_settings() -> None:
     ]
     assert "in the agent's own settings" in lines[3]
     assert render_call({"tool": "shell", "what": "", "allow": ""}) == "shell"
+    path = {"tool": "Write", "what": f"/home/{'x' * 100}/a.txt", "allow": "Write"}
+    assert render_call(path) == f"Write(...{'x' * 31}/a.txt)"
 
 
 @pytest.mark.parametrize(
