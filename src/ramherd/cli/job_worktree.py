@@ -4,6 +4,7 @@ The store answers, with and without a service. Jobs that have ended are nobody's
 of their worktrees is written there directly.
 """
 
+import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -37,10 +38,11 @@ def read_ended_job(name: str, herd: str | None) -> StoredJob:
         found = read_stored_job(store, find_job(store, name, herd))
         assert found is not None
         is_over = found.state.is_final or not is_owned(store, found.job.id, runtime_path())
+    name = shlex.quote(found.job.name)
     if not is_over:
         raise UsageError(
             f"job {found.job.name} has not ended: it is {found.state.value}",
-            hint=f"wait for it (ramherd logs -f {found.job.name}), or end it (ramherd cancel)",
+            hint=f"wait for it (ramherd logs -f {name}), or end it (ramherd cancel {name})",
         )
     return found
 
@@ -53,7 +55,7 @@ def tree_of(stored: StoredJob) -> Tree:
     if job.brief.tree is None:
         raise UsageError(
             f"job {job.name} has no worktree: its agent worked in {job.cwd} itself",
-            hint=f"git -C {job.cwd} status",
+            hint=f"git -C {shlex.quote(job.cwd)} status",
         )
     return job.brief.tree
 

@@ -5,10 +5,12 @@ import json
 import shlex
 from typing import Any
 
+from ramherd.act.worktrees.bases import find_commit, is_in
 from ramherd.act.worktrees.job_branch import (
     JobBranch,
     find_branch,
     find_checkout,
+    heads,
     list_uncommitted,
     read_numstat,
 )
@@ -83,8 +85,9 @@ def merge_job(name: str, options: argparse.Namespace) -> bool:
         if isinstance(merged, MergeConflict):
             found, lines = conflict_json(stored, merged), render_conflict(stored, checkout, merged)
         else:
-            found, lines = merged_json(stored, merged), render_merged(stored, merged)
-            lines += render_left(branch)
+            left, others = find_left(branch, tree_of(stored).branch)
+            found = {**merged_json(stored, merged), "not_merged": left}
+            lines = [*render_merged(stored, merged), *render_left(branch, left, others)]
         print(json.dumps(found) if options.json else "\n".join(map(printable, lines)))
         if isinstance(merged, MergeConflict):
             return True
@@ -113,10 +116,21 @@ def render_merged(stored: StoredJob, merged: MergedBranch | None) -> list[str]:
     return lines
 
 
-def render_left(branch: JobBranch) -> list[str]:
-    """What no commit has, and the merge neither."""
+def find_left(branch: JobBranch, own_branch: str) -> tuple[list[str], str]:
+    """What the merge does not have: files that are in no commit, and the job's first branch, if
+    its agent has left commits there and ended on another one.
+    """
     files = list_uncommitted(branch.worktree) if branch.worktree else []
-    return [f"not committed, so not merged: {some(files)} in {branch.worktree}"] if files else []
+    first = find_commit(branch.repository, heads(own_branch))
+    has_other = bool(first) and not is_in(
+        branch.repository, first, find_commit(branch.where, "HEAD")
+    )
+    return files, own_branch if branch.worktree and has_other else ""
+
+
+def render_left(branch: JobBranch, files: list[str], others: str) -> list[str]:
+    lines = [f"not committed, so not merged: {some(files)} in {branch.worktree}"] if files else []
+    return [*lines, f"branch {others} has other commits: git merge {others}"] if others else lines
 
 
 def merged_json(stored: StoredJob, merged: MergedBranch | None) -> dict[str, Any]:

@@ -47,6 +47,7 @@ def test_a_session_goes_on_by_hand(project: Project) -> None:
     assert {job["name"]: job["state"] for job in listed} == {
         "fix it": "done", "attach-fix it": "failed",
     }  # fmt: skip
+    assert "fix it" in project.call("results").stdout
     merged = project.call("merge", "fix it")
     assert merged.returncode == 0, merged.stderr
     assert (project.top / "b").read_text() == "2\n"

@@ -155,6 +155,21 @@ def test_a_successor_changed_what_it_changed_itself(project: Project) -> None:
         assert "nothing to merge" in project.call("merge", name, "--drop").stdout
 
 
+def test_an_agent_that_ended_on_another_branch(project: Project) -> None:
+    """What it left on the job's own branch is named, and dropping would lose it."""
+    script = f"echo 1 > a; {COMMIT}; git checkout -q --detach HEAD^; echo 2 > b; {COMMIT}"
+    project.run_jobs({"one": script})
+    merged = project.call("merge", "one")
+
+    assert (project.top / "b").exists(), merged.stderr
+    assert not (project.top / "a").exists()
+    other = merged.stdout.split("has other commits: ")[1].split()
+    assert project.call("drop", "one").returncode == 1
+    project.git(*other[1:])
+    assert project.call("drop", "one").returncode == 0
+    assert project.branches == ["main"]
+
+
 def test_the_branch_is_enough(project: Project) -> None:
     """A worktree that the user has removed: shown and merged from its branch, which is checked out
     again where a merge needs files.

@@ -26,12 +26,13 @@ def find_unmerged(branch: JobBranch, own_branch: str) -> UnmergedChanges:
     """`own_branch` is the one that was made for the job; an agent may have left it for another,
     which stays.
     """
-    tips = [branch.tip, find_commit(branch.repository, heads(own_branch))]
+    own = list_own(branch, own_branch)
+    tips = [branch.tip, *(find_commit(branch.repository, heads(name)) for name in own)]
     commits = [
         subject
         for tip in dict.fromkeys(filter(None, tips))
         if not is_merged_in_content(branch.repository, tip)
-        for subject in list_unmerged(branch.repository, tip, own_branch)
+        for subject in list_unmerged(branch.repository, tip, own)
     ]
     if not branch.worktree:
         return UnmergedChanges(commits=tuple(dict.fromkeys(commits)))
@@ -40,9 +41,15 @@ def find_unmerged(branch: JobBranch, own_branch: str) -> UnmergedChanges:
     return UnmergedChanges(tuple(files), tuple(dict.fromkeys(commits)))
 
 
-def list_unmerged(repository: str, tip: str, own_branch: str) -> list[str]:
+def list_own(branch: JobBranch, own_branch: str) -> list[str]:
+    """Also a second one, which `finishing.py` makes where the first has other commits."""
+    is_second = branch.branch.startswith(f"{own_branch}-")
+    return [own_branch, branch.branch] if is_second else [own_branch]
+
+
+def list_unmerged(repository: str, tip: str, own: list[str]) -> list[str]:
     """Commits that no other branch, tag or remote has, the newest first."""
-    others = (f"--exclude={own_branch}", "--branches", "--tags", "--remotes")
+    others = (*(f"--exclude={name}" for name in own), "--branches", "--tags", "--remotes")
     words = ("log", "--no-merges", "--format=%h %s", tip, "--not", *others)
     return run_git(repository, *words).splitlines()
 
@@ -73,8 +80,9 @@ def drop_branch(branch: JobBranch, own_branch: str) -> None:
     if branch.worktree:
         remove = ("worktree", "remove", "--force", branch.worktree)
         run_git(branch.repository, *remove, timeout_s=MERGE_S)
-    if find_commit(branch.repository, heads(own_branch)):
-        run_git(branch.repository, "branch", "-q", "-D", own_branch)
+    for name in list_own(branch, own_branch):
+        if find_commit(branch.repository, heads(name)):
+            run_git(branch.repository, "branch", "-q", "-D", name)
 
 
 PRINT_PATH = 'echo "$displaypath"'

@@ -191,9 +191,9 @@ class Finishing:
         or none (`at` is ""). A branch of the user is never changed. If the job's branch has other
         commits, one more is made.
         """
-        if at == self._ref:
+        if at == self._ref or at.startswith(f"{self._ref}-"):  # or the one more
             if new != head:
-                self._git("update-ref", "-m", "ramherd", self._ref, new, head)
+                self._git("update-ref", "-m", "ramherd", at, new, head)
             return
         if new == head and not self._is_own_work(at, head):
             return

@@ -6,6 +6,7 @@ is not committed. No hooks run and nothing is signed.
 """
 
 import os
+import shlex
 import signal
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -87,12 +88,12 @@ def read_user_branch(branch: JobBranch, checkout: str) -> str:
     if not name:
         raise UsageError(
             f"{checkout} has no branch checked out: its HEAD is detached",
-            hint=f"git -C {checkout} switch BRANCH",
+            hint=f"git -C {shlex.quote(checkout)} switch BRANCH",
         )
     if name == branch.branch:
         raise UsageError(
             f"{checkout} has the branch of the job itself checked out, {name}",
-            hint=f"git -C {checkout} switch BRANCH",
+            hint=f"git -C {shlex.quote(checkout)} switch BRANCH",
         )
     return name
 
@@ -141,7 +142,7 @@ def add_worktree(branch: JobBranch) -> JobBranch:
     if other := find_worktree_with(branch):
         raise CannotMerge(
             f"branch {branch.branch} is checked out in {other}",
-            hint=f"git -C {other} switch BRANCH",
+            hint=f"git -C {shlex.quote(other)} switch BRANCH",
         )
     # The path may be registered still. MAKE of `making.py` starts over where the mark is missing.
     run_git(
