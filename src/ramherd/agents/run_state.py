@@ -16,7 +16,9 @@ from ramherd.agents.progress import (
     Denied,
     Fact,
     ModelCost,
+    Overload,
     Progress,
+    Retry,
     SessionOpened,
     Spent,
     after_fact,
@@ -24,6 +26,8 @@ from ramherd.agents.progress import (
 )
 from ramherd.core.agent_task import name_call
 from ramherd.core.model import ApiRefusal, Said
+from ramherd.core.units import format_duration
+from ramherd.decide.stalls import OutputSilence, next_silence
 from ramherd.measure.last_error import parse_last_error
 from ramherd.measure.run_output import Follower
 
@@ -138,6 +142,12 @@ class AgentRun:
     # Why it failed, in the words of the CLI.
     error: str = ""
     prices: PriceBook = field(default_factory=PriceBook)
+    # Since when it has printed nothing, and for how long.
+    silence: OutputSilence | None = None
+    silent_s: float = 0.0
+    _printed: int = 0
+    # How long it waits for its API, as it said last.
+    _wait_s: float = 0.0
 
     def go_on(self, session: str) -> None:
         """Where its job stands: in a session that is there, or in a new one."""
@@ -157,7 +167,20 @@ class AgentRun:
             facts += self.events.close()
         for fact in facts:
             self._record(fact)
+        if facts:
+            waits = [fact.wait_s for fact in facts if isinstance(fact, Overload | Retry)]
+            self._wait_s = max(waits, default=0.0)
         return facts
+
+    def measure_silence(self, at_s: float, uncounted_s: float) -> OutputSilence:
+        """After a `read`."""
+        has_printed, self._printed = self.follower.at != self._printed, self.follower.at
+        self.silence = next_silence(
+            self.silence or OutputSilence(at_s, uncounted_s), at_s=at_s, uncounted_s=uncounted_s,
+            has_printed=has_printed, wait_s=self._wait_s,
+        )  # fmt: skip
+        self.silent_s = self.silence.length_s(at_s, uncounted_s)
+        return self.silence
 
     def _record(self, fact: Fact) -> None:
         """Another session after the result is another's: so it is told to who comes later and
@@ -240,7 +263,10 @@ class AgentRun:
     def doing(self) -> str:
         """The turn and the tool, for the live display."""
         turns = self.turns_before + self.progress.turns
-        return f"turn {turns} {self.progress.tool}".rstrip() if turns else ""
+        doing = f"turn {turns} {self.progress.tool}".rstrip() if turns else ""
+        if self.silence is None or not self.silence.is_reported:
+            return doing
+        return f"{doing} silent for {format_duration(self.silent_s)}".lstrip()
 
     @property
     def spent(self) -> Spent:

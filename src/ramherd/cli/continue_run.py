@@ -14,6 +14,7 @@ from ramherd.cli.run_display import RunDisplay, is_output_shown, read_commands
 from ramherd.config.load import load_config
 from ramherd.config.paths import runtime_dir, state_dir
 from ramherd.core.errors import UsageError
+from ramherd.show.summary import render_counts
 from ramherd.store.connect import open_store
 from ramherd.store.herds import read_job_names
 from ramherd.store.interrupted_herds import (
@@ -77,7 +78,10 @@ def report_complete(store: Store, herd: str) -> int:
     assert info is not None
     counts = info["counts"]
     done, total = counts.get("done", 0), sum(counts.values())
-    print(f"ramherd: herd {herd} is complete: {done} of {total} jobs done", file=sys.stderr)
+    ended = {state: counts.get(state, 0) for state in ("done", "failed", "cancelled")}
+    results = [{"state": state} for state, jobs in counts.items() for _job in range(jobs)]
+    text = render_counts({"jobs": total, **ended, "results": results})
+    print(f"ramherd: herd {herd} is complete: {text}", file=sys.stderr)
     return OK if done == total else FAILED
 
 
@@ -102,4 +106,4 @@ def continue_in_service(options: argparse.Namespace, herd: str) -> int:
     client.resume_herd(
         herd, choose_passed(config["pass_env"]), max_cost_usd=config["max_cost_usd"]
     )  # fmt: skip
-    return follow(client, herd, options, after=after)
+    return follow(client, herd, options, after=after, is_notified=config["notify"])

@@ -9,6 +9,7 @@ from contextlib import suppress
 from typing import Any
 
 from ramherd.cli.main import read_columns
+from ramherd.cli.notify import notify
 from ramherd.cli.run_display import RunDisplay, is_output_shown, read_commands
 from ramherd.client.client import HERD_ENDS, Client
 from ramherd.client.shapes import EventInfo, HerdInfo
@@ -23,7 +24,10 @@ from ramherd.supervisor.run_herd import FAILED, INTERRUPTED, OK
 EVERY_S = 1.0
 
 
-def follow(client: Client, herd: str, options: argparse.Namespace, *, after: int = 0) -> int:
+def follow(
+    client: Client, herd: str, options: argparse.Namespace,
+    *, after: int = 0, is_notified: bool = False,
+) -> int:  # fmt: skip
     """Its progress, then its summary. Ctrl-C and TERM cancel it, as they do a herd that runs here;
     a closed window does not. Events up to `after` are those of an earlier time.
     """
@@ -58,6 +62,8 @@ def follow(client: Client, herd: str, options: argparse.Namespace, *, after: int
         if interrupted and summary["cancelled"]:
             show.print(f"to go on: ramherd run --resume {herd}")
     show.close()
+    if is_notified:
+        notify(summary)
     return INTERRUPTED if interrupted else OK if summary["done"] == summary["jobs"] else FAILED
 
 

@@ -41,7 +41,7 @@ CPU_CALM = 0.15
 JOB_FILES = (".toml", ".jsonl", ".ndjson")
 WAITS = "jobs of that account wait; to end now and go on later: Ctrl-C, ramherd run --resume"
 # Settings of one herd, also in the service.
-HERD_SETTINGS = ("max_cost_usd", "pass_env", "on_done")
+HERD_SETTINGS = ("max_cost_usd", "pass_env", "on_done", "notify")
 
 EPILOG = """\
 examples:
@@ -186,6 +186,10 @@ def report(
         if outcome.is_interrupted:
             show.print(f"to go on: ramherd run --resume {outcome.summary['herd']}")
         show.close()
+    if config["notify"]:
+        from ramherd.cli.notify import notify  # noqa: PLC0415 - seldom
+
+        notify(outcome.summary)
     return outcome.exit_code
 
 

@@ -57,7 +57,7 @@ def submit(options: argparse.Namespace) -> int:
         start_at_s=read_start_at(options, time.time()),
     )  # fmt: skip
     if options.wait:
-        return follow(client, herd, options)
+        return follow(client, herd, options, is_notified=config["notify"])
     print(f'{{"herd": "{herd}", "jobs": {len(jobs.tables)}}}' if options.json else herd)
     return 0
 

@@ -190,7 +190,14 @@ RUN_KEYS = (
         "variables that runs inherit, such as PATH, HOME, ANTHROPIC_*; if not given, all",
     ),
     Key("on_done", LINE, None, "command that is started when a herd has ended"),
-    Key("on_alert", LINE, None, "command that the service runs for each warning"),
+    Key("on_alert", LINE, None, "command that is started for each alert"),
+    Key(
+        "stall_after",
+        PAUSE,
+        POLICY.stall_after_s,
+        "time without output after which an agent is reported; 0 is never",
+    ),
+    Key("notify", SWITCH, False, "a notice on the desktop at the end of a herd, or the bell"),
     Key("time_scale", FACTOR, 1.0, "for benchmarks: agents run N times faster"),
     Key("size_scale", FACTOR, 1.0, "for benchmarks: agents are N times smaller"),
 )

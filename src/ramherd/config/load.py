@@ -211,6 +211,7 @@ def make_policy(config: Config) -> Policy:
         no_wait=config["no_wait"],
         grace_s=config["grace"],
         pids_limit=config["pids_limit"],
+        stall_after_s=config["stall_after"],
         log_head_bytes=config["log_head"],
         log_ring_bytes=config["log_ring"],
         log_total_bytes=config["log_total"],

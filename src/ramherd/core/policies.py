@@ -56,6 +56,8 @@ class Policy(NamedTuple):
     # The fleet's hard limit, and the mark below it at which the youngest run is put back.
     fleet_slack_bytes: int = 256 << 20
     fleet_mark_bytes: int = 64 << 20
+    # An agent prints at each turn and tool. A test run in a tool takes minutes; 0 is never.
+    stall_after_s: float = 600.0
     # An agent has 1-12 processes, a browser test some 50, a parallel build some hundreds.
     pids_limit: int = 4096
     # What is kept of each stream of a run, and of all finished runs together.

@@ -150,6 +150,7 @@ class Why(StrEnum):
     ALLOWED = "allowed"
     CONTINUED = "continued"
     ON_DONE_FAILED = "on_done_failed"
+    STALLED = "stalled"
     HERD_OVER = "herd_over"
     NEAR_BUDGET = "near_budget"
     NEAR_LIMIT = "near_limit"

@@ -142,6 +142,11 @@ class Follower:
         # Whether there was more than it was let read.
         self.is_behind = False
 
+    @property
+    def at(self) -> int:
+        """How much was read."""
+        return self._at
+
     def read(self, most: int) -> Iterator[bytes]:
         """What was dropped before it could be read ends the line that it was in."""
         self.is_behind = False

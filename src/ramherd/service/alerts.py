@@ -1,63 +1,15 @@
-"""Alerts: what nears its limit is looked for once a second, and `on_alert`, the user's
-command, is started for each. Nobody waits for it.
-"""
+"""Alerts of the service: what nears its limit is looked for once a second."""
 
-import json
-import os
-import time
 from dataclasses import dataclass, field
 
 from ramherd.act.run import LiveRun
-from ramherd.act.user_command import UserCommand
-from ramherd.core.model import Event
 from ramherd.decide.alerts import AlertPolicy, Standing, Told, next_alerts
 from ramherd.decide.governor.leaks import find_leak
-from ramherd.jobs.schema import SHELL
-from ramherd.service.service_counters import ServiceCounters
+from ramherd.supervisor.alert_commands import AlertCommands
 from ramherd.supervisor.loop import Loop
 from ramherd.supervisor.memory_governor import MemoryGovernor
 
-MOST_AT_ONCE = 4
 CHECK_EVERY_S = 1.0
-
-
-@dataclass
-class AlertCommands:
-    """The event stands in RAMHERD_ALERT, as JSON. What takes longer than a minute is ended."""
-
-    command: str | None
-    missed: int = 0
-    _running: list[UserCommand] = field(default_factory=list)
-
-    def start(self, event: Event) -> None:
-        self.reap()
-        if not self.command:
-            return
-        if len(self._running) >= MOST_AT_ONCE:
-            self.missed += 1
-            return
-        said = {
-            "kind": event.kind, "at_s": event.at_s, "herd": event.herd, "job": event.job,
-            "run": event.run, "reason": event.reason.as_json(),
-        }  # fmt: skip
-        env = {**os.environ, "RAMHERD_ALERT": json.dumps(said)}
-        try:
-            command = UserCommand(
-                (SHELL, "-c", self.command), env, time.monotonic(), is_shown=True
-            )  # fmt: skip
-        except OSError:  # no memory for it: the event itself is in the store
-            self.missed += 1
-            return
-        self._running.append(command)
-
-    def reap(self) -> None:
-        at_s = time.monotonic()
-        self._running = [one for one in self._running if one.receive(at_s) is None]
-
-    def close(self) -> None:
-        for command in self._running:
-            command.kill()
-        self._running = []
 
 
 @dataclass
@@ -66,7 +18,7 @@ class Alerts:
     told: Told = field(default_factory=Told)
     _checked_s: float = float("-inf")
 
-    def check(self, loop: Loop, counters: ServiceCounters, at_s: float) -> None:
+    def check(self, loop: Loop, at_s: float) -> None:
         if at_s - self._checked_s < CHECK_EVERY_S:
             return
         self._checked_s = at_s
@@ -76,7 +28,6 @@ class Alerts:
             runs, memory.fleet_used, memory.lease.budget_bytes, self.told, AlertPolicy()
         )
         for alert in alerts:
-            counters.counters.alerts += 1
             if alert.run in live:
                 loop.events.emit_run("alert", alert.reason, live[alert.run])
             else:

@@ -18,7 +18,7 @@ from ramherd.core.errors import StoreError
 from ramherd.core.model import ProcId
 from ramherd.jobs.reader import Defaults
 from ramherd.measure.cgroups import Trees, read_trees
-from ramherd.service.alerts import AlertCommands, Alerts
+from ramherd.service.alerts import Alerts
 from ramherd.service.api_process import ApiProcess
 from ramherd.service.service_agents import ServiceAgents
 from ramherd.service.service_counters import ServiceCounters
@@ -36,6 +36,7 @@ from ramherd.store.protocol import Store
 from ramherd.store.service_herds import read_environment_file
 from ramherd.store.service_queue import ServiceQueue
 from ramherd.store.write_buffer import WriteBuffer
+from ramherd.supervisor.alert_commands import AlertCommands
 from ramherd.supervisor.disk_watch import open_store_or_release
 from ramherd.supervisor.herd_counters import HerdCounters
 from ramherd.supervisor.job_states import AgentParts

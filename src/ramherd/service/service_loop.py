@@ -131,7 +131,7 @@ class Service:
         self.receive(at_s)
         timeout_s = self.loop.step() or 0.0
         self._measure_herds()
-        self.alerts.check(self.loop, self.counters, at_s)
+        self.alerts.check(self.loop, at_s)
         self.publish(self, at_s)
         if self.leaving and (self.halt is Halt.LEAVE or not self.loop.executor.runs):
             return None
@@ -389,4 +389,5 @@ class Service:
             for herd in self._peaks:
                 self.loop.events.record(add_level_change, herd)
         if event.kind == "alert":
+            self.counters.counters.alerts += 1
             self.alerts.commands.start(event)

@@ -137,6 +137,7 @@ SENTENCES = {
     Why.ASKED: "somebody asked for it",
     Why.ALLOWED: "the user allows {rules} now",
     Why.ON_DONE_FAILED: "its on_done command failed: {what}",
+    Why.STALLED: "its agent has printed nothing for {silent_s}, {doing}",
     Why.CONTINUED: "ramherd run --resume goes on with it ({after})",
     Why.NEAR_BUDGET: "all runs use {used_bytes} of the budget of {budget_bytes}",
     Why.NEAR_LIMIT: "uses {used_bytes} of its limit of {limit_bytes}",

@@ -43,6 +43,7 @@ from ramherd.decide.costs import (
 )
 from ramherd.decide.job_bases import needs_base
 from ramherd.decide.run_end import is_for_want
+from ramherd.decide.stalls import find_stall
 from ramherd.decide.start_pace import explain_pause
 from ramherd.decide.usage_limits import Quota, explain_near, quota_of
 from ramherd.measure.last_error import read_errors
@@ -269,6 +270,24 @@ class AgentRuns:
             if run.agent_run is not None and not run.agent_run.is_read:
                 for fact in run.agent_run.read(closed=run.output_closed):
                     yield from self._receive(run, run.agent_run, fact, at_s)
+
+    def find_stalls(
+        self, runs: Iterable[LiveRun], stall_after_s: float, at_s: float
+    ) -> Iterator[tuple[LiveRun, Reason]]:
+        """Agents that have printed nothing for so long, each once for each silence."""
+        for run in runs:
+            agent_run = run.agent_run
+            if agent_run is None or run.is_ending or agent_run.progress.result is not None:
+                continue
+            uncounted_s = run.uncounted_s(at_s)
+            silence = agent_run.measure_silence(at_s, uncounted_s)
+            reason = find_stall(
+                silence, at_s=at_s, uncounted_s=uncounted_s, stall_after_s=stall_after_s,
+                tool=agent_run.progress.tool,
+            )  # fmt: skip
+            if reason is not None:
+                agent_run.silence = replace(silence, is_reported=True)
+                yield run, reason
 
     def _receive(
         self, run: LiveRun, agent_run: AgentRun, fact: Fact, at_s: float

@@ -278,6 +278,8 @@ class Loop:
         for kind, run, reason in agents.read_output(runs, at_s):
             self.events.emit_run(kind, reason, run)
         self.runs.record_sessions()
+        for run, reason in agents.find_stalls(runs, self.memory.policy.stall_after_s, at_s):
+            self.events.emit_run("alert", reason, run)
         for agent in agents.limits.pop_calmed():
             self.events.emit_herd("api_calm", explain_calm(agent))
         for key, window in agents.limits.pop_unsaved().items():

@@ -18,7 +18,7 @@ from ramherd.act.recovery import recover
 from ramherd.act.runtime_files import RuntimeFiles
 from ramherd.config.paths import runtime_dir, state_dir
 from ramherd.core.errors import StoreDamaged, StoreError
-from ramherd.core.model import Job, JobState, Why
+from ramherd.core.model import Event, Job, JobState, Why
 from ramherd.core.policies import GrantPolicy, Policy, RecyclePolicy, ReusePolicy
 from ramherd.core.units import MIB, format_size
 from ramherd.decide.budget import largest_budget_bytes
@@ -191,7 +191,7 @@ def run_claimed(herd: str, begin: BeginHerd, rules: Rules, display: Display) -> 
                 herd, queue, rules, display, writes=writes, ledger=ledger, executor=executor,
                 trees=trees, signals=signals, counters=counters, agents=agents,
                 runtime=RuntimeFiles(runtime, [lock.restore, ledger.restore]),
-                owner=lock.owner, fleet_id=lock.owner.id,
+                owner=lock.owner, fleet_id=lock.owner.id, hooks=make_hooks(rules, stack),
             )  # fmt: skip
             add_warm_reuse(loop, rules.reuse)
             loop.worktrees.add([*parts.unfinished, *unfinished])
@@ -213,6 +213,22 @@ def run_claimed(herd: str, begin: BeginHerd, rules: Rules, display: Display) -> 
         if rules.on_done is not None:
             start_on_done(store, herd, choose_passed(rules.pass_env), code, signals)
     return Outcome(code, summary, counters.missing_bytes)
+
+
+def make_hooks(rules: Rules, stack: ExitStack) -> Hooks:
+    """`on_alert` is started for each alert, and ended with us."""
+    if rules.on_alert is None:
+        return Hooks()
+    from ramherd.supervisor.alert_commands import AlertCommands  # noqa: PLC0415 - subprocess
+
+    commands = AlertCommands(rules.on_alert)
+    stack.callback(commands.close)
+
+    def start(event: Event) -> None:
+        if event.kind == "alert":
+            commands.start(event)
+
+    return Hooks(event=start)
 
 
 def start_on_done(

@@ -55,6 +55,7 @@ from ramherd.decide.run_end import (
     stop_over_limit,
     stop_timed_out,
 )
+from ramherd.decide.stalls import OutputSilence, find_stall
 from ramherd.decide.start_pace import explain_slot
 from ramherd.decide.start_pause import (
     after_failed_start,
@@ -360,6 +361,12 @@ MADE: dict[Why, tuple[Reason, str]] = {
     Why.ON_DONE_FAILED: (
         Reason(Why.ON_DONE_FAILED, what="exit status 1: no such branch"),
         "its on_done command failed: exit status 1: no such branch",
+    ),
+    Why.STALLED: (
+        find_stall(
+            OutputSilence(0.0), at_s=720.0, uncounted_s=0.0, stall_after_s=600.0, tool="Bash"
+        ) or Reason(Why.UNKNOWN),
+        "its agent has printed nothing for 12m00s, in the tool Bash",
     ),
     Why.CONTINUED: (
         explain_continuation(Reason(Why.INTERRUPTED)),
