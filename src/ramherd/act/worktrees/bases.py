@@ -6,7 +6,6 @@ a merge that is interrupted, or that meets a conflict, has changed nothing.
 """
 
 import re
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -234,6 +233,8 @@ def merge_trees(top: str, ours: str, theirs: str) -> str | tuple[str, ...]:
 
 def merge_in_worktree(top: str, ours: str, theirs: str) -> str | tuple[str, ...]:
     """The same with a git that needs files to merge: in a worktree that is removed again."""
+    import tempfile  # noqa: PLC0415 - 1 MB, for a supervisor that never comes here
+
     with tempfile.TemporaryDirectory(prefix="ramherd-merge-", ignore_cleanup_errors=True) as folder:
         path = str(Path(folder) / "tree")
         try:

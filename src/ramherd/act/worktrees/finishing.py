@@ -19,6 +19,7 @@ from ramherd.act.worktrees.changes import Change, read_changes_in, render_index_
 from ramherd.act.worktrees.git import GIT_S, GitFailed, find_operation, read_git, run_git
 from ramherd.act.worktrees.job_branch import choose_base, read_numstat
 from ramherd.act.worktrees.removal import remove_worktree
+from ramherd.act.worktrees.worktree_process import explain_failure, stays
 from ramherd.core.errors import RamherdError
 from ramherd.core.model import Tree
 from ramherd.core.record import replace
@@ -44,15 +45,6 @@ def finish(tree: Tree, job: str, most_s: float) -> dict[str, Any]:
     except (GitFailed, OSError) as error:
         note = explain_failure(error)
     return {**stays(tree, note), **finishing.try_to_count()}
-
-
-def explain_failure(why: object) -> str:
-    return f"changes were not committed: {why}"
-
-
-def stays(tree: Tree, note: str) -> dict[str, Any]:
-    """Nothing is removed: the worktree is as the job left it."""
-    return {"worktree": tree.path, "branch": tree.branch, "worktree_note": note}
 
 
 class Finishing:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 from ramherd.act.pens import Pen
-from ramherd.act.worktrees.finishing import explain_failure, stays
 from ramherd.core.model import Job, Tree
 from ramherd.core.units import MIB
 from ramherd.system.procfs import read_process
@@ -112,3 +111,12 @@ def describe_end(printed: bytes, status: int) -> str:
 
 def explain_unfinished(job: Job, why: str) -> dict[str, Any]:
     return stays(tree_of(job), explain_failure(why))
+
+
+def explain_failure(why: object) -> str:
+    return f"changes were not committed: {why}"
+
+
+def stays(tree: Tree, note: str) -> dict[str, Any]:
+    """Nothing is removed: the worktree is as the job left it."""
+    return {"worktree": tree.path, "branch": tree.branch, "worktree_note": note}
