@@ -10,7 +10,8 @@ import pytest
 
 from ramherd.core.model import Brief, Job, JobState, Reason, Tree, Why
 from ramherd.core.policies import Policy
-from ramherd.store.herds import set_job, set_said
+from ramherd.store.events import read_event_page
+from ramherd.store.herds import set_base, set_job, set_said
 from ramherd.store.listing import read_herd
 from ramherd.store.service_herds import (
     end_if_over,
@@ -19,7 +20,7 @@ from ramherd.store.service_herds import (
     set_worktree,
 )
 from ramherd.store.service_queue import ServiceQueue
-from ramherd.store.service_requests import submit
+from ramherd.store.service_requests import queue_again, submit
 from ramherd.store.sqlite import SqliteStore
 from support.make import job
 
@@ -81,6 +82,54 @@ def test_a_herd_is_over_when_its_worktrees_are_finished(store: SqliteStore) -> N
     assert after is not None
     assert (before["ended_s"], after["ended_s"] is None) == (None, False)
     assert read_unfinished(store) == []
+
+
+def test_a_herd_is_stuck_when_all_that_is_left_waits_for_its_user(store: SqliteStore) -> None:
+    """Not while a job runs, nor while one is about to be queued. A retry queues what is blocked."""
+    a, b, c, d = jobs("H", "abcd")
+    after = [a, b, replace(c, after=("a",)), replace(d, after=("c", "b"))]
+    submit(store, store.path.parent, "H", after, None)
+    conflict = Reason(Why.MERGE_CONFLICT, files="x")
+
+    def is_stuck(name: str, state: JobState, reason: Reason = DONE) -> bool:
+        queue = ServiceQueue(store)
+        set_job(store, replace(queue[f"H-{name}"], state=state, reason=reason))
+        before = count_stuck(store)
+        end_if_over(store, "H", 1.0)
+        return count_stuck(store) > before
+
+    assert not is_stuck("b", JobState.RUNNING)
+    assert not is_stuck("a", JobState.DONE)
+    assert not is_stuck("c", JobState.WAITING, conflict)  # b runs
+    assert is_stuck("b", JobState.DONE)
+    assert not is_stuck("c", JobState.WAITING)  # it is after a, which is done
+    assert is_stuck("c", JobState.WAITING, conflict)
+    assert queue_again(store, "H-c") == ["H-c"]
+    assert ServiceQueue(store)["H-c"].state is JobState.QUEUED
+    assert queue_again(store, "H-d") == []
+    herd = read_herd(store, "H")
+    assert herd is not None
+    assert herd["ended_s"] is None
+
+
+def count_stuck(store: SqliteStore) -> int:
+    return sum(event["kind"] == "herd_stuck" for event in read_event_page(store, 0, most=100))
+
+
+def test_set_base_changes_nothing_else_of_a_job(store: SqliteStore) -> None:
+    """The commit is there for the next service, and the names of variables for a retry."""
+    tree = Tree("/repo", "c0ffee", "/trees/a", "ramherd/a", "part", parents=("H-b", "H-c"))
+    given = replace(jobs("H", "a")[0], brief=Brief("claude", "do it", tree=tree))
+    submit(store, store.path.parent, "H", [replace(given, env={"KEY": "x"})], None)
+    before = ServiceQueue(store)["H-a"].job
+    made = replace(tree, commit="beef", parents=())
+    set_base(store, replace(given, brief=Brief("claude", "do it", tree=made)))
+    after = ServiceQueue(store)["H-a"].job
+
+    assert before.brief is not None
+    assert after == replace(before, brief=replace(before.brief, tree=made))
+    ((names,),) = store.read("SELECT json_extract(spec, '$.env_names') FROM jobs")
+    assert names == '["KEY"]'
 
 
 def test_what_a_herd_has_cost_is_added_up(store: SqliteStore) -> None:
