@@ -62,6 +62,11 @@ class Job:
     large: tuple[str, ...] = ()
 
     @property
+    def tree(self) -> Tree | None:
+        """The worktree that is made for it, if it gets one."""
+        return self.brief.tree if self.brief is not None else None
+
+    @property
     def resumes(self) -> bool:
         """All agents that we drive can go on in their session."""
         return bool(self.resume_argv) or self.brief is not None
@@ -107,8 +112,7 @@ class JobStatus:
     @property
     def has_worktree(self) -> bool:
         """A run of it made one. Once the job has ended, that is finished before others go on."""
-        brief = self.job.brief
-        return brief is not None and brief.tree is not None and self.attempts > 0
+        return self.job.tree is not None and self.attempts > 0
 
 
 @record

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Collection, Mapping, Sequence
 
 from ramherd.core.agent_task import MergedBase
-from ramherd.core.model import Job, JobState, JobStatus, Reason, Tree, Why
+from ramherd.core.model import Job, JobState, JobStatus, Reason, Why
 from ramherd.core.record import replace
 
 # So many of the files that conflict are named.
@@ -17,22 +17,24 @@ BLOCKED = (Why.MERGE_CONFLICT, Why.CANNOT_MERGE)
 
 def needs_base(job: Job) -> bool:
     """Whether the branches that it starts from are still to be merged."""
-    brief = job.brief
-    return brief is not None and brief.tree is not None and bool(brief.tree.parents)
+    return bool(parents_of(job))
+
+
+def parents_of(job: Job) -> tuple[str, ...]:
+    """The jobs whose branches are to be merged for it."""
+    return () if job.tree is None else job.tree.parents
 
 
 def may_merge(job: Job, unfinished: Collection[str]) -> bool:
     """Whether all branches are there that it starts from. `unfinished` are jobs whose worktrees may
     have changes that are not committed.
     """
-    return needs_base(job) and not any(parent in unfinished for parent in tree_of(job).parents)
+    return needs_base(job) and not any(parent in unfinished for parent in parents_of(job))
 
 
 def has_same_base(job: Job, other: Job) -> bool:
     """Whether both start from the same branches, in the same order, which are to be merged."""
-    if not (needs_base(job) and needs_base(other)):
-        return False
-    return tree_of(job).parents == tree_of(other).parents
+    return needs_base(job) and parents_of(job) == parents_of(other)
 
 
 def after_merge(status: JobStatus, merged: MergedBase) -> JobStatus:
@@ -44,14 +46,9 @@ def after_merge(status: JobStatus, merged: MergedBase) -> JobStatus:
 
 def with_commit(job: Job, commit: str) -> Job:
     assert job.brief is not None
-    tree = replace(tree_of(job), commit=commit, parents=())
-    return replace(job, brief=replace(job.brief, tree=tree))
-
-
-def tree_of(job: Job) -> Tree:
-    assert job.brief is not None
     assert job.brief.tree is not None
-    return job.brief.tree
+    tree = replace(job.brief.tree, commit=commit, parents=())
+    return replace(job, brief=replace(job.brief, tree=tree))
 
 
 def explain_no_base(job: str, merged: MergedBase) -> Reason:

@@ -159,9 +159,8 @@ def set_job(store: Store, status: JobStatus) -> None:
 
 def set_base(store: Store, job: Job) -> None:
     """The commit that its worktree starts from: the branches that it waited for are merged."""
-    assert job.brief is not None
-    assert job.brief.tree is not None
-    store.write(sql.SET_BASE, (job.brief.tree.commit, job.id))
+    assert job.tree is not None
+    store.write(sql.SET_BASE, (job.tree.commit, job.id))
 
 
 def suspicion_to_text(suspicion: Suspicion) -> str | None:

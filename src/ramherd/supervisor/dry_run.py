@@ -33,7 +33,7 @@ class Planned:
 def plan(jobs: Sequence[Job], rules: Rules) -> list[Planned]:
     jobs = with_worktrees(jobs)
     agent_runs = prepare_agents(jobs, rules)
-    trees = {job.id: tree for job in jobs if (tree := tree_of(job)) is not None}
+    trees = {job.id: tree for job in jobs if (tree := job.tree) is not None}
     return [plan_in_tree(job, agent_runs, trees) for job in jobs]
 
 
@@ -48,10 +48,6 @@ def plan_in_tree(job: Job, agent_runs: "AgentRuns | None", trees: Mapping[str, T
     planned = plan_job(replace(job, brief=replace(job.brief, tree=None)), agent_runs)
     cwd = os.path.normpath(os.path.join(tree.path, tree.inside))
     return replace(planned, cwd=cwd, setup=((*add, starts[0]), *merges))
-
-
-def tree_of(job: Job) -> Tree | None:
-    return job.brief.tree if job.brief is not None else None
 
 
 def plan_job(job: Job, agent_runs: "AgentRuns | None") -> Planned:

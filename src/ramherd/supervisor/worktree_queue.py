@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ramherd.act.executor import Executor
 from ramherd.core.agent_task import MergedBase
 from ramherd.core.model import Job, JobState
-from ramherd.decide.job_bases import after_merge, has_same_base, may_merge
+from ramherd.decide.job_bases import after_merge, has_same_base, may_merge, parents_of
 from ramherd.store.herds import add_pen
 from ramherd.store.service_herds import read_said, set_worktree
 from ramherd.supervisor.event_log import EventLog
@@ -134,10 +134,8 @@ class WorktreeQueue:
     def _merge(self, job: Job, at_s: float) -> None:
         from ramherd.act.worktrees.worktree_process import merge_task  # noqa: PLC0415
 
-        assert job.brief is not None
-        assert job.brief.tree is not None
         try:
-            parents = [self._read_parent(parent) for parent in job.brief.tree.parents]
+            parents = [self._read_parent(parent) for parent in parents_of(job)]
         except KeyError:
             why = "a job that it starts from is not in the store any more"
         else:

@@ -106,7 +106,7 @@ def check_same_place(job: Job, earlier: Job) -> None:
     """What one changes in the checkout is in no branch, and what is in a branch is not in the
     checkout: a job that is after another would not see what it waited for.
     """
-    tree, other = tree_of(job), tree_of(earlier)
+    tree, other = job.tree, earlier.tree
     if (tree is None) == (other is None):
         return
     first = f"{earlier.name} works in {'the checkout itself' if other is None else 'a worktree'}"
@@ -115,10 +115,6 @@ def check_same_place(job: Job, earlier: Job) -> None:
         f"job {job.name}: it would not see what {earlier.name} changed: {first}, {then}",
         hint='the same worktree setting for both, or base = "HEAD" for after as order only',
     )
-
-
-def tree_of(job: Job) -> Tree | None:
-    return job.brief.tree if job.brief is not None else None
 
 
 def read_tip(name: str, tree: Tree, *, is_changed: bool) -> Tip:

@@ -89,9 +89,8 @@ def merge_task(job: Job, parents: Iterable[tuple[Job, bool]]) -> dict[str, Any]:
 
 
 def tree_of(job: Job) -> Tree:
-    assert job.brief is not None
-    assert job.brief.tree is not None
-    return job.brief.tree
+    assert job.tree is not None
+    return job.tree
 
 
 def parse_result(printed: bytes) -> dict[str, Any] | None:
