@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -447,3 +447,32 @@ def test_the_base_is_the_commit_that_the_worktree_was_made_from(tried: Tried) ->
     found = finish(Tree(tried.tree.repository, "0" * 40, tried.path, tried.tree.branch), "x", 60.0)
 
     assert found["files_changed"] == 4
+
+
+def test_on_a_full_disk_nothing_is_lost(tmp_path: Path) -> None:
+    """The note says so; with some room again it is committed."""
+    if os.getuid() != 0:
+        pytest.skip("mounting is for root")
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=4m", "none", str(disk)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("no right to mount here")
+    try:
+        repository = disk / "repo"
+        repository.mkdir()
+        git(repository, "init", "-q", "-b", "main")
+        git(repository, "commit", "-q", "--allow-empty", "-m", "first")
+        tried = Tried(repository, disk)
+        tried.do("head -c 100000 /dev/urandom > new")
+        fill = disk / "fill"
+        with suppress(OSError), fill.open("wb", buffering=0) as file:
+            while file.write(b"x" * 4096) == 4096:
+                pass
+        note = tried.finish()["worktree_note"]
+        assert note.startswith("changes were not committed: "), note
+        assert os.path.getsize(f"{tried.path}/new") == 100_000
+        fill.unlink()
+        assert (tried.finish()["files_changed"], tried.status()) == (1, "")
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)
