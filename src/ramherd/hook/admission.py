@@ -77,8 +77,9 @@ def wait(
     choice holds: there was no room.
     """
     before_s = time.monotonic()
-    while not choice.is_yes and wait_s > 0 and before_s < last_s:
-        until_s = min(before_s + min(wait_s, ASK_EVERY_S), last_s)
+    while not choice.is_yes and (wait_s > 0 or choice.is_patient) and before_s < last_s:
+        next_s = ASK_EVERY_S if choice.is_patient else min(wait_s, ASK_EVERY_S)
+        until_s = min(before_s + next_s, last_s)
         is_counted = not choice.is_patient
         try:
             await_change(call, until_s)

@@ -68,13 +68,16 @@ class Share(NamedTuple):
 
 
 class SlotChoice(NamedTuple):
-    """Whether the subagent may start, why, and how many run in its session and on the machine."""
+    """Whether the subagent may start, why, and how many run in its session and on the machine.
+    `is_patient`: it waits for others of its own session alone, however long these take.
+    """
 
     reason: Reason
     need_bytes: int
     free_bytes: int
     in_session: int
     in_all: int
+    is_patient: bool = False
 
     @property
     def is_yes(self) -> bool:
@@ -86,11 +89,6 @@ class SlotChoice(NamedTuple):
         to fall is in nobody's way.
         """
         return self.reason.why in (Why.NO_ROOM_BUDGET, Why.SOMEBODY_WAITS)
-
-    @property
-    def is_patient(self) -> bool:
-        """It waits for others of its own session, however long these take."""
-        return is_own_cap(self.reason)
 
 
 def choose_slot(
@@ -104,18 +102,20 @@ def choose_slot(
     in_all = sum(holder.slots for holder in everyone)
     share = share_of(everyone, caps)
     first = sum(goes_first(other, mine, share) for other in others)
-    first += is_older(older_s, mine.since_s)
+    is_younger = is_older(older_s, mine.since_s)
+    is_patient = False
     reason = Reason(Why.FITS, need_bytes=need, have_bytes=free)
     if (own := full_cap(mine, caps)) is not None:
-        reason = own
+        reason, is_patient = own, True
     elif is_full(in_all, caps.in_all):
         reason = Reason(Why.MAX_PARALLEL, running=in_all, limit=caps.in_all or 0)
     elif need > free:
         budget = caps.budget_bytes
         reason = Reason(Why.NO_ROOM_BUDGET, need_bytes=need, budget_bytes=budget, have_bytes=free)
-    elif first:
-        reason = Reason(Why.SOMEBODY_WAITS, waiting=first)
-    return SlotChoice(reason, need, max(free, 0), mine.slots, in_all)
+    elif first or is_younger:
+        reason = Reason(Why.SOMEBODY_WAITS, waiting=first + is_younger)
+        is_patient = not first
+    return SlotChoice(reason, need, max(free, 0), mine.slots, in_all, is_patient)
 
 
 def full_cap(mine: SlotHolder, caps: Caps) -> Reason | None:

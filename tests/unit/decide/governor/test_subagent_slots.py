@@ -83,6 +83,14 @@ def test_other_applications_leave_memory_to_who_waits_for_it() -> None:
     assert ask(holder("a", 0, 2.0), older_s=1.0).is_for_memory
 
 
+def test_one_that_waits_for_its_own_session_is_patient() -> None:
+    """Not if another session comes first, or if there is no memory."""
+    assert ask(holder("a", 0, 2.0), older_s=1.0).is_patient
+    assert not ask(holder("a", 0, 3.0), holder("b", 0, 1.0), older_s=2.0).is_patient
+    assert not ask(holder("a", 2, 1.0), older_s=0.5).is_patient
+    assert not ask(holder("a", 0, 1.0)).is_patient
+
+
 def test_claudes_own_cap_counts_those_that_it_has_not_forgotten() -> None:
     """Claude refuses one more than its cap: it counts a subagent a moment longer than we do."""
     mine = holder("a", 2, 1.0)._replace(leaving=1)
