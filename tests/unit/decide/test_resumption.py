@@ -117,3 +117,10 @@ def test_a_job_that_waits_for_its_user_is_tried_again() -> None:
 
     assert states(again) == {"b": "queued", "d": "waiting", "e": "waiting"}
     assert again[0].reason == Reason(Why.CONTINUED, after="merge_conflict")
+
+
+def test_a_job_that_is_done_does_not_hide_one_that_was_cut_off() -> None:
+    """All that a job waited for is looked at."""
+    herd = [done("a"), cancelled("b"), cancelled("c", "b", "a", why=Why.DEPENDENCY_FAILED)]
+
+    assert states(continue_jobs(herd)) == {"b": "queued", "c": "waiting"}
