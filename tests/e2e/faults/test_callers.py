@@ -28,7 +28,7 @@ VERBS: dict[str, tuple[list[Any], int]] = {
     "cancel": (["cancel", "a"], 3),
     "pause": (["pause"], 3),
     "resume": (["resume"], 3),
-    "retry": (["retry", "a"], 3),
+    "retry": (["retry", "a"], 2),
     "recycle": (["recycle", "a"], 3),
     "exec": (["exec", "--", "true"], 0),
     "hook": (["hook", "status"], 0),
@@ -46,7 +46,8 @@ VERBS: dict[str, tuple[list[Any], int]] = {
 }
 # They run something, and pass on what it prints: their own lines are no reason to fail.
 RUN_SOMETHING = {"run", "exec", "drill"}
-NO_SERVICE = {verb for verb, (_args, code) in VERBS.items() if code == 3}
+# `retry` refuses a job that is done.
+NO_SERVICE = {verb for verb, (_args, code) in VERBS.items() if code == 3} | {"retry"}
 PRINT = set(VERBS) - NO_SERVICE - RUN_SOMETHING
 # Jobs, sessions and a project's settings have a directory.
 NEED_CWD = {"run", "run --dry-run", "exec", "hook", "drill"}
