@@ -172,6 +172,24 @@ def test_an_agent_over_its_mark_is_restarted_between_turns(
     assert any(GO_ON in text for text in history.texts("user"))
 
 
+def test_a_herd_whose_ramherd_was_killed_goes_on(claude: Home, herd: Ramherd, llm: LLM) -> None:
+    """`run --resume`: the same session, in which the agent reads why its tool was cut off."""
+    llm.add({"parts": PARTS})
+    text = json.dumps(asks(claude, "do - it [script parts]")[0])
+    killed = herd.start("run", "-", "--pen", herd.pen, "--grace", "1s", stdin=text)
+    await_((claude.cwd / "waiting").exists, "the agent is in its tool", 60.0)
+    killed.signal(signal.SIGKILL)
+    killed.wait()
+    resumed = herd.run("run", "--resume", "--json")
+
+    (agent,) = json.loads(resumed.stdout)["results"]
+    assert (agent["state"], agent["runs"]) == ("done", 2), resumed.stderr
+    assert agent["result"] == "Both parts are done."
+    assert runs_that_name(agent["session"], herd) == 2
+    told = replies(llm, "parts")[-1].texts("user")
+    assert any("or the machine was restarted" in text and PLANNED in text for text in told)
+
+
 def test_an_agent_that_is_killed_from_outside(claude: Home, herd: Ramherd, llm: LLM) -> None:
     """Tried again, in its session, where it has retries; else failed; others do not notice."""
     tokens = ([20_000, 400], [21_000, 100])
