@@ -100,20 +100,18 @@ def after_refusal(
     """
     is_probe = before is not None and before.probe == run
     refused_probes = (before.refused_probes if before is not None else 0) + is_probe
-    known_s = choose_known(refusal.until_s, now_s, refused_probes)
-    model, is_default = choose_scope(quota, refusal)
-    new = UsageWindow(
-        quota.agent, quota.account, model, refusal.window, refusal.what, now_s,
-        is_default=is_default, refused_probes=refused_probes,
-    )  # fmt: skip
-    if known_s is not None:
-        new = replace(new, until_s=known_s)
-    elif before is not None and not is_probe and before.until_s > now_s:
-        new = replace(new, until_s=before.until_s, is_timed=before.is_timed)
-    else:
+    until_s, is_timed = choose_known(refusal.until_s, now_s, refused_probes), True
+    if until_s is None and before is not None and not is_probe and before.until_s > now_s:
+        until_s, is_timed = before.until_s, before.is_timed
+    if until_s is None:
         delay_s = back_off_s(refused_probes + 1, PROBE_FIRST_S, PROBE_MOST_S)
-        new = replace(new, until_s=now_s + delay_s, is_timed=False)
-    return new if before is None or is_probe else replace(new, probe=before.probe)
+        until_s, is_timed = now_s + delay_s, False
+    model, is_default = choose_scope(quota, refusal)
+    return UsageWindow(
+        quota.agent, quota.account, model, refusal.window, refusal.what, until_s,
+        is_timed=is_timed, is_default=is_default, refused_probes=refused_probes,
+        probe="" if before is None or is_probe else before.probe,
+    )  # fmt: skip
 
 
 def choose_known(until_s: float | None, now_s: float, refused_probes: int) -> float | None:

@@ -109,7 +109,8 @@ def test_what_a_running_session_adds() -> None:
     assert refused(CLOSED, later).until_s == NOW + 9000
     kept = refused(with_probe(CLOSED, "p"), UNTIMED)
     assert (kept.until_s, kept.is_timed, kept.probe, kept.refused_probes) == (1300, True, "p", 0)
-    assert refused(refused(None, UNTIMED), UNTIMED).until_s == NOW + 60
+    again = refused(refused(None, UNTIMED), UNTIMED)
+    assert (again.until_s, again.is_timed) == (NOW + 60, False)
     # What is over by now is not the time of another refusal.
     assert refused(replace(CLOSED, until_s=NOW), UNTIMED).until_s == NOW + 60
 
@@ -135,9 +136,9 @@ def test_times_that_cannot_be(until_s: float, expected_s: float) -> None:
 
 def test_a_clock_that_is_ahead_of_the_apis() -> None:
     """The reset has passed here and not there: its probe is refused, and the next one waits."""
-    window = refused(with_probe(CLOSED, "p"), replace(LIMIT, until_s=NOW - 1), "p")
-
-    assert (window.until_s, window.is_timed) == (NOW + 120, False)
+    for until_s in (NOW - 1, NOW):
+        window = refused(with_probe(CLOSED, "p"), replace(LIMIT, until_s=until_s), "p")
+        assert (window.until_s, window.is_timed) == (NOW + 120, False)
 
 
 def test_a_job_goes_on_with_its_fallback_model() -> None:
@@ -146,6 +147,7 @@ def test_a_job_goes_on_with_its_fallback_model() -> None:
     opus = replace(CLOSED, model="opus")
     own, other = quota_of(brief), quota_of(brief, "sonnet")
 
+    assert other == Quota("claude", "a1", "sonnet")
     assert choose_quota(brief, [opus], NOW) == other
     assert choose_quota(brief, [opus], NOW + 300) == own
     assert choose_quota(brief, [], NOW) == own
@@ -168,6 +170,8 @@ def test_a_quota_as_text() -> None:
     brief = Brief("claude", "x", "opus", account="a1")
 
     assert parse_quota(render_quota(job("a", brief=brief)) or "") == Quota("claude", "a1", "opus")
+    assert parse_quota("claude\ta1\t") == QUOTA
+    assert parse_quota("claude\ta1\todd\tmodel x") == Quota("claude", "a1", "odd\tmodel x")
     assert render_quota(job("a")) is None
     for other in (FAIL, FALLBACK):
         assert render_quota(job("a", brief=replace(brief, on_limit=other))) is None
