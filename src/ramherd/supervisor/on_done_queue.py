@@ -21,7 +21,6 @@ from ramherd.core.units import GIB
 from ramherd.decide.end_commands import describe_herd_end, describe_job_end
 from ramherd.jobs.schema import SHELL
 from ramherd.store.herds import SERVICE, add_pen
-from ramherd.store.listing import list_jobs, read_herd, read_job
 from ramherd.store.on_done import (
     DueCommand,
     drop_due,
@@ -149,6 +148,8 @@ class OnDoneQueue:
             close_fd(stdin)
 
     def _prepare(self, store: Store, due: DueCommand) -> Prepared:
+        from ramherd.store.listing import read_job  # noqa: PLC0415 - with the first command
+
         if due.job:
             job, info = self.jobs[due.job].job, read_job(store, due.job) or {}
             env = {**self.executor.environments.read(job), **describe_job_end(info)}
@@ -186,6 +187,8 @@ def dump(info: Mapping[str, Any]) -> bytes:
 
 def describe_herd(store: Store, herd: str) -> dict[str, Any]:
     """As the API shows the herd, with its jobs."""
+    from ramherd.store.listing import list_jobs, read_herd  # noqa: PLC0415 - with the first command
+
     info = read_herd(store, herd) or {"herd": herd, "counts": {}}
     return {**info, "jobs": list_jobs(store, herd=herd, most=MOST_JOBS, runs=True)}
 
