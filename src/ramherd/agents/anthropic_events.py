@@ -39,6 +39,8 @@ class MessagesReader:
         self.messages: list[str] = []
         # Tools in use, each with what is reported should its call be refused.
         self.open: dict[str, Denied] = {}
+        # Refused calls that are reported already: the result lists them again.
+        self.denied: set[str] = set()
         self.in_turn = False
         # Since the last result, by its messages. What they say of the output comes too early.
         self.tokens_in = 0
@@ -141,8 +143,11 @@ class MessagesReader:
 
     def read_denials(self, event: Mapping[str, Any]) -> Iterator[Fact]:
         for denial in tables(event, "permission_denials")[:TOOLS_KEPT]:
+            if word(denial, "tool_use_id") in self.denied:
+                continue
             args = table(denial, "tool_input")
             yield deny_call(word(denial, "tool_name"), args, self.any_arguments)
+        self.denied.clear()
 
     def is_error(self, reply: str) -> bool:  # noqa: ARG002 - not every CLI hides them there
         return False

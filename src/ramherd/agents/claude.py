@@ -141,6 +141,7 @@ class ClaudeReader(MessagesReader):
                 yield from self.read_tasks(event)
             case "permission_denied" if call := self.open.get(word(event, "tool_use_id")):
                 # Also in the result, which a run that is stopped does not reach.
+                self.denied.add(word(event, "tool_use_id"))
                 yield call
             case _:
                 yield from super().read_system(event)

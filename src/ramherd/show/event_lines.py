@@ -5,10 +5,12 @@ from collections.abc import Callable, Container, Mapping
 from typing import Any, TextIO
 
 from ramherd.core.model import Event
-from ramherd.core.reasons import reason_from_json
+from ramherd.core.reasons import Reason, reason_from_json
 from ramherd.show.nonblocking_writer import NonblockingWriter
 from ramherd.show.reasons import render_reason
 from ramherd.show.view import View
+
+FOLLOWS_REFUSAL = ("run_stopping", "job_queued", "start_waits")
 
 
 class LineShow:
@@ -17,12 +19,22 @@ class LineShow:
     def __init__(self, out: TextIO, kinds: Container[str] | None = None) -> None:
         self._writer = NonblockingWriter(out)
         self._kinds = kinds
+        self._refusal: Reason | None = None
 
     def event(self, event: Event, name: str) -> None:
         if self._kinds is not None and event.kind not in self._kinds:
             return
+        if self._repeats_refusal(event):
+            return
         if (line := render_event(event, name)) is not None:
             self.print(f"{time.strftime('%H:%M:%S', time.localtime(event.at_s))} {line}")
+
+    def _repeats_refusal(self, event: Event) -> bool:
+        """An API that refuses one job refuses all: one line says so, not three for each of them."""
+        if event.kind == "usage_limit":
+            self._refusal = event.reason
+            return False
+        return event.kind in FOLLOWS_REFUSAL and event.reason == self._refusal
 
     def update(self, view: Callable[[], View]) -> None:  # noqa: ARG002
         """Lines are written with events; this writes what the reader was too slow for then."""

@@ -90,8 +90,7 @@ SENTENCES = {
     Why.USAGE_SERVED: "the API serves {agent} again",
     Why.NEAR_USAGE_LIMIT: "{agent} has used {used} of its {window}",
     Why.NO_ACCESS: (
-        "the API does not accept the account of {agent}: {what} (log in or set its key, then "
-        "ramherd retry JOB, or ramherd run --resume)"
+        "the API does not accept the account of {agent} ({what}): log in, or set its key"
     ),
     Why.LIMIT_FALLBACK: "the limit of {usual} is reached: {model} instead",
     Why.START_AT: "starts at {start_at}",

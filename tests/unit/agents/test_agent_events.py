@@ -347,6 +347,17 @@ def test_a_stopped_run_has_its_refusals_too(name: str) -> None:
     assert list(stopped.denied) == [Denied(*parts) for parts in DENIALS[name]]
 
 
+def test_a_refused_call_with_a_relative_path_counts_once() -> None:
+    """claude's result has the whole path of it."""
+    stream = read("claude", "denied").replace(
+        b'"file_path":"/home/user/work-claude/a.txt"', b'"file_path":"a.txt"', 1
+    )
+    progress = next_progress(Progress(), facts_of("claude", stream))  # type: ignore[arg-type]
+
+    assert len(progress.denied) == len(DENIALS["claude"])
+    assert progress.denied[0].what == "a.txt"
+
+
 @pytest.mark.parametrize("script", ["shell", "broken", "cut"])
 @pytest.mark.parametrize("name", REAL)
 def test_calls_that_failed_were_not_refused(name: str, script: str) -> None:

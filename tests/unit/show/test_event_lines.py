@@ -49,6 +49,19 @@ def test_a_line_says_what_who_and_why() -> None:
     assert re.fullmatch(r"\d\d:\d\d:\d\d failed    build: exit status 3\n", text)
 
 
+def test_a_refusal_of_the_api_has_one_line() -> None:
+    """What follows from it for each job is not shown, unless the job ends."""
+    refused = Reason(Why.NO_ACCESS, agent="claude", what="401")
+    with a_pipe() as pipe:
+        show = LineShow(pipe.out)
+        for kind in ("usage_limit", "run_stopping", "job_queued", "start_waits", "job_cancelled"):
+            show.event(event(kind, refused), "build")
+        show.event(event("job_queued"), "other")
+
+        lines = pipe.read().decode().splitlines()
+    assert [line.split()[1] for line in lines] == ["limit", "cancel", "again"]
+
+
 @pytest.mark.parametrize("kind", WORDS)
 def test_every_kind_with_a_word_has_a_line(kind: str) -> None:
     """One line, and the reason is the one of the decision."""

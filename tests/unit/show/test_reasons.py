@@ -405,8 +405,7 @@ MADE: dict[Why, tuple[Reason, str]] = {
     ),
     Why.NO_ACCESS: (
         explain_window(window("no_access"), 0.0),
-        "the API does not accept the account of claude: so it said (log in or set its key, then "
-        "ramherd retry JOB, or ramherd run --resume)",
+        "the API does not accept the account of claude (so it said): log in, or set its key",
     ),
     Why.LIMIT_FALLBACK: (
         explain_fallback(Brief("claude", "x", "opus"), "sonnet"),
