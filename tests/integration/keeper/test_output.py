@@ -73,7 +73,7 @@ def test_a_child_cannot_truncate_the_log(ramherd: Ramherd) -> None:
 
 @pytest.mark.xdist_group("serial")
 def test_fifty_runs_within_what_it_may_cost(ramherd: Ramherd) -> None:
-    """Supervisor <= 24 MB, keeper <= 12 MB with fifty runs alive."""
+    """Supervisor <= 26 MB, keeper <= 12 MB with fifty runs alive."""
     lines = "".join(f"{number}\n" for number in range(50))
     herd = ramherd.start("run", "--memory", "16MiB", "--", "sh", "-c", "sleep 3", stdin=lines)
     runs = ramherd.state / "ramherd/runs"
@@ -85,5 +85,5 @@ def test_fifty_runs_within_what_it_may_cost(ramherd: Ramherd) -> None:
     while herd.process.poll() is None:
         most = {pid: max(seen, rss(pid, "VmHWM")) for pid, seen in most.items()}
     assert herd.wait() == 0
-    assert most[supervisor] <= 24_000_000
+    assert most[supervisor] <= 26_000_000
     assert most[keeper] <= 12_000_000
