@@ -13,7 +13,6 @@ from ramherd.decide.costs import after_spending
 from ramherd.decide.job_state import after_run
 from ramherd.decide.run_end import explain_denials, is_failed_start, is_for_want
 from ramherd.decide.suspects import after_other_death, after_survival, is_survivor
-from ramherd.measure.last_error import read_last_error
 from ramherd.store.classes import learn_run
 from ramherd.store.herds import (
     RunClock,
@@ -248,7 +247,11 @@ class Runs:
         """Why a command failed, in its own words; of an agent, that is recorded with the rest."""
         if run.agent_run is not None:
             return run.agent_run.error or None
-        error = read_last_error(run.dir) if end is RunEnd.FAILED and run.exit is not None else ""
+        error = ""
+        if end is RunEnd.FAILED and run.exit is not None:
+            from ramherd.measure.last_error import read_last_error  # noqa: PLC0415 - few fail
+
+            error = read_last_error(run.dir)
         if error or run.attempt > 1:
             self.events.record(set_error, run.job.id, error or None)
         return error or None
