@@ -31,6 +31,9 @@ class HerdQueue:
         }
         self._closed: frozenset[str] = frozenset()
         self._is_timed = any(one.job.start_at_s is not None for one in self._by_id.values())
+        # What `_open_heads` found for each number, until the queue changes or a job's time comes.
+        self._open: dict[int, list[JobStatus]] = {}
+        self._open_until_s = 0.0
         # Those of the queue that may not start yet, so that no step reads all of it.
         self.delayed: dict[str, JobStatus] = {}
         # Queued or running jobs at whose runs the keeper died, the first in line first.
@@ -50,7 +53,9 @@ class HerdQueue:
 
     def set_closed(self, closed: frozenset[str]) -> None:
         """Jobs that wait for their API do not keep others from the head of the queue."""
-        self._closed = closed
+        if closed != self._closed:
+            self._closed = closed
+            self._open.clear()
 
     def heads(self, number: int) -> list[JobStatus]:
         """The first jobs of each priority, in order: the next one to start is among them."""
@@ -67,8 +72,16 @@ class HerdQueue:
 
     def _open_heads(self, number: int) -> list[JobStatus]:
         """Without those that wait for their API, or for their time."""
-        now_s, taken = time.time(), Counter[int]()
-        found = []
+        now_s = time.time()
+        if now_s >= self._open_until_s:
+            self._open.clear()
+            self._open_until_s = float("inf")
+        if number not in self._open:
+            self._open[number] = self._find_open_heads(number, now_s)
+        return self._open[number]
+
+    def _find_open_heads(self, number: int, now_s: float) -> list[JobStatus]:
+        taken, found = Counter[int](), []
         for status in self.queue:
             job = status.job
             if taken[job.priority] >= number or self._quotas.get(job.id) in self._closed:
@@ -76,6 +89,8 @@ class HerdQueue:
             if job.start_at_s is None or job.start_at_s <= now_s:
                 taken[job.priority] += 1
                 found.append(status)
+            else:
+                self._open_until_s = min(self._open_until_s, job.start_at_s)
         return found
 
     def __iter__(self) -> Iterator[JobStatus]:
@@ -138,6 +153,7 @@ class HerdQueue:
 
     def _set(self, new: JobStatus) -> JobStatus:
         old = self._by_id[new.job.id]
+        self._open.clear()
         if old.state is JobState.QUEUED:
             del self.queue[bisect_left(self.queue, place_in_line(old), key=place_in_line)]
         self._by_id[new.job.id] = new

@@ -16,13 +16,15 @@ class DueCommand(NamedTuple):
     job: str
 
 
-def read_due_jobs(store: Store, herd: str) -> list[DueCommand]:
-    return [DueCommand(*row) for row in store.read(sql.DUE_JOBS, (herd,))]
+def read_due_jobs(store: Store, herd: str, most: int) -> list[DueCommand]:
+    return [DueCommand(*row) for row in store.read(sql.DUE_JOBS, (herd, most))]
 
 
-def read_due_of_service(store: Store) -> list[DueCommand]:
+def read_due_of_service(store: Store, most: int) -> list[DueCommand]:
     """Of its herds and their jobs; a herd comes after its jobs."""
-    return [DueCommand(*row) for row in store.read(sql.DUE_OF_SERVICE)]
+    rows = store.read(sql.DUE_JOBS_OF_SERVICE, (most,))
+    rows += store.read(sql.DUE_HERDS_OF_SERVICE, (most - len(rows),))
+    return [DueCommand(*row) for row in rows]
 
 
 def is_herd_due(store: Store, herd: str) -> bool:

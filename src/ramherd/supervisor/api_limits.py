@@ -141,26 +141,28 @@ class ApiLimits:
         """Jobs with `on_limit = "fail"` fail. If nothing runs, and each job waits for an account
         without access, all are cancelled: `ramherd run --resume` goes on with them.
         """
-        now_s, known = self.now(), dict[tuple[Quota, str], UsageWindow | None]()
-        waiting = []
-        for status in queue:
-            brief = status.job.brief
-            if brief is None:
-                is_idle = False
-                continue
-            key = quota_of(brief), brief.on_limit
+        known: dict[tuple[Quota, str, str], UsageWindow | None] = {}
+
+        def find(job: Job) -> UsageWindow | None:
+            if job.brief is None:
+                return None
+            key = quota_of(job.brief), job.brief.on_limit, job.brief.fallback_model
             if key not in known:
-                known[key] = self.find_closed(status.job)
-            if (closed := known[key]) is not None:
-                waiting.append((status, closed))
-            is_idle = is_idle and closed is not None and closed.window == NO_ACCESS
-        settled = []
-        for status, closed in waiting:
-            is_failed = status.job.brief is not None and status.job.brief.on_limit == FAIL
-            if is_failed or is_idle:
-                state = JobState.FAILED if is_failed else JobState.CANCELLED
-                settled.append(Settle(status.job.id, state, explain_window(closed, now_s)))
-        return settled
+                known[key] = self.find_closed(job)
+            return known[key]
+
+        jobs = [status.job for status in queue]
+        if not is_idle or not all(is_denied(find(job)) for job in jobs):
+            jobs = [job for job in jobs if fails_at_limit(job)]
+        closed = ((job, window) for job in jobs if (window := find(job)) is not None)
+        now_s = self.now()
+        return [
+            Settle(
+                job.id, JobState.FAILED if fails_at_limit(job) else JobState.CANCELLED,
+                explain_window(window, now_s),
+            )
+            for job, window in closed
+        ]  # fmt: skip
 
     # The order of starts.
 
@@ -224,3 +226,11 @@ class ApiLimits:
         """The agents that start as before again, since the last time."""
         calmed, self._calmed = self._calmed, []
         return calmed
+
+
+def is_denied(window: UsageWindow | None) -> bool:
+    return window is not None and window.window == NO_ACCESS
+
+
+def fails_at_limit(job: Job) -> bool:
+    return job.brief is not None and job.brief.on_limit == FAIL

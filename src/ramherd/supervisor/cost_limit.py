@@ -33,7 +33,9 @@ class CostLimit:
     def share_usd(self) -> float:
         promised = sum(self._shares.values()) + sum(self._unreported.values())
         left = self.limit_usd - self.spent_usd - promised
-        share = left / max(len(self._open - self._shares.keys()), 1)
+        # Counted, not subtracted as sets: this is asked for each job at the head of the queue.
+        waiting = len(self._open) - sum(job in self._open for job in self._shares)
+        share = left / max(waiting, 1)
         # As it is written on a command line.
         return max(math.floor(share / LEAST_USD + 1e-6) * LEAST_USD, LEAST_USD)
 

@@ -7,6 +7,7 @@ import os
 import time
 from collections import deque
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
@@ -192,6 +193,7 @@ class MemoryGovernor:
     # The first of the heads that waits for its API.
     _unserved: Wait | None = None
     _followed_s: float = float("-inf")
+    _ended_unserved_s: float = float("-inf")
     # Why the ledger has not answered yet.
     _no_lease: Reason | None = None
 
@@ -291,7 +293,7 @@ class MemoryGovernor:
         ]
 
     def _follow_limits(self, at_s: float) -> None:
-        """Once a tick: which jobs wait for their API."""
+        """Once a tick: which jobs wait for their API. As before while the store cannot be read."""
         agent_runs = self.agents.runs
         if agent_runs is None or at_s - self._followed_s < FOLLOW_LIMITS_S:
             return
@@ -300,14 +302,20 @@ class MemoryGovernor:
         if not limits.windows:
             queue.set_closed(frozenset())
             return
-        quotas = queue.read_quotas()
-        queue.set_closed(frozenset(one for one in quotas if limits.is_closed(parse_quota(one))))
+        with suppress(StoreError):
+            quotas = queue.read_quotas()
+            queue.set_closed(frozenset(one for one in quotas if limits.is_closed(parse_quota(one))))
 
     def end_unserved(self, at_s: float) -> list[Settle]:
-        """Jobs that do not wait for their API, or would wait for nothing."""
+        """Jobs that do not wait for their API, or would wait for nothing. All are looked at, so
+        that is not for each step.
+        """
         agent_runs = self.agents.runs
-        if agent_runs is None or not agent_runs.limits.windows or at_s < self._followed_s:
+        if agent_runs is None or not agent_runs.limits.windows:
             return []
+        if at_s - self._ended_unserved_s < FOLLOW_LIMITS_S:
+            return []
+        self._ended_unserved_s = at_s
         is_idle = not self.executor.runs and not self.jobs.queue.is_lasting
         return agent_runs.limits.end_unserved(self.jobs.queue.queue, is_idle=is_idle)
 

@@ -40,8 +40,10 @@ if TYPE_CHECKING:
 
 MOST_AT_ONCE = 4
 LIMIT_BYTES = GIB
-# A herd of more jobs is described without them.
+# So many jobs of a herd are described to its command: at the end of a `ramherd run`, and in the
+# service, whose loop goes on after it (0.05 ms each).
 MOST_JOBS = 10_000
+MOST_JOBS_OF_SERVICE = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,17 +108,19 @@ class OnDoneQueue:
 
     def _start_due(self, at_s: float) -> None:
         writes, herd = self.events.writes, self.events.herd
-        if not writes.commit():
+        self._is_behind = True
+        free = MOST_AT_ONCE - len(self._running)
+        if not free or not writes.commit():
             return
-        store = writes.store
-        due = read_due_of_service(store) if herd == SERVICE else read_due_jobs(store, herd)
         self.jobs.has_ended = False
-        self._is_behind = False
-        for one in due:
-            if len(self._running) >= MOST_AT_ONCE:
-                self._is_behind = True
-                return
+        store, most = writes.store, free + 1
+        if herd == SERVICE:
+            due = read_due_of_service(store, most)
+        else:
+            due = read_due_jobs(store, herd, most)
+        for one in due[:free]:
             self._start(one, at_s)
+        self._is_behind = len(due) > free
 
     def _start(self, due: DueCommand, at_s: float) -> None:
         """It is no longer due once the store has that; then it starts."""
@@ -159,7 +163,7 @@ class OnDoneQueue:
             raise OSError(0, "its herd is gone")
         # What all jobs of the herd inherit.
         job = replace(self.jobs[first].job, env={}, env_at=None)
-        info = describe_herd(store, due.herd)
+        info = describe_herd(store, due.herd, MOST_JOBS_OF_SERVICE)
         code = 0 if set(info["counts"]) <= {"done"} else 1
         env = {**self.executor.environments.read(job), **describe_herd_end(info, code)}
         return Prepared((SHELL, "-c", command), env, job.cwd, dump(info), None)
@@ -185,12 +189,12 @@ def dump(info: Mapping[str, Any]) -> bytes:
     return json.dumps(info).encode() + b"\n"
 
 
-def describe_herd(store: Store, herd: str) -> dict[str, Any]:
-    """As the API shows the herd, with its jobs."""
+def describe_herd(store: Store, herd: str, most: int = MOST_JOBS) -> dict[str, Any]:
+    """As the API shows the herd, with its first jobs."""
     from ramherd.store.listing import list_jobs, read_herd  # noqa: PLC0415 - with the first command
 
     info = read_herd(store, herd) or {"herd": herd, "counts": {}}
-    return {**info, "jobs": list_jobs(store, herd=herd, most=MOST_JOBS, runs=True)}
+    return {**info, "jobs": list_jobs(store, herd=herd, most=most, runs=True)}
 
 
 def run_herd_command(

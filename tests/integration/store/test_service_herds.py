@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from ramherd.core.policies import Policy
 from ramherd.store.events import read_event_page
 from ramherd.store.herds import set_base, set_job, set_said
 from ramherd.store.listing import read_herd
+from ramherd.store.on_done import read_due_jobs, read_due_of_service
 from ramherd.store.service_herds import (
     end_if_over,
     read_herd_costs,
@@ -21,6 +23,7 @@ from ramherd.store.service_herds import (
 )
 from ramherd.store.service_queue import ServiceQueue
 from ramherd.store.service_requests import queue_again, submit
+from ramherd.store.sql import service as service_sql
 from ramherd.store.sqlite import SqliteStore
 from support.make import job
 
@@ -140,3 +143,34 @@ def test_what_a_herd_has_cost_is_added_up(store: SqliteStore) -> None:
         set_said(store, f"H-{name}", {"cost_usd": 9.0, "past": {"spent_usd": 0.25}})
 
     assert (read_herd_costs(store, "H"), read_herd_costs(store, "F")) == ((2.0, 0.5), (None, 0.0))
+
+
+def test_long_lines_are_not_read_to_their_end(store: SqliteStore) -> None:
+    """Neither jobs that wait for their API nor those that have ended are read one by one."""
+    line = {"priority": 0, "now": 0.0, "longest": 1.0, "most": 5, "closed": "[]"}
+    plans: dict[str, tuple[Any, str]] = {
+        service_sql.IN_LINE: (line, "jobs_in_line"),
+        service_sql.UNFINISHED_OF_HERD: (("H",), "jobs_unfinished"),
+        service_sql.ALL_UNFINISHED: ((), "jobs_unfinished"),
+    }
+
+    for statement, (values, index) in plans.items():
+        plan = store.read(f"EXPLAIN QUERY PLAN {statement}", values)
+        assert any(index in row[3] for row in plan), plan
+
+
+def test_a_few_due_commands_are_read_at_a_time(store: SqliteStore) -> None:
+    """Those of jobs first, then that of their herd."""
+    asked = [replace(one, on_done=("true",)) for one in jobs("H", "abc")]
+    submit(store, store.path.parent, "H", asked, None, on_done="true")
+    backlog = ServiceQueue(store)
+    backlog.refill()
+    for one in "abc":
+        ended = replace(backlog[f"H-{one}"], state=JobState.DONE, reason=DONE, attempts=1)
+        set_job(store, ended)
+    end_if_over(store, "H", 1.0)
+    store.commit()
+
+    assert [due.job for due in read_due_of_service(store, 2)] == ["H-a", "H-b"]
+    assert [due.job for due in read_due_jobs(store, "H", 9)] == ["H-a", "H-b", "H-c"]
+    assert [due.job for due in read_due_of_service(store, 9)] == ["H-a", "H-b", "H-c", ""]

@@ -266,3 +266,21 @@ def test_jobs_that_wait_for_their_api_keep_nobody_back() -> None:
     assert names(queue.heads(2)) == ["first", "past", "free"]
     queue.set_closed(frozenset())
     assert names(queue.heads(6)) == ["first", "c1", "c2", "c3", "c4", "c5", "past"]
+
+
+def test_open_heads_follow_the_clock_and_the_queue(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are found once, until a job's time comes or a job leaves the line."""
+    now_s = 1000.0
+    monkeypatch.setattr(time, "time", lambda: now_s)
+    jobs = [job(f"at{n}", seq=n, start_at_s=1000.0 + n) for n in (1, 2)]
+    queue = HerdQueue(status(one) for one in [*jobs, job("now", seq=3), job("next", seq=4)])
+
+    assert names(queue.heads(1)) == ["now"]
+    assert queue.heads(1) is queue.heads(1)
+    assert names(queue.heads(9)) == ["now", "next"]
+    now_s = 1001.0
+    assert names(queue.heads(9)) == ["at1", "now", "next"]
+    list(queue.change(replace(queue["id-at1"], state=JobState.RUNNING)))
+    assert names(queue.heads(9)) == ["now", "next"]
+    now_s = 1002.0
+    assert names(queue.heads(1)) == ["at2"]

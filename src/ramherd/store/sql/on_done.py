@@ -6,13 +6,16 @@ DROP = "DELETE FROM on_done_due WHERE herd = ? AND job = ?"
 # A job whose worktree is not finished is not due yet.
 DUE_JOBS = f"""
     SELECT due.herd, due.job FROM on_done_due AS due JOIN jobs ON jobs.id = due.job
-    WHERE due.herd = ? AND NOT ({UNFINISHED})
+    WHERE due.herd = ? AND NOT ({UNFINISHED}) LIMIT ?
 """
-DUE_OF_SERVICE = f"""
+DUE_JOBS_OF_SERVICE = f"""
+    SELECT due.herd, due.job FROM on_done_due AS due JOIN jobs ON jobs.id = due.job
+        JOIN herds ON herds.id = due.herd
+    WHERE herds.service = 1 AND NOT ({UNFINISHED}) LIMIT ?
+"""
+DUE_HERDS_OF_SERVICE = """
     SELECT due.herd, due.job FROM on_done_due AS due JOIN herds ON herds.id = due.herd
-        LEFT JOIN jobs ON jobs.id = due.job
-    WHERE herds.service AND (due.job = '' OR NOT ({UNFINISHED.replace("state", "jobs.state")}))
-    ORDER BY due.job = ''
+    WHERE due.job = '' AND herds.service = 1 LIMIT ?
 """
 IS_HERD_DUE = "SELECT 1 FROM on_done_due WHERE herd = ? AND job = ''"
 HERD_COMMAND = "SELECT json_extract(settings, '$.on_done') FROM herds WHERE id = ?"

@@ -1,5 +1,11 @@
 """The SQL of herds, jobs, runs, pens, events, samples and logs."""
 
+# A job that may go on: `INTERRUPTIONS` of `decide/resumption.py`.
+WAS_CUT_OFF = """
+    state = 'cancelled'
+        AND json_extract(reason, '$.why') IN ('interrupted', 'supervisor_lost', 'no_access')
+"""
+
 ADD_HERD = """
     INSERT INTO herds (
         id, created_s, owner, boot_id, pid, start_ticks, service, max_cost_usd, env_file, env_bytes,
@@ -52,13 +58,10 @@ ADD_ON_DONE_OF_JOB = """
     INSERT INTO on_done_due (herd, job) VALUES (?, ?) ON CONFLICT (herd, job) DO NOTHING
 """
 # A herd that was interrupted may go on: it has not ended.
-ADD_ON_DONE_OF_HERD = """
+ADD_ON_DONE_OF_HERD = f"""
     INSERT INTO on_done_due (herd, job)
         SELECT id, '' FROM herds WHERE id = ? AND json_extract(settings, '$.on_done') IS NOT NULL
-            AND NOT EXISTS (
-                SELECT 1 FROM jobs WHERE herd = herds.id AND state = 'cancelled'
-                    AND json_extract(reason, '$.why') IN ('interrupted', 'supervisor_lost')
-            )
+            AND NOT EXISTS (SELECT 1 FROM jobs WHERE herd = herds.id AND {WAS_CUT_OFF})
     ON CONFLICT (herd, job) DO NOTHING
 """
 LOSE_JOBS = """
@@ -191,6 +194,7 @@ DROP_JOB = "DELETE FROM jobs WHERE id = ? AND NOT EXISTS (SELECT 1 FROM runs WHE
 DROP_NEEDS = "DELETE FROM needs WHERE job = ?"
 HAS_RUNS = "SELECT 1 FROM runs JOIN jobs ON jobs.id = runs.job WHERE jobs.herd = ? LIMIT 1"
 DROP_HERD = (
+    "DELETE FROM on_done_due WHERE herd = ?",
     "DELETE FROM needs WHERE job IN (SELECT id FROM jobs WHERE herd = ?)",
     "DELETE FROM events WHERE job IN (SELECT id FROM jobs WHERE herd = ?)",
     "DELETE FROM jobs WHERE herd = ?",

@@ -1,17 +1,18 @@
 """The SQL of the service: its one line of jobs, and what others ask of it."""
 
+from ramherd.store.sql.records import WAS_CUT_OFF
+
 ADD_NEED = "INSERT INTO needs (job, needs) VALUES (?, ?)"
 LAST_PLACE = "SELECT coalesce(max(place), 0) FROM jobs WHERE place IS NOT NULL"
 HERD_ENV = "SELECT env_file, env_bytes FROM herds WHERE id = ?"
 SET_ENV = "UPDATE herds SET env_file = ?, env_bytes = ? WHERE id = ?"
 # Herds that have ended need no environment any more. One that was interrupted may go on: the
 # variables of its jobs are kept for a week.
-IS_ENV_UNUSED = """
+IS_ENV_UNUSED = f"""
     env_file IS NOT NULL AND ended_s IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM on_done_due WHERE herd = herds.id) AND (
         ended_s < CAST(strftime('%s', 'now', '-7 days') AS INTEGER) OR NOT EXISTS (
-            SELECT 1 FROM jobs WHERE herd = herds.id AND state = 'cancelled'
-                AND json_extract(reason, '$.why') IN ('interrupted', 'supervisor_lost')
+            SELECT 1 FROM jobs WHERE herd = herds.id AND {WAS_CUT_OFF}
         )
     )
 """
