@@ -20,9 +20,10 @@ COUNT = re.compile(
     rb'"(input_tokens|cache_creation_input_tokens|cache_read_input_tokens|output_tokens'
     rb'|ephemeral_1h_input_tokens)":(\d+)'
 )
-# Of each file: 10 ms of reading. A longer history is not read: the events have to do.
-MOST_BYTES = 8 << 20
-MOST_SUBAGENTS = 100
+# Of the session, and of all its subagents together. The supervisor does nothing else meanwhile: so
+# much takes 10 ms, and 30 where there is nothing but replies. More is not read: the events have to
+# do.
+MOST_BYTES = 4 << 20
 
 
 class HistoryMessage(NamedTuple):
@@ -40,7 +41,7 @@ def read_messages_since(session: str, first: str, env: Mapping[str, str]) -> lis
     """
     home = env.get("CLAUDE_CONFIG_DIR") or f"{env.get('HOME') or os.path.expanduser('~')}/.claude"
     for file in Path(home, "projects").glob(f"*/{session}.jsonl"):
-        main = list(read_messages(file))
+        main = list(parse_messages(read_end(file, MOST_BYTES)))
         ids = [message.id for message in main]
         if first.encode() in ids:
             since = main[ids.index(first.encode()) :]
@@ -49,19 +50,24 @@ def read_messages_since(session: str, first: str, env: Mapping[str, str]) -> lis
 
 
 def read_subagents(folder: Path, since: bytes) -> Iterator[HistoryMessage]:
-    for file in sorted(folder.glob("agent-*.jsonl"))[:MOST_SUBAGENTS]:
-        yield from (message for message in read_messages(file) if message.time >= since)
+    left = MOST_BYTES
+    for file in sorted(folder.glob("agent-*.jsonl")):
+        data = read_end(file, left)
+        left -= len(data)
+        yield from (message for message in parse_messages(data) if message.time >= since)
+        if left <= 0:
+            return
 
 
-def read_messages(file: Path) -> Iterator[HistoryMessage]:
+def read_end(file: Path, most: int) -> bytes:
+    """Nothing where it cannot be read."""
     try:
         with file.open("rb") as opened:
             size = os.fstat(opened.fileno()).st_size
-            opened.seek(max(size - MOST_BYTES, 0))
-            data = opened.read(MOST_BYTES)
+            opened.seek(max(size - most, 0))
+            return opened.read(most)
     except OSError:
-        return
-    yield from parse_messages(data)
+        return b""
 
 
 def parse_messages(data: bytes) -> Iterator[HistoryMessage]:

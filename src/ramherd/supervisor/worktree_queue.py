@@ -152,11 +152,13 @@ class WorktreeQueue:
         """Why the process could not be started, or ""."""
         from ramherd.act.worktrees import worktree_process as process  # noqa: PLC0415 - is 1 MB
 
-        name = new_id()
+        name, folder, pen = new_id(), self.executor.runs_dir.parent, None
         try:
             pen = self.executor.add_pen(name, process.LIMIT_BYTES)
-            self._process = process.WorktreeProcess(name, job, pen, at_s, task)
+            self._process = process.WorktreeProcess(name, job, pen, at_s, task=task, folder=folder)
         except OSError as error:
+            if pen is not None:
+                self.executor.remove_pen(name, pen)
             return f"cannot start git in a pen: {error.strerror}"
         self.events.record(add_pen, name, self.events.herd, name, pen.record())
         return ""

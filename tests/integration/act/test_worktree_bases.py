@@ -1,6 +1,8 @@
 """The commit that a worktree starts from, on real git."""
 
+import select
 import subprocess
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +15,10 @@ from ramherd.act.worktrees import bases
 from ramherd.act.worktrees.bases import Conflict, Tip, merge_tips, read_tip
 from ramherd.act.worktrees.git import GitFailed, read_git, run_git
 from ramherd.act.worktrees.making import argv_in, isolate
+from ramherd.act.worktrees.worktree_process import WorktreeProcess, merge_task
 from ramherd.core.errors import UsageError
 from ramherd.core.model import Brief, Job, Tree
+from support.fakes import FakePen
 from support.make import HERD
 
 TEXT = "".join(f"line {number}\n" for number in range(20))
@@ -281,3 +285,18 @@ def test_a_worktree_starts_from_the_merged_commit(top: Path, tmp_path: Path) -> 
 
     assert done.stdout == b"12"
     assert read_git(str(top), "rev-parse", tree.branch) == merged
+
+
+def test_a_job_after_hundreds_of_others(top: Path, tmp_path: Path) -> None:
+    """What the process is asked is longer than the kernel allows for one argument."""
+    job, earlier = isolate([asked("first", top), asked("next", top)], tmp_path / "trees")
+    task = merge_task(job, [(earlier, False)])
+    process = WorktreeProcess(
+        "run", job, FakePen("run", 0, 0.0), time.monotonic(), folder=tmp_path,
+        task={**task, "unused": "x" * 200_000},
+    )  # fmt: skip
+    while (found := process.receive()) is None:
+        select.select([process], [], [], 10)
+
+    assert found["commit"] == git(top, "rev-parse", "HEAD")
+    assert not list(tmp_path.glob(".input-*"))

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from ramherd.agents import claude_history
 from ramherd.agents.claude import ClaudeReader
 from ramherd.agents.claude_history import parse_messages, read_messages_since
 from ramherd.agents.json_lines import LINE_BYTES, Events
@@ -165,3 +166,18 @@ def test_the_history_is_read_from_the_first_message_that_is_not_reported(tmp_pat
     assert read_messages_since("s1", "unknown", env) == []
     assert read_messages_since("s2", "b", env) == []
     assert read_messages_since("s1", "b", {"HOME": str(tmp_path)}) == []
+
+
+def test_the_histories_of_many_subagents_are_read_up_to_a_bound(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The supervisor reads them while it does nothing else."""
+    folder = tmp_path / "projects/-home-me/s1/subagents"
+    folder.mkdir(parents=True)
+    (folder.parent.parent / "s1.jsonl").write_text(entry("a", "1", 1))
+    for name in "xyz":
+        (folder / f"agent-{name}.jsonl").write_text(entry(name, "2", 2))
+    monkeypatch.setattr(claude_history, "MOST_BYTES", 2 * len(entry("x", "2", 2)))
+
+    found = read_messages_since("s1", "a", {"CLAUDE_CONFIG_DIR": str(tmp_path)})
+    assert [message.id for message in found] == [b"a", b"x", b"y"]

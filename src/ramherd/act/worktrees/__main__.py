@@ -1,5 +1,5 @@
 """The program that finishes one worktree, or merges the branches that one starts from: started by
-a path, in a pen that it joins itself, with its task as JSON in its only argument. It prints what it
+a path, in a pen that it joins itself, with its task as JSON on standard input. It prints what it
 found.
 """
 
@@ -38,5 +38,5 @@ def main(asked: dict[str, Any]) -> None:
         kill_descendants(os.getpid())
 
 
-main(json.loads(sys.argv[1]))
+main(json.load(sys.stdin))
 os._exit(0)

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ramherd.act.pens import Pen
+from ramherd.act.user_command import open_input
 from ramherd.core.model import Job, Tree
 from ramherd.core.units import MIB
 from ramherd.system.procfs import read_process
@@ -27,18 +28,25 @@ KILL_AFTER_S = MOST_S + 10.0
 
 
 class WorktreeProcess:
-    """`name` is that of its pen, `task` what it does: `finish_task` or `merge_task`. OSError: it
+    """`name` is that of its pen, `task` what it does: `finish_task` or `merge_task`. It is handed
+    over in a file below `folder`: 400 jobs to merge do not fit in an argument. OSError: the process
     could not be started.
     """
 
-    def __init__(self, name: str, job: Job, pen: Pen, at_s: float, task: Mapping[str, Any]) -> None:
+    def __init__(
+        self, name: str, job: Job, pen: Pen, at_s: float, *, task: Mapping[str, Any], folder: Path
+    ) -> None:
         self.name, self.job, self.pen, self.started_s = name, job, pen, at_s
         self.task, asked = task, {"join": pen.spawn_part()["join"], **task}
-        self._process = subprocess.Popen(
-            [sys.executable, "-I", "-S", "-X", "utf8", PROGRAM, json.dumps(asked)],
-            env={**os.environ, "RAMHERD_RUN": name}, start_new_session=True,
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+        stdin = open_input(folder, name, json.dumps(asked).encode())
+        try:
+            self._process = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-X", "utf8", PROGRAM],
+                env={**os.environ, "RAMHERD_RUN": name}, start_new_session=True,
+                stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+            )  # fmt: skip
+        finally:
+            os.close(stdin)
         assert self._process.stdout is not None
         self._output = self._process.stdout
         self._printed = b""
