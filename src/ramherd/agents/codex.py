@@ -234,7 +234,9 @@ def spent_of(event: Mapping[str, Any]) -> Spent:
 
 
 def trouble_of(message: str) -> Overload | Retry | Failure | ApiRefusal:
-    """It tries again five times, also after a 401; what the first one says may be over by then."""
+    """codex tries again five times, also after a 401: what it reports at its first try may be over
+    by the last.
+    """
     clipped = clip(message)
     if not message.startswith(AGAIN):
         return Failure(clipped)

@@ -38,7 +38,7 @@ SOURCE = Source(
 )
 
 
-# By nobody who was there to ask, and by a rule in its settings.
+# Permission was needed and no user was there to give it; or a rule in its settings forbids it.
 REFUSALS = ("The user rejected permission", "The user has specified a rule which prevents")
 # Tools that a rule takes away; the model may call any other that is not there.
 RULED = ("bash", "edit", "write", "patch", "apply_patch", "webfetch", "websearch")

@@ -31,7 +31,7 @@ CAUSES = {
     Why.KEEPER_REPLACED: RESTART,
     Why.SUSPECTED: RESTART,
 }
-# These ended the agent itself: what its tools report is as it says.
+# The agent ended by itself: the results of its tools are as they report.
 UNPLANNED = {
     Why.OVERLOAD: "The API was too busy, and your process ended",
     Why.USAGE_LIMIT: "The account had reached its usage limit, and your process ended",

@@ -16,7 +16,7 @@ def add_start_options(parser: argparse.ArgumentParser) -> None:
     at = "do not start before that time: 22:00, or 2026-12-31T22:00"
     parser.add_argument("--at", metavar="TIME", help=at)
     parser.add_argument(
-        "--in", dest="in_", metavar="TIME", help="do not start for so long: 90m, 2h"
+        "--in", dest="in_", metavar="TIME", help="start after this time has passed: 90m, 2h"
     )
 
 

@@ -86,13 +86,13 @@ SENTENCES = {
     Why.OVERLOAD: "the API is too busy for it: {what}",
     Why.OVERLOAD_PACE: "the API of {agent} is too busy: the next start is in {wait_s}",
     Why.USAGE_LIMIT: "{agent} is at its usage limit until {until_at} ({window})",
-    Why.USAGE_PROBE: "the limit of {agent} has reset ({window}): one job asks first",
+    Why.USAGE_PROBE: "the limit of {agent} has reset ({window}): one job starts first",
     Why.USAGE_SERVED: "the API serves {agent} again",
     Why.NEAR_USAGE_LIMIT: "{agent} has used {used} of its {window}",
     Why.NO_ACCESS: (
         "the API does not accept the account of {agent} ({what}): log in, or set its key"
     ),
-    Why.LIMIT_FALLBACK: "the limit of {usual} is reached: {model} instead",
+    Why.LIMIT_FALLBACK: "the limit of {usual} is reached: the job uses {model} instead",
     Why.START_AT: "starts at {start_at}",
     Why.API_CALM: "the API keeps up with {agent} again: starts as before",
     Why.SESSION_LOST: "its session is gone: it starts over in a new one",
@@ -134,7 +134,7 @@ SENTENCES = {
     # The service's.
     Why.ADOPTED: "it went on while the service was away",
     Why.ASKED: "somebody asked for it",
-    Why.ALLOWED: "the user allows {rules} now",
+    Why.ALLOWED: "the user has allowed {rules}",
     Why.ON_DONE_FAILED: "its on_done command failed: {what}",
     Why.STALLED: "its agent has printed nothing for {silent_s}, {doing}",
     Why.CONTINUED: "ramherd run --resume goes on with it ({after})",
@@ -152,8 +152,8 @@ SENTENCES = {
 }
 
 
-# A limit whose reset nobody knows.
-ENDLESS_LIMIT = "{agent} is at its usage limit ({window}), and is asked again and again: {what}"
+# The API did not name the time of the reset.
+UNTIMED_LIMIT = "{agent} is at its usage limit ({window}), and is tried again at intervals: {what}"
 
 
 class Texts(dict[str, str]):
@@ -166,7 +166,7 @@ class Texts(dict[str, str]):
 def render_reason(reason: Reason) -> str:
     sentence = SENTENCES[reason.why]
     if reason.why is Why.USAGE_LIMIT and "until_at" not in reason.numbers:
-        sentence = ENDLESS_LIMIT
+        sentence = UNTIMED_LIMIT
     return sentence.format_map(_texts(reason.numbers))
 
 

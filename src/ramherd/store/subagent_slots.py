@@ -404,7 +404,9 @@ def read_ended(path: str) -> list[SubagentRecord]:
 def find_places(
     rows: Sequence[LeaseRow], waiters: Sequence[WaiterRow], turns: Mapping[str, float]
 ) -> dict[tuple[str, str], int]:
-    """While somebody waits, the leases are about the budget, and those that run `max_parallel`."""
+    """The place in line of each subagent that waits. While one does, the leases are taken for the
+    whole budget, and the number of subagents that run for `max_parallel`.
+    """
     line = [
         Waiter(one.owner, one.call, one.since_s, one.need_bytes, one.is_capped) for one in waiters
     ]

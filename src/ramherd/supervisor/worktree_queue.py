@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # So many jobs of each priority are looked at for the next merge.
 HEADS = 16
-# After Ctrl-C all worktrees together get so long, after a second one a second.
+# After Ctrl-C worktrees are finished for 10 s at most, all together; after a second one, for 1 s.
 INTERRUPTED_S = (10.0, 1.0)
 
 

@@ -356,7 +356,7 @@ MADE: dict[Why, tuple[Reason, str]] = {
         Reason(Why.HERD_OVER, done=3, failed=1, cancelled=0), "3 done, 1 failed, 0 cancelled",
     ),
     Why.ALLOWED: (
-        explain_retry(["Bash(npm test)", "edit"]), "the user allows Bash(npm test), edit now",
+        explain_retry(["Bash(npm test)", "edit"]), "the user has allowed Bash(npm test), edit",
     ),
     Why.ON_DONE_FAILED: (
         Reason(Why.ON_DONE_FAILED, what="exit status 1: no such branch"),
@@ -397,7 +397,7 @@ MADE: dict[Why, tuple[Reason, str]] = {
     ),
     Why.USAGE_PROBE: (
         explain_window(window(), MORNING_S + 9e5),
-        "the limit of claude has reset (five-hour window): one job asks first",
+        "the limit of claude has reset (five-hour window): one job starts first",
     ),
     Why.USAGE_SERVED: (explain_served(window()), "the API serves claude again"),
     Why.NEAR_USAGE_LIMIT: (
@@ -409,7 +409,7 @@ MADE: dict[Why, tuple[Reason, str]] = {
     ),
     Why.LIMIT_FALLBACK: (
         explain_fallback(Brief("claude", "x", "opus"), "sonnet"),
-        "the limit of opus is reached: sonnet instead",
+        "the limit of opus is reached: the job uses sonnet instead",
     ),
     Why.START_AT: (explain_start_at(MORNING_S), "starts at 08:45"),
     Why.UNKNOWN: (
