@@ -9,12 +9,11 @@ import subprocess
 from ramherd.act.worktrees.job_branch import (
     JobBranch,
     diff_words,
-    find_branch,
     index_with_new_files,
     read_changes,
 )
 from ramherd.cli.job_names import add_herd_option
-from ramherd.cli.job_worktree import changes_json, read_named_job, tree_of
+from ramherd.cli.job_worktree import changes_json, find_job_branch, read_named_job
 
 EPILOG = """\
 examples:
@@ -47,7 +46,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def diff(options: argparse.Namespace) -> int:
     stored = read_named_job(options.job, options.herd)
-    branch = find_branch(stored.job.name, tree_of(stored))
+    branch = find_job_branch(stored)
     if options.json:
         print(json.dumps(diff_json(branch)))
         return 0

@@ -7,9 +7,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ramherd.act.worktrees.drop_branch import UnmergedChanges, drop_branch, find_unmerged
-from ramherd.act.worktrees.job_branch import find_branch
+from ramherd.act.worktrees.job_branch import BranchGone
 from ramherd.cli.job_names import add_herd_option
-from ramherd.cli.job_worktree import locked_worktree, read_ended_job, record_worktree, tree_of
+from ramherd.cli.job_worktree import (
+    find_job_branch,
+    locked_worktree,
+    read_ended_job,
+    record_worktree,
+    tree_of,
+)
 from ramherd.core.errors import RamherdError
 from ramherd.show.event_lines import printable
 from ramherd.store.herds import StoredJob
@@ -50,10 +56,16 @@ def drop(options: argparse.Namespace) -> int:
 def drop_job(stored: StoredJob, *, force: bool = False) -> dict[str, Any]:
     """What is removed, as JSON. An error names what would be lost, unless that is the wish."""
     name, tree = stored.job.name, tree_of(stored)
-    branch = find_branch(name, tree)
+    try:
+        branch = find_job_branch(stored)
+    except BranchGone:
+        if stored.said.get("branch"):
+            record_worktree(stored, {"worktree": None, "branch": None})
+        raise
     lost = find_unmerged(branch, tree.branch)
     if lost and not force:
-        raise explain_loss(name, lost)
+        left_out = frozenset(one["path"] for one in stored.said.get("left_out") or ())
+        raise explain_loss(name, branch.worktree, lost, left_out)
     drop_branch(branch, tree.branch)
     record_worktree(stored, {"worktree": None, "branch": None})
     return {
@@ -67,17 +79,21 @@ def render_dropped(dropped: Mapping[str, Any]) -> str:
     return printable(f"{dropped['job']}: removed {what} {dropped['branch']}")
 
 
-def explain_loss(job: str, lost: UnmergedChanges) -> RamherdError:
-    """With what would be lost."""
+def explain_loss(
+    job: str, worktree: str, lost: UnmergedChanges, left_out: frozenset[str]
+) -> RamherdError:
+    """With what would be lost. A merge does not commit `left_out` either."""
     parts = []
     if lost.commits:
         parts.append(f"{count(lost.commits, 'commit')} ({some(lost.commits)})")
     if lost.files:
         parts.append(f"{count(lost.files, 'uncommitted file')} ({some(lost.files)})")
     name = shlex.quote(job)
+    is_mergeable = lost.commits or not left_out.issuperset(lost.files)
+    save = f"ramherd merge {name}" if is_mergeable else f"copy them from {shlex.quote(worktree)}"
     return RamherdError(
         printable(f"job {job} has changes that are nowhere else: {' and '.join(parts)}"),
-        hint=f"ramherd merge {name}, or lose them: ramherd drop --force {name}",
+        hint=f"{save}, or lose them: ramherd drop --force {name}",
     )
 
 

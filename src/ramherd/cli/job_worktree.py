@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from ramherd.act.worktrees.finishing import finish
-from ramherd.act.worktrees.job_branch import FileChange, JobBranch, find_branch
+from ramherd.act.worktrees.job_branch import BranchGone, FileChange, JobBranch, find_branch
 from ramherd.act.worktrees.worktree_process import MOST_S
 from ramherd.cli.job_names import find_job
 from ramherd.cli.store_reader import open_to_read
@@ -88,14 +88,42 @@ def explain_lock(name: str) -> UsageError:
     )
 
 
+def find_job_branch(stored: StoredJob) -> JobBranch:
+    """BranchGone says why nothing of it is left, as far as that is known."""
+    tree = tree_of(stored)
+    try:
+        return find_branch(stored.job.name, tree)
+    except BranchGone as error:
+        raise explain_gone(stored, tree, str(error)) from None
+
+
+def explain_gone(stored: StoredJob, tree: Tree, gone: str) -> BranchGone:
+    job, said = stored.job.name, stored.said
+    if "session" not in said and "files_changed" not in said:
+        return BranchGone(
+            f"job {job} has no changes: it is {stored.state.value}, and its agent has not run",
+            hint=f"ramherd show {shlex.quote(job)}",
+        )
+    if not said.get("files_changed"):
+        return BranchGone(
+            f"job {job} has no changes",
+            hint="a worktree in which nothing changed is removed when its job ends",
+        )
+    if not said.get("branch"):
+        return BranchGone(f"job {job} was dropped: {gone}")
+    lost = f"git -C {shlex.quote(tree.repository)} fsck --lost-found"
+    return BranchGone(
+        f"{gone}: ramherd did not remove them", hint=f"{lost} lists commits without a branch"
+    )
+
+
 def find_finished(stored: StoredJob) -> JobBranch:
     """The branch with all changes in it: what lies uncommitted in the worktree is committed first,
     as at the end of a job.
     """
-    tree = tree_of(stored)
-    find_branch(stored.job.name, tree)  # an error says what is missing, before anything is changed
+    find_job_branch(stored)  # an error says what is missing, before anything is changed
     finish_worktree(stored)
-    return find_branch(stored.job.name, tree)
+    return find_job_branch(stored)
 
 
 def finish_worktree(stored: StoredJob) -> None:

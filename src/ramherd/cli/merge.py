@@ -8,7 +8,6 @@ from typing import Any
 from ramherd.act.worktrees.bases import find_commit, is_in
 from ramherd.act.worktrees.job_branch import (
     JobBranch,
-    find_branch,
     find_checkout,
     heads,
     list_uncommitted,
@@ -27,6 +26,8 @@ from ramherd.cli.job_names import add_herd_option
 from ramherd.cli.job_worktree import (
     changes_json,
     find_finished,
+    find_job_branch,
+    finish_worktree,
     locked_worktree,
     read_ended_job,
     render_changes,
@@ -74,7 +75,8 @@ def merge_job(name: str, options: argparse.Namespace) -> bool:
     stored = read_ended_job(name, options.herd)
     with locked_worktree(stored):
         if options.abort:
-            abort_merge(find_branch(stored.job.name, tree_of(stored)))
+            abort_merge(find_job_branch(stored))
+            finish_worktree(stored)  # its note may say that it is in the middle of a merge
             print(f"the merge of {printable(stored.job.name)} is undone")
             return False
         branch = find_finished(stored)
@@ -83,7 +85,8 @@ def merge_job(name: str, options: argparse.Namespace) -> bool:
         message = options.message or squash_message(stored, branch) if wants_squash else ""
         merged = merge_back(branch, checkout, squash=message)
         if isinstance(merged, MergeConflict):
-            found, lines = conflict_json(stored, merged), render_conflict(stored, checkout, merged)
+            found = conflict_json(stored, merged)
+            lines = render_conflict(stored, checkout, merged, options)
         else:
             left, others = find_left(branch, tree_of(stored).branch)
             found = {**merged_json(stored, merged), "not_merged": left}
@@ -147,12 +150,24 @@ def conflict_json(stored: StoredJob, conflict: MergeConflict) -> dict[str, Any]:
     return {"job": stored.job.name, "merged": False, **where}
 
 
-def render_conflict(stored: StoredJob, checkout: str, conflict: MergeConflict) -> list[str]:
+def render_conflict(
+    stored: StoredJob, checkout: str, conflict: MergeConflict, options: argparse.Namespace
+) -> list[str]:
     name, files = shlex.quote(stored.job.name), conflict.files
     count = "1 file" if len(files) == 1 else f"{len(files)} files"
     return [
         f"{stored.job.name} conflicts with your branch in {count}: {checkout} is as it was",
         *(f"  {file}" for file in files),
-        f"resolve it in {shlex.quote(conflict.worktree)}, commit there, then: ramherd merge {name}",
+        f"resolve it in {shlex.quote(conflict.worktree)}, commit there, then:",
+        f"  ramherd merge {name}{render_options(options)}",
         f"or undo it: ramherd merge --abort {name}",
     ]
+
+
+def render_options(options: argparse.Namespace) -> str:
+    """The same again, for a command to be typed."""
+    words = ["--squash"] if options.squash else []
+    words += ["-m", options.message] if options.message is not None else []
+    words += ["--drop"] if options.drop else []
+    words += ["--herd", options.herd] if options.herd is not None else []
+    return "".join(f" {shlex.quote(word)}" for word in words)

@@ -47,7 +47,26 @@ def test_changes_reach_the_users_branch(project: Project) -> None:
     assert "What the agent wrote" in project.git("log", "--format=%s")
     gone = project.call("merge", "two")
     assert gone.returncode == 2
-    assert "job two has no changes: its worktree and its branch" in gone.stderr
+    assert "job two was dropped: the worktree and the branch" in gone.stderr
+
+
+def test_what_is_gone_is_explained(project: Project) -> None:
+    """Removed by hand, never made because its job has not run, or without changes."""
+    jobs = [
+        project.job("one", "echo 1 > one"), project.job("idle", "true"),
+        project.job("bad", "exit 3"), project.job("next", "true", after=["bad"]),
+    ]  # fmt: skip
+    one, *_others = project.ramherd.json(jobs)["results"]
+    project.git("worktree", "remove", "--force", one["worktree"])
+    project.git("branch", "-D", one["branch"])
+
+    for verb in ("diff", "merge", "drop"):
+        assert "ramherd did not remove them" in project.call(verb, "one").stderr
+    assert "job one was dropped" in project.call("drop", "one").stderr
+    assert "(dropped)" in project.call("results").stdout
+    assert "job idle has no changes\n" in project.call("merge", "idle").stderr
+    never = project.call("drop", "next").stderr
+    assert "job next has no changes: it is cancelled, and its agent has not run" in never
 
 
 def test_a_conflict_stays_in_the_worktree_of_the_job(project: Project) -> None:
@@ -68,10 +87,15 @@ def test_a_conflict_stays_in_the_worktree_of_the_job(project: Project) -> None:
     again = project.call("merge", "one")
     assert again.returncode == 1
     assert "is in the middle of a merge" in again.stderr
+    assert "undo it: ramherd merge --abort one" in again.stderr
     assert "undone" in project.call("merge", "--abort", "one").stdout
     assert project.git("status", "--porcelain", where=worktree) == ""
     found = json.loads(project.call("merge", "--json", "one").stdout)
     assert (found["merged"], found["conflicts"]) == (False, ["file"])
+    project.call("merge", "--abort", "one")
+    assert not json.loads(project.call("show", "--json", "one").stdout)["worktree_note"]
+    conflict = project.call("merge", "one", "-m", "a b", "--drop")
+    assert "ramherd merge one -m 'a b' --drop\n" in conflict.stdout
     (worktree / "file").write_text("both\n")
     project.commit("resolved", where=worktree)
     merged = project.call("merge", "one")
@@ -122,6 +146,15 @@ def test_squash_makes_one_commit_of_the_user(project: Project) -> None:
     assert project.branches == ["main"]
 
 
+def test_drop_names_files_that_no_merge_would_save(project: Project) -> None:
+    """Such as secrets, which are never committed."""
+    (result,) = project.run_jobs({"one": "echo 1 > a; echo key > .env"})
+    assert project.call("merge", "one").returncode == 0
+    refused = project.call("drop", "one")
+    assert "1 uncommitted file (.env)" in refused.stderr
+    assert f"hint: copy them from {result['worktree']}, or lose them" in refused.stderr
+
+
 def test_drop_refuses_to_lose_changes(project: Project) -> None:
     """It names the commits and the files; with --force they go."""
     (result,) = project.run_jobs({"one": f"echo 1 > a; {COMMIT}"})
@@ -136,7 +169,7 @@ def test_drop_refuses_to_lose_changes(project: Project) -> None:
     assert forced.returncode == 0, forced.stderr
     assert json.loads(forced.stdout)["lost"]["files"] == ["left out"]
     assert project.branches == ["main"]
-    assert "no changes" in project.call("diff", "one").stderr
+    assert "job one was dropped" in project.call("diff", "one").stderr
     listed = json.loads(project.call("jobs", "--all", "--json").stdout)
     assert listed["worktree"] is None
 

@@ -47,8 +47,12 @@ class FileChange:
     removed: int | None
 
 
+class BranchGone(UsageError):
+    """Neither the worktree nor the branch of the job is there."""
+
+
 def find_branch(job: str, tree: Tree) -> JobBranch:
-    """UsageError where nothing of it is left."""
+    """BranchGone where nothing of it is left."""
     if not read_git(tree.repository, "rev-parse", "--git-dir"):
         check_repository(job, tree.repository)
     tip = find_commit(tree.path, "HEAD") if Path(tree.path, ".git").exists() else ""
@@ -58,10 +62,7 @@ def find_branch(job: str, tree: Tree) -> JobBranch:
     else:
         tip, branch, worktree = find_commit(tree.repository, heads(tree.branch)), tree.branch, ""
     if not tip:
-        raise UsageError(
-            f"job {job} has no changes: its worktree and its branch {tree.branch} are gone",
-            hint="a worktree in which nothing changed is removed when its job ends",
-        )
+        raise BranchGone(f"the worktree and the branch {tree.branch} of job {job} are gone")
     base = choose_base(replace(tree, commit=read_mark(worktree) or tree.commit), tip)
     return JobBranch(job, tree.repository, tree.path, worktree, branch, tip, base)
 

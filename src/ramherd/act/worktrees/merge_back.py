@@ -133,7 +133,8 @@ def message_of(branch: JobBranch, name: str) -> str:
 def in_the_middle(branch: JobBranch, what: str) -> CannotMerge:
     return CannotMerge(
         f"the worktree of job {branch.job} is in the middle of {what}: {branch.worktree}",
-        hint="resolve it there and commit, then merge again; or ramherd merge --abort",
+        hint="resolve it there and commit, then merge again; or undo it: "
+        f"ramherd merge --abort {shlex.quote(branch.job)}",
     )
 
 
