@@ -16,6 +16,7 @@ from ramherd.core.reasons import reason_from_json
 from ramherd.show.cost_text import render_cost
 from ramherd.show.event_lines import printable
 from ramherd.show.reasons import render_reason
+from ramherd.show.result_lines import state_of
 from ramherd.store.herds import read_lost_herds
 from ramherd.store.listing import list_herds, list_jobs
 
@@ -80,11 +81,6 @@ def render(found: list[dict[str, Any]]) -> Iterator[str]:
         yield printable(f"{job['id']}  {state_of(job):<9} {name:<{widest}}  {words}")
     counts = Counter(map(state_of, found))
     yield ", ".join(f"{number} {state}" for state, number in counts.items()) or "no jobs"
-
-
-def state_of(job: dict[str, Any]) -> str:
-    """A job whose ramherd was killed is in no state: the store has what was so before."""
-    return "lost" if job.get("owner_lost") else str(job["state"])
 
 
 def render_agent(job: dict[str, Any]) -> str:

@@ -11,8 +11,10 @@ from ramherd.cli.main import read_columns
 from ramherd.cli.store_reader import open_to_read
 from ramherd.client.herd_summary import summarize
 from ramherd.config.paths import runtime_path
+from ramherd.show.result_lines import state_of
 from ramherd.show.summary import render_herd
 from ramherd.store.herds import read_lost_herds, read_newest_batch
+from ramherd.store.interrupted_herds import has_interrupted_jobs
 from ramherd.store.listing import Lost, list_jobs, read_herd
 from ramherd.store.protocol import Store
 
@@ -36,13 +38,24 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def results(options: argparse.Namespace) -> int:
     with closing(open_to_read()) as store:
         newest = read_newest_batch(store) if options.herd is None else options.herd
-        summary = read_summary(store, find_herd(store, newest))
+        herd = find_herd(store, newest)
+        summary = read_summary(store, herd)
+        goes_on = can_go_on(store, summary)
     if options.json:
         print(json.dumps(summary))
         return 0
     for line in render_herd(summary, read_columns(), every=True):
         print(line)
+    if goes_on:
+        print(f"to go on: ramherd run --resume {herd}")
     return 0
+
+
+def can_go_on(store: Store, summary: dict[str, Any]) -> bool:
+    """Its ramherd was killed, or it was interrupted."""
+    if any(state_of(result) == "lost" for result in summary["results"]):
+        return True
+    return bool(summary["cancelled"]) and has_interrupted_jobs(store, summary["herd"])
 
 
 def read_summary(store: Store, herd: str) -> dict[str, Any]:

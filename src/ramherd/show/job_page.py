@@ -16,6 +16,7 @@ from ramherd.show.result_lines import (
     render_changes,
     render_left_out,
     render_spent,
+    state_of,
 )
 
 LABEL_WIDTH = 11
@@ -52,17 +53,18 @@ def render_entry(label: str, text: str, width: int) -> list[str]:
     ]
 
 
-UNWRAPPED = ("continue", "log", "allow", "worktree", "branch", "next")
+UNWRAPPED = ("continue", "log", "allow", "worktree", "branch", "next", "")
 
 
 def wrap_line(line: str, width: int) -> list[str]:
-    return wrap(line, width, break_on_hyphens=False, drop_whitespace=True) or [""]
+    """A path stays whole: it may be part of a command."""
+    return wrap(line, width, break_on_hyphens=False, break_long_words=False) or [""]
 
 
 def describe(job: Mapping[str, Any], logs: JobLogs, *, full: bool) -> Iterator[tuple[str, str]]:
     name = quote(job["name"])
     yield "job", f"{job['name']} ({job['id']} of herd {job['herd']})"
-    yield "state", f"{job['state']}: {render_reason(reason_from_json(job['reason']))}"
+    yield "state", f"{state_of(job)}: {render_reason(reason_from_json(job['reason']))}"
     if job.get("error"):
         yield "error", job["error"]
     yield from describe_task(job, full=full)

@@ -52,7 +52,7 @@ SENTENCES = {
         "the keeper died {deaths} times while it ran, the last {alone} times with nothing else "
         "running, and never without it: it is not started again"
     ),
-    Why.OWNER_LOST: "its ramherd (pid {pid}) is gone: the next start, or ramherd prune, clears it",
+    Why.OWNER_LOST: "its ramherd (pid {pid}) is gone (hint: ramherd run --resume)",
     Why.DEPENDENCY_DONE: "{dependency} is done",
     Why.DEPENDENCY_FAILED: "{dependency} is {state}",
     Why.INTERRUPTED: "interrupted",

@@ -8,7 +8,7 @@ from textwrap import wrap
 from typing import Any
 
 from ramherd.core.agent_task import name_call
-from ramherd.core.reasons import reason_from_json
+from ramherd.core.reasons import Why, reason_from_json
 from ramherd.decide.job_bases import BLOCKED
 from ramherd.show.cost_text import render_cost, render_usd
 from ramherd.show.event_lines import printable
@@ -52,6 +52,11 @@ def render_many(results: Sequence[Result], width: int) -> list[str]:
     return lines
 
 
+def state_of(job: Mapping[str, Any]) -> str:
+    """A job whose ramherd was killed is in no state: the store has what was so before."""
+    return "lost" if job.get("reason", {}).get("why") == Why.OWNER_LOST else str(job["state"])
+
+
 def is_agent(result: Result) -> bool:
     return result.get("turns") is not None
 
@@ -80,7 +85,7 @@ def is_plain_success(result: Result) -> bool:
 def render_result(result: Result, width: int = 80, answer_lines: int = SOME_LINES) -> list[str]:
     """A reason may have a command in it that is to be copied: only answers are wrapped."""
     name = quote(result["job"])
-    head = f"{result['state']:<9} {result['job']}: {render_told(result)}"
+    head = f"{state_of(result):<9} {result['job']}: {render_told(result)}"
     return [
         *(wrap_lines(head, width, answer_lines) if is_answer(result) else [printable(head)]),
         *render_denied(result, name, width),
@@ -93,7 +98,7 @@ def render_head(result: Result) -> str:
     """`done      fix-lint: Fixed 3 lint errors.`, in one line."""
     denied = len(result.get("denied") or ())
     but = f"({count(denied, 'tool call')} denied) " if denied else ""
-    return f"{result['state']:<9} {result['job']}: {but}{' '.join(render_told(result).split())}"
+    return f"{state_of(result):<9} {result['job']}: {but}{' '.join(render_told(result).split())}"
 
 
 def render_told(result: Result) -> str:

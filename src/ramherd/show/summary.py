@@ -6,11 +6,11 @@ from typing import Any
 from ramherd.core.reasons import reason_from_json
 from ramherd.core.units import MIB, format_duration, format_size
 from ramherd.show.reasons import render_reason
-from ramherd.show.result_lines import render_footer, render_results, render_total_cost
+from ramherd.show.result_lines import render_footer, render_results, render_total_cost, state_of
 
 # Smaller differences of the machine's available memory come and go by themselves.
 WORTH_SAYING_BYTES = 64 * MIB
-OPEN = ("running", "held", "queued", "waiting")
+OPEN = ("running", "held", "queued", "waiting", "lost")
 
 
 def render_summary(summary: dict[str, Any], missing_bytes: int, width: int = 80) -> list[str]:
@@ -78,7 +78,7 @@ def render_ramp(ramp: dict[str, Any] | None) -> list[str]:
 
 def render_rest(summary: dict[str, Any]) -> str:
     """How many are not done; of those that are, how many were denied something."""
-    states = Counter(result["state"] for result in summary["results"])
+    states = Counter(state_of(result) for result in summary["results"])
     open_ = (state for state in OPEN if states[state])
     parts = [f"{summary[state]} {state}" for state in ("failed", "cancelled") if summary[state]]
     parts += [f"{states[state]} {state}" for state in open_]

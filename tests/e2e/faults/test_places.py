@@ -231,7 +231,7 @@ def test_jobs_of_a_killed_herd_do_not_run(ramherd: Ramherd, losses: Losses) -> N
     """`jobs` says what is so before anybody has recorded it, and what clears it."""
     pid = killed_herd(ramherd, 2)
     shown = ramherd.run("jobs").stdout
-    assert f"its ramherd (pid {pid}) is gone: the next start, or ramherd prune, clears it" in shown
+    assert f"its ramherd (pid {pid}) is gone (hint: ramherd run --resume)" in shown
     assert shown.splitlines()[-1] == "2 lost"
     jobs = [json.loads(line) for line in ramherd.run("jobs", "--json").stdout.splitlines()]
     assert [(job["owner_lost"], job["reason"]["why"]) for job in jobs] == [(True, "owner_lost")] * 2

@@ -69,6 +69,10 @@ def test_an_interrupted_herd_goes_on(
     (herd,) = herds(ramherd)
     if number == signal.SIGINT:
         assert f"to go on: ramherd run --resume {herd}" in running.err.read_text()
+    results = ramherd.run("results").stdout
+    assert f"to go on: ramherd run --resume {herd}" in results
+    counts = "1 of 4 jobs done (1 failed, 2 cancelled)"
+    assert (counts if number == signal.SIGINT else "(1 failed, 2 lost)") in results
     summary = resume(ramherd)
 
     assert (summary["herd"], summary["done"], summary["failed"]) == (herd, 3, 1)

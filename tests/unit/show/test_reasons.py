@@ -245,7 +245,7 @@ MADE: dict[Why, tuple[Reason, str]] = {
     ),
     Why.OWNER_LOST: (
         explain_lost_owner(7),
-        "its ramherd (pid 7) is gone: the next start, or ramherd prune, clears it",
+        "its ramherd (pid 7) is gone (hint: ramherd run --resume)",
     ),
     Why.NO_RUNTIME: (
         Reason(Why.NO_RUNTIME, what="cannot make /run/x: Permission denied"),

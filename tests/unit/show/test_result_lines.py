@@ -156,6 +156,13 @@ def test_a_job_that_runs_is_told_as_such() -> None:
     assert render_results([runs])[-1] == "          see: ramherd logs a"
 
 
+def test_a_job_whose_ramherd_was_killed_is_lost() -> None:
+    """It does not run, whatever the store has."""
+    reason = {"why": "owner_lost", "pid": 7}
+    lines = render_results([agent("one", "running", reason=reason)])
+    assert lines[0] == "lost      one: its ramherd (pid 7) is gone (hint: ramherd run --resume)"
+
+
 def test_what_was_not_committed_is_named() -> None:
     """Files that were left out, and a worktree that was left alone. Ignored files are no news."""
     left_out = [{"path": f"{number}.bin", "why": "11 MiB"} for number in range(7)]
