@@ -161,7 +161,10 @@ def parse_on_limit(value: Any) -> str:
 
 def check_on_limit(value: str, context: Context) -> str:
     if value == FALLBACK and not context.values.get("fallback_model"):
-        raise UsageError("there is no fallback_model", hint='add fallback_model = "MODEL"')
+        raise UsageError(
+            "on_limit is fallback_model, and there is no fallback_model",
+            hint='add fallback_model = "MODEL" or --fallback-model MODEL',
+        )
     return value
 
 

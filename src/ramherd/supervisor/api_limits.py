@@ -6,7 +6,7 @@ is forgotten with the supervisor; the second is in the store, for the next super
 """
 
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ramherd.core.agent_task import FAIL, NO_ACCESS, ApiRefusal
@@ -99,10 +99,14 @@ class ApiLimits:
         """The store was lost."""
         self.unsaved |= self.windows
 
-    def find_waits(self) -> list[Reason]:
-        """Why jobs of each account wait now that does."""
+    def find_waits(self, quotas: Collection[Quota]) -> list[Reason]:
+        """Why jobs with these quotas wait now, if they do."""
         now_s = self.now()
-        return [explain_window(one, now_s) for one in self.windows.values() if one.until_s > now_s]
+        return [
+            explain_window(window, now_s)
+            for window in self.windows.values()
+            if window.until_s > now_s and any(map(window.concerns, quotas))
+        ]
 
     def pop_unsaved(self) -> dict[tuple[str, str, str], UsageWindow | None]:
         unsaved, self.unsaved = self.unsaved, {}

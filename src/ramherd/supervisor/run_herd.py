@@ -203,6 +203,7 @@ def run_claimed(herd: str, begin: BeginHerd, rules: Rules, display: Display) -> 
             counters.available_after = wait_for_memory(trees, counters.available_before)
         answers = read_stored_answers(store, herd) if agents.runs is not None else {}
         results = counters.as_json(herd, queue, answers)
+        results |= describe_limits(agents, queue)
         summary = {**results, "supervisor": costs, **describe_loop(loop)}
         writes.add(end_herd, herd, summary)
         if why := write_last(writes, signals):
@@ -298,7 +299,6 @@ def describe_loop(loop: Loop) -> dict[str, Any]:
         "pen": loop.executor.fleet.kind,
         **describe_holds(loop.counters.holds),
         **describe_ramp(loop.memory.ramp),
-        **describe_limits(loop.agents),
     }
 
 
@@ -379,9 +379,14 @@ def with_accounts(jobs: Sequence[Job], rules: Rules) -> Sequence[Job]:
     return accounts.with_accounts(jobs, choose_passed(rules.pass_env))
 
 
-def describe_limits(agents: AgentParts) -> dict[str, Any]:
+def describe_limits(agents: AgentParts, queue: HerdQueue) -> dict[str, Any]:
     """Usage limits that last longer than the herd: its jobs were cancelled while they waited."""
-    waits = agents.runs.limits.find_waits() if agents.runs is not None else []
+    if agents.runs is None:
+        return {}
+    from ramherd.decide.usage_limits import quota_of  # noqa: PLC0415 - for agents only
+
+    undone = (one.job.brief for one in queue if one.state is not JobState.DONE)
+    waits = agents.runs.limits.find_waits({quota_of(brief) for brief in undone if brief})
     return {"limits": [reason.as_json() for reason in waits]} if waits else {}
 
 

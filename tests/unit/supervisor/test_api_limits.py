@@ -58,6 +58,16 @@ def test_from_the_refusal_to_the_reply_of_the_probe() -> None:
     assert limits.pop_unsaved() == {}
 
 
+def test_only_limits_of_the_asked_accounts_are_found() -> None:
+    """Until they are over."""
+    limits = ApiLimits(clock := Clock())
+    why = limits.close("r1", quota(CLAUDE), LIMIT)
+    assert limits.find_waits({quota(CLAUDE), quota(CODEX)}) == [why]
+    assert limits.find_waits({quota(CODEX)}) == []
+    clock.now_s = 1020.0
+    assert limits.find_waits({quota(CLAUDE)}) == []
+
+
 def test_a_probe_that_ends_without_a_reply_shows_nothing() -> None:
     """The next job asks; a probe that is refused closes the window again."""
     limits = ApiLimits(clock := Clock())
