@@ -10,7 +10,7 @@ from pathlib import Path
 
 from ramherd.act.pens import Pen
 from ramherd.system.procfs import read_process
-from ramherd.system.termination import kill_group
+from ramherd.system.termination import LOOP_REAP_S, kill_group
 
 MOST_S = 60.0
 # Joins the pen, then becomes the command.
@@ -81,7 +81,7 @@ class UserCommand:
 
     def kill(self) -> None:
         """With all that it started; without a pen, all that stayed in its session's group."""
-        kill_group(self._process)
+        kill_group(self._process, LOOP_REAP_S)
         self._close()
 
     def _close(self) -> None:

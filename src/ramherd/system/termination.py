@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 KILL_S = 10.0
 # What is killed may have forked a moment before: KILL is sent again so often.
 AGAIN_S = 0.02
+REAP_EVERY_S = 0.001
+# The loop of a supervisor waits no longer for a process that it killed.
+LOOP_REAP_S = 0.01
 
 
 def terminate(
@@ -67,13 +70,27 @@ def wait_until(is_done: Callable[[], bool], for_s: float, every_s: float = 0.01)
     return True
 
 
-def kill_group(process: subprocess.Popen[bytes] | subprocess.Popen[str]) -> None:
+def kill_group(
+    process: subprocess.Popen[bytes] | subprocess.Popen[str], most_s: float = KILL_S
+) -> None:
     """A command in a session of its own, with all that it started. We have not reaped it yet, so
-    the number is still its own.
+    the number is still its own. Its end is awaited for `most_s`.
     """
     if process.poll() is None:
         try:
             os.killpg(process.pid, signal.SIGKILL)
         except ProcessLookupError:
             pass
-        process.wait()
+        reap(process, most_s)
+
+
+def reap(process: subprocess.Popen[bytes] | subprocess.Popen[str], most_s: float) -> bool:
+    """Waits for the end of a process that was killed; whether it has ended. `subprocess` reaps one
+    that has not when it starts another.
+    """
+    deadline_s = time.monotonic() + most_s
+    while process.poll() is None:
+        if time.monotonic() >= deadline_s:
+            return False
+        time.sleep(REAP_EVERY_S)
+    return True

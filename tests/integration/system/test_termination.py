@@ -3,8 +3,9 @@
 import signal
 import subprocess
 import sys
+import time
 
-from ramherd.system.termination import kill_group
+from ramherd.system.termination import LOOP_REAP_S, kill_group, reap
 
 
 def test_a_command_is_killed_with_what_it_started() -> None:
@@ -23,3 +24,14 @@ def test_a_command_is_killed_with_what_it_started() -> None:
 
     assert process.returncode == -signal.SIGKILL
     kill_group(process)
+
+
+def test_a_loop_does_not_wait_for_a_process_that_cannot_end() -> None:
+    """One that hangs in the kernel outlives KILL."""
+    with subprocess.Popen(["sleep", "60"]) as process:
+        began_s = time.monotonic()
+
+        assert not reap(process, LOOP_REAP_S)
+        assert time.monotonic() - began_s < 1
+        process.kill()
+        assert reap(process, 10)

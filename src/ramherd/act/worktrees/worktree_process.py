@@ -17,6 +17,7 @@ from ramherd.act.user_command import open_input
 from ramherd.core.model import Job, Tree
 from ramherd.core.units import MIB
 from ramherd.system.procfs import read_process
+from ramherd.system.termination import LOOP_REAP_S, reap
 
 PROGRAM = str(Path(__file__).parent / "__main__.py")
 # The index of a repository with 500,000 files takes 100 MB in git's memory.
@@ -76,8 +77,9 @@ class WorktreeProcess:
         self._close()
 
     def _close(self) -> None:
+        """A process that hangs in the kernel, at a file system that does not answer, is left."""
         self._output.close()
-        self._process.wait()
+        reap(self._process, LOOP_REAP_S)
 
     def is_over_limit(self) -> bool:
         """Also where no kernel holds it to the limit."""
