@@ -7,13 +7,13 @@ branches, when these are merged. What a dying supervisor has not come to is in t
 next one does it: to finish a worktree twice changes nothing, nor does a merge twice.
 """
 
-from collections import deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ramherd.act.executor import Executor
 from ramherd.core.agent_task import MergedBase
+from ramherd.core.errors import StoreError
 from ramherd.core.model import Job, JobState
 from ramherd.decide.job_bases import after_merge, has_same_base, may_merge, parents_of
 from ramherd.store.herds import add_pen
@@ -38,7 +38,8 @@ class WorktreeQueue:
     jobs: JobStates
     events: EventLog
     counters: HerdCounters
-    _todo: "deque[Job]" = field(default_factory=deque)
+    # By id, the next one first. Each job at the head of the queue is looked up here.
+    _todo: dict[str, Job] = field(default_factory=dict)
     _process: "WorktreeProcess | None" = None
     # How many interrupts were seen, and when the last of them came.
     _interrupts: int = 0
@@ -46,7 +47,7 @@ class WorktreeQueue:
 
     def add(self, jobs: Iterable[Job]) -> None:
         """Those that an earlier supervisor has not come to."""
-        self._todo.extend(jobs)
+        self._todo |= {job.id: job for job in jobs}
 
     @property
     def is_busy(self) -> bool:
@@ -56,7 +57,7 @@ class WorktreeQueue:
         """A job that is tried again waits: its worktree may be on its way out."""
         if self._process is not None and self._process.job.id == job.id:
             return True
-        return any(one.id == job.id for one in (*self._todo, *self.jobs.ended_trees))
+        return job.id in self._todo or any(one.id == job.id for one in self.jobs.ended_trees)
 
     @property
     def fds(self) -> tuple[int, ...]:
@@ -71,14 +72,17 @@ class WorktreeQueue:
         has_news = False
         while True:
             has_news = self._receive(at_s) or has_news
-            self._todo.extend(self.jobs.ended_trees)
+            self.add(self.jobs.ended_trees)
             self.jobs.ended_trees.clear()
             if self._process is not None:
                 return has_news
             if (job := self._find_successor()) is not None:
-                self._merge(job, at_s)
+                try:
+                    self._merge(job, at_s)
+                except StoreError:  # the next step tries again
+                    return has_news
             elif self._todo:
-                self._finish(self._todo.popleft(), at_s)
+                self._finish(self._todo.pop(next(iter(self._todo))), at_s)
             else:
                 return has_news
 
@@ -86,9 +90,8 @@ class WorktreeQueue:
         """The first in line whose branches are to be merged, and are all finished."""
         if self._interrupts or self.jobs.agents.runs is None:
             return None
-        unfinished = {job.id for job in self._todo}
         heads = (status.job for status in self.jobs.queue.heads(HEADS))
-        return next((job for job in heads if may_merge(job, unfinished)), None)
+        return next((job for job in heads if may_merge(job, self._todo)), None)
 
     def _receive(self, at_s: float) -> bool:
         process = self._process
@@ -190,8 +193,13 @@ class WorktreeQueue:
         self.jobs.release(job.id)
 
     def _describe_resume(self, job: Job) -> dict[str, str]:
-        """The session is continued in the worktree, which was removed."""
-        said = read_said(self.events.writes.store, job.id) or {}
+        """The session is continued in the worktree, which was removed. As before where the store
+        cannot be read: others wait for the end of this worktree.
+        """
+        try:
+            said = read_said(self.events.writes.store, job.id) or {}
+        except StoreError:
+            return {}
         tree = job.brief.tree if job.brief is not None else None
         resume = said.get("resume") or ""
         if tree is None or not resume.startswith("cd "):
