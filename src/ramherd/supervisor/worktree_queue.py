@@ -46,7 +46,7 @@ class WorktreeQueue:
     _interrupted_s: float = 0.0
 
     def add(self, jobs: Iterable[Job]) -> None:
-        """Those that an earlier supervisor has not come to."""
+        """Jobs that have ended, here or under an earlier supervisor that has not finished them."""
         self._todo |= {job.id: job for job in jobs}
 
     @property
