@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
-from ramherd.cli.job_names import find_herd
+from ramherd.cli.job_names import find_herd, find_job
 from ramherd.cli.main import read_columns
 from ramherd.cli.store_reader import open_to_read
 from ramherd.client.herd_summary import summarize
@@ -37,9 +37,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def results(options: argparse.Namespace) -> int:
     with closing(open_to_read()) as store:
-        newest = read_newest_batch(store) if options.herd is None else options.herd
-        herd = find_herd(store, newest)
+        newest = read_newest_batch(store)
+        herd = find_herd(store, newest if options.herd is None else options.herd)
         summary = read_summary(store, herd)
+        if herd != newest and not options.json:
+            add_ids(store, summary)
         goes_on = can_go_on(store, summary)
     if options.json:
         print(json.dumps(summary))
@@ -49,6 +51,14 @@ def results(options: argparse.Namespace) -> int:
     if goes_on:
         print(f"to go on: ramherd run --resume {herd}")
     return 0
+
+
+def add_ids(store: Store, summary: dict[str, Any]) -> None:
+    """To jobs of an older herd whose names are those of newer ones too."""
+    jobs = read_jobs(store, summary["herd"], {})
+    for result, job in zip(summary["results"], jobs, strict=False):
+        if find_job(store, job["name"]) != job["id"]:
+            result["id"] = job["id"]
 
 
 def can_go_on(store: Store, summary: dict[str, Any]) -> bool:

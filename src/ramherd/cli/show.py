@@ -39,9 +39,17 @@ def show(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(job))
         return 0
+    if not is_newest(job):
+        job["address"] = job["id"]
     for line in render_job(job, read_logs(job), read_columns(), full=options.full):
         print(line)
     return 0
+
+
+def is_newest(job: dict[str, Any]) -> bool:
+    """Whether commands take its name for this job: a newer herd may have one of the same name."""
+    with closing(open_to_read()) as store:
+        return find_job(store, str(job["name"])) == str(job["id"])
 
 
 def read_named(name: str, herd: str | None) -> dict[str, Any]:

@@ -62,7 +62,7 @@ def wrap_line(line: str, width: int) -> list[str]:
 
 
 def describe(job: Mapping[str, Any], logs: JobLogs, *, full: bool) -> Iterator[tuple[str, str]]:
-    name = quote(job["name"])
+    name = quote(job.get("address") or job["name"])
     yield "job", f"{job['name']} ({job['id']} of herd {job['herd']})"
     yield "state", f"{state_of(job)}: {render_reason(reason_from_json(job['reason']))}"
     if job.get("error"):

@@ -47,9 +47,16 @@ def render_many(results: Sequence[Result], width: int) -> list[str]:
     lines = [clip_line(render_head(result), width) for result in results[:MOST_LINES]]
     if len(results) > MOST_LINES:
         lines.append(f"{INDENT}and {len(results) - MOST_LINES} more: ramherd results")
-    if failed := [one["job"] for one in results if one["state"] == "failed" and one["runs"]]:
-        lines.append(printable(f"{INDENT}see: ramherd logs {quote(failed[0])}"))
+    if failed := [one for one in results if one["state"] == "failed" and one["runs"]]:
+        lines.append(printable(f"{INDENT}see: ramherd logs {render_address(failed[0])}"))
     return lines
+
+
+def render_address(result: Result) -> str:
+    """The job, as a command takes it: by its id, if the result has that, because a newer herd may
+    have a job of the same name.
+    """
+    return quote(result.get("id") or result["job"])
 
 
 def state_of(job: Mapping[str, Any]) -> str:
@@ -84,7 +91,7 @@ def is_plain_success(result: Result) -> bool:
 
 def render_result(result: Result, width: int = 80, answer_lines: int = SOME_LINES) -> list[str]:
     """A reason may have a command in it that is to be copied: only answers are wrapped."""
-    name = quote(result["job"])
+    name = render_address(result)
     head = f"{state_of(result):<9} {result['job']}: {render_told(result)}"
     return [
         *(wrap_lines(head, width, answer_lines) if is_answer(result) else [printable(head)]),
@@ -227,7 +234,7 @@ def render_next(result: Result, name: str) -> Iterator[str]:
 def render_footer(results: Sequence[Result], width: int = 80) -> list[str]:
     """Commands for all of it, with names that work when typed."""
     changed = [
-        quote(result["job"])
+        render_address(result)
         for result in results
         if result.get("files_changed") and result.get("branch")
     ]

@@ -146,6 +146,18 @@ def test_squash_makes_one_commit_of_the_user(project: Project) -> None:
     assert project.branches == ["main"]
 
 
+def test_hints_for_an_older_herd_mean_its_own_jobs(project: Project) -> None:
+    """A name is that of the newest herd's job; `results HERD` and `show --herd` print the id."""
+    old = project.ramherd.json([project.job("one", "echo old > a")])["herd"]
+    project.run_jobs({"one": "echo new > a"})
+    footer = project.call("results", old).stdout.splitlines()[-1]
+    job = footer.split()[-1]
+    assert f"ramherd diff {job}; ramherd merge {job}" in project.call("show", job).stdout
+    assert "ramherd merge one" in project.call("results").stdout
+    assert project.call("merge", job).returncode == 0
+    assert (project.top / "a").read_text() == "old\n"
+
+
 def test_drop_names_files_that_no_merge_would_save(project: Project) -> None:
     """Such as secrets, which are never committed."""
     (result,) = project.run_jobs({"one": "echo 1 > a; echo key > .env"})

@@ -129,7 +129,11 @@ def test_the_results_of_a_run(ramherd: Ramherd, program: Path, tmp_path: Path) -
     gone = ramherd.run("show", "docs").stdout
     assert "(removed by ramherd prune or log_total)" in gone
     assert "error      Please log in" in gone
-    check_text(ramherd.run("results", later["herd"]).stdout.splitlines())
+    check_text(ramherd.run("results", again["herd"]).stdout.splitlines())
+    # In an older herd the names mean other jobs.
+    older = ramherd.run("results", later["herd"]).stdout
+    assert "2 of 4 jobs done (2 failed, 1 with denied tool calls)" in older
+    assert "ramherd retry tests" not in older
 
 
 def test_the_results_of_a_service(service: Service, program: Path, tmp_path: Path) -> None:

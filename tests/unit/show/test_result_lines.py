@@ -163,6 +163,13 @@ def test_a_job_whose_ramherd_was_killed_is_lost() -> None:
     assert lines[0] == "lost      one: its ramherd (pid 7) is gone (hint: ramherd run --resume)"
 
 
+def test_commands_name_a_job_of_an_older_herd_by_its_id() -> None:
+    """A newer herd may have a job of the same name."""
+    old = agent("one", id="01OLD", denied=DENIED)
+    assert any("ramherd retry 01OLD --allow" in line for line in render_results([old]))
+    assert render_footer([old])[0] == "review: ramherd diff 01OLD   take it: ramherd merge 01OLD"
+
+
 def test_what_was_not_committed_is_named() -> None:
     """Files that were left out, and a worktree that was left alone. Ignored files are no news."""
     left_out = [{"path": f"{number}.bin", "why": "11 MiB"} for number in range(7)]
