@@ -18,10 +18,13 @@ class PriceBook:
     def __init__(self) -> None:
         self._prices: dict[tuple[str, str], float] = {}
         self._learned: dict[tuple[str, str], float] = {}
+        # Another one for each change.
+        self.version = 0
 
     def load(self, prices: Iterable[tuple[str, str, float]]) -> None:
         """What was learned before: agent, model and price."""
         self._prices.update({(agent, model): usd for agent, model, usd in prices})
+        self.version += 1
 
     def find(self, agent: str, model: str) -> float | None:
         """Seen in a report, else listed; None if it is not known."""
@@ -33,6 +36,7 @@ class PriceBook:
         if price is None or self._prices.get(key) == price:
             return
         self._prices[key] = self._learned[key] = price
+        self.version += 1
 
     def pop_learned(self) -> list[ModelPrice]:
         """What is new since the last call, for the store."""

@@ -148,6 +148,8 @@ class AgentRun:
     _printed: int = 0
     # How long it waits for its API, as it said last.
     _wait_s: float = 0.0
+    # What counts against its limit, in all and of this run alone, and what that was made from.
+    _counted: tuple[Progress, int, Spent, float] | None = None
 
     def go_on(self, session: str) -> None:
         """Where its job stands: in a session that is there, or in a new one."""
@@ -287,13 +289,21 @@ class AgentRun:
         """What counts against a limit while it runs. A CLI that holds to its limit itself counts
         what this run costs.
         """
-        if not self.agent.holds_to_cost:
-            return self.spent
-        return replace(self.leaves, progress=self.progress).spent
+        return self._count()[0]
 
     @property
     def counted_here_usd(self) -> float:
-        return self.counted.total_usd - self.past.spent.total_usd
+        return self._count()[1]
+
+    def _count(self) -> tuple[Spent, float]:
+        """Every step of the loop asks for it: it is worked out again when something is new."""
+        at, version = self.progress, self.prices.version
+        if self._counted is None or self._counted[0] is not at or self._counted[1] != version:
+            left = self.leaves
+            spent = (replace(left, progress=at) if self.agent.holds_to_cost else left).spent
+            here_usd = spent.total_usd - self.past.spent.total_usd
+            self._counted = at, version, spent, here_usd
+        return self._counted[2:]
 
     @property
     def cost_here_usd(self) -> float:
