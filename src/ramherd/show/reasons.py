@@ -102,7 +102,8 @@ SENTENCES = {
     Why.COST_SHARE: "it has cost ${cost_usd}, its share of the herd's: goes on with what is left",
     Why.STEP_DOWN: "memory is short: {model} instead of {usual}",
     Why.MERGE_CONFLICT: (
-        "{ours} and {theirs} conflict in {files} (hint: {merge}; commit; {retry})"
+        "{ours} and {theirs} conflict in {files} (resolve it: {merge}, then git commit, "
+        "then {retry})"
     ),
     Why.CANNOT_MERGE: "cannot merge the branches that it starts from: {what} (hint: {retry})",
     Why.HERD_STUCK: (

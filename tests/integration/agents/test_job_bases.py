@@ -94,7 +94,7 @@ def test_a_conflict_makes_the_job_wait(ramherd: Ramherd, place: Workplace) -> No
 
     assert done.returncode == 1, done.stderr
     worktree, branch = place.worktree_of("a"), place.branch_of("b")
-    hint = f"(hint: git -C {worktree} merge {branch}; commit; ramherd retry c)"
+    hint = f"(resolve it: git -C {worktree} merge {branch}, then git commit, then ramherd retry c)"
     assert f"waiting   c: a and b conflict in file {hint}" in done.stdout.splitlines()
     assert "3 of 5 jobs done (2 waiting)" in done.stdout
     assert f"a and b conflict in file {hint}" in ramherd.run("jobs", "--all").stdout

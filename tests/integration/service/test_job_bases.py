@@ -52,9 +52,8 @@ def test_a_conflict_is_resolved_and_retried(
     done = service.ramherd.run("run", str(tmp_path / "jobs.jsonl"))
 
     tree, branch = place.worktree_of("a"), place.branch_of("b")
-    sentence = (
-        f"a and b conflict in file (hint: git -C {tree} merge {branch}; commit; ramherd retry"
-    )
+    resolve = f"git -C {tree} merge {branch}, then git commit, then ramherd retry"
+    sentence = f"a and b conflict in file (resolve it: {resolve}"
     assert done.returncode == 1, done.stderr
     assert f"waiting   my c: {sentence} 'my c')" in done.stdout
     assert "2 of 4 jobs done (2 waiting)" in done.stdout

@@ -330,7 +330,8 @@ MADE: dict[Why, tuple[Reason, str]] = {
         explain_no_base(
             "c", MergedBase(ours="a", theirs="b", path="/trees/a", branch="rb", files=("x", "y"))
         ),
-        "a and b conflict in x, y (hint: git -C /trees/a merge rb; commit; ramherd retry c)",
+        "a and b conflict in x, y (resolve it: git -C /trees/a merge rb, then git commit, "
+        "then ramherd retry c)",
     ),
     Why.CANNOT_MERGE: (
         explain_no_base("c", MergedBase(error="git merge-tree: no space")),

@@ -60,7 +60,7 @@ for _ in range(int(sys.argv[2])):
     held.append(block)
     with open(sys.argv[1], "ab") as file:
         file.write(b"x")
-    time.sleep(0.005)
+    time.sleep(0.02)
 """
 # One more byte in a file every 10 ms.
 COUNT = """
@@ -211,11 +211,11 @@ def is_at(pen: Pen, size_mib: int) -> bool:
 def await_grant(yard: Yard, size_mib: int) -> None:
     """As a supervisor does: woken by the event where there is one, else by looking."""
     fd = yard.pen.grant_fd()
+    if fd is None:
+        await_(lambda: yard.fleet.scan() or is_at(yard.pen, size_mib), "it is at its grant")
+        return
     while not is_at(yard.pen, size_mib):
-        if fd is None:
-            yard.fleet.scan()
-        if fd is not None:
-            assert select.select([fd], [], [], 10)[0], "no word of the grant within 10 s"
+        assert select.select([fd], [], [], 10)[0], "no word of the grant within 10 s"
 
 
 def test_a_run_is_held_at_its_grant_and_goes_on_with_more(
