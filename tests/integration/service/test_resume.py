@@ -40,6 +40,11 @@ def herds(ramherd: Ramherd) -> list[str]:
     return sorted({json.loads(line)["herd"] for line in lines})
 
 
+def state_of(ramherd: Ramherd, name: str) -> str:
+    lines = map(json.loads, ramherd.run("jobs", "--all", "--json").stdout.splitlines())
+    return next((str(line["state"]) for line in lines if line["name"] == name), "")
+
+
 def commands(here: Path) -> list[dict[str, Any]]:
     """One that is done, one that is cut off, one that waits for it, one that has failed."""
     marked = "echo $RAMHERD_ATTEMPT$RAMHERD_RESUMED $OWN >> "
@@ -64,6 +69,7 @@ def test_an_interrupted_herd_goes_on(
     ramherd = each_ramherd
     running = start(ramherd, commands(tmp_path), "--max-parallel", "2")
     await_((tmp_path / "begun").exists, "a job is cut off")
+    await_(lambda: state_of(ramherd, "bad") == "failed", "another has failed")
     running.signal(number)
     assert running.wait() == (130 if number == signal.SIGINT else -9)
     (herd,) = herds(ramherd)
