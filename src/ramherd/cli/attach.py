@@ -26,7 +26,7 @@ from ramherd.store.herds import StoredJob
 from ramherd.system.ids import new_id
 
 EPILOG = """\
-example:
+examples:
   ramherd attach fix-lint
 
 The agent's own program goes on in the session of the job, with its model, its arguments and its

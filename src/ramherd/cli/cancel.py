@@ -7,8 +7,15 @@ from ramherd.cli.job_names import find_job, is_herd
 from ramherd.cli.store_reader import open_to_read
 from ramherd.client.client import Client
 
+EPILOG = """\
+examples:
+  ramherd cancel fix-lint                     TERM, the grace period, then KILL
+  ramherd cancel 01J9ZK3V5T8E2W7Q4R6Y1M0N8P   all jobs of this herd
+"""
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
     parser.add_argument("what", metavar="JOB|HERD", nargs="+", help="a job's name or id, or a herd")
     parser.set_defaults(verb=cancel)
 

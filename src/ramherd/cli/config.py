@@ -10,6 +10,11 @@ from ramherd.config.keys import BY_NAME, KEYS, Layer
 from ramherd.config.load import Config, add_flags, load_config
 
 EPILOG = """\
+examples:
+  ramherd config                   every setting, its value and its source
+  ramherd config --budget 4GiB     with this flag
+  ramherd config --json
+
 Stronger places last: default, ~/.config/ramherd/config.toml, ramherd.toml (here or above),
 profile, RAMHERD_* variable, flag. All flags of `ramherd run` can be given, to see what they do.
 """

@@ -31,7 +31,16 @@ TRICKS: tuple[tuple[str, ...], ...] = (
 )
 
 
+EPILOG = """\
+examples:
+  ramherd drill                            50 fake agents in 2 GiB
+  ramherd drill --agents 10 --budget 512MiB
+  ramherd drill --json                     one JSON object on stdout at the end
+"""
+
+
 def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
     add = parser.add_argument
     add("--agents", type=int, default=50, metavar="N", help="how many (50)")
     add("--seed", type=int, default=1, metavar="N", help="other numbers, other agents (1)")

@@ -20,7 +20,16 @@ What was decided in the newest herd and why: who waited for what, was held, gran
 to make room, restarted, killed."""
 
 
+EPILOG = """\
+examples:
+  ramherd events                    the newest herd
+  ramherd events --job fix-lint     one job
+  ramherd events --since 10m        the last ten minutes, in all herds
+"""
+
+
 def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
     parser.description = DESCRIPTION
     add = parser.add_argument
     add("--job", metavar="JOB", help="of this job only, by its name or id")

@@ -18,7 +18,15 @@ What past runs say about the next one. `right`: how many runs had a mean within 
 what was expected before them."""
 
 
+EPILOG = """\
+examples:
+  ramherd history           one line for each agent, project and label
+  ramherd history --json
+"""
+
+
 def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
     parser.description = DESCRIPTION
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     parser.set_defaults(verb=history)

@@ -40,7 +40,9 @@ meanwhile; then only ramherd's hooks are taken out.
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
-    verbs = parser.add_subparsers(title="what to do", required=True, metavar="WHAT")
+    verbs = parser.add_subparsers(
+        prog="ramherd hook", title="what to do", required=True, metavar="WHAT"
+    )
     whats = {"install": "put it into Claude Code's settings", "uninstall": "take it out again"}
     for what, help_ in whats.items():
         one = verbs.add_parser(what, help=help_)

@@ -24,7 +24,17 @@ WATCH_EVERY_S = 1.0
 PAGE = 1000
 
 
+EPILOG = """\
+examples:
+  ramherd jobs              jobs of herds that have not ended
+  ramherd jobs --all        jobs of all herds
+  ramherd jobs --watch      the same again every second, until Ctrl-C
+  ramherd jobs --json       one JSON object for each job
+"""
+
+
 def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
     parser.add_argument("--herd", metavar="ID", help="of this herd (all that have not ended)")
     parser.add_argument("--all", action="store_true", help="also of herds that have ended")
     parser.add_argument("--json", action="store_true", help="one JSON object for each line")

@@ -11,46 +11,14 @@ import os
 import sys
 
 from ramherd import __version__
+from ramherd.cli.verbs import VERBS, WITH_COMMAND
 from ramherd.core.errors import MAKE_ROOM, RamherdError, UsageError
 
 TYPE_CHECKING = False  # `typing` costs 4 ms
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
     from typing import Any, NoReturn
 
-DESCRIPTION = "Run as many coding agents as the memory holds, and never one more."
-# One file a verb, of the same name.
-VERBS = {
-    "run": "run jobs and wait for them",
-    "up": "the service: runs what is submitted, whoever dies meanwhile",
-    "submit": "give jobs to the service",
-    "jobs": "the jobs there are, and why they wait",
-    "cancel": "end a job or a herd of the service",
-    "pause": "start nothing new",
-    "resume": "start again",
-    "retry": "a job that failed, once more",
-    "recycle": "restart a run, resumed",
-    "results": "what came of each job of a herd",
-    "show": "all that is known of a job",
-    "diff": "what a job changed",
-    "merge": "a job's changes, merged into your branch",
-    "drop": "remove a job's worktree and branch",
-    "attach": "go on with a job's session yourself, in a pen",
-    "exec": "run a program on this terminal, in a pen",
-    "hook": "Claude Code's own subagents wait for memory",
-    "logs": "what a job printed",
-    "events": "what was decided, and why",
-    "drill": "try it with fake agents",
-    "simulate": "a herd on recorded memory, in seconds",
-    "history": "what was learned of each kind of job",
-    "ps": "agents, servers and tools on this machine, and whose they are",
-    "reap": "end what agents left behind; a dry run without --yes",
-    "prune": "remove what finished runs printed",
-    "config": "each setting and where it came from",
-    "doctor": "what is wrong with this machine, and what to do",
-}
-WITH_COMMAND = ("run", "submit", "exec")
 INTERRUPTED = 130
 BUG = 70
 # The machine refuses something; who reads the output has gone away (`| head`).
@@ -74,24 +42,47 @@ def main() -> None:
 
 
 def call(argv: list[str]) -> int:
-    """Words after `--` are the user's command, not options of ours."""
-    at = argv.index("--") if "--" in argv else len(argv)
-    options, unknown = make_parser(argv[:at]).parse_known_args(argv[:at])
-    options.command = argv[at + 1 :] if at < len(argv) else None
+    """Without a verb, help is what is wanted."""
     try:
-        if unknown:
-            refuse_unknown(unknown, options, argv[0])
-        if options.command is not None and argv[0] not in WITH_COMMAND:
-            raise UsageError(f"{argv[0]} takes no command", hint=f"ramherd {argv[0]} --help")
-        return int(options.verb(options))
+        if not argv or argv[0].startswith("-"):
+            return call_without_verb(argv)
+        return call_verb(argv)
     except KeyboardInterrupt:
         print_error("interrupted")
         return INTERRUPTED
     except Exception as error:
         code = explain(error)
-        if options.debug:
+        if "--debug" in argv:
             print_traceback()
         return code
+
+
+def call_without_verb(argv: list[str]) -> int:
+    if argv and argv[0] == "--version":
+        print(f"ramherd {__version__}")
+        return 0
+    if argv and argv[0] not in ("-h", "--help", "--help-all"):
+        raise UsageError(f"{argv[0]!r} stands where a verb is expected", hint="ramherd --help")
+    from ramherd.cli.parser import render_overview  # noqa: PLC0415 - argparse: 15 ms
+
+    print(render_overview(shows_all=argv == ["--help-all"]), end="")
+    return 0
+
+
+def call_verb(argv: list[str]) -> int:
+    """Words after `--` are the user's command, not options of ours."""
+    from ramherd.cli.parser import make_parser  # noqa: PLC0415
+
+    if argv[0] not in VERBS:
+        refuse_verb(argv[0])
+    at = argv.index("--") if "--" in argv else len(argv)
+    options, unknown = make_parser(argv[0]).parse_known_args(argv[1:at])
+    options.command = argv[at + 1 :] if at < len(argv) else None
+    if unknown:
+        refuse_unknown(unknown, options, argv[0])
+    if options.command is not None and argv[0] not in WITH_COMMAND:
+        raise UsageError(f"{argv[0]} takes no command", hint=f"ramherd {argv[0]} --help")
+    return int(options.verb(options))
 
 
 def explain(error: Exception) -> int:
@@ -115,11 +106,19 @@ def explain(error: Exception) -> int:
     return BUG
 
 
+def refuse_verb(word: str) -> NoReturn:
+    import difflib  # noqa: PLC0415 - only once something is wrong
+
+    close = difflib.get_close_matches(word, VERBS, 1)
+    hint = f"did you mean {close[0]!r}?" if close else "ramherd --help lists the verbs"
+    raise UsageError(f"unknown verb {word!r}", hint=hint)
+
+
 def refuse_unknown(unknown: list[str], options: argparse.Namespace, verb: str) -> NoReturn:
     """In one line, with the option that was meant, or where a command goes."""
     import difflib  # noqa: PLC0415 - only once something is wrong
 
-    named = f"ramherd {verb}" if verb in VERBS else "ramherd"
+    named = f"ramherd {verb}"
     word = unknown[0].partition("=")[0]
     flags = [f"--{name.replace('_', '-')}" for name in vars(options)]
     hint = f"{named} --help"
@@ -221,32 +220,6 @@ def print_traceback() -> None:
 
 def print_error(text: str, *, hint: str = "") -> None:
     print(f"ramherd: {text}" + (f"\n  hint: {hint}" if hint else ""), file=sys.stderr)
-
-
-def make_parser(argv: Sequence[str]) -> argparse.ArgumentParser:
-    """With the options of the verb that stands first; the other verbs are added for `--help` and
-    for the message about an unknown verb only (3 ms).
-    """
-    import argparse  # noqa: PLC0415
-    from importlib import import_module  # noqa: PLC0415
-
-    def make_formatter(prog: str) -> argparse.HelpFormatter:
-        return argparse.RawDescriptionHelpFormatter(prog, width=read_columns() - 2)
-
-    parser = argparse.ArgumentParser(
-        prog="ramherd", description=DESCRIPTION, formatter_class=make_formatter
-    )
-    parser.add_argument("--version", action="version", version=f"ramherd {__version__}")
-    verbs = parser.add_subparsers(prog="ramherd", title="verbs", required=True, metavar="VERB")
-    named = argv[0] if argv and argv[0] in VERBS else None
-    for verb, what in VERBS.items():
-        if named not in (None, verb):
-            continue
-        options = verbs.add_parser(verb, help=what, formatter_class=make_formatter)
-        options.add_argument("--debug", action="store_true", help="show tracebacks")
-        if named:
-            import_module(f"ramherd.cli.{verb}").add_options(options)
-    return parser
 
 
 def read_columns() -> int:

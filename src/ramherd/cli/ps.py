@@ -28,6 +28,11 @@ from ramherd.strays.scan import Scan, Scanner, make_policy
 from ramherd.system.procfs import has_procfs
 
 EPILOG = """\
+examples:
+  ramherd ps                what agents, MCP servers and tools use
+  ramherd ps --tree         children below their parents
+  ramherd ps --watch        again every two seconds, until Ctrl-C
+
 verdicts:
   live      in use: a terminal, a client, a parent that wants it
   idle      the same, without using the CPU for half an hour

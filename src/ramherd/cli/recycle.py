@@ -7,8 +7,14 @@ from ramherd.cli.job_names import find_job
 from ramherd.cli.store_reader import open_to_read
 from ramherd.client.client import Client
 
+EPILOG = """\
+examples:
+  ramherd recycle fix-lint  end the agent's processes and continue its session in new ones
+"""
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
     parser.add_argument("jobs", metavar="JOB", nargs="+", help="its name or id")
     parser.set_defaults(verb=recycle)
 

@@ -4,8 +4,14 @@ import argparse
 
 from ramherd.client.client import Client
 
+EPILOG = """\
+examples:
+  ramherd resume            undo ramherd pause
+"""
+
 
 def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
     parser.set_defaults(verb=resume)
 
 

@@ -53,6 +53,11 @@ class Key(NamedTuple):
         return flag_of(self.name)
 
     @property
+    def is_rare(self) -> bool:
+        """Whether `--help` leaves its flag out; `--help-all` has it."""
+        return self.name in RARE
+
+    @property
     def variable(self) -> str:
         return variable_of(self.name)
 
@@ -127,6 +132,13 @@ LINE = TEXT._replace(metavar="COMMAND")
 JOB_SETTINGS = tuple(
     Key(key.name, key.kind, key.default, key.help, of_job=True) for key in SETTING_KEYS.values()
 )
+# Flags that `--help` leaves out: tuning, experiments, and sizes that are set once in a file.
+RARE = (
+    "budget_share", "ramp", "patience", "max_hold", "recycle_at", "max_cpu_pressure", "pids_limit",
+    "log_head", "log_ring", "log_total", "reuse", "reuse_size", "reuse_age", "reuse_idle",
+    "stall_after", "time_scale", "size_scale", "agent_program", "agent_args", "warn_subagents",
+    "warn_mcp", "warn_node", "warn_memory", "warn_at",
+)  # fmt: skip
 RUN_KEYS = (
     Key("budget", SIZE, None, "memory that all runs together may use at most"),
     Key(

@@ -1,0 +1,55 @@
+"""The verbs, by what a user wants: `ramherd --help`, the completion of shells and the manual pages
+are made from this table. The options and examples of a verb are in its own file, of the same name.
+
+Nothing is imported here: every start reads this file.
+"""
+
+GROUPS = {
+    "run jobs": {
+        "run": "run jobs and wait for them",
+        "submit": "give jobs to the service and return",
+        "exec": "run one program on this terminal within a memory limit",
+        "drill": "run fake agents, to see ramherd at work",
+        "simulate": "replay recorded memory use against the scheduler, in seconds",
+    },
+    "see what happens": {
+        "jobs": "list jobs, and what each waits for",
+        "logs": "print the output of jobs",
+        "events": "print what was decided, and why",
+        "history": "print the memory use learned from earlier runs",
+    },
+    "change what is queued or running": {
+        "cancel": "cancel a job or a herd",
+        "retry": "run a failed job again",
+        "recycle": "restart a job's agent in the same session",
+        "pause": "start no more jobs",
+        "resume": "start jobs again after a pause",
+    },
+    "use the results": {
+        "results": "print the result of each job of a herd",
+        "show": "print everything about one job",
+        "diff": "show the changes of a job",
+        "merge": "merge the changes of jobs into your branch",
+        "drop": "remove the worktree and branch of a job",
+        "attach": "continue a job's session on this terminal",
+    },
+    "service": {
+        "up": "start the service, which runs submitted jobs",
+    },
+    "this machine": {
+        "ps": "list agents, MCP servers and their tools, with their memory",
+        "reap": "end processes that agents left behind (a dry run without --yes)",
+        "hook": "make the subagents of Claude Code wait for memory",
+        "doctor": "check this machine, and say what to change",
+        "prune": "remove the output of finished runs",
+    },
+    "settings and help": {
+        "config": "print each setting and its source",
+        "help": "print the options and examples of a verb",
+    },
+}  # fmt: skip
+VERBS = {verb: what for group in GROUPS.values() for verb, what in group.items()}
+# For benchmarks and experiments: `ramherd --help-all` lists them.
+RARE_VERBS = ("simulate",)
+# Words after `--` are the user's command.
+WITH_COMMAND = ("run", "submit", "exec")
