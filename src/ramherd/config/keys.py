@@ -5,6 +5,7 @@ docs/config.md are made from it, so a new key is one line. Named tuples, because
 a herd pays for them: a dataclass takes 1 ms to make, one of these 0.2 ms.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -21,6 +22,7 @@ from ramherd.core.units import KIB, format_size, parse_duration, parse_size
 from ramherd.core.values import (
     AMOUNT,
     COUNT,
+    FILE_SIZE,
     NUMBER,
     PATTERNS,
     SIZE,
@@ -29,6 +31,7 @@ from ramherd.core.values import (
     TIME,
     ValueType,
     parse_number,
+    size_from_number,
 )
 from ramherd.jobs.schema import SETTING_KEYS
 
@@ -119,7 +122,7 @@ def parse_factor(value: Any) -> float:
     return number
 
 
-RING = SIZE._replace(parse=parse_ring)
+RING = FILE_SIZE._replace(parse=parse_ring)
 PAUSE = TIME._replace(parse=parse_pause)
 PERCENT = NUMBER._replace(parse=parse_percent)
 FACTOR = ValueType("N", parse_factor, "{:g}".format)
@@ -175,7 +178,7 @@ RUN_KEYS = (
     Key("pids_limit", NUMBER, POLICY.pids_limit, "processes in one run at most (cgroup pens)"),
     Key(
         "log_head",
-        SIZE,
+        FILE_SIZE,
         POLICY.log_head_bytes,
         "size of the beginning that is kept of each output stream",
     ),
@@ -187,7 +190,7 @@ RUN_KEYS = (
     ),
     Key(
         "log_total",
-        SIZE,
+        FILE_SIZE,
         POLICY.log_total_bytes,
         "size of the output of all runs; of finished ones the oldest goes",
     ),
@@ -253,9 +256,12 @@ ALIASES = {
     "max-concurrent": "max_parallel",
     "subagentMemoryLimit": "memory_limit",
     "max-memory": "memory_limit",
+    "maxMemory": "memory_limit",
     "preferentialModel": "fallback_model",
     "mcpServerSharing": "mcp.share",
 }
+# Of these, names that take a number without a unit: it is a number of MiB.
+IN_MIB = ("max-memory", "maxMemory")
 TO_COME = ("mcp", "mcp.share")
 
 
@@ -293,6 +299,13 @@ def resolve(name: str, where: str) -> str:
     if known in TO_COME:
         raise UsageError(f"{where}: the feature of key {known!r} is not built yet")
     return known
+
+
+def add_unit(name: str, value: Any) -> Any:
+    """The value that was written for a setting under this name, with the name's unit."""
+    text = size_from_number(value)
+    is_number = isinstance(text, str) and re.fullmatch("[0-9]+", text.strip())
+    return f"{text}MiB" if name in IN_MIB and is_number else value
 
 
 def parse_at(key: Key, value: Any, where: str) -> Any:

@@ -6,6 +6,7 @@ up to the caller.
 
 import os
 from collections.abc import Collection, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ramherd.config.keys import (
@@ -19,6 +20,7 @@ from ramherd.config.keys import (
     Layer,
     Report,
     Setting,
+    add_unit,
     flag_of,
     parse_at,
     refuse,
@@ -85,7 +87,13 @@ def add_flags(parser: "argparse.ArgumentParser", keys: Iterable[Key] = KEYS) -> 
     for alias, name in ALIASES.items():
         if name in names or name in TO_COME:
             dest = name if name in names else f"to_come:{alias}"
-            parser.add_argument(f"--{alias}", dest=dest, metavar="", help=argparse.SUPPRESS)
+            parser.add_argument(
+                f"--{alias}",
+                dest=dest,
+                metavar="",
+                help=argparse.SUPPRESS,
+                type=partial(add_unit, alias),
+            )
 
 
 def add_flag(parser: "argparse.ArgumentParser", key: Key) -> None:
@@ -131,7 +139,8 @@ def from_environment(
         try:
             name = resolve(named[variable], variable)
             if name not in found or variable == BY_NAME[name].variable:
-                found[name] = Setting(parse_at(BY_NAME[name], text, variable), variable)
+                value = add_unit(named[variable], text)
+                found[name] = Setting(parse_at(BY_NAME[name], value, variable), variable)
         except UsageError as error:
             report(error)
     return found, warnings

@@ -13,6 +13,7 @@ from ramherd.config.keys import (
     Layer,
     Report,
     Setting,
+    add_unit,
     parse_at,
     refuse,
     resolve,
@@ -124,7 +125,8 @@ def parse_table(
                 )
             if name in found:
                 raise UsageError(f"{place}: {written!r} is another name of a key that is there")
-            parsed = parse_at(BY_NAME[name], value, f"{place}, key {written!r}")
+            with_unit = add_unit(written, value)
+            parsed = parse_at(BY_NAME[name], with_unit, f"{place}, key {written!r}")
             found[name] = Setting(parsed, place)
         except UsageError as error:
             report(error)

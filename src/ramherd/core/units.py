@@ -10,7 +10,6 @@ GIB = 1 << 30
 TIB = 1 << 40
 
 _SIZE_UNITS = {
-    "": 1,
     "b": 1,
     "k": KIB, "kib": KIB, "kb": 10**3,
     "m": MIB, "mib": MIB, "mb": 10**6,
@@ -18,25 +17,68 @@ _SIZE_UNITS = {
     "t": TIB, "tib": TIB, "tb": 10**12,
 }  # fmt: skip
 _TIME_UNITS = {"": 1, "ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
-# Some quintillions at most: longer numbers are no memory and no time.
-_NUMBER = re.compile(r"\s*(\d{1,18}(?:\.\d{1,18})?)\s*([a-zA-Z]{0,9})\s*")
+# Some quintillions at most: longer numbers are no memory and no time. Not \d, which takes the
+# digits of every script.
+_NUMBER = re.compile(r"\s*([0-9]{1,18}(?:\.[0-9]{1,18})?)\s*([a-zA-Z]{0,9})\s*")
 _SHOWN = 40
+_EXAMPLE = "write it like 512MiB"
+LEAST_MEMORY_BYTES = MIB
+# SQLite stores 64 bits.
+_MOST_BYTES = (1 << 63) - 1
+# Up to here a number without a unit is taken for GiB in hints: few people mean 32 MiB.
+_MOST_GIB = 64
 
 
-def parse_size(text: str | int) -> int:
-    """`2GiB`, `512M`, `1.5 GB` or a plain number of bytes. A lone K, M, G, T is binary."""
+def parse_size(text: object) -> int:
+    """`2GiB`, `512M` or `1.5 GB`; a lone K, M, G, T is binary. A number without a unit is refused:
+    some people mean bytes by it, others MiB.
+    """
     number, unit = _split(text, "size", "512MiB or 2GiB")
-    if unit not in _SIZE_UNITS:
+    if not unit and number > 0:
+        raise UsageError(f"size {shown(text)} has no unit", hint=_ask_for_unit(text, number))
+    if unit and unit not in _SIZE_UNITS:
         raise UsageError(
             f"size {shown(text)} has an unknown unit", hint="use KiB, MiB, GiB, KB, MB or GB"
         )
-    size = int(number * _SIZE_UNITS[unit])
+    size = int(number * _SIZE_UNITS.get(unit, 1))
     if size <= 0:
-        raise UsageError(f"size {shown(text)} is not above zero", hint="write it like 512MiB")
-    # SQLite keeps 64 bits.
-    if size >= 1 << 63:
-        raise UsageError(f"size {shown(text)} is more than any machine has")
+        raise UsageError(f"size {shown(text)} is not above zero", hint=_EXAMPLE)
+    if size > _MOST_BYTES:
+        raise UsageError(f"size {shown(text)} is more than any machine has", hint=_EXAMPLE)
     return size
+
+
+def parse_memory(value: object) -> int:
+    """A size of memory. An integer is a number of bytes, from programs: the API and Python."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return _check_bytes(value)
+    size = parse_size(value)
+    if size < LEAST_MEMORY_BYTES:
+        raise UsageError(f"size {shown(value)} is below 1 MiB", hint=_EXAMPLE)
+    return size
+
+
+def _check_bytes(size: int) -> int:
+    if size <= 0:
+        raise UsageError(f"size {shown(size)} is not above zero", hint=_EXAMPLE)
+    if size < LEAST_MEMORY_BYTES:
+        raise UsageError(f"size {size} is below 1 MiB", hint=_ask_for_unit(size, size))
+    if size > _MOST_BYTES:
+        raise UsageError(f"size {shown(size)} is more than any machine has", hint=_EXAMPLE)
+    return size
+
+
+def _ask_for_unit(written: object, number: float) -> str:
+    return f"{str(written).strip()} bytes? say {_likely_size(number)}"
+
+
+def _likely_size(number: float) -> str:
+    """The size that was meant by a number without a unit: few GiB, some MiB, or many bytes."""
+    if number < LEAST_MEMORY_BYTES:
+        return f"{number:.9g}{'GiB' if number <= _MOST_GIB else 'MiB'}"
+    if number % GIB == 0:
+        return f"{number // GIB:.0f}GiB"
+    return f"{number / MIB:.0f}MiB"
 
 
 def parse_duration(text: str | float) -> float:

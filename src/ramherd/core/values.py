@@ -9,7 +9,15 @@ from typing import Any, NamedTuple
 
 from ramherd.core.agent_names import AGENTS
 from ramherd.core.errors import UsageError
-from ramherd.core.units import format_duration, format_size, parse_duration, parse_size, shown
+from ramherd.core.units import (
+    LEAST_MEMORY_BYTES,
+    format_duration,
+    format_size,
+    parse_duration,
+    parse_memory,
+    parse_size,
+    shown,
+)
 
 NAME_LENGTH = 100
 # An amount, a size and a time that no herd reaches.
@@ -169,11 +177,21 @@ def number_from_text(value: Any) -> Any:
 
 
 def from_text_by(convert: Callable[[str], Any], value: Any) -> Any:
-    """What does not convert stays as it is: the parser refuses it by its own words."""
+    """What does not convert stays as it is: the parser refuses it by its own words. Python would
+    also take the digits of other scripts, and `1_000`.
+    """
+    if not isinstance(value, str) or not value.isascii() or "_" in value:
+        return value
     try:
-        return convert(value) if isinstance(value, str) else value
+        return convert(value)
     except ValueError:
         return value
+
+
+def size_from_number(value: Any) -> Any:
+    """The size of a file of settings or jobs, where a number without a unit is a mistake."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return str(value) if is_number and abs(value) < 1 << 63 else value
 
 
 def switch_from_text(value: Any) -> Any:
@@ -218,19 +236,25 @@ AMOUNT = ValueType(
     written={"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": MOST_USD},
     parsed={"type": "number"}, annotation="float",
 )  # fmt: skip
+# Of memory.
 SIZE = ValueType(
-    "SIZE", parse_size, format_size,
+    "SIZE", parse_memory, format_size, size_from_number,
     written={
         "anyOf": [
             {
                 "description": "512MiB, 2GB",
                 "type": "string", "pattern": "^[0-9]{1,6}(KiB|MiB|GiB|KB|MB|GB)$",
             },
-            {"description": "bytes", "type": "integer", "minimum": 1, "maximum": MOST_BYTES},
+            {
+                "description": "bytes",
+                "type": "integer", "minimum": LEAST_MEMORY_BYTES, "maximum": MOST_BYTES,
+            },
         ],
     },
     parsed=INTEGER, annotation="str | int",
 )  # fmt: skip
+# Of files, which may be small.
+FILE_SIZE = SIZE._replace(parse=parse_size)
 TIME = ValueType(
     "TIME", parse_duration, format_duration,
     written={

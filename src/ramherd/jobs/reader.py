@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from ramherd.core.errors import RamherdError, UsageError
 from ramherd.core.model import Brief, Job
 from ramherd.core.units import format_size, shown
-from ramherd.core.values import nearest
+from ramherd.core.values import nearest, size_from_number
 from ramherd.jobs.schema import (
     AGENTS_ONLY,
     BUILT_KEYS,
@@ -22,6 +22,7 @@ from ramherd.jobs.schema import (
     COMMANDS,
     KEYS_TO_COME,
     PROFILE_KEYS,
+    SIZE_KEYS,
     Context,
     JobKey,
 )
@@ -61,7 +62,18 @@ def read_tables(path: str, stdin: bytes | None = None) -> JobTables:
     source = STANDARD_INPUT if path == "-" else path
     text = decode(stdin or b"" if path == "-" else read_bytes(path), source)
     lines = path.endswith((".jsonl", ".ndjson")) or text.lstrip().startswith("{")
-    return JobTables(parse_jsonl(text, source) if lines else parse_toml(text, source), source)
+    tables = parse_jsonl(text, source) if lines else parse_toml(text, source)
+    return JobTables([sizes_as_text(table) for table in tables], source)
+
+
+def sizes_as_text(table: Any) -> Any:
+    """In a file a size needs a unit; in a request of the API an integer is a number of bytes. As
+    text, a number is refused wherever the job is checked.
+    """
+    if not isinstance(table, dict):
+        return table
+    sizes = {name: size_from_number(table[name]) for name in SIZE_KEYS if name in table}
+    return {**table, **sizes}
 
 
 def tables_from_lines(argv: Sequence[str], data: bytes) -> JobTables:

@@ -298,6 +298,7 @@ JOB_KEYS = (
 )  # fmt: skip
 BUILT_KEYS = {key.name: key for key in JOB_KEYS if key.is_built}
 KEYS_TO_COME = tuple(key.name for key in JOB_KEYS if not key.is_built)
+SIZE_KEYS = tuple(key.name for key in JOB_KEYS if key.kind is SIZE)
 # Whose value for jobs that give none is a setting, and may stand in a profile.
 SETTING_KEYS = {key.name: key for key in JOB_KEYS if key.is_setting}
 PROFILE_KEYS = {name: key for name, key in SETTING_KEYS.items() if name != "profile"}

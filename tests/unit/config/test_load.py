@@ -127,7 +127,8 @@ def test_aliases_work_in_each_place(
 ) -> None:
     """The names people bring; one of them is for what is still to come, and says so."""
     name = ALIASES[alias]
-    (project / "ramherd.toml").write_text(f'{alias} = "8"')
+    first, second = ("8GiB", "9GiB") if name == "memory_limit" else ("8", "9")
+    (project / "ramherd.toml").write_text(f'{alias} = "{first}"')
     if name not in BY_NAME:
         with pytest.raises(UsageError, match=f"line 1: the feature of key '{name}' is not built"):
             load()
@@ -135,10 +136,73 @@ def test_aliases_work_in_each_place(
         with pytest.raises(UsageError, match=f"--{alias}: the feature of key '{name}' is not"):
             load(f"--{alias}", "8")
         return
-    assert str(load()[name]) == "8"
+    assert load()[name] == BY_NAME[name].parse(first)
     (project / "ramherd.toml").unlink()
-    assert str(load(f"--{alias}", "9")[name]) == "9"
+    assert load(f"--{alias}", second)[name] == BY_NAME[name].parse(second)
     assert load().settings[name].source == "default"
+
+
+@pytest.mark.parametrize("alias", ["max-memory", "maxMemory"])
+def test_max_memory_without_a_unit_is_in_mib(
+    alias: str, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in the tools that the name comes from: in a file, as a variable and as a flag."""
+    for written in ("4096", '"4096"', '"4GiB"'):
+        (project / "ramherd.toml").write_text(f"{alias} = {written}")
+        assert load()["memory_limit"] == 4 * GIB
+    (project / "ramherd.toml").unlink()
+    assert load(f"--{alias}", "4096")["memory_limit"] == 4 * GIB
+    assert load(f"--{alias}", "4GB")["memory_limit"] == 4 * 10**9
+    monkeypatch.setenv("RAMHERD_MAX_MEMORY", "2048")
+    assert load()["memory_limit"] == 2 * GIB
+
+
+SIZES = ["budget", "memory", "memory_limit", "recycle_at", "log_head", "log_total", "warn_at"]
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_a_size_needs_a_unit_in_each_place(
+    name: str, project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A number in a file, a text, a variable and a flag are all refused, with the size that was
+    meant.
+    """
+    key = BY_NAME[name]
+    file = project / "ramherd.toml"
+    for written in ("512", '"512"'):
+        file.write_text(f"{name} = {written}")
+        with pytest.raises(UsageError, match=f"key '{name}': size '512' has no unit") as caught:
+            load()
+        assert caught.value.hint == "512 bytes? say 512MiB"
+    file.unlink()
+    with pytest.raises(UsageError, match=f"{key.flag}: size '12' has no unit") as caught:
+        load(key.flag, "12")
+    assert caught.value.hint == "12 bytes? say 12GiB"
+    monkeypatch.setenv(key.variable, "4294967296")
+    with pytest.raises(UsageError, match=f"{key.variable}: size '4294967296' has") as caught:
+        load()
+    assert caught.value.hint == "4294967296 bytes? say 4GiB"
+
+
+@pytest.mark.parametrize("name", ["budget", "memory", "memory_limit", "recycle_at", "warn_at"])
+def test_memory_below_1_mib_is_refused(name: str) -> None:
+    """No program runs in 512 KiB, and each of these is about a program."""
+    with pytest.raises(UsageError, match="size '512KiB' is below 1 MiB"):
+        load(BY_NAME[name].flag, "512KiB")
+
+
+@pytest.mark.parametrize("text", ["\u0663GiB", "\uff15\uff11MiB", "1_000MiB"])
+def test_a_size_has_the_digits_0_to_9(text: str) -> None:
+    """What looks like a digit in another script is a mistake of the keyboard."""
+    with pytest.raises(UsageError, match="does not parse"):
+        load("--budget", text)
+
+
+@pytest.mark.parametrize("text", ["\u0663", "1_0", "\uff13"])
+def test_a_number_has_the_digits_0_to_9(text: str) -> None:
+    """Python's own conversion would take them."""
+    with pytest.raises(UsageError, match="is not a whole number"):
+        load("--max-parallel", text)
 
 
 def test_aliases_as_variables() -> None:
