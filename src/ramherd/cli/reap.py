@@ -30,7 +30,7 @@ EPILOG = """\
 examples:
   ramherd reap                              what would be ended, why, and what comes back
   ramherd reap --yes                        end orphans that have been so for 10 minutes
-  ramherd reap --grace 0 --yes              end all proved orphans now
+  ramherd reap --stray-grace 0 --yes        end all proved orphans now
   ramherd reap --suspect 4711 --yes         end what you name, with all that it started
   ramherd reap --every 15m --install        on a timer; --uninstall takes it back
 
@@ -54,7 +54,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--install", action="store_true", help="reap on a timer")
     add("--uninstall", action="store_true", help="no more")
     add_flags(parser, STRAY_KEYS)
-    add("--grace", metavar="TIME", dest="stray_grace", help="the same as --stray-grace")
     parser.set_defaults(verb=reap)
 
 
@@ -123,8 +122,8 @@ def install_timer(options: argparse.Namespace) -> int:
     every_s = parse_every(options.every)
     argv = [sys.executable, "-m", "ramherd", "reap", "--yes"]
     if options.stray_grace is not None:
-        parse_at(BY_NAME["stray_grace"], options.stray_grace, "--grace")
-        argv += ["--grace", options.stray_grace]
+        parse_at(BY_NAME["stray_grace"], options.stray_grace, "--stray-grace")
+        argv += ["--stray-grace", options.stray_grace]
     if options.all_users:
         argv.append("--all-users")
     env = {name: os.environ[name] for name in TIMER_VARIABLES if os.environ.get(name)}

@@ -134,7 +134,7 @@ SENTENCES = {
     Why.OVER_MARK: "holds {own_bytes} between turns, its mark is {mark_bytes}",
     # The service's.
     Why.ADOPTED: "it went on while the service was away",
-    Why.ASKED: "somebody asked for it",
+    Why.ASKED: "asked for by the user ({by})",
     Why.ALLOWED: "the user has allowed {rules}",
     Why.ON_DONE_FAILED: "its on_done command failed: {what}",
     Why.STALLED: "its agent has printed nothing for {silent_s}, {doing}",

@@ -198,11 +198,13 @@ def retry_of_run(
 def explain_no_retry(
     name: str, state: str, denied: Sequence[Mapping[str, str]] | None
 ) -> UsageError:
-    """With the command that goes on with a job which is done, and was denied something."""
+    """Why it is not queued again. A job that is done can go on with a tool that it was denied."""
     rules = [f"--allow {shlex.quote(one['allow'])}" for one in denied or () if one.get("allow")]
     again = " ".join(["ramherd retry", shlex.quote(name), *(rules or ["--allow RULE"])])
     hint = f"to go on with a tool allowed: {again}" if state == JobState.DONE else ""
-    return UsageError(f"job {name!r} has not failed: it is {state}", hint=hint)
+    if state in (JobState.FAILED, JobState.CANCELLED):
+        return UsageError(f"job {name!r} has just been retried by another command")
+    return UsageError(f"nothing to retry: job {name!r} is {state}", hint=hint)
 
 
 def record_retry(store: Store, herd: str, job: str, allow: Sequence[str] = ()) -> None:

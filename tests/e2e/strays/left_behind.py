@@ -133,7 +133,7 @@ def main() -> None:
             os.kill(pid, signal.SIGKILL)
         started[0].wait()
         left = set(killed) & alive()
-        told = call("reap", "--grace", "0", "--yes")
+        told = call("reap", "--stray-grace", "0", "--yes")
         now = alive()
         figures = {
             "killed": len(victims), "left": sorted(killed[pid] for pid in left),

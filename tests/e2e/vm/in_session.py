@@ -180,7 +180,7 @@ def test_orphans_below_the_user_manager_are_reaped(tmp_path: Path) -> None:
     assert manager is not None
     assert (manager.name, manager.id.pid != 1) == ("systemd", True)
 
-    told = summary_of("reap", "--grace", "0", "--yes")
+    told = summary_of("reap", "--stray-grace", "0", "--yes")
 
     assert [row["pid"] for row in told["ended"]] == [server.id.pid]
     assert find(program.name) is None

@@ -24,11 +24,11 @@ Scene = dict[str, Any]
 def grace(zoo: Zoo) -> Scene:
     """A dry run, a grace that is not over, then one that is."""
     pid = zoo.cut_off("orphan", [zoo.place.program("gopls"), "1000"])
-    dry = call("reap", "--grace", "0")
+    dry = call("reap", "--stray-grace", "0")
     lived = [is_alive(pid)]
     waiting = call("reap", "--yes")
     lived.append(is_alive(pid))
-    done = call("reap", "--grace", "0", "--yes")
+    done = call("reap", "--stray-grace", "0", "--yes")
     return {"pid": pid, "dry": dry, "lived": [*lived, is_alive(pid)], "waiting": waiting,
             "done": done, "events": read_events(zoo)}  # fmt: skip
 
@@ -44,7 +44,7 @@ def stubborn(zoo: Zoo) -> Scene:
         "respawns": start_server(zoo, again),
     }
     os.kill(pids["stopped"], signal.SIGSTOP)
-    done = call("reap", "--grace", "0", "--yes")
+    done = call("reap", "--stray-grace", "0", "--yes")
     left = [pid for pid in zoo_pids() if pid not in (1, os.getpid())]
     return {"pids": pids, "done": done, "left": left}
 
@@ -54,7 +54,7 @@ def named(zoo: Zoo) -> Scene:
     program = zoo.place.program("watchman")
     suspect = zoo.popen("keep", [program, "1000"], stdin=subprocess.DEVNULL).pid
     agent = zoo.popen("keep", [zoo.place.program("claude"), "1000"], stdin=subprocess.DEVNULL).pid
-    plain = call("reap", "--grace", "0", "--yes")
+    plain = call("reap", "--stray-grace", "0", "--yes")
     lived = is_alive(suspect)
     done = call("reap", "--suspect", str(suspect), str(agent), "4000000", "--yes")
     return {"suspect": suspect, "agent": agent, "plain": plain, "lived": lived, "done": done,
@@ -63,7 +63,7 @@ def named(zoo: Zoo) -> Scene:
 
 def from_inside(zoo: Zoo) -> Scene:
     """`ramherd reap` called by a server that is an orphan itself."""
-    reap = f"{sys.executable} -m ramherd reap --grace 0 --yes --json"
+    reap = f"{sys.executable} -m ramherd reap --stray-grace 0 --yes --json"
     script = f"{reap} > {zoo.place.root}/told; sleep 1000"
     shell = zoo.place.root / "clangd"
     shutil.copy("/bin/bash", shell)
@@ -89,7 +89,7 @@ def recorded(zoo: Zoo) -> Scene:
     before = call("ps")
     client.kill()
     client.wait()
-    done = call("reap", "--grace", "0", "--yes")
+    done = call("reap", "--stray-grace", "0", "--yes")
     return {"pid": pid, "before": before, "done": done, "alive": is_alive(pid)}
 
 

@@ -2,9 +2,9 @@
 
     python tests/e2e/zoo/zoo.py [--json]        as root, or where users may make namespaces
 
-Everything is labelled as it is made, `orphan` or `keep`. Then `ramherd reap --grace 0 --yes` runs,
-and the labels are compared with who is still there. The namespace ends with its process 1, and
-with it everything inside.
+Everything is labelled as it is made, `orphan` or `keep`. Then `ramherd reap --stray-grace 0 --yes`
+runs, and the labels are compared with who is still there. The namespace ends with its process 1,
+and with it everything inside.
 """
 
 import argparse
@@ -48,7 +48,7 @@ def inside(root: Path) -> dict[str, Any]:
     reuse_a_pid(zoo)
     made: Herd = {(pid, start): label for pid, start, label in labelled()}
     made_s = time.monotonic() - began_s
-    told = call("reap", "--grace", "0", "--yes")
+    told = call("reap", "--stray-grace", "0", "--yes")
     left = {(pid, start) for pid, start, _label in labelled()}
     return compare(made, left, told) | {"made_s": round(made_s, 1)}
 

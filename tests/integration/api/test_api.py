@@ -97,7 +97,7 @@ def test_wishes_are_noted_and_refused_when_too_late(api: Served) -> None:
     job = only_job(api, herd)
     with pytest.raises(UsageError, match="does not run"):
         api.client.recycle(job)
-    with pytest.raises(UsageError, match="has not failed"):
+    with pytest.raises(UsageError, match="nothing to retry: job"):
         api.client.retry(job)
     settle(api, job, JobState.RUNNING)
     api.client.recycle(job)

@@ -247,4 +247,7 @@ def test_a_job_of_an_ended_run_is_retried(
     if in_service:
         service.await_state("y", "done")
     again = ramherd.run("retry", "x")
-    assert (again.returncode != 0, "has not failed: it is done" in again.stderr) == (True, True)
+    assert (again.returncode != 0, "nothing to retry: job 'x' is done" in again.stderr) == (
+        True,
+        True,
+    )

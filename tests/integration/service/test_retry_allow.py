@@ -35,7 +35,7 @@ def test_a_denied_run_goes_on_without_a_service(project: Project) -> None:
     assert [one["allow"] for one in before["denied"]] == [RULE]
     refused = project.call("retry", "fix it")
     assert refused.returncode == 2
-    assert "job 'fix it' has not failed: it is done" in refused.stderr
+    assert "nothing to retry: job 'fix it' is done" in refused.stderr
     assert f"ramherd retry 'fix it' --allow '{RULE}'" in refused.stderr
     again = project.call("retry", "fix it", "--allow", RULE, "--json")
 

@@ -218,7 +218,7 @@ def test_a_failed_job_is_retried_and_a_running_one_recycled(
     (tmp_path / "go").touch()
     assert service.ramherd.run("retry", "a").returncode == 0
     service.await_state("a", "done")
-    assert "not failed" in service.ramherd.run("retry", "a").stderr
+    assert "nothing to retry" in service.ramherd.run("retry", "a").stderr
     command = f"echo $RAMHERD_RESUMED >> {tmp_path}/starts; exec sleep 300"
     service.submit({"name": "b", "command": command})
     await_((tmp_path / "starts").exists, "it runs")

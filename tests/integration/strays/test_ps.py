@@ -65,7 +65,7 @@ def test_an_agent_is_shown_with_its_tools(
 
 def test_a_dry_run_touches_nothing(ramherd: Ramherd, claude: "subprocess.Popen[bytes]") -> None:
     """Whatever is on the machine."""
-    done = ramherd.run("reap", "--grace", "0", "--json")
+    done = ramherd.run("reap", "--stray-grace", "0", "--json")
 
     told = json.loads(done.stdout)
     assert (told["dry_run"], told["ended"]) == (True, [])
@@ -122,7 +122,7 @@ def test_watching_goes_on_until_it_is_interrupted(ramherd: Ramherd) -> None:
     [
         (["ps", "--", "x"], "ps takes no command"),
         (["jobs", "--", "x"], "jobs takes no command"),
-        (["reap", "--grace", "x"], "--stray-grace: duration 'x' does not parse"),
+        (["reap", "--stray-grace", "x"], "--stray-grace: duration 'x' does not parse"),
         (["reap", "--", "x"], "reap takes no command"),
         (["ps", "--warn-memory", "101"], "101 is above 100"),
     ],

@@ -59,13 +59,13 @@ def test_a_systemd_timer_is_made_and_undone(home: Home, tmp_path: Path) -> None:
     home.add("systemctl", SYSTEMCTL)
     before = home.tree()
 
-    done = home.ramherd.run("reap", "--every", "15m", "--grace", "5m", "--install")
+    done = home.ramherd.run("reap", "--every", "15m", "--stray-grace", "5m", "--install")
 
     assert done.returncode == 0, done.stderr
     units = home.path / ".config/systemd/user"
     assert "OnUnitActiveSec=900s" in (units / "ramherd-reap.timer").read_text()
     service = (units / "ramherd-reap.service").read_text()
-    assert '"reap" "--yes" "--grace" "5m"' in service
+    assert '"reap" "--yes" "--stray-grace" "5m"' in service
     assert service in done.stdout
     assert "enable --now ramherd-reap.timer" in (tmp_path / "log").read_text()
     undone = home.ramherd.run("reap", "--uninstall")
@@ -128,7 +128,10 @@ def test_a_timer_that_cannot_be_started_can_be_undone(home: Home) -> None:
         (["--every", "20s", "--install"], "20s is below 1m00s"),
         (["--every", "soon", "--install"], "--every: duration 'soon' does not parse"),
         (["--every", "15m", "--install", "--yes"], "for now, not for a timer"),
-        (["--every", "15m", "--grace", "x", "--install"], "--grace: duration 'x' does not parse"),
+        (
+            ["--every", "15m", "--stray-grace", "x", "--install"],
+            "--stray-grace: duration 'x' does not parse",
+        ),
     ],
 )
 def test_a_mistake_is_said_and_nothing_is_written(

@@ -9,18 +9,21 @@ from ramherd.decide.job_requests import (
 )
 from support.make import status
 
-ASKED = Reason(Why.ASKED)
+
+def asked(verb: str) -> Reason:
+    """The reason names the command of the user."""
+    return Reason(Why.ASKED, by=f"ramherd {verb}")
 
 
 def test_a_job_that_runs_is_cancelled_or_put_back() -> None:
     """A restart goes on where the run was stopped."""
-    assert choose_stop("r", cancel=True) == Stop("r", RunEnd.CANCELLED, ASKED)
-    assert choose_stop("r", cancel=False) == Stop("r", RunEnd.RECYCLED, ASKED)
+    assert choose_stop("r", cancel=True) == Stop("r", RunEnd.CANCELLED, asked("cancel"))
+    assert choose_stop("r", cancel=False) == Stop("r", RunEnd.RECYCLED, asked("recycle"))
 
 
 def test_a_job_that_does_not_run_can_only_be_cancelled() -> None:
     """Unless it has ended already."""
-    cancelled = Settle("id-a", JobState.CANCELLED, ASKED)
+    cancelled = Settle("id-a", JobState.CANCELLED, asked("cancel"))
 
     assert choose_settle(status("a"), cancel=True) == cancelled
     assert choose_settle(status("a"), cancel=False) is None
@@ -32,7 +35,7 @@ def test_a_retry_names_what_is_allowed_now() -> None:
     allowed = explain_retry(["Bash(npm test)", "edit"])
 
     assert allowed == Reason(Why.ALLOWED, rules="Bash(npm test), edit")
-    assert explain_retry([]) == ASKED
+    assert explain_retry([]) == asked("retry")
 
 
 def test_what_is_interrupted_can_go_on_later() -> None:

@@ -344,7 +344,9 @@ MADE: dict[Why, tuple[Reason, str]] = {
     ),
     Why.RESIDUE: (Reason(Why.RESIDUE, residue_bytes=MIB), "it left 1 MiB in tmpfs"),
     Why.ADOPTED: (Reason(Why.ADOPTED), "it went on while the service was away"),
-    Why.ASKED: (Reason(Why.ASKED), "somebody asked for it"),
+    Why.ASKED: (
+        Reason(Why.ASKED, by="ramherd cancel"), "asked for by the user (ramherd cancel)"
+    ),
     Why.NEAR_BUDGET: (
         Reason(Why.NEAR_BUDGET, used_bytes=GIB, budget_bytes=GIB),
         "all runs use 1 GiB of the budget of 1 GiB",
