@@ -30,6 +30,7 @@ from ramherd.store import service_requests as requests
 from ramherd.store.events import read_event_page, read_event_range
 from ramherd.store.herds import read_lost_herds, read_stored_job
 from ramherd.store.interrupted_herds import check_free, has_interrupted_jobs
+from ramherd.store.job_numbers import find_numbered_job
 from ramherd.store.protocol import Store
 from ramherd.store.service_requests import Wish
 from ramherd.system.procfs import read_rss_bytes
@@ -162,8 +163,10 @@ def find_herd(
 def find_job(
     store: Store, asked: RequestParts, lost: listing.Lost = listing.NONE_LOST
 ) -> dict[str, Any]:
+    """By its id or number."""
     job = asked.path["job"]
-    return found(listing.read_job(store, job, lost), "job", job)
+    id_ = find_numbered_job(store, job) or job
+    return found(listing.read_job(store, id_, lost), "job", job)
 
 
 def find_rules(store: Store, job: str, allow: Any) -> tuple[str, ...]:

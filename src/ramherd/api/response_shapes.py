@@ -41,7 +41,7 @@ DENIED = thing({"tool": TEXT, "what": TEXT, "allow": TEXT})
 LEFT_OUT = thing({"path": TEXT, "why": TEXT})
 JOB = thing(
     {
-        "id": TEXT, "herd": TEXT, "name": TEXT,
+        "id": TEXT, "number": nullable(WHOLE), "herd": TEXT, "name": TEXT,
         "state": {"type": "string", "enum": list(JobState)}, "reason": ref("Reason"),
         "attempts": WHOLE, "failures": WHOLE, "priority": WHOLE, "updated_s": NUMBER,
         "wish": nullable({"type": "string", "enum": ["cancel", "recycle"]}), "label": TEXT,

@@ -39,7 +39,7 @@ exit codes: as of ramherd exec
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
-    parser.add_argument("job", metavar="JOB", help="its name or id")
+    parser.add_argument("job", metavar="JOB", help="its number or name")
     add_herd_option(parser)
     add_session_flags(parser)
     parser.set_defaults(verb=attach)

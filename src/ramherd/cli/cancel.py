@@ -3,20 +3,23 @@
 import argparse
 from contextlib import closing
 
-from ramherd.cli.job_names import find_job, is_herd
+from ramherd.cli.job_names import find_job_or_herd
 from ramherd.cli.store_reader import open_to_read
 from ramherd.client.client import Client
 
 EPILOG = """\
 examples:
-  ramherd cancel fix-lint                     TERM, the grace period, then KILL
-  ramherd cancel 01J9ZK3V5T8E2W7Q4R6Y1M0N8P   all jobs of this herd
+  ramherd cancel fix-lint  TERM, the grace period, then KILL
+  ramherd cancel 17 18     two jobs by their numbers
+  ramherd cancel last      all jobs of the newest herd
 """
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
-    parser.add_argument("what", metavar="JOB|HERD", nargs="+", help="a job's name or id, or a herd")
+    parser.add_argument(
+        "what", metavar="JOB|HERD", nargs="+", help="a job's number or name, or a herd"
+    )
     parser.set_defaults(verb=cancel)
 
 
@@ -24,10 +27,10 @@ def cancel(options: argparse.Namespace) -> int:
     client = Client()
     for what in options.what:
         with closing(open_to_read()) as store:
-            job = None if is_herd(store, what) else find_job(store, what)
-        if job is None:
-            cancelled = client.cancel_herd(what)
+            named = find_job_or_herd(store, what)
+        if named.herd is not None:
+            cancelled = client.cancel_herd(named.herd)
             print("1 job is cancelled" if cancelled == 1 else f"{cancelled} jobs are cancelled")
-        else:
-            client.cancel(job)
+        elif named.job is not None:
+            client.cancel(named.job)
     return 0

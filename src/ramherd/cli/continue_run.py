@@ -9,6 +9,7 @@ from contextlib import closing
 
 from ramherd.act.environments import choose_passed
 from ramherd.act.recovery import recover
+from ramherd.cli.job_names import find_herd
 from ramherd.cli.run import is_apart, load_settings, report
 from ramherd.cli.run_display import RunDisplay, is_output_shown, read_commands
 from ramherd.config.load import load_config
@@ -65,7 +66,7 @@ def find_free_herd(store: Store, name: str) -> StoredHerd:
     left of it is cleared first.
     """
     recover(store, runtime_dir(), state_dir() / "runs")
-    herd = name or find_interrupted_herd(store)
+    herd = find_herd(store, name) if name else find_interrupted_herd(store)
     if herd is None:
         raise UsageError("no herd was interrupted", hint="ramherd jobs --all")
     found = check_free(store, herd, runtime_dir())

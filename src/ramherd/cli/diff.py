@@ -35,7 +35,7 @@ FAILED = 1
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
-    parser.add_argument("job", metavar="JOB", help="its name or id")
+    parser.add_argument("job", metavar="JOB", help="its number or name")
     add_herd_option(parser)
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--stat", action="store_true", help="the number of lines in each file")

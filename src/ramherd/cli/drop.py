@@ -34,7 +34,7 @@ NAMED = 5
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     add = parser.add_argument
-    add("jobs", metavar="JOB", nargs="+", help="its name or id")
+    add("jobs", metavar="JOB", nargs="+", help="its number or name")
     add_herd_option(parser)
     add("--force", action="store_true", help="also changes that are in no other branch")
     add("--json", action="store_true", help="one JSON object for each job")

@@ -32,7 +32,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.description = DESCRIPTION
     add = parser.add_argument
-    add("--job", metavar="JOB", help="of this job only, by its name or id")
+    add("--job", metavar="JOB", help="of this job only, by its number or name")
     add("--herd", metavar="ID", help="the herd (the newest)")
     add("--since", metavar="TIME", help="not older than this, in all herds: 90s, 10m, 2h")
     add("--json", action="store_true", help="one JSON object a line")
@@ -57,9 +57,9 @@ def parse_since(text: str) -> float:
 
 def choose_herd(store: Store, options: argparse.Namespace) -> str | None:
     """None means all: a job is in one herd anyway, and a time says enough."""
-    if options.herd is not None or options.job is not None or options.since is not None:
-        return options.herd if options.job is None else None
-    return find_herd(store)
+    if options.job is not None or (options.since is not None and options.herd is None):
+        return None
+    return find_herd(store, options.herd)
 
 
 def as_json(event: StoredEvent) -> dict[str, Any]:

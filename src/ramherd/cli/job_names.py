@@ -1,9 +1,11 @@
-"""Which job or herd a user means: a job by its name or id, a herd by its id.
+"""Which job or herd a user means: a job by its number, name or id; a herd by its id, the end of its
+id, or as `last`.
 
 The store answers, with and without a service.
 """
 
 import argparse
+from typing import NamedTuple
 
 from ramherd.core.errors import UsageError
 from ramherd.core.values import nearest
@@ -11,13 +13,26 @@ from ramherd.store.herds import (
     find_job_of_herd,
     find_newest_job,
     read_job_names,
+    read_newest_batch,
     read_newest_herd,
 )
-from ramherd.store.listing import read_herd
+from ramherd.store.job_numbers import find_numbered_job
+from ramherd.store.listing import find_herds_ending, read_herd
 from ramherd.store.protocol import Store
 
 # So many names of a herd are compared with one that is unknown.
 COMPARED = 1000
+# The newest herd that is no session of `ramherd exec`.
+LAST = "last"
+# The end of an id is as random as the characters that it has; screens show six.
+SHORTEST_ENDING = 4
+
+
+class Named(NamedTuple):
+    """A job, or a herd: the other is None."""
+
+    job: str | None = None
+    herd: str | None = None
 
 
 def add_herd_option(parser: argparse.ArgumentParser) -> None:
@@ -26,30 +41,57 @@ def add_herd_option(parser: argparse.ArgumentParser) -> None:
 
 
 def find_job(store: Store, name: str, herd: str | None = None) -> str:
-    """The id of a job. Without a herd, a name means the job in the newest herd that has it."""
+    """The id of a job. Without a herd, digits are a number, and a name means the job in the newest
+    herd that has it.
+    """
     where = find_herd(store, herd)
+    numbered = find_numbered_job(store, name)
+    if herd is None and numbered is not None:
+        return numbered
     found = find_job_of_herd(store, where, name)
     if found is None and herd is None:
         found = find_newest_job(store, name)
-    if found is None:
-        names = read_job_names(store, where, COMPARED)
-        raise UsageError(
-            f"no job {name!r} in herd {where}",
-            hint=nearest(name, names) if names else "ramherd jobs --all",
-        )
-    return found[0]
+    if found is not None:
+        return found[0]
+    if numbered is not None:
+        return numbered
+    names = read_job_names(store, where, COMPARED)
+    raise UsageError(
+        f"no job {name!r} in herd {where}",
+        hint=nearest(name, names) if names and not name.isdigit() else "ramherd jobs --all",
+    )
 
 
 def find_herd(store: Store, herd: str | None = None) -> str:
     """The id of a herd: the one that is given, or the newest."""
-    if herd is None:
-        newest = read_newest_herd(store)
+    if herd is None or herd == LAST:
+        newest = read_newest_herd(store) if herd is None else read_newest_batch(store)
         if newest is None:
             raise UsageError("no herd has run yet", hint="ramherd drill makes one")
         return newest
-    if not is_herd(store, herd):
+    if is_herd(store, herd):
+        return herd
+    ending = find_herds_ending(store, herd.upper()) if len(herd) >= SHORTEST_ENDING else []
+    if len(ending) > 1:
+        raise UsageError(f"{len(ending)} herds end in {herd!r}", hint=f"one is {ending[0]}")
+    if not ending:
         raise UsageError(f"no herd {herd!r}", hint="ramherd jobs --all")
-    return herd
+    return ending[0]
+
+
+def find_job_or_herd(store: Store, name: str) -> Named:
+    """For verbs that take both. The whole id of a herd is never a job; `last` or the end of an id
+    may be the name of one, and then the job is meant.
+    """
+    if is_herd(store, name):
+        return Named(herd=name)
+    try:
+        return Named(job=find_job(store, name))
+    except UsageError as unknown:
+        try:
+            return Named(herd=find_herd(store, name))
+        except UsageError:
+            raise unknown from None
 
 
 def is_herd(store: Store, name: str) -> bool:

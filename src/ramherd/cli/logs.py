@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ramherd.cli.job_log import JobLog, LoggedJob, RunStream, make_decoder
-from ramherd.cli.job_names import find_herd, find_job, is_herd
+from ramherd.cli.job_names import Named, find_herd, find_job, find_job_or_herd
 from ramherd.cli.store_reader import open_to_read
 from ramherd.config.paths import runtime_path, state_path
 from ramherd.core.errors import UsageError
@@ -46,7 +46,7 @@ With several jobs each line has a tag: the name of its job and a tab, or a colum
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     add = parser.add_argument
-    add("jobs", metavar="JOB", nargs="*", help="names or ids of jobs, or of a herd (all jobs)")
+    add("jobs", metavar="JOB", nargs="*", help="numbers or names of jobs, or a herd (all jobs)")
     add("-f", "--follow", action="store_true", help="go on until the jobs have ended")
     add("-n", "--lines", metavar="N", type=int, help="the last N lines of each job")
     add("--herd", metavar="ID", help="the herd (the newest)")
@@ -74,11 +74,12 @@ def find_jobs(store: Store, names: list[str], herd: str | None) -> list[LoggedJo
         return list(read_herd_jobs(store, find_herd(store, herd)))
     found: dict[str, LoggedJob] = {}
     for name in names:
-        if herd is None and is_herd(store, name):
-            found |= {job.id: job for job in read_herd_jobs(store, name)}
-        else:
-            job = read_logged(store, find_job(store, name, herd))
-            found[job.id] = job
+        one = Named(find_job(store, name, herd)) if herd is not None else None
+        named = one or find_job_or_herd(store, name)
+        if named.herd is not None:
+            found |= {job.id: job for job in read_herd_jobs(store, named.herd)}
+        elif named.job is not None:
+            found[named.job] = read_logged(store, named.job)
     return list(found.values())
 
 

@@ -55,7 +55,12 @@ exit codes: 0 merged, or nothing to merge, 1 a conflict or refused, 2 usage
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     add = parser.add_argument
-    add("jobs", metavar="JOB", nargs="+", help="its name or id; several are merged in this order")
+    add(
+        "jobs",
+        metavar="JOB",
+        nargs="+",
+        help="its number or name; several are merged in this order",
+    )
     add_herd_option(parser)
     add("--squash", action="store_true", help="one commit with all changes of a job")
     add("-m", "--message", metavar="TEXT", help="the message of that commit (the job's prompt)")

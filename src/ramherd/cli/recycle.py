@@ -15,7 +15,7 @@ examples:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
-    parser.add_argument("jobs", metavar="JOB", nargs="+", help="its name or id")
+    parser.add_argument("jobs", metavar="JOB", nargs="+", help="its number or name")
     parser.set_defaults(verb=recycle)
 
 

@@ -41,7 +41,7 @@ def results(options: argparse.Namespace) -> int:
         herd = find_herd(store, newest if options.herd is None else options.herd)
         summary = read_summary(store, herd)
         if herd != newest and not options.json:
-            add_ids(store, summary)
+            mark_ambiguous(store, summary)
         goes_on = can_go_on(store, summary)
     if options.json:
         print(json.dumps(summary))
@@ -53,12 +53,11 @@ def results(options: argparse.Namespace) -> int:
     return 0
 
 
-def add_ids(store: Store, summary: dict[str, Any]) -> None:
-    """To jobs of an older herd whose names are those of newer ones too."""
+def mark_ambiguous(store: Store, summary: dict[str, Any]) -> None:
+    """Marks the jobs of an older herd whose names are those of newer ones too."""
     jobs = read_jobs(store, summary["herd"], {})
     for result, job in zip(summary["results"], jobs, strict=False):
-        if find_job(store, job["name"]) != job["id"]:
-            result["id"] = job["id"]
+        result["by_number"] = find_job(store, job["name"]) != job["id"]
 
 
 def can_go_on(store: Store, summary: dict[str, Any]) -> bool:

@@ -51,7 +51,7 @@ of this command. A variable that the job file gave has to be in it.
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
-    parser.add_argument("jobs", metavar="JOB", nargs="+", help="its name or id")
+    parser.add_argument("jobs", metavar="JOB", nargs="+", help="its number or name")
     rule = "go on in the job's session with this tool allowed; may be given several times"
     parser.add_argument("--allow", metavar="RULE", action="append", default=[], help=rule)
     add_flag(parser, BY_NAME["pass_env"])

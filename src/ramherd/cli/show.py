@@ -26,7 +26,7 @@ examples:
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
-    parser.add_argument("job", metavar="JOB", help="its name or id")
+    parser.add_argument("job", metavar="JOB", help="its number or name")
     add_herd_option(parser)
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--full", action="store_true", help="the whole prompt and answer")
@@ -40,7 +40,7 @@ def show(options: argparse.Namespace) -> int:
         print(json.dumps(job))
         return 0
     if not is_newest(job):
-        job["address"] = job["id"]
+        job["by_number"] = True
     for line in render_job(job, read_logs(job), read_columns(), full=options.full):
         print(line)
     return 0

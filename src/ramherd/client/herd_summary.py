@@ -58,6 +58,7 @@ def result_of(job: Mapping[str, Any], now: float) -> dict[str, Any]:
     last = runs[-1] if runs else None
     return {
         "job": job["name"],
+        "number": job.get("number"),
         "state": job["state"],
         "end": last["end"] if last is not None else None,
         "exit_code": last["exit_code"] if last is not None else None,

@@ -26,6 +26,7 @@ class RunInfo(TypedDict):
 
 class JobInfo(TypedDict):
     id: str
+    number: int | None
     herd: str
     name: str
     state: str
@@ -86,8 +87,9 @@ UNKNOWN_RUN = {
     "reason": None, "peak_bytes": None, "held_s": None,
 }  # fmt: skip
 UNKNOWN_JOB = {
-    "herd": "", "reason": UNKNOWN_REASON, "attempts": 0, "failures": 0, "priority": 0,
-    "updated_s": 0.0, "wish": None, "label": "", "owner_lost": False, **dict.fromkeys(SAID),
+    "number": None, "herd": "", "reason": UNKNOWN_REASON, "attempts": 0, "failures": 0,
+    "priority": 0, "updated_s": 0.0, "wish": None, "label": "", "owner_lost": False,
+    **dict.fromkeys(SAID),
 }  # fmt: skip
 UNKNOWN_HERD: dict[str, Any] = {
     "created_s": 0.0,

@@ -31,6 +31,8 @@ from ramherd.system.ids import new_id
 from ramherd.system.user_files import decode, read_bytes, read_cwd
 
 STANDARD_INPUT = "standard input"
+# Of a job that is named after its line or prompt: a table of jobs has room for it.
+NAME_LENGTH = 24
 
 
 class JobTables(NamedTuple):
@@ -111,9 +113,15 @@ def read_prompts(path: str) -> list[str]:
 
 
 def line_name(number: int, line: str) -> str:
-    """Short, unique, and still readable: `3-fix-the-lint-errors`."""
+    """Short, unique, and still readable: `3-fix-the-lint-errors`. Digits alone would be taken for
+    the number of a job.
+    """
     words = "".join(c if c.isalnum() or c in "._" else " " for c in line).split()
-    return "-".join([str(number), *words])[:40].rstrip("-")
+    whole = "-".join([str(number), *words]) if words else f"job-{number}"
+    if len(whole) <= NAME_LENGTH:
+        return whole
+    short = whole[: NAME_LENGTH + 1].rpartition("-")[0]
+    return short if short.count("-") else whole[:NAME_LENGTH]
 
 
 def split_lines(text: str) -> list[str]:

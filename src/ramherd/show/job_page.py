@@ -11,6 +11,7 @@ from ramherd.show.event_lines import printable
 from ramherd.show.reasons import render_reason
 from ramherd.show.result_lines import (
     count,
+    render_address,
     render_allow,
     render_call,
     render_changes,
@@ -62,8 +63,9 @@ def wrap_line(line: str, width: int) -> list[str]:
 
 
 def describe(job: Mapping[str, Any], logs: JobLogs, *, full: bool) -> Iterator[tuple[str, str]]:
-    name = quote(job.get("address") or job["name"])
-    yield "job", f"{job['name']} ({job['id']} of herd {job['herd']})"
+    name = render_address({**job, "job": job["name"]})
+    number = "" if job.get("number") is None else f"{job['number']}  "
+    yield "job", f"{number}{job['name']} ({job['id']} of herd {job['herd']})"
     yield "state", f"{state_of(job)}: {render_reason(reason_from_json(job['reason']))}"
     if job.get("error"):
         yield "error", job["error"]

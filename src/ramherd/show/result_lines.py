@@ -22,6 +22,8 @@ MOST_BLOCKS, MOST_LINES = 8, 20
 # Lines of an answer: of the only job, of one of some, and of one of several.
 ALONE_LINES, SOME_LINES, FEW_LINES = 8, 4, 2
 SOME_JOBS = 3
+# Of a job in a command that is to be typed.
+LONGEST_NAME = 24
 CALLS_SHOWN, RULES_SHOWN, LEFT_OUT_SHOWN = 5, 3, 5
 
 
@@ -53,10 +55,12 @@ def render_many(results: Sequence[Result], width: int) -> list[str]:
 
 
 def render_address(result: Result) -> str:
-    """The job, as a command takes it: by its id, if the result has that, because a newer herd may
-    have a job of the same name.
+    """The job, as a command takes it: by its name, if that is short. By its number if the name
+    means another job (`by_number`): a newer herd has one of that name, or digits are a number.
     """
-    return quote(result.get("id") or result["job"])
+    name, number = result["job"], result.get("number")
+    by_number = result.get("by_number") or name.isdigit() or len(name) > LONGEST_NAME
+    return str(number) if by_number and number is not None else quote(name)
 
 
 def state_of(job: Mapping[str, Any]) -> str:

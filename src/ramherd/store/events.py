@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from ramherd.core.model import Event
+from ramherd.store.job_numbers import find_numbered_job
 from ramherd.store.protocol import Store
 from ramherd.store.sql import listing, records
 
@@ -56,7 +57,8 @@ def read_events(
 def read_event_page(
     store: Store, seq: int, *, herd: str | None = None, job: str | None = None, most: int = 500
 ) -> list[dict[str, Any]]:
-    """The events after a number, as the API sends them."""
+    """The events after a number, as the API sends them. `job` is an id, or the job's number."""
+    job = job and (find_numbered_job(store, job) or job)
     values = {"after": seq, "herd": herd, "job": job, "most": most}
     return [event_json(row) for row in store.read(listing.EVENTS_AFTER, values)]
 

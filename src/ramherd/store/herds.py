@@ -25,6 +25,7 @@ from ramherd.decide.end_commands import is_on_done_due
 from ramherd.decide.usage_limits import render_quota
 from ramherd.jobs.stored import job_from_text, job_to_text
 from ramherd.store.events import trim_events
+from ramherd.store.job_numbers import keep_last_number, number_jobs
 from ramherd.store.owner import Owner, is_alive
 from ramherd.store.protocol import Store
 from ramherd.store.sql import records as sql
@@ -87,11 +88,14 @@ def insert_jobs(
     store: Store, herd: str, jobs: Iterable[JobStatus], after: int | None = None
 ) -> None:
     """All herds of the service share one line: these jobs get the places after `after`."""
-    now = time.time()
-    store.write_all(sql.ADD_JOB, (job_row(herd, status, now, after) for status in jobs))
+    now, last = time.time(), number_jobs(store)
+    rows = (job_row(herd, status, now, after) for status in jobs)
+    store.write_all(sql.ADD_JOB, ((*row, number) for number, row in enumerate(rows, last + 1)))
+    keep_last_number(store)
 
 
 def job_row(herd: str, status: JobStatus, now: float, after: int | None) -> tuple[object, ...]:
+    """Without its number."""
     job = status.job
     row = (job.id, herd, job.name, job.seq, job_to_text(job), status.state.value)
     place = None if after is None else after + job.seq

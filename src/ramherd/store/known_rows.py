@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from ramherd.core.model import JobStatus
 from ramherd.store.herds import NO_ENVIRONMENT, StoredPen, job_row, set_job
+from ramherd.store.job_numbers import number_jobs
 from ramherd.store.owner import Owner
 from ramherd.store.protocol import Store
 from ramherd.store.sql import records as sql
@@ -30,8 +31,9 @@ def add_known_jobs(
         herd = status.job.herd
         row = (herd, now, owner.id, owner.boot_id, *owner.proc, int(is_service))
         store.write(or_ignore(sql.ADD_HERD), (*row, None, *NO_ENVIRONMENT, "{}"))
-        store.write(or_ignore(sql.ADD_JOB), job_row(herd, status, now, after))
+        store.write(or_ignore(sql.ADD_JOB), (*job_row(herd, status, now, after), None))
         set_job(store, status)
+    number_jobs(store)
 
 
 def add_known_runs(store: Store, runs: Iterable[KnownRun]) -> None:

@@ -36,6 +36,11 @@ def read_herd(store: Store, herd: str, lost: Lost = NONE_LOST) -> dict[str, Any]
     return {**herd_json(store, rows[0], lost), "summary": parsed(rows[0][4])} if rows else None
 
 
+def find_herds_ending(store: Store, end: str) -> list[str]:
+    """The herds whose ids end in these characters, the newest first."""
+    return [herd for (herd,) in store.read(sql.HERDS_ENDING, {"end": end})]
+
+
 def herd_json(store: Store, row: Sequence[Any], lost: Lost) -> dict[str, Any]:
     herd, created_s, ended_s, service, _summary = row
     return {
@@ -78,13 +83,13 @@ def job_json(
     started.
     """
     job, herd, name, state, reason, attempts, failures, priority, updated_s, wish, *rest = row
-    label, said, place, quota = rest
+    label, said, place, quota, number = rest
     words = parsed(said) or {}
     pause = pauses.get(herd if place is None else SERVICE) if state == JobState.QUEUED else None
     if pause is None and state == JobState.QUEUED and windows:
         pause = find_wait(windows, quota)
     return {
-        "id": job, "herd": herd, "name": name, "state": state,
+        "id": job, "number": number, "herd": herd, "name": name, "state": state,
         "reason": pause or json.loads(reason),
         "attempts": attempts, "failures": failures, "priority": priority,
         "updated_s": updated_s, "wish": wish, "label": label or "",

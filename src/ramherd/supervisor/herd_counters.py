@@ -16,6 +16,7 @@ MOST_HOLDS = 100_000
 REDONE = (RunEnd.LOST, RunEnd.OOM_KILL)
 SILENT: Mapping[str, Any] = dict.fromkeys(SAID)
 NO_ANSWERS: Mapping[str, str] = {}
+NO_NUMBERS: Mapping[str, int] = {}
 # So much of an answer is kept in memory.
 ANSWER_LENGTH = 1000
 
@@ -115,12 +116,17 @@ class HerdCounters:
         return self.available_before - self.available_after
 
     def as_json(
-        self, herd: str, statuses: Iterable[JobStatus], answers: Mapping[str, str] = NO_ANSWERS
-    ) -> dict[str, Any]:
-        """The object that `run --json` prints, without what only the caller knows. `answers` are
-        those of the agents, from the store: the ones here are shortened.
+        self, herd: str, statuses: Iterable[JobStatus], answers: Mapping[str, str] = NO_ANSWERS,
+        numbers: Mapping[str, int] = NO_NUMBERS,
+    ) -> dict[str, Any]:  # fmt: skip
+        """The object that `run --json` prints, without what only the caller knows. The store has
+        the `numbers` of the jobs, and the `answers` of agents: the ones here are shortened.
         """
-        results = [self._result(status, answers) for status in statuses]
+        results = [
+            {"job": status.job.name, "number": numbers.get(status.job.id),
+             **self._result(status, answers)}
+            for status in statuses
+        ]  # fmt: skip
         states = [result["state"] for result in results]
         return {
             "herd": herd,
@@ -147,7 +153,6 @@ class HerdCounters:
         job = self.jobs[status.job.id]
         answer = answers.get(status.job.id) if job.said["result"] is not None else None
         return {
-            "job": status.job.name,
             "state": status.state.value,
             "end": job.end.value if job.end is not None else None,
             "exit_code": job.exit_code,

@@ -32,6 +32,7 @@ from ramherd.show.view import Display
 from ramherd.store.herd_queue import HerdQueue
 from ramherd.store.herds import add_herd, add_pen, drop_pen, end_herd, read_answers
 from ramherd.store.inputs import move_environments_out, remove_unused_inputs, writing_inputs
+from ramherd.store.job_numbers import read_numbers
 from ramherd.store.ledger import Ledger
 from ramherd.store.owner import Owner, OwnerLock
 from ramherd.store.prices import read_prices
@@ -201,8 +202,9 @@ def run_claimed(herd: str, begin: BeginHerd, rules: Rules, display: Display) -> 
         counters.available_after = counters.available_before
         if any(job.runs for job in counters.jobs.values()):
             counters.available_after = wait_for_memory(trees, counters.available_before)
-        answers = read_stored_answers(store, herd) if agents.runs is not None else {}
-        results = counters.as_json(herd, queue, answers)
+        answers = read_stored(read_answers, store, herd) if agents.runs is not None else {}
+        numbers = read_stored(read_numbers, store, herd)
+        results = counters.as_json(herd, queue, answers, numbers)
         results |= describe_limits(agents, queue)
         summary = {**results, "supervisor": costs, **describe_loop(loop)}
         writes.add(end_herd, herd, summary)
@@ -248,10 +250,12 @@ def start_on_done(
         print(f"ramherd: the on_done command of the herd failed: {why}", file=sys.stderr)
 
 
-def read_stored_answers(store: Store, herd: str) -> dict[str, str]:
-    """Without a store that can be read, the beginning of each answer is shown."""
+def read_stored(
+    read: Callable[[Store, str], dict[str, T]], store: Store, herd: str
+) -> dict[str, T]:
+    """Without a store that can be read, the beginning of each answer is shown, and no numbers."""
     try:
-        return read_answers(store, herd)
+        return read(store, herd)
     except StoreError:
         return {}
 

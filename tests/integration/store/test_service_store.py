@@ -89,6 +89,8 @@ def test_an_old_store_is_migrated_with_all_that_is_in_it(tmp_path: Path) -> None
         assert recover(store, tmp_path, tmp_path) == 1
         assert read_job_state(store, "id-c") == "cancelled"
         fill(store, "03NEW", 1)
+        numbered = sorted((job["number"], job["id"]) for job in list_jobs(store))
+        assert numbered == [(1, "id-a"), (2, "id-b"), (3, "id-c"), (4, "03NEW-j00000")]
         assert store.read(sql.NEWEST_MIGRATION, ()) == [(len(sql.MIGRATIONS),)]
 
 

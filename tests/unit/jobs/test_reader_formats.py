@@ -194,8 +194,9 @@ def test_a_line_of_standard_input_ends_at_a_newline_only(char: str) -> None:
 def test_a_name_made_from_a_line_still_tells() -> None:
     """Its number, then its words, cut short."""
     assert line_name(3, "fix the: lint/errors!") == "3-fix-the-lint-errors"
-    assert line_name(7, "???") == "7"
-    assert len(line_name(12, "word " * 50)) <= 40
+    assert line_name(7, "???") == "job-7"
+    assert line_name(12, "word " * 50) == "12-word-word-word-word"
+    assert line_name(2, "a" * 50) == "2-" + "a" * 22
 
 
 @given(st.lists(st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1), min_size=1))

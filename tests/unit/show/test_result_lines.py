@@ -7,6 +7,7 @@ import pytest
 from ramherd.show.cost_text import render_cost, render_usd
 from ramherd.show.result_lines import (
     INDENT,
+    render_address,
     render_call,
     render_footer,
     render_number,
@@ -163,11 +164,27 @@ def test_a_job_whose_ramherd_was_killed_is_lost() -> None:
     assert lines[0] == "lost      one: its ramherd (pid 7) is gone (hint: ramherd run --resume)"
 
 
-def test_commands_name_a_job_of_an_older_herd_by_its_id() -> None:
+def test_commands_name_a_job_of_an_older_herd_by_its_number() -> None:
     """A newer herd may have a job of the same name."""
-    old = agent("one", id="01OLD", denied=DENIED)
-    assert any("ramherd retry 01OLD --allow" in line for line in render_results([old]))
-    assert render_footer([old])[0] == "review: ramherd diff 01OLD   take it: ramherd merge 01OLD"
+    old = agent("one", number=17, by_number=True, denied=DENIED)
+    assert any("ramherd retry 17 --allow" in line for line in render_results([old]))
+    assert render_footer([old])[0] == "review: ramherd diff 17   take it: ramherd merge 17"
+
+
+@pytest.mark.parametrize(
+    ("result", "address"),
+    [
+        ({"job": "fix lint", "number": 17}, "'fix lint'"),
+        ({"job": "3", "number": 17}, "17"),
+        ({"job": "a" * 25, "number": 17}, "17"),
+        ({"job": "a" * 25, "number": None}, "a" * 25),
+    ],
+)
+def test_a_command_has_the_name_of_a_job_if_it_is_short(
+    result: dict[str, Any], address: str
+) -> None:
+    """Digits would be taken for the number of another job. An older service has no numbers."""
+    assert render_address(result) == address
 
 
 def test_what_was_not_committed_is_named() -> None:

@@ -20,8 +20,8 @@ from support.make import HERD, exited, job, status
 # The keys of `run --json`; the last three are for the caller to add.
 CONTRACT = """herd, jobs, done, failed, cancelled, wall_s, peak_bytes, oom_kills, limit_kills,
 preempted, recycled, held_s, redone_s, leftovers_ended, residue_bytes, level_changes, results"""
-RESULT = """job, state, end, exit_code, runs, peak_bytes, wall_s, held_s, log, reason, session,
-turns, tokens_in, tokens_out, cost_usd, cost_is_estimate, result, model, worktree, branch,
+RESULT = """job, number, state, end, exit_code, runs, peak_bytes, wall_s, held_s, log, reason,
+session, turns, tokens_in, tokens_out, cost_usd, cost_is_estimate, result, model, worktree, branch,
 files_changed, lines_added, lines_removed, denied, error, resume, left_out,
 worktree_note"""
 REASON = Reason(Why.EXITED, code=0)

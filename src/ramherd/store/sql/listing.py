@@ -3,6 +3,8 @@
 HERD_COLUMNS = "herds.id, created_s, ended_s, service, summary"
 HERDS = f"SELECT {HERD_COLUMNS} FROM herds WHERE id < ? ORDER BY id DESC LIMIT ?"
 HERD = f"SELECT {HERD_COLUMNS} FROM herds WHERE id = ?"
+# The last characters of an id, compared as they are: no pattern.
+HERDS_ENDING = "SELECT id FROM herds WHERE substr(id, -length(:end)) = :end ORDER BY id DESC"
 HERD_COUNTS = "SELECT state, count(*) FROM jobs WHERE herd = ? GROUP BY state"
 COUNTS = """
     SELECT state, count(*) FROM jobs
@@ -11,7 +13,7 @@ COUNTS = """
 OLDEST_QUEUED = "SELECT min(updated_s) FROM jobs WHERE state = 'queued' AND place IS NOT NULL"
 JOB_COLUMNS = """
     jobs.id, herd, name, state, jobs.reason, attempts, failures, priority, updated_s, wish,
-    json_extract(spec, '$.label'), said, place, quota
+    json_extract(spec, '$.label'), said, place, quota, number
 """
 JOBS = f"""
     SELECT {JOB_COLUMNS} FROM jobs

@@ -269,6 +269,22 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
                 AND json_extract(spec, '$.brief.tree') IS NOT NULL
         """,
     ),
+    # Jobs are numbered in the order in which they were submitted. A number is never given twice:
+    # `last_number` outlives the job that has it.
+    (
+        "ALTER TABLE jobs ADD COLUMN number INTEGER",
+        """
+        UPDATE jobs SET number = numbered.number FROM (
+            SELECT id, row_number() OVER (ORDER BY id) AS number FROM jobs
+        ) AS numbered WHERE jobs.id = numbered.id
+        """,
+        "CREATE UNIQUE INDEX jobs_number ON jobs (number)",
+        """
+        INSERT INTO flags (name, value)
+            SELECT 'last_number', last FROM (SELECT max(number) AS last FROM jobs)
+            WHERE last IS NOT NULL
+        """,
+    ),
 )
 
 MIGRATIONS_TABLE = """

@@ -32,9 +32,25 @@ NEWEST_BATCH = """
 
 ADD_JOB = """
     INSERT INTO jobs (
-        id, herd, name, seq, spec, state, reason, updated_s, priority, place, quota, start_at_s
-    ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        id, herd, name, seq, spec, state, reason, updated_s, priority, place, quota, start_at_s,
+        number
+    ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
+# The newest jobs may have been pruned: the flag has their numbers.
+LAST_NUMBER = """
+    SELECT coalesce(max(number), 0) FROM (
+        SELECT max(number) AS number FROM jobs
+        UNION ALL
+        SELECT CAST(value AS INTEGER) FROM flags WHERE name = 'last_number'
+    ) AS numbers
+"""
+# Rows that an earlier ramherd added, or that were restored.
+NUMBER_JOBS = """
+    UPDATE jobs SET number = numbered.number FROM (
+        SELECT id, ? + row_number() OVER (ORDER BY id) AS number FROM jobs WHERE number IS NULL
+    ) AS numbered WHERE jobs.id = numbered.id
+"""
+NUMBERS = "SELECT id, number FROM jobs WHERE herd = ? AND number IS NOT NULL"
 SET_SAID = "UPDATE jobs SET said = ? WHERE id = ?"
 SET_ERROR = "UPDATE jobs SET said = json_set(coalesce(said, '{}'), '$.error', ?) WHERE id = ?"
 ANSWERS = "SELECT id, json_extract(said, '$.result') FROM jobs WHERE herd = ?"
@@ -74,6 +90,7 @@ FIND_JOB = """
     WHERE herd = ? AND (name = ? OR id = ?)
 """
 FIND_JOB_BY_ID = "SELECT id, name, state FROM jobs WHERE id = ?"
+FIND_JOB_BY_NUMBER = "SELECT id, name, state FROM jobs WHERE number = ?"
 FIND_NEWEST_JOB = "SELECT id, name, state FROM jobs WHERE name = ? ORDER BY id DESC LIMIT 1"
 JOB_NAMES = "SELECT name FROM jobs WHERE herd = ? ORDER BY seq LIMIT ?"
 JOB_STATE = "SELECT state FROM jobs WHERE id = ?"
