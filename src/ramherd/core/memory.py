@@ -126,12 +126,14 @@ class Scene:
     queue: Sequence[Candidate]
     # What the lease could be at most, with nothing else on the machine.
     largest_bytes: int
+    # What the lease could be now, if this application wanted all of it.
+    budget_bytes: int = 0
     estimates: Mapping[str, Estimate] = field(default_factory=dict)
     # Shares of time from 0 to 1 (PSI `some`, 10 s), and pages read back from swap.
     memory_pressure: float = 0.0
     cpu_pressure: float = 0.0
     swap_in_bytes_per_s: float = 0.0
-    # Starts in the last minute that failed for memory (ENOMEM, killed at birth, no heap).
+    # Starts in the last minute that failed for memory (ENOMEM, killed at birth).
     failed_starts: int = 0
     # Starts under way: the keeper has not reported them yet.
     starting: int = 0
@@ -155,6 +157,11 @@ class History:
     # Waiters whose patience ran out, and when each was last seen held.
     urgent_s: Mapping[str, float] = field(default_factory=dict)
     level: Level = Level.CALM
+    # When something last asked for this level, when a level last ended, and whether this one came
+    # back soon after that.
+    asked_s: float = float("-inf")
+    left_s: float = float("-inf")
+    is_back: bool = False
     debt_since_s: float | None = None
     cpu_gate: bool = False
 

@@ -103,7 +103,14 @@ class GrantPolicy(NamedTuple):
     ageing_s: float = 600.0
     # So long may small jobs pass a large one that does not fit yet.
     overtake_s: float = 120.0
+    # A debt that is paid at once, as most are, makes no level.
+    tight_debt_s: float = 1.0
     single_debt_s: float = 10.0
+    # A level goes on so long after its last sign, and longer if it came back so soon after its end:
+    # a program that took and gave 3 GiB every four seconds changed the level 30 times in 68 s.
+    level_lasts_s: float = 5.0
+    level_lasts_again_s: float = 30.0
+    level_back_s: float = 60.0
     # On and off marks.
     single_bases: tuple[float, float] = (2.0, 2.5)
     memory_pressure_marks: tuple[float, float] = (0.20, 0.10)
@@ -124,7 +131,8 @@ class GrantPolicy(NamedTuple):
 
 TIMES = (
     "shrink_after_s", "patience_s", "max_hold_s", "urgent_for_s", "young_s", "stagger_s",
-    "ageing_s", "overtake_s", "single_debt_s",
+    "ageing_s", "overtake_s", "tight_debt_s", "single_debt_s", "level_lasts_s",
+    "level_lasts_again_s", "level_back_s",
 )  # fmt: skip
 
 

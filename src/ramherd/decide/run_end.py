@@ -28,7 +28,6 @@ SIGABRT, SIGKILL = 6, 9
 URGENT = (RunEnd.LIMIT_KILL, RunEnd.LOST)
 # Killed so soon after the start, it was never at work.
 BIRTH_S = 2.0
-YOUNG_S = 20.0
 MACHINE_ERRORS = (errno.ENOMEM, errno.EAGAIN, errno.ENFILE, errno.EMFILE)
 # While a run is prepared: a cgroup does not take its `memory_limit`, or its stdin is larger
 # than a file may be. Every other failure there is of our directories, our cgroups or the machine.
@@ -177,13 +176,12 @@ def has_come_through(run: RunView, stop: Stopping) -> bool:
 
 
 def is_failed_start(run: RunView, end: RunEnd, at_s: float) -> bool:
-    """Whether a start failed for want of memory: a sign of a full machine, no fault of the job."""
-    age_s = at_s - run.started_s
+    """Whether a start failed for want of memory: a sign of a full machine, no fault of the job. A
+    full V8 heap is none: its size is a setting.
+    """
     if end is RunEnd.LOST and run.refused is not None:
-        return is_for_want(run.refused.errno)
-    if end is RunEnd.OOM_KILL:
-        return age_s < BIRTH_S
-    return end is RunEnd.HEAP_EXHAUSTED and age_s < YOUNG_S
+        return is_for_memory(run.refused.errno)
+    return end is RunEnd.OOM_KILL and at_s - run.started_s < BIRTH_S
 
 
 def judge_exit(run: RunView, exit_: Exit) -> tuple[RunEnd, Reason]:
@@ -276,8 +274,15 @@ def judge_refusal(refusal: Refusal) -> tuple[RunEnd, Reason]:
 
 
 def is_for_want(number: int) -> bool:
-    """Whether a start that failed with this errno is a sign of a full machine."""
+    """Whether a start that failed with this errno can be tried again later: the machine lacked
+    memory, processes or open files.
+    """
     return number in MACHINE_ERRORS
+
+
+def is_for_memory(number: int) -> bool:
+    """Whether a start that failed with this errno is a sign of memory that is short."""
+    return number == errno.ENOMEM
 
 
 def is_own_failure(number: int) -> bool:

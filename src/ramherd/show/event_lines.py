@@ -82,6 +82,7 @@ WORDS = {
     "run_killed": "kill",
     "leftovers_ended": "clear",
     "run_warning": "warning",
+    "run_fallback": "model",
     "job_queued": "again",
     "herd_submitted": "herd",
     "herd_ended": "herd",

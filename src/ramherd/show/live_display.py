@@ -23,7 +23,7 @@ CLEAR_BELOW = "\x1b[J"
 LASTING = (
     "job_failed", "job_cancelled", "leftovers_ended", "run_killed", "run_warning", "keeper_lost",
     "run_stopping", "level_calm", "level_tight", "level_single", "ledger_waits", "ledger_repaired",
-    "usage_limit", "usage_served",
+    "usage_limit", "usage_served", "run_fallback",
 )  # fmt: skip
 
 

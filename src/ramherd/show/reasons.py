@@ -129,7 +129,7 @@ SENTENCES = {
     Why.MEMORY_PRESSURE: "processes wait for memory {pressure} of the time",
     Why.SWAP_IN: "{swap_in_bytes} a second come back from swap",
     Why.FAILED_STARTS: "{starts} starts failed for memory within a minute",
-    Why.SMALL_BUDGET: "the budget of {lease_bytes} is too small for two of {base_bytes}",
+    Why.SMALL_BUDGET: "the budget of {budget_bytes} is too small for two runs of {base_bytes}",
     Why.LEAK: "leaks {slope_bytes} a minute, {left_s} to its limit",
     Why.OVER_MARK: "holds {own_bytes} between turns, its mark is {mark_bytes}",
     # The service's.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from ramherd.core.errors import LedgerLocked, StoreError
 from ramherd.core.procid import ProcId
 from ramherd.core.reasons import Reason, Why
-from ramherd.decide.governor.leases import Lease, choose_lease, choose_place
+from ramherd.decide.governor.leases import Lease, choose_lease, choose_place, possible_bytes
 from ramherd.store.lease_copies import LeaseCopy, read_copies, remove_copy, write_copy
 from ramherd.store.ledger_file import LedgerFile, RowFunctions
 from ramherd.store.owner import Owner, is_alive
@@ -71,12 +71,14 @@ class OtherUse(NamedTuple):
 
 class Answer(NamedTuple):
     """`lease_bytes` is ours by the ledger. `target_bytes` is what to come down to: others wait
-    for the difference. `others` is for the next measurement of the budget.
+    for the difference. `possible_bytes` is what the lease could be if we wanted all. `others` is
+    for the next measurement of the budget.
     """
 
     lease_bytes: int
     target_bytes: int
     others: tuple[OtherUse, ...]
+    possible_bytes: int = 0
 
     @property
     def others_used_bytes(self) -> int:
@@ -241,7 +243,8 @@ class Ledger:
             figures = (lease, ask.used_bytes, ask.wants_bytes, since_s)
             self.set_lease(LeaseRow(self.owner.id, ask.kind, ask.key, *figures))
         uses = tuple(OtherUse(processes[other.owner].pid, other.used_bytes) for other in others)
-        return Answer(lease, target, uses)
+        possible = max(possible_bytes(others, budget_bytes) - rest.bytes, 0)
+        return Answer(lease, target, uses, possible)
 
     def _sum_leases(self, ask: Ask) -> tuple[Lease, Lease, list[Lease]]:
         """All of ours as `ask` changes them, all of ours but this one, and those of the others.

@@ -322,7 +322,7 @@ class Loop:
             case Admit(job, grant_bytes, reason):
                 self.runs.start(job, grant_bytes, reason, at_s)
             case Wait():
-                self.memory.record_wait(action)
+                self.memory.record_wait(action, at_s)
             case Settle():
                 self.runs.apply_settle(action, at_s)
             case Stop(run, end, reason):

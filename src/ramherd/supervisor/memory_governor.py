@@ -49,6 +49,7 @@ from ramherd.decide.ramp import Ramp, after_trouble, next_ramp
 from ramherd.decide.start_pause import Cause, explain_start_at
 from ramherd.decide.suspects import Trial, choose_trial
 from ramherd.decide.usage_limits import parse_quota
+from ramherd.decide.wait_reports import LASTING_S, WaitReports, next_reports
 from ramherd.measure.own_memory import read_agent_bytes, read_own_bytes
 from ramherd.measure.pressure import Pressure, PressureGauge
 from ramherd.store.ledger import Answer, Ask, Ledger, OtherUse
@@ -100,6 +101,8 @@ class LeaseHolder:
     grants: GrantPolicy
     budget_bytes: int = 0
     lease_bytes: int = 0
+    # What the lease could be if we wanted all: the budget, until the ledger answers.
+    possible_bytes: int = 0
     others: tuple[OtherUse, ...] = ()
     # Whether the ledger has ever answered: before that, nobody knows what others hold.
     is_known: bool = False
@@ -130,6 +133,8 @@ class LeaseHolder:
                 self.trouble_since_s = scene.at_s
             self.trouble = str(error)
             self.lease_bytes = min(self.lease_bytes, self.budget_bytes)
+            known = self.possible_bytes if self.is_known else self.budget_bytes
+            self.possible_bytes = min(known, self.budget_bytes)
 
     def _read_since(self, scene: Scene) -> float | None:
         """Since when we wait, since boot. Counted from our own start at the earliest: how long a
@@ -146,6 +151,7 @@ class LeaseHolder:
         self.is_known = True
         self.others = answer.others
         self.lease_bytes = min(answer.target_bytes, self.budget_bytes)
+        self.possible_bytes = min(answer.possible_bytes, self.budget_bytes)
 
     def is_due(self, scene: Scene) -> bool:
         """A run is held, and there may be more than was asked for last."""
@@ -188,7 +194,7 @@ class MemoryGovernor:
     fleet_used: int = 0
     _recycled_s: float = float("-inf")
     _known: dict[str, tuple[JobStatus, Candidate]] = field(default_factory=dict)
-    _reported_wait: tuple[str, Why] | None = None
+    _waits: WaitReports = field(default_factory=WaitReports)
     _reported_ledger: bool = False
     # The first of the heads that waits for its API.
     _unserved: Wait | None = None
@@ -259,6 +265,7 @@ class MemoryGovernor:
             runs=[penned(run) for run in live],
             queue=self.candidates(at_s) if queue else [],
             largest_bytes=largest_budget_bytes(self.machine, self.policy),
+            budget_bytes=self.lease.possible_bytes,
             estimates=self.classes.estimates,
             memory_pressure=self.pressure.memory,
             cpu_pressure=self.pressure.cpu,
@@ -434,15 +441,15 @@ class MemoryGovernor:
         if reason is not None and known_bytes is not None and not reported:
             self.jobs.events.emit_herd("ledger_waits", reason)
 
-    def record_wait(self, wait: Wait) -> None:
-        """Reported when memory, or a suspect, becomes the reason of the first in line, not each
-        time that the numbers change.
-        """
-        reason = wait.reason
-        if reason.why in REPORTED and self._reported_wait != (wait.job, reason.why):
-            self._reported_wait = (wait.job, reason.why)
-            self.jobs.events.emit_job("start_waits", reason, self.jobs[wait.job].job)
-        self.waits_for = reason
+    def record_wait(self, wait: Wait, at_s: float) -> None:
+        """Reported when memory, or a suspect, has become the reason of the first in line."""
+        reason = self.waits_for = wait.reason
+        if reason.why not in REPORTED:
+            return
+        job, lasting_s = self.jobs[wait.job].job, self._scaled(LASTING_S)
+        self._waits, is_due = next_reports(self._waits, (job.herd, reason.why), at_s, lasting_s)
+        if is_due:
+            self.jobs.events.emit_job("start_waits", reason, job)
 
     def _scaled(self, time_s: float) -> float:
         return time_s / self.time_scale

@@ -11,7 +11,7 @@ from ramherd.core.model import JobState, JobStatus, Reason, RunEnd, Settle, Stop
 from ramherd.decide.budget import largest_budget_bytes
 from ramherd.decide.costs import after_spending
 from ramherd.decide.job_state import after_run
-from ramherd.decide.run_end import explain_denials, is_failed_start, is_for_want
+from ramherd.decide.run_end import explain_denials, is_failed_start, is_for_memory
 from ramherd.decide.suspects import after_other_death, after_survival, is_survivor
 from ramherd.store.classes import learn_run
 from ramherd.store.herds import (
@@ -100,7 +100,7 @@ class Runs:
 
     def _pause_starts(self, number: int, what: str, at_s: float) -> None:
         self.gate.record_failed_start(what, at_s)
-        if is_for_want(number):
+        if is_for_memory(number):
             self.memory.failed_starts.append(at_s)
 
     def _record_start(
@@ -109,7 +109,7 @@ class Runs:
         available, clock = run.usage.available_least, self._clock_of(run, run.started_s)
         self.events.record(add_run, run.id, run.job.id, run.attempt, available, clock=clock)
         if why_smaller is not None:
-            self.events.emit_run("run_warning", why_smaller, run)
+            self.events.emit_run("run_fallback", why_smaller, run)
         self._record_agent(run)
         if idle is not None:
             self.events.record(reassign_pen, run.home, run.id)

@@ -104,6 +104,19 @@ def test_what_others_use_is_known_for_the_next_look(ledgers: list[Ledger]) -> No
     assert (other.pid, other.used_bytes) == (ledgers[0].owner.proc.pid, 300 * MIB)
 
 
+def test_what_could_be_ours_is_known_while_we_want_little(ledgers: list[Ledger]) -> None:
+    """The level is judged by that: with nothing to do our lease is small. Others and a cap count,
+    and before the ledger has answered it is the budget.
+    """
+    one, two = (leasing_of(ledger, budget_cap_bytes=5 * GIB) for ledger in ledgers)
+    one.renew(MACHINE, 0, a_scene(queue=0))
+    assert (one.lease_bytes, one.possible_bytes) == (GIB, 5 * GIB)
+    two.renew(MACHINE, 0, a_scene())
+    assert two.possible_bytes == 5 * GIB
+    one.renew(MACHINE, 0, a_scene(queue=0))
+    assert one.possible_bytes == 3 * GIB
+
+
 def test_trouble_keeps_the_last_answer(ledgers: list[Ledger], tmp_path: Path) -> None:
     """Never more than the budget of now; over as soon as an answer comes."""
     ours = leasing_of(ledgers[0])
@@ -117,6 +130,7 @@ def test_trouble_keeps_the_last_answer(ledgers: list[Ledger], tmp_path: Path) ->
         tighter = Machine(16 * GIB, 10 * GIB)
         ours.renew(tighter, 0, a_scene())
         assert ours.lease_bytes == budget_bytes(tighter, 0, policy()) == 2 * GIB
+        assert ours.possible_bytes == 2 * GIB
         ours.renew(MACHINE, 0, a_scene())
         assert ours.lease_bytes == 2 * GIB
         other.execute("ROLLBACK")
@@ -134,6 +148,7 @@ def test_a_ledger_that_never_answered_leases_nothing(ledgers: list[Ledger], tmp_
         other.execute("ROLLBACK")
 
     assert (ours.lease_bytes, ours.is_known, bool(ours.trouble)) == (0, False, True)
+    assert ours.possible_bytes == 6 * GIB
     ours.renew(MACHINE, 0, a_scene())
     assert (ours.lease_bytes, ours.is_known, ours.trouble) == (6 * GIB, True, "")
 

@@ -9,6 +9,7 @@ from ramherd.core.model import Exit, PenReading, Reason, RunEnd, RunView, Said, 
 from ramherd.core.units import MIB
 from ramherd.decide.run_end import (
     explain_denials,
+    is_for_memory,
     is_for_want,
     is_own_failure,
     judge,
@@ -156,10 +157,11 @@ def test_only_some_errors_of_a_preparation_are_the_jobs_own() -> None:
 
 
 def test_a_start_without_memory_or_descriptors_is_for_want_of_them() -> None:
-    """It counts as a sign of a full machine."""
+    """It is tried again later. Only ENOMEM is a sign that memory is short."""
     want = {number for number in errno.errorcode if is_for_want(number)}
 
     assert want == {errno.ENOMEM, errno.EAGAIN, errno.ENFILE, errno.EMFILE}
+    assert [number for number in errno.errorcode if is_for_memory(number)] == [errno.ENOMEM]
 
 
 def test_a_run_without_an_exit_is_lost() -> None:

@@ -14,7 +14,7 @@ from ramherd.decide.governor.growth import (
     shrink,
     waiters,
 )
-from ramherd.decide.governor.levels import is_on, next_debt_since, next_level
+from ramherd.decide.governor.levels import is_on, next_level
 from ramherd.decide.governor.preempt import fail_too_big, next_urgent, preempt
 from ramherd.decide.governor.room import Room
 
@@ -28,17 +28,17 @@ def govern(
     """
     waiting = waiters(scene)
     room = Room(scene, policy)
-    history = next_history(scene, history, room, policy, waiting)
+    history = next_history(scene, history, policy, waiting)
     pay_debt(scene, room, policy)
     shrink(scene, history, room, policy)
     if not room.debt_bytes:
         grow(waiting, room, policy)
     stops = preempt(waiting, scene, history, room, policy)
-    level, why = next_level(scene, history, room, policy)
+    was = history.level
+    history, why = next_level(scene, history, room, policy)
     actions: list[GrantAction] = []
-    if level is not history.level:
-        actions.append(SetLevel(level, why))
-    history = replace(history, level=level)
+    if history.level is not was:
+        actions.append(SetLevel(history.level, why))
     starts = [] if stops else list(admit(scene, history, room, policy, len(waiting)))
     # Last of all: what a start takes back must not have been given to page cache before.
     trims = [] if room.debt_bytes else make_cache_room(scene, room, policy)
@@ -48,7 +48,7 @@ def govern(
 
 
 def next_history(
-    scene: Scene, history: History, room: Room, policy: GrantPolicy, waiting: Sequence[Penned]
+    scene: Scene, history: History, policy: GrantPolicy, waiting: Sequence[Penned]
 ) -> History:
     """What there is to remember before anything is decided."""
     was = history.cpu_gate
@@ -56,6 +56,5 @@ def next_history(
         history,
         idle_since_s=next_idle(scene, history, policy),
         urgent_s=next_urgent(waiting, scene, history, policy),
-        debt_since_s=next_debt_since(scene, history, room),
         cpu_gate=is_on(scene.cpu_pressure, policy.cpu_pressure_marks, was_on=was),
     )

@@ -54,6 +54,12 @@ def choose_lease(
     return Choice(max(target, held), target)
 
 
+def possible_bytes(others: Sequence[Lease], budget_bytes: int) -> int:
+    """What an application could lease if it wanted all: what no other one holds, and its share."""
+    free = budget_bytes - sum(other.bytes for other in others)
+    return max(free, budget_bytes // (1 + len(others)))
+
+
 def choose_place(since_s: float | None, held_bytes: int, *, granted_bytes: int) -> float | None:
     """Since when an application counts as waiting. Runs that hold more than their application has
     leased are those of one whose lease was lost with an earlier ledger: it goes first.

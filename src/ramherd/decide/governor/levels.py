@@ -1,18 +1,47 @@
-"""Calm, tight, single: how freely runs are started. Two marks each, and no run is ended."""
+"""Calm, tight, single: how freely runs are started. Two marks each, and no run is ended.
 
-from ramherd.core.memory import History, Level, Scene
+A level begins with its sign, and ends when nothing has asked for it for some seconds; one that
+comes back soon after its end lasts longer, so that a program outside that takes and gives memory
+in turns does not open and close the starts each time.
+"""
+
+from dataclasses import replace
+
+from ramherd.core.memory import Candidate, History, Level, Penned, Scene
 from ramherd.core.model import Reason, Why
 from ramherd.core.policies import GrantPolicy
 from ramherd.decide.governor.room import Room
 
+STERNNESS = {Level.CALM: 0, Level.TIGHT: 1, Level.SINGLE: 2}
+
 
 def next_level(
     scene: Scene, history: History, room: Room, policy: GrantPolicy
-) -> tuple[Level, Reason]:
-    """The sternest level that something asks for."""
+) -> tuple[History, Reason]:
+    """The history with the next level, and the reason of that level."""
+    history = replace(history, debt_since_s=next_debt_since(scene, history, room))
+    asked, why = find_level(scene, history, policy)
+    at_s, was = scene.at_s, history.level
+    if STERNNESS[asked] < STERNNESS[was]:
+        if at_s - history.asked_s < lasting_s(history, policy):
+            return history, why
+        return replace(history, level=asked, asked_s=at_s, left_s=at_s), why
+    is_back = history.is_back
+    if was is Level.CALM:
+        is_back = at_s - history.left_s < policy.level_back_s
+    return replace(history, level=asked, asked_s=at_s, is_back=is_back), why
+
+
+def lasting_s(history: History, policy: GrantPolicy) -> float:
+    """How long a level goes on after its last sign."""
+    return policy.level_lasts_again_s if history.is_back else policy.level_lasts_s
+
+
+def find_level(scene: Scene, history: History, policy: GrantPolicy) -> tuple[Level, Reason]:
+    """The sternest level that something asks for now."""
     if (why := find_single(scene, history, policy)) is not None:
         return Level.SINGLE, why
-    if (why := find_tight(scene, history, room, policy)) is not None:
+    if (why := find_tight(scene, history, policy)) is not None:
         return Level.TIGHT, why
     return Level.CALM, Reason(Why.CALM)
 
@@ -33,27 +62,40 @@ def is_pressed(scene: Scene, policy: GrantPolicy) -> bool:
 
 def find_single(scene: Scene, history: History, policy: GrantPolicy) -> Reason | None:
     """A budget under two bases, starts that keep failing, or a debt that is not paid."""
-    was = history.level is Level.SINGLE
-    # With an empty queue the lease is small because no more was asked for.
-    base = scene.estimate(scene.queue[0]).base_bytes if scene.queue else 0
-    # What runs on their way out hold is back in a moment.
-    lease = scene.lease_bytes + scene.ending_bytes
-    if lease < policy.single_bases[was] * base:
-        return Reason(Why.SMALL_BUDGET, lease_bytes=lease, base_bytes=base)
+    if (small := find_small_budget(scene, history, policy)) is not None:
+        return small
     if scene.failed_starts >= policy.single_failed_starts:
         return Reason(Why.FAILED_STARTS, starts=scene.failed_starts)
+    return find_debt(scene, history, policy.single_debt_s)
+
+
+def find_small_budget(scene: Scene, history: History, policy: GrantPolicy) -> Reason | None:
+    """By what this application could lease: its lease is small while no more was asked for. What
+    runs on their way out hold is back in a moment. Begins with a job that waits; when none does any
+    more, the budget is as small for those that run.
+    """
+    was = history.level is Level.SINGLE
+    ones: list[Penned | Candidate] = [*scene.queue[:1], *scene.runs[:was]]
+    base = scene.estimate(ones[0]).base_bytes if ones else 0
+    could = max(scene.budget_bytes, scene.lease_bytes + scene.ending_bytes)
+    if could >= policy.single_bases[was] * base:
+        return None
+    return Reason(Why.SMALL_BUDGET, budget_bytes=could, base_bytes=base)
+
+
+def find_debt(scene: Scene, history: History, lasting_s: float) -> Reason | None:
+    """A debt that has lasted so long; one that is paid at once is no sign of anything."""
     since = history.debt_since_s
-    if since is not None and scene.at_s - since >= policy.single_debt_s:
-        granted = sum(run.grant_bytes for run in scene.runs)
-        return Reason(Why.DEBT, granted_bytes=granted, lease_bytes=scene.lease_bytes)
-    return None
+    if since is None or scene.at_s - since < lasting_s:
+        return None
+    granted = sum(run.grant_bytes for run in scene.runs)
+    return Reason(Why.DEBT, granted_bytes=granted, lease_bytes=scene.lease_bytes)
 
 
-def find_tight(scene: Scene, history: History, room: Room, policy: GrantPolicy) -> Reason | None:
+def find_tight(scene: Scene, history: History, policy: GrantPolicy) -> Reason | None:
     was = history.level is not Level.CALM
-    if room.debt_bytes:
-        granted = scene.lease_bytes + room.debt_bytes
-        return Reason(Why.DEBT, granted_bytes=granted, lease_bytes=scene.lease_bytes)
+    if (debt := find_debt(scene, history, policy.tight_debt_s)) is not None:
+        return debt
     if scene.failed_starts:
         return Reason(Why.FAILED_STARTS, starts=scene.failed_starts)
     if is_on(scene.memory_pressure, policy.memory_pressure_marks, was_on=was):
@@ -64,6 +106,7 @@ def find_tight(scene: Scene, history: History, room: Room, policy: GrantPolicy) 
 
 
 def next_debt_since(scene: Scene, history: History, room: Room) -> float | None:
+    """Since when more is granted than leased, after all that was idle has been taken back."""
     if not room.debt_bytes:
         return None
     return scene.at_s if history.debt_since_s is None else history.debt_since_s

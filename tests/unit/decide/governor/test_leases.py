@@ -14,6 +14,7 @@ from ramherd.decide.governor.leases import (
     explain_ledger,
     goes_first,
     owed,
+    possible_bytes,
     waiting_since,
     wanted_lease,
 )
@@ -33,6 +34,14 @@ def test_a_lease_grows_into_what_is_free() -> None:
     assert choose(Lease("a", 10, wants_bytes=160)) == Choice(100, 100)
     other = Lease("b", 30)
     assert choose(Lease("a", 10, wants_bytes=160), other) == Choice(70, 70)
+
+
+def test_what_an_application_could_lease() -> None:
+    """What no other holds, and its share even if others hold that for now."""
+    assert possible_bytes([], 100) == 100
+    assert possible_bytes([Lease("b", 30)], 100) == 70
+    assert possible_bytes([Lease("b", 90)], 100) == 50
+    assert possible_bytes([Lease("b", 40), Lease("c", 50)], 100) == 33
 
 
 def test_a_lease_falls_to_what_is_wanted_but_not_below_what_is_granted() -> None:

@@ -1,10 +1,10 @@
-"""The bytes of one lease in one round, and the growth, shrinking and levels that use them."""
+"""The bytes of one lease in one round, and the growth and shrinking that use them."""
 
 from dataclasses import replace
 
 import pytest
 
-from ramherd.core.memory import MB, Estimate, Grant, History, Level, Penned, Trim
+from ramherd.core.memory import MB, Grant, History, Penned, Trim
 from ramherd.core.model import Reason, Why
 from ramherd.core.policies import GrantPolicy
 from ramherd.decide.governor.growth import (
@@ -16,16 +16,8 @@ from ramherd.decide.governor.growth import (
     useful,
     waiters,
 )
-from ramherd.decide.governor.levels import (
-    find_single,
-    find_tight,
-    is_on,
-    is_pressed,
-    next_debt_since,
-    next_level,
-)
 from ramherd.decide.governor.room import Room, is_at_work, oldest_first
-from unit.decide.governor.scenes import held, pen, scene, waiting_job
+from unit.decide.governor.scenes import held, pen, scene
 
 POLICY = GrantPolicy()
 WHY = Reason(Why.CALM)
@@ -232,92 +224,3 @@ def test_debt_takes_what_is_idle_promised_or_not() -> None:
     pay_debt(scene(499, *runs), room, POLICY)
     reason = Reason(Why.DEBT, granted_bytes=500 * MB, lease_bytes=499 * MB)
     assert room.lowered["r1"] == Grant("r1", 100 * MB + SLIM, reason)
-
-
-def test_a_gate_has_two_marks() -> None:
-    """On at the first, off below the second."""
-    marks = (0.9, 0.75)
-
-    assert is_on(0.9, marks, was_on=False)
-    assert not is_on(0.89, marks, was_on=False)
-    assert is_on(0.75, marks, was_on=True)
-    assert not is_on(0.74, marks, was_on=True)
-
-
-def test_pressure_and_swapping_press() -> None:
-    """From their second marks on."""
-    at = scene(100)
-
-    assert not is_pressed(replace(at, memory_pressure=0.099), POLICY)
-    assert is_pressed(replace(at, memory_pressure=0.1), POLICY)
-    swap = POLICY.swap_in_marks[1]
-    assert is_pressed(replace(at, swap_in_bytes_per_s=swap), POLICY)
-    assert not is_pressed(replace(at, swap_in_bytes_per_s=swap - 1), POLICY)
-
-
-def test_what_runs_one_at_a_time() -> None:
-    """A budget under two bases, three failed starts, a debt of ten seconds: each with numbers."""
-    at = replace(scene(200, queue=[waiting_job(1)]), estimates={"": Estimate(100 * MB, MB)})
-
-    assert find_single(at, History(), POLICY) is None
-    small = replace(at, lease_bytes=200 * MB - 1)
-    assert find_single(small, History(), POLICY) == Reason(
-        Why.SMALL_BUDGET, lease_bytes=200 * MB - 1, base_bytes=100 * MB
-    )
-    assert find_single(replace(small, ending_bytes=1), History(), POLICY) is None
-    single = History(level=Level.SINGLE)
-    assert find_single(replace(at, lease_bytes=250 * MB - 1), single, POLICY) is not None
-    assert find_single(replace(at, lease_bytes=250 * MB), single, POLICY) is None
-    assert find_single(scene(0), History(), POLICY) is None
-    failed = replace(scene(900), failed_starts=3)
-    assert find_single(failed, History(), POLICY) == Reason(Why.FAILED_STARTS, starts=3)
-    assert find_single(replace(failed, failed_starts=2), History(), POLICY) is None
-    debt = scene(100, pen("r1", 1, 70), pen("r2", 1, 80))
-    assert find_single(debt, History(debt_since_s=90.0), POLICY) == Reason(
-        Why.DEBT, granted_bytes=150 * MB, lease_bytes=100 * MB
-    )
-    assert find_single(debt, History(debt_since_s=90.1), POLICY) is None
-
-
-def test_what_makes_it_tight() -> None:
-    """Debt, a failed start, pressure, swapping: the first is named, with its numbers."""
-
-    def tight(level: Level = Level.CALM, lease_mb: int = 900, **changes: float) -> Reason | None:
-        at = replace(scene(lease_mb, pen("r1", 1, 100)), **changes)  # type: ignore[arg-type]
-        return find_tight(at, History(level=level), Room(at, POLICY), POLICY)
-
-    assert tight() is None
-    assert tight(lease_mb=99) == Reason(Why.DEBT, granted_bytes=100 * MB, lease_bytes=99 * MB)
-    assert tight(failed_starts=1) == Reason(Why.FAILED_STARTS, starts=1)
-    assert tight(memory_pressure=0.20049) == Reason(Why.MEMORY_PRESSURE, pressure=0.2)
-    assert tight(memory_pressure=0.20149) == Reason(Why.MEMORY_PRESSURE, pressure=0.201)
-    assert tight(memory_pressure=0.19) is None
-    assert tight(Level.TIGHT, memory_pressure=0.19) is not None
-    assert tight(Level.SINGLE, memory_pressure=0.09) is None
-    swap = 4.0 * (1 << 20)
-    assert tight(swap_in_bytes_per_s=swap + 0.5) == Reason(Why.SWAP_IN, swap_in_bytes=int(swap))
-    assert tight(swap_in_bytes_per_s=swap - 1) is None
-    assert tight(Level.TIGHT, swap_in_bytes_per_s=swap - 1) is not None
-
-
-def test_the_sternest_level_holds() -> None:
-    """Single before tight before calm."""
-    at = scene(900, pen("r1", 1, 100))
-
-    def level(**changes: int) -> tuple[Level, Reason]:
-        changed = replace(at, **changes)  # type: ignore[arg-type]
-        return next_level(changed, History(), Room(changed, POLICY), POLICY)
-
-    assert level() == (Level.CALM, Reason(Why.CALM))
-    assert level(failed_starts=1) == (Level.TIGHT, Reason(Why.FAILED_STARTS, starts=1))
-    assert level(failed_starts=3) == (Level.SINGLE, Reason(Why.FAILED_STARTS, starts=3))
-
-
-def test_debt_is_counted_from_its_first_look() -> None:
-    """And forgotten when it is paid."""
-    at = scene(99, pen("r1", 1, 100))
-
-    assert next_debt_since(at, History(), Room(at, POLICY)) == 100.0
-    assert next_debt_since(at, History(debt_since_s=7.0), Room(at, POLICY)) == 7.0
-    paid = replace(at, lease_bytes=100 * MB)
-    assert next_debt_since(paid, History(debt_since_s=7.0), Room(paid, POLICY)) is None
