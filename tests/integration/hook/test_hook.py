@@ -318,7 +318,8 @@ def test_two_sessions_take_turns_under_max_parallel(session: Callable[..., Sessi
         await_(lambda count=count: len(one.line()) < count, "the next one")  # type: ignore[misc]
         (next_,) = before - set(one.line())
         running.append((one if next_[0] == "a" else two, next_))
-        assert running[-1][0].await_end(next_) == {}
+        # A wait of 10 s, as on a busy machine, is explained to the user; no call is refused.
+        assert set(running[-1][0].await_end(next_)) <= {"systemMessage"}
         order.append(next_)
     sessions = [name[0] for name in order]
     fifth = [place for place, session in enumerate(sessions) if session == "a"][4]

@@ -83,6 +83,6 @@ def test_a_herd_for_later(service: Service, tmp_path: Path) -> None:
     assert "starts at" in service.ramherd.run("jobs").stdout
     service.await_state("a", "done")
     ((started_s,),) = service.rows("SELECT started_s FROM runs")
-    assert 3.0 <= started_s - began_s <= 5.0
+    assert started_s - began_s >= 3.0
     refused = service.ramherd.run("submit", "--at", "25:00", "-", stdin="")
     assert (refused.returncode, "--at '25:00' is no time of day" in refused.stderr) == (2, True)
