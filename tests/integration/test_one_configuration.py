@@ -177,7 +177,7 @@ def test_one_budget_admits_and_refuses_in_every_program(
     denied = ask_hook(over, "500MiB")
     assert "it needs 500 MiB" in denied
     # What the session itself holds is not free.
-    free = re.search(r"and (\d+) MiB are free", denied)
+    free = re.search(r"only (\d+) MiB is free", denied)
     assert free is not None
     assert 300 < int(free[1]) < 400
     within = given(place, ramherd, cwd, budget="400MiB", memory="200MiB", pids_limit="123")

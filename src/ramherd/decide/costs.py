@@ -87,7 +87,11 @@ def stop_costly(
             if status.job.herd in over
         ),
         *(
-            Stop(run.run, RunEnd.FAILED, cost_reason("it", said.cost_usd, said.limit_usd or 0.0))
+            Stop(
+                run.run,
+                RunEnd.FAILED,
+                cost_reason("the job", said.cost_usd, said.limit_usd or 0.0),
+            )
             for run in live
             if run.herd not in over
             if (said := run.said) is not None and said.is_too_costly and not said.result
@@ -99,10 +103,10 @@ def choose_model(brief: Brief, *, short: bool) -> tuple[str, Reason | None]:
     """While memory is short, the job's smaller model, with the reason."""
     if not short or not brief.fallback_model or brief.fallback_model == brief.model:
         return brief.model, None
-    usual = brief.model or "its usual one"
+    usual = brief.model or "the default model"
     return brief.fallback_model, Reason(Why.STEP_DOWN, model=brief.fallback_model, usual=usual)
 
 
 def explain_fallback(brief: Brief, model: str) -> Reason:
     """Why a job has another model while the limit of its own lasts."""
-    return Reason(Why.LIMIT_FALLBACK, model=model, usual=brief.model or "its usual one")
+    return Reason(Why.LIMIT_FALLBACK, model=model, usual=brief.model or "the default model")

@@ -110,6 +110,7 @@ def after_failure(status: JobStatus, reason: Reason, *, at_s: float, policy: Pol
     delay = back_off_s(failures, policy.retry_first_s, policy.retry_max_s)
     again = Reason(
         Why.RETRY,
+        **reason.numbers,
         after=reason.why.value,
         failures=failures,
         retries=status.job.retries,

@@ -241,7 +241,7 @@ def stop_without_access(snapshot: Snapshot) -> list[Action]:
 
 def judge_failure(said: Said) -> Reason:
     if said.is_too_costly:
-        return cost_reason("it", said.cost_usd, said.limit_usd or 0.0)
+        return cost_reason("the job", said.cost_usd, said.limit_usd or 0.0)
     if said.has_spent_share:
         return Reason(Why.COST_SHARE, cost_usd=round(said.cost_usd, 6))
     return Reason(Why.OVERLOAD if said.overloaded else Why.GAVE_UP, what=said.failure)

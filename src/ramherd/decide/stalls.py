@@ -39,5 +39,5 @@ def find_stall(
     silent_s = silence.length_s(at_s, uncounted_s)
     if not stall_after_s or silence.is_reported or silent_s < stall_after_s:
         return None
-    doing = f"in the tool {tool}" if tool else "in no tool"
+    doing = f"while it runs the tool {tool}" if tool else "and runs no tool"
     return Reason(Why.STALLED, silent_s=round(silent_s, 1), doing=doing, limit_s=stall_after_s)

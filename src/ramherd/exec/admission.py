@@ -56,7 +56,7 @@ class Admission:
     def _explain(self, obstacle: Reason) -> str:
         from ramherd.show.reasons import render_reason  # noqa: PLC0415 - most sessions fit
 
-        sentence = f"{self._job.name} {render_reason(obstacle)}"
+        sentence = f"{self._job.name}: {render_reason(obstacle)}"
         if obstacle.why is Why.TOO_BIG:
             raise NoRoom(sentence, hint="pass a smaller --memory, or raise budget or budget_share")
         if self._policy.no_wait:

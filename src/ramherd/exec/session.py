@@ -251,7 +251,7 @@ def explain(name: str, reason: Reason) -> None:
     elif reason.why in (Why.LIMIT_KILL, Why.OOM_KILL, Why.NODE_ABORT):
         from ramherd.show.reasons import render_reason  # noqa: PLC0415 - seldom needed
 
-        print_line(f"{name} was {render_reason(reason)}")
+        print_line(f"{name}: {render_reason(reason)}")
 
 
 def print_line(text: str) -> None:

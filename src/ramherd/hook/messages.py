@@ -13,10 +13,10 @@ if TYPE_CHECKING:
     from ramherd.decide.governor.subagent_slots import SlotChoice
 
 DENIED = {
-    Why.NO_ROOM_BUDGET: "it needs {need} and {free} are free",
-    Why.SOMEBODY_WAITS: "it needs {need}, {free} are free, and others have waited longer",
-    Why.MAX_PARALLEL: "{running} run, and `max_parallel` is {limit}",
-    Why.SUBAGENT_CAP: "{running} run in this session, and `{setting}` is {limit}",
+    Why.NO_ROOM_BUDGET: "it needs {need}, but only {free} is free",
+    Why.SOMEBODY_WAITS: "it needs {need}, {free} is free, and other subagents have waited longer",
+    Why.MAX_PARALLEL: "`max_parallel` is {limit}",
+    Why.SUBAGENT_CAP: "`{setting}` is {limit}",
 }
 # Part of what Claude Code answers to a call above its own cap.
 REFUSED = "Concurrent subagent limit reached"
@@ -33,7 +33,7 @@ def deny(choice: SlotChoice, waited_s: float) -> dict[str, object]:
     what = "memory" if choice.is_for_memory else "room"
     text = (
         f"ramherd: no {what} for another subagent{waited}: {explain(choice)} "
-        f"({choice.in_session} run in this session, {choice.in_all} on this machine). "
+        f"(running: {choice.in_session} in this session, {choice.in_all} on this machine). "
         f"{choose_advice(choice)}"
     )
     decision = {"permissionDecision": "deny", "permissionDecisionReason": text}
@@ -43,24 +43,24 @@ def deny(choice: SlotChoice, waited_s: float) -> dict[str, object]:
 def choose_advice(choice: SlotChoice) -> str:
     if choice.in_session:
         return (
-            "Let the subagents that run finish first, then start the others one at a time, "
+            "Let the running subagents finish first, then start the others one at a time, "
             "or do this task yourself without a subagent."
         )
     return "Do this task yourself without a subagent, or try one again later."
 
 
 def describe_wait(first: SlotChoice, waited_s: float) -> str:
-    """For the user, when the subagent starts: `first` is what it had to wait for."""
+    """For the user, when the subagent starts: `first` says why it had to wait."""
     what = "memory" if first.is_for_memory else "its turn"
     waited = format_duration(waited_s)
     return f"a subagent waited {waited} for {what}: {explain(first)} (ramherd hook status)"
 
 
 def ask_again() -> dict[str, object]:
-    """For the model, after Claude Code refused a call that we had let pass."""
+    """For the model, after Claude Code refused a call that the hook had allowed."""
     text = (
-        "ramherd: the number of subagents is limited only for the moment. Call the same subagent "
-        "again now: the call waits until there is room for it."
+        "ramherd: the limit on subagents was reached only for a moment. Call the same subagent "
+        "again now: the call waits until the subagent can start."
     )
     return {
         "hookSpecificOutput": {"hookEventName": "PostToolUseFailure", "additionalContext": text}

@@ -131,7 +131,7 @@ def render_runs(runs: Sequence[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def render_run(run: Mapping[str, Any]) -> str:
-    """`2  preempted  after 1m10s, peak 340 MiB: held for 30s, which is 30s or more`."""
+    """`2  preempted  after 1m10s, peak 340 MiB: held for 30s, and max_hold is 30s`."""
     if run["ended_s"] is None:
         return f"{run['attempt']}  running"
     took = format_duration(run["ended_s"] - run["started_s"])

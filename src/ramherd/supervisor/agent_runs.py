@@ -367,7 +367,7 @@ class AgentRuns:
         if agent_run is None or agent_run.limit_usd is None:
             return None
         spent_usd = agent_run.spent.total_usd
-        return MoneyLeft("it", spent_usd, agent_run.limit_usd, agent_run.reply_usd)
+        return MoneyLeft("the job", spent_usd, agent_run.limit_usd, agent_run.reply_usd)
 
     def withdraw(self, run: LiveRun) -> None:
         """A run that was prepared, and never began."""

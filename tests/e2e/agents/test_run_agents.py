@@ -148,7 +148,7 @@ def test_a_session_that_is_gone_is_begun_anew(claude: Home, herd: Ramherd, llm: 
     agent = summary["results"][1]
     assert summary["done"] == 2, summary["lines"]
     assert agent["runs"] == 3
-    assert "its session is gone: it starts over in a new one" in summary["lines"]
+    assert "the session of the agent no longer exists: the job starts over" in summary["lines"]
     assert not any(GO_ON in text for text in replies(llm, "parts")[-1].texts("user"))
 
 

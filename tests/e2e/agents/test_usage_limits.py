@@ -66,4 +66,4 @@ def test_a_key_that_the_api_does_not_know(planned: tuple[Ramherd, LLM, Path]) ->
     assert time.monotonic() - began_s < 20.0
     assert (summary["cancelled"], sum(result["runs"] for result in summary["results"])) == (5, 1)
     assert {result["reason"]["why"] for result in summary["results"]} == {"no_access"}
-    assert "the API does not accept the account of claude (401" in summary["lines"]
+    assert "the API rejects the account of claude (401" in summary["lines"]

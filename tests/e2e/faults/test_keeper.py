@@ -209,7 +209,7 @@ if [[ "$*" == *keeper/__main__.py* && -e "$0.broken" ]]; then
 fi
 exec -a "$0" "{real}" "$@"
 """
-FAILS = "the keeper cannot be started"
+FAILS = "cannot start the keeper"
 CAUSES = {
     "broken": "ModuleNotFoundError: No module named 'ramherd'",
     "removed": "No such file or directory",
@@ -355,7 +355,7 @@ def test_a_herd_whose_first_keeper_cannot_be_started_goes_on_when_one_can(
     python.keeper_errors.unlink()
 
     said, summary = herd.err.read_text(), json.loads(herd.out.read_text())
-    assert said.count(f"{FAILS}: {CAUSES['broken']}: nothing starts until it can") == 1
+    assert said.count(f"{FAILS}: {CAUSES['broken']}: no job starts until a later") == 1
     assert "Traceback" not in said
     runs = sum(result["runs"] for result in summary["results"])
     losses(

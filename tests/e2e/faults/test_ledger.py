@@ -428,7 +428,7 @@ def test_a_locked_ledger_stops_no_service(service: Service, losses: Losses) -> N
         service.await_state("small", "done")
         service.kill()
         service.start()
-        await_(lambda: "nothing starts until that is over" in service.said, "nothing starts", 5)
+        await_(lambda: "no job starts until this is resolved" in service.said, "nothing starts", 5)
     for name in ("a", "b", "c"):
         service.await_state(name, "done")
     runs = [len(service.job(name)["runs"]) for name in ("a", "b", "c")]
@@ -453,7 +453,7 @@ def test_a_full_runtime_directory_loses_no_lease(tmp_path: Path, losses: Losses)
         assert late.stdin is not None
         with late.stdin:
             late.stdin.write(text.encode())
-        said = "ledger.db: the disk is full: nothing starts until that is over"
+        said = "ledger.db: the disk is full: no job starts until this is resolved"
         await_(lambda: said in (tmp_path / "late.err").read_text(), "the cause is named")
         program = ramherd.run("exec", "--pen", ramherd.pen, "--", "echo", "hello")
         assert (program.stdout, "the disk is full" in program.stderr) == ("hello\n", True)
@@ -479,7 +479,7 @@ def test_a_lease_without_an_owner_is_dropped(ramherd: Ramherd, losses: Losses) -
         )  # fmt: skip
     summary = ramherd.json([{"command": "true"}], "--own")
     assert (summary["exit_code"], summary["done"]) == (0, 1), summary["lines"]
-    assert "dropped a lease of 3 GiB from the ledger: it had no owner" in summary["lines"]
+    assert "removed a lease of 3 GiB without an owner from the ledger" in summary["lines"]
     assert "it had no owner" in ramherd.run("events").stdout
     losses("a lease has no owner", failed_jobs=summary["failed"], leases=len(read_leases(path)))
 

@@ -65,7 +65,7 @@ def test_a_runtime_directory_that_is_removed_is_made_again(
     assert runtime.stat().st_mode & 0o777 == 0o700
     assert service.ramherd.run("submit", "--", "true", stdin="x\n").returncode == 0
     ended = service.client.wait(herd)
-    assert f"{runtime} was removed or has moved: its files were made again" in service.said
+    assert f"{runtime} was removed or moved: its files were created again" in service.said
     started = len(marks.read_text().splitlines())
     await_((runtime / "status.json").exists, "the status is published there")
     await_(lambda: list((runtime / "owners").iterdir()), "the owner's lock is there")
@@ -231,7 +231,7 @@ def test_jobs_of_a_killed_herd_do_not_run(ramherd: Ramherd, losses: Losses) -> N
     """`jobs` says what is so before anybody has recorded it, and what clears it."""
     pid = killed_herd(ramherd, 2)
     shown = ramherd.run("jobs").stdout
-    assert f"its ramherd (pid {pid}) is gone (hint: ramherd run --resume)" in shown
+    assert f"process of this job (pid {pid}) is gone (hint: ramherd run --resume)" in shown
     assert shown.splitlines()[-1] == "2 lost"
     jobs = [json.loads(line) for line in ramherd.run("jobs", "--json").stdout.splitlines()]
     assert [(job["owner_lost"], job["reason"]["why"]) for job in jobs] == [(True, "owner_lost")] * 2

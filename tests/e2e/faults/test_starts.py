@@ -52,7 +52,7 @@ FAULTS = {
 
 def sentence(runs: Path, fault: str) -> str:
     error = "No space left on device" if fault == "no bytes" else fault
-    return f"cannot prepare a run in {runs}: {error}: nothing starts until that is over"
+    return f"cannot prepare a run in {runs}: {error}: no job starts until this is resolved"
 
 
 @pytest.fixture(params=pens())
@@ -97,7 +97,7 @@ def test_a_service_waits_until_runs_can_be_prepared(
     service.client.wait(herd)
     assert service.rows(paused) == [(1,)]
     assert service.said.count("nothing starts until") == 1
-    assert service.said.count("starts go on") == 1
+    assert service.said.count("jobs start again") == 1
     losses(f"runs cannot be prepared ({fault}), service, {service.ramherd.pen}",
            **count_losses(service))  # fmt: skip
 
@@ -261,4 +261,4 @@ def test_a_fault_of_the_job_still_fails_it(
         "cwd": f"cannot enter {gone}: No such file or directory",
         "program": f"cannot start {program}: Permission denied",
     }
-    losses("a job's own fault", pauses=service.said.count("nothing starts until that is over"))
+    losses("a job's own fault", pauses=service.said.count("no job starts until this is resolved"))

@@ -64,7 +64,7 @@ def test_a_locked_store_keeps_nothing_from_ending(service: Service, losses: Loss
         await_(lambda: not is_running("61.2"), "the cancelled job ends")
         assert is_running("61.1")
         await_(lambda: says_who_locked(service.said, pid), "told")
-        await_(lambda: "): nothing starts until that is over" in service.said, "told why")
+        await_(lambda: "): no job starts until this is resolved" in service.said, "told why")
         assert time.monotonic() - began < 20
         began = time.monotonic()
         assert service.stop() == 0

@@ -55,7 +55,7 @@ def test_without_room_the_model_is_told_so(world: World) -> None:
     (denied,) = [answer for answer in answers if "ramherd" in answer]
     assert "no memory for another subagent after waiting 1." in denied
     assert "it needs 512 MiB and" in denied
-    assert "1 run in this session, 1 on this machine" in denied
+    assert "running: 1 in this session, 1 on this machine" in denied
     assert "do this task yourself" in denied
 
 

@@ -104,7 +104,7 @@ def test_exec_has_kernel_limits_through_a_scope() -> None:
         assert (done.returncode, done.stdout.split()) == (0, found), done.stderr
     done = exec_("--memory-limit", "64MiB", "--", sys.executable, "-c", HOLD)
     assert done.returncode == 137
-    assert "was killed at its memory_limit of 64 MiB (peak 64 MiB)" in done.stderr
+    assert "killed at its memory_limit of 64 MiB (peak 64 MiB)" in done.stderr
     assert_nothing_left()
 
 

@@ -92,7 +92,7 @@ def test_another_model_while_the_limit_of_one_lasts(
     ends = [(one["state"], one["model"], one["runs"]) for one in summary["results"]]
     assert ends == [("done", "opus", 1), ("done", "sonnet", 2), ("done", "sonnet", 1)]
     assert len(usage.refused) == 1
-    assert "the limit of opus is reached: the job uses sonnet instead" in summary["lines"]
+    assert "opus is at its usage limit: the job uses sonnet instead" in summary["lines"]
 
 
 def test_a_wait_that_is_interrupted(ramherd: Ramherd, program: str, tmp_path: Path) -> None:

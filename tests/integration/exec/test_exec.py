@@ -257,7 +257,7 @@ def test_the_memory_limit_holds(each_ramherd: Ramherd) -> None:
     code = "import time; b = b'x' * (200 << 20); time.sleep(300)"
     done = run(each_ramherd, "--memory-limit", "64MiB", "--", sys.executable, "-c", code)
     assert done.returncode == 137
-    assert "was killed at its memory_limit of 64 MiB (peak " in done.stderr
+    assert "killed at its memory_limit of 64 MiB (peak " in done.stderr
     assert done.stderr.count("\n") == 1
     assert in_store(each_ramherd)[:2] == ("failed", "limit_kill")
 

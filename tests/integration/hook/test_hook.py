@@ -60,7 +60,7 @@ def test_after_hook_wait_the_model_is_told(session: Callable[..., Session]) -> N
     assert said["hookEventName"] == "PreToolUse"
     assert said["permissionDecision"] == "deny"
     assert said["permissionDecisionReason"].startswith("ramherd: no memory for another subagent")
-    assert "1 run in this session" in said["permissionDecisionReason"]
+    assert "running: 1 in this session" in said["permissionDecisionReason"]
     assert one.waiting() == []
     assert one.slots() == ["first"]
 
@@ -229,7 +229,7 @@ def test_the_number_in_all_sessions_is_capped(session: Callable[..., Session]) -
         one.await_end("call")
     assert [bool(one.ended["call"]) for one in sessions] == [False, False, True]
     reason = sessions[2].ended["call"]["hookSpecificOutput"]["permissionDecisionReason"]
-    assert "no room for another subagent: 2 run, and `max_parallel` is 2" in reason
+    assert "no room for another subagent: `max_parallel` is 2" in reason
 
 
 @pytest.mark.parametrize("cap", ["max_parallel_session", "CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS"])
@@ -339,7 +339,7 @@ def test_status_shows_who_waits_and_who_ran(
     assert "subagents: 1 running, 2 waiting" in text
     assert "  place 1, has waited " in text
     assert "  place 2, has waited " in text
-    assert "1 run already, and --max-parallel is 1" in text
+    assert "1 is running, and max_parallel is 1" in text
 
     one.ask("SubagentStart", agent_id="agent", agent_type="explore")
     one.finish("agent", first)
@@ -365,7 +365,7 @@ def test_a_long_wait_is_reported_to_the_user(session: Callable[..., Session]) ->
     one.ask("Stop", background_tasks=[])
     said = one.await_end(waits)["systemMessage"]
     assert said.startswith("ramherd: a subagent waited 1")
-    assert "for its turn: 1 run, and `max_parallel` is 1" in said
+    assert "for its turn: `max_parallel` is 1" in said
 
 
 def test_a_session_is_warned_of_too_many(session: Callable[..., Session], tmp_path: Path) -> None:

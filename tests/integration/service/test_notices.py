@@ -26,14 +26,14 @@ def test_a_silent_agent_is_reported_once(ramherd: Ramherd, talker: Talker) -> No
     )  # fmt: skip
     running = ramherd.start(*flags)
     await_(lambda: alert.exists() and alert.read_text(), "the alert")
-    line = "its agent has printed nothing for 1"
+    line = "the agent has printed nothing for 1"
     await_(lambda: line in running.out.read_text(), "the line")
     talker.go()
 
     assert running.wait() == 0
     said = json.loads(alert.read_text())
     assert (said["kind"], said["reason"]["why"]) == ("alert", "stalled")
-    assert said["reason"]["doing"] == "in the tool Bash"
+    assert said["reason"]["doing"] == "while it runs the tool Bash"
     assert running.out.read_text().count(line) == 1
 
 

@@ -48,7 +48,7 @@ def test_commands_after_the_end_of_a_run(each_ramherd: Ramherd, tmp_path: Path) 
     summary = each_ramherd.json(jobs(tmp_path), "--on-done", line, "--max-parallel", "1")
 
     check(tmp_path, summary["herd"])
-    assert "fails: its on_done command failed: exit status 1: no such branch" in summary["lines"]
+    assert "fails: the on_done command failed: exit status 1: no such branch" in summary["lines"]
     assert {one["job"]: one["state"] for one in summary["results"]}["fails"] == "done"
 
 
@@ -63,7 +63,7 @@ def test_commands_after_the_end_in_the_service(service: Service, tmp_path: Path)
 
     check(tmp_path, herd)
     events = service.ramherd.run("events", "--herd", herd).stdout
-    assert "its on_done command failed: exit status 1: no such branch" in events
+    assert "the on_done command failed: exit status 1: no such branch" in events
 
 
 def test_a_service_starts_what_the_one_before_has_not(service: Service, tmp_path: Path) -> None:

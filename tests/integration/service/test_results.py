@@ -60,7 +60,7 @@ def run_text(ramherd: Ramherd, jobs: list[dict[str, Any]], *flags: str) -> list[
     text = "".join(json.dumps(job) + "\n" for job in jobs)
     done = ramherd.run("run", "-", *flags, stdin=text)
     assert done.returncode == 1, done.stderr
-    warning = "warning   tests: its agent was denied Write(a.txt), Bash(npm test)\n"
+    warning = "warning   tests: the agent was denied Write(a.txt), Bash(npm test)\n"
     assert done.stderr.count(warning) == 1
     return done.stderr.splitlines()
 

@@ -370,7 +370,7 @@ def test_a_store_that_is_locked_for_a_while_costs_nothing(service: Service) -> N
     with closing(sqlite3.connect(path)) as other:
         other.execute("BEGIN IMMEDIATE")
         await_(lambda: not agents(), "the run ends")
-        await_(lambda: "nothing starts until that is over" in service.said, "it is told")
+        await_(lambda: "no job starts until this is resolved" in service.said, "it is told")
         assert service.state("a") == "running"
         other.rollback()
     service.await_state("a", "done")

@@ -49,4 +49,4 @@ def test_a_run_that_talks_to_an_engine_is_warned_of(each_ramherd: Ramherd, engin
     assert summary["done"] == 1, summary["lines"]
     warnings = [line for line in summary["lines"].splitlines() if " warning " in line]
     assert len(warnings) == 1
-    assert f"builder: it talks to {engine}" in warnings[0]
+    assert f"builder: uses {engine}" in warnings[0]

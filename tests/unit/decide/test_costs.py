@@ -13,6 +13,7 @@ from ramherd.decide.costs import (
     find_costly_herds,
     stop_costly,
 )
+from ramherd.decide.run_end import cost_reason
 from support.make import HERD, status
 
 OVER = Reason(Why.COST, whose="the herd", cost_usd=2.0, limit_usd=2.0)
@@ -70,18 +71,18 @@ def test_a_run_ends_with_what_it_has_cost_and_may() -> None:
     nothing = replace(SAID, cost_usd=0.0, limit_usd=0.0)
 
     assert stop_costly([RunCost("r", HERD, spent), RunCost("z", HERD, nothing)], [], {}) == [
-        Stop("r", RunEnd.FAILED, Reason(Why.COST, whose="it", cost_usd=1.234568, limit_usd=1.0)),
-        Stop("z", RunEnd.FAILED, Reason(Why.COST, whose="it", cost_usd=0.0, limit_usd=0.0)),
+        Stop("r", RunEnd.FAILED, cost_reason("the job", 1.234568, 1.0)),
+        Stop("z", RunEnd.FAILED, cost_reason("the job", 0.0, 0.0)),
     ]
 
 
 def test_the_reason_for_a_smaller_model_names_both() -> None:
-    """A job that names no model has its usual one."""
+    """A job that names no model has the default model."""
     brief = Brief("claude", "do it", fallback_model="haiku")
 
     assert choose_model(brief, short=True) == (
         "haiku",
-        Reason(Why.STEP_DOWN, model="haiku", usual="its usual one"),
+        Reason(Why.STEP_DOWN, model="haiku", usual="the default model"),
     )
 
 

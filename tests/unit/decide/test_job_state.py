@@ -51,7 +51,9 @@ def test_a_job_that_fails_by_itself_is_tried_again(end: RunEnd) -> None:
     found = after(status(job(retries=2), JobState.RUNNING), end)
 
     assert (found.state, found.failures, found.not_before_s) == (JobState.QUEUED, 1, 101.0)
-    assert found.reason == Reason(Why.RETRY, after="exited", failures=1, retries=2, delay_s=1.0)
+    assert found.reason == Reason(
+        Why.RETRY, code=1, after="exited", failures=1, retries=2, delay_s=1.0
+    )
 
 
 @pytest.mark.parametrize("end", OWN_FAILURES)

@@ -229,11 +229,11 @@ def test_an_agent_that_was_through_when_it_was_stopped_is_done(end: RunEnd) -> N
         (Said(failure="429", overloaded=True), Reason(Why.OVERLOAD, what="429")),
         (
             Said(failure="x", cost_usd=1.23456789, limit_usd=1.0),
-            Reason(Why.COST, whose="it", cost_usd=1.234568, limit_usd=1.0),
+            Reason(Why.COST, whose="the job", cost_usd=1.234568, limit_usd=1.0),
         ),
         (
             Said(failure="x", cost_usd=0.0, limit_usd=0.0),
-            Reason(Why.COST, whose="it", cost_usd=0.0, limit_usd=0.0),
+            Reason(Why.COST, whose="the job", cost_usd=0.0, limit_usd=0.0),
         ),
         (
             Said(failure="x", cost_usd=1.23456789, share_usd=1.0),

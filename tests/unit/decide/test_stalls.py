@@ -17,7 +17,7 @@ def test_a_silent_agent_is_reported_once() -> None:
 
     assert stall(silence, 699.9) is None
     assert stall(silence, 700.0) == Reason(
-        Why.STALLED, silent_s=600.0, doing="in the tool Bash", limit_s=600.0
+        Why.STALLED, silent_s=600.0, doing="while it runs the tool Bash", limit_s=600.0
     )
     assert stall(OutputSilence(100.0, is_reported=True), 900.0) is None
 
@@ -26,7 +26,7 @@ def test_an_agent_between_tools_waits_for_its_api() -> None:
     """Which the sentence says."""
     found = stall(OutputSilence(0.04), 700.0, tool="")
 
-    assert found == Reason(Why.STALLED, silent_s=700.0, doing="in no tool", limit_s=600.0)
+    assert found == Reason(Why.STALLED, silent_s=700.0, doing="and runs no tool", limit_s=600.0)
 
 
 def test_zero_is_never() -> None:

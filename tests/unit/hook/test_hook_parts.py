@@ -96,9 +96,9 @@ def test_the_model_is_told_what_to_do(why: Why) -> None:
     )
     text = answer["hookSpecificOutput"]["permissionDecisionReason"]
     assert "after waiting 10m00s" in text
-    assert "(2 run in this session, 5 on this machine)" in text
+    assert "(running: 2 in this session, 5 on this machine)" in text
     assert "one at a time" in text
-    assert ("40 MiB are free" in text) is (why is not Why.MAX_PARALLEL)
+    assert ("40 MiB is free" in text) is (why is not Why.MAX_PARALLEL)
 
 
 def test_sessions_are_shown_in_a_line_each() -> None:
@@ -113,7 +113,7 @@ def test_each_subagent_that_waits_has_a_line() -> None:
     reason = Reason(Why.MAX_PARALLEL, running=2, limit=2)
     waits = (WaiterRow("owner", "call", 100.0, 115.0, 128 * MIB, reason), 3)
     _head, line = render_sessions([SessionState(7, 0, 0, 2, [waits])], 143.0)
-    assert line == "  place 3, has waited 43s: 2 run already, and --max-parallel is 2"
+    assert line == "  place 3, has waited 43s: 2 are running, and max_parallel is 2"
 
 
 def test_subagents_that_ended_are_listed() -> None:
@@ -129,11 +129,10 @@ def test_a_long_wait_is_explained_to_the_user() -> None:
     """How long, and what it waited for."""
     cap = Reason(Why.SUBAGENT_CAP, running=20, limit=20, setting="max_parallel_session")
     assert describe_wait(SlotChoice(cap, MIB, MIB, 20, 20), 12.0) == (
-        "a subagent waited 12s for its turn: 20 run in this session, and "
-        "`max_parallel_session` is 20 (ramherd hook status)"
+        "a subagent waited 12s for its turn: `max_parallel_session` is 20 (ramherd hook status)"
     )
     room = Reason(Why.NO_ROOM_BUDGET)
-    assert "12s for memory: it needs 2 MiB and 1 MiB are free" in describe_wait(
+    assert "12s for memory: it needs 2 MiB, but only 1 MiB is free" in describe_wait(
         SlotChoice(room, 2 * MIB, MIB, 1, 1), 12.0
     )
 

@@ -34,7 +34,7 @@ def test_an_agent_that_is_done() -> None:
     """From its state to where its log is; what can be typed is never wrapped."""
     assert render_job(job(), LOGS, 60, full=False) == [
         "job        fix lint (01JOB of herd 01HERD)",
-        "state      done: its agent is through",
+        "state      done: the agent reported success",
         "agent      claude, model opus",
         "prompt     Fix it.",
         "directory  /repo",
@@ -48,10 +48,10 @@ def test_an_agent_that_is_done() -> None:
         "worktree   /state/worktrees/01JOB",
         "spent      4 turns, 12k tokens, cost unknown (12000 tokens",
         "           in, 340 out)",
-        "runs       1  preempted after 1.0s, peak 120 MiB: asked for",
-        "           by the user (?)",
-        "           2  done after 2.0s, peak 120 MiB: its agent is",
-        "           through",
+        "runs       1  preempted after 1.0s, peak 120 MiB: requested",
+        "           by the user",
+        "           2  done after 2.0s, peak 120 MiB: the agent",
+        "           reported success",
         "session    s-1",
         "continue   cd /state/worktrees/01JOB && claude --resume s-1",
         "log        /state/runs/R2/out",

@@ -46,7 +46,7 @@ def test_all_that_matters_is_shown() -> None:
     assert memory == "[############............] 1 GiB of 2 GiB  machine has 3 GiB"
     assert rest == [
         "      1 MiB              1.0s  build (run 2) ending",
-        "next waits: needs 1 GiB, the budget of 2 GiB has 1 MiB left",
+        "next waits: needs 1 GiB, but only 1 MiB of the 2 GiB budget is free",
     ]
 
 

@@ -117,18 +117,21 @@ def trial_of(*suspicions: Suspicion) -> Reason:
 
 MADE: dict[Why, tuple[Reason, str]] = {
     Why.SUBMITTED: (Reason(Why.SUBMITTED), "submitted"),
-    Why.NO_ROOM_BUDGET: (obstacle(7 * GIB), "needs 7 GiB, the budget of 8 GiB has 6 GiB left"),
-    Why.NO_ROOM_MACHINE: (obstacle(GIB, FULL), "needs 1 GiB, the machine has 512 MiB left"),
+    Why.NO_ROOM_BUDGET: (
+        obstacle(7 * GIB),
+        "needs 7 GiB, but only 6 GiB of the 8 GiB budget is free",
+    ),
+    Why.NO_ROOM_MACHINE: (obstacle(GIB, FULL), "needs 1 GiB, but only 512 MiB of memory is free"),
     Why.TOO_BIG: (obstacle(9 * GIB), "needs 9 GiB, more than the whole budget of 8 GiB"),
     Why.NO_WAIT: (
         next(refuse_waits([Wait("a", Reason(Why.LEVEL, level="tight"))],
                           policy(no_wait=True))).reason,
-        "there is no memory for it now, and --no-wait was given",
+        "not enough memory is free now, and --no-wait was given",
     ),
     Why.EXITED: (judge(run(exit=exited(3)))[1], "exit status 3"),
-    Why.SIGNALLED: (judge(run(exit=killed_by(11)))[1], "ended by SIGSEGV"),
+    Why.SIGNALLED: (judge(run(exit=killed_by(11)))[1], "terminated by SIGSEGV"),
     Why.TIMEOUT: (
-        only(stop_timed_out(snapshot(run("r", LIMITED)))), "ran into its timeout of 30s",
+        only(stop_timed_out(snapshot(run("r", LIMITED)))), "exceeded its timeout of 30s",
     ),
     Why.LIMIT_KILL: (
         judge(run(of=LIMITED, exit=killed_by(9), pen=KILLED))[1],
@@ -140,75 +143,76 @@ MADE: dict[Why, tuple[Reason, str]] = {
     ),
     Why.HEAP_EXHAUSTED: (
         judge(run(exit=exited(134), pen=KILLED, heap_exhausted=True))[1],
-        "V8 ran out of heap (peak 900 MiB), not the machine out of memory",
+        "ran out of V8 heap (peak 900 MiB); the machine did not run out of memory",
     ),
     Why.NODE_ABORT: (
         judge(run(exit=exited(134), pen=KILLED, is_node=True))[1],
-        "ended by SIGABRT: node aborts when its V8 heap is full (peak 900 MiB)",
+        "terminated by SIGABRT (peak 900 MiB): Node.js aborts when its V8 heap is full",
     ),
     Why.NOT_STARTED: (judge(run(refused=(2, "cannot start x")))[1], "cannot start x"),
     Why.RETRY: (
         after_run(status(job(retries=2)), RunEnd.FAILED, Reason(Why.EXITED, code=1), at_s=0.0,
                   policy=policy()).reason,
-        "exited, failure 1, 2 retries: again in 1.0s",
+        "exit status 1: retry 1 of 2 in 1.0s",
     ),
     Why.OVER_BUDGET: (
         only(stop_over_budget(snapshot(run("a"), run("b"), fleet=2 * GIB), GIB, policy())),
-        "all runs hold 2 GiB, the budget is 1 GiB: the youngest waits",
+        "runs use 2 GiB, more than the budget of 1 GiB: the youngest run is stopped and queued "
+        "again",
     ),
     Why.DISK_FULL: (
         explain_full_disk(DiskState(MIB, ballast_bytes=16 * MIB), "/state"),
-        "1 MiB left on the disk of /state: starts go on at 64 MiB",
+        "1 MiB free on the disk of /state: jobs start again at 64 MiB",
     ),
     Why.BALLAST_RELEASED: (
         explain_ballast(DiskState(0, 16 * MIB, 16 * MIB), "/state"),
-        "the disk of /state is full: released 16 MiB for the store",
+        "the disk of /state is full: released the 16 MiB reserved for the store",
     ),
     Why.BALLAST_RESTORED: (
         explain_ballast(DiskState(64 * MIB, 16 * MIB), "/state"),
-        "the disk of /state has room: 16 MiB kept for the store",
+        "the disk of /state has free space again: reserved 16 MiB for the store",
     ),
     Why.LOG_TOTAL: (
         explain_removed_output(3, 12 * MIB, GIB),
-        "removed the oldest 3 outputs (12 MiB): log_total is 1 GiB",
+        "removed the oldest output, of 3 runs (12 MiB): log_total is 1 GiB",
     ),
     Why.LOGS_SMALLER: (
         explain_smaller_logs(LogUsage(0, GIB), GIB),
-        "output takes 1 GiB of log_total 1 GiB: live logs get smaller",
+        "output uses 1 GiB of log_total 1 GiB: the logs of running jobs are cut",
     ),
-    Why.KEEPER_LOST: (judge(run())[1], "its keeper died"),
+    Why.KEEPER_LOST: (judge(run())[1], "the keeper process died"),
     Why.KEEPER_HANGS: (
         explain_hang(),
-        "the keeper has not answered for 4.0s: nothing starts until it does, and after 1m00s it is "
-        "replaced",
+        "the keeper has not answered for 4.0s: no job starts until it answers; it is replaced "
+        "after 1m00s",
     ),
     Why.KEEPER_REPLACED: (
         explain_replacement(),
-        "the keeper did not answer for 1m00s: it is replaced, and its runs are resumed",
+        "the keeper has not answered for 1m00s: it was replaced, and its runs are resumed",
     ),
     Why.KEEPER_FAILS: (
         after_failed_keeper(None, "MemoryError", 0.0).reason,
-        "the keeper cannot be started: MemoryError: nothing starts until it can, it is tried again",
+        "cannot start the keeper: MemoryError: no job starts until a later attempt succeeds",
     ),
     Why.SUSPECTED: (
         after_death(status(suspicion=Suspicion(2)), DEATH, policy()).reason,
-        "the keeper died 3 times while it ran: it runs again with fewer others",
+        "the keeper died 3 times while this job ran: it runs again with fewer jobs beside it",
     ),
     Why.SUSPECTS_FIRST: (
         trial_of(Suspicion(4), Suspicion(3)),
-        "the keeper died 4 times, with each of 2 jobs: they run first, 1 now",
+        "the keeper died 4 times: to find the cause, 1 of 2 suspected jobs must run first",
     ),
     Why.KEEPER_ALONE: (
         trial_of(Suspicion(4, alone=1)),
-        "the keeper died while a ran alone: nothing starts for 5.0s, to see whether the keeper "
-        "lives without that job",
+        "the keeper died while only a ran: no job starts for 5.0s, to test whether the keeper "
+        "survives without it",
     ),
     Why.ENDS_KEEPER: (
         after_death(status(suspicion=Suspicion(5, alone=3)), DEATH, policy()).reason,
-        "the keeper died 6 times while it ran, the last 4 times with nothing else running, and "
-        "never without it: it is not started again",
+        "the keeper died 6 times while this job ran, 4 times with no other job, and never "
+        "without it: it is not started again",
     ),
-    Why.SUPERVISOR_LOST: (Reason(Why.SUPERVISOR_LOST), "its ramherd died"),
+    Why.SUPERVISOR_LOST: (Reason(Why.SUPERVISOR_LOST), "the ramherd process of this job died"),
     Why.DEPENDENCY_DONE: (
         next(next_dependants(status("a", JobState.DONE), [
             status(job("b", after=("a",)), JobState.WAITING)], {"a": JobState.DONE})).reason,
@@ -217,40 +221,40 @@ MADE: dict[Why, tuple[Reason, str]] = {
     Why.DEPENDENCY_FAILED: (
         next(next_dependants(status("a", JobState.CANCELLED), [
             status(job("b", after=("a",)), JobState.WAITING)], {})).reason,
-        "a is cancelled",
+        "not started: depends on a (cancelled)",
     ),
     Why.INTERRUPTED: (only(stop_interrupted(snapshot(run(), interrupts=1))), "interrupted"),
     Why.GRACE_OVER: (
         only(kill_overdue(snapshot(run(stop=stopping(RunEnd.CANCELLED, 0.0))), policy())),
-        "still there after 10s",
+        "did not exit within 10s of SIGTERM",
     ),
     Why.LEFTOVERS: (
         only(clear_leftovers(snapshot(run(procs=3, exit=exited())))),
-        "it left 3 processes behind",
+        "left 3 processes behind",
     ),
     Why.CONTAINERS: (
         only(warn_of_containers(snapshot(run(engine="/run/docker.sock")))),
-        "it talks to /run/docker.sock: containers it starts there are outside of its pen",
+        "uses /run/docker.sock: containers that it starts there are outside its pen",
     ),
     Why.UNKILLABLE: (
-        Reason(Why.UNKILLABLE, processes=2), "2 processes of it cannot be ended",
+        Reason(Why.UNKILLABLE, processes=2), "2 processes cannot be killed",
     ),
     Why.CANNOT_PREPARE: (
         after_failed_start(None, "cannot make /s/runs/1: Read-only file system", 0.0).reason,
-        "cannot make /s/runs/1: Read-only file system: nothing starts until that is over",
+        "cannot make /s/runs/1: Read-only file system: no job starts until this is resolved",
     ),
     Why.STORE: (
         Reason(Why.STORE, what="cannot use the store /x: database is locked"),
-        "cannot use the store /x: database is locked: nothing starts until that is over",
+        "cannot use the store /x: database is locked: no job starts until this is resolved",
     ),
     Why.OWNER_LOST: (
         explain_lost_owner(7),
-        "its ramherd (pid 7) is gone (hint: ramherd run --resume)",
+        "the ramherd process of this job (pid 7) is gone (hint: ramherd run --resume)",
     ),
     Why.NO_RUNTIME: (
         Reason(Why.NO_RUNTIME, what="cannot make /run/x: Permission denied"),
-        "cannot make /run/x: Permission denied: other programs do not find this one until that "
-        "is over",
+        "cannot make /run/x: Permission denied: other ramherd commands cannot find this process"
+        " until this is resolved",
     ),
     Why.STORE_RESTORED: (
         Reason(Why.STORE_RESTORED, what="the store /x was deleted: it is written back"),
@@ -258,29 +262,29 @@ MADE: dict[Why, tuple[Reason, str]] = {
     ),
     Why.RUNTIME_RESTORED: (
         Reason(Why.RUNTIME_RESTORED, path="/run/x"),
-        "/run/x was removed or has moved: its files were made again",
+        "/run/x was removed or moved: its files were created again",
     ),
     Why.LEDGER: (
         explain_ledger("cannot use the ledger /x: the disk is full", GIB),
-        "cannot use the ledger /x: the disk is full: runs go on with the lease of 1 GiB until that "
-        "is over",
+        "cannot use the ledger /x: the disk is full: runs keep their lease of 1 GiB until this "
+        "is resolved",
     ),
     Why.NO_LEASE: (
         explain_ledger("cannot use the ledger /x: the disk is full", None),
-        "cannot use the ledger /x: the disk is full: nothing starts until that is over",
+        "cannot use the ledger /x: the disk is full: no job starts until this is resolved",
     ),
     Why.LEDGER_SET_ASIDE: (
         Reason(Why.LEDGER_SET_ASIDE, path="/x", problem="malformed", aside="x.aside", leases=2),
-        "the ledger /x is broken (malformed): renamed to x.aside, and a new one was made with the "
-        "2 leases of live processes",
+        "the ledger /x was damaged (malformed): it was renamed to x.aside, and a new one was "
+        "created with 2 leases of live processes",
     ),
     Why.LEASE_WITHOUT_OWNER: (
         Reason(Why.LEASE_WITHOUT_OWNER, owner="o", kind="run", lease_bytes=GIB),
-        "dropped a lease of 1 GiB from the ledger: it had no owner",
+        "removed a lease of 1 GiB without an owner from the ledger",
     ),
     Why.AT_GRANT: (
         Reason(Why.AT_GRANT, grant_bytes=GIB, free_bytes=MIB),
-        "uses the 1 GiB it may, and waits for more: 1 MiB are free",
+        "held: uses its whole grant of 1 GiB, 1 MiB free",
     ),
     Why.ABANDONED: (
         Reason(Why.ABANDONED, software="codex", pid=7, memory_bytes=MIB, evidence="gone"),
@@ -288,22 +292,23 @@ MADE: dict[Why, tuple[Reason, str]] = {
     ),
     Why.NAMED: (
         Reason(Why.NAMED, software="gopls", pid=7, memory_bytes=MIB),
-        "gopls (pid 7, 1 MiB) was named by its user",
+        "gopls (pid 7, 1 MiB): selected by the user",
     ),
     Why.WARNING_SIGN: (Reason(Why.WARNING_SIGN, what="41 nodes run"), "41 nodes run"),
-    Why.SAID_DONE: (words(result=True), "its agent is through"),
-    Why.GAVE_UP: (words(failure="no credit"), "its agent gave up: no credit"),
-    Why.NO_RESULT: (words(), "its agent ended without a result"),
-    Why.DENIED: (denied("Bash(make)"), "its agent was denied Bash(make)"),
+    Why.SAID_DONE: (words(result=True), "the agent reported success"),
+    Why.GAVE_UP: (words(failure="no credit"), "the agent gave up: no credit"),
+    Why.NO_RESULT: (words(), "the agent exited without a result"),
+    Why.DENIED: (denied("Bash(make)"), "the agent was denied Bash(make)"),
     Why.API_CALM: (
         Reason(Why.API_CALM, agent="claude"),
-        "the API keeps up with claude again: starts as before",
+        "the API of claude is no longer overloaded: jobs start without delay",
     ),
     Why.OVERLOAD: (
-        words(failure="529", overloaded=True), "the API is too busy for it: 529",
+        words(failure="529", overloaded=True), "the API is overloaded: 529",
     ),
     Why.SESSION_LOST: (
-        words(code=1, lost_session=True), "its session is gone: it starts over in a new one",
+        words(code=1, lost_session=True),
+        "the session of the agent no longer exists: the job starts over in a new one",
     ),
     Why.COST: (
         cost_reason("it", 1.25, 1.0), "it has cost $1.25, and max_cost_usd is 1.0",
@@ -312,19 +317,20 @@ MADE: dict[Why, tuple[Reason, str]] = {
         after_spending(
             replace(status("a"), interrupted=True), MoneyLeft("it", 0.9, 1.0, 0.25)
         ).reason,
-        "it has cost $0.9 of max_cost_usd 1.0, and another reply costs $0.25: it does not go on",
+        "it has cost $0.9, another reply costs about $0.25, and max_cost_usd is 1.0: stopped",
     ),
     Why.SUBAGENT_CAP: (
         choose_slot(SlotHolder("a", slots=2), [], Caps(GIB, claude=2)).reason,
-        "2 subagents run in this session, and CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS is 2",
+        "2 subagents are running in this session, and CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS is 2",
     ),
     Why.COST_SHARE: (
         words(code=1, failure="no budget", cost_usd=0.5, share_usd=0.5),
-        "it has cost $0.5, its share of the herd's: goes on with what is left",
+        "the job has spent $0.5, its share of the herd's cost limit: it continues with what "
+        "other jobs leave",
     ),
     Why.STEP_DOWN: (
         Reason(Why.STEP_DOWN, model="haiku", usual="opus"),
-        "memory is short: haiku instead of opus",
+        "memory is short: the job uses haiku instead of opus",
     ),
     Why.MERGE_CONFLICT: (
         explain_no_base(
@@ -335,64 +341,66 @@ MADE: dict[Why, tuple[Reason, str]] = {
     ),
     Why.CANNOT_MERGE: (
         explain_no_base("c", MergedBase(error="git merge-tree: no space")),
-        "cannot merge the branches that it starts from: git merge-tree: no space (hint: ramherd "
-        "retry c)",
+        "cannot merge the branches that the job starts from: git merge-tree: no space (hint: "
+        "ramherd retry c)",
     ),
     Why.HERD_STUCK: (
         explain_stuck_herd({"done": 2, "waiting": 1}),
-        "waits for its user: 2 done, 0 failed, 0 cancelled, 1 waiting",
+        "waiting for you: 2 done, 0 failed, 0 cancelled, 1 waiting",
     ),
-    Why.RESIDUE: (Reason(Why.RESIDUE, residue_bytes=MIB), "it left 1 MiB in tmpfs"),
-    Why.ADOPTED: (Reason(Why.ADOPTED), "it went on while the service was away"),
+    Why.RESIDUE: (Reason(Why.RESIDUE, residue_bytes=MIB), "left 1 MiB in tmpfs"),
+    Why.ADOPTED: (Reason(Why.ADOPTED), "continued to run while the service was down"),
     Why.ASKED: (
-        Reason(Why.ASKED, by="ramherd cancel"), "asked for by the user (ramherd cancel)"
+        Reason(Why.ASKED, by="ramherd cancel"), "requested by the user (ramherd cancel)"
     ),
     Why.NEAR_BUDGET: (
         Reason(Why.NEAR_BUDGET, used_bytes=GIB, budget_bytes=GIB),
-        "all runs use 1 GiB of the budget of 1 GiB",
+        "runs use 1 GiB of the 1 GiB budget",
     ),
     Why.NEAR_LIMIT: (
         Reason(Why.NEAR_LIMIT, used_bytes=MIB, limit_bytes=GIB),
-        "uses 1 MiB of its limit of 1 GiB",
+        "uses 1 MiB of its 1 GiB limit",
     ),
     Why.HERD_OVER: (
         Reason(Why.HERD_OVER, done=3, failed=1, cancelled=0), "3 done, 1 failed, 0 cancelled",
     ),
     Why.ALLOWED: (
-        explain_retry(["Bash(npm test)", "edit"]), "the user has allowed Bash(npm test), edit",
+        explain_retry(["Bash(npm test)", "edit"]), "the user allowed Bash(npm test), edit",
     ),
     Why.ON_DONE_FAILED: (
         Reason(Why.ON_DONE_FAILED, what="exit status 1: no such branch"),
-        "its on_done command failed: exit status 1: no such branch",
+        "the on_done command failed: exit status 1: no such branch",
     ),
     Why.STALLED: (
         find_stall(
             OutputSilence(0.0), at_s=720.0, uncounted_s=0.0, stall_after_s=600.0, tool="Bash"
         ) or Reason(Why.UNKNOWN),
-        "its agent has printed nothing for 12m00s, in the tool Bash",
+        "the agent has printed nothing for 12m00s while it runs the tool Bash",
     ),
     Why.CONTINUED: (
         explain_continuation(Reason(Why.INTERRUPTED)),
-        "ramherd run --resume goes on with it (interrupted)",
+        "continued by ramherd run --resume (stopped before: interrupted)",
     ),
-    Why.PAUSED: (explain_user_pause(), "nothing starts until ramherd resume"),
-    Why.RESUMED: (explain_resumed(), "starts go on"),
+    Why.PAUSED: (explain_user_pause(), "paused by the user: no job starts until `ramherd resume`"),
+    Why.RESUMED: (explain_resumed(), "jobs start again"),
     Why.WARM: (
-        Reason(Why.WARM, jobs=2, most_jobs=5), "goes on in a warm process: job 2 of 5 in it",
+        Reason(Why.WARM, jobs=2, most_jobs=5), "started in a warm process: job 2 of 5 in it",
     ),
     Why.WARM_GONE: (
         judge(run(refused=(3, "no such process")))[1],
-        "the warm process that it was to have is gone: it gets one of its own",
+        "its warm process is gone: the job starts in a new one",
     ),
     Why.RETIRED: (
         retired(Worn(5, 5, MIB, 0.0), "job_limit"),
-        "its process serves no other job after 5, at 1 MiB: job_limit",
+        "warm process retired after 5 jobs at 1 MiB: job limit",
     ),
     Why.SERVICE_STOPS: (
-        explain_service_end(), "the service stops: it goes on when the service does",
+        explain_service_end(),
+        "the service is stopping: the job continues when the service starts again",
     ),
     Why.OVERLOAD_PACE: (
-        explain_slot("claude", 3.0), "the API of claude is too busy: the next start is in 3.0s",
+        explain_slot("claude", 3.0),
+        "the API of claude is overloaded: the next job starts in 3.0s",
     ),
     Why.USAGE_LIMIT: (
         explain_window(window(), 0.0),
@@ -400,24 +408,25 @@ MADE: dict[Why, tuple[Reason, str]] = {
     ),
     Why.USAGE_PROBE: (
         explain_window(window(), MORNING_S + 9e5),
-        "the limit of claude has reset (five-hour window): one job starts first",
+        "the usage limit of claude has reset (five-hour window): a single job starts first, as "
+        "a test",
     ),
-    Why.USAGE_SERVED: (explain_served(window()), "the API serves claude again"),
+    Why.USAGE_SERVED: (explain_served(window()), "the API accepts requests from claude again"),
     Why.NEAR_USAGE_LIMIT: (
         explain_near("claude", "five_hour", 0.914), "claude has used 91 % of its five-hour window",
     ),
     Why.NO_ACCESS: (
         explain_window(window("no_access"), 0.0),
-        "the API does not accept the account of claude (so it said): log in, or set its key",
+        "the API rejects the account of claude (so it said): log in, or set its API key",
     ),
     Why.LIMIT_FALLBACK: (
         explain_fallback(Brief("claude", "x", "opus"), "sonnet"),
-        "the limit of opus is reached: the job uses sonnet instead",
+        "opus is at its usage limit: the job uses sonnet instead",
     ),
     Why.START_AT: (explain_start_at(MORNING_S), "starts at 08:45"),
     Why.UNKNOWN: (
         reason_from_json({"why": "moonlight", "hours": 3}),
-        "moonlight (a reason of another version of ramherd)",
+        "moonlight (a reason from another version of ramherd)",
     ),
 }  # fmt: skip
 
@@ -432,6 +441,14 @@ def reasons_in_source(package: Path) -> Iterator[tuple[Why, set[str]]]:
                 yield Why[which.attr], {word.arg for word in node.keywords if word.arg}
 
 
+# Of a retry: the sentence of the run that failed.
+WORKED_OUT = ("failure",)
+
+
+def fields(why: Why) -> set[str]:
+    return set(re.findall(r"{(\w+)", SENTENCES[why]))
+
+
 # What the governor says is made in scenes of its own: there the numbers are read off its source.
 GOVERNORS = list(reasons_in_source(Path(governor.__file__).parent))
 
@@ -439,7 +456,7 @@ GOVERNORS = list(reasons_in_source(Path(governor.__file__).parent))
 def test_the_governors_sentences_take_the_numbers_that_it_gives() -> None:
     """Each place that makes a reason gives all that its sentence asks for."""
     for why, numbers in GOVERNORS:
-        assert set(re.findall(r"{(\w+)}", SENTENCES[why])) <= numbers
+        assert fields(why) <= numbers
 
 
 def test_no_reason_is_without_a_place_that_makes_it() -> None:
@@ -459,9 +476,7 @@ def test_every_reason_has_a_sentence_for_the_numbers_it_is_made_with(why: Why) -
 @pytest.mark.parametrize("why", MADE)
 def test_a_sentence_shows_all_of_its_numbers(why: Why) -> None:
     """And takes none that the decision does not give."""
-    wanted = set(re.findall(r"{(\w+)}", SENTENCES[why]))
-
-    assert wanted <= set(MADE[why][0].numbers)
+    assert fields(why) <= {*MADE[why][0].numbers, *WORKED_OUT}
 
 
 def test_a_reason_as_json_is_its_why_and_its_numbers() -> None:
@@ -472,12 +487,42 @@ def test_a_reason_as_json_is_its_why_and_its_numbers() -> None:
 
 
 def test_the_limit_on_polled_runs_has_the_same_words() -> None:
-    """Who killed it does not change what it is told."""
+    """The user reads the same sentence, whether the kernel or ramherd killed the run."""
     over = run("r", LIMITED, used=2 * GIB, kernel_limits=False)
 
     sentence = render_reason(only(stop_over_limit(snapshot(over))))
 
     assert sentence == "killed at its memory_limit of 1 GiB (peak 2 GiB)"
+
+
+@pytest.mark.parametrize(
+    ("processes", "sentence"),
+    [
+        (1, "left 1 process behind"),
+        (2, "left 2 processes behind"),
+        ("?", "left ? processes behind"),
+    ],
+)
+def test_a_number_takes_its_noun(processes: int | str, sentence: str) -> None:
+    """Singular and plural; what another version did not record is plural."""
+    assert render_reason(Reason(Why.LEFTOVERS, processes=processes)) == sentence
+
+
+def test_pressure_is_a_percentage() -> None:
+    """Decisions compare fractions; people read percents."""
+    assert render_reason(Reason(Why.CPU_PRESSURE, pressure=0.934)) == "CPU pressure is 93 %"
+
+
+def test_a_request_from_before_commands_were_recorded_is_the_users() -> None:
+    """Stores of older versions have such reasons."""
+    assert render_reason(Reason(Why.ASKED)) == "requested by the user"
+
+
+def test_a_run_that_is_killed_at_once_had_no_grace_period() -> None:
+    """Nothing waited for it to exit."""
+    reason = Reason(Why.GRACE_OVER, grace_s=0.0)
+
+    assert render_reason(reason) == "killed without a grace period"
 
 
 def test_a_signal_without_a_name_has_its_number() -> None:

@@ -134,7 +134,7 @@ def test_an_error_is_not_shown_twice() -> None:
     reason = {"why": "gave_up", "what": "credit is too low"}
     line = render_results([agent("a", "failed", reason=reason, error="credit is too low")])[0]
 
-    assert line == "failed    a: its agent gave up: credit is too low"
+    assert line == "failed    a: the agent gave up: credit is too low"
 
 
 def test_after_an_interrupt_the_sessions_can_go_on() -> None:
@@ -161,7 +161,10 @@ def test_a_job_whose_ramherd_was_killed_is_lost() -> None:
     """It does not run, whatever the store has."""
     reason = {"why": "owner_lost", "pid": 7}
     lines = render_results([agent("one", "running", reason=reason)])
-    assert lines[0] == "lost      one: its ramherd (pid 7) is gone (hint: ramherd run --resume)"
+    assert lines[0] == (
+        "lost      one: the ramherd process of this job (pid 7) is gone "
+        "(hint: ramherd run --resume)"
+    )
 
 
 def test_commands_name_a_job_of_an_older_herd_by_its_number() -> None:

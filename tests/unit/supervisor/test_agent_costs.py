@@ -113,7 +113,7 @@ def test_an_estimate_counts_against_the_limit_of_the_next_run(tmp_path: Path) ->
     assert limit.spent_usd == pytest.approx(0.16)
     money = agent_runs.read_money_left(run)
     assert money is not None
-    assert (money.whose, money.limit_usd, money.is_spent) == ("it", 0.2, True)
+    assert (money.whose, money.limit_usd, money.is_spent) == ("the job", 0.2, True)
     assert [money.cost_usd, money.reply_usd] == pytest.approx([0.16, 0.16])
     again = begun(agent_runs, of, tmp_path, resumed=True)
     assert again.agent_run is not None
