@@ -15,7 +15,7 @@ help:
 	@echo "make setup       .venv with ramherd and its tools in it"
 	@echo "make demo        50 fake agents in a budget of 2 GiB"
 	@echo "make check       ruff, mypy and import-linter"
-	@echo "make generate    write what is made from the tables of keys: docs, client/new_job.py"
+	@echo "make generate    write the files made from the source: docs, client/new_job.py, tests/data/sentences.txt"
 	@echo "make test        check, then the unit, simulation and integration tests"
 	@echo "make test-all    make test, then the tests below"
 	@echo "make test-e2e    real agents, chaos, the zoo, User-mode Linux and QEMU"

@@ -1,6 +1,7 @@
-"""Files that are made from the tables of keys: `make generate` writes them, tests hold them to it.
+"""Files that are made from the source: `make generate` writes them, and tests compare them.
 
-docs/config.md and docs/jobs.md (their tables), docs/openapi.json, src/ramherd/client/new_job.py.
+From the tables of keys: docs/config.md and docs/jobs.md (their tables), docs/openapi.json and
+src/ramherd/client/new_job.py. From every text for users: tests/data/sentences.txt.
 """
 
 import json
@@ -10,6 +11,7 @@ from pathlib import Path
 from ramherd.api.openapi import describe
 from ramherd.config.keys import KEYS
 from ramherd.jobs.schema import AGENTS_ONLY, BUILT_KEYS, COMMANDS, KEYS_TO_COME, JobKey
+from support.sentences import render_sentences
 
 ROOT = Path(__file__).parents[2]
 USES = {"": "all", COMMANDS: "commands", AGENTS_ONLY: "agents"}
@@ -75,6 +77,7 @@ FILES: dict[str, Callable[[str], str]] = {
     "docs/jobs.md": lambda text: replace_table(text, render_jobs()),
     "docs/openapi.json": lambda _text: json.dumps(describe(), indent=1) + "\n",
     "src/ramherd/client/new_job.py": lambda _text: render_new_job(),
+    "tests/data/sentences.txt": lambda _text: render_sentences(),
 }
 
 
