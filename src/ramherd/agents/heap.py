@@ -13,11 +13,27 @@ LEAST_BYTES = 192 * MIB
 USUAL_BYTES = 1024 * MIB
 
 
-def choose_heap_bytes(grant_bytes: int, limit_bytes: int | None) -> int:
-    """Below the limit, else twice the grant."""
+# V8 takes its options with either mark.
+OLD_SPACE = "--max-old-space-size="
+
+
+def choose_heap_bytes(
+    grant_bytes: int, limit_bytes: int | None, own_bytes: int | None = None
+) -> int:
+    """What the user set for node; else below the limit, else twice the grant."""
+    if own_bytes is not None:
+        return own_bytes
     if limit_bytes is not None:
         return max(limit_bytes - OUTSIDE_BYTES, LEAST_BYTES)
     return max(2 * grant_bytes, USUAL_BYTES)
+
+
+def parse_node_heap(options: str) -> int | None:
+    """The heap that NODE_OPTIONS sets, the last one of several; None where it sets none."""
+    words = [word.replace("_", "-") for word in options.split()]
+    sizes = [word.removeprefix(OLD_SPACE) for word in words if word.startswith(OLD_SPACE)]
+    found = [int(size) * MIB for size in sizes if size.isascii() and size.isdigit() and int(size)]
+    return found[-1] if found else None
 
 
 def node_options(heap_bytes: int | None) -> tuple[str, ...]:

@@ -145,6 +145,9 @@ class AgentRun:
     # Since when it has printed nothing, and for how long.
     silence: OutputSilence | None = None
     silent_s: float = 0.0
+    # How long its oldest open tool call has run; and when each of them began.
+    open_tool_s: float = 0.0
+    _tools_began_s: dict[str, float] = field(default_factory=dict)
     _printed: int = 0
     # How long it waits for its API, as it said last.
     _wait_s: float = 0.0
@@ -183,6 +186,15 @@ class AgentRun:
         )  # fmt: skip
         self.silent_s = self.silence.length_s(at_s, uncounted_s)
         return self.silence
+
+    def measure_tools(self, worked_s: float) -> None:
+        """After a `read`, until the run is stopped: a stop loses the tool calls that are open. By a
+        clock that stands still while the run is held.
+        """
+        tools, began_s = self.progress.tools, self._tools_began_s
+        if tools or began_s:
+            self._tools_began_s = {id_: began_s.get(id_, worked_s) for id_, _name in tools}
+            self.open_tool_s = worked_s - min(self._tools_began_s.values(), default=worked_s)
 
     def _record(self, fact: Fact) -> None:
         """Another session after the result is another's: so it is told to who comes later and

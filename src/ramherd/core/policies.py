@@ -26,6 +26,8 @@ class Policy(NamedTuple):
     # Another run waits for the memory of a preempted one; an agent takes half a second to save its
     # session. A job that starts over has nothing to save, and gets no grace.
     preempt_grace_s: float = 2.0
+    # qwen waits after TERM until its model has replied: 8 s were measured.
+    recycle_grace_s: float = 1.5
     # A killed pen that is not empty by then is killed again, and in the end given up: what
     # lives on then is asleep in the kernel, or another user's by a setuid program.
     kill_again_s: float = 1.0

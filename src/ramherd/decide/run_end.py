@@ -26,6 +26,8 @@ from ramherd.core.policies import Policy
 
 SIGABRT, SIGKILL = 6, 9
 URGENT = (RunEnd.LIMIT_KILL, RunEnd.LOST)
+# Restarts that we choose the moment of.
+LEAKING = (Why.LEAK, Why.OVER_MARK)
 # Killed so soon after the start, it was never at work.
 BIRTH_S = 2.0
 MACHINE_ERRORS = (errno.ENOMEM, errno.EAGAIN, errno.ENFILE, errno.EMFILE)
@@ -108,12 +110,15 @@ def told_to_end(run: RunView, policy: Policy) -> tuple[float, float] | None:
 
 def stop_grace_s(run: RunView, stop: Stopping, policy: Policy) -> float:
     """None where memory is short: a run over its limit would grow on. A run that makes room gets
-    little, because another one waits for its memory.
+    little, because another one waits for its memory. So does an agent that is restarted
+    between two turns: its session is on disk.
     """
     if stop.end in URGENT or stop.reason.why in (Why.TOO_BIG, Why.OVER_BUDGET):
         return 0.0
     if stop.end is RunEnd.PREEMPTED:
         return policy.preempt_grace_s if run.job.resumes else 0.0
+    if stop.reason.why in LEAKING and run.job.brief is not None:
+        return policy.recycle_grace_s
     return policy.grace_s
 
 

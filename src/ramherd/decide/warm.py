@@ -25,8 +25,9 @@ class Worn:
 @dataclass(frozen=True, slots=True)
 class WarmDemand:
     """What others wait for. `job` is the first in line, and `key` what it could share; `held`: runs
-    wait for memory, so no process is kept; `short`: starts do, so one is kept for the first in
-    line only. `needed`: some job may come yet. `full`: no more may run than do.
+    or another application wait for memory, so no process is kept; `short`: starts do, so one is
+    kept for the first in line only. `needed`: some job may come yet. `full`: no more may run than
+    do.
     """
 
     job: str | None = None
@@ -61,7 +62,12 @@ def choose_reuse(
     """
     if demand.job is None or not demand.is_served_by(key):
         return None
-    return Admit(demand.job, grant_bytes, Reason(Why.WARM, jobs=jobs + 1, most_jobs=most_jobs))
+    return Admit(demand.job, grant_bytes, explain_reuse(jobs + 1, most_jobs))
+
+
+def explain_reuse(jobs: int, most_jobs: int) -> Reason:
+    """The start of a job in a process that has served others: it is the so-many-th."""
+    return Reason(Why.WARM, jobs=jobs, most_jobs=most_jobs)
 
 
 def why_retired_after_job(

@@ -15,7 +15,7 @@ from typing import Any
 from ramherd.act.run import LiveRun
 from ramherd.act.worktrees.making import argv_in
 from ramherd.agents import Agent, Launch, LaunchRequest, find_agent
-from ramherd.agents.heap import choose_heap_bytes
+from ramherd.agents.heap import choose_heap_bytes, parse_node_heap
 from ramherd.agents.json_lines import Events
 from ramherd.agents.price_book import PriceBook
 from ramherd.agents.progress import Fact, NearUsageLimit, Overload, Result, TurnStarted
@@ -239,13 +239,21 @@ class AgentRuns:
             model=model,
             args=self._args(job),
             skip_permissions=brief.skip_permissions,
-            heap_bytes=choose_heap_bytes(0, job.memory_limit_bytes),
+            heap_bytes=choose_heap_bytes(0, job.memory_limit_bytes, self._own_heap_bytes(job)),
         )
         return agent.warm.start(program, ask)
 
     def _heap_bytes(self, job: Job, grant_bytes: int) -> int:
-        usual = choose_heap_bytes(grant_bytes, job.memory_limit_bytes)
+        """The first one is the user's, where NODE_OPTIONS sets it; larger if that was full."""
+        own = self._own_heap_bytes(job)
+        usual = choose_heap_bytes(grant_bytes, job.memory_limit_bytes, own)
         return max(usual, self._past(job).heap_bytes)
+
+    def _own_heap_bytes(self, job: Job) -> int | None:
+        """Our option for node would overrule NODE_OPTIONS. Other runtimes do not read it."""
+        if not self._records.find(job).program.node:
+            return None
+        return parse_node_heap(self._records.env(job).get("NODE_OPTIONS", ""))
 
     def _limit_usd(self, job: Job) -> float | None:
         """For a CLI that holds to a limit itself: it counts from zero in each run."""
@@ -270,6 +278,8 @@ class AgentRuns:
             if run.agent_run is not None and not run.agent_run.is_read:
                 for fact in run.agent_run.read(closed=run.output_closed):
                     yield from self._receive(run, run.agent_run, fact, at_s)
+                if not run.is_ending:
+                    run.agent_run.measure_tools(at_s - run.uncounted_s(at_s))
 
     def find_stalls(
         self, runs: Iterable[LiveRun], stall_after_s: float, at_s: float

@@ -12,8 +12,8 @@ from ramherd.core.run_account import RunAccount
 
 # How long single holds took is kept of so many.
 MOST_HOLDS = 100_000
-# Ends after which the same work is done again.
-REDONE = (RunEnd.LOST, RunEnd.OOM_KILL)
+# Ends after which the job goes on, and what was lost is done again.
+REDONE = (RunEnd.LOST, RunEnd.OOM_KILL, RunEnd.PREEMPTED, RunEnd.RECYCLED, RunEnd.HEAP_EXHAUSTED)
 SILENT: Mapping[str, Any] = dict.fromkeys(SAID)
 NO_ANSWERS: Mapping[str, str] = {}
 NO_NUMBERS: Mapping[str, int] = {}
@@ -58,16 +58,23 @@ def shorten(said: dict[str, Any]) -> dict[str, Any]:
 
 def account_of(run: LiveRun, end: RunEnd, ran_s: float) -> RunAccount:
     """A kernel kill at a `memory_limit` that spared the first process counts as well."""
-    # What a run can resume is not done again: its open tool call is, which nobody sees here.
-    redone = end in REDONE or (end is RunEnd.PREEMPTED and not run.job.resumes)
     kills, at_limit = run.reading.kernel_kills, end is RunEnd.LIMIT_KILL
     is_limit = run.reading.limit_hit or at_limit
     return RunAccount(
         held_s=round(run.holds.total_s, 3),
-        redone_s=round(ran_s, 3) if redone else 0.0,
+        redone_s=round(count_lost_s(run, ran_s), 3) if end in REDONE else 0.0,
         limit_kills=max(kills, at_limit) if is_limit else 0,
         oom_kills=0 if is_limit else kills,
     )
+
+
+def count_lost_s(run: LiveRun, ran_s: float) -> float:
+    """What the next run does again: all of it, or the tool call that was open. How far a command
+    with a `resume_command` had come is not known.
+    """
+    if not run.job.resumes:
+        return ran_s
+    return run.agent_run.open_tool_s if run.agent_run is not None else 0.0
 
 
 @dataclass

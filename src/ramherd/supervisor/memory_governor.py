@@ -249,6 +249,14 @@ class MemoryGovernor:
                 enforcer.trim(runs[action.run])
         return True
 
+    @property
+    def owes_bytes(self) -> int:
+        """What runs and idle warm processes use beyond the lease: others wait for it."""
+        if not self.lease.is_known:
+            return 0
+        used = sum(run.reading.used_bytes for run in self.executor.runs.values())
+        return max(used + self.executor.warm_pool.used_bytes - self.lease.lease_bytes, 0)
+
     def scene(self, at_s: float, *, queue: bool = True) -> Scene:
         runs = self.executor.runs.values()
         live = [run for run in runs if not is_over(run)]

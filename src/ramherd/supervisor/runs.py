@@ -13,6 +13,7 @@ from ramherd.decide.costs import after_spending
 from ramherd.decide.job_state import after_run
 from ramherd.decide.run_end import explain_denials, is_failed_start, is_for_memory
 from ramherd.decide.suspects import after_other_death, after_survival, is_survivor
+from ramherd.decide.warm import explain_reuse
 from ramherd.store.classes import learn_run
 from ramherd.store.herds import (
     RunClock,
@@ -78,6 +79,8 @@ class Runs:
             self._withdraw_agent(run)
             self._pause_starts(error.errno or 0, self.executor.describe_failure(error), at_s)
             return
+        if idle is not None:
+            reason = explain_reuse(idle.process.jobs, idle.process.most_jobs)
         self._before_start[run.id] = status
         running = replace(status, state=JobState.RUNNING, reason=reason, attempts=attempt)
         with self.events.start_of(run.id):

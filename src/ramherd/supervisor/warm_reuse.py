@@ -64,6 +64,7 @@ class WarmReuse:
             first.job.id if first is not None else None,
             self._key_of(first) if first is not None else None,
             held=memory.history.level is not Level.CALM
+            or memory.owes_bytes > 0
             or any(map(memory.is_reported_held, self.executor.runs.values())),
             short=memory.is_short,
             needed=may_start

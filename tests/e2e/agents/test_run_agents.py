@@ -152,7 +152,7 @@ def test_a_session_that_is_gone_is_begun_anew(claude: Home, herd: Ramherd, llm: 
     assert not any(GO_ON in text for text in replies(llm, "parts")[-1].texts("user"))
 
 
-@pytest.mark.parametrize("name", RESUMABLE)
+@pytest.mark.parametrize("name", [*RESUMABLE, "qwen"])
 def test_an_agent_over_its_mark_is_restarted_between_turns(
     name: str, installed: None, tmp_path: Path, llm: LLM
 ) -> None:

@@ -12,7 +12,7 @@ import pytest
 from ramherd.agents import Agent, LaunchRequest, find_agent
 from ramherd.agents.base import new_uuid
 from ramherd.agents.find_program import AgentProgram
-from ramherd.agents.heap import check_limit, choose_heap_bytes
+from ramherd.agents.heap import check_limit, choose_heap_bytes, parse_node_heap
 from ramherd.agents.user_args import check_args
 from ramherd.core.agent_names import AGENTS
 from ramherd.core.errors import UsageError
@@ -270,6 +270,31 @@ def test_the_heap_fits_below_the_limit() -> None:
     assert choose_heap_bytes(300 * MIB, GIB) == 896 * MIB
     assert choose_heap_bytes(300 * MIB, None) == GIB
     assert choose_heap_bytes(GIB, None) == 2 * GIB
+
+
+def test_the_heap_that_a_user_set_for_node_is_the_first() -> None:
+    """Whatever was granted, and whichever limit there is."""
+    assert choose_heap_bytes(300 * MIB, GIB, 512 * MIB) == 512 * MIB
+    assert choose_heap_bytes(2 * GIB, None, 512 * MIB) == 512 * MIB
+
+
+@pytest.mark.parametrize(
+    ("options", "mib"),
+    [
+        ("", None),
+        ("--max-old-space-size=512", 512),
+        ("--trace-warnings --max_old_space_size=2048 --no-warnings", 2048),
+        ("--max-old-space-size=512 --max-old-space-size=640", 640),
+        ("--max-old-space-size", None),
+        ("--max-old-space-size=", None),
+        ("--max-old-space-size=0", None),
+        ("--max-old-space-size=4k", None),
+        ("--max-semi-space-size=16", None),
+    ],
+)
+def test_node_options_name_a_heap(options: str, mib: int | None) -> None:
+    """In MiB; the last one counts, as it does for node."""
+    assert parse_node_heap(options) == (None if mib is None else mib * MIB)
 
 
 def test_a_limit_below_the_floor_is_refused() -> None:

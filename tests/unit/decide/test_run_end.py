@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from ramherd.core.agent_task import Brief
 from ramherd.core.model import Clear, Finish, Kill, Reason, RunEnd, RunView, Stop, Why
 from ramherd.core.units import GIB, MIB
 from ramherd.decide.run_end import (
@@ -185,9 +186,16 @@ def test_who_makes_room_and_can_resume_may_put_its_session_down() -> None:
     assert grace_of(RunEnd.FAILED, Why.TOO_BIG, **resumes) == 0.0
 
 
-def test_who_is_restarted_for_a_leak_has_the_whole_grace() -> None:
-    """Nobody waits for it."""
+def test_a_command_that_is_restarted_for_a_leak_has_the_whole_grace() -> None:
+    """Nobody waits for it. An agent has its session on disk between two turns, so it is restarted
+    soon; one that a user restarts may be in a tool.
+    """
+    agent = {"brief": Brief("qwen", "do it")}
+
     assert grace_of(RunEnd.RECYCLED, Why.LEAK, resume_argv=("on",)) == 10.0
+    assert grace_of(RunEnd.RECYCLED, Why.LEAK, **agent) == 1.5
+    assert grace_of(RunEnd.RECYCLED, Why.OVER_MARK, **agent) == 1.5
+    assert grace_of(RunEnd.RECYCLED, Why.ASKED, **agent) == 10.0
 
 
 AGE_S = 100.0

@@ -17,7 +17,7 @@ from ramherd.core.units import GIB, MIB
 from ramherd.supervisor.agent_runs import AgentRuns, make_agent_runs
 from ramherd.supervisor.check_agents import find_programs
 from support.driven_runs import asked, begun, heard, result, say, session, words
-from support.make import job, status
+from support.make import job, status, stopping
 
 
 def agent_runs_of(*jobs: Job, max_cost_usd: float | None = None) -> AgentRuns:
@@ -326,6 +326,57 @@ def test_a_heap_that_was_too_small_is_larger_once(tmp_path: Path) -> None:
             if run.agent_run
         ]
         assert sizes[1] == factor * sizes[0]
+
+
+def test_the_time_of_open_tool_calls_is_known(tmp_path: Path) -> None:
+    """From the first look at the oldest of them, until the run is stopped; the time that it was
+    held does not count.
+    """
+    of = asked()
+    agent_runs = agent_runs_of(of)
+    run = begun(agent_runs, of, tmp_path)
+    assert run.agent_run is not None
+    use: dict[str, Any] = {"type": "tool_use", "name": "Bash", "input": {}}
+    tools = [{**use, "id": id_} for id_ in ("t1", "t2")]
+    calls = {"type": "assistant", "message": {"id": "m", "content": tools}}
+    ended = {"type": "tool_result", "tool_use_id": "t1", "content": "ok"}
+
+    def open_s(at_s: float, *lines: dict[str, Any]) -> float:
+        say(run, *lines)
+        list(agent_runs.read_output([run], at_s))
+        assert run.agent_run is not None
+        return run.agent_run.open_tool_s
+
+    assert open_s(10.0, session("s-1")) == 0.0
+    assert (open_s(11.0, calls), open_s(14.0)) == (0.0, 3.0)
+    run.skip(2.0)
+    assert open_s(16.0) == 3.0
+    assert open_s(17.0, {"type": "user", "message": {"content": [ended]}}) == 4.0
+    run.stop(stopping(RunEnd.PREEMPTED))
+    assert open_s(19.0) == 4.0
+
+
+def test_a_heap_of_the_users_own_is_for_node(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the environment of the job; doubled when it was full. A program of Bun has another."""
+    monkeypatch.delenv("NODE_OPTIONS", raising=False)
+    script = tmp_path / "cli.js"
+    script.write_text("#!/usr/bin/env node\n")
+    script.chmod(0o755)
+    own = {"NODE_OPTIONS": "--max-old-space-size=300"}
+    native = replace(asked(), env=own)
+    brief = replace(native.brief, agent="qwen", program=str(script)) if native.brief else None
+    of = replace(native, brief=brief)
+    agent_runs = agent_runs_of(of)
+    first = begun(agent_runs, of, tmp_path)
+    agent_runs.end(first, RunEnd.HEAP_EXHAUSTED, most_bytes=GIB)
+
+    assert "--max-old-space-size=300" in words(first)
+    assert "--max-old-space-size=600" in words(begun(agent_runs, of, tmp_path))
+    other = begun(agent_runs_of(native), native, tmp_path).agent_run
+    assert other is not None
+    assert other.launch.env["BUN_JSC_forceRAMSize"] == str(GIB)
 
 
 def test_too_little_memory_for_an_agent_is_refused() -> None:

@@ -1,9 +1,12 @@
 """What a herd came to."""
 
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 from ramherd.act.run import LiveRun
+from ramherd.agents.run_state import AgentRun
+from ramherd.core.agent_task import Brief
 from ramherd.core.model import JobState, PenReading, Reason, RunEnd, Why
 from ramherd.core.units import MIB
 from ramherd.supervisor.herd_counters import (
@@ -113,6 +116,20 @@ def test_what_can_resume_is_not_done_again() -> None:
         counters.add_run(run, end, REASON, at_s=13.0)
 
     assert (counters.preempted, counters.recycled, counters.redone_s) == (1, 1, 0.0)
+
+
+def test_a_tool_call_that_was_cut_off_is_done_again() -> None:
+    """An agent goes on in its session, before the call that was open; one that failed by itself
+    does not go on.
+    """
+    counters = HerdCounters({"id-a": JobCounters(REASON)})
+    for end in (RunEnd.PREEMPTED, RunEnd.LOST, RunEnd.HEAP_EXHAUSTED, RunEnd.FAILED):
+        run = LiveRun("R", job("a", brief=Brief("claude", "do it")), 1, Path("/runs"), 10.0)
+        run.agent_run = cast("AgentRun", SimpleNamespace(open_tool_s=1.5, as_json=dict))
+        counters.jobs.clear()
+        counters.add_run(run, end, REASON, at_s=13.0)
+
+    assert counters.redone_s == 4.5
 
 
 def test_held_time_is_summed_and_its_holds_are_kept_up_to_a_bound() -> None:

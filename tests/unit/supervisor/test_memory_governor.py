@@ -5,11 +5,13 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from ramherd.act.run import LiveRun
+from ramherd.act.warm_pool import IdleProcess
 from ramherd.core.memory import Admit, Level, Mode, SetLevel
 from ramherd.core.model import (
     Job,
@@ -98,6 +100,18 @@ def stand(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stand]:
             return Stage(herd, show)
 
         yield make
+
+
+def test_what_is_used_beyond_the_lease_is_owed(stand: Stand) -> None:
+    """By runs and by idle warm processes; not before the ledger has answered."""
+    stage = stand(100 * MIB)
+    stage.add("live", 70 * MIB, 90 * MIB)
+    assert stage.memory.owes_bytes == 0
+    idle = cast("IdleProcess", SimpleNamespace(used_bytes=40 * MIB))
+    stage.herd.executor.warm_pool.all["idle"] = idle
+    assert stage.memory.owes_bytes == 10 * MIB
+    stage.memory.lease.is_known = False
+    assert stage.memory.owes_bytes == 0
 
 
 def test_runs_that_are_over_are_not_part_of_the_scene(stand: Stand) -> None:
