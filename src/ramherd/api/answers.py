@@ -133,8 +133,9 @@ class Answers:
         return json_page("events", rows, first=first, last=last)
 
     def snapshot(self, store: Store, _asked: RequestParts) -> Response:
-        counts, paused = listing.read_job_counts(store), requests.is_paused(store)
-        return json_response({**self._status().as_json(), "jobs": counts, "paused": paused})
+        counts, paused_s = listing.read_job_counts(store), requests.read_paused_s(store)
+        pause = {"paused": paused_s is not None, "paused_s": paused_s}
+        return json_response({**self._status().as_json(), "jobs": counts, **pause})
 
     def metrics(self, store: Store, _asked: RequestParts) -> Response:
         queue = Queue(

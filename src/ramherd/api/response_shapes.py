@@ -45,7 +45,9 @@ JOB = thing(
         "state": {"type": "string", "enum": list(JobState)}, "reason": ref("Reason"),
         "attempts": WHOLE, "failures": WHOLE, "priority": WHOLE, "updated_s": NUMBER,
         "wish": nullable({"type": "string", "enum": ["cancel", "recycle"]}), "label": TEXT,
-        "owner_lost": FLAG,
+        "owner_lost": FLAG, "paused_s": nullable(NUMBER), "not_before_s": nullable(NUMBER),
+        "started_s": nullable(NUMBER), "ended_s": nullable(NUMBER), "exit_code": nullable(WHOLE),
+        "signal": nullable(WHOLE), "peak_bytes": nullable(WHOLE), "used_bytes": nullable(WHOLE),
         "session": nullable(TEXT), "turns": nullable(WHOLE), "tokens_in": nullable(WHOLE),
         "tokens_out": nullable(WHOLE), "cost_usd": nullable(NUMBER),
         "cost_is_estimate": nullable(FLAG), "result": nullable(TEXT),
@@ -133,6 +135,7 @@ SNAPSHOT = thing(
     {
         "at_s": NUMBER, "level": TEXT, "budget_bytes": WHOLE, "leased_bytes": WHOLE,
         "granted_bytes": WHOLE, "used_bytes": WHOLE, "available_bytes": WHOLE, "paused": FLAG,
+        "paused_s": nullable(NUMBER),
         "jobs": {"type": "object", "additionalProperties": WHOLE},
         "runs": many({"type": "object"}), "counters": {"type": "object"},
     }

@@ -1,35 +1,30 @@
-"""`ramherd jobs`: what there is, how it stands, and why."""
+"""`ramherd jobs`: the jobs there are, what they use, and what they wait for."""
 
 import argparse
 import json
 import sys
 import time
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from contextlib import closing
+from collections.abc import Iterator
 from typing import Any
 
-from ramherd.cli.store_reader import open_to_read
-from ramherd.client.client import Client, is_running
-from ramherd.config.paths import runtime_path
-from ramherd.core.reasons import reason_from_json
-from ramherd.show.cost_text import render_cost
-from ramherd.show.event_lines import printable
-from ramherd.show.reasons import render_reason
-from ramherd.show.result_lines import state_of
-from ramherd.store.herds import read_lost_herds
-from ramherd.store.listing import list_herds, list_jobs
+from ramherd.cli.job_list import JobList, read_job_list
+from ramherd.cli.main import read_columns
+from ramherd.show.job_table import render_counts, render_table, short_herd
+from ramherd.show.redraw import Redraw, can_redraw
+from ramherd.show.wait_text import render_paused
 
 WATCH_EVERY_S = 1.0
-PAGE = 1000
-
 
 EPILOG = """\
 examples:
   ramherd jobs              jobs of herds that have not ended
   ramherd jobs --all        jobs of all herds
+  ramherd jobs --herd last  jobs of the newest herd
   ramherd jobs --watch      the same again every second, until Ctrl-C
   ramherd jobs --json       one JSON object for each job
+
+NO is the number of a job: commands take it instead of the name. MEMORY is what a run uses, and what
+it may use now. TIME is that of the newest run, or the time in the queue.
 """
 
 
@@ -43,60 +38,61 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def jobs(options: argparse.Namespace) -> int:
+    if options.watch:
+        return watch(options)
+    found = read_job_list(options.herd, is_all=options.all)
+    print_lines(render(found, options, read_columns()))
+    return 0
+
+
+def watch(options: argparse.Namespace) -> int:
+    """On a terminal in place; in a pipe again when a job has changed."""
+    if not options.json and can_redraw(sys.stdout):
+        with Redraw(sys.stdout) as screen:
+            while True:
+                found = read_job_list(options.herd, is_all=options.all)
+                screen.show(list(render(found, options, screen.columns)))
+                time.sleep(WATCH_EVERY_S)
+    before: Any = None
     while True:
-        if options.watch and sys.stdout.isatty():
-            print("\x1b[H\x1b[2J", end="")
-        found = read_jobs(options)
-        for line in map(json.dumps, found) if options.json else render(list(found)):
-            print(line)
-        sys.stdout.flush()
-        if not options.watch:
-            return 0
+        found = read_job_list(options.herd, is_all=options.all)
+        now = signature(found)
+        if now != before:
+            print_lines(render(found, options, read_columns()))
+        before = now
         time.sleep(WATCH_EVERY_S)
 
 
-def read_jobs(options: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """Of the service; without one the store has them too."""
-    if is_running():
-        client = Client()
-        herds = [dict(herd) for herd in client.herds(1000)]
-        doing = {run["job"]: run["doing"] for run in client.snapshot()["runs"]}
-        for herd in chosen(herds, options):
-            for job in client.jobs(herd):
-                yield {**job, "doing": doing.get(job["id"], "")}
+def signature(found: JobList) -> object:
+    """What has to change before the list is printed again: not times, nor memory."""
+    states = [
+        (job["id"], job["state"], job["attempts"], job["reason"].get("why")) for job in found.jobs
+    ]
+    return states, found.paused_s
+
+
+def print_lines(lines: Iterator[str]) -> None:
+    for line in lines:
+        print(line)
+    sys.stdout.flush()
+
+
+def render(found: JobList, options: argparse.Namespace, columns: int) -> Iterator[str]:
+    if options.json:
+        yield from map(json.dumps, found.jobs)
         return
-    with closing(open_to_read()) as store:
-        lost = read_lost_herds(store, runtime_path())
-        for herd in chosen(list_herds(store, most=1000), options):
-            after = ""
-            while page := list_jobs(store, herd=herd, after=after, most=PAGE, lost=lost):
-                yield from page
-                after = page[-1]["id"]
+    now_s = time.time()
+    if found.paused_s is not None:
+        ago = render_paused(found.paused_s, now_s)
+        yield f"the service was {ago}: nothing starts until ramherd resume"
+    if not found.jobs:
+        is_whole = options.all or options.herd is not None
+        yield "no jobs" if is_whole else "no jobs are open (ramherd jobs --all lists all)"
+        return
+    yield from render_table(found.jobs, columns, now_s)
+    herds = {job["herd"] for job in found.jobs}
+    yield f"{render_counts(found.jobs)}; {render_herds(herds)}"
 
 
-def chosen(herds: Iterable[dict[str, Any]], options: argparse.Namespace) -> list[str]:
-    """The oldest first."""
-    if options.herd is not None:
-        return [options.herd]
-    return [herd["herd"] for herd in herds if options.all or herd["ended_s"] is None][::-1]
-
-
-def render(found: list[dict[str, Any]]) -> Iterator[str]:
-    widest = min(max((len(job["name"]) for job in found), default=0), 40)
-    for job in found:
-        why = render_reason(reason_from_json(job["reason"]))
-        wish = f" ({job['wish']} wanted)" if job["wish"] else ""
-        again = f" (run {job['attempts']})" if job["attempts"] > 1 else ""
-        name, words = printable(job["name"]), f"{why}{again}{render_agent(job)}{wish}"
-        yield printable(f"{job['id']}  {state_of(job):<9} {name:<{widest}}  {words}")
-    counts = Counter(map(state_of, found))
-    yield ", ".join(f"{number} {state}" for state, number in counts.items()) or "no jobs"
-
-
-def render_agent(job: dict[str, Any]) -> str:
-    """What it is doing, or how many turns it took; and what it has cost, where it says so."""
-    turns = {None: "", 0: "", 1: "1 turn"}.get(job["turns"], f"{job['turns']} turns")
-    words = [job.get("doing") or turns, render_cost(job)]
-    words.append(f"{len(job['denied'])} denied" if job.get("denied") else "")
-    text = ", ".join(filter(None, words))
-    return f" ({text})" if text else ""
+def render_herds(herds: set[str]) -> str:
+    return f"herd {short_herd(*herds)}" if len(herds) == 1 else f"{len(herds)} herds"

@@ -38,6 +38,14 @@ class JobInfo(TypedDict):
     wish: str | None
     label: str
     owner_lost: bool
+    paused_s: float | None
+    not_before_s: float | None
+    started_s: float | None
+    ended_s: float | None
+    exit_code: int | None
+    signal: int | None
+    peak_bytes: int | None
+    used_bytes: int | None
     session: str | None
     turns: int | None
     tokens_in: int | None
@@ -89,7 +97,10 @@ UNKNOWN_RUN = {
 UNKNOWN_JOB = {
     "number": None, "herd": "", "reason": UNKNOWN_REASON, "attempts": 0, "failures": 0,
     "priority": 0, "updated_s": 0.0, "wish": None, "label": "", "owner_lost": False,
-    **dict.fromkeys(SAID),
+    **dict.fromkeys(
+        ("paused_s", "not_before_s", "started_s", "ended_s", "exit_code", "signal", "peak_bytes",
+         "used_bytes", *SAID)
+    ),
 }  # fmt: skip
 UNKNOWN_HERD: dict[str, Any] = {
     "created_s": 0.0,
@@ -130,7 +141,7 @@ def complete_event(value: Mapping[str, Any]) -> EventInfo:
 
 def complete_snapshot(value: Mapping[str, Any]) -> dict[str, Any]:
     runs = [{**UNKNOWN_LIVE_RUN, **run} for run in value.get("runs", ())]
-    unknown = {**ServiceStatus().as_json(), "jobs": {}, "paused": False}
+    unknown = {**ServiceStatus().as_json(), "jobs": {}, "paused": False, "paused_s": None}
     return {**unknown, **value, "runs": runs}
 
 

@@ -155,6 +155,11 @@ class Why(StrEnum):
     NEAR_BUDGET = "near_budget"
     NEAR_LIMIT = "near_limit"
     PAUSED = "paused"
+    JOB_PAUSED = "job_paused"
+    NO_SERVICE = "no_service"
+    # Of jobs that wait for others.
+    AFTER = "after"
+    BEHIND = "behind"
     RESUMED = "resumed"
     SERVICE_STOPS = "service_stops"
     WARM = "warm"

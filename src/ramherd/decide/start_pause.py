@@ -60,8 +60,14 @@ def after_try(pause: StartPause, at_s: float) -> StartPause:
     return StartPause(pause.reason, pause.failures, max(pause.next_s, at_s + OUTCOME_S))
 
 
-def explain_user_pause() -> Reason:
-    return Reason(Why.PAUSED)
+def explain_user_pause(paused_s: float) -> Reason:
+    """Epoch seconds; 0 if an earlier ramherd did not record when."""
+    return Reason(Why.PAUSED, paused_at=round(paused_s, 3)) if paused_s else Reason(Why.PAUSED)
+
+
+def explain_job_pause(paused_s: float) -> Reason:
+    """Of one job."""
+    return Reason(Why.JOB_PAUSED, paused_at=round(paused_s, 3))
 
 
 def explain_start_at(start_at_s: float) -> Reason:

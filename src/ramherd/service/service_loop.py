@@ -48,14 +48,14 @@ from ramherd.store.service_herds import (
 from ramherd.store.service_queue import ServiceQueue
 from ramherd.store.service_requests import (
     Wish,
-    is_paused,
     read_open_jobs,
+    read_paused_s,
     read_spooled,
     read_wishes,
     remove_spooled,
 )
 from ramherd.store.service_runs import record_stopping, write_stopping
-from ramherd.store.start_pauses import set_start_pause
+from ramherd.store.start_pauses import forget_starts
 from ramherd.store.write_buffer import WriteBuffer
 from ramherd.supervisor.estimates import class_of, label_of
 from ramherd.supervisor.loop import Loop
@@ -91,7 +91,8 @@ class Service:
     state: Path
     remove_unused: Callable[[], None]
     halt: Halt
-    paused: bool = False
+    # When its user paused it.
+    paused_s: float | None = None
     leaving: bool = False
     # The most that all runs of a herd used together, of herds that have some.
     _peaks: dict[str, int] = field(default_factory=dict)
@@ -147,7 +148,8 @@ class Service:
         with suppress(StoreError):  # requests stay in the store
             self._read_requests(at_s)
         gate = self.loop.gate
-        gate.set(Cause.USER, explain_user_pause() if self.paused else None)
+        paused_s = self.paused_s
+        gate.set(Cause.USER, None if paused_s is None else explain_user_pause(paused_s))
         gate.set(Cause.SERVICE_ENDS, explain_service_end() if self.leaving else None)
         if at_s - self._trimmed_s >= TRIM_EVERY_S:
             self._trimmed_s = at_s
@@ -190,7 +192,7 @@ class Service:
         if due:
             self._carry_out_spooled(at_s)
         if due and self._writes.commit():
-            self.paused = is_paused(self._store)
+            self.paused_s = read_paused_s(self._store)
             self._is_requested, self._is_stale, self._read_s = False, True, at_s
             self.agents.read_limits()
             self._done_up_to = 0
@@ -239,7 +241,7 @@ class Service:
 
     def _resume_setup(self) -> None:
         """What the service before this one has not come to."""
-        self.loop.events.record(set_start_pause, SERVICE, None)
+        self.loop.events.record(forget_starts, SERVICE)
         self.read_classes()
         self._load_agents()
         self.loop.worktrees.add(read_unfinished(self._store))

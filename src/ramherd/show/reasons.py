@@ -183,6 +183,10 @@ SENTENCES = {
     Why.NEAR_LIMIT: "uses {used_bytes} of its {limit_bytes} limit",
     Why.HERD_OVER: "{done} done, {failed} failed, {cancelled} cancelled",
     Why.PAUSED: "paused by the user: no job starts until `ramherd resume`",
+    Why.JOB_PAUSED: "paused by the user at {paused_at}: `ramherd resume JOB` lets it start",
+    Why.NO_SERVICE: "no service is running: `ramherd up` starts one",
+    Why.AFTER: "starts after {jobs}",
+    Why.BEHIND: "starts after {first}, the first in line",
     Why.RESUMED: "jobs start again",
     # Warm reuse.
     Why.WARM: "started in a warm process: job {jobs} of {most_jobs} in it",

@@ -29,7 +29,7 @@ from ramherd.store.job_numbers import keep_last_number, number_jobs
 from ramherd.store.owner import Owner, is_alive
 from ramherd.store.protocol import Store
 from ramherd.store.sql import records as sql
-from ramherd.store.start_pauses import set_start_pause
+from ramherd.store.start_pauses import forget_starts
 
 # The service's herds have no owner that lives and dies with them: the next service goes on.
 SERVICE = "service"
@@ -106,7 +106,7 @@ def job_row(herd: str, status: JobStatus, now: float, after: int | None) -> tupl
 def end_herd(store: Store, herd: str, summary: dict[str, Any]) -> None:
     store.write(sql.END_HERD, (time.time(), json.dumps(summary), herd))
     store.write(sql.ADD_ON_DONE_OF_HERD, (herd,))
-    set_start_pause(store, herd, None)
+    forget_starts(store, herd)
 
 
 def lose_herd(store: Store, herd: str, reason: Reason) -> list[str]:
@@ -115,7 +115,7 @@ def lose_herd(store: Store, herd: str, reason: Reason) -> list[str]:
     runs = store.write_returning(sql.LOSE_RUNS, (now, reason.as_text(), herd))
     store.write(sql.LOSE_JOBS, (reason.as_text(), now, herd))
     store.write(sql.END_HERD, (now, None, herd))
-    set_start_pause(store, herd, None)
+    forget_starts(store, herd)
     return [run for (run,) in runs]
 
 

@@ -7,16 +7,15 @@ from typing import Any
 from ramherd.core.agent_task import SAID
 from ramherd.core.model import JobState
 from ramherd.decide.job_state import explain_lost_owner
-from ramherd.decide.usage_limits import UsageWindow
 from ramherd.jobs.stored import submitted_json
-from ramherd.store.herds import SERVICE
 from ramherd.store.owner import Owner
 from ramherd.store.protocol import Store
 from ramherd.store.sql import listing as sql
-from ramherd.store.start_pauses import read_start_pauses
-from ramherd.store.usage_windows import find_wait, read_windows
+from ramherd.store.wait_reasons import Obstacles, OpenJob, explain_wait, read_obstacles
 
 LAST_ID = "~"  # sorts after every ULID
+# Of the newest run of a job.
+NEWEST_RUN = ("started_s", "ended_s", "exit_code", "signal", "peak_bytes", "used_bytes")
 
 
 # Herds that `read_lost_herds` found, each with its owner.
@@ -56,8 +55,8 @@ def list_jobs(
 ) -> list[dict[str, Any]]:  # fmt: skip
     """In the order in which they were asked for."""
     values = {"herd": herd, "state": state, "after": after, "most": most}
-    pauses, windows = read_start_pauses(store), read_windows(store)
-    jobs = [mark_lost(job_json(row, pauses, windows), lost) for row in store.read(sql.JOBS, values)]
+    known = read_obstacles(store)
+    jobs = [mark_lost(job_json(store, row, known), lost) for row in store.read(sql.JOBS, values)]
     return [{**job, "runs": read_runs(store, job["id"])} for job in jobs] if runs else jobs
 
 
@@ -72,27 +71,26 @@ def read_job(store: Store, job: str, lost: Lost = NONE_LOST) -> dict[str, Any] |
         return None
     *row, spec = rows[0]
     submitted = submitted_json(json.loads(spec))
-    shown = mark_lost(job_json(row, read_start_pauses(store), read_windows(store)), lost)
+    shown = mark_lost(job_json(store, row, read_obstacles(store)), lost)
     return {**shown, **submitted, "runs": read_runs(store, job)}
 
 
-def job_json(
-    row: Sequence[Any], pauses: Mapping[str, Any], windows: Sequence[UsageWindow]
-) -> dict[str, Any]:
-    """While starts are paused, or its API serves it no more, that is why a queued job is not
-    started.
-    """
+def job_json(store: Store, row: Sequence[Any], known: Obstacles) -> dict[str, Any]:
+    """The reason of a job that does not run is why it does not, now."""
     job, herd, name, state, reason, attempts, failures, priority, updated_s, wish, *rest = row
-    label, said, place, quota, number = rest
+    label, said, place, quota, number, after, paused_s, start_at_s, not_before_s, *run = rest
     words = parsed(said) or {}
-    pause = pauses.get(herd if place is None else SERVICE) if state == JobState.QUEUED else None
-    if pause is None and state == JobState.QUEUED and windows:
-        pause = find_wait(windows, quota)
+    open_job = OpenJob(
+        job, herd, state, json.loads(reason), place, quota, parsed(after) or (), paused_s,
+        start_at_s, not_before_s,
+    )  # fmt: skip
     return {
         "id": job, "number": number, "herd": herd, "name": name, "state": state,
-        "reason": pause or json.loads(reason),
+        "reason": explain_wait(store, open_job, known),
         "attempts": attempts, "failures": failures, "priority": priority,
         "updated_s": updated_s, "wish": wish, "label": label or "",
+        "paused_s": paused_s, "not_before_s": max(start_at_s or 0.0, not_before_s) or None,
+        **dict(zip(NEWEST_RUN, run, strict=True)),
         **{name: words.get(name) for name in SAID},
     }  # fmt: skip
 

@@ -279,10 +279,18 @@ def set_paused(store: Store, *, paused: bool) -> None:
     """Whoever is in charge next holds to it too."""
     with store.synced():
         if is_paused(store) != paused:
-            why = Why.PAUSED if paused else Why.RESUMED
-            add_event(store, Event(why.value, Reason(why), time.time(), ""))
-        store.write(sql.SET_FLAG, (PAUSED, "1" if paused else ""))
+            why, now_s = Why.PAUSED if paused else Why.RESUMED, time.time()
+            add_event(store, Event(why.value, Reason(why), now_s, ""))
+            store.write(sql.SET_FLAG, (PAUSED, repr(now_s) if paused else ""))
 
 
 def is_paused(store: Store) -> bool:
-    return store.read(sql.GET_FLAG, (PAUSED,)) == [("1",)]
+    return read_paused_s(store) is not None
+
+
+def read_paused_s(store: Store) -> float | None:
+    """When the service was paused; 0 if an earlier ramherd did that, None if it is not paused."""
+    rows = store.read(sql.GET_FLAG, (PAUSED,))
+    if not rows or not rows[0][0]:
+        return None
+    return 0.0 if rows[0][0] == "1" else float(rows[0][0])

@@ -1,4 +1,6 @@
-"""Why starts are paused, for those who list jobs: one reason for each herd, one for the service."""
+"""Why nothing starts, and why the first in line does not, for lists of jobs: one reason for each
+herd, one for the service.
+"""
 
 import json
 from typing import Any
@@ -7,8 +9,8 @@ from ramherd.core.model import Reason
 from ramherd.store.protocol import Store
 from ramherd.store.sql import service as sql
 
-# The flag of a herd has this prefix, then its id.
-PREFIX = "starts_paused:"
+# The flags of a herd have these prefixes, then its id.
+PREFIX, WAIT_PREFIX = "starts_paused:", "start_waits:"
 
 
 def set_start_pause(store: Store, herd: str, reason: Reason | None) -> None:
@@ -20,5 +22,31 @@ def set_start_pause(store: Store, herd: str, reason: Reason | None) -> None:
 
 def read_start_pauses(store: Store) -> dict[str, dict[str, Any]]:
     """The reason by herd, as JSON."""
-    rows = store.read(sql.FLAGS_LIKE, (PREFIX + "%",))
-    return {name.removeprefix(PREFIX): json.loads(reason) for name, reason in rows}
+    return read_flags(store, PREFIX)
+
+
+def set_start_wait(
+    store: Store, herd: str, reason: Reason | None, job: str = "", name: str = ""
+) -> None:
+    """`job` is the first in line, `name` its name."""
+    if reason is None:
+        store.write(sql.DROP_FLAG, (WAIT_PREFIX + herd,))
+    else:
+        wait = json.dumps({**reason.as_json(), "job": job, "name": name})
+        store.write(sql.SET_FLAG, (WAIT_PREFIX + herd, wait))
+
+
+def read_start_waits(store: Store) -> dict[str, dict[str, Any]]:
+    """By herd, as JSON: the reason, with `job` and `name` of the first in line."""
+    return read_flags(store, WAIT_PREFIX)
+
+
+def read_flags(store: Store, prefix: str) -> dict[str, dict[str, Any]]:
+    rows = store.read(sql.FLAGS_LIKE, (prefix + "%",))
+    return {name.removeprefix(prefix): json.loads(reason) for name, reason in rows}
+
+
+def forget_starts(store: Store, herd: str) -> None:
+    """The herd has ended."""
+    set_start_pause(store, herd, None)
+    set_start_wait(store, herd, None)

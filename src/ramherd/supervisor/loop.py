@@ -62,6 +62,7 @@ from ramherd.supervisor.on_done_queue import OnDoneQueue
 from ramherd.supervisor.restored_store import record_known
 from ramherd.supervisor.runs import Runs
 from ramherd.supervisor.start_gate import StartGate
+from ramherd.supervisor.start_waits import StartWaits
 from ramherd.supervisor.worktree_queue import WorktreeQueue
 from ramherd.system.signals import Signals
 from ramherd.system.wait import wait_for
@@ -82,6 +83,7 @@ class Loop:
     agents: AgentParts
     events: EventLog
     gate: StartGate
+    waits: StartWaits
     counters: HerdCounters
     signals: Signals
     trees: Trees
@@ -301,10 +303,12 @@ class Loop:
             self.runs.restart(stop, at_s)
         for settle in memory.end_unserved(at_s) if may_start else []:
             self.carry_out(settle, at_s)
-        memory.waits_for = self.gate.reason
+        memory.waits_for, memory.first_wait = self.gate.reason, None
         for order in refuse_waits(memory.govern(at_s, queue=may_start), memory.policy):
             self.carry_out(order, at_s)
         memory.report(at_s, longer_than_s=self.tick_s)
+        wait = memory.first_wait
+        self.waits.record(wait, self.queue[wait.job].job.name if wait is not None else "", at_s)
 
     def may_start(self, at_s: float) -> bool:
         if self.signals.count or self.runs.given_up or not self.memory.lease.is_known:

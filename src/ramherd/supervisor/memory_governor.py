@@ -187,6 +187,7 @@ class MemoryGovernor:
     # The first in line waits for memory; and for what, whatever it is.
     is_short: bool = False
     waits_for: Reason | None = None
+    first_wait: Wait | None = None
     # Suspects that run before all others, and when the keeper last died or was started.
     trial: Trial | None = None
     keeper_died_s: float = 0.0
@@ -452,6 +453,7 @@ class MemoryGovernor:
     def record_wait(self, wait: Wait, at_s: float) -> None:
         """Reported when memory, or a suspect, has become the reason of the first in line."""
         reason = self.waits_for = wait.reason
+        self.first_wait = wait
         if reason.why not in REPORTED:
             return
         job, lasting_s = self.jobs[wait.job].job, self._scaled(LASTING_S)

@@ -52,6 +52,7 @@ from ramherd.supervisor.on_done_queue import OnDoneQueue, run_herd_command
 from ramherd.supervisor.prune import prune
 from ramherd.supervisor.runs import Runs
 from ramherd.supervisor.start_gate import StartGate
+from ramherd.supervisor.start_waits import StartWaits
 from ramherd.supervisor.worktree_queue import WorktreeQueue
 from ramherd.system.file_limit import check_file_limit
 from ramherd.system.procfs import read_peak_rss_bytes
@@ -332,7 +333,8 @@ def make_loop(
         executor.runs_dir.parent, rules.policy.log_total_bytes, executor, events, gate
     )  # fmt: skip
     return Loop(
-        queue, executor, memory, runs, agents, events, gate, counters, signals, trees, runtime,
+        queue, executor, memory, runs, agents, events, gate, StartWaits(events), counters,
+        signals, trees, runtime,
         owner, fleet_id, disk, WorktreeQueue(executor, jobs, events, counters),
         OnDoneQueue(executor, jobs, events),
     )  # fmt: skip

@@ -97,7 +97,9 @@ def test_a_conflict_makes_the_job_wait(ramherd: Ramherd, place: Workplace) -> No
     hint = f"(resolve it: git -C {worktree} merge {branch}, then git commit, then ramherd retry c)"
     assert f"waiting   c: a and b conflict in file {hint}" in done.stdout.splitlines()
     assert "3 of 5 jobs done (2 waiting)" in done.stdout
-    assert f"a and b conflict in file {hint}" in ramherd.run("jobs", "--all").stdout
+    assert "merge conflict (ramherd show)" in ramherd.run("jobs", "--all").stdout
+    shown = " ".join(ramherd.run("show", "c").stdout.split())
+    assert f"a and b conflict in file {hint}" in shown
     assert "ramherd/c" not in place.git("branch")
     assert place.git("status", "--porcelain") == ""
     place.git("merge", "-q", "-s", "ours", "--no-commit", branch, where=worktree)

@@ -10,6 +10,7 @@ from ramherd.decide.start_pause import (
     StartPause,
     after_failed_start,
     after_try,
+    explain_job_pause,
     explain_resumed,
     explain_service_end,
     explain_user_pause,
@@ -59,6 +60,8 @@ def test_a_try_does_not_make_a_watched_cause_end() -> None:
 
 def test_a_pause_that_was_asked_for_has_its_reason() -> None:
     """`ramherd pause`, a service that is told to end, and the end of every pause."""
-    assert explain_user_pause() == Reason(Why.PAUSED)
+    assert explain_user_pause(7.0) == Reason(Why.PAUSED, paused_at=7.0)
+    assert explain_user_pause(0.0) == Reason(Why.PAUSED)
+    assert explain_job_pause(7.0) == Reason(Why.JOB_PAUSED, paused_at=7.0)
     assert explain_service_end() == Reason(Why.SERVICE_STOPS)
     assert explain_resumed() == Reason(Why.RESUMED)

@@ -59,6 +59,7 @@ from ramherd.decide.stalls import OutputSilence, find_stall
 from ramherd.decide.start_pace import explain_slot
 from ramherd.decide.start_pause import (
     after_failed_start,
+    explain_job_pause,
     explain_resumed,
     explain_service_end,
     explain_start_at,
@@ -381,7 +382,18 @@ MADE: dict[Why, tuple[Reason, str]] = {
         explain_continuation(Reason(Why.INTERRUPTED)),
         "continued by ramherd run --resume (stopped before: interrupted)",
     ),
-    Why.PAUSED: (explain_user_pause(), "paused by the user: no job starts until `ramherd resume`"),
+    Why.PAUSED: (
+        explain_user_pause(7.0), "paused by the user: no job starts until `ramherd resume`",
+    ),
+    Why.JOB_PAUSED: (
+        explain_job_pause(time.time()),
+        f"paused by the user at {time.strftime('%H:%M')}: `ramherd resume JOB` lets it start",
+    ),
+    Why.NO_SERVICE: (
+        Reason(Why.NO_SERVICE), "no service is running: `ramherd up` starts one",
+    ),
+    Why.AFTER: (Reason(Why.AFTER, jobs="delta, eta"), "starts after delta, eta"),
+    Why.BEHIND: (Reason(Why.BEHIND, first="delta"), "starts after delta, the first in line"),
     Why.RESUMED: (explain_resumed(), "jobs start again"),
     Why.WARM: (
         Reason(Why.WARM, jobs=2, most_jobs=5), "started in a warm process: job 2 of 5 in it",

@@ -11,16 +11,30 @@ COUNTS = """
     WHERE herd IN (SELECT id FROM herds WHERE service = 1) GROUP BY state
 """
 OLDEST_QUEUED = "SELECT min(updated_s) FROM jobs WHERE state = 'queued' AND place IS NOT NULL"
+# With the newest run of each job, and the last sample of it while it lives.
 JOB_COLUMNS = """
     jobs.id, herd, name, state, jobs.reason, attempts, failures, priority, updated_s, wish,
-    json_extract(spec, '$.label'), said, place, quota, number
+    json_extract(spec, '$.label'), said, place, quota, number, json_extract(spec, '$.after'),
+    paused_s, start_at_s, not_before_s,
+    runs.started_s, runs.ended_s, runs.exit_code, runs.signal, runs.peak_bytes,
+    CASE WHEN runs.id IS NOT NULL AND runs.ended_s IS NULL THEN (
+        SELECT used_bytes FROM samples WHERE samples.run = runs.id ORDER BY rowid DESC LIMIT 1
+    ) END
 """
+WITH_RUN = "jobs LEFT JOIN runs ON runs.job = jobs.id AND runs.attempt = jobs.attempts"
 JOBS = f"""
-    SELECT {JOB_COLUMNS} FROM jobs
-    WHERE (:herd IS NULL OR herd = :herd) AND (:state IS NULL OR state = :state) AND id > :after
-    ORDER BY id LIMIT :most
+    SELECT {JOB_COLUMNS} FROM {WITH_RUN}
+    WHERE (:herd IS NULL OR herd = :herd) AND (:state IS NULL OR state = :state)
+        AND jobs.id > :after
+    ORDER BY jobs.id LIMIT :most
 """
-JOB = f"SELECT {JOB_COLUMNS}, spec FROM jobs WHERE id = ?"
+JOB = f"SELECT {JOB_COLUMNS}, spec FROM {WITH_RUN} WHERE jobs.id = ?"
+# Of the jobs that a job waits for.
+UNDONE_NAMES = """
+    SELECT name FROM jobs WHERE state <> 'done' AND name IN (
+        SELECT value FROM json_each((SELECT json_extract(spec, '$.after') FROM jobs WHERE id = ?))
+    ) AND herd = ? ORDER BY seq
+"""
 RUNS_OF_JOB = """
     SELECT id, attempt, started_s, ended_s, "end", exit_code, signal, reason, peak_bytes,
         held_s

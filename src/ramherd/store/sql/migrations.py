@@ -285,6 +285,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             WHERE last IS NOT NULL
         """,
     ),
+    # When its user paused a job: it does not start before that is undone.
+    ("ALTER TABLE jobs ADD COLUMN paused_s REAL",),
 )
 
 MIGRATIONS_TABLE = """

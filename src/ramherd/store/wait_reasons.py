@@ -1,0 +1,97 @@
+"""Why a job that is queued or waiting does not run now. The reason on record is that of its last
+change: `submitted` says nothing about an hour in the queue.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, NamedTuple
+
+from ramherd.core.reasons import JobState, Reason, Why
+from ramherd.decide.job_bases import BLOCKED
+from ramherd.decide.start_pause import explain_job_pause
+from ramherd.store.herds import SERVICE
+from ramherd.store.sql import listing as sql
+from ramherd.store.start_pauses import read_start_pauses, read_start_waits
+from ramherd.store.usage_windows import find_wait, read_windows
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from ramherd.decide.usage_limits import UsageWindow
+    from ramherd.store.protocol import Store
+
+# Reasons that are no longer true once the next service runs.
+PAST = (Why.SERVICE_STOPS, Why.SUPERVISOR_LOST)
+# Of one job alone: those behind it wait for their turn.
+OF_ONE_JOB = (Why.NO_ROOM_LEASE, Why.STAGGER, Why.STARTING, Why.START_AT, Why.USAGE_LIMIT)
+
+
+class OpenJob(NamedTuple):
+    """What the store has of a job that does not run."""
+
+    id: str
+    herd: str
+    state: str
+    reason: Mapping[str, Any]
+    place: int | None
+    quota: str | None
+    after: Sequence[str]
+    paused_s: float | None
+    start_at_s: float | None
+    not_before_s: float
+
+
+class Obstacles(NamedTuple):
+    """What keeps jobs from starting, by supervisor: a herd of a `ramherd run`, or the service."""
+
+    pauses: Mapping[str, Mapping[str, Any]]
+    waits: Mapping[str, Mapping[str, Any]]
+    windows: Sequence[UsageWindow]
+
+
+def read_obstacles(store: Store) -> Obstacles:
+    return Obstacles(read_start_pauses(store), read_start_waits(store), read_windows(store))
+
+
+def explain_wait(store: Store, job: OpenJob, known: Obstacles) -> Mapping[str, Any]:
+    """The current reason, as JSON."""
+    if job.state not in (JobState.QUEUED, JobState.WAITING):
+        return job.reason
+    if job.state == JobState.WAITING and job.reason.get("why") in BLOCKED:
+        return job.reason
+    if job.paused_s is not None:
+        return explain_job_pause(job.paused_s).as_json()
+    return (
+        explain_waiting(store, job) if job.state == JobState.WAITING else find_obstacle(job, known)
+    )
+
+
+def find_obstacle(job: OpenJob, known: Obstacles) -> Mapping[str, Any]:
+    """Of a queued job. One that may not start before some time has that for its reason."""
+    supervisor = job.herd if job.place is None else SERVICE
+    is_early = max(job.start_at_s or 0.0, job.not_before_s) > time.time()
+    wait, past = known.waits.get(supervisor), job.reason.get("why") in PAST
+    return (
+        known.pauses.get(supervisor)
+        or (job.reason if is_early else None)
+        or (find_wait(known.windows, job.quota) if known.windows else None)
+        or (explain_turn(job, wait) if wait is not None else None)
+        or (Reason(Why.SUBMITTED).as_json() if past else job.reason)
+    )
+
+
+def explain_turn(job: OpenJob, wait: Mapping[str, Any]) -> Mapping[str, Any]:
+    """`wait` is that of the first in line, `job` and `name` are which."""
+    reason = {key: value for key, value in wait.items() if key not in ("job", "name")}
+    if wait.get("job") in ("", job.id) or wait["why"] not in OF_ONE_JOB:
+        return reason
+    return Reason(Why.BEHIND, first=wait.get("name", "?")).as_json()
+
+
+def explain_waiting(store: Store, job: OpenJob) -> Mapping[str, Any]:
+    """The jobs that it waits for: those that are not done, or all while a worktree is finished."""
+    rows = store.read(sql.UNDONE_NAMES, (job.id, job.herd))
+    names = [name for (name,) in rows] or job.after
+    return Reason(Why.AFTER, jobs=", ".join(names)).as_json() if names else job.reason
