@@ -16,7 +16,6 @@ from ramherd.core.errors import MAKE_ROOM, RamherdError, UsageError
 
 TYPE_CHECKING = False  # `typing` costs 4 ms
 if TYPE_CHECKING:
-    import argparse
     from typing import Any, NoReturn
 
 INTERRUPTED = 130
@@ -62,7 +61,7 @@ def call_without_verb(argv: list[str]) -> int:
         print(f"ramherd {__version__}")
         return 0
     if argv and argv[0] not in ("-h", "--help", "--help-all"):
-        raise UsageError(f"{argv[0]!r} stands where a verb is expected", hint="ramherd --help")
+        refuse_verb(argv)
     from ramherd.cli.parser import render_overview  # noqa: PLC0415 - argparse: 15 ms
 
     print(render_overview(shows_all=argv == ["--help-all"]), end="")
@@ -74,15 +73,24 @@ def call_verb(argv: list[str]) -> int:
     from ramherd.cli.parser import make_parser  # noqa: PLC0415
 
     if argv[0] not in VERBS:
-        refuse_verb(argv[0])
+        refuse_verb(argv)
     at = argv.index("--") if "--" in argv else len(argv)
-    options, unknown = make_parser(argv[0]).parse_known_args(argv[1:at])
+    parser = make_parser(argv[0])
+    options, unknown = parser.parse_known_args(argv[1:at])
     options.command = argv[at + 1 :] if at < len(argv) else None
     if unknown:
-        refuse_unknown(unknown, options, argv[0])
+        from ramherd.cli.mistakes import wrong_words  # noqa: PLC0415 - only once one is made
+
+        raise wrong_words(unknown, argv, parser)
     if options.command is not None and argv[0] not in WITH_COMMAND:
         raise UsageError(f"{argv[0]} takes no command", hint=f"ramherd {argv[0]} --help")
     return int(options.verb(options))
+
+
+def refuse_verb(argv: list[str]) -> NoReturn:
+    from ramherd.cli.mistakes import wrong_verb  # noqa: PLC0415 - only once one is made
+
+    raise wrong_verb(argv)
 
 
 def explain(error: Exception) -> int:
@@ -104,29 +112,6 @@ def explain(error: Exception) -> int:
         f"a bug: {type(error).__name__}: {error}", hint="add --debug, and report what it says"
     )
     return BUG
-
-
-def refuse_verb(word: str) -> NoReturn:
-    import difflib  # noqa: PLC0415 - only once something is wrong
-
-    close = difflib.get_close_matches(word, VERBS, 1)
-    hint = f"did you mean {close[0]!r}?" if close else "ramherd --help lists the verbs"
-    raise UsageError(f"unknown verb {word!r}", hint=hint)
-
-
-def refuse_unknown(unknown: list[str], options: argparse.Namespace, verb: str) -> NoReturn:
-    """In one line, with the option that was meant, or where a command goes."""
-    import difflib  # noqa: PLC0415 - only once something is wrong
-
-    named = f"ramherd {verb}"
-    word = unknown[0].partition("=")[0]
-    flags = [f"--{name.replace('_', '-')}" for name in vars(options)]
-    hint = f"{named} --help"
-    if word.startswith("-") and (close := difflib.get_close_matches(word, flags, 1)):
-        hint = f"did you mean {close[0]!r}?"
-    elif not word.startswith("-") and verb == "exec" and options.command is None:
-        hint = f"{named} -- {' '.join(unknown)}"
-    raise UsageError(f"unknown argument {word!r}", hint=hint)
 
 
 def use_utf8() -> None:

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple, NoReturn
 
 from ramherd.cli.main import read_columns
 from ramherd.cli.verbs import GROUPS, RARE_VERBS, VERBS
-from ramherd.core.errors import UsageError
 
 DESCRIPTION = "Run as many coding agents as the memory holds, and never one more."
 EXAMPLES = "examples:"
@@ -83,9 +82,16 @@ class VerbParser(argparse.ArgumentParser):
     def __init__(self, **settings: Any) -> None:
         super().__init__(**{"formatter_class": VerbFormatter, **settings, "add_help": False})
         self.add_argument("-h", "--help", action="help", help="show this help")
+        self._words: list[str] = []
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        self._words = list(args or ())
+        return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(message, hint=f"{self.prog} --help")
+        from ramherd.cli.mistakes import wrong_option  # noqa: PLC0415 - only once one is made
+
+        raise wrong_option(message, self._words, self)
 
 
 def make_parser(verb: str) -> VerbParser:

@@ -3,6 +3,7 @@
 import argparse
 import json
 import os
+import shlex
 import sys
 import time
 from collections.abc import Callable, Container, Iterable
@@ -20,8 +21,10 @@ from ramherd.core.errors import UsageError
 from ramherd.core.model import Event, Job, Why
 from ramherd.core.policies import GrantPolicy, RecyclePolicy, ReusePolicy
 from ramherd.core.record import replace
+from ramherd.core.units import shown
 from ramherd.core.values import parse_raw_text
 from ramherd.jobs.reader import (
+    JOB_FILES,
     Defaults,
     JobTables,
     make_jobs,
@@ -38,7 +41,6 @@ from ramherd.system.unix_socket import is_listening
 
 # The second mark of the CPU gate is so far below the first.
 CPU_CALM = 0.15
-JOB_FILES = (".toml", ".jsonl", ".ndjson")
 WAITS = "jobs of that account wait; to end now and go on later: Ctrl-C, ramherd run --resume"
 # Settings of one herd, also in the service.
 HERD_SETTINGS = ("max_cost_usd", "pass_env", "on_done", "notify")
@@ -219,9 +221,12 @@ def read_job_tables(options: argparse.Namespace, agent: str | None) -> JobTables
 
 def read_lines(options: argparse.Namespace) -> JobTables:
     if options.jobs:
-        raise UsageError(f"both a file ({options.jobs[0]}) and a command after -- were given")
+        raise UsageError(
+            f"both {shown(options.jobs[0])} and a command after -- were given",
+            hint="a file of lines for the command goes to standard input: ramherd run --help",
+        )
     if not options.command:
-        raise UsageError("no command after --", hint="... | ramherd run -- CMD {}")
+        raise UsageError("no command after --", hint="see the examples: ramherd run --help")
     if sys.stdin.isatty():
         print("ramherd: one job a line, Ctrl-D to end", file=sys.stderr)
     return tables_from_lines(options.command, sys.stdin.buffer.read())
@@ -230,15 +235,40 @@ def read_lines(options: argparse.Namespace) -> JobTables:
 def read_given(given: list[str], agent: str | None) -> JobTables:
     """One job file; or prompts, from the command line and from text files."""
     if not given:
-        raise UsageError("no jobs", hint="ramherd run jobs.toml, or: ... | ramherd run -- CMD {}")
+        raise UsageError("no jobs were given", hint="see the examples: ramherd run --help")
     if len(given) == 1 and (given[0] == "-" or given[0].endswith(JOB_FILES)):
         stdin = sys.stdin.buffer.read() if given[0] == "-" else None
         return read_tables(given[0], stdin)
     if agent is None:
-        if len(given) == 1:
+        if len(given) == 1 and os.path.exists(given[0]):
             return read_tables(given[0])
-        raise UsageError(f"{len(given)} files of jobs were given", hint="prompts need --agent")
+        raise explain_words(given)
     return tables_from_prompts(prompt for word in given for prompt in prompts_of(word))
+
+
+def explain_words(given: list[str]) -> UsageError:
+    """Words that are no job file, where no agent is chosen."""
+    from ramherd.cli.mistakes import run_words  # noqa: PLC0415 - only once one is made
+
+    if ":::" in given:
+        return UsageError(
+            "run takes values from standard input, not after ':::'", hint=lines_for(given)
+        )
+    if all(word.endswith(JOB_FILES) for word in given):
+        return UsageError(
+            f"{len(given)} job files were given, and one is taken", hint=run_words(given)
+        )
+    return UsageError(
+        f"{shown(given[0])} is not a job file, and a prompt needs --agent", hint=run_words(given)
+    )
+
+
+def lines_for(given: list[str]) -> str:
+    """The call of GNU parallel with our syntax: one job for each line of standard input."""
+    at = given.index(":::")
+    values = [word for word in given[at:] if word != ":::"]
+    whole = given[:at] if any("{}" in word for word in given[:at]) else [*given[:at], "{}"]
+    return f"printf '%s\\n' {shlex.join(values)} | ramherd run -- {shlex.join(whole)}"
 
 
 def prompts_of(word: str) -> list[str]:
@@ -249,7 +279,8 @@ def prompts_of(word: str) -> list[str]:
     if word.endswith(".txt"):
         return read_prompts(word)
     if word.endswith(JOB_FILES):
-        raise UsageError(f"{word!r} is a job file, not a prompt", hint=f"ramherd run {word}")
+        hint = f"ramherd run {shlex.quote(word)}"
+        raise UsageError(f"{word!r} is a job file, not a prompt", hint=hint)
     raise UsageError(f"{word!r} is a file, not a prompt", hint="put prompts into a .txt file")
 
 

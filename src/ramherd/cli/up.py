@@ -31,7 +31,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     halt = parser.add_mutually_exclusive_group()
     halt.add_argument("--drain", action="store_true", help="at the end wait for what runs")
     halt.add_argument("--leave", action="store_true", help="at the end leave runs to the next")
-    parser.add_argument("--port", type=int, metavar="N", help="listen on 127.0.0.1 too")
+    parser.add_argument("--port", type=int, metavar="PORT", help="listen on 127.0.0.1 too")
     parser.add_argument("--install", action="store_true", help="start it with the user's session")
     parser.add_argument("--uninstall", action="store_true", help="take that back")
     add_flags(parser, RUN_KEYS)

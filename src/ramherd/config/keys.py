@@ -84,7 +84,8 @@ def parse_pen(value: Any) -> str:
 def parse_ring(value: Any) -> int:
     size = parse_size(value)
     if size < LEAST_RING_BYTES:
-        raise UsageError(f"{format_size(size)} is below {format_size(LEAST_RING_BYTES)}")
+        least = format_size(LEAST_RING_BYTES)
+        raise UsageError(f"{format_size(size)} is below {least}", hint="write 64KiB or more")
     return size
 
 
@@ -101,14 +102,14 @@ def parse_pause(value: Any) -> float:
 def parse_percent(value: Any) -> int:
     number = parse_number(value)
     if number > 100:
-        raise UsageError(f"{number} is above 100")
+        raise UsageError(f"{number} is above 100", hint="write a percentage of 1 to 100")
     return number
 
 
 def parse_part(value: Any) -> float:
     number = parse_factor(value)
     if number > 1:
-        raise UsageError(f"{value!r} is above 1")
+        raise UsageError(f"{value!r} is above 1", hint=f"write {min(number / 100, 1):g}")
     return number
 
 
@@ -118,7 +119,7 @@ def parse_factor(value: Any) -> float:
     except ValueError:
         number = 0.0
     if isinstance(value, bool) or not 0 < number < float("inf"):
-        raise UsageError(f"{value!r} is not a number above zero")
+        raise UsageError(f"{value!r} is not a number above zero", hint="write it like 0.5")
     return number
 
 

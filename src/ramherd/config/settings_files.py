@@ -83,7 +83,9 @@ def parse_config(
     try:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{where} is not TOML: {error}") from None
+        raise UsageError(
+            f"{where} is not TOML: {error}", hint='texts stand in quotes, as in budget = "2GiB"'
+        ) from None
     profiles = {}
     # `profile = "NAME"` is a setting, [profile.NAME] are tables: one file cannot have both.
     if isinstance(document.get(PROFILE), dict):

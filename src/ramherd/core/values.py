@@ -99,25 +99,25 @@ def parse_names(value: Any) -> tuple[str, ...]:
 def parse_integer(value: Any) -> int:
     # SQLite stores 64 bits.
     if not isinstance(value, int) or isinstance(value, bool) or abs(value) >= 1 << 63:
-        raise UsageError(f"{shown(value)} is not a whole number")
+        raise UsageError(f"{shown(value)} is not a whole number", hint="write it like 4")
     return value
 
 
 def parse_count(value: Any) -> int:
     if parse_integer(value) < 0:
-        raise UsageError(f"{shown(value)} is below zero")
+        raise UsageError(f"{shown(value)} is below zero", hint="write 0 or more")
     return int(value)
 
 
 def parse_number(value: Any) -> int:
     if parse_integer(value) < 1:
-        raise UsageError(f"{shown(value)} is below 1")
+        raise UsageError(f"{shown(value)} is below 1", hint="write 1 or more")
     return int(value)
 
 
 def parse_amount(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < MOST_USD:
-        raise UsageError(f"{shown(value)} is not an amount above zero")
+        raise UsageError(f"{shown(value)} is not an amount above zero", hint="write it like 2.50")
     return float(value)
 
 
@@ -149,7 +149,7 @@ def parse_patterns(value: Any) -> tuple[str, ...]:
 
 def parse_switch(value: Any) -> bool:
     if not isinstance(value, bool):
-        raise UsageError(f"{shown(value)} is neither true nor false")
+        raise UsageError(f"{shown(value)} is neither true nor false", hint="write true or false")
     return value
 
 

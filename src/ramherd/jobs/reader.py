@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from ramherd.core.errors import RamherdError, UsageError
 from ramherd.core.model import Brief, Job
-from ramherd.core.units import format_size, shown
+from ramherd.core.units import MIB, format_size, shown
 from ramherd.core.values import nearest, size_from_number
 from ramherd.jobs.schema import (
     AGENTS_ONLY,
@@ -31,6 +31,8 @@ from ramherd.system.ids import new_id
 from ramherd.system.user_files import decode, read_bytes, read_cwd
 
 STANDARD_INPUT = "standard input"
+JOB_FILES = (".toml", ".jsonl", ".ndjson")
+FORMATS = "see the examples: ramherd run --help"
 # Of a job that is named after its line or prompt: a table of jobs has room for it.
 NAME_LENGTH = 24
 
@@ -139,15 +141,18 @@ def parse_toml(text: str, where: str) -> list[Any]:
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:  # also numbers and nestings without end
-        raise UsageError(f"{where} is not TOML: {one_line(error)}") from None
+        raise UsageError(f"{where} is not TOML: {one_line(error)}", hint=FORMATS) from None
     for key in document:
         if key != "job":
             raise UsageError(
-                f"{where} has an unknown key {shown(key)}", hint="jobs are [[job]] tables"
+                f"{where} has an unknown key {shown(key)}",
+                hint="write [[job]] in the line before the keys of each job",
             )
     tables = document.get("job", [])
     if not isinstance(tables, list):
-        raise UsageError(f"{where}: 'job' is not a list of tables", hint="write [[job]]")
+        raise UsageError(
+            f"{where}: 'job' is not a list of tables", hint="write [[job]] instead of [job]"
+        )
     return tables
 
 
@@ -159,7 +164,7 @@ def parse_jsonl(text: str, where: str) -> list[Any]:
                 tables.append(json.loads(line))
             except (ValueError, RecursionError) as error:  # also numbers without end
                 message = f"{where}, line {number} is not JSON: {one_line(error)}"
-                raise UsageError(message) from None
+                raise UsageError(message, hint=FORMATS) from None
     return tables
 
 
@@ -170,7 +175,7 @@ def make_jobs(tables: Iterable[Any], source: str, herd: str, defaults: Defaults)
         for number, table in enumerate(tables, 1)
     ]
     if not jobs:
-        raise UsageError(f"no jobs in {source}", hint="see `ramherd run --help` for the formats")
+        raise UsageError(f"no jobs in {source}", hint=FORMATS)
     check_names(jobs, source)
     check_after(jobs, source)
     return jobs
@@ -260,7 +265,8 @@ def parse_value(key: JobKey, value: Any, where: str, context: Context | None = N
 def refuse(key: JobKey, table: Mapping[str, Any], where: str) -> None:
     if key.name in table:
         why = "needs an agent" if key.use == AGENTS_ONLY else "does not go with an agent"
-        raise UsageError(f"{where}: key {key.name!r} {why}")
+        hint = 'add agent = "claude"' if key.use == AGENTS_ONLY else f"remove {key.name!r}"
+        raise UsageError(f"{where}: key {key.name!r} {why}", hint=hint)
 
 
 def check_keys(table: Mapping[str, Any], where: str) -> None:
@@ -276,7 +282,8 @@ def check_memory(values: Mapping[str, Any], where: str) -> None:
     memory, limit = values.get("memory"), values.get("memory_limit")
     if limit is not None and memory is not None and memory > limit:
         raise UsageError(
-            f"{where}: memory {format_size(memory)} is above memory_limit {format_size(limit)}"
+            f"{where}: memory {format_size(memory)} is above memory_limit {format_size(limit)}",
+            hint=f'write memory_limit = "{-(-memory // MIB)}MiB"',
         )
 
 
@@ -296,7 +303,7 @@ def check_names(jobs: Sequence[Job], where: str) -> None:
         if job.name in seen:
             raise UsageError(
                 f"{where}: jobs {seen[job.name]} and {job.seq} are both named {job.name!r}",
-                hint="job names are unique in a file",
+                hint=f"give job {job.seq} another name",
             )
         seen[job.name] = job.seq
 
@@ -312,7 +319,10 @@ def check_after(jobs: Sequence[Job], where: str) -> None:
                     hint=nearest(name, by_name),
                 )
     if cycle := find_cycle({job.name: job.after for job in jobs}):
-        raise UsageError(f"{where}, key 'after': a circle of jobs: {' -> '.join(cycle)}")
+        raise UsageError(
+            f"{where}, key 'after': a circle of jobs: {' -> '.join(cycle)}",
+            hint=f"remove {cycle[1]!r} from the `after` of {cycle[0]!r}",
+        )
 
 
 def find_cycle(after: Mapping[str, Sequence[str]]) -> list[str]:

@@ -118,7 +118,10 @@ def parse_prompt(value: Any) -> str:
 def find_directory(value: str, here: str | None) -> str:
     path = absolute(value, here)
     if not os.path.isdir(path):
-        raise UsageError(f"{path!r} is not a directory")
+        there = os.path.exists(path)
+        hint = f"it is a file: name its directory, {os.path.dirname(path)!r}"
+        make = f"mkdir {shlex.quote(path)}" if path.isprintable() else ""
+        raise UsageError(f"{path!r} is not a directory", hint=hint if there else make)
     return path
 
 
@@ -143,7 +146,8 @@ def find_command(argv: tuple[str, ...], context: Context) -> tuple[str, ...]:
     if find_executable(program, env.get("PATH", own)) is None:
         there = os.path.exists(program) and "/" in argv[0]
         problem = "is not executable" if there else "is not found"
-        hint = f"chmod +x {shlex.quote(program)}" if there and program.isprintable() else ""
+        search = "write the path of the program, or add its directory to PATH"
+        hint = f"chmod +x {shlex.quote(program)}" if there and program.isprintable() else search
         raise UsageError(f"{shown(argv[0])} {problem}", hint=hint)
     return argv
 
@@ -155,7 +159,9 @@ def find_program(value: str, context: Context) -> str:
 
 def parse_on_limit(value: Any) -> str:
     if value not in ON_LIMIT:
-        raise UsageError(f"{shown(value)} is not one of {', '.join(ON_LIMIT)}")
+        raise UsageError(
+            f"{shown(value)} is not one of {', '.join(ON_LIMIT)}", hint=f"write {WAIT}"
+        )
     return str(value)
 
 

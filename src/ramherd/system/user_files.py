@@ -10,7 +10,30 @@ def read_bytes(path: str) -> bytes:
         with open(path, "rb") as file:
             return file.read()
     except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}") from None
+        raise UsageError(
+            f"cannot read {path}: {error.strerror}", hint=explain_unreadable(path, error)
+        ) from None
+
+
+def explain_unreadable(path: str, error: OSError) -> str:
+    """The file that was probably meant, or the command that shows why it cannot be read."""
+    import difflib  # noqa: PLC0415 - only once something is wrong
+    import shlex  # noqa: PLC0415
+
+    folder, name = os.path.split(path)
+    if isinstance(error, IsADirectoryError):
+        return f"name a file in it: ls {shlex.quote(path)}"
+    if isinstance(error, FileNotFoundError):
+        close = difflib.get_close_matches(name, list_files(folder or "."), 1)
+        return f"did you mean {os.path.join(folder, close[0])!r}?" if close else ""
+    return f"see its rights: ls -ld {shlex.quote(path)}"
+
+
+def list_files(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
 
 
 def decode(data: bytes, where: str) -> str:

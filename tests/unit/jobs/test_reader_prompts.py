@@ -107,10 +107,10 @@ def test_a_file_is_not_taken_for_a_prompt(given: list[str], told: str) -> None:
 
 def test_prompts_without_an_agent_are_refused() -> None:
     """Two words are no file of jobs."""
-    with pytest.raises(UsageError, match="2 files of jobs") as told:
+    with pytest.raises(UsageError, match="'fix it' is not a job file, and a prompt needs") as told:
         read_given(["fix it", "write tests"], None)
 
-    assert told.value.hint == "prompts need --agent"
+    assert told.value.hint == "ramherd run --agent claude 'fix it' 'write tests'"
 
 
 def test_a_dry_run_shows_what_would_be_started(
