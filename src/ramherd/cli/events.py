@@ -2,50 +2,119 @@
 
 import argparse
 import json
+import sys
 import time
+from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
 from ramherd.cli.job_names import find_herd, find_job
+from ramherd.cli.main import INTERRUPTED
 from ramherd.cli.store_reader import open_to_read
+from ramherd.config.paths import runtime_path, state_path
 from ramherd.core.errors import UsageError
+from ramherd.core.model import JobState
 from ramherd.core.units import parse_duration
 from ramherd.show.event_lines import render_stored
-from ramherd.store.events import StoredEvent, read_events
+from ramherd.store.connect import NAME
+from ramherd.store.events import StoredEvent, read_event_range, read_events
+from ramherd.store.herds import is_owned, read_job_state, read_lost_herds, read_newest_herd
+from ramherd.store.listing import read_herd
 from ramherd.store.protocol import Store
 
 VERSION = 1
+FOLLOW_EVERY_S = 0.2
 DESCRIPTION = """\
-What was decided in the newest herd and why: who waited for what, was held, granted more, stopped
-to make room, restarted, killed."""
-
-
+What was decided in the newest herd and why: which jobs waited for what, were held, granted more
+memory, stopped to make room, restarted or killed."""
 EPILOG = """\
 examples:
   ramherd events                    the newest herd
   ramherd events --job fix-lint     one job
   ramherd events --since 10m        the last ten minutes, in all herds
+  ramherd events -f                 the newest herd, then new events of all herds, until Ctrl-C
+  ramherd events -f --herd last     the newest herd, until it has ended
 """
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
-    parser.epilog = EPILOG
     parser.description = DESCRIPTION
+    parser.epilog = EPILOG
     add = parser.add_argument
-    add("--job", metavar="JOB", help="of this job only, by its number or name")
-    add("--herd", metavar="ID", help="the herd (the newest)")
+    add("-f", "--follow", action="store_true", help="print new events too, as they happen")
+    add("--job", metavar="JOB", help="events of this job, by its number or name")
+    add("--herd", metavar="HERD", help="events of this herd (default: the newest)")
     add("--since", metavar="TIME", help="not older than this, in all herds: 90s, 10m, 2h")
-    add("--json", action="store_true", help="one JSON object a line")
+    add("--json", action="store_true", help="one JSON object per line")
     parser.set_defaults(verb=events)
 
 
 def events(options: argparse.Namespace) -> int:
+    if not options.follow:
+        return print_stored(options)
+    try:
+        if options.job is None and options.herd is None:
+            await_store()
+        return print_stored(options)
+    except KeyboardInterrupt:  # the usual end, not worth a line
+        return INTERRUPTED
+
+
+def await_store() -> None:
+    """The first herd makes it."""
+    while not (state_path() / NAME).exists():
+        time.sleep(FOLLOW_EVERY_S)
+
+
+def print_stored(options: argparse.Namespace) -> int:
     since_s = time.time() - parse_since(options.since) if options.since is not None else None
     with closing(open_to_read()) as store:
         job = find_job(store, options.job, options.herd) if options.job is not None else None
-        for event in read_events(store, job=job, herd=choose_herd(store, options), since_s=since_s):
-            print(json.dumps(as_json(event)) if options.json else render(event))
+        herd = choose_herd(store, options)
+        _first, last = read_event_range(store)
+        found = read_events(store, job=job, herd=herd, since_s=since_s)
+        print_events((event for event in found if event.seq <= last), options)
+        if options.follow:
+            follow(store, options, last, job, herd if options.herd is not None else None)
     return 0
+
+
+def follow(
+    store: Store, options: argparse.Namespace, last: int, job: str | None, herd: str | None
+) -> None:
+    """Until the job or the herd that was named has ended; otherwise until Ctrl-C. A supervisor and
+    the service write the same events, so that the store is all that has to be read.
+    """
+    while True:
+        is_last = is_over(store, job, herd)
+        new = read_events(store, job=job, herd=herd, after_seq=last)
+        last = max(last, print_events(new, options))
+        if is_last:
+            return
+        time.sleep(FOLLOW_EVERY_S)
+
+
+def is_over(store: Store, job: str | None, herd: str | None) -> bool:
+    """Asked before the last events are read: then none comes after them."""
+    if job is not None:
+        state = read_job_state(store, job)
+        is_final = state is None or JobState(state).is_final
+        return is_final or not is_owned(store, job, runtime_path())
+    if herd is None:
+        return False
+    found = read_herd(store, herd)
+    is_ended = found is None or found["ended_s"] is not None
+    return is_ended or herd in read_lost_herds(store, runtime_path())
+
+
+def print_events(found: Iterator[StoredEvent], options: argparse.Namespace) -> int:
+    """The number of the last one, 0 if there is none."""
+    last = 0
+    for event in found:
+        print(json.dumps(as_json(event)) if options.json else render(event))
+        last = event.seq
+    sys.stdout.flush()
+    return last
 
 
 def parse_since(text: str) -> float:
@@ -57,9 +126,13 @@ def parse_since(text: str) -> float:
 
 def choose_herd(store: Store, options: argparse.Namespace) -> str | None:
     """None means all: a job is in one herd anyway, and a time says enough."""
-    if options.job is not None or (options.since is not None and options.herd is None):
+    if options.job is not None:
         return None
-    return find_herd(store, options.herd)
+    if options.herd is not None:
+        return find_herd(store, options.herd)
+    if options.since is not None:
+        return None
+    return read_newest_herd(store) if options.follow else find_herd(store)
 
 
 def as_json(event: StoredEvent) -> dict[str, Any]:

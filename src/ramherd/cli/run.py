@@ -111,21 +111,31 @@ def run(options: argparse.Namespace) -> int:
 
         options.wait = True
         return submit(options)
+    if options.dry_run:
+        return plan_here(options)
     herd, config = new_id(), load_settings(options)
-    tables = read_job_tables(options, config["agent"])
-    jobs = make_jobs(tables.tables, tables.source, herd, make_defaults(config))
+    jobs = read_jobs(options, config, herd)
     if (start_at_s := read_start_at(options, time.time())) is not None:
         jobs = [replace(job, start_at_s=start_at_s) for job in jobs]
-    if options.dry_run:
-        return show_plan(jobs, make_rules(config, force=options.force))
     return run_and_report(herd, jobs, config, options)
 
 
-def show_plan(jobs: list[Job], rules: Rules) -> int:
-    from ramherd.supervisor.dry_run import plan, render_plan  # noqa: PLC0415 - seldom
+def read_jobs(options: argparse.Namespace, config: Config, herd: str) -> list[Job]:
+    tables = read_job_tables(options, config["agent"])
+    return make_jobs(tables.tables, tables.source, herd, make_defaults(config))
 
-    for line in render_plan(plan(jobs, rules)):
-        print(line)
+
+def plan_here(options: argparse.Namespace) -> int:
+    """`--dry-run`: with the settings of here. For those that nobody gave, a service has its own."""
+    from ramherd.supervisor.dry_run import plan, plan_json, render_plan  # noqa: PLC0415 - seldom
+
+    config = load_config(options)
+    for warning in config.warnings:
+        print(f"ramherd: {warning}", file=sys.stderr)
+    read_start_at(options, time.time())  # a wrong time is an error here as well
+    rules = make_rules(config, force=getattr(options, "force", False))
+    planned = plan(read_jobs(options, config, new_id()), rules)
+    print(json.dumps(plan_json(planned)) if options.json else "\n".join(render_plan(planned)))
     return 0
 
 

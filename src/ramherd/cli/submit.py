@@ -7,12 +7,12 @@ from typing import Any
 
 from ramherd.act.environments import choose_passed
 from ramherd.cli.follow import follow
-from ramherd.cli.run import HERD_SETTINGS, read_job_tables
+from ramherd.cli.run import HERD_SETTINGS, plan_here, read_job_tables
 from ramherd.cli.start_time import add_start_options, read_start_at
 from ramherd.client.client import Client, is_running
 from ramherd.config.keys import RUN_KEYS
 from ramherd.config.load import Config, add_flags, load_config
-from ramherd.core.errors import NoService
+from ramherd.core.errors import NoService, UsageError
 from ramherd.jobs.schema import PROFILE_KEYS
 from ramherd.system.user_files import read_cwd
 
@@ -23,6 +23,7 @@ examples:
   ramherd submit --agent claude "fix the lint errors" --cwd repo
   ramherd submit jobs.toml --at 22:00          not before that time; --in 2h
   ramherd submit jobs.toml --wait              follow it to its end
+  ramherd submit jobs.toml --dry-run           print what would be started
 
 Runs get the environment of this command, not that of the service.
 """
@@ -33,14 +34,24 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     what = "jobs.toml, jobs.jsonl, - for stdin; with an agent: prompts, or prompts.txt"
     parser.add_argument("jobs", nargs="*", metavar="FILE", help=what)
     parser.add_argument("--cwd", metavar="DIR", help="default working directory")
+    parser.add_argument("--dry-run", action="store_true", help="print what would be started")
     add_start_options(parser)
     parser.add_argument("--wait", action="store_true", help="follow the herd to its end")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout at the end")
     add_flags(parser, [key for key in RUN_KEYS if key.of_job or key.name in HERD_SETTINGS])
+    # It limits all herds of the service together: said in an error of its own.
+    parser.add_argument("-j", "--max-parallel", metavar="N", help=argparse.SUPPRESS)
     parser.set_defaults(verb=submit)
 
 
 def submit(options: argparse.Namespace) -> int:
+    if getattr(options, "dry_run", False):
+        return plan_here(options)
+    if options.max_parallel is not None:
+        raise UsageError(
+            "--max-parallel is one limit for all herds of the service",
+            hint=f"ramherd up -j {options.max_parallel}, or ramherd run -j {options.max_parallel}",
+        )
     if not is_running():
         raise NoService("no ramherd service is running", hint="ramherd up, or ramherd run")
     config = load_config(options)

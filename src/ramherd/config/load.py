@@ -96,11 +96,19 @@ def add_flags(parser: "argparse.ArgumentParser", keys: Iterable[Key] = KEYS) -> 
             )
 
 
+# Short flags, as `make` and GNU parallel have them.
+SHORT = {"max_parallel": ("-j",)}
+
+
 def add_flag(parser: "argparse.ArgumentParser", key: Key) -> None:
     known = "" if key.default in (None, False) or key.kind is PEN else f" ({key.show(key.default)})"
     if key.kind is not SWITCH:
         parser.add_argument(
-            key.flag, dest=key.name, metavar=key.kind.metavar, help=key.help + known
+            *SHORT.get(key.name, ()),
+            key.flag,
+            dest=key.name,
+            metavar=key.kind.metavar,
+            help=key.help + known,
         )
         return
     off = key.name.removeprefix("no_") if key.name.startswith("no_") else f"no_{key.name}"

@@ -1,12 +1,12 @@
 """What a herd would start, without starting it, as lines that a shell understands:
-`ramherd run --dry-run`.
+`--dry-run` of `ramherd run` and `ramherd submit`.
 """
 
 import os
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ramherd.core.model import Job, Tree
 from ramherd.decide.governor.classes import prior_of
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from ramherd.supervisor.agent_runs import AgentRuns
 
 SECRET = ("KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "AUTH")
+HIDDEN = "(hidden)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +70,23 @@ def render_plan(jobs: Iterable[Planned]) -> Iterator[str]:
         yield " && ".join(steps)
 
 
+def plan_json(jobs: Iterable[Planned]) -> dict[str, Any]:
+    """The object of `--dry-run --json`."""
+    return {"dry_run": True, "jobs": [planned_json(job) for job in jobs]}
+
+
+def planned_json(job: Planned) -> dict[str, Any]:
+    env = {name: HIDDEN if is_secret(name) else text for name, text in sorted(job.env.items())}
+    return {
+        "job": job.name, "cwd": job.cwd, "argv": list(job.argv), "env": env, "stdin": job.stdin,
+        "setup": [list(words) for words in job.setup],
+    }  # fmt: skip
+
+
 def hidden(name: str, text: str) -> str:
+    return HIDDEN if is_secret(name) else shlex.quote(text)
+
+
+def is_secret(name: str) -> bool:
     """No secret reaches a screen or a log."""
-    secret = any(part in name.upper() for part in SECRET)
-    return "(hidden)" if secret else shlex.quote(text)
+    return any(part in name.upper() for part in SECRET)
