@@ -189,11 +189,22 @@ def open_standard_streams() -> None:
             setattr(sys, name, open(fd, mode, closefd=False))  # noqa: SIM115
     # Whatever a name or a locale holds, it is printed somehow.
     if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout = with_buffer(sys.stdout)
         sys.stdout.reconfigure(errors="backslashreplace")
     sys.stderr = io.TextIOWrapper(
         io.BufferedWriter(ErrorStream(2, "w", closefd=False)),
         encoding=sys.stderr.encoding, errors="backslashreplace", line_buffering=True,
     )  # fmt: skip
+
+
+def with_buffer(stream: io.TextIOWrapper) -> io.TextIOWrapper:
+    """With PYTHONUNBUFFERED there is none, and a line that could not be written would be lost: then
+    nothing tells a full standard output from a full disk. Each line is still written at once.
+    """
+    if isinstance(stream.buffer, io.BufferedWriter):
+        return stream
+    raw = io.FileIO(stream.fileno(), "w", closefd=False)
+    return io.TextIOWrapper(io.BufferedWriter(raw), encoding=stream.encoding, line_buffering=True)
 
 
 def print_traceback() -> None:

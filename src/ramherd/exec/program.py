@@ -6,11 +6,13 @@ one job, and no terminal is ever taken or given. We let those signals pass, and 
 program has stopped, not when it was asked to: it may first want to tidy its screen.
 """
 
+import errno
 import os
 import signal
 from collections.abc import Mapping
 from typing import NamedTuple, NoReturn
 
+from ramherd.system.executables import is_hidden
 from ramherd.system.files import write_control
 from ramherd.system.own_process import AGENT_OOM_SCORE_ADJ, set_oom_score_adj
 
@@ -82,7 +84,10 @@ class Program:
                 self._restore_signals()
                 os.execvpe(argv[0], argv, env)
         except OSError as error:
-            text = f"{error.errno} cannot {step}: {error.strerror}"
+            number = error.errno
+            if number == errno.EACCES and is_hidden(argv[0], env.get("PATH", os.defpath)):
+                number = errno.ENOENT
+            text = f"{number} cannot {step}: {os.strerror(number or 0)}"
             os.write(report, text.encode(errors="backslashreplace")[:4000])
         finally:
             os._exit(127)

@@ -54,7 +54,7 @@ from ramherd.supervisor.runs import Runs
 from ramherd.supervisor.start_gate import StartGate
 from ramherd.supervisor.start_waits import StartWaits
 from ramherd.supervisor.worktree_queue import WorktreeQueue
-from ramherd.system.file_limit import check_file_limit
+from ramherd.system.file_limit import check_file_limit, explain_file_limit
 from ramherd.system.procfs import read_peak_rss_bytes
 from ramherd.system.signals import Signals, catching_signals
 from ramherd.system.unix_socket import is_listening
@@ -72,6 +72,8 @@ SETTLE_BYTES = 16 * MIB
 # Six files of its pen and an event in the supervisor; pipes and logs in the keeper.
 DESCRIPTORS_A_RUN = 8
 OWN_DESCRIPTORS = 64
+# Memory decides how many run: a limit of this many or more is not worth a line.
+MANY_RUNS = 100
 # With fewer not even one run starts.
 LEAST_DESCRIPTORS = 80
 # A store that cannot be written gets so long for the results of a herd; after Ctrl-C, a second.
@@ -490,8 +492,8 @@ def choose_exit_code(
 
 
 def raise_file_limit(rules: Rules) -> tuple[Rules, int]:
-    """As far as it goes; then no more runs than there are descriptors for. Gives the limit that
-    the user had as well: runs get that one.
+    """As far as it goes; then no more runs than there are descriptors for, which the user is told.
+    Gives the limit that the user had as well: runs get that one.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     check_file_limit(hard, LEAST_DESCRIPTORS)
@@ -499,5 +501,7 @@ def raise_file_limit(rules: Rules) -> tuple[Rules, int]:
     most = max((hard - OWN_DESCRIPTORS) // DESCRIPTORS_A_RUN, 1)
     given = rules.grants.max_parallel
     if given is None or given > most:
+        if given is not None or most < MANY_RUNS:
+            print(f"ramherd: {explain_file_limit(most, hard)}", file=sys.stderr)
         rules = replace(rules, grants=rules.grants._replace(max_parallel=most))
     return rules, soft

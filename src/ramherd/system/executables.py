@@ -1,17 +1,26 @@
 """Programs in PATH, as a shell finds them. `shutil` would do, with 1 MB for compression."""
 
 import os
+from collections.abc import Iterator
 
 
 def find_executable(name: str, path: str) -> str | None:
     """The file that a program name means; one with a slash is a path already."""
     if "/" in name:
         return name if is_executable(name) else None
+    return next(filter(is_executable, candidates(name, path)), None)
+
+
+def is_hidden(name: str, path: str) -> bool:
+    """Whether no directory of PATH shows a file of this name: `execvp` reports EACCES if one of
+    them may not be searched, or holds a directory of this name.
+    """
+    return "/" not in name and not any(map(os.path.isfile, candidates(name, path)))
+
+
+def candidates(name: str, path: str) -> Iterator[str]:
     for directory in path.split(os.pathsep):
-        file = os.path.join(directory or os.curdir, name)
-        if is_executable(file):
-            return file
-    return None
+        yield os.path.join(directory or os.curdir, name)
 
 
 def is_executable(file: str) -> bool:

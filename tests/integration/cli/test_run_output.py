@@ -7,6 +7,8 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 from integration.conftest import Ramherd, await_
 from support.terminals import open_terminal
 
@@ -93,6 +95,36 @@ def test_a_reader_that_goes_away_ends_nothing(ramherd: Ramherd, tmp_path: Path) 
             text=True, timeout=30, check=False,
         )  # fmt: skip
     assert "cannot write to descriptor 1: No space left on device" in done.stderr
+
+
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_standard_output_is_not_a_full_disk(ramherd: Ramherd, unbuffered: str) -> None:
+    """Whether or not Python has a buffer; `ramherd prune` would not help."""
+    ramherd.env["PYTHONUNBUFFERED"] = unbuffered
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "ramherd", "config"], env=ramherd.env, stdout=full,
+            stderr=subprocess.PIPE, text=True, timeout=30, check=False,
+        )  # fmt: skip
+    assert done.returncode == 3
+    assert done.stderr == "ramherd: cannot write to standard output: No space left on device\n"
+
+
+@pytest.mark.parametrize(("given", "is_told"), [("", True), ("9", True), ("4", False)])
+def test_a_low_limit_of_open_files_is_told(ramherd: Ramherd, given: str, is_told: bool) -> None:
+    """It lowers how many jobs run at a time: one line, unless as many were asked for anyway."""
+    ramherd.env["RAMHERD_MAX_PARALLEL"] = given
+    done = subprocess.run(
+        ["sh", "-c", 'ulimit -n 100; exec "$@"', "sh", sys.executable, "-m", "ramherd", "run", "-"],
+        env=ramherd.env, input='{"command": "true"}', capture_output=True, text=True, timeout=60,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    line = (
+        "ramherd: at most 4 runs at a time, because only 100 files may be open\n"
+        "  hint: raise the limit: ulimit -n 4096\n"
+    )
+    assert done.stderr.count(line) == int(is_told)
 
 
 def test_retried_jobs_show_their_last_run(ramherd: Ramherd, tmp_path: Path) -> None:

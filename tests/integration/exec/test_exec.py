@@ -365,3 +365,16 @@ def test_what_cannot_start(each_ramherd: Ramherd, command: str, code: int, what:
     assert done.returncode == code
     assert done.stderr == f"ramherd: cannot start {command}: {what}\n"
     assert in_store(each_ramherd)[:2] == ("failed", "failed")
+
+
+def test_a_directory_of_path_that_shows_nothing(ramherd: Ramherd, tmp_path: Path) -> None:
+    """One that may not be searched, or holds a directory of that name, makes a missing program no
+    less missing: 127.
+    """
+    (tmp_path / "closed").mkdir(mode=0o000)
+    (tmp_path / "open/no-such-program").mkdir(parents=True)
+    path = f"{tmp_path}/closed:{tmp_path}/open:{ramherd.env['PATH']}"
+    ramherd.env["PATH"] = path
+    done = run(ramherd, "--", "no-such-program")
+    assert done.returncode == 127
+    assert done.stderr == "ramherd: cannot start no-such-program: No such file or directory\n"
