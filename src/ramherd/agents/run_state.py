@@ -25,7 +25,7 @@ from ramherd.agents.progress import (
     after_spending,
 )
 from ramherd.core.agent_task import name_call
-from ramherd.core.model import ApiRefusal, Said
+from ramherd.core.model import ApiRefusal, Reason, Said
 from ramherd.core.units import format_duration
 from ramherd.decide.stalls import OutputSilence, next_silence
 from ramherd.measure.last_error import parse_last_error
@@ -132,6 +132,8 @@ class AgentRun:
     share_usd: float | None = None
     heap_bytes: int = 0
     resumed: bool = False
+    # Why `model` is the fallback_model of its job.
+    fallback: Reason | None = None
     is_read: bool = False
     renewal: Renewal | None = None
     # What was put on record last.
@@ -354,6 +356,7 @@ class AgentRun:
             "cost_is_estimate": is_estimate if is_known else None,
             "result": at.result,
             "model": self.model or None,
+            "fallback": self.fallback.as_json() if self.fallback is not None else None,
             "denied": [describe_denied(denied, self.cwd) for denied in at.denied],
             "error": self.error or None,
             "resume": self.resume_command or None,

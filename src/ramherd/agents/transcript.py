@@ -20,8 +20,8 @@ from ramherd.agents.progress import (
     ToolEnded,
     ToolStarted,
 )
+from ramherd.show.colors import Palette
 from ramherd.show.transcript_lines import (
-    Palette,
     clean,
     render_call,
     render_denial,

@@ -5,6 +5,7 @@ import json
 import signal
 import threading
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -33,38 +34,48 @@ def follow(
     """
     if signal.getsignal(signal.SIGTERM) is not signal.SIG_IGN:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
-    show: RunDisplay | None = None
     display: HerdDisplay | None = None
-    interrupted = False
+    interrupted, last = False, list[str]()
     try:
-        names = {job["id"]: job["name"] for job in client.jobs(herd)}
-        commands = read_commands(herd) if is_output_shown(options) else {}
-        show = RunDisplay(options, commands, jobs=len(names))
-        display = HerdDisplay(client, herd, names, show)
-        for event in client.events(after, herd):
-            display.event(event)
-            if event["kind"] in HERD_ENDS:
-                break
-    except KeyboardInterrupt:
-        interrupted = True
-        client.cancel_herd(herd, interrupt=True)
-        client.wait(herd, after)
+        try:
+            display = open_display(client, herd, options)
+            show_events(client, herd, display, after)
+        except KeyboardInterrupt:
+            interrupted = True
+            client.cancel_herd(herd, interrupt=True)
+            client.wait(herd, after)
+        summary = client.summary(herd)
+        last = [] if options.json else render_last(summary, options, interrupted=interrupted)
     finally:
-        if display is not None:
-            display.close()
-    show = show or RunDisplay(options, {}, jobs=0)
-    summary = client.summary(herd)
+        close = RunDisplay(options, {}, jobs=0).close if display is None else display.close
+        close(last)
     if options.json:
         print(json.dumps(summary), flush=True)
-    else:
-        for line in render_herd(summary, read_columns()):
-            show.print(line)
-        if interrupted and summary["cancelled"]:
-            show.print(f"to go on: ramherd run --resume {herd}")
-    show.close()
     if is_notified:
         notify(summary)
     return INTERRUPTED if interrupted else OK if summary["done"] == summary["jobs"] else FAILED
+
+
+def open_display(client: Client, herd: str, options: argparse.Namespace) -> "HerdDisplay":
+    names = {job["id"]: job["name"] for job in client.jobs(herd)}
+    commands = read_commands(herd) if is_output_shown(options) else {}
+    return HerdDisplay(client, herd, names, RunDisplay(options, commands, jobs=len(names)))
+
+
+def show_events(client: Client, herd: str, display: "HerdDisplay", after: int) -> None:
+    for event in client.events(after, herd):
+        display.event(event)
+        if event["kind"] in HERD_ENDS:
+            break
+
+
+def render_last(
+    summary: dict[str, Any], options: argparse.Namespace, *, interrupted: bool
+) -> list[str]:  # fmt: skip
+    lines = render_herd(summary, read_columns(), is_verbose=options.verbose)
+    if interrupted and summary["cancelled"]:
+        lines.append(f"to go on: ramherd run --resume {summary['herd']}")
+    return lines
 
 
 class HerdDisplay:
@@ -85,11 +96,11 @@ class HerdDisplay:
         with self._drawing:
             self._show.event(as_event(event), self._names.get(event["job"], "the herd"))
 
-    def close(self) -> None:
+    def close(self, last: Sequence[str]) -> None:
         self._over.set()
         if self._thread.ident is not None:
             self._thread.join()
-        self._show.close()
+        self._show.close(last)
 
     def _draw(self) -> None:
         """A service that does not answer is asked again in the next round."""
@@ -127,7 +138,7 @@ def make_view(herd: HerdInfo, snapshot: dict[str, Any], names: dict[str, str]) -
             if run["job"] in names
         ),
         used_bytes=snapshot["used_bytes"],
-        budget_bytes=snapshot["leased_bytes"],
+        budget_bytes=snapshot["budget_bytes"],
         available_bytes=snapshot["available_bytes"],
         waits_for=None if waits is None else reason_from_json(waits),
         level=snapshot["level"],

@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 from ramherd.core.reasons import reason_from_json
 from ramherd.core.units import format_size
 from ramherd.measure.run_output import OutputCursor
+from ramherd.show.colors import Palette
 from ramherd.show.output_lines import OutputLines
 from ramherd.show.reasons import render_reason
 from ramherd.show.transcript_lines import (
-    Palette,
     render_boundary,
     render_prompt,
     render_stderr,

@@ -21,8 +21,8 @@ from ramherd.config.paths import runtime_path, state_path
 from ramherd.core.errors import UsageError
 from ramherd.core.model import JobState
 from ramherd.measure.run_output import is_interactive
-from ramherd.show.output_lines import OutputLines, is_colored, make_tag
-from ramherd.show.transcript_lines import Palette
+from ramherd.show.colors import Palette, is_colored
+from ramherd.show.output_lines import OutputLines, make_tag
 from ramherd.store.herds import has_directory, is_owned, read_job_state
 from ramherd.store.listing import list_jobs, read_job, read_runs
 from ramherd.store.protocol import Store

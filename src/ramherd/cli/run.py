@@ -12,7 +12,12 @@ from typing import Any
 
 from ramherd.act.systemd_scope import enter_scope
 from ramherd.cli.main import read_columns
-from ramherd.cli.run_display import RunDisplay, add_output_options, check_output_options
+from ramherd.cli.run_display import (
+    RunDisplay,
+    add_output_options,
+    add_verbose,
+    check_output_options,
+)
 from ramherd.cli.start_time import add_start_options, read_start_at
 from ramherd.config.keys import RUN_KEYS, Key
 from ramherd.config.load import Config, add_flags, load_config, make_policy
@@ -95,6 +100,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def add_herd_options(parser: argparse.ArgumentParser, keys: Iterable[Key] = RUN_KEYS) -> None:
     add_flags(parser, keys)
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout at the end")
+    add_verbose(parser)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -184,25 +190,29 @@ def report(
 ) -> int:  # fmt: skip
     """Shows the progress of a herd while it runs, and its summary at the end."""
     rules = make_rules(config, force=getattr(options, "force", False))
+    last: list[str] = []
     try:
         outcome = run(rules, Display(with_hint(show), show.update))
+        last = [] if options.json else render_last(outcome, is_verbose=options.verbose)
     finally:
-        show.close()
+        show.close(last)
     if options.json:
         print(json.dumps(outcome.summary), flush=True)
-    else:
-        from ramherd.show.summary import render_summary  # noqa: PLC0415 - not while it runs
-
-        for line in render_summary(outcome.summary, outcome.missing_bytes, read_columns()):
-            show.print(line)
-        if outcome.is_interrupted:
-            show.print(f"to go on: ramherd run --resume {outcome.summary['herd']}")
-        show.close()
     if config["notify"]:
         from ramherd.cli.notify import notify  # noqa: PLC0415 - seldom
 
         notify(outcome.summary)
     return outcome.exit_code
+
+
+def render_last(outcome: Outcome, *, is_verbose: bool) -> list[str]:
+    from ramherd.show.summary import render_summary  # noqa: PLC0415 - not while it runs
+
+    summary, width = outcome.summary, read_columns()
+    lines = render_summary(summary, outcome.missing_bytes, width, is_verbose=is_verbose)
+    if outcome.is_interrupted:
+        lines.append(f"to go on: ramherd run --resume {summary['herd']}")
+    return lines
 
 
 def with_hint(show: RunDisplay) -> Callable[[Event, str], None]:

@@ -7,14 +7,15 @@ error. Agents are not shown here: their answers come at the end.
 import argparse
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, TextIO
 
 from ramherd.core.errors import UsageError
 from ramherd.core.model import Event
-from ramherd.show.event_lines import LineShow
-from ramherd.show.live_display import LASTING, LiveShow
+from ramherd.show.colors import Palette, is_colored, is_drawable
+from ramherd.show.event_lines import CHANGES, LASTING, LineShow
+from ramherd.show.live_display import LiveShow
 from ramherd.show.view import View
 
 if TYPE_CHECKING:
@@ -30,6 +31,11 @@ def add_output_options(parser: argparse.ArgumentParser) -> None:
     order = "show what commands print in the order of the jobs"
     add("-k", "--keep-order", action="store_true", help=order)
     add("-q", "--quiet", action="store_true", help="do not show what commands print")
+
+
+def add_verbose(parser: argparse.ArgumentParser) -> None:
+    what = "show every decision, and at the end what ramherd itself took"
+    parser.add_argument("-v", "--verbose", action="store_true", help=what)
 
 
 def check_output_options(options: argparse.Namespace) -> None:
@@ -64,7 +70,8 @@ class RunDisplay:
         out = sys.stderr if options.json or shown else sys.stdout
         # One command alone passes through: nothing is drawn below it.
         is_single = len(shown) == jobs == 1
-        self.show = choose_show(out, is_single=is_single)
+        self._palette = Palette(is_colored=is_colored(out))
+        self.show = choose_show(out, options, is_single=is_single)
         self._output: JobOutput | None = None
         if shown:
             self._output = self._make_output(options, shown, is_single=is_single)
@@ -112,15 +119,20 @@ class RunDisplay:
     def print(self, line: str) -> None:
         self.show.print(line)
 
-    def close(self) -> None:
-        """After all that the commands printed."""
+    def close(self, last: Sequence[str] = ()) -> None:
+        """The last lines, after all that the commands printed."""
         if self._output is not None:
             self._output.close()
             self._output = None
-        self.show.close()
+        self.show.close([self._palette.paint_word(line) for line in last])
 
 
-def choose_show(out: TextIO, *, is_single: bool) -> LiveShow | LineShow:
-    if not out.isatty():
-        return LineShow(out)
-    return LineShow(out, LASTING) if is_single else LiveShow(out)
+def choose_show(
+    out: TextIO, options: argparse.Namespace, *, is_single: bool
+) -> LiveShow | LineShow:  # fmt: skip
+    """A table where it can be drawn over, else lines."""
+    is_verbose = getattr(options, "verbose", False)
+    if is_drawable(out) and not is_single:
+        return LiveShow(out, None if is_verbose else LASTING)
+    kinds = None if is_verbose else LASTING if out.isatty() and is_single else CHANGES
+    return LineShow(out, kinds, has_summary=not options.json and not is_verbose)

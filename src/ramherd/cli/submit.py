@@ -8,6 +8,7 @@ from typing import Any
 from ramherd.act.environments import choose_passed
 from ramherd.cli.follow import follow
 from ramherd.cli.run import HERD_SETTINGS, plan_here, read_job_tables
+from ramherd.cli.run_display import add_verbose
 from ramherd.cli.start_time import add_start_options, read_start_at
 from ramherd.client.client import Client, is_running
 from ramherd.config.keys import RUN_KEYS
@@ -38,6 +39,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add_start_options(parser)
     parser.add_argument("--wait", action="store_true", help="follow the herd to its end")
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout at the end")
+    add_verbose(parser)
     add_flags(parser, [key for key in RUN_KEYS if key.of_job or key.name in HERD_SETTINGS])
     # It limits all herds of the service together: said in an error of its own.
     parser.add_argument("-j", "--max-parallel", metavar="N", help=argparse.SUPPRESS)

@@ -64,6 +64,7 @@ class JobInfo(TypedDict):
     resume: str | None
     left_out: list[dict[str, str]] | None
     worktree_note: str | None
+    fallback: dict[str, Any] | None
     runs: NotRequired[list[RunInfo]]
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ramherd.act.pens import Pen
 from ramherd.act.pens.cgroup import limit_pids
 from ramherd.act.pens.polling import POLL_S
-from ramherd.act.pens.selection import Fleet, make_fleet
+from ramherd.act.pens.selection import POLLED, Fleet, make_fleet
 from ramherd.act.runtime_files import RuntimeFiles
 from ramherd.config.paths import runtime_dir, state_dir
 from ramherd.core.errors import StoreError
@@ -134,7 +134,7 @@ def make_pen(session: Session, kind: str, trees: Trees, most_bytes: int) -> tupl
         fleet.remove()
         raise
     if why_weaker and limit_bytes is not None:
-        print_line(f"the limit is polled, not enforced: {why_weaker}")
+        print_line(POLLED)
     return fleet, pen
 
 

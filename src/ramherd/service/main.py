@@ -11,7 +11,7 @@ from pathlib import Path
 from ramherd.act.environments import HerdEnvironments, choose_passed
 from ramherd.act.executor import Executor
 from ramherd.act.keeper_client import Adoption, KeeperClient, start_keeper
-from ramherd.act.pens.selection import make_fleet
+from ramherd.act.pens.selection import POLLED, make_fleet
 from ramherd.act.runtime_files import RuntimeFiles
 from ramherd.config.paths import runtime_dir, state_dir
 from ramherd.core.errors import StoreError
@@ -178,7 +178,7 @@ def service_executor(
         adopted.fleet_id = new_id()
         fleet, why_weaker = make_fleet(rules.pen, place.trees, adopted.fleet_id)
         if why_weaker:
-            print(f"ramherd: limits are polled, not enforced: {why_weaker}", file=sys.stderr)
+            print(f"ramherd: {POLLED}", file=sys.stderr)
     record = {**fleet.record(), "boot_id": read_boot_id()}
     if is_new:
         place.writes.write_now(add_pen, adopted.fleet_id, SERVICE, "", record)

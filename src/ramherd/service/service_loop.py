@@ -374,7 +374,7 @@ class Service:
         """The part of a herd's summary that is the same for all herds of the service."""
         memory, executor = self.loop.memory, self.loop.executor
         return {
-            "budget_bytes": largest_budget_bytes(memory.machine, memory.policy),
+            "budget_bytes": memory.lease.most_possible_bytes,
             "pen": executor.fleet.kind,
             "supervisor": measure_costs(executor),
         }

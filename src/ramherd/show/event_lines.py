@@ -1,33 +1,81 @@
-"""One plain line for each event: for pipes, logs and CI."""
+"""One plain line for each change of a job's state: for pipes, logs and CI."""
 
 import time
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from typing import Any, TextIO
 
-from ramherd.core.model import Event
+from ramherd.core.model import Event, Why
 from ramherd.core.reasons import Reason, reason_from_json
+from ramherd.core.units import format_duration
 from ramherd.show.nonblocking_writer import NonblockingWriter
 from ramherd.show.reasons import render_reason
 from ramherd.show.view import View
 
+# What a user has to know of a herd, also when it is over.
+LASTING = frozenset({
+    "job_cancelled", "run_warning", "run_fallback", "alert", "on_done_failed", "herd_stuck",
+    "usage_limit", "usage_served", "starts_paused", "starts_resumed", "paused", "resumed",
+    "keeper_lost", "ledger_waits", "ledger_repaired", "store_restored", "runtime_missing",
+    "runtime_restored", "ballast_released", "logs_removed", "logs_smaller",
+})  # fmt: skip
+# The states of jobs, and of memory.
+CHANGES = LASTING | {
+    "run_started", "run_adopted", "run_held", "run_granted", "job_queued", "job_waiting",
+    "job_done", "job_failed", "level_calm", "level_tight", "level_single", "api_calm",
+}  # fmt: skip
+STARTS = ("run_started", "run_adopted")
+ENDS = ("job_queued", "job_done", "job_failed", "job_cancelled")
+# A shorter grace period, of a drill in scaled time, is shown as 0.0s.
+LEAST_GRACE_S = 0.05
 FOLLOWS_REFUSAL = ("run_stopping", "job_queued", "start_waits")
 
 
 class LineShow:
-    """`kinds` are the events that are shown; None: all."""
+    """`kinds` are the events that are shown; None: all. With `has_summary`, the end of a job has a
+    short line, because the summary says why it failed.
+    """
 
-    def __init__(self, out: TextIO, kinds: Container[str] | None = None) -> None:
+    def __init__(
+        self, out: TextIO, kinds: Container[str] | None = None, *, has_summary: bool = False
+    ) -> None:
         self._writer = NonblockingWriter(out)
-        self._kinds = kinds
+        self._kinds, self._has_summary = kinds, has_summary
         self._refusal: Reason | None = None
+        # When the jobs that are running started.
+        self._started_s: dict[str, float] = {}
+        # The job whose wait, or the end of all runs, was shown last.
+        self._shown_once = ""
 
     def event(self, event: Event, name: str) -> None:
-        if self._kinds is not None and event.kind not in self._kinds:
-            return
-        if self._repeats_refusal(event):
-            return
-        if (line := render_event(event, name)) is not None:
+        if event.kind in STARTS:
+            self._started_s[event.job] = event.at_s
+        if self._is_shown(event) and (line := self._render(event, name)) is not None:
             self.print(f"{time.strftime('%H:%M:%S', time.localtime(event.at_s))} {line}")
+        if event.kind in ENDS:
+            self._started_s.pop(event.job, None)
+
+    def _is_shown(self, event: Event) -> bool:
+        if self._repeats_refusal(event):
+            return False
+        if self._kinds is None or event.kind in self._kinds:
+            return True
+        return self._kinds is CHANGES and self._is_new(self._find_silence(event))
+
+    def _find_silence(self, event: Event) -> str:
+        """Nothing is running, or all runs end: one line says why no other comes."""
+        if event.kind == "start_waits" and not self._started_s:
+            return f"{event.job} {event.reason.why}"
+        is_interrupt = event.reason.why is Why.INTERRUPTED
+        return "interrupted" if event.kind == "run_stopping" and is_interrupt else ""
+
+    def _is_new(self, what: str) -> bool:
+        before, self._shown_once = self._shown_once, what or self._shown_once
+        return bool(what) and what != before
+
+    def _render(self, event: Event, name: str) -> str | None:
+        if self._has_summary and event.kind in ("job_done", "job_failed"):
+            return render_end(event, name, self._started_s.get(event.job))
+        return render_event(event, name)
 
     def _repeats_refusal(self, event: Event) -> bool:
         """An API that refuses one job refuses all: one line says so, not three for each of them."""
@@ -43,15 +91,28 @@ class LineShow:
     def print(self, line: str) -> None:
         self._writer.write(line + "\n")
 
-    def close(self) -> None:
+    def close(self, last: Sequence[str] = ()) -> None:
+        for line in last:
+            self.print(line)
         self._writer.finish()
 
 
+def render_end(event: Event, name: str, started_s: float | None) -> str:
+    """`done      build after 1m15s`."""
+    after = "" if started_s is None else f" after {format_duration(event.at_s - started_s)}"
+    return printable(f"{WORDS[event.kind]:<9} {name}{after}")
+
+
 def render_event(event: Event, name: str) -> str | None:
-    what = WORDS.get(event.kind)
-    if what is None:
+    word = WORDS.get(event.kind)
+    if word is None or (event.kind == "run_killed" and is_at_once(event.reason)):
         return None
-    return printable(f"{what:<9} {name}: {render_reason(event.reason)}")
+    return printable(f"{word:<9} {name}: {render_reason(event.reason)}")
+
+
+def is_at_once(reason: Reason) -> bool:
+    """A run without a grace period is killed as soon as it is stopped: that is no news."""
+    return float(reason.numbers.get("grace_s", 1.0)) < LEAST_GRACE_S
 
 
 def render_stored(kind: str, name: str, reason: Mapping[str, Any]) -> str:

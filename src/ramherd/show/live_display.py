@@ -1,4 +1,9 @@
-"""The progress display on a terminal: a few lines that are drawn over.
+"""The progress display on a terminal: a table that is drawn over.
+
+A frame replaces the one before it line by line, so that the table is never missing from the screen;
+the whole screen is never cleared, because some terminals then copy it to their scrollback. The
+cursor is not hidden and no mode outlasts a frame: a ramherd that is killed leaves the terminal as
+it was.
 
 Written by hand and part of the supervisor: it costs 0.1 MB there, where a library for it costs
 7 MB, and a process of its own 15.
@@ -6,76 +11,122 @@ Written by hand and part of the supervisor: it costs 0.1 MB there, where a libra
 
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Container, Sequence
 from typing import TextIO
 
-from ramherd.core.model import Event
+from ramherd.core.model import Event, Why
 from ramherd.core.units import format_duration, format_size
-from ramherd.show.event_lines import printable, render_event
+from ramherd.show.colors import BOLD, CYAN, DIM, GREEN, RED, YELLOW, Palette, is_colored
+from ramherd.show.event_lines import LASTING, printable, render_event
 from ramherd.show.nonblocking_writer import NonblockingWriter
 from ramherd.show.reasons import render_reason
 from ramherd.show.view import RunLine, View
 
 EVERY_S = 0.2
-BAR_CELLS = 24
-CLEAR_BELOW = "\x1b[J"
-# Starts and ends of single runs are seen in the table; these are worth a line that stays.
-LASTING = (
-    "job_failed", "job_cancelled", "leftovers_ended", "run_killed", "run_warning", "keeper_lost",
-    "run_stopping", "level_calm", "level_tight", "level_single", "ledger_waits", "ledger_repaired",
-    "usage_limit", "usage_served", "run_fallback",
-)  # fmt: skip
+# A narrower bar says nothing.
+LEAST_BAR_CELLS = 8
+# The text beside the bars is padded to a multiple of this, so that they seldom change their width.
+TEXT_STEP = 8
+HEAD = f"{'memory':>9} {'granted':>9} {'time':>7}  job"
+LEVEL_COLORS = {"calm": CYAN, "tight": YELLOW, "single": RED}
+
+CLEAR_LINE, CLEAR_BELOW = "\x1b[K", "\x1b[J"
+SAVE_CURSOR, RESTORE_CURSOR, DOWN = "\x1b7", "\x1b8", "\x1b[B"
+# Terminals that know mode 2026 show a frame when it is complete; others ignore it.
+BEGIN_FRAME, END_FRAME = "\x1b[?2026h", "\x1b[?2026l"
+# A line that is too wide, because the window has just become smaller, is cut and not wrapped.
+WRAP_OFF, WRAP_ON = "\x1b[?7l", "\x1b[?7h"
+
+# Pieces of text, each with its colour ("": none).
+Line = list[tuple[str, str]]
 
 
 class LiveShow:
-    def __init__(self, out: TextIO) -> None:
+    """`kinds` are the events that get a line above the table; None: all."""
+
+    def __init__(self, out: TextIO, kinds: Container[str] | None = LASTING) -> None:
         self._out = out
         self._writer = NonblockingWriter(out)
-        self._drawn: list[str] = []
+        self._palette = Palette(is_colored=is_colored(out))
+        self._kinds = kinds
+        self._drawn: list[Line] = []
         self._drawn_s = 0.0
+        self._columns = 0
+        self._last_failed = ""
 
     def event(self, event: Event, name: str) -> None:
         line = render_event(event, name)
-        if line is not None and event.kind in LASTING:
-            self.print(line)
+        if line is None:
+            return
+        if event.kind == "job_failed":
+            self._last_failed = printable(f"{name}: {render_reason(event.reason)}")
+        is_interrupt = event.reason.why is Why.INTERRUPTED
+        if self._kinds is None or (event.kind in self._kinds and not is_interrupt):
+            self.print(self._palette.paint_word(line))
 
     def update(self, view: Callable[[], View]) -> None:
         """The view is made only when it is drawn."""
         now = time.monotonic()
-        if now - self._drawn_s < EVERY_S:
+        if now - self._drawn_s < EVERY_S or self._writer.is_behind:
             return
         self._drawn_s = now
         columns, rows = self._size()
-        lines = render_live(view(), columns, rows)
+        lines = render_live(view(), columns, rows, self._last_failed)
         with self._writer.lock:
-            before, self._drawn = self._up(), [f"{line}\n" for line in lines]
-            self._writer.write(before + CLEAR_BELOW + "".join(self._drawn))
+            is_resized, up = columns != self._columns, self._up(columns)
+            self._drawn, self._columns = lines, columns
+            self._writer.write(f"{BEGIN_FRAME}{up}{self._table(clear_first=is_resized)}{END_FRAME}")
 
-    def close(self) -> None:
-        """What is drawn goes: the summary follows."""
+    def close(self, last: Sequence[str] = ()) -> None:
+        """These lines replace the table."""
         with self._writer.lock:
-            self._writer.write(self._up() + CLEAR_BELOW)
-            self._writer.finish()
+            if last:
+                text = "".join(f"{line}\n" for line in last)
+                self._write_above(text.encode(errors="replace"), table=CLEAR_BELOW)
+            else:
+                up, rows = self._up(), len(self._drawn)
+                self._writer.write(up + f"{CLEAR_LINE}\n" * rows + up if rows else "")
             self._drawn = []
+            self._writer.finish()
 
     def print(self, line: str) -> None:
         self.print_above(f"{line}\n".encode(errors="replace"))
 
     def print_above(self, data: bytes) -> None:
-        """Whole lines above what is drawn. What jobs print is as they printed it."""
+        """Whole lines above the table. What jobs print is as they printed it."""
         with self._writer.lock:
-            lines = "".join(self._drawn).encode(errors="replace")
-            self._writer.write_bytes((self._up() + CLEAR_BELOW).encode() + data + lines)
+            self._write_above(data, self._table(clear_first=True))
+
+    def _write_above(self, data: bytes, table: str) -> None:
+        columns, _rows = self._size()
+        lines, rows = data.splitlines(keepends=True), len(self._drawn)
+        above = b"".join(clear_for(line, columns, rows) + line for line in lines)
+        begin, self._columns = f"{BEGIN_FRAME}{self._up(columns)}", columns
+        self._writer.write_bytes(begin.encode() + above + f"{table}{END_FRAME}".encode())
 
     @property
     def is_behind(self) -> bool:
         return self._writer.is_behind
 
-    def _up(self) -> str:
-        return f"\x1b[{len(self._drawn)}F" if self._drawn else ""
+    def _up(self, columns: int = 0) -> str:
+        """To the first line of the table. A window that became narrower has wrapped its lines."""
+        wrapped = columns and columns < self._columns
+        rows = sum(-(-cells(plain(line)) // columns) or 1 if wrapped else 1 for line in self._drawn)
+        return f"\x1b[{rows}F" if rows else "\r"
+
+    def _table(self, *, clear_first: bool) -> str:
+        """`clear_first`: something else stands where it is drawn."""
+        if not self._drawn:
+            return ""
+        clear = CLEAR_LINE if clear_first else ""
+        lines = (f"{clear}{self._painted(line)}{CLEAR_LINE}\n" for line in self._drawn)
+        return f"{WRAP_OFF}{''.join(lines)}{CLEAR_BELOW}{WRAP_ON}"
+
+    def _painted(self, line: Line) -> str:
+        return "".join(self._palette.paint(text, color) for text, color in line)
 
     def _size(self) -> tuple[int, int]:
-        """A new terminal says 0 x 0 until somebody sets it."""
+        """A new terminal says 0 x 0 until its size is set."""
         try:
             columns, rows = os.get_terminal_size(self._out.fileno())
         except OSError:
@@ -83,66 +134,121 @@ class LiveShow:
         return columns or 80, rows or 24
 
 
-def render_live(view: View, columns: int, rows: int) -> list[str]:
-    """As many runs as there are rows for, the largest first; one row stays for the cursor."""
-    ends = [render_progress(view), render_memory(view)]
+def clear_for(line: bytes, columns: int, drawn: int) -> bytes:
+    """Clears the rows that a line is about to take, of those that are drawn on. Tabs and escape
+    sequences of the line would leave parts of them.
+    """
+    wraps = min(len(line.expandtabs()) // columns, drawn)
+    below = f"{SAVE_CURSOR}{f'{DOWN}{CLEAR_LINE}' * wraps}{RESTORE_CURSOR}" if wraps else ""
+    return f"{CLEAR_LINE}{below}".encode() if drawn else b""
+
+
+def render_live(view: View, columns: int, rows: int, last_failed: str = "") -> list[Line]:
+    """As many runs as there are rows for, the oldest first; one row stays for the cursor."""
+    top, below = render_bars(view, columns - 1), []
+    if last_failed:
+        below.append([("last failed: ", RED), (last_failed, "")])
     if view.waits_for is not None and view.queued:
-        ends.append(f"next waits: {render_reason(view.waits_for)}")
-    runs = [render_run(run) for run in sorted(view.runs, key=lambda run: -run.used_bytes)]
-    space = max(rows - 1 - len(ends), 0)
-    if len(runs) > space:
-        runs = [*runs[: max(space - 1, 0)], f"  and {len(runs) - max(space - 1, 0)} more"]
-    lines = [*ends[:2], *runs, *ends[2:]][: max(rows - 1, 1)]
-    return [cut(line, columns - 1) for line in lines]
+        below.append([("next waits: ", BOLD), (printable(render_reason(view.waits_for)), "")])
+    space = rows - 1 - len(top) - len(below)
+    lines = [*top, *render_runs(view.runs, space), *below][: max(rows - 1, 1)]
+    return [cut_line(line, columns - 1) for line in lines]
 
 
-def render_progress(view: View) -> str:
-    parts = [f"{view.ended}/{view.total}", f"{len(view.runs)} running", f"{view.queued} queued"]
-    if view.failed:
-        parts.append(f"{view.failed} failed")
-    parts.append(format_duration(view.wall_s))
-    if view.eta_s is not None:
-        parts.append(f"about {format_duration(view.eta_s)} to go")
-    return f"{bar(view.ended, view.total)} " + "  ".join(parts)
+def render_runs(runs: tuple[RunLine, ...], space: int) -> list[Line]:
+    """In the order of their starts, which does not change while they run."""
+    if space < 2:
+        return []
+    ordered = [render_run(run) for run in sorted(runs, key=lambda run: -run.ran_s)]
+    if len(ordered) > space - 1:
+        left_out = len(ordered) - (space - 2)
+        ordered = [*ordered[: space - 2], [(f"{'':20}and {left_out} more", DIM)]]
+    return [[(HEAD, DIM)], *ordered]
 
 
-def render_memory(view: View) -> str:
+def render_bars(view: View, columns: int) -> list[Line]:
+    """Both as wide as the window and the longer text allow."""
+    progress, memory = render_progress(view), render_memory(view)
+    widest = max(len(plain(progress)), len(plain(memory)))
+    width = columns - len("[] ") - -(-widest // TEXT_STEP) * TEXT_STEP
+    if width < LEAST_BAR_CELLS:
+        return [progress, memory]
+    return [
+        [(bar(view.ended, view.total, width), GREEN), (" ", ""), *progress],
+        [(bar(view.used_bytes, view.budget_bytes, width), LEVEL_COLORS.get(view.level, "")),
+         (" ", ""), *memory],
+    ]  # fmt: skip
+
+
+def render_progress(view: View) -> Line:
+    counts = f"{view.ended}/{view.total}  {len(view.runs)} running  {view.queued} queued"
+    failed = f"  {view.failed} failed" if view.failed else ""
+    left = f"  about {format_duration(view.eta_s)} left" if view.eta_s is not None else ""
+    return [(counts, ""), (failed, RED), (f"  {format_duration(view.wall_s)}{left}", "")]
+
+
+def render_memory(view: View) -> Line:
     used, budget = format_size(view.used_bytes), format_size(view.budget_bytes)
     free = format_size(view.available_bytes)
     level = "" if view.level == "calm" else f"  level {view.level}"
     held = sum(run.held_s is not None for run in view.runs)
     waiting = f"  {held} held" if held else ""
-    return (
-        f"{bar(view.used_bytes, view.budget_bytes)} {used} of {budget}  "
-        f"machine has {free}{level}{waiting}"
-    )
+    return [
+        (f"{used} of {budget}  machine has {free} free", ""),
+        (level, LEVEL_COLORS.get(view.level, "")),
+        (waiting, YELLOW),
+    ]
 
 
-def render_run(run: RunLine) -> str:
+def render_run(run: RunLine) -> Line:
+    used, grant = format_size(run.used_bytes), format_size(run.grant_bytes)
+    numbers = f"{used:>9} {grant if run.grant_bytes else '':>9} {format_duration(run.ran_s):>7}"
     again = f" (run {run.attempt})" if run.attempt > 1 else ""
-    state = " ending" if run.ending else ""
-    if run.held_s is not None and not run.ending:
-        state = f" held for {format_duration(run.held_s)}"
-    ran, used = format_duration(run.ran_s), format_size(run.used_bytes)
-    of = f"/{format_size(run.grant_bytes)}" if run.grant_bytes else ""
+    state, color = "", DIM
+    if run.ending:
+        state = " ending"
+    elif run.held_s is not None:
+        state, color = f" held for {format_duration(run.held_s)}", YELLOW
     doing = f"  {printable(run.doing)}" if run.doing and not state else ""
-    return f"  {used:>9}{of:<10} {ran:>7}  {printable(run.name)}{again}{state}{doing}"
+    return [(f"{numbers}  {printable(run.name)}{again}", ""), (state, color), (doing, DIM)]
 
 
-def bar(part: float, whole: float) -> str:
-    filled = round(BAR_CELLS * min(part / whole, 1.0)) if whole else 0
-    return "[" + "#" * filled + "." * (BAR_CELLS - filled) + "]"
+def bar(part: float, whole: float, width: int) -> str:
+    filled = round(width * min(part / whole, 1.0)) if whole else 0
+    return "[" + "#" * filled + "." * (width - filled) + "]"
+
+
+def plain(line: Line) -> str:
+    return "".join(text for text, _color in line)
+
+
+def cut_line(line: Line, columns: int) -> Line:
+    """To the width of the terminal."""
+    kept: Line = []
+    for text, color in line:
+        shown = cut(text, columns)
+        columns -= cells(shown)
+        if shown:
+            kept.append((shown, color))
+        if shown != text:
+            break
+    return kept
+
+
+def cells(text: str) -> int:
+    """How wide a terminal draws it: East Asian wide characters take two cells."""
+    if text.isascii():
+        return len(text)
+    import unicodedata  # noqa: PLC0415 - its tables are for names that are not English
+
+    return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
 
 
 def cut(text: str, columns: int) -> str:
-    """To the width of the terminal, counting East Asian wide characters as two cells."""
     if text.isascii():
         return text[:columns]
-    import unicodedata  # noqa: PLC0415 - its tables are for names that are not English
-
-    cells = 0
     for index, char in enumerate(text):
-        cells += 2 if unicodedata.east_asian_width(char) in "WF" else 1
-        if cells > columns:
+        columns -= cells(char)
+        if columns < 0:
             return text[:index]
     return text

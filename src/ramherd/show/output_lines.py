@@ -2,19 +2,11 @@
 jobs take turns.
 """
 
-import os
-from typing import TextIO
-
 from ramherd.show.event_lines import printable
 
 # A line that is longer is broken where several jobs take turns.
 LINE_BYTES = 256 << 10
 WIDEST_NAME = 24
-
-
-def is_colored(out: TextIO) -> bool:
-    """On a terminal, unless the user wants none (no-color.org)."""
-    return out.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def make_tag(name: str, widest: int, *, is_terminal: bool) -> bytes:

@@ -175,6 +175,8 @@ def render_work(result: Result, width: int) -> Iterator[str]:
     if len(INDENT) + len("; ".join(parts)) <= width:
         parts = ["; ".join(parts)] if parts else []
     yield from (printable(INDENT + part) for part in parts)
+    if fallback := result.get("fallback"):
+        yield printable(f"{INDENT}model: {render_reason(reason_from_json(fallback))}")
     if note := result.get("worktree_note"):
         yield printable(f"{INDENT}worktree: {note}")
     left_out = [one for one in result.get("left_out") or () if one["why"] != "ignored"]
@@ -222,8 +224,8 @@ def render_number(number: int) -> str:
     return f"{number / 1000:.0f}k" if number < 999_500 else f"{number / 1_000_000:.1f}M"
 
 
-def count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def count(number: int, noun: str, plural: str = "") -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {plural or f'{noun}s'}"
 
 
 def render_next(result: Result, name: str) -> Iterator[str]:
@@ -233,6 +235,17 @@ def render_next(result: Result, name: str) -> Iterator[str]:
     is_over = result["state"] in ("failed", "cancelled")
     goes_on = f"; go on: ramherd attach {name}" if is_over and result.get("resume") else ""
     yield printable(f"see: ramherd logs {name}{goes_on}")
+
+
+def render_more(results: Sequence[Result]) -> list[str]:
+    """Where the rest is: what a command printed, or the answers of all agents."""
+    ran = [result for result in results if result["runs"]]
+    telling = sum(map(is_telling, results))
+    if len(ran) < 2 or telling > MOST_LINES:
+        return []
+    if telling:
+        return ["all results: ramherd results"]
+    return [printable(f"output of a job: ramherd logs {render_address(ran[0])}")]
 
 
 def render_footer(results: Sequence[Result], width: int = 80) -> list[str]:

@@ -1,51 +1,101 @@
 """The last words of a herd, as text."""
 
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 from ramherd.core.reasons import reason_from_json
 from ramherd.core.units import MIB, format_duration, format_size
 from ramherd.show.reasons import render_reason
-from ramherd.show.result_lines import render_footer, render_results, render_total_cost, state_of
+from ramherd.show.result_lines import (
+    count,
+    render_footer,
+    render_more,
+    render_results,
+    render_total_cost,
+    state_of,
+)
 
 # Smaller differences of the machine's available memory come and go by themselves.
 WORTH_SAYING_BYTES = 64 * MIB
+COUNTS = {
+    "preempted": "preempted",
+    "recycled": "recycled",
+    "leftovers_ended": "leftovers ended",
+    "limit_kills": "limit kills",
+    "oom_kills": "OOM kills",
+    "level_changes": "level changes",
+}
 OPEN = ("running", "held", "queued", "waiting", "lost")
 
 
-def render_summary(summary: dict[str, Any], missing_bytes: int, width: int = 80) -> list[str]:
+def render_summary(
+    summary: dict[str, Any], missing_bytes: int, width: int = 80, *, is_verbose: bool = False
+) -> list[str]:
+    """What came of the jobs, what they took, and where the rest of it is. With `is_verbose` also
+    what ramherd did about memory, and what it took itself.
+    """
     results = summary["results"]
     return [
         *render_results(results, width),
         f"{render_counts(summary)} in {format_duration(summary['wall_s'])}; "
         f"{render_cost_of_all(results)}"
-        f"peak {format_size(summary['peak_bytes'])} of {format_size(summary['budget_bytes'])}; "
-        f"pen {summary['pen']}",
-        f"{summary['oom_kills']} OOM kills, {summary['limit_kills']} limit kills, "
-        f"{summary['preempted']} preempted, {summary['recycled']} recycled, "
-        f"{summary['leftovers_ended']} leftovers ended; "
-        f"supervisor {format_size(summary['supervisor']['rss_peak_bytes'])}, "
-        f"keeper {format_size(summary['supervisor']['keeper_rss_peak_bytes'])}",
+        f"peak {format_size(summary['peak_bytes'])} of {format_size(summary['budget_bytes'])}",
+        *render_kills(summary),
+        *render_residue(summary["residue_bytes"], is_verbose=is_verbose),
+        *(render_footprint(summary, missing_bytes) if is_verbose else ()),
         *render_ramp(summary.get("ramp")),
         *(render_reason(reason_from_json(limit)) for limit in summary.get("limits", ())),
-        *render_remains(summary["residue_bytes"], missing_bytes),
         *render_store_error(summary.get("store_error")),
+        *render_more(results),
         *render_footer(results, width),
     ]
 
 
-def render_herd(summary: dict[str, Any], width: int = 80, *, every: bool = False) -> list[str]:
-    """The same without what is known to the ramherd that ran it only: of a herd of the service, or
-    of one that has not ended.
-    """
+def render_herd(
+    summary: dict[str, Any], width: int = 80, *, every: bool = False, is_verbose: bool = False
+) -> list[str]:
+    """The same of a herd of the service, or of one that has not ended: some of it is not known."""
     results = summary["results"]
     return [
         *render_results(results, width, every=every),
         f"{render_counts(summary)} in {format_duration(summary['wall_s'])}; "
         f"{render_cost_of_all(results)}"
         f"{render_peak(summary)}herd {summary['herd']}",
+        *render_kills(summary),
+        *(render_footprint(summary) if is_verbose and summary.get("supervisor") else ()),
+        *([] if every else render_more(results)),
         *render_footer(results, width),
     ]
+
+
+def render_kills(summary: dict[str, Any]) -> Iterator[str]:
+    """Processes that the kernel killed, if it did."""
+    for name, why in (
+        ("limit_kills", "at the memory_limit of a job"),
+        ("oom_kills", "because memory ran out"),
+    ):
+        if number := summary.get(name):
+            yield f"{count(number, 'process', 'processes')} killed {why}"
+
+
+def render_footprint(summary: dict[str, Any], missing_bytes: int = 0) -> Iterator[str]:
+    ours = summary["supervisor"]
+    yield ", ".join(f"{summary.get(name) or 0} {what}" for name, what in COUNTS.items())
+    yield (
+        f"pen {summary['pen']}; supervisor {format_size(ours['rss_peak_bytes'])} and "
+        f"{format_duration(ours['cpu_s'])} of CPU, "
+        f"keeper {format_size(ours['keeper_rss_peak_bytes'])}"
+    )
+    if missing_bytes >= WORTH_SAYING_BYTES:
+        missing = format_size(missing_bytes)
+        yield f"the machine has {missing} less available than before the herd"
+
+
+def render_residue(residue_bytes: int, *, is_verbose: bool) -> Iterator[str]:
+    """Files in memory that jobs left."""
+    if residue_bytes >= (1 if is_verbose else WORTH_SAYING_BYTES):
+        yield f"jobs left {format_size(residue_bytes)} in tmpfs (see /dev/shm and /tmp)"
 
 
 def render_counts(summary: dict[str, Any]) -> str:
@@ -89,13 +139,3 @@ def render_rest(summary: dict[str, Any]) -> str:
 
 def reason_text(reason: dict[str, Any]) -> str:
     return render_reason(reason_from_json(reason))
-
-
-def render_remains(residue_bytes: int, missing_bytes: int) -> list[str]:
-    lines = []
-    if residue_bytes > 0:
-        lines.append(f"runs left {format_size(residue_bytes)} in tmpfs (see /dev/shm and /tmp)")
-    if missing_bytes >= WORTH_SAYING_BYTES:
-        missing = format_size(missing_bytes)
-        lines.append(f"the machine has {missing} less available than before, whoever holds it")
-    return lines

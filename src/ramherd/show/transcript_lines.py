@@ -6,22 +6,12 @@ What an agent printed reaches a terminal: no control character of it does.
 from collections.abc import Iterator
 
 from ramherd.core.units import format_duration
+from ramherd.show.colors import BOLD, CYAN, DIM, RED, YELLOW, Palette
 from ramherd.show.event_lines import printable
 
 # Of the output of a tool; a line of it, and the argument of a call, are cut as well.
 OUTPUT_LINES = 5
 WIDEST = 200
-BOLD, DIM, RED, YELLOW, CYAN = "1", "2", "31", "33", "36"
-
-
-class Palette:
-    """Colours, or none."""
-
-    def __init__(self, *, is_colored: bool) -> None:
-        self.is_colored = is_colored
-
-    def paint(self, line: str, color: str) -> str:
-        return f"\x1b[{color}m{line}\x1b[0m" if self.is_colored and line else line
 
 
 def clean(line: str) -> str:

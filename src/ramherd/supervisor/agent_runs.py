@@ -34,6 +34,7 @@ from ramherd.core.model import (
     Stop,
 )
 from ramherd.core.policies import Policy
+from ramherd.core.reasons import reason_from_json
 from ramherd.decide.costs import (
     MoneyLeft,
     RunCost,
@@ -115,6 +116,7 @@ class AgentRuns:
             return None
         agent_run = self._drive(run, find_agent(brief.agent), launch, model, session)
         agent_run.heap_bytes = self._heap_bytes(job, grant_bytes)
+        agent_run.fallback = why_smaller
         cost_limit = self.costs[job.herd]
         if cost_limit is not None and agent_run.agent.holds_to_cost:
             share = self._limit_usd(job) or 0.0
@@ -141,6 +143,8 @@ class AgentRuns:
         agent_run = self._drive(run, agent, Launch(()), said.get("model") or "", session)
         agent_run.heap_bytes = noted.get("heap_bytes", 0)
         agent_run.share_usd = noted.get("share_usd")
+        if said.get("fallback"):
+            agent_run.fallback = reason_from_json(said["fallback"])
         cost_limit = self.costs[job.herd]
         if cost_limit is not None and agent_run.share_usd is not None:
             cost_limit.set_share(

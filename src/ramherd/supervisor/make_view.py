@@ -33,7 +33,7 @@ def make_view(loop: "Loop", at_s: float) -> View:
             if not loop.runs.is_held_back(run)
         ),
         used_bytes=memory.fleet_used,
-        budget_bytes=memory.lease.lease_bytes,
+        budget_bytes=memory.lease.possible_bytes,
         available_bytes=memory.machine.available_bytes,
         waits_for=memory.waits_for,
         level=memory.history.level.value,

@@ -103,6 +103,7 @@ class LeaseHolder:
     lease_bytes: int = 0
     # What the lease could be if we wanted all: the budget, until the ledger answers.
     possible_bytes: int = 0
+    most_possible_bytes: int = 0
     others: tuple[OtherUse, ...] = ()
     # Whether the ledger has ever answered: before that, nobody knows what others hold.
     is_known: bool = False
@@ -135,6 +136,7 @@ class LeaseHolder:
             self.lease_bytes = min(self.lease_bytes, self.budget_bytes)
             known = self.possible_bytes if self.is_known else self.budget_bytes
             self.possible_bytes = min(known, self.budget_bytes)
+        self.most_possible_bytes = max(self.most_possible_bytes, self.possible_bytes)
 
     def _read_since(self, scene: Scene) -> float | None:
         """Since when we wait, since boot. Counted from our own start at the earliest: how long a

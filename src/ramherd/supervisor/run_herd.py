@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from ramherd.act.environments import choose_passed, one_environment
 from ramherd.act.executor import Executor
 from ramherd.act.keeper_client import start_keeper
-from ramherd.act.pens.selection import make_fleet
+from ramherd.act.pens.selection import POLLED, make_fleet
 from ramherd.act.recovery import recover
 from ramherd.act.runtime_files import RuntimeFiles
 from ramherd.config.paths import runtime_dir, state_dir
@@ -21,7 +21,6 @@ from ramherd.core.errors import StoreDamaged, StoreError
 from ramherd.core.model import Event, Job, JobState, Why
 from ramherd.core.policies import GrantPolicy, Policy, RecyclePolicy, ReusePolicy
 from ramherd.core.units import MIB, format_size
-from ramherd.decide.budget import largest_budget_bytes
 from ramherd.decide.job_state import first_status
 from ramherd.decide.pruning import PruneRule
 from ramherd.decide.ramp import Ramp, begin_ramp
@@ -302,7 +301,7 @@ def write_last(writes: WriteBuffer, signals: Signals) -> str:
 def describe_loop(loop: Loop) -> dict[str, Any]:
     """What the loop adds to the summary of a herd."""
     return {
-        "budget_bytes": largest_budget_bytes(loop.memory.machine, loop.memory.policy),
+        "budget_bytes": loop.memory.lease.most_possible_bytes,
         "pen": loop.executor.fleet.kind,
         **describe_holds(loop.counters.holds),
         **describe_ramp(loop.memory.ramp),
@@ -414,7 +413,7 @@ def herd_executor(
     """A fleet and a keeper. The store has the fleet before a process is in it; both end here."""
     fleet, why_weaker = make_fleet(rules.pen, trees, owner)
     if why_weaker:
-        print(f"ramherd: limits are polled, not enforced: {why_weaker}", file=sys.stderr)
+        print(f"ramherd: {POLLED}", file=sys.stderr)
     writes.write_now(add_pen, owner, herd, "", fleet.record())
     executor = Executor(
         fleet,

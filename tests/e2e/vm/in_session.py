@@ -118,7 +118,7 @@ def test_without_a_manager_exec_takes_the_next_pen() -> None:
     finally:
         aside.rename(socket)
     assert done.returncode == 0
-    assert done.stderr.startswith("ramherd: the limit is polled, not enforced: ")
+    assert done.stderr.startswith("ramherd: limits are polled: ")
 
 
 def test_exec_in_a_scope_takes_little_longer_than_polling() -> None:

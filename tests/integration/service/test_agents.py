@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,10 @@ import pytest
 from integration.conftest import await_, need, ours
 from integration.service.conftest import Service
 from integration.service.talker import Talker
-from integration.show.test_live_display import start_on_terminal
 from ramherd.agents.resume_prompt import render_resume_prompt
 from ramherd.core.errors import UsageError
 from ramherd.core.model import Reason, Why
-from support.terminals import Terminal
+from support.terminals import open_terminal
 
 IDENTITY = ("-c", "user.name=test", "-c", "user.email=test@example.org")
 
@@ -76,8 +76,8 @@ def test_a_job_says_how_far_it_is(service: Service, talker: Talker) -> None:
 def test_a_terminal_shows_the_turn_and_the_tool(service: Service, talker: Talker) -> None:
     """As it does without a service; at the end the display makes way for what came of it."""
     flags = ("--agent", "claude", "--agent-program", str(talker.program), "do it")
-    process, terminal = start_on_terminal(service.ramherd, "run", *flags)
-    window = Terminal(process, terminal)
+    command = [sys.executable, "-m", "ramherd", "run", *flags]
+    window = open_terminal(command, {**service.ramherd.env, "TERM": "xterm", "NO_COLOR": "1"})
     window.expect("1-do-it  turn 1 Bash")
     talker.go()
     window.expect("1 of 1 job done")

@@ -1,6 +1,7 @@
 """What a user learns without looking: agents that stall, and the end of a herd."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,8 +9,7 @@ import pytest
 from integration.conftest import Ramherd, await_
 from integration.service.conftest import Service
 from integration.service.talker import Talker
-from integration.show.test_live_display import start_on_terminal
-from support.terminals import Terminal
+from support.terminals import open_terminal
 
 
 @pytest.fixture
@@ -79,8 +79,8 @@ def test_the_bell_where_there_is_no_desktop(service: Service) -> None:
     for flags in (("--own",), ()):
         job = ramherd.state.with_name("job.jsonl")
         job.write_text('{"command": "true"}\n')
-        process, terminal = start_on_terminal(ramherd, "run", *flags, "--notify", str(job))
-        window = Terminal(process, terminal)
+        command = [sys.executable, "-m", "ramherd", "run", *flags, "--notify", str(job)]
+        window = open_terminal(command, {**ramherd.env, "TERM": "xterm"})
         window.expect("1 of 1 job done")
         window.expect("\a")
 

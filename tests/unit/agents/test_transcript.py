@@ -5,7 +5,8 @@ import json
 import pytest
 
 from ramherd.agents.transcript import Transcript
-from ramherd.show.transcript_lines import Palette, render_prompt
+from ramherd.show.colors import Palette
+from ramherd.show.transcript_lines import render_prompt
 from unit.agents.test_agent_events import REAL, read
 
 PLAIN = Palette(is_colored=False)

@@ -9,11 +9,19 @@ from hypothesis import strategies as st
 
 from ramherd.core.model import Event, Reason, Why
 from ramherd.core.units import GIB, MIB
-from ramherd.show.event_lines import WORDS, LineShow, printable, render_event
+from ramherd.show.event_lines import (
+    CHANGES,
+    WORDS,
+    LineShow,
+    printable,
+    render_event,
+)
+from ramherd.show.reasons import render_reason
 from ramherd.show.summary import render_summary
 from support.make import HERD
 from unit.show.test_nonblocking_writer import a_pipe, alarm
 
+FITS = Reason(Why.FITS, need_bytes=1, have_bytes=2)
 FAILED = Reason(Why.EXITED, code=3)
 
 
@@ -31,10 +39,12 @@ def summary(*results: dict[str, Any], **changes: Any) -> dict[str, Any]:
     return {
         "jobs": len(results), "done": states.count("done"), "failed": states.count("failed"),
         "cancelled": states.count("cancelled"), "wall_s": 75.0, "peak_bytes": GIB,
-        "budget_bytes": 2 * GIB, "pen": "cgroup1", "oom_kills": 0, "limit_kills": 2,
+        "budget_bytes": 2 * GIB, "pen": "cgroup1", "oom_kills": 0, "limit_kills": 0,
         "preempted": 1, "recycled": 0, "leftovers_ended": 4, "residue_bytes": 0,
         "results": list(results),
-        "supervisor": {"rss_peak_bytes": 20 * MIB, "keeper_rss_peak_bytes": 10 * MIB}, **changes,
+        "supervisor": {
+            "rss_peak_bytes": 20 * MIB, "keeper_rss_peak_bytes": 10 * MIB, "cpu_s": 1.5
+        }, **changes,
     }  # fmt: skip
 
 
@@ -47,6 +57,64 @@ def test_a_line_says_what_who_and_why() -> None:
 
         text = pipe.read().decode()
     assert re.fullmatch(r"\d\d:\d\d:\d\d failed    build: exit status 3\n", text)
+
+
+def shown(*events: tuple[str, Reason, str], has_summary: bool = True) -> list[str]:
+    """The lines of a pipe for these events (kind, reason, job), without their times."""
+    with a_pipe() as pipe:
+        show = LineShow(pipe.out, CHANGES, has_summary=has_summary)
+        for at, (kind, reason, job) in enumerate(events):
+            show.event(Event(kind, reason, float(at), HERD, job), job)
+        return [line[9:] for line in pipe.read().decode().splitlines()]
+
+
+def test_one_line_for_each_change_of_a_state() -> None:
+    """A wait is no change while others run; a stop is one once the job is back in the queue."""
+    waits = Reason(Why.SOMEBODY_WAITS, waiting=1)
+    room = Reason(Why.PATIENCE_OVER, waiter="a", waited_s=3.0)
+    lines = shown(
+        ("run_started", FITS, "a"), ("run_started", FITS, "b"), ("start_waits", waits, "c"),
+        ("run_stopping", room, "b"), ("run_killed", Reason(Why.GRACE_OVER, grace_s=0.0), "b"),
+        ("run_ended", room, "b"), ("job_queued", room, "b"), ("start_waits", waits, "b"),
+        ("leftovers_ended", Reason(Why.LEFTOVERS, processes=2), "a"), ("run_ended", FAILED, "a"),
+        ("job_failed", FAILED, "a"),
+    )  # fmt: skip
+
+    assert [line.partition(":")[0] for line in lines] == [
+        "start     a", "start     b", "again     b", "failed    a after 10s",
+    ]  # fmt: skip
+
+
+def test_the_reason_of_a_failure_is_in_the_summary_or_in_the_line() -> None:
+    """In one of them: `--json` prints no summary that people read."""
+    ends = ("job_failed", FAILED, "a"), ("job_done", Reason(Why.EXITED, code=0), "b")
+
+    assert shown(*ends) == ["failed    a", "done      b"]
+    assert shown(*ends, has_summary=False)[0] == "failed    a: exit status 3"
+
+
+def test_a_pipe_says_once_why_nothing_runs() -> None:
+    """For each job that is first in line and each cause; not for other numbers of the same."""
+    waits = [Reason(Why.NO_ROOM_MACHINE, need_bytes=GIB, have_bytes=n * MIB) for n in range(3)]
+    lines = shown(*(("start_waits", one, "a") for one in waits), ("start_waits", waits[0], "b"))
+
+    assert lines == [f"wait      {job}: {render_reason(waits[0])}" for job in "ab"]
+
+
+def test_ctrl_c_has_one_line() -> None:
+    """Not one for each run that ends; a later line for each job that is cancelled."""
+    asked = Reason(Why.INTERRUPTED)
+    lines = shown(*(("run_stopping", asked, job) for job in "abc"), ("job_cancelled", asked, "a"))
+
+    assert [line.split()[0] for line in lines] == ["stop", "cancel"]
+
+
+@pytest.mark.parametrize(("grace_s", "is_shown"), [(0.0, False), (0.02, False), (10.0, True)])
+def test_a_kill_without_a_grace_period_is_no_news(grace_s: float, is_shown: bool) -> None:
+    """A run that makes room at once is killed as soon as it is stopped."""
+    text = render_event(event("run_killed", Reason(Why.GRACE_OVER, grace_s=grace_s)), "a")
+
+    assert (text is not None) == is_shown
 
 
 def test_a_refusal_of_the_api_has_one_line() -> None:
@@ -141,13 +209,33 @@ def test_a_terminal_that_cannot_draw_a_letter_does_not_end_the_herd() -> None:
 
 
 def test_the_summary_of_a_herd_that_went_well() -> None:
-    """Two lines: what came of it, and what it cost."""
-    assert render_summary(summary(result("a"), result("b")), missing_bytes=0) == [
-        "2 of 2 jobs done in 1m15s; peak 1 GiB of 2 GiB; pen cgroup1",
-        "0 OOM kills, 2 limit kills, 1 preempted, 0 recycled, "
-        "4 leftovers ended; "
-        "supervisor 20 MiB, keeper 10 MiB",
+    """What was done, what it took, and where the output is."""
+    assert render_summary(summary(result("a"), result("b")), missing_bytes=GIB) == [
+        "2 of 2 jobs done in 1m15s; peak 1 GiB of 2 GiB",
+        "output of a job: ramherd logs a",
     ]
+
+
+def test_kernel_kills_are_in_the_summary() -> None:
+    """Those at a limit and those without one; nothing where there were none."""
+    lines = render_summary(summary(oom_kills=1, limit_kills=2), missing_bytes=0)
+
+    assert lines[1:] == [
+        "2 processes killed at the memory_limit of a job",
+        "1 process killed because memory ran out",
+    ]
+
+
+def test_what_ramherd_itself_took_is_for_verbose() -> None:
+    """With what it did about memory, and what is missing of the machine's since then."""
+    lines = render_summary(summary(), missing_bytes=64 * MIB, is_verbose=True)
+
+    assert lines[1:] == [
+        "1 preempted, 0 recycled, 4 leftovers ended, 0 limit kills, 0 OOM kills, 0 level changes",
+        "pen cgroup1; supervisor 20 MiB and 1.5s of CPU, keeper 10 MiB",
+        "the machine has 64 MiB less available than before the herd",
+    ]
+    assert len(render_summary(summary(), missing_bytes=64 * MIB - 1, is_verbose=True)) == 3
 
 
 def test_the_summary_tells_how_far_a_ramp_came() -> None:
@@ -155,7 +243,7 @@ def test_the_summary_tells_how_far_a_ramp_came() -> None:
 
     def line(clean: int, trouble: dict[str, Any] | None) -> str:
         ramp = {"reached": clean + 5, "clean": clean, "trouble": trouble}
-        return render_summary(summary(ramp=ramp), missing_bytes=0)[2]
+        return render_summary(summary(ramp=ramp), missing_bytes=0)[1]
 
     assert line(0, None) == "ramp: no step ended"
     assert line(10, None) == "ramp: 10 at a time ran without trouble"
@@ -192,15 +280,17 @@ def test_a_job_that_never_ran_has_no_log_to_look_at() -> None:
 
 
 def test_what_is_left_behind_is_said() -> None:
-    """Residue in tmpfs always, missing memory only when it is worth a word."""
-    quiet = render_summary(summary(), missing_bytes=64 * MIB - 1)
-    loud = render_summary(summary(residue_bytes=MIB), missing_bytes=64 * MIB)
+    """Files in memory, when they are large; with --verbose, all of them."""
 
-    assert len(quiet) == 2
-    assert loud[2:] == [
-        "runs left 1 MiB in tmpfs (see /dev/shm and /tmp)",
-        "the machine has 64 MiB less available than before, whoever holds it",
-    ]
+    def lines(residue_bytes: int, *, is_verbose: bool) -> list[str]:
+        return render_summary(
+            summary(residue_bytes=residue_bytes), missing_bytes=0, is_verbose=is_verbose
+        )[1:2]
+
+    assert lines(64 * MIB - 1, is_verbose=False) == []
+    said = ["jobs left 64 MiB in tmpfs (see /dev/shm and /tmp)"]
+    assert lines(64 * MIB, is_verbose=False) == said
+    assert lines(1, is_verbose=True) == ["jobs left 1 B in tmpfs (see /dev/shm and /tmp)"]
 
 
 def test_a_name_cannot_break_the_summary() -> None:

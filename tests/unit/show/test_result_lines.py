@@ -4,13 +4,16 @@ from typing import Any
 
 import pytest
 
+from ramherd.core.reasons import reason_from_json
 from ramherd.show.cost_text import render_cost, render_usd
+from ramherd.show.reasons import render_reason
 from ramherd.show.result_lines import (
     INDENT,
     render_address,
     render_call,
     render_footer,
     render_number,
+    render_result,
     render_results,
     render_spent,
     render_total_cost,
@@ -61,6 +64,14 @@ REFUSED = agent(
     "add-tests", result="I could not write the tests: the tool was not allowed.", denied=DENIED,
     branch=None, files_changed=0,
 )  # fmt: skip
+
+
+def test_a_fallback_model_has_a_line() -> None:
+    """With its reason, below what the agent took."""
+    why = {"why": "step_down", "model": "haiku", "usual": "opus"}
+    *_first, last = render_result(agent("fix", fallback=why))
+
+    assert last == f"{INDENT}model: {render_reason(reason_from_json(why))}"
 
 
 def test_one_job() -> None:

@@ -209,6 +209,9 @@ def test_the_smaller_model_is_only_for_short_memory(tmp_path: Path) -> None:
     ]
     assert short.agent_run is not None
     assert short.agent_run.as_json()["model"] == "haiku"
+    assert (short.agent_run.as_json()["fallback"] or {})["why"] == "step_down"
+    assert usual.agent_run is not None
+    assert usual.agent_run.as_json()["fallback"] is None
     why = agent_runs.prepare(short, MIB, stopped=None, short=True)
     assert why is not None
     assert why.why is Why.STEP_DOWN

@@ -73,6 +73,7 @@ def test_an_adopted_run_is_read_from_its_beginning(tmp_path: Path) -> None:
         "session": "s-1", "turns": 0, "tokens_in": 0, "tokens_out": 0, "cost_usd": 0.5,
         "cost_is_estimate": False,
         "result": "half", "model": "haiku", "denied": [], "error": None,
+            "fallback": {"why": "step_down", "model": "haiku", "usual": "opus"},
         "resume": f"cd / && {PROGRAM} --resume s-1",
     }  # fmt: skip
     agent_runs.end(adopted, RunEnd.RECYCLED, most_bytes=GIB)

@@ -6,13 +6,15 @@ from typing import Any
 from ramherd.act.pens import Pen, cgroup1, cgroup2
 from ramherd.act.pens.cgroup import CgroupFleet, CgroupPen
 from ramherd.act.pens.cgroup2 import find_home
-from ramherd.act.pens.polling import PollingFleet
+from ramherd.act.pens.polling import POLL_S, PollingFleet
 from ramherd.core.errors import NoPen
 from ramherd.core.model import ProcId
 from ramherd.measure.cgroups import Trees
 
 Fleet = CgroupFleet | PollingFleet
 
+# What is lost where no cgroup can be used: one line of 80 columns. The doctor says why.
+POLLED = f"limits are polled: a run can exceed its own for {POLL_S} s (ramherd doctor)"
 # Strongest first.
 CGROUPS = (cgroup2, cgroup1)
 

@@ -18,6 +18,7 @@ import pytest
 from integration.conftest import Ramherd
 from ramherd.act.pens.cgroup1 import find_trees
 from ramherd.act.pens.cgroup2 import try_beside
+from ramherd.act.pens.selection import POLLED
 from ramherd.core.policies import Policy
 from ramherd.measure.cgroups import read_trees
 from ramherd.system.files import remove_dirs, write_control
@@ -117,6 +118,12 @@ def summary_of(done: "subprocess.CompletedProcess[str]") -> dict[str, Any]:
     return summary
 
 
+def check_budget(summary: dict[str, Any]) -> None:
+    """A share of the limit, less what others in the container use: ramherd is one of them."""
+    most = int(Policy().budget_share * LIMIT_BYTES)
+    assert most / 2 < summary["budget_bytes"] < most
+
+
 def test_a_limited_container_is_the_machine(ramherd: Ramherd, box: Box) -> None:
     """The strongest pens, inside the limit that is the budget; who else is in there is back
     where it was.
@@ -125,7 +132,7 @@ def test_a_limited_container_is_the_machine(ramherd: Ramherd, box: Box) -> None:
     done = box.run(ramherd, read_only=False)
     summary = summary_of(done)
     assert (summary["pen"], done.stderr.count("polled")) == (ramherd.pen, 0)
-    assert summary["budget_bytes"] == int(Policy().budget_share * LIMIT_BYTES)
+    check_budget(summary)
     for result in summary["results"]:
         pen = Path(result["log"]).read_text()
         assert ":/ramherd-" in pen
@@ -139,7 +146,7 @@ def test_a_read_only_tree_means_polling_and_says_so(ramherd: Ramherd, box: Box) 
     done = box.run(ramherd, read_only=True)
     summary = summary_of(done)
     assert summary["pen"] == "polling"
-    assert summary["budget_bytes"] == int(Policy().budget_share * LIMIT_BYTES)
+    check_budget(summary)
     line = done.stderr.splitlines()[0]
-    assert line.startswith("ramherd: limits are polled, not enforced: ")
-    assert "mounted read-only (let the container have its cgroup tree writable)" in line
+    assert line == f"ramherd: {POLLED}"
+    assert len(line) <= 80

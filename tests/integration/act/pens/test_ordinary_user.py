@@ -14,6 +14,7 @@ import pytest
 
 import ramherd
 from integration.conftest import TAG
+from ramherd.act.pens.selection import POLLED
 
 NOBODY = 65534
 
@@ -62,4 +63,4 @@ def test_a_drill_as_an_ordinary_user(home: Path) -> None:
     summary = json.loads(done.stdout)
     assert (summary["pen"], summary["done"]) == ("polling", 8)
     assert summary["leftovers_ended"] >= 1
-    assert "limits are polled, not enforced" in done.stderr
+    assert f"ramherd: {POLLED}\n" in done.stderr
