@@ -111,16 +111,33 @@ def add_flag(parser: "argparse.ArgumentParser", key: Key) -> None:
             help=key.help + known,
         )
         return
-    off = key.name.removeprefix("no_") if key.name.startswith("no_") else f"no_{key.name}"
     add = parser.add_argument
     add(key.flag, dest=key.name, action="store_const", const=True, help=key.help)
     add(
-        flag_of(off),
+        opposite_of(key),
         dest=key.name,
         action="store_const",
         const=False,
         help=f"the opposite of {key.flag}",
     )
+
+
+def opposite_of(key: Key) -> str:
+    """The flag that turns a switch off."""
+    is_negative = key.name.startswith("no_")
+    return flag_of(key.name.removeprefix("no_") if is_negative else f"no_{key.name}")
+
+
+def given_flags(options: "argparse.Namespace", keys: Iterable[Key]) -> list[str]:
+    """The settings of a call as words for another one."""
+    words: list[str] = []
+    for key in keys:
+        value = getattr(options, key.name, None)
+        if isinstance(value, bool):
+            words.append(key.flag if value else opposite_of(key))
+        elif value is not None:
+            words.append(f"{key.flag}={value}")
+    return words
 
 
 def from_defaults(other: Mapping[str, Any]) -> Layer:

@@ -63,6 +63,12 @@ class ServiceLock:
         return made
 
 
+def read_service_pid(state: Path) -> int:
+    """Of the service that runs; 0 if it is not known."""
+    pid = read_pid(str(state / NAME))
+    return int(pid) if pid.isdigit() else 0
+
+
 def read_pid(path: str) -> str:
     deadline = time.monotonic() + PID_S
     while True:

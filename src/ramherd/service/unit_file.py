@@ -1,52 +1,133 @@
-"""The service as a unit of systemd or an agent of launchd, of the user: one file."""
+"""The service as a unit of systemd or an agent of launchd, of the user: one file, which is started
+at once and with each session of the user.
+"""
 
 import os
-import shlex
 import sys
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 from xml.sax.saxutils import escape
 
-from ramherd.core.errors import UsageError
+from ramherd.act.user_manager import (
+    has_systemd,
+    quote_unit,
+    read_failure,
+    run_command,
+    unit_dir,
+)
+from ramherd.core.errors import NoService, UsageError
 
 LABEL = "dev.ramherd.up"
-# Where the service keeps things has to be the same for it and for who asks it.
-PASSED = ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "RAMHERD_RUNTIME_DIR", "PATH")
+UNIT = "ramherd"
+# The service and the commands that ask it have to use the same directories. PATH is not among them:
+# jobs get the PATH of the command that submits them.
+PASSED = ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "RAMHERD_RUNTIME_DIR")
+# A first start on a busy machine; the API has libraries to import.
+ANSWERS_WITHIN_S = 30.0
+LOOK_EVERY_S = 0.1
 
 
-def install(flags: Sequence[str]) -> list[str]:
+class InstalledUnit(NamedTuple):
+    path: Path
+    # The commands that show what it prints, and that take it back.
+    log: str
+    undo: str
+
+    def as_json(self) -> dict[str, Any]:
+        return {"path": str(self.path), "log": self.log, "undo": self.undo}
+
+
+def install(flags: Sequence[str], is_answering: Callable[[], bool]) -> InstalledUnit:
+    """Writes the unit and starts it, or starts it again. Nothing is written if nothing could start
+    it, or if a service is running that was started in another way.
+    """
+    if not is_mac() and not has_systemd():
+        raise NoService(
+            "systemd does not answer to this user, so that nothing was installed",
+            hint="ramherd up -d starts the service in the background",
+        )
+    is_ours = is_active()
+    if not is_ours and is_answering():
+        raise UsageError(
+            "a service is running that the service manager did not start",
+            hint="end it first: kill its pid, which ramherd up shows",
+        )
+    path = write_file(flags)
+    start(path, is_active=is_ours)
+    found = describe(path)
+    await_answer(is_answering, found)
+    return found
+
+
+def uninstall() -> Path:
+    """Stops it and removes its file."""
+    path = unit_path()
+    if not path.exists():
+        raise UsageError(f"{path} is not there", hint="ramherd up --install writes it")
+    if is_mac():
+        run_command("launchctl", "bootout", f"gui/{os.getuid()}/{LABEL}")
+    else:
+        run_command("systemctl", "--user", "disable", "--now", UNIT)
+    path.unlink()
+    if not is_mac():
+        run_command("systemctl", "--user", "daemon-reload")
+    return path
+
+
+def write_file(flags: Sequence[str]) -> Path:
     path, text = make_file(flags, os.environ)
-    if path.exists() and path.read_text() != text and "ramherd" not in path.read_text():
+    if path.exists() and "ramherd" not in path.read_text():
         raise UsageError(f"{path} is there and not ours", hint=f"look at it: cat {path}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}") from None
-    return [f"wrote {path}", *told(path)]
+    return path
 
 
-def uninstall() -> list[str]:
-    path = unit_path()
-    if not path.exists():
-        raise UsageError(f"{path} is not there", hint="ramherd up --install writes it")
-    path.unlink()
+def is_active() -> bool:
+    """Whether the service that runs is the one of the unit."""
     if is_mac():
-        return [f"removed {path}", f"end what still runs: launchctl bootout gui/$UID/{LABEL}"]
-    return [f"removed {path}", "end what still runs: systemctl --user disable --now ramherd"]
+        return not run_command("launchctl", "print", f"gui/{os.getuid()}/{LABEL}").returncode
+    return not run_command("systemctl", "--user", "is-active", "--quiet", UNIT).returncode
 
 
-def told(path: Path) -> list[str]:
+def start(path: Path, *, is_active: bool) -> None:
+    """With the flags of now: a unit that runs is started again, and its jobs go on."""
     if is_mac():
-        return [
-            f"start it: launchctl bootstrap gui/$UID {shlex.quote(str(path))}",
-            f"undo: launchctl bootout gui/$UID/{LABEL}; ramherd up --uninstall",
-        ]
-    return [
-        "start it: systemctl --user daemon-reload && systemctl --user enable --now ramherd",
-        "undo: systemctl --user disable --now ramherd; ramherd up --uninstall",
-        "also while you are not logged in: loginctl enable-linger",
-    ]
+        if is_active:
+            run_command("launchctl", "bootout", f"gui/{os.getuid()}/{LABEL}")
+        commands = [["launchctl", "bootstrap", f"gui/{os.getuid()}", str(path)]]
+    else:
+        commands = [["daemon-reload"], ["enable", UNIT], ["restart", UNIT]]
+        commands = [["systemctl", "--user", *words] for words in commands]
+    for argv in commands:
+        if failure := read_failure(run_command(*argv)):
+            raise NoService(
+                f"the service is installed and does not start: {failure}",
+                hint="ramherd up --uninstall takes it back",
+            )
+
+
+def await_answer(is_answering: Callable[[], bool], found: InstalledUnit) -> None:
+    deadline = time.monotonic() + ANSWERS_WITHIN_S
+    while not is_answering():
+        if time.monotonic() > deadline:
+            raise NoService(
+                f"the service is installed and has not answered for {ANSWERS_WITHIN_S:.0f} s",
+                hint=f"see why: {found.log}",
+            )
+        time.sleep(LOOK_EVERY_S)
+
+
+def describe(path: Path) -> InstalledUnit:
+    log = f"log show --predicate 'process == \"{LABEL}\"'" if is_mac() else (
+        f"journalctl --user --unit {UNIT}"
+    )  # fmt: skip
+    return InstalledUnit(path, log, "ramherd up --uninstall")
 
 
 def is_mac() -> bool:
@@ -56,12 +137,11 @@ def is_mac() -> bool:
 def unit_path() -> Path:
     if is_mac():
         return Path.home() / f"Library/LaunchAgents/{LABEL}.plist"
-    config = os.environ.get("XDG_CONFIG_HOME") or str(Path.home() / ".config")
-    return Path(config) / "systemd/user/ramherd.service"
+    return unit_dir() / f"{UNIT}.service"
 
 
 def make_file(flags: Sequence[str], environ: Mapping[str, str]) -> tuple[Path, str]:
-    command = [sys.executable, "-m", "ramherd", "up", *flags]
+    command = [sys.executable, "-P", "-m", "ramherd", "up", *flags]
     env = {name: environ[name] for name in PASSED if environ.get(name)}
     render = render_plist if is_mac() else render_unit
     return unit_path(), render(command, env)
@@ -71,14 +151,14 @@ def render_unit(command: Sequence[str], env: Mapping[str, str]) -> str:
     """KillMode=process: when the service dies its runs go on, and the next start adopts them. When
     it is stopped it ends them itself. Delegate: their limits are ours to set.
     """
-    lines = [f"Environment={quoted(f'{name}={value}')}" for name, value in env.items()]
+    lines = [f"Environment={quote_unit(f'{name}={value}')}" for name, value in env.items()]
     return "\n".join(
         [
             "[Unit]",
             "Description=ramherd: as many coding agents as the memory holds",
             "",
             "[Service]",
-            f"ExecStart={' '.join(map(quoted, command))}",
+            f"ExecStart={' '.join(map(quote_unit, command))}",
             "ExecReload=/bin/kill -HUP $MAINPID",
             *lines,
             "Restart=on-failure",
@@ -92,12 +172,6 @@ def render_unit(command: Sequence[str], env: Mapping[str, str]) -> str:
             "",
         ]
     )
-
-
-def quoted(word: str) -> str:
-    """As systemd reads it: % and $ are its own."""
-    escaped = word.replace("\\", "\\\\").replace('"', '\\"')
-    return '"' + escaped.replace("%", "%%").replace("$", "$$") + '"'
 
 
 def render_plist(command: Sequence[str], env: Mapping[str, str]) -> str:

@@ -15,10 +15,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from ramherd.act.user_manager import (
+    has_systemd,
+    quote_unit,
+    read_failure,
+    run_command,
+    unit_dir,
+)
 from ramherd.core.errors import RamherdError, UsageError
 from ramherd.core.units import format_duration
 
-COMMAND_S = 30.0
 NAME = "ramherd-reap"
 LABEL = "dev.ramherd.reap"
 BEGIN, END = "# ramherd reap: begin", "# ramherd reap: end"
@@ -67,7 +73,7 @@ def choose_kind() -> str:
     """The user's own service manager, as far as it answers; else cron."""
     if sys.platform == "darwin":
         return "launchd"
-    if shutil.which("systemctl") and run("systemctl", "--user", "show-environment").returncode == 0:
+    if has_systemd():
         return "systemd"
     if shutil.which("crontab"):
         return "cron"
@@ -107,7 +113,7 @@ def uninstall(record: Path) -> Installed | None:
         if found.kind != "cron":
             Path(path).unlink(missing_ok=True)
     if found.kind == "systemd":
-        run("systemctl", "--user", "daemon-reload")
+        run_command("systemctl", "--user", "daemon-reload")
     for path in reversed(found.made):
         try:
             os.rmdir(path)
@@ -115,11 +121,6 @@ def uninstall(record: Path) -> Installed | None:
             break
     record.unlink()
     return found
-
-
-def unit_dir() -> Path:
-    base = os.environ.get("XDG_CONFIG_HOME") or os.path.expanduser("~/.config")
-    return Path(base) / "systemd/user"
 
 
 def write_files(kind: str, directory: Path, texts: Mapping[str, str]) -> Installed:
@@ -141,51 +142,41 @@ def install_cron(block: str) -> Installed:
 
 
 def read_crontab() -> str | None:
-    done = run("crontab", "-l")
+    done = run_command("crontab", "-l")
     return done.stdout if done.returncode == 0 else None
 
 
 def write_crontab(text: str) -> None:
-    check(run("crontab", "-", text=text))
+    check(run_command("crontab", "-", text=text))
 
 
 def start(found: Installed) -> None:
     if found.kind == "systemd":
-        check(run("systemctl", "--user", "daemon-reload"))
-        check(run("systemctl", "--user", "enable", "--now", f"{NAME}.timer"))
+        check(run_command("systemctl", "--user", "daemon-reload"))
+        check(run_command("systemctl", "--user", "enable", "--now", f"{NAME}.timer"))
     elif found.kind == "launchd":
         (path,) = found.files
-        check(run("launchctl", "bootstrap", f"gui/{os.getuid()}", path))
+        check(run_command("launchctl", "bootstrap", f"gui/{os.getuid()}", path))
 
 
 def stop(found: Installed) -> None:
     """One that was stopped by hand, or never started, is no reason not to remove its files."""
     if found.kind == "systemd":
-        run("systemctl", "--user", "disable", "--now", f"{NAME}.timer")
+        run_command("systemctl", "--user", "disable", "--now", f"{NAME}.timer")
     elif found.kind == "launchd":
-        run("launchctl", "bootout", f"gui/{os.getuid()}/{LABEL}")
+        run_command("launchctl", "bootout", f"gui/{os.getuid()}/{LABEL}")
     else:
         rest = remove_block(read_crontab() or "")
         if rest or found.had_crontab:
             write_crontab(rest)
         else:
-            run("crontab", "-r")
-
-
-def run(*argv: str, text: str = "") -> "subprocess.CompletedProcess[str]":
-    try:
-        return subprocess.run(
-            argv, input=text, capture_output=True, text=True, timeout=COMMAND_S, check=False
-        )
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return subprocess.CompletedProcess(argv, 1, "", str(error))
+            run_command("crontab", "-r")
 
 
 def check(done: "subprocess.CompletedProcess[str]") -> None:
-    if done.returncode:
-        said = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+    if failure := read_failure(done):
         raise NoTimer(
-            f"cannot set the timer: {' '.join(done.args)}: {said}",
+            f"cannot set the timer: {failure}",
             hint="ramherd reap --uninstall takes back what was written",
         )
 
@@ -197,12 +188,6 @@ def make_units(argv: Sequence[str], env: Mapping[str, str], every_s: float) -> d
     service = SERVICE.format(environment=environment, command=command)
     timer = TIMER.format(every=format_duration(every_s), seconds=round(every_s))
     return {f"{NAME}.service": service, f"{NAME}.timer": timer}
-
-
-def quote_unit(word: str) -> str:
-    """systemd expands % and $, and knows quotes and backslashes."""
-    escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
-    return f'"{escaped}"'
 
 
 def make_plist(argv: Sequence[str], env: Mapping[str, str], every_s: float) -> str:

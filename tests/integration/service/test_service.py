@@ -401,21 +401,6 @@ def test_a_port_that_is_taken_is_one_line(service: Service) -> None:
     assert "Traceback" not in refused.stderr
 
 
-def test_the_unit_is_written_and_how_to_undo_it(service: Service) -> None:
-    """For the user's systemd; --uninstall takes it back."""
-    done = service.ramherd.run("up", "--install", "--port", "7475")
-    unit = Path(service.ramherd.env["XDG_CONFIG_HOME"]) / "systemd/user/ramherd.service"
-    text = unit.read_text()
-    assert done.returncode == 0
-    assert "undo:" in done.stdout
-    assert '"up" "--port" "7475"' in text
-    assert "KillMode=process" in text
-    assert service.ramherd.env["RAMHERD_RUNTIME_DIR"] in text
-    assert service.ramherd.run("up", "--uninstall").returncode == 0
-    assert not unit.exists()
-    assert service.ramherd.run("up", "--uninstall").returncode == 2
-
-
 def test_a_script_runs_jobs_by_the_service_or_by_itself(service: Service) -> None:
     """`ramherd.run([...])` gives what `run --json` gives."""
     code = "import ramherd, json; print(json.dumps(ramherd.run([{'command': ['true']}])))"

@@ -3,7 +3,8 @@
 import plistlib
 import shlex
 
-from ramherd.service.unit_file import quoted, render_plist, render_unit
+from ramherd.act.user_manager import quote_unit
+from ramherd.service.unit_file import render_plist, render_unit
 
 COMMAND = ["/opt/my python", "-m", "ramherd", "up", "--on-alert", 'say "50%" $HOME \\o/']
 ENV = {"XDG_STATE_HOME": "/home/me/a b", "PATH": "/bin"}
@@ -11,7 +12,7 @@ ENV = {"XDG_STATE_HOME": "/home/me/a b", "PATH": "/bin"}
 
 def test_words_are_whole_for_systemd() -> None:
     """Spaces, quotes, and what systemd would replace."""
-    assert quoted('a "b" 5% $X \\') == '"a \\"b\\" 5%% $$X \\\\"'
+    assert quote_unit('a "b" 5% $X \\') == '"a \\"b\\" 5%% $$X \\\\"'
 
 
 def test_the_unit_keeps_runs_when_the_service_dies() -> None:
