@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ramherd.cli.store_reader import open_to_read
-from ramherd.config.keys import STRAY_KEYS
+from ramherd.config.keys import STRAY_KEYS, Report, refuse
 from ramherd.config.load import Config, add_flags, load_config
 from ramherd.config.paths import runtime_dir, runtime_path, state_dir
-from ramherd.core.errors import RamherdError, StoreError
+from ramherd.core.errors import RamherdError, StoreError, UsageError
 from ramherd.store.connect import open_store
 from ramherd.store.protocol import Store
 from ramherd.strays.judge.software import SoftwareTable, parse_software
@@ -56,7 +56,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 
 def ps(options: argparse.Namespace) -> int:
-    with opened_scanner(load_stray_config(options)) as scanner:
+    config = load_stray_config(options, report=warn_of_setting)
+    with opened_scanner(config) as scanner:
         while True:
             scan = scanner.scan()
             show(options, scan, scanner)
@@ -66,11 +67,17 @@ def ps(options: argparse.Namespace) -> int:
             time.sleep(WATCH_S)
 
 
-def load_stray_config(options: argparse.Namespace) -> Config:
+def warn_of_setting(error: UsageError) -> None:
+    """A list of processes can be shown without it."""
+    hint = f" ({error.hint})" if error.hint else ""
+    print(f"ramherd: {error}: ignored{hint}", file=sys.stderr)
+
+
+def load_stray_config(options: argparse.Namespace, report: Report = refuse) -> Config:
     if not has_procfs():
         raise RamherdError("ps and reap read /proc, and there is none: Linux only, so far")
     flags = {key.name: getattr(options, key.name) for key in STRAY_KEYS}
-    config = load_config(argparse.Namespace(**flags))
+    config = load_config(argparse.Namespace(**flags), report=report)
     for warning in config.warnings:
         print(f"ramherd: {warning}", file=sys.stderr)
     return config

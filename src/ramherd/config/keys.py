@@ -264,6 +264,8 @@ ALIASES = {
 # Of these, names that take a number without a unit: it is a number of MiB.
 IN_MIB = ("max-memory", "maxMemory")
 TO_COME = ("mcp", "mcp.share")
+# Names of other tools for these: in a file that both read they do no harm.
+OTHERS_TO_COME = tuple(alias for alias, name in ALIASES.items() if name in TO_COME)
 
 
 class Setting(NamedTuple):
@@ -278,6 +280,8 @@ Layer = Mapping[str, Setting]
 
 # Gets each wrong setting: raises, or leaves it out.
 Report = Callable[[UsageError], None]
+# Gets a line for each setting that is left out.
+Warn = Callable[[str], None]
 
 
 def refuse(error: UsageError) -> None:

@@ -13,6 +13,7 @@ from ramherd.config.keys import (
     ALIASES,
     BY_NAME,
     KEYS,
+    OTHERS_TO_COME,
     PEN,
     PREFIX,
     TO_COME,
@@ -161,6 +162,9 @@ def from_environment(
         if variable not in named:
             warnings.append(f"unknown variable {variable}: {nearest(variable, named)}")
             continue
+        if named[variable] in OTHERS_TO_COME:
+            warnings.append(f"{variable} is ignored: its feature is not built yet")
+            continue
         try:
             name = resolve(named[variable], variable)
             if name not in found or variable == BY_NAME[name].variable:
@@ -202,7 +206,7 @@ def load_config(
     below = {**from_defaults(defaults or {}), **files.settings}
     above = {**environment, **from_flags(options)} if options is not None else environment
     config = Config(
-        below, above, files.profiles, files=files.paths, warnings=tuple(warnings),
+        below, above, files.profiles, files=files.paths, warnings=(*files.warnings, *warnings),
         software=files.software,
     )  # fmt: skip
     try:

@@ -1,6 +1,8 @@
 """Files with settings: `ramherd.toml` upwards from here, then the user's `config.toml`.
 
-Both are read, key by key: a key that the project's file does not set may be in the user's.
+Both are read, key by key: a key that the project's file does not set may be in the user's. A key
+that is spelt nearly like one of ours is an error. Others are left out with a warning: they may be
+another tool's, or a newer ramherd's.
 """
 
 import os
@@ -10,13 +12,17 @@ from typing import Any, NamedTuple
 from ramherd.config.keys import (
     ALIASES,
     BY_NAME,
+    OTHERS_TO_COME,
+    PREFIX,
     Layer,
     Report,
     Setting,
+    Warn,
     add_unit,
     parse_at,
     refuse,
     resolve,
+    variable_of,
 )
 from ramherd.core.errors import UsageError
 from ramherd.core.values import nearest
@@ -25,6 +31,9 @@ from ramherd.system.user_files import decode, read_bytes
 
 PROJECT_FILE = "ramherd.toml"
 USER_FILE = "ramherd/config.toml"
+# Spelt as nearly as this, a key is a typing error: `buget` and `budget` are 0.91 alike, `telemetry`
+# and `memory` 0.53.
+NEAR = 0.75
 PROFILE = "profile"
 SOFTWARE = "software"
 
@@ -37,6 +46,8 @@ class Files(NamedTuple):
     profiles: Mapping[str, Layer]
     # [software.NAME] of all files, for `ramherd ps`; checked there.
     software: Mapping[str, tuple[Any, str]] = {}
+    # A line for each key that was left out.
+    warnings: tuple[str, ...] = ()
 
 
 def find_files(cwd: str, environ: Mapping[str, str]) -> Iterator[str]:
@@ -60,11 +71,12 @@ def read_files(
     settings: dict[str, Setting] = {}
     profiles: dict[str, Layer] = {}
     software: dict[str, tuple[Any, str]] = {}
+    warnings: list[str] = []
     for path in reversed(paths):
         refused = personal if os.path.basename(path) == PROJECT_FILE else ()
         try:
             own, named, programs = parse_config(
-                decode(read_bytes(path), path), path, report, refused
+                decode(read_bytes(path), path), path, report, refused, warnings.append
             )
         except UsageError as error:
             report(error)
@@ -72,11 +84,11 @@ def read_files(
         settings |= own
         profiles |= named
         software |= {name: (table, path) for name, table in programs.items()}
-    return Files(paths, settings, profiles, software)
+    return Files(paths, settings, profiles, software, tuple(warnings))
 
 
 def parse_config(
-    text: str, where: str, report: Report = refuse, refused: Collection[str] = ()
+    text: str, where: str, report: Report, refused: Collection[str], warn: Warn
 ) -> tuple[Layer, Mapping[str, Layer], Mapping[str, Any]]:
     import tomllib  # noqa: PLC0415 - most calls find no file, and imports are a cost
 
@@ -89,37 +101,42 @@ def parse_config(
     profiles = {}
     # `profile = "NAME"` is a setting, [profile.NAME] are tables: one file cannot have both.
     if isinstance(document.get(PROFILE), dict):
-        profiles = parse_profiles(document.pop(PROFILE), where, report)
+        profiles = parse_profiles(document.pop(PROFILE), where, report, warn)
     software = document.pop(SOFTWARE, {})
     if not isinstance(software, dict):
         raise UsageError(f"{where}: {SOFTWARE!r} is not a table", hint="write [software.NAME]")
     own = parse_table(
-        document, tuple(BY_NAME), where, lines_of(text), report=report, refused=refused
+        document, tuple(BY_NAME), where, lines_of(text), report=report, warn=warn, refused=refused
     )
     return own, profiles, software
 
 
 def parse_profiles(
-    tables: Mapping[str, Any], where: str, report: Report = refuse
+    tables: Mapping[str, Any], where: str, report: Report, warn: Warn
 ) -> dict[str, Layer]:
     profiles = {}
     for name, table in tables.items():
         place = f"{where}, profile {name!r}"
         if not isinstance(table, dict):
             raise UsageError(f"{place} is not a table", hint=f"write [profile.{name}]")
-        profiles[name] = parse_table(table, tuple(PROFILE_KEYS), place, {}, report=report)
+        profiles[name] = parse_table(
+            table, tuple(PROFILE_KEYS), place, {}, report=report, warn=warn
+        )
     return profiles
 
 
 def parse_table(
     table: Mapping[str, Any], names: tuple[str, ...], where: str, lines: Mapping[str, int], *,
-    report: Report = refuse, refused: Collection[str] = (),
+    report: Report, warn: Warn, refused: Collection[str] = (),
 ) -> Layer:  # fmt: skip
     found: dict[str, Setting] = {}
     for written, value in table.items():
         place = f"{where}, line {lines[written]}" if written in lines else where
         try:
             name = find_key(written, names, place)
+            if name is None:
+                warn(f"{place}: {explain_left_out(written)}")
+                continue
             if name in refused:
                 raise UsageError(
                     f"{place}: a project may not have commands run ({name})",
@@ -135,12 +152,34 @@ def parse_table(
     return found
 
 
-def find_key(written: str, names: tuple[str, ...], place: str) -> str:
+def find_key(written: str, names: tuple[str, ...], place: str) -> str | None:
+    """The key that is meant; None for one that is left out."""
+    if written in OTHERS_TO_COME:
+        return None
     name = resolve(written, place)
-    if name not in names:
-        known = [*names, *(alias for alias, key in ALIASES.items() if key in names)]
-        raise UsageError(f"{place} has an unknown key {written!r}", hint=nearest(written, known))
-    return name
+    if name in names:
+        return name
+    known = [*names, *(alias for alias, key in ALIASES.items() if key in names)]
+    if name in BY_NAME or (meant := find_near(written, known)):
+        hint = nearest(written, known) if name in BY_NAME else f"did you mean {meant!r}?"
+        raise UsageError(f"{place} has an unknown key {written!r}", hint=hint)
+    return None
+
+
+def find_near(written: str, known: list[str]) -> str:
+    """The key of ours that this one is spelt like, also with capitals or dashes; or empty."""
+    import difflib  # noqa: PLC0415 - only once something is wrong: imports are a cost
+
+    ours = variable_of(written).removeprefix(PREFIX).lower()
+    close = difflib.get_close_matches(ours, known, 1, NEAR)
+    close = close or difflib.get_close_matches(written, known, 1, NEAR)
+    return close[0] if close else ""
+
+
+def explain_left_out(written: str) -> str:
+    if written in OTHERS_TO_COME:
+        return f"{written!r} is ignored: its feature is not built yet"
+    return f"unknown key {written!r} is ignored"
 
 
 def lines_of(text: str) -> dict[str, int]:

@@ -302,6 +302,7 @@ NAMES = [
     Mistake("ramherd logs lint --herd nope", "no herd 'nope'", "ramherd jobs --all"),
     Mistake("ramherd events --herd nope", "no herd 'nope'", "ramherd jobs --all"),
     Mistake("ramherd results nope", "no herd 'nope'", "ramherd jobs --all"),
+    Mistake("ramherd jobs --herd nope", "no herd 'nope'", "ramherd jobs --all"),
     Mistake("ramherd run --resume nope", "no herd 'nope'", "ramherd jobs --all"),
     Mistake(
         "ramherd submit jobs.toml", "no ramherd service is running", "ramherd up, or ramherd run",

@@ -76,6 +76,27 @@ def test_a_wrong_file_is_one_line_and_exit_2(ramherd: Ramherd) -> None:
     ]
 
 
+def test_a_setting_of_another_tool_stops_no_verb(ramherd: Ramherd) -> None:
+    """One line about it, and the herd runs."""
+    path = write_config(ramherd, 'theme = "dark"')
+    done = ramherd.run("run", "--", "echo", stdin="a\n")
+    assert (done.returncode, done.stdout) == (0, "a\n")
+    assert done.stderr.count(f"ramherd: {path}, line 1: unknown key 'theme' is ignored\n") == 1
+    assert ramherd.run("config").returncode == 0
+
+
+def test_a_list_of_processes_is_shown_without_a_wrong_setting(ramherd: Ramherd) -> None:
+    """`ps` starts nothing; `reap`, which ends processes, refuses the file."""
+    path = write_config(ramherd, "warn_node = 0\nbuget = 1")
+    shown = ramherd.run("ps")
+    assert shown.returncode == 0
+    assert shown.stderr.splitlines() == [
+        f"ramherd: {path}, line 1, key 'warn_node': 0 is below 1: ignored (write 1 or more)",
+        f"ramherd: {path}, line 2 has an unknown key 'buget': ignored (did you mean 'budget'?)",
+    ]
+    assert ramherd.run("reap").returncode == 2
+
+
 def test_head_and_ring_of_a_log(ramherd: Ramherd) -> None:
     """Smaller than usual, down to the keeper; `logs` puts it in order."""
     ramherd.json(

@@ -1,6 +1,5 @@
 """What `ramherd ps` sees, for the doctor: agents, servers, proved orphans, sessions that grow."""
 
-import argparse
 from collections.abc import Iterator
 from contextlib import closing
 
@@ -23,7 +22,8 @@ def read_running() -> Iterator[ProcRow]:
     """Of this very machine. What earlier looks wrote down is read where there is a store: looking
     makes none.
     """
-    known = SoftwareTable(parse_software(load_config(argparse.Namespace()).software))
+    config = load_config(report=lambda _error: None)  # `ramherd config` reports it
+    known = SoftwareTable(parse_software(config.software))
     with closing(open_store_to_read(state_path(), lambda _text: None)) as opened:
         return rows_of(Scanner(StrayPolicy(), known, runtime_path(), opened).scan())
 
