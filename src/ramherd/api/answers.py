@@ -23,7 +23,7 @@ from ramherd.core.api_version import API
 from ramherd.core.errors import UsageError
 from ramherd.core.model import JobState
 from ramherd.core.service_status import ServiceStatus, parse_status
-from ramherd.core.values import parse_amount, parse_variables
+from ramherd.core.values import SIZE, WHOLE, parse_amount, parse_variables
 from ramherd.show.metrics import Queue, render_metrics
 from ramherd.store import listing
 from ramherd.store import service_requests as requests
@@ -36,6 +36,8 @@ from ramherd.store.service_requests import Wish
 from ramherd.system.procfs import read_rss_bytes
 
 JSON = "application/json"
+# What can be changed of a queued job, as in a job file.
+EDITED = {"priority": WHOLE, "memory": SIZE}
 METRICS = "text/plain; version=0.0.4; charset=utf-8"
 
 
@@ -115,6 +117,31 @@ class Answers:
             error = requests.explain_no_retry(job["name"], job["state"], job["denied"])
             raise HttpError(409, str(error), hint=error.hint)
         return json_response({"job": job["id"], "jobs": again}, 202)
+
+    def pause_job(self, store: Store, asked: RequestParts) -> Response:
+        job = find_job(store, asked)
+        if not requests.pause_job(store, job["id"]):
+            raise HttpError(409, explain_not_queued(job))
+        return json_response({"job": job["id"], "paused": True})
+
+    def resume_job(self, store: Store, asked: RequestParts) -> Response:
+        job = find_job(store, asked)
+        if not requests.resume_job(store, job["id"]):
+            raise HttpError(409, f"job {job['name']!r} is not paused")
+        return json_response({"job": job["id"], "paused": False})
+
+    def edit_job(self, store: Store, asked: RequestParts) -> Response:
+        job = find_job(store, asked)
+        body = parse_body(asked.body, set(EDITED))
+        given = {name: kind.parse(body[name]) for name, kind in EDITED.items() if name in body}
+        if not given:
+            raise HttpError(400, f"nothing to change: give {' or '.join(EDITED)}")
+        edited = requests.edit_job(
+            store, job["id"], priority=given.get("priority"), memory_bytes=given.get("memory")
+        )
+        if not edited:
+            raise HttpError(409, explain_not_queued(job))
+        return json_response({"job": job["id"], **given})
 
     def pause(self, store: Store, _asked: RequestParts) -> Response:
         requests.set_paused(store, paused=True)
@@ -196,6 +223,13 @@ def why_not(job: Mapping[str, Any]) -> str:
     if JobState(job["state"]).is_final:
         return f"job {job['name']!r} has ended: it is {job['state']}"
     return f"job {job['name']!r} is not the service's: it belongs to a `ramherd run`"
+
+
+def explain_not_queued(job: Mapping[str, Any]) -> str:
+    """Why a job cannot be paused or edited."""
+    if job["state"] in (JobState.QUEUED, JobState.WAITING):
+        return why_not(job)
+    return f"job {job['name']!r} is {job['state']}: only a job that is queued can be changed"
 
 
 def json_response(value: Any, status: int = 200) -> Response:

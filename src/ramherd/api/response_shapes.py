@@ -1,7 +1,7 @@
 """The shapes of requests and responses as JSON Schema, by the names that the routing table uses."""
 
 from ramherd.core.model import JobState, RunEnd, Why
-from ramherd.core.values import AMOUNT, BOOLEAN, INTEGER, STRING, VARIABLES, Schema
+from ramherd.core.values import AMOUNT, BOOLEAN, INTEGER, SIZE, STRING, VARIABLES, Schema
 from ramherd.jobs.schema import describe_defaults, describe_new_job, describe_shown
 
 TEXT, WHOLE, FLAG = STRING, INTEGER, BOOLEAN
@@ -120,6 +120,17 @@ RETRY: Schema = {
     ),
     "additionalProperties": False,
 }
+EDIT: Schema = {
+    **thing(
+        {},
+        {
+            "priority": {**WHOLE, "description": "jobs with a higher number start first"},
+            "memory": {**SIZE.written, "description": "memory reserved for a run from its start"},
+        },
+    ),
+    "additionalProperties": False,
+    "minProperties": 1,
+}  # fmt: skip
 RESUME: Schema = {
     **thing(
         {},
@@ -148,6 +159,8 @@ SCHEMAS: dict[str, Schema] = {
     "Events": thing({"events": many(ref("Event")), "first": WHOLE, "last": WHOLE}),
     "Submitted": thing({"herd": TEXT, "jobs": WHOLE}),
     "Wish": thing({"job": TEXT, "wish": TEXT}), "Paused": thing({"paused": FLAG}),
+    "PausedJob": thing({"job": TEXT, "paused": FLAG}),
+    "EditedJob": thing({"job": TEXT}, {"priority": WHOLE, "memory": WHOLE}), "Edit": EDIT,
     "Retried": thing({"job": TEXT, "jobs": many(TEXT)}),
     "Reason": REASON, "Denied": DENIED, "LeftOut": LEFT_OUT, "Run": RUN, "Job": JOB,
     "Herd": HERD, "Event": EVENT,

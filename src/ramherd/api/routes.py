@@ -91,6 +91,16 @@ OPERATIONS = (
         "POST", "/v1/jobs/{job}/retry", "retry", "Retried", Work.WRITE, Answers.retry, status=202,
         body="Retry", needs_body=False,
     ),
+    Operation(
+        "POST", "/v1/jobs/{job}/pause", "pause job", "PausedJob", Work.WRITE, Answers.pause_job
+    ),
+    Operation(
+        "POST", "/v1/jobs/{job}/resume", "resume job", "PausedJob", Work.WRITE, Answers.resume_job
+    ),
+    Operation(
+        "POST", "/v1/jobs/{job}/edit", "edit job", "EditedJob", Work.WRITE, Answers.edit_job,
+        body="Edit",
+    ),
     Operation("POST", "/v1/pause", "pause", "Paused", Work.WRITE, Answers.pause),
     Operation("POST", "/v1/resume", "resume", "Paused", Work.WRITE, Answers.resume),
     Operation(

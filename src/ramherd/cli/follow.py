@@ -20,6 +20,7 @@ from ramherd.core.reasons import reason_from_json
 from ramherd.show.live_display import LiveShow
 from ramherd.show.summary import render_herd
 from ramherd.show.view import RunLine, View
+from ramherd.show.wait_text import render_paused
 from ramherd.supervisor.run_herd import FAILED, INTERRUPTED, OK
 
 EVERY_S = 1.0
@@ -63,10 +64,26 @@ def open_display(client: Client, herd: str, options: argparse.Namespace) -> "Her
 
 
 def show_events(client: Client, herd: str, display: "HerdDisplay", after: int) -> None:
+    """Until the herd has ended. An earlier pause of the service is over, or was just reported."""
+    began_s = report_pause(client, herd, display)
     for event in client.events(after, herd):
-        display.event(event)
+        if event["herd"] or event["at_s"] > began_s:
+            display.event(event)
         if event["kind"] in HERD_ENDS:
             break
+
+
+def report_pause(client: Client, herd: str, display: "HerdDisplay") -> float:
+    """A service that is paused starts nothing of the herd. Returns when the herd was submitted, or
+    when the service was paused after that.
+    """
+    created_s, snapshot = client.herd(herd)["created_s"], client.snapshot()
+    if not snapshot["paused"]:
+        return created_s
+    paused_s = snapshot["paused_s"] or 0.0
+    ago = render_paused(paused_s, time.time())
+    display.print(f"the service was {ago}: no job starts until `ramherd resume`")
+    return max(created_s, paused_s)
 
 
 def render_last(
@@ -95,6 +112,10 @@ class HerdDisplay:
     def event(self, event: EventInfo) -> None:
         with self._drawing:
             self._show.event(as_event(event), self._names.get(event["job"], "the herd"))
+
+    def print(self, line: str) -> None:
+        with self._drawing:
+            self._show.print(line)
 
     def close(self, last: Sequence[str]) -> None:
         self._over.set()

@@ -5,8 +5,11 @@ The store answers, with and without a service.
 """
 
 import argparse
+from collections.abc import Iterable
+from contextlib import closing
 from typing import NamedTuple
 
+from ramherd.cli.store_reader import open_to_read
 from ramherd.core.errors import UsageError
 from ramherd.core.values import nearest
 from ramherd.store.herds import (
@@ -92,6 +95,12 @@ def find_job_or_herd(store: Store, name: str) -> Named:
             return Named(herd=find_herd(store, name))
         except UsageError:
             raise unknown from None
+
+
+def find_jobs(names: Iterable[str]) -> list[str]:
+    """The ids of jobs: all are found before anything is done with the first."""
+    with closing(open_to_read()) as store:
+        return [find_job(store, name) for name in names]
 
 
 def is_herd(store: Store, name: str) -> bool:

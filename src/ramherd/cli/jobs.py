@@ -84,7 +84,7 @@ def render(found: JobList, options: argparse.Namespace, columns: int) -> Iterato
     now_s = time.time()
     if found.paused_s is not None:
         ago = render_paused(found.paused_s, now_s)
-        yield f"the service was {ago}: nothing starts until ramherd resume"
+        yield f"the service was {ago}: no job starts until `ramherd resume`"
     if not found.jobs:
         is_whole = options.all or options.herd is not None
         yield "no jobs" if is_whole else "no jobs are open (ramherd jobs --all lists all)"

@@ -1,21 +1,27 @@
-"""`ramherd pause`: what runs goes on, nothing new is started, until `ramherd resume`."""
+"""`ramherd pause [JOB ...]`: no job starts, or these do not, until `ramherd resume`."""
 
 import argparse
 
+from ramherd.cli.job_names import find_jobs
 from ramherd.client.client import Client
 
 EPILOG = """\
 examples:
   ramherd pause             running jobs go on, no other job starts
+  ramherd pause 17 docs     these two do not start; other jobs do
   ramherd resume            undo it
 """
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
+    what = "queued jobs, by number or name (without one: the whole service)"
+    parser.add_argument("jobs", metavar="JOB", nargs="*", help=what)
     parser.set_defaults(verb=pause)
 
 
-def pause(_options: argparse.Namespace) -> int:
-    Client().pause()
+def pause(options: argparse.Namespace) -> int:
+    client = Client()
+    for job in find_jobs(options.jobs) if options.jobs else [None]:
+        client.pause(job)
     return 0

@@ -1,10 +1,8 @@
 """`ramherd recycle JOB`: end its run and start it again, resumed."""
 
 import argparse
-from contextlib import closing
 
-from ramherd.cli.job_names import find_job
-from ramherd.cli.store_reader import open_to_read
+from ramherd.cli.job_names import find_jobs
 from ramherd.client.client import Client
 
 EPILOG = """\
@@ -21,8 +19,6 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def recycle(options: argparse.Namespace) -> int:
     client = Client()
-    for name in options.jobs:
-        with closing(open_to_read()) as store:
-            job = find_job(store, name)
+    for job in find_jobs(options.jobs):
         client.recycle(job)
     return 0

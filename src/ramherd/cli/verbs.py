@@ -14,6 +14,7 @@ GROUPS = {
     },
     "see what happens": {
         "jobs": "list jobs, and what each waits for",
+        "wait": "wait until jobs or herds have ended",
         "logs": "print the output of jobs",
         "events": "print what was decided, and why",
         "history": "print the memory use learned from earlier runs",
@@ -22,7 +23,8 @@ GROUPS = {
         "cancel": "cancel a job or a herd",
         "retry": "run a failed job again",
         "recycle": "restart a job's agent in the same session",
-        "pause": "start no more jobs",
+        "edit": "change the priority or memory of a queued job",
+        "pause": "start no more jobs, or not this one",
         "resume": "start jobs again after a pause",
     },
     "use the results": {

@@ -146,11 +146,20 @@ class Client:
     def recycle(self, job: str) -> None:
         self._link.ask("POST", f"/v1/jobs/{quote(job, '')}/recycle")
 
-    def pause(self) -> None:
-        self._link.ask("POST", "/v1/pause")
+    def pause(self, job: str | None = None) -> None:
+        """No job starts, or this one does not, until `resume`."""
+        self._link.ask("POST", f"/v1/jobs/{quote(job, '')}/pause" if job else "/v1/pause")
 
-    def resume(self) -> None:
-        self._link.ask("POST", "/v1/resume")
+    def resume(self, job: str | None = None) -> None:
+        self._link.ask("POST", f"/v1/jobs/{quote(job, '')}/resume" if job else "/v1/resume")
+
+    def edit(
+        self, job: str, *, priority: int | None = None, memory: str | int | None = None
+    ) -> None:
+        """Changes a job that is queued."""
+        given = {"priority": priority, "memory": memory}
+        body = {key: value for key, value in given.items() if value is not None}
+        self._link.ask("POST", f"/v1/jobs/{quote(job, '')}/edit", body)
 
     def snapshot(self) -> dict[str, Any]:
         return complete_snapshot(self._get("/v1/snapshot"))

@@ -156,6 +156,7 @@ class Why(StrEnum):
     NEAR_LIMIT = "near_limit"
     PAUSED = "paused"
     JOB_PAUSED = "job_paused"
+    EDITED = "edited"
     NO_SERVICE = "no_service"
     # Of jobs that wait for others.
     AFTER = "after"

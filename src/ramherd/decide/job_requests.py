@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from ramherd.core.model import JobState, JobStatus, Reason, RunEnd, Settle, Stop, Why
+from ramherd.core.units import format_size
 
 CANCEL, RECYCLE, RETRY = "ramherd cancel", "ramherd recycle", "ramherd retry"
 
@@ -32,6 +33,15 @@ def explain_retry(allow: Sequence[str]) -> Reason:
 def explain_request(why: Why, by: str) -> Reason:
     """With the command that asked for it."""
     return Reason(why, by=by) if why is Why.ASKED else Reason(why)
+
+
+def explain_edit(priority: int | None, memory_bytes: int | None) -> Reason:
+    """Of a job that its user has changed in the queue."""
+    changes = [
+        "" if priority is None else f"priority {priority}",
+        "" if memory_bytes is None else f"memory {format_size(memory_bytes)}",
+    ]
+    return Reason(Why.EDITED, changes=", ".join(filter(None, changes)))
 
 
 def stop_for_service(runs: Iterable[str]) -> list[Stop]:

@@ -152,6 +152,7 @@ WORDS = {
     "run_adopted": "adopted",
     "alert": "alert",
     "paused": "pause",
+    "job_edited": "edit",
     "resumed": "resume",
     "job_done": "done",
     "job_failed": "failed",

@@ -184,6 +184,7 @@ SENTENCES = {
     Why.HERD_OVER: "{done} done, {failed} failed, {cancelled} cancelled",
     Why.PAUSED: "paused by the user: no job starts until `ramherd resume`",
     Why.JOB_PAUSED: "paused by the user at {paused_at}: `ramherd resume JOB` lets it start",
+    Why.EDITED: "changed by the user: {changes}",
     Why.NO_SERVICE: "no service is running: `ramherd up` starts one",
     Why.AFTER: "starts after {jobs}",
     Why.BEHIND: "starts after {first}, the first in line",

@@ -25,7 +25,7 @@ from ramherd.decide.end_commands import is_on_done_due
 from ramherd.decide.usage_limits import render_quota
 from ramherd.jobs.stored import job_from_text, job_to_text
 from ramherd.store.events import trim_events
-from ramherd.store.job_numbers import keep_last_number, number_jobs
+from ramherd.store.job_numbers import number_jobs, record_last_number
 from ramherd.store.owner import Owner, is_alive
 from ramherd.store.protocol import Store
 from ramherd.store.sql import records as sql
@@ -91,7 +91,7 @@ def insert_jobs(
     now, last = time.time(), number_jobs(store)
     rows = (job_row(herd, status, now, after) for status in jobs)
     store.write_all(sql.ADD_JOB, ((*row, number) for number, row in enumerate(rows, last + 1)))
-    keep_last_number(store)
+    record_last_number(store)
 
 
 def job_row(herd: str, status: JobStatus, now: float, after: int | None) -> tuple[object, ...]:

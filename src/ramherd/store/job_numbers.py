@@ -25,7 +25,7 @@ def read_last_number(store: Store) -> int:
     return int(last)
 
 
-def keep_last_number(store: Store) -> None:
+def record_last_number(store: Store) -> None:
     """Jobs were added: their numbers are taken, also after they are pruned."""
     store.write(SET_FLAG, (LAST_NUMBER, str(read_last_number(store))))
 

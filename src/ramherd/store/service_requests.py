@@ -16,8 +16,9 @@ from pathlib import Path
 
 from ramherd.core.errors import StoreUnavailable, UsageError
 from ramherd.core.model import Event, Job, JobState, Reason, Why
-from ramherd.decide.job_requests import explain_retry
+from ramherd.decide.job_requests import explain_edit, explain_retry
 from ramherd.decide.job_state import first_status
+from ramherd.decide.start_pause import explain_job_pause, explain_resumed
 from ramherd.decide.usage_limits import quota_of
 from ramherd.jobs.stored import job_from_text
 from ramherd.store.events import add_event, trim_events
@@ -282,6 +283,42 @@ def set_paused(store: Store, *, paused: bool) -> None:
             why, now_s = Why.PAUSED if paused else Why.RESUMED, time.time()
             add_event(store, Event(why.value, Reason(why), now_s, ""))
             store.write(sql.SET_FLAG, (PAUSED, repr(now_s) if paused else ""))
+
+
+def pause_job(store: Store, job: str) -> bool:
+    """The job does not start before `resume_job`. False if it is not queued in the service."""
+    with store.synced():
+        now_s = time.time()
+        if not store.write(sql.PAUSE_JOB, (now_s, job)):
+            return False
+        add_job_event(store, Why.PAUSED.value, explain_job_pause(now_s), job)
+        return True
+
+
+def resume_job(store: Store, job: str) -> bool:
+    """False if it was not paused."""
+    with store.synced():
+        if not store.write(sql.RESUME_JOB, (job,)):
+            return False
+        add_job_event(store, Why.RESUMED.value, explain_resumed(), job)
+        return True
+
+
+def edit_job(
+    store: Store, job: str, *, priority: int | None = None, memory_bytes: int | None = None
+) -> bool:
+    """Changes what was asked for with a job. False if it is not queued in the service."""
+    with store.synced():
+        values = {"job": job, "priority": priority, "memory_bytes": memory_bytes}
+        if not store.write(sql.EDIT_JOB, values):
+            return False
+        add_job_event(store, "job_edited", explain_edit(priority, memory_bytes), job)
+        return True
+
+
+def add_job_event(store: Store, kind: str, reason: Reason, job: str) -> None:
+    ((herd,),) = store.read(sql.HERD_OF_JOB, (job,))
+    add_event(store, Event(kind, reason, time.time(), herd, job))
 
 
 def is_paused(store: Store) -> bool:

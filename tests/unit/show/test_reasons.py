@@ -40,7 +40,7 @@ from ramherd.decide.exec_admission import find_obstacle
 from ramherd.decide.governor.leases import explain_ledger
 from ramherd.decide.governor.subagent_slots import Caps, SlotHolder, choose_slot
 from ramherd.decide.job_bases import explain_no_base, explain_stuck_herd
-from ramherd.decide.job_requests import explain_retry
+from ramherd.decide.job_requests import explain_edit, explain_retry
 from ramherd.decide.job_state import after_run, explain_lost_owner, next_dependants
 from ramherd.decide.keeper_health import after_failed_keeper, explain_hang, explain_replacement
 from ramherd.decide.resumption import explain_continuation
@@ -389,6 +389,7 @@ MADE: dict[Why, tuple[Reason, str]] = {
         explain_job_pause(time.time()),
         f"paused by the user at {time.strftime('%H:%M')}: `ramherd resume JOB` lets it start",
     ),
+    Why.EDITED: (explain_edit(5, 900 * MIB), "changed by the user: priority 5, memory 900 MiB"),
     Why.NO_SERVICE: (
         Reason(Why.NO_SERVICE), "no service is running: `ramherd up` starts one",
     ),

@@ -41,9 +41,10 @@ RUNS_OF_JOB = """
     FROM runs
     WHERE job = ? ORDER BY attempt
 """
+# A pause of the whole service is of no herd: it concerns each.
 EVENTS_AFTER = """
     SELECT seq, at_s, kind, herd, job, run, node, reason FROM events
-    WHERE seq > :after AND (:herd IS NULL OR herd = :herd) AND (:job IS NULL OR job = :job)
+    WHERE seq > :after AND (:herd IS NULL OR herd IN (:herd, '')) AND (:job IS NULL OR job = :job)
     ORDER BY seq LIMIT :most
 """
 EVENT_ENDS = "SELECT coalesce(min(seq), 0), coalesce(max(seq), 0) FROM events"

@@ -46,7 +46,7 @@ STANDING = (
 IN_LINE = f"""
     SELECT {STANDING} FROM jobs
     WHERE state = 'queued' AND place IS NOT NULL AND priority = :priority AND wish IS NULL
-        AND (not_before_s <= :now OR not_before_s > :now + :longest)
+        AND paused_s IS NULL AND (not_before_s <= :now OR not_before_s > :now + :longest)
         AND (start_at_s IS NULL OR start_at_s <= :now)
         AND (quota IS NULL OR quota NOT IN (SELECT value FROM json_each(:closed)))
     ORDER BY place LIMIT :most
@@ -71,7 +71,7 @@ NEXT_DELAYED = """
 SUSPECTED = f"""
     SELECT {STANDING} FROM jobs INDEXED BY jobs_suspected
     WHERE suspicion IS NOT NULL AND state = 'queued' AND place IS NOT NULL AND wish IS NULL
-        AND (not_before_s <= :now OR not_before_s > :now + :longest)
+        AND paused_s IS NULL AND (not_before_s <= :now OR not_before_s > :now + :longest)
     ORDER BY priority DESC, place
 """
 # What the queued jobs use of their APIs.
@@ -105,6 +105,17 @@ LIVE_RUNS = f"""
         {STANDING}
     FROM runs JOIN jobs ON jobs.id = runs.job LEFT JOIN pens ON pens.run = runs.id
     WHERE runs.ended_s IS NULL AND jobs.place IS NOT NULL
+"""
+
+# Of jobs that have not started, or are to start again.
+NOT_STARTED = "place IS NOT NULL AND state IN ('queued', 'waiting')"
+PAUSE_JOB = f"UPDATE jobs SET paused_s = ? WHERE id = ? AND {NOT_STARTED}"
+RESUME_JOB = "UPDATE jobs SET paused_s = NULL WHERE id = ? AND paused_s IS NOT NULL"
+EDIT_JOB = f"""
+    UPDATE jobs SET priority = coalesce(:priority, priority), spec = json_set(
+        spec, '$.priority', coalesce(:priority, priority),
+        '$.memory_bytes', coalesce(:memory_bytes, json_extract(spec, '$.memory_bytes'))
+    ) WHERE id = :job AND {NOT_STARTED}
 """
 
 SET_STOPPING = "UPDATE runs SET stopping = ? WHERE id = ? AND ended_s IS NULL"

@@ -1,0 +1,36 @@
+"""`ramherd edit JOB`: another priority, or another amount of memory, for a job that is queued."""
+
+import argparse
+
+from ramherd.cli.job_names import find_jobs
+from ramherd.client.client import Client
+from ramherd.core.errors import UsageError
+from ramherd.core.values import SIZE, WHOLE
+
+EPILOG = """\
+examples:
+  ramherd edit 17 --priority 5        jobs with a higher number start first
+  ramherd edit docs --memory 900MiB   memory reserved for a run from its start
+"""
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    what = "queued jobs of the service, by number or name"
+    parser.add_argument("jobs", metavar="JOB", nargs="+", help=what)
+    parser.add_argument("--priority", metavar="N", help="jobs with a higher number start first")
+    parser.add_argument("--memory", metavar="SIZE", help="memory reserved for a run from its start")
+    parser.set_defaults(verb=edit)
+
+
+def edit(options: argparse.Namespace) -> int:
+    if options.priority is None and options.memory is None:
+        raise UsageError(
+            "nothing to change", hint="ramherd edit JOB --priority N, or --memory SIZE"
+        )
+    priority = None if options.priority is None else WHOLE.parse_setting(options.priority)
+    memory = None if options.memory is None else SIZE.parse_setting(options.memory)
+    client = Client()
+    for job in find_jobs(options.jobs):
+        client.edit(job, priority=priority, memory=memory)
+    return 0
