@@ -143,6 +143,7 @@ bench: setup
 	cd tests && ../$(PY) -m bench.api_time --write ../docs/benchmarks.md
 	PYTHONPATH=tests $(PY) -m bench.replay --write .
 	cd tests && ../$(PY) -m bench.ten_thousand
+	cd tests && ../$(PY) -m bench.crowd --write ../docs/benchmarks.md
 
 bench-smoke: setup
 	PYTHONPATH=tests $(PY) -m bench.replay smoke

@@ -191,7 +191,9 @@ class LiveRun:
         peak = max(reading.peak_bytes, min(largest, reading.charged_bytes))
         if self.warm is not None and reading.peak_bytes <= self.warm.peak_before:
             peak = max(self.usage.reading.peak_bytes, reading.used_bytes)
-        self.usage.reading = replace(reading, peak_bytes=peak)
+        if peak != reading.peak_bytes:
+            reading = replace(reading, peak_bytes=peak)
+        self.usage.reading = reading
 
     # Transitions.
 

@@ -142,24 +142,29 @@ def skip(phase: Phase, gap_s: float) -> Phase:
     return phase
 
 
+# Asked of each run some ten times a step: a union would be made at each call.
+LIVE = (Starting, Running, Held)
+EXITED = (Clearing, Ended)
+
+
 def later(at_s: float | None, by_s: float) -> float | None:
     return None if at_s is None else at_s + by_s
 
 
 def is_live(phase: Phase) -> bool:
     """At work: neither ended nor told to end."""
-    return isinstance(phase, Starting | Running | Held)
+    return isinstance(phase, LIVE)
 
 
 def exit_of(phase: Phase) -> Exit | None:
-    return phase.exit if isinstance(phase, Clearing | Ended) else None
+    return phase.exit if isinstance(phase, EXITED) else None
 
 
 def stop_of(phase: Phase) -> Stopping | None:
     """The order to end, also after the exit."""
     if isinstance(phase, Stopping):
         return phase
-    return phase.stop if isinstance(phase, Clearing | Ended) else None
+    return phase.stop if isinstance(phase, EXITED) else None
 
 
 def refusal_of(phase: Phase) -> Refusal | None:

@@ -23,6 +23,7 @@ from ramherd.core.model import (
     Why,
 )
 from ramherd.core.policies import Policy
+from ramherd.core.run_phase import is_live as is_phase_live
 
 SIGABRT, SIGKILL = 6, 9
 URGENT = (RunEnd.LIMIT_KILL, RunEnd.LOST)
@@ -51,7 +52,7 @@ def stop_timed_out(snapshot: Snapshot) -> list[Action]:
     return [
         Stop(run.run, RunEnd.TIMEOUT, Reason(Why.TIMEOUT, limit_s=limit, ran_s=round(ran, 3)))
         for run in snapshot.runs
-        if is_live(run) and (limit := run.job.timeout_s) is not None
+        if (limit := run.job.timeout_s) is not None and is_live(run)
         if (ran := snapshot.at_s - run.started_s - run.uncounted_s) >= limit
     ]
 
@@ -61,7 +62,7 @@ def stop_over_limit(snapshot: Snapshot) -> list[Action]:
     return [
         Stop(run.run, RunEnd.LIMIT_KILL, limit_reason(run, limit))
         for run in snapshot.runs
-        if is_live(run) and not run.kernel_limits
+        if not run.kernel_limits and is_live(run)
         if (limit := run.job.memory_limit_bytes) is not None and run.pen.used_bytes > limit
     ]
 
@@ -90,8 +91,8 @@ def kill_overdue(snapshot: Snapshot, policy: Policy) -> list[Action]:
     return [
         Kill(run.run, Reason(Why.GRACE_OVER, grace_s=grace))
         for run in snapshot.runs
-        if is_lingering(run) and not is_given_up(run, snapshot, policy)
         if (told := told_to_end(run, policy)) is not None
+        if is_lingering(run) and not is_given_up(run, snapshot, policy)
         for since, grace in [told]
         if snapshot.at_s - since >= (0.0 if is_hurried(run, snapshot) else grace)
     ]
@@ -99,6 +100,8 @@ def kill_overdue(snapshot: Snapshot, policy: Policy) -> list[Action]:
 
 def told_to_end(run: RunView, policy: Policy) -> tuple[float, float] | None:
     """Since when, and with what grace before KILL, a run is being ended."""
+    if is_live(run):
+        return None
     if run.killed_s is not None:
         return run.killed_s, policy.kill_again_s
     if run.stop is not None:
@@ -239,7 +242,7 @@ def stop_without_access(snapshot: Snapshot) -> list[Action]:
     return [
         Stop(run.run, RunEnd.PREEMPTED, explain_refusal(run.job, run.said.refusal))
         for run in snapshot.runs
-        if is_live(run) and run.said is not None and run.said.refusal is not None
+        if run.said is not None and run.said.refusal is not None and is_live(run)
         if run.said.refusal.window == NO_ACCESS and not run.said.has_ended
     ]
 
@@ -313,7 +316,7 @@ def limit_reason(run: RunView, limit: int) -> Reason:
 
 def is_live(run: RunView) -> bool:
     """Still at its work: neither ended nor told to end."""
-    return run.exit is None and run.stop is None and run.refused is None
+    return is_phase_live(run.phase)
 
 
 def is_lingering(run: RunView) -> bool:
@@ -331,13 +334,13 @@ def next_deadline_s(snapshot: Snapshot, policy: Policy) -> float:
     times = [
         since + grace
         for run in snapshot.runs
-        if is_lingering(run) and (told := told_to_end(run, policy)) is not None
+        if (told := told_to_end(run, policy)) is not None and is_lingering(run)
         for since, grace in [told]
     ]
     times += [
         run.started_s + run.uncounted_s + run.job.timeout_s
         for run in snapshot.runs
-        if is_live(run) and run.job.timeout_s is not None
+        if run.job.timeout_s is not None and is_live(run)
     ]
     times += [
         status.not_before_s for status in snapshot.delayed if status.not_before_s > snapshot.at_s

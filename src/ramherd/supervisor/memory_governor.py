@@ -261,9 +261,10 @@ class MemoryGovernor:
         return max(used + self.executor.warm_pool.used_bytes - self.lease.lease_bytes, 0)
 
     def scene(self, at_s: float, *, queue: bool = True) -> Scene:
-        runs = self.executor.runs.values()
-        live = [run for run in runs if not is_over(run)]
-        ending = [run for run in runs if is_over(run)]
+        live: list[LiveRun] = []
+        ending: list[LiveRun] = []
+        for run in self.executor.runs.values():
+            (ending if is_over(run) else live).append(run)
         ending_bytes = (
             sum(run.grant.grant_bytes for run in ending) + self.executor.warm_pool.used_bytes
         )
@@ -473,6 +474,8 @@ def is_for_memory(action: GrantAction) -> bool:
 
 def is_over(run: LiveRun) -> bool:
     """Only its pen is left. A run that was told to make room still counts for the governor."""
+    if not run.is_ending:
+        return False
     if run.exit is not None or run.refused is not None:
         return True
     stop = run.stop_order

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 # Freezing takes some milliseconds; a task asleep in the kernel's OOM handling never freezes.
 FREEZE_S = 0.2
+# A file shorter than this was read whole.
+WHOLE_BYTES = 2048
 
 
 class CgroupFiles:
@@ -46,7 +48,10 @@ class CgroupFiles:
     def read(self, name: str) -> bytes:
         fd = self.fd(name)
         data = os.pread(fd, 1 << 16, 0)
-        while data and (more := os.pread(fd, 1 << 16, len(data))):
+        # The kernel fills a page before it leaves off between two lines.
+        if len(data) < WHOLE_BYTES:
+            return data
+        while more := os.pread(fd, 1 << 16, len(data)):
             data += more
         return data
 
