@@ -7,7 +7,7 @@ FIND_PYTHON = for p in python3.14 python3.13 python3.12 python3.11 python3; do \
 	&& { echo $$p; exit 0; }; done; \
 	echo "make: no Python >= 3.11 found: apt-get install python3 python3-venv" >&2; exit 1
 
-.PHONY: help setup demo check generate test test-all test-unit test-integration test-e2e test-uml test-vm \
+.PHONY: help setup demo check generate screens test test-all test-unit test-integration test-e2e test-uml test-vm \
 	test-agents test-tools agents measure-agents zoo zoo-tools mutants bench bench-sim bench-smoke \
 	chaos faults soak clean
 
@@ -16,6 +16,7 @@ help:
 	@echo "make demo        50 fake agents in a budget of 2 GiB"
 	@echo "make check       ruff, mypy and import-linter"
 	@echo "make generate    write the files made from the source: docs, client/new_job.py, tests/data/sentences.txt"
+	@echo "make screens     capture docs/screens.md in tmux"
 	@echo "make test        check, then the unit, simulation and integration tests"
 	@echo "make test-all    make test, then the tests below"
 	@echo "make test-e2e    real agents, chaos, the zoo, User-mode Linux and QEMU"
@@ -54,6 +55,9 @@ check: setup
 
 generate: setup
 	PYTHONPATH=tests $(PY) -m support.generated
+
+screens: setup
+	PYTHONPATH=tests $(PY) -m support.docs_screens
 
 # Tests that own the machine's cgroups or measure CPU time share one worker (xdist_group).
 PARALLEL = -n 2 --dist loadgroup

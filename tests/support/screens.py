@@ -21,8 +21,10 @@ class Screen:
         self._env = env
 
     def open(self, command: list[str], columns: int, rows: int) -> None:
-        """The window stays when the command has ended; its last line says so."""
-        shell = f"{shlex.join(command)}; echo exit status $?; exec sleep 600"
+        """The window stays when the command has ended; its last line says so. Ctrl-C is for the
+        command alone.
+        """
+        shell = f"trap : INT; {shlex.join(command)}; echo exit status $?; exec sleep 600"
         size = ["-x", str(columns), "-y", str(rows)]
         self._call("new-session", "-d", *size, "sh", "-c", shell)
 

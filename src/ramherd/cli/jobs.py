@@ -10,7 +10,8 @@ from typing import Any
 from ramherd.cli.job_list import JobList, read_job_list
 from ramherd.cli.main import read_columns
 from ramherd.show.job_table import render_counts, render_table, short_herd
-from ramherd.show.redraw import Redraw, can_redraw
+from ramherd.show.redraw import Redraw
+from ramherd.show.tty import is_drawable
 from ramherd.show.wait_text import render_paused
 
 WATCH_EVERY_S = 1.0
@@ -47,7 +48,7 @@ def jobs(options: argparse.Namespace) -> int:
 
 def watch(options: argparse.Namespace) -> int:
     """On a terminal in place; in a pipe again when a job has changed."""
-    if not options.json and can_redraw(sys.stdout):
+    if not options.json and is_drawable(sys.stdout):
         with Redraw(sys.stdout) as screen:
             while True:
                 found = read_job_list(options.herd, is_all=options.all)

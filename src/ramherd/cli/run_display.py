@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, TextIO
 
 from ramherd.core.errors import UsageError
 from ramherd.core.model import Event
-from ramherd.show.colors import Palette, is_colored, is_drawable
+from ramherd.show.colors import Palette, is_colored
 from ramherd.show.event_lines import CHANGES, LASTING, LineShow
 from ramherd.show.live_display import LiveShow
+from ramherd.show.tty import is_drawable
 from ramherd.show.view import View
 
 if TYPE_CHECKING:

@@ -1,11 +1,12 @@
 """Colour on a terminal: a few colours, each with one meaning.
 
-Whoever wants none sets NO_COLOR (no-color.org). A terminal with TERM=dumb has neither colours nor a
-cursor that moves.
+A user who wants none sets NO_COLOR (no-color.org).
 """
 
 import os
 from typing import TextIO
+
+from ramherd.show.tty import is_drawable
 
 BOLD, DIM, RED, GREEN, YELLOW, CYAN = "1", "2", "31", "32", "33", "36"
 # The first word of a line about a job.
@@ -14,11 +15,6 @@ WORD_COLORS = {
     "cancel": YELLOW, "warning": YELLOW, "limit": YELLOW, "model": YELLOW, "alert": YELLOW,
     "keeper": YELLOW, "pause": YELLOW,
 }  # fmt: skip
-
-
-def is_drawable(out: TextIO) -> bool:
-    """Whether it is a terminal whose cursor can be moved."""
-    return out.isatty() and os.environ.get("TERM", "dumb") not in ("", "dumb")
 
 
 def is_colored(out: TextIO) -> bool:

@@ -9,7 +9,6 @@ Written by hand and part of the supervisor: it costs 0.1 MB there, where a libra
 7 MB, and a process of its own 15.
 """
 
-import os
 import time
 from collections.abc import Callable, Container, Sequence
 from typing import TextIO
@@ -20,6 +19,7 @@ from ramherd.show.colors import BOLD, CYAN, DIM, GREEN, RED, YELLOW, Palette, is
 from ramherd.show.event_lines import LASTING, printable, render_event
 from ramherd.show.nonblocking_writer import NonblockingWriter
 from ramherd.show.reasons import render_reason
+from ramherd.show.tty import read_size
 from ramherd.show.view import RunLine, View
 
 EVERY_S = 0.2
@@ -27,7 +27,7 @@ EVERY_S = 0.2
 LEAST_BAR_CELLS = 8
 # The text beside the bars is padded to a multiple of this, so that they seldom change their width.
 TEXT_STEP = 8
-HEAD = f"{'memory':>9} {'granted':>9} {'time':>7}  job"
+HEAD = f"{'MEMORY':>9} {'GRANTED':>9} {'TIME':>7}  NAME"
 LEVEL_COLORS = {"calm": CYAN, "tight": YELLOW, "single": RED}
 
 CLEAR_LINE, CLEAR_BELOW = "\x1b[K", "\x1b[J"
@@ -70,7 +70,7 @@ class LiveShow:
         if now - self._drawn_s < EVERY_S or self._writer.is_behind:
             return
         self._drawn_s = now
-        columns, rows = self._size()
+        columns, rows = read_size(self._out)
         lines = render_live(view(), columns, rows, self._last_failed)
         with self._writer.lock:
             is_resized, up = columns != self._columns, self._up(columns)
@@ -98,7 +98,7 @@ class LiveShow:
             self._write_above(data, self._table(clear_first=True))
 
     def _write_above(self, data: bytes, table: str) -> None:
-        columns, _rows = self._size()
+        columns, _rows = read_size(self._out)
         lines, rows = data.splitlines(keepends=True), len(self._drawn)
         above = b"".join(clear_for(line, columns, rows) + line for line in lines)
         begin, self._columns = f"{BEGIN_FRAME}{self._up(columns)}", columns
@@ -124,14 +124,6 @@ class LiveShow:
 
     def _painted(self, line: Line) -> str:
         return "".join(self._palette.paint(text, color) for text, color in line)
-
-    def _size(self) -> tuple[int, int]:
-        """A new terminal says 0 x 0 until its size is set."""
-        try:
-            columns, rows = os.get_terminal_size(self._out.fileno())
-        except OSError:
-            columns = rows = 0
-        return columns or 80, rows or 24
 
 
 def clear_for(line: bytes, columns: int, drawn: int) -> bytes:

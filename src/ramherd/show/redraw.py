@@ -1,19 +1,15 @@
 """A screen that is drawn again in its place: nothing of it stays in the scrollback."""
 
-import os
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Self, TextIO
 
-from ramherd.show.live_display import cut
+from ramherd.show.live_display import CLEAR_BELOW, CLEAR_LINE, cut
+from ramherd.show.tty import read_size
 
 # The alternate screen, with the cursor hidden; and back.
 ENTER, LEAVE = "\x1b[?1049h\x1b[?25l", "\x1b[?25h\x1b[?1049l"
-HOME, CLEAR_LINE, CLEAR_BELOW = "\x1b[H", "\x1b[K", "\x1b[J"
-
-
-def can_redraw(out: TextIO) -> bool:
-    return out.isatty() and os.environ.get("TERM") not in (None, "", "dumb")
+HOME = "\x1b[H"
 
 
 class Redraw:
@@ -36,10 +32,10 @@ class Redraw:
 
     @property
     def columns(self) -> int:
-        return self._size()[0]
+        return read_size(self._out)[0]
 
     def show(self, lines: Sequence[str]) -> None:
-        columns, rows = self._size()
+        columns, rows = read_size(self._out)
         self._last = fit_rows(lines, rows)
         text = "\r\n".join(cut(line, columns) + CLEAR_LINE for line in self._last)
         self._write(HOME + text + CLEAR_BELOW)
@@ -47,14 +43,6 @@ class Redraw:
     def _write(self, text: str) -> None:
         self._out.write(text)
         self._out.flush()
-
-    def _size(self) -> tuple[int, int]:
-        """A new terminal has 0 x 0 until somebody sets it."""
-        try:
-            columns, rows = os.get_terminal_size(self._out.fileno())
-        except OSError:
-            columns = rows = 0
-        return columns or 80, rows or 24
 
 
 def fit_rows(lines: Sequence[str], rows: int) -> Sequence[str]:

@@ -29,12 +29,8 @@ NORMAL = (
     (r"(ramherd/\w+)-[0-9a-z]{8}\b", r"\1-ID"),
     (r"\$\d+\.\d+", "$COST"),
     (r"\b\d+(\.\d+)? (B|[KMG]iB)", "SIZE"),
-    (r"\b\d+m \d+s|\b\d+(\.\d+)?(ms|s)\b", "TIME"),
+    (r"\b(\d+m)?\d+(\.\d+)?s\b", "TIME"),
     (r"\b[\d,.]+k? tokens", "N tokens"),
-    (r"pen \w+", "pen KIND"),
-    (r"\d+ leftovers? ended", "N leftovers ended"),
-    # What others on the machine have taken meanwhile.
-    (r"the machine has SIZE less available.*\n", ""),
 )
 
 

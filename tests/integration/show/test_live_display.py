@@ -108,7 +108,7 @@ def test_a_narrowed_window_has_no_broken_line(
 
     assert len(wide[-6]) > 100
     assert "running" not in history
-    assert "memory" not in history
+    assert "MEMORY" not in history
 
 
 def is_table(history: str, runs: int) -> bool:

@@ -52,7 +52,7 @@ def test_all_that_matters_is_shown() -> None:
     assert lines == [
         f"[{'#' * 3}{'.' * 49}] 5/100  1 running  94 queued  1 failed  10s  about 3m10s left",
         f"[{'#' * 26}{'.' * 26}] 1 GiB of 2 GiB  machine has 3 GiB free",
-        "   memory   granted    time  job",
+        "   MEMORY   GRANTED    TIME  NAME",
         "    1 MiB              1.0s  build (run 2) ending",
         "last failed: a: exit status 1",
         "next waits: needs 1 GiB, but only 1 MiB of the 2 GiB budget is free",

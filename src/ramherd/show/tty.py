@@ -1,0 +1,18 @@
+"""What a display has to know of the terminal that it draws on."""
+
+import os
+from typing import TextIO
+
+
+def is_drawable(out: TextIO) -> bool:
+    """Whether it is a terminal whose cursor can be moved: not with TERM=dumb."""
+    return out.isatty() and os.environ.get("TERM", "dumb") not in ("", "dumb")
+
+
+def read_size(out: TextIO) -> tuple[int, int]:
+    """Columns and rows. A new terminal has 0 x 0 until its size is set."""
+    try:
+        columns, rows = os.get_terminal_size(out.fileno())
+    except OSError:
+        columns = rows = 0
+    return columns or 80, rows or 24

@@ -1,0 +1,16 @@
+"""docs/screens.md shows what the programs show."""
+
+import shutil
+
+import pytest
+
+from support.docs_screens import DOCS, capture, normal, parse
+
+
+@pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")
+def test_the_screens_of_the_docs_are_those_of_the_programs() -> None:
+    """`run`, `jobs`, `drill`, in two sizes, without numbers that differ each time."""
+    captured = {title: normal(screen) for title, screen in capture().items()}
+    shown = {title: normal(screen) for title, screen in parse(DOCS.read_text()).items()}
+
+    assert captured == shown, "run `make screens`, and read what has changed"
