@@ -12,7 +12,7 @@ FIND_PYTHON = for p in python3.14 python3.13 python3.12 python3.11 python3; do \
 	chaos faults soak clean
 
 help:
-	@echo "make setup       .venv with ramherd and its tools in it"
+	@echo "make setup       .venv with ramherd and its development tools in it"
 	@echo "make demo        50 fake agents in a budget of 2 GiB"
 	@echo "make check       ruff, mypy and import-linter"
 	@echo "make generate    write the files made from the source: docs, client/new_job.py, tests/data/sentences.txt"
@@ -37,14 +37,24 @@ help:
 
 setup: .venv/.made
 
-.venv/.made: pyproject.toml
+PIP_INSTALL = $(PY) -m pip install --disable-pip-version-check
+
+# The package alone is enough for the demo; checks and tests add the development tools.
+.venv/.package: pyproject.toml
 	@python=$$($(FIND_PYTHON)) || exit 1; \
+	echo "make: creating .venv with $$($$python --version)"; \
 	$$python -m venv .venv || { \
-		echo "make: cannot make a virtual environment: apt-get install python3-venv" >&2; exit 1; }
-	@$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+		echo "make: cannot create a virtual environment: apt-get install python3-venv" >&2; exit 1; }
+	@echo "make: installing ramherd into .venv"
+	@$(PIP_INSTALL) --editable .
 	@touch $@
 
-demo: setup
+.venv/.made: .venv/.package
+	@echo "make: installing the development tools into .venv"
+	@$(PIP_INSTALL) --editable '.[dev]'
+	@touch $@
+
+demo: .venv/.package
 	.venv/bin/ramherd drill --agents 50 --budget 2GiB
 
 check: setup
@@ -91,7 +101,7 @@ test-agents: setup agents
 	$(PY) -m pytest $(addprefix tests/e2e/,agents hook service strays) --durations=5
 
 mutants: setup
-	$(PY) -m pip install --quiet --disable-pip-version-check --editable '.[mutants]'
+	$(PIP_INSTALL) --quiet --editable '.[mutants]'
 	cd tests && ../$(PY) -m mutants.run
 
 # At the versions of tests/e2e/package.json. npm only: nothing is fetched from anywhere else.
