@@ -1,7 +1,8 @@
 """Files that are made from the source: `make generate` writes them, and tests compare them.
 
-From the tables of keys: docs/config.md and docs/jobs.md (their tables), docs/openapi.json and
-src/ramherd/client/new_job.py. From every text for users: tests/data/sentences.txt.
+From the tables of keys: docs/config.md and docs/jobs.md (their tables), docs/openapi.json,
+src/ramherd/client/new_job.py and run_settings.py. From every text for users:
+tests/data/sentences.txt.
 """
 
 import json
@@ -9,7 +10,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from ramherd.api.openapi import describe
-from ramherd.config.keys import KEYS
+from ramherd.config.keys import KEYS, RUN_KEYS
 from ramherd.jobs.schema import AGENTS_ONLY, BUILT_KEYS, COMMANDS, KEYS_TO_COME, JobKey
 from support.sentences import render_sentences
 
@@ -64,6 +65,22 @@ class NewJob(TypedDict, total=False):
 {fields}'''
 
 
+def render_run_settings() -> str:
+    fields = "".join(
+        f"    # {key.help}\n    {key.name}: {key.kind.annotation} | None\n" for key in RUN_KEYS
+    )
+    return f'''"""The settings of a run, for type checkers. Generated from config/keys.py."""
+
+from collections.abc import Sequence
+from typing import TypedDict
+
+
+class RunSettings(TypedDict, total=False):
+    """The settings of `ramherd.run`: the flags of `ramherd run`. None is the same as not given."""
+
+{fields}'''
+
+
 def replace_table(text: str, table: str) -> str:
     """The table that begins with the same line gives way to this one."""
     head = table.partition("\n")[0]
@@ -77,6 +94,7 @@ FILES: dict[str, Callable[[str], str]] = {
     "docs/jobs.md": lambda text: replace_table(text, render_jobs()),
     "docs/openapi.json": lambda _text: json.dumps(describe(), indent=1) + "\n",
     "src/ramherd/client/new_job.py": lambda _text: render_new_job(),
+    "src/ramherd/client/run_settings.py": lambda _text: render_run_settings(),
     "tests/data/sentences.txt": lambda _text: render_sentences(),
 }
 

@@ -22,7 +22,7 @@ from ramherd.cli.start_time import add_start_options, read_start_at
 from ramherd.config.keys import RUN_KEYS, Key
 from ramherd.config.load import Config, add_flags, load_config, make_policy
 from ramherd.config.paths import runtime_dir
-from ramherd.core.errors import UsageError
+from ramherd.core.errors import RamherdError, UsageError
 from ramherd.core.model import Event, Job, Why
 from ramherd.core.policies import GrantPolicy, RecyclePolicy, ReusePolicy
 from ramherd.core.record import replace
@@ -42,6 +42,7 @@ from ramherd.jobs.schema import AGENTS_ONLY, BUILT_KEYS, COMMANDS, PROFILE_KEYS,
 from ramherd.show.view import Display
 from ramherd.supervisor.run_herd import Outcome, Rules, run_herd
 from ramherd.system.ids import new_id
+from ramherd.system.own_process import end_with_parent
 from ramherd.system.unix_socket import is_listening
 
 # The second mark of the CPU gate is so far below the first.
@@ -91,6 +92,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--own", action="store_true", help="run here, even if a service is running")
     again = "go on with a herd that was interrupted (the newest)"
     parser.add_argument("--resume", nargs="?", const="", metavar="HERD", help=again)
+    parser.add_argument("--caller", type=int, help=argparse.SUPPRESS)
     add_start_options(parser)
     add_output_options(parser)
     add_herd_options(parser)
@@ -104,6 +106,21 @@ def add_herd_options(parser: argparse.ArgumentParser, keys: Iterable[Key] = RUN_
 
 
 def run(options: argparse.Namespace) -> int:
+    return run_jobs(options) if options.caller is None else run_for_caller(options)
+
+
+def run_for_caller(options: argparse.Namespace) -> int:
+    """For `ramherd.run` in another process: we end with it, and it gets errors as JSON."""
+    end_with_parent(options.caller)
+    try:
+        return run_jobs(options)
+    except RamherdError as error:
+        told = {"error": str(error), "hint": error.hint, "kind": type(error).__name__}
+        print(json.dumps(told), flush=True)
+        raise
+
+
+def run_jobs(options: argparse.Namespace) -> int:
     """In the service if one is running, unless a flag is given that the service decides for all
     herds.
     """

@@ -2,26 +2,23 @@
 
 client = ramherd.Client()
 herd = client.submit([{"name": "lint", "command": ["./agent.sh", "fix it"]}])
-print(client.wait(herd)["counts"])
+for event in client.events(herd=herd):  # ends when the herd has ended
+    print(event["kind"])
+print(client.result(herd).done)
 """
 
 import json
+import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, overload
 from urllib.parse import quote, urlencode, urlsplit
 
+from ramherd.client.herd_result import HerdResult, parse_result
 from ramherd.client.herd_summary import summarize
-from ramherd.client.http_link import (
-    ANSWERS_WITHIN_S,
-    STREAM_S,
-    HttpLink,
-    read_all,
-    read_chunk,
-    read_line,
-)
+from ramherd.client.http_link import ANSWERS_WITHIN_S, STREAM_S, HttpLink, Response, no_service
 from ramherd.client.shapes import (
     EventInfo,
     HerdInfo,
@@ -32,15 +29,11 @@ from ramherd.client.shapes import (
     complete_snapshot,
 )
 from ramherd.config.paths import runtime_dir
-from ramherd.core.errors import NoService, ServiceBusy, StoreError
-from ramherd.system.environ import read_own_environ
-from ramherd.system.ids import new_id
+from ramherd.core.errors import NoService, ServiceBusy, StoreError, WaitTimeout
 from ramherd.system.unix_socket import is_listening
-from ramherd.system.user_files import read_cwd
 
-if TYPE_CHECKING:
-    from ramherd.supervisor.run_herd import Rules
-
+SOCKET = "api.sock"
+UP = "start one: ramherd up"
 # A service that is started again is back within seconds.
 COMES_BACK_S = 30.0
 # As many streams are open as the service allows: events are asked for instead.
@@ -52,13 +45,16 @@ PAGE = 250
 
 
 class Client:
-    """Over the user's socket, or over `url` (http://127.0.0.1:PORT) with the token."""
+    """Over the user's socket, over the one at `path` (the socket, or the runtime directory that has
+    it), or over `url` (http://127.0.0.1:PORT) with the token. Each call raises `NoService` if the
+    service does not answer within `timeout_s`.
+    """
 
     def __init__(
-        self, path: Path | None = None, *,
+        self, path: str | os.PathLike[str] | None = None, *,
         url: str | None = None, token: str | None = None, timeout_s: float = ANSWERS_WITHIN_S,
     ) -> None:  # fmt: skip
-        own = None if url is not None else path or runtime_dir() / "api.sock"
+        own = None if url is not None else find_socket(path)
         address = urlsplit(url) if url is not None else None
         self._link = HttpLink(own, address, token, timeout_s)
 
@@ -166,73 +162,111 @@ class Client:
 
     def metrics(self) -> str:
         with self._link.open("GET", "/metrics") as answer:
-            return read_all(answer).decode()
+            return answer.read_all().decode()
 
-    def logs(self, job: str, stream: str = "out", *, follow: bool = False) -> Iterator[bytes]:
-        """What it printed; followed until the job has ended."""
+    def logs(
+        self, job: str, stream: str = "out", *,
+        follow: bool = False, timeout_s: float | None = None,
+    ) -> Iterator[bytes]:  # fmt: skip
+        """What it printed; followed until the job has ended. `WaitTimeout` if that takes longer
+        than `timeout_s`.
+        """
         query = {"stream": stream, "follow": "true" if follow else "false"}
         target = f"/v1/jobs/{quote(job, '')}/logs?{urlencode(query)}"
-        silence_s = None if follow else ANSWERS_WITHIN_S
-        with self._link.open("GET", target, silence_s=silence_s) as answer:
-            while chunk := read_chunk(answer):
+        waiting = Deadline(timeout_s, f"job {job} has not ended")
+        with self._link.open("GET", target) as answer:
+            while chunk := self._read_chunk(answer, waiting, follow=follow):
                 yield chunk
 
-    def events(self, after: int = 0, herd: str | None = None) -> Iterator[EventInfo]:
-        """Events as they happen. If the service is started again, they continue without a gap."""
+    def _read_chunk(self, answer: Response, waiting: "Deadline", *, follow: bool) -> bytes:
+        left_s = waiting.left_s()
+        try:
+            return answer.read_chunk(left_s if follow else ANSWERS_WITHIN_S)
+        except TimeoutError as error:
+            waiting.left_s()
+            raise no_service(error) from None
+
+    def events(
+        self, after: int = 0, herd: str | None = None, *, timeout_s: float | None = None
+    ) -> Iterator[EventInfo]:
+        """Events as they happen, of all herds or of one. Those of one herd end when it has ended,
+        or when all its jobs that are left wait for their user. If the service is started again,
+        they continue without a gap; a service that stays away is `NoService`. `WaitTimeout` if they
+        go on for longer than `timeout_s`.
+        """
+        waiting = Deadline(timeout_s, f"herd {herd} has not ended" if herd else "events go on")
         lost_s: float | None = None
         while True:
             try:
-                for event in self._read_events(after, herd):
-                    after, lost_s = event["seq"], None
-                    yield event
-            except NoService:
+                for event in self._read_events(after, herd, waiting):
+                    lost_s = None
+                    if event is not None:
+                        after = event["seq"]
+                        yield event
+                    if herd is not None and may_be_last(event) and not self._goes_on(herd):
+                        return
+            except NoService as error:
                 if lost_s is not None and time.monotonic() - lost_s >= COMES_BACK_S:
-                    raise
+                    raise stayed_away(error) from None
             lost_s = lost_s or time.monotonic()
+            waiting.left_s()
             time.sleep(0.2)
 
+    def _goes_on(self, herd: str) -> bool:
+        return is_going_on(self.herd(herd))
+
     def _read_event_page(self, after: int, herd: str | None) -> list[EventInfo]:
-        """For a client that gets no stream."""
-        time.sleep(ASK_EVERY_S)
         with self._understood():
             page = self._get("/v1/events", after=after, herd=herd)["events"]
             return [complete_event(event) for event in page]
 
-    def _read_events(self, after: int, herd: str | None) -> Iterator[EventInfo]:
+    def _read_events(
+        self, after: int, herd: str | None, waiting: "Deadline"
+    ) -> Iterator[EventInfo | None]:
+        """None when the service reports that there is nothing new, or that events are missing."""
         try:
-            yield from self._read_event_stream(after, herd)
-        except ServiceBusy:
+            yield from self._read_event_stream(after, herd, waiting)
+        except ServiceBusy:  # no stream for this client
+            time.sleep(ASK_EVERY_S)
             yield from self._read_event_page(after, herd)
+            yield None
 
-    def _read_event_stream(self, after: int, herd: str | None) -> Iterator[EventInfo]:
+    def _read_event_stream(
+        self, after: int, herd: str | None, waiting: "Deadline"
+    ) -> Iterator[EventInfo | None]:
         query = urlencode({"after": after, **({"herd": herd} if herd else {})})
         headers = {"Accept": "text/event-stream"}
-        target = f"/v1/events?{query}"
         with (
             self._understood(),
-            self._link.open("GET", target, headers=headers, silence_s=STREAM_S) as answer,
+            self._link.open("GET", f"/v1/events?{query}", headers=headers) as answer,
         ):
             kind = ""
-            while line := read_line(answer):
+            while line := answer.read_line(waiting.left_s(STREAM_S)):
                 if line.startswith(b"event: "):
                     kind = line[7:].strip().decode()
                 elif line.startswith(b"data: ") and kind != "gap":
                     yield complete_event(json.loads(line[6:]))
+                elif line.startswith((b":", b"data: ")):
+                    yield None
                 elif line == b"\n":
                     kind = ""
 
-    def wait(self, herd: str, after: int = 0) -> HerdInfo:
+    def wait(self, herd: str, after: int = 0, *, timeout_s: float | None = None) -> HerdInfo:
         """Until it has ended, or all its jobs that are left wait for their user. Events up to
-        `after` are not read again.
+        `after` are not read again. `WaitTimeout` if it takes longer than `timeout_s`; the herd goes
+        on.
         """
-        for event in self.events(after, herd):
-            if event["kind"] in HERD_ENDS and not is_going_on(found := self.herd(herd)):
-                return found
-        raise AssertionError("events go on for ever")
+        for _event in self.events(after, herd, timeout_s=timeout_s):
+            pass
+        return self.herd(herd)
 
     def summary(self, herd: str) -> dict[str, Any]:
         """The object of `run --json`. What an older service does not have is None."""
         return summarize(self.herd(herd), self.jobs(herd, runs=True))
+
+    def result(self, herd: str) -> HerdResult:
+        """The same, typed."""
+        return parse_result(self.summary(herd))
 
     def _get(self, path: str, **query: Any) -> dict[str, Any]:
         given = {name: value for name, value in query.items() if value is not None}
@@ -247,6 +281,47 @@ class Client:
             raise self._link.no_common_version(f"its response has no {error}") from None
 
 
+class Deadline:
+    """How long a caller still waits, and what for."""
+
+    def __init__(self, timeout_s: float | None, what: str) -> None:
+        self._until_s = None if timeout_s is None else time.monotonic() + timeout_s
+        self._what = f"{what} within {timeout_s} s"
+
+    @overload
+    def left_s(self) -> float | None: ...
+    @overload
+    def left_s(self, at_most_s: float) -> float: ...
+    def left_s(self, at_most_s: float | None = None) -> float | None:
+        """WaitTimeout if there is no time left."""
+        if self._until_s is None:
+            return at_most_s
+        left_s = self._until_s - time.monotonic()
+        if left_s <= 0:
+            raise WaitTimeout(self._what)
+        return left_s if at_most_s is None else min(left_s, at_most_s)
+
+
+def find_socket(path: str | os.PathLike[str] | None) -> Path:
+    if path is None:
+        return runtime_dir() / SOCKET
+    found = Path(path).expanduser().absolute()
+    if not found.is_dir():
+        return found
+    if not (found / SOCKET).exists():
+        raise NoService(f"no service is running in {found}: it has no {SOCKET}", hint=UP)
+    return found / SOCKET
+
+
+def stayed_away(error: NoService) -> NoService:
+    message = f"the ramherd service went away and has not come back for {COMES_BACK_S:g} s"
+    return NoService(f"{message}: {error}", hint="start it again, and its herds go on: ramherd up")
+
+
+def may_be_last(event: EventInfo | None) -> bool:
+    return event is None or event["kind"] in HERD_ENDS
+
+
 def is_going_on(herd: HerdInfo) -> bool:
     """Whether a job of it runs, or will without its user."""
     is_active = any(herd["counts"].get(state) for state in ("queued", "running", "held"))
@@ -256,30 +331,6 @@ def is_going_on(herd: HerdInfo) -> bool:
 def is_running(path: Path | None = None) -> bool:
     """Whether a service listens."""
     try:
-        return is_listening(path or runtime_dir() / "api.sock")
+        return is_listening(path or runtime_dir() / SOCKET)
     except StoreError:  # no directory in which one could
         return False
-
-
-def ignore(*_values: object) -> None:
-    """A script reads what its herd came to, not its events."""
-
-
-def run(
-    jobs: Sequence[Mapping[str, Any]], *, own: bool = False, rules: "Rules | None" = None
-) -> dict[str, Any]:
-    """Runs jobs and waits for them, in the service if one is running, else here (with `own` or
-    `rules` always here). Returns the object of `ramherd run --json`.
-    """
-    if not own and rules is None and is_running():
-        client = Client()
-        herd = client.submit(jobs, read_own_environ(), cwd=read_cwd())
-        client.wait(herd)
-        return client.summary(herd)
-    from ramherd.jobs.reader import Defaults, make_jobs  # noqa: PLC0415 - only without a service
-    from ramherd.show.view import Display  # noqa: PLC0415
-    from ramherd.supervisor.run_herd import Rules, run_herd  # noqa: PLC0415
-
-    herd = new_id()
-    made = make_jobs([dict(job) for job in jobs], "the jobs", herd, Defaults())
-    return run_herd(herd, made, rules or Rules(), Display(ignore, ignore)).summary

@@ -4,6 +4,7 @@ not.
 
 import http.client
 import json
+import socket
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -24,6 +25,8 @@ PROBE_EVERY_S = 5.0
 PROBE_S = 4.0
 # The events of a service are never silent for longer.
 STREAM_S = 45.0
+# A request that is not repeated is waited for no longer, even if the service is alive.
+RESPONSE_S = 600.0
 RESTART = "start the service again with this version: ramherd up"
 
 
@@ -52,7 +55,7 @@ class HttpLink:
         data = None if body is None else json.dumps(body).encode()
         with self.open(method, target, data=data) as answer:
             try:
-                value = json.loads(read_all(answer))
+                value = json.loads(answer.read_all())
             except ValueError:
                 raise self.no_common_version(f"{target} is not JSON") from None
         if not isinstance(value, dict):
@@ -61,14 +64,13 @@ class HttpLink:
 
     def open(
         self, method: str, target: str, *, data: bytes | None = None,
-        headers: Mapping[str, str] | None = None, silence_s: float | None = -1.0,
-    ) -> http.client.HTTPResponse:  # fmt: skip
-        """The response, whose body may then be silent for so long (None: for ever)."""
+        headers: Mapping[str, str] | None = None,
+    ) -> "Response":  # fmt: skip
         until_s = time.monotonic() + self._timeout_s
         was_there = False
         while True:
             try:
-                return self._open(method, target, data, headers or {}, silence_s)
+                return self._open(method, target, data, headers or {})
             except (FileNotFoundError, ConnectionRefusedError) as error:
                 lost: Exception = error
                 is_worth_it = was_there
@@ -88,24 +90,24 @@ class HttpLink:
         )
 
     def _open(
-        self, method: str, target: str, data: bytes | None, headers: Mapping[str, str],
-        silence_s: float | None,
-    ) -> http.client.HTTPResponse:  # fmt: skip
+        self, method: str, target: str, data: bytes | None, headers: Mapping[str, str]
+    ) -> "Response":
         link = self._connect(self._timeout_s)
         try:
             link.request(method, target, data, self._fields(data, headers))
             if data is not None:
                 self._await_response(link)
+            # The link lets go of its socket when it has the head of a response.
+            sock = link.sock
             answer = link.getresponse()
         except (OSError, http.client.HTTPException):
             link.close()
             raise
-        if silence_s != -1.0 and link.sock is not None:
-            link.sock.settimeout(silence_s)
         self.api = parse_api(answer.headers.get(FIELD))
+        response = Response(answer, sock, self._timeout_s)
         if answer.status >= 400:
-            raise self._explain(answer, method, target)
-        return answer
+            raise self._explain(response, method, target)
+        return response
 
     def _connect(self, timeout_s: float) -> http.client.HTTPConnection:
         if self._address is not None:
@@ -125,7 +127,10 @@ class HttpLink:
     def _await_response(self, link: http.client.HTTPConnection) -> None:
         """A request that is not repeated is waited for, as long as the service is alive."""
         assert link.sock is not None
+        until_s = time.monotonic() + RESPONSE_S
         while not wait_readable(link.sock.fileno(), min(PROBE_EVERY_S, self._timeout_s)):
+            if time.monotonic() >= until_s:
+                raise TimeoutError
             probe = self._connect(min(PROBE_S, self._timeout_s))
             try:
                 probe.request("GET", "/v1/version", headers=self._fields(None, {}))
@@ -133,10 +138,11 @@ class HttpLink:
             finally:
                 probe.close()
 
-    def _explain(self, answer: http.client.HTTPResponse, method: str, target: str) -> RamherdError:
-        with answer:
+    def _explain(self, response: "Response", method: str, target: str) -> RamherdError:
+        answer = response.answer
+        with response:
             try:
-                body = json.loads(read_all(answer))
+                body = json.loads(response.read_all())
                 message, hint = str(body["error"]), str(body.get("hint", ""))
             except (ValueError, KeyError, TypeError):
                 return NoService(f"the service answers {answer.status} {answer.reason}")
@@ -147,27 +153,48 @@ class HttpLink:
         return (UsageError if answer.status < 500 else NoService)(message, hint=hint)
 
 
-def read_all(answer: http.client.HTTPResponse) -> bytes:
-    try:
-        return answer.read()
-    except (OSError, http.client.HTTPException) as error:
-        raise no_service(error) from None
+class Response:
+    """The body of a response, which may be silent for so long."""
 
+    def __init__(
+        self, answer: http.client.HTTPResponse, sock: socket.socket | None, silence_s: float
+    ) -> None:
+        self.answer, self._sock = answer, sock
+        self._silence_s = silence_s
 
-def read_chunk(answer: http.client.HTTPResponse) -> bytes:
-    """b"" at the end."""
-    try:
-        return answer.read1(1 << 16)
-    except (OSError, http.client.HTTPException) as error:
-        raise no_service(error) from None
+    def __enter__(self) -> "Response":
+        return self
 
+    def __exit__(self, *_error: object) -> None:
+        self.answer.close()
 
-def read_line(answer: http.client.HTTPResponse) -> bytes:
-    """b"" when the other end went away."""
-    try:
-        return answer.readline()
-    except (OSError, http.client.HTTPException):
-        return b""
+    def read_all(self) -> bytes:
+        try:
+            return self.answer.read()
+        except (OSError, http.client.HTTPException) as error:
+            raise no_service(error, self._silence_s) from None
+
+    def read_chunk(self, within_s: float | None) -> bytes:
+        """b"" at the end. A TimeoutError if nothing comes within this time (None: for ever)."""
+        self._allow_silence(within_s)
+        try:
+            return self.answer.read1(1 << 16)
+        except TimeoutError:
+            raise
+        except (OSError, http.client.HTTPException) as error:
+            raise no_service(error) from None
+
+    def read_line(self, within_s: float) -> bytes:
+        """b"" when the other end went away, or was silent for longer than this."""
+        self._allow_silence(within_s)
+        try:
+            return self.answer.readline()
+        except (OSError, http.client.HTTPException):
+            return b""
+
+    def _allow_silence(self, within_s: float | None) -> None:
+        if self._sock is not None and self._sock.fileno() >= 0:
+            self._sock.settimeout(within_s)
 
 
 def no_service(error: Exception, within_s: float = ANSWERS_WITHIN_S) -> RamherdError:

@@ -126,9 +126,9 @@ def parse_factor(value: Any) -> float:
 RING = FILE_SIZE._replace(parse=parse_ring)
 PAUSE = TIME._replace(parse=parse_pause)
 PERCENT = NUMBER._replace(parse=parse_percent)
-FACTOR = ValueType("N", parse_factor, "{:g}".format)
-PART = ValueType("SHARE", parse_part, "{:g}".format)
-SHARE = ValueType("SHARE", parse_share, "{:g}".format)
+FACTOR = ValueType("N", parse_factor, "{:g}".format, annotation="float")
+PART = ValueType("SHARE", parse_part, "{:g}".format, annotation="float")
+SHARE = ValueType("SHARE", parse_share, "{:g}".format, annotation="str | float")
 PEN = ValueType("KIND", parse_pen)
 LINE = TEXT._replace(metavar="COMMAND")
 

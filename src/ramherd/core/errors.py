@@ -48,6 +48,10 @@ class ServiceBusy(NoService):
     """The service has as many connections or streams as it may have."""
 
 
+class WaitTimeout(RamherdError, TimeoutError):
+    """What a script waited for did not happen in the time it gave."""
+
+
 class StoreError(RamherdError):
     """The store or a state directory cannot be used."""
 

@@ -220,7 +220,9 @@ WORDS = ValueType(
     "WORDS", parse_words, shlex.join, written={"anyOf": [STRING, STRINGS]}, parsed=STRINGS,
     annotation="str | Sequence[str]",
 )  # fmt: skip
-PATTERNS = ValueType("NAMES", parse_patterns, ", ".join, parsed=STRINGS)
+PATTERNS = ValueType(
+    "NAMES", parse_patterns, ", ".join, parsed=STRINGS, annotation="str | Sequence[str]"
+)
 WHOLE = ValueType(
     "N", parse_integer, from_text=integer_from_text, written=INTEGER, parsed=INTEGER,
     annotation="int",

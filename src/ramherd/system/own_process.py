@@ -7,7 +7,7 @@ import os
 
 from ramherd.system.files import try_control
 
-PR_SET_CHILD_SUBREAPER = 36
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 # When the kernel must kill, an agent goes before the user's desktop.
 AGENT_OOM_SCORE_ADJ = 500
 
@@ -19,6 +19,18 @@ def become_subreaper() -> None:
     import ctypes  # noqa: PLC0415
 
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def end_with_parent(parent: int) -> None:
+    """The kernel sends TERM to this process when the thread that started it has ended. If it ended
+    before this call, we have another parent by now.
+    """
+    import ctypes  # noqa: PLC0415
+    from signal import SIGTERM  # noqa: PLC0415 - the keeper does without
+
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(SIGTERM), 0, 0, 0)
+    if os.getppid() != parent:
+        os.kill(os.getpid(), SIGTERM)
 
 
 def set_oom_score_adj(value: int) -> bool:

@@ -401,20 +401,6 @@ def test_a_port_that_is_taken_is_one_line(service: Service) -> None:
     assert "Traceback" not in refused.stderr
 
 
-def test_a_script_runs_jobs_by_the_service_or_by_itself(service: Service) -> None:
-    """`ramherd.run([...])` gives what `run --json` gives."""
-    code = "import ramherd, json; print(json.dumps(ramherd.run([{'command': ['true']}])))"
-    for by_service in (True, False):
-        done = subprocess.run(
-            [sys.executable, "-c", code], env=service.ramherd.env, capture_output=True, text=True,
-            check=True,
-        )  # fmt: skip
-        summary = json.loads(done.stdout)
-        assert (summary["done"], summary.get("service", False)) == (1, by_service)
-        if by_service:
-            service.stop()
-
-
 def test_state_that_cannot_be_written_is_one_line(service: Service, tmp_path: Path) -> None:
     """A directory in the place of the store."""
     env = {**service.ramherd.env, "XDG_STATE_HOME": str(tmp_path / "other")}
