@@ -62,6 +62,7 @@ class FakePen:
     most_bytes: int = 0
     grants: list[int] = field(default_factory=list)
     trims: list[int] = field(default_factory=list)
+    reclaims: list[int] = field(default_factory=list)
     _at_s: float = 0.0
 
     def begin(self) -> None:
@@ -114,6 +115,11 @@ class FakePen:
 
     def trim(self, to_bytes: int) -> None:
         self.trims.append(to_bytes)
+
+    can_reclaim = True
+
+    def reclaim(self, most_bytes: int) -> None:
+        self.reclaims.append(most_bytes)
 
     def signal(self, number: int) -> int:
         alive = self.alive

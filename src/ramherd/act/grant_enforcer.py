@@ -119,12 +119,18 @@ class GrantEnforcer:
             to_bytes = (run.reading.used_bytes + run.grant.mark_bytes) // 2
             self.worker.trim(run.pen, to_bytes)
 
+    def reclaim(self, run: LiveRun, most_bytes: int) -> None:
+        """In a thread as well."""
+        if run.pen is not None:
+            self.worker.reclaim(run.pen, most_bytes)
+
     def close(self) -> None:
         self.worker.close()
 
 
 class KernelWorker:
-    """Slow calls of the kernel, in threads: dropping page cache, and arming marks of cgroup v1.
+    """Slow calls of the kernel, in threads: dropping page cache, moving cold memory to swap, and
+    arming marks of cgroup v1.
 
     One thread trims, since that takes the processor. Arming only waits (16 ms for each mark), and
     many runs grow at a time, so there are some threads for it; while one waits for its turn a newer
@@ -137,7 +143,9 @@ class KernelWorker:
         self._arming: SimpleQueue[LiveRun | None] = SimpleQueue()
         self._queued: set[str] = set()
         self._armed: SimpleQueue[tuple[LiveRun, int, int]] = SimpleQueue()
-        self._trims: SimpleQueue[tuple[Pen, int] | None] = SimpleQueue()
+        self._trims: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        # Cold memory is being moved to swap.
+        self.is_reclaiming = False
         self._threads: list[threading.Thread] = []
         self._trimmer: threading.Thread | None = None
 
@@ -174,14 +182,24 @@ class KernelWorker:
                 yield self._armed.get_nowait()
 
     def trim(self, pen: Pen, to_bytes: int) -> None:
-        self._trims.put((pen, to_bytes))
+        self._add_trim(lambda: pen.trim(to_bytes))
+
+    def reclaim(self, pen: Pen, most_bytes: int) -> None:
+        self.is_reclaiming = True
+        self._add_trim(lambda: self._reclaim(pen, most_bytes))
+
+    def _reclaim(self, pen: Pen, most_bytes: int) -> None:
+        pen.reclaim(most_bytes)
+        self.is_reclaiming = False
+
+    def _add_trim(self, trim: Callable[[], None]) -> None:
+        self._trims.put(trim)
         if self._trimmer is None:
             self._trimmer = start_thread(self._trim_all)
 
     def _trim_all(self) -> None:
         while (trim := self._trims.get()) is not None:
-            pen, to_bytes = trim
-            pen.trim(to_bytes)
+            trim()
 
     def close(self) -> None:
         for _ in self._threads:

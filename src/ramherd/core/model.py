@@ -118,7 +118,7 @@ class JobStatus:
 @record
 class PenReading:
     """What a pen holds now. `used` is without page cache, `peak` the most `used` that was seen,
-    `charged` the kernel's own peak, which counts page cache.
+    `charged` the kernel's own peak, which counts page cache. `swapped` is what is in swap instead.
     """
 
     used_bytes: int = 0
@@ -128,6 +128,7 @@ class PenReading:
     limit_hit: bool = False
     charged_bytes: int = 0
     cache_bytes: int = 0
+    swapped_bytes: int = 0
 
 
 @record

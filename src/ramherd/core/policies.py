@@ -88,6 +88,12 @@ class GrantPolicy(NamedTuple):
     margin_bytes: int = 48 * MIB
     patience_s: float = 3.0
     max_hold_s: float = 30.0
+    # After a hold of this length, cold memory of idle agents goes to swap: so much at a time, of
+    # each agent so often, and so much of it stays. zram takes half a second for 64 MiB.
+    reclaim_after_s: float = 0.5
+    reclaim_again_s: float = 30.0
+    reclaim_bytes: int = 64 * MIB
+    reclaim_keep_bytes: int = 48 * MIB
     # An urgent waiter that was not held for so long has finished growing.
     urgent_for_s: float = 2.0
     # Agents reach their base 8 s after the start, slow ones after 20 s.
@@ -134,7 +140,7 @@ class GrantPolicy(NamedTuple):
 TIMES = (
     "shrink_after_s", "patience_s", "max_hold_s", "urgent_for_s", "young_s", "stagger_s",
     "ageing_s", "overtake_s", "tight_debt_s", "single_debt_s", "level_lasts_s",
-    "level_lasts_again_s", "level_back_s",
+    "level_lasts_again_s", "level_back_s", "reclaim_after_s", "reclaim_again_s",
 )  # fmt: skip
 
 

@@ -125,6 +125,7 @@ class Why(StrEnum):
     GROWTH = "growth"
     IDLE_GRANT = "idle_grant"
     GIVES_ROOM = "gives_room"
+    RECLAIM = "reclaim"
     PATIENCE_OVER = "patience_over"
     HELD_TOO_LONG = "held_too_long"
     DEBT = "debt"

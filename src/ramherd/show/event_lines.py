@@ -131,6 +131,7 @@ WORDS = {
     "start_waits": "wait",
     "run_held": "held",
     "run_granted": "granted",
+    "run_reclaimed": "swap",
     "run_stopping": "stop",
     "level_calm": "calm",
     "api_calm": "calm",

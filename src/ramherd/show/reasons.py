@@ -149,6 +149,9 @@ SENTENCES = {
     Why.GROWTH: "granted more memory: uses {used_bytes}, {free_bytes} free",
     Why.IDLE_GRANT: "grant reduced: has used no more than {used_bytes} for {idle_s}",
     Why.GIVES_ROOM: "grant reduced for another run: uses {used_bytes}",
+    Why.RECLAIM: (
+        "up to {most_bytes} of its idle memory moves to swap: {waiting:run needs|runs need} memory"
+    ),
     Why.PATIENCE_OVER: "{waiter} has waited {waited_s} for memory: the youngest run makes room",
     Why.HELD_TOO_LONG: "held for {held_s}, and max_hold is {limit_s}: stopped and queued again",
     Why.DEBT: "{granted_bytes} is granted, but the budget has shrunk to {lease_bytes}",

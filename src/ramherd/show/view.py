@@ -15,6 +15,8 @@ class RunLine:
     ran_s: float
     ending: bool
     grant_bytes: int = 0
+    # What of it is in swap.
+    swapped_bytes: int = 0
     # How long it stands still for want of memory; None while it goes on.
     held_s: float | None = None
     # The turn of its agent, and the tool in use.

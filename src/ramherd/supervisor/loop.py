@@ -256,6 +256,7 @@ class Loop:
             run.measure()
             run.usage.add_moment(machine.available_bytes)
         self.memory.tick(machine, fleet.read().used_bytes, at_s)
+        self.memory.reclaim(at_s)
         self.runs.record_samples(at_s)
         self.runs.clear_survivors(at_s)
         self.read_agents(at_s)

@@ -26,6 +26,7 @@ def make_view(loop: "Loop", at_s: float) -> View:
                 ran_s=at_s - run.started_s,
                 ending=run.is_ending,
                 grant_bytes=run.grant.grant_bytes,
+                swapped_bytes=run.reading.swapped_bytes,
                 doing=run.agent_run.doing if run.agent_run is not None else "",
                 held_s=at_s - run.frozen_s if run.frozen_s is not None else None,
             )

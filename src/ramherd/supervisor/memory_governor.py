@@ -43,6 +43,7 @@ from ramherd.core.run_phase import Held, Starting
 from ramherd.decide.budget import budget_bytes, largest_budget_bytes
 from ramherd.decide.governor.govern import govern
 from ramherd.decide.governor.leases import explain_ledger, waiting_since, wanted_lease
+from ramherd.decide.governor.reclaim import IdleRun, choose_reclaim
 from ramherd.decide.governor.recycle import Own, Watches, recycle
 from ramherd.decide.hold import explain_hold
 from ramherd.decide.ramp import Ramp, after_trouble, next_ramp
@@ -50,6 +51,7 @@ from ramherd.decide.start_pause import Cause, explain_start_at
 from ramherd.decide.suspects import Trial, choose_trial
 from ramherd.decide.usage_limits import parse_quota
 from ramherd.decide.wait_reports import LASTING_S, WaitReports, next_reports
+from ramherd.measure.machine import read_free_swap
 from ramherd.measure.own_memory import read_agent_bytes, read_own_bytes
 from ramherd.measure.pressure import Pressure, PressureGauge
 from ramherd.store.ledger import Answer, Ask, Ledger, OtherUse
@@ -196,6 +198,8 @@ class MemoryGovernor:
     machine: Machine = field(default_factory=lambda: Machine(0, 0))
     fleet_used: int = 0
     _recycled_s: float = float("-inf")
+    # When cold memory of a run was last moved to swap.
+    _reclaimed_s: dict[str, float] = field(default_factory=dict)
     _known: dict[str, tuple[JobStatus, Candidate]] = field(default_factory=dict)
     _waits: WaitReports = field(default_factory=WaitReports)
     _reported_ledger: bool = False
@@ -406,6 +410,27 @@ class MemoryGovernor:
         self.watches, stops = recycle(seen, self.watches, at_s, self.recycling)
         return stops
 
+    def reclaim(self, at_s: float) -> None:
+        """Once a tick: cold memory of an idle agent goes to swap while a run waits for memory."""
+        worker, runs = self.executor.enforcer.worker, self.executor.runs
+        if worker.is_reclaiming or not any(run.held_since_s is not None for run in runs.values()):
+            return
+        young_s, since = self.grants.young_s, self._reclaimed_s
+        self._reclaimed_s = since = {run: at for run, at in since.items() if run in runs}
+        idle = [
+            IdleRun(run.id, run.reading.used_bytes, since.get(run.id, float("-inf")))
+            for run in runs.values()
+            if at_s - run.started_s >= young_s and has_cold_memory(run)
+        ]
+        if not idle:
+            return
+        scene = self.scene(at_s, queue=False)
+        chosen = choose_reclaim(scene, idle, read_free_swap(), self.grants)
+        if chosen is not None:
+            since[chosen.run] = at_s
+            self.executor.enforcer.reclaim(runs[chosen.run], chosen.most_bytes)
+            self.jobs.events.emit_run("run_reclaimed", chosen.reason, runs[chosen.run])
+
     def report(self, at_s: float, *, longer_than_s: float) -> None:
         """Reports grants, and runs held for longer than this: their jobs become `held`."""
         for grant in self.given:
@@ -480,6 +505,16 @@ def is_over(run: LiveRun) -> bool:
         return True
     stop = run.stop_order
     return stop is not None and stop.end not in MAKING_ROOM
+
+
+def has_cold_memory(run: LiveRun) -> bool:
+    """An agent that waits for its model. A `memory_limit` holds for all that the run has, so
+    nothing of such a run goes elsewhere.
+    """
+    if run.pen is None or run.agent_run is None or run.is_ending or run.held_since_s is not None:
+        return False
+    is_idle = run.agent_run.progress.is_between_turns
+    return is_idle and run.job.memory_limit_bytes is None and run.pen.can_reclaim
 
 
 def penned(run: LiveRun) -> Penned:

@@ -12,6 +12,7 @@ import pytest
 
 from ramherd.act.run import LiveRun
 from ramherd.act.warm_pool import IdleProcess
+from ramherd.agents.run_state import AgentRun
 from ramherd.core.memory import Admit, Level, Mode, SetLevel
 from ramherd.core.model import (
     Job,
@@ -321,6 +322,55 @@ def test_the_first_of_a_herd_starts_at_once(stand: Stand) -> None:
     assert isinstance(wait, Wait)
     assert (first.job, wait.reason.why) == ("id-first", Why.STAGGER)
     assert stage.memory.govern(1.0, queue=False) == []
+
+
+def idle_agent(stage: Stage, name: str, used: int, **of: Any) -> LiveRun:
+    """It waits for its model."""
+    run = stage.add(name, used, used + 8 * MIB, **of)
+    progress = SimpleNamespace(is_between_turns=True)
+    run.agent_run = cast("AgentRun", SimpleNamespace(progress=progress))
+    return run
+
+
+def moved(stage: Stage, at_s: float) -> dict[str, list[int]]:
+    """What was moved to swap, by run, once the thread has done it."""
+    stage.memory.reclaim(at_s)
+    stage.herd.executor.enforcer.worker.close()
+    runs = stage.herd.executor.runs.values()
+    return {run.id: run.pen.reclaims for run in runs if isinstance(run.pen, FakePen)}
+
+
+def test_idle_memory_goes_to_swap_while_a_run_waits(
+    stand: Stand, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of an agent between turns, without a limit; not of commands, tools, the held and the young.
+    It is an event, and each gives once in a while.
+    """
+    monkeypatch.setattr("ramherd.supervisor.memory_governor.read_free_swap", lambda: GIB)
+    stage = stand(GIB)
+    stage.add("waiter", 100 * MIB, 100 * MIB).hold(HELD, 0.0)
+    stage.add("command", 500 * MIB, 510 * MIB)
+    idle_agent(stage, "limited", 400 * MIB, memory_limit_bytes=900 * MIB)
+    idle_agent(stage, "young", 400 * MIB).started_s = 0.0
+    working = idle_agent(stage, "working", 400 * MIB)
+    cast("SimpleNamespace", working.agent_run).progress.is_between_turns = False
+    idle_agent(stage, "idle", 120 * MIB)
+
+    assert moved(stage, 0.4)["idle"] == []
+    assert {run: sizes for run, sizes in moved(stage, 0.5).items() if sizes} == {"idle": [64 * MIB]}
+    assert stage.show.events[-1] == ("run_reclaimed", "idle")
+    assert moved(stage, 1.0)["idle"] == [64 * MIB]
+
+
+def test_nothing_moves_while_nobody_waits_or_something_moves_already(stand: Stand) -> None:
+    """Swap is not even looked at."""
+    stage = stand(GIB)
+    idle_agent(stage, "idle", 120 * MIB)
+    assert moved(stage, 9.0) == {"idle": []}
+
+    stage.add("waiter", 100 * MIB, 100 * MIB).hold(HELD, 0.0)
+    stage.herd.executor.enforcer.worker.is_reclaiming = True
+    assert moved(stage, 9.0)["idle"] == []
 
 
 @pytest.fixture

@@ -219,6 +219,13 @@ class CgroupPen:
         self._memory.trim(to_bytes)
 
     @property
+    def can_reclaim(self) -> bool:
+        return self._memory.can_reclaim
+
+    def reclaim(self, most_bytes: int) -> None:
+        self._memory.reclaim(most_bytes)
+
+    @property
     def arms_slowly(self) -> bool:
         return self.kind == "cgroup1"
 

@@ -115,6 +115,11 @@ class Cgroup1Memory:
                 try_control(f"{self._path}/memory.limit_in_bytes", str(most))
         try_control(oom, "0" if self._most == self._limit else "1")
 
+    can_reclaim = False
+
+    def reclaim(self, most_bytes: int) -> None:
+        """Not done here: `memory.force_empty` takes all, and the limit counts swap as well."""
+
     def grant_fd(self) -> int | None:
         return self._event
 

@@ -28,6 +28,7 @@ from ramherd.system.wait import NEWS, Poller
 
 KIND = "cgroup2"
 LEAF = "ramherd-leaf"
+RECLAIM, SWAPPED = "memory.reclaim", "memory.swap.current"
 HINT = "run `systemd-run --user --scope -p Delegate=yes ramherd ...`, or pass --pen polling"
 
 
@@ -40,10 +41,15 @@ class Home(NamedTuple):
 
 
 class Cgroup2Memory:
-    def __init__(self, path: Path) -> None:
+    """`may_swap`: of a parent, whose pens are each limited by themselves."""
+
+    def __init__(self, path: Path, *, may_swap: bool = False) -> None:
         self._path = path
+        self._may_swap = may_swap
         self._files = CgroupFiles(path)
         self._has_peak = (path / "memory.peak").exists()
+        # Something of it may be in swap.
+        self._has_reclaimed = False
         self._peak = 0
         self._limit: int | None = None
         self._most: int | None = None
@@ -58,7 +64,10 @@ class Cgroup2Memory:
         cache = max(stat.get("file", 0) - stat.get("shmem", 0), 0)
         # At the backstop of a grant it is the fleet that failed, not the job's own limit.
         limit_hit = events["oom"] > 0 and self._most in (None, self._limit)
-        return PenReading(used, self._peak, procs, events["oom_kill"], limit_hit, most, cache)
+        swapped = int(self._files.read(SWAPPED)) if self._has_reclaimed else 0
+        return PenReading(
+            used, self._peak, procs, events["oom_kill"], limit_hit, most, cache, swapped
+        )
 
     def set_limit(self, limit_bytes: int) -> None:
         """No swap beside it: a limit that pages out does not hold. Not `memory.oom.group`: a
@@ -66,7 +75,12 @@ class Cgroup2Memory:
         """
         self._limit = limit_bytes
         write_control(f"{self._path}/memory.max", str(limit_bytes))
-        try_control(f"{self._path}/memory.swap.max", "0")
+        self._forbid_swap()
+
+    def _forbid_swap(self) -> None:
+        """What is in swap already stays there until it is used."""
+        if not self._may_swap:
+            try_control(f"{self._path}/memory.swap.max", "0")
 
     def set_grant(self, mark_bytes: int, most_bytes: int) -> None:
         """Above `memory.high` the kernel drops page cache, then slows the run down to a crawl,
@@ -87,7 +101,7 @@ class Cgroup2Memory:
             return
         if most_bytes != self._most:
             write_control(f"{self._path}/memory.max", str(most_bytes))
-            try_control(f"{self._path}/memory.swap.max", "0")
+            self._forbid_swap()
             self._most = most_bytes
 
     def grant_fd(self) -> int | None:
@@ -107,6 +121,35 @@ class Cgroup2Memory:
 
     def trim(self, to_bytes: int) -> None:
         """Nothing to do: above `memory.high` the kernel drops page cache by itself."""
+
+    @property
+    def can_reclaim(self) -> bool:
+        """Kernel 5.19, with swap accounting."""
+        return all((self._path / name).exists() for name in (RECLAIM, SWAPPED))
+
+    def reclaim(self, most_bytes: int) -> None:
+        """Moves the coldest memory to swap, so many bytes at most. The pen may use swap meanwhile
+        only: at its grant a run is held, it does not page out. Takes the kernel some milliseconds
+        for each megabyte, so it is called in a thread. Where there is nothing cold, or no swap,
+        nothing happens.
+        """
+        try:
+            in_swap = int(self._files.read(SWAPPED))
+            write_control(f"{self._path}/memory.swap.max", str(in_swap + most_bytes))
+            self._has_reclaimed = True
+            self._write_reclaim(most_bytes)
+        except OSError:  # the run is over, or this is not ours to write
+            pass
+        finally:
+            self._forbid_swap()
+
+    def _write_reclaim(self, most_bytes: int) -> None:
+        """Kernels before 6.9 cannot be told to leave page cache alone."""
+        try:
+            write_control(f"{self._path}/{RECLAIM}", f"{most_bytes} swappiness=200")
+        except OSError as error:
+            if error.errno == errno.EINVAL:
+                try_control(f"{self._path}/{RECLAIM}", str(most_bytes))
 
     def residue_bytes(self) -> int:
         return parse_flat(self._files.read("memory.stat")).get("shmem", 0)
@@ -142,7 +185,7 @@ def fleet_at(path: Path, home: Home) -> CgroupFleet:
 def make_parent(path: Path, home: Home) -> CgroupPen:
     path.mkdir(exist_ok=True)
     write_control(f"{path}/cgroup.subtree_control", home.enable)
-    return pen_at(path)
+    return pen_at(path, may_swap=True)
 
 
 def make_pen(parent: Path, run: str) -> CgroupPen:
@@ -151,8 +194,9 @@ def make_pen(parent: Path, run: str) -> CgroupPen:
     return pen_at(path)
 
 
-def pen_at(path: Path) -> CgroupPen:
-    return CgroupPen(KIND, {KIND: path}, Cgroup2Memory(path), CgroupProcesses(path))
+def pen_at(path: Path, *, may_swap: bool = False) -> CgroupPen:
+    memory = Cgroup2Memory(path, may_swap=may_swap)
+    return CgroupPen(KIND, {KIND: path}, memory, CgroupProcesses(path))
 
 
 def find_home(own: Path) -> Home:

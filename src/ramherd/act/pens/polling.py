@@ -185,6 +185,11 @@ class PollingPen:
     def trim(self, to_bytes: int) -> None:
         """Page cache is not counted here."""
 
+    can_reclaim = False
+
+    def reclaim(self, most_bytes: int) -> None:
+        """No kernel holds it."""
+
     def signal(self, number: int) -> int:
         self._fleet.scan()
         return signal_processes((proc.id for proc in self.members), number)

@@ -59,8 +59,8 @@ def check_swap(memory: MemoryFacts) -> Finding:
     if not size:
         return Finding(
             "swap", Severity.HINT, "no swap",
-            "idle agents cannot be moved out of RAM, and pressure (PSI) says nothing before "
-            "the kernel kills",
+            "with swap, idle memory of agents in cgroup2 pens moves there before a run is stopped "
+            "for another; without it, pressure (PSI) says nothing before the kernel kills",
             make_zram(memory), numbers=numbers,
         )  # fmt: skip
     what = f"{format_size(used)} of {format_size(size)} swap in use"
@@ -104,7 +104,7 @@ def check_zram(memory: MemoryFacts) -> Finding:
         return Finding("zram", Severity.OK, "zram: nothing stored" if in_use else "no zram")
     return Finding(
         "zram", Severity.HINT, "swap is on disk only",
-        "an idle agent of 374 MB takes 144 MB in zram, and is back in 0.7 s instead of 2.5 s",
+        "374 MB of an idle agent take 144 MB in zram, and are back in 0.7 s instead of 2.5 s",
         make_zram(memory),
     )  # fmt: skip
 
