@@ -15,7 +15,7 @@ from ramherd.cli.continue_run import restore_settings
 from ramherd.cli.job_names import find_job
 from ramherd.cli.job_worktree import check_unlocked
 from ramherd.cli.run import load_settings, report
-from ramherd.cli.run_display import RunDisplay
+from ramherd.cli.run_display import RunDisplay, add_verbose
 from ramherd.cli.store_reader import open_to_read
 from ramherd.config.keys import BY_NAME
 from ramherd.config.load import add_flag, load_config
@@ -56,6 +56,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--allow", metavar="RULE", action="append", default=[], help=rule)
     add_flag(parser, BY_NAME["pass_env"])
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout at the end")
+    add_verbose(parser)
     parser.set_defaults(verb=retry)
 
 

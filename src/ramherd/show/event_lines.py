@@ -23,6 +23,7 @@ CHANGES = LASTING | {
     "run_started", "run_adopted", "run_held", "run_granted", "job_queued", "job_waiting",
     "job_done", "job_failed", "level_calm", "level_tight", "level_single", "api_calm",
 }  # fmt: skip
+ACTIONS = {"run_started": "started: ", "run_held": "held: "}
 STARTS = ("run_started", "run_adopted")
 ENDS = ("job_queued", "job_done", "job_failed", "job_cancelled")
 # A shorter grace period, of a drill in scaled time, is shown as 0.0s.
@@ -107,7 +108,7 @@ def render_event(event: Event, name: str) -> str | None:
     word = WORDS.get(event.kind)
     if word is None or (event.kind == "run_killed" and is_at_once(event.reason)):
         return None
-    return printable(f"{word:<9} {name}: {render_reason(event.reason)}")
+    return printable(f"{word:<9} {name}: {render_cause(event.kind, event.reason)}")
 
 
 def is_at_once(reason: Reason) -> bool:
@@ -117,8 +118,13 @@ def is_at_once(reason: Reason) -> bool:
 
 def render_stored(kind: str, name: str, reason: Mapping[str, Any]) -> str:
     """An event from a store. A kind that is not in WORDS is shown as it is stored."""
-    sentence = render_reason(reason_from_json(reason))
+    sentence = render_cause(kind, reason_from_json(reason))
     return printable(f"{WORDS.get(kind, kind):<9} {name}: {sentence}")
+
+
+def render_cause(kind: str, reason: Reason) -> str:
+    """Its sentence, without the action that the first word of the line names already."""
+    return render_reason(reason).removeprefix(ACTIONS.get(kind, ""))
 
 
 def printable(text: str) -> str:

@@ -2,14 +2,13 @@
 
 import os
 import re
-import shutil
 import signal
 import sys
 from pathlib import Path
 
 import pytest
 
-from integration.conftest import Ramherd, await_, ours
+from integration.conftest import Ramherd, await_, need, ours
 from ramherd.show.live_display import HEAD
 from support.screens import open_screen
 from support.terminals import Terminal, open_terminal
@@ -19,8 +18,6 @@ RAMHERD = [sys.executable, "-m", "ramherd"]
 SHORT = 'seq 24 | "$@" run --max-parallel 4 --memory 10MiB -- sh -c "echo out-{}; sleep 0.2; exit"'
 SHORT_HERD = ["sh", "-c", SHORT, "sh", *RAMHERD]
 COLOR = re.compile(r"\x1b\[\d*m")
-
-needs_tmux = pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")
 
 
 def make_jobs(folder: Path, names: str, until: Path) -> list[str]:
@@ -35,7 +32,9 @@ def make_jobs(folder: Path, names: str, until: Path) -> list[str]:
 
 @pytest.fixture
 def socket(ramherd: Ramherd, tmp_path: Path) -> Path:
-    ramherd.env.pop("TERM", None)  # tmux sets its own
+    """For tmux, which sets a TERM of its own."""
+    need("tmux", "tmux")
+    ramherd.env.pop("TERM", None)
     return tmp_path / "tmux"
 
 
@@ -58,7 +57,6 @@ def open_sized(ramherd: Ramherd, command: list[str], **env: str) -> Terminal:
     return terminal
 
 
-@needs_tmux
 def test_no_frame_lacks_its_table(ramherd: Ramherd, socket: Path) -> None:
     """From the first one to the summary, which takes its place; the scrollback has none of it."""
     with open_screen(SHORT_HERD, ramherd.env, socket) as screen:
@@ -75,7 +73,6 @@ def test_no_frame_lacks_its_table(ramherd: Ramherd, socket: Path) -> None:
     assert "running" not in history
 
 
-@needs_tmux
 def test_output_stays_above_the_table(ramherd: Ramherd, socket: Path, tmp_path: Path) -> None:
     """Each line once and whole, with nothing of the table beside it."""
     until = tmp_path / "until"
@@ -91,7 +88,6 @@ def test_output_stays_above_the_table(ramherd: Ramherd, socket: Path, tmp_path: 
     assert history[2].startswith("2 of 2 jobs done in ")
 
 
-@needs_tmux
 def test_a_narrowed_window_has_no_broken_line(
     ramherd: Ramherd, socket: Path, tmp_path: Path
 ) -> None:  # fmt: skip
@@ -120,7 +116,6 @@ def is_table(history: str, runs: int) -> bool:
     return "running" in lines[4] and " of " in lines[5] and names
 
 
-@needs_tmux
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_the_terminal_is_left_as_it_was(
     ramherd: Ramherd, socket: Path, tmp_path: Path, number: signal.Signals

@@ -1,15 +1,12 @@
 """docs/screens.md shows what the programs show."""
 
-import shutil
-
-import pytest
-
+from integration.conftest import need
 from support.docs_screens import DOCS, capture, normal, parse
 
 
-@pytest.mark.skipif(shutil.which("tmux") is None, reason="needs tmux")
 def test_the_screens_of_the_docs_are_those_of_the_programs() -> None:
     """`run`, `jobs`, `drill`, in two sizes, without numbers that differ each time."""
+    need("tmux", "tmux")
     captured = {title: normal(screen) for title, screen in capture().items()}
     shown = {title: normal(screen) for title, screen in parse(DOCS.read_text()).items()}
 

@@ -85,6 +85,16 @@ def test_one_line_for_each_change_of_a_state() -> None:
     ]  # fmt: skip
 
 
+def test_a_line_names_its_action_once() -> None:
+    """The sentence of the reason does too, for lists that have no other word for it."""
+    held = Reason(Why.AT_GRANT, grant_bytes=MIB, free_bytes=0)
+
+    for kind, reason, action in (("run_started", FITS, "started"), ("run_held", held, "held")):
+        assert render_reason(reason).startswith(f"{action}: ")
+        (line,) = shown((kind, reason, "a"))
+        assert line == f"{WORDS[kind]:<9} a: {render_reason(reason).removeprefix(f'{action}: ')}"
+
+
 def test_the_reason_of_a_failure_is_in_the_summary_or_in_the_line() -> None:
     """In one of them: `--json` prints no summary that people read."""
     ends = ("job_failed", FAILED, "a"), ("job_done", Reason(Why.EXITED, code=0), "b")
