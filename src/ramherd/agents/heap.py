@@ -11,6 +11,7 @@ OUTSIDE_BYTES = 128 * MIB
 LEAST_BYTES = 192 * MIB
 # Enough for long sessions; the grant holds a run back long before.
 USUAL_BYTES = 1024 * MIB
+FORCE = 'write memory_limit = "{}" or more, or ramherd run --force'
 
 
 # V8 takes its options with either mark.
@@ -46,11 +47,12 @@ def bun_environment(heap_bytes: int | None) -> dict[str, str]:
     return {} if heap_bytes is None else {"BUN_JSC_forceRAMSize": str(heap_bytes)}
 
 
-def check_limit(agent: Agent, limit_bytes: int) -> None:
+def check_limit(agent: Agent, limit_bytes: int, hint: str = FORCE) -> None:
+    """`{}` in the hint is the least limit."""
     if limit_bytes < agent.floor_bytes:
-        least = f'memory_limit = "{-(-agent.floor_bytes // MIB)}MiB"'
+        least = f"{-(-agent.floor_bytes // MIB)}MiB"
         raise UsageError(
             f"memory_limit {format_size(limit_bytes)} is below the"
             f" {format_size(agent.floor_bytes)} that {agent.name} needs",
-            hint=f"write {least} or more, or ramherd run --force",
+            hint=hint.format(least),
         )

@@ -8,6 +8,7 @@ import sys
 from ramherd.act.systemd_scope import enter_scope
 from ramherd.config.keys import BY_NAME
 from ramherd.config.load import Config, add_flags, load_config, make_policy
+from ramherd.core.agent_names import AGENTS
 from ramherd.core.errors import UsageError
 from ramherd.core.model import Job
 from ramherd.core.units import MIB
@@ -63,6 +64,8 @@ def exec_(options: argparse.Namespace) -> int:
     if not argv or not argv[0]:
         raise UsageError("no command after --", hint="ramherd exec -- claude")
     config = enter_session(options)
+    if config["memory_limit"] is not None:
+        check_agent_limit(argv[0], config["memory_limit"])
     job = Job(
         id=new_id(),
         herd=new_id(),
@@ -76,6 +79,16 @@ def exec_(options: argparse.Namespace) -> int:
     code = run_session(job, config["pen"], make_policy(config))
     # Nothing is buffered, and tearing down the interpreter takes 5 ms.
     os._exit(code)
+
+
+def check_agent_limit(program: str, limit_bytes: int) -> None:
+    """An agent that cannot live within its limit is not started."""
+    name = os.path.basename(program)
+    if name in AGENTS:
+        from ramherd.agents import find_agent  # noqa: PLC0415 - seldom, and imports are a cost
+        from ramherd.agents.heap import check_limit  # noqa: PLC0415
+
+        check_limit(find_agent(name), limit_bytes, "ramherd exec --memory-limit {} -- " + name)
 
 
 def enter_session(options: argparse.Namespace) -> Config:

@@ -49,8 +49,11 @@ def stored(api: Served) -> list[Job]:
             "jobs.toml: job 1 (job-1), key 'profile': no profile is named 'no'\n"
             "  hint: add [profile.no] to ramherd.toml",
         ),
-        ("job = 1", "jobs.toml: 'job' is not a list of tables\n  hint: write [[job]]"),
-        ("", "no jobs in jobs.toml\n  hint: see `ramherd run --help` for the formats"),
+        (
+            "job = 1",
+            "jobs.toml: 'job' is not a list of tables\n  hint: write [[job]] instead of [job]",
+        ),
+        ("", "no jobs in jobs.toml\n  hint: see the examples: ramherd run --help"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_named_as_if_it_were_found_here(
@@ -85,6 +88,28 @@ def test_settings_and_profiles_of_here_reach_the_jobs(api: Served, here: Path) -
     assert call(["submit", "jobs.toml", "--memory-limit", "3GiB"]) == 0
     found = [(job.memory_bytes, job.memory_limit_bytes, job.retries) for job in stored(api)]
     assert found == [(0, 3 * GIB, 1), (2 * GIB, 3 * GIB, 5), (GIB, 3 * GIB, 5)]
+
+
+def test_an_integer_is_a_number_of_bytes(api: Served) -> None:
+    """For programs; text needs a unit, and less than 1 MiB is a mistake, as in a file."""
+    api.client.submit([{"command": "true", "memory_limit": 512 * MIB}], cwd="/")
+    assert [job.memory_limit_bytes for job in stored(api)] == [512 * MIB]
+    for wrong, message in ((512, "size 512 is below 1 MiB"), ("512", "size '512' has no unit")):
+        with pytest.raises(UsageError, match=f"key 'memory_limit': {message}") as caught:
+            api.client.submit([{"command": "true", "memory_limit": wrong}], cwd="/")
+        assert caught.value.hint == "512 bytes? say 512MiB"
+
+
+def test_a_size_of_a_submitted_file_needs_a_unit(
+    api: Served, here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The service refuses it with the words of `ramherd run`."""
+    (here / "jobs.toml").write_text('[[job]]\ncommand = "true"\nmemory_limit = 536870912\n')
+    assert call(["submit", "jobs.toml"]) == 2
+    assert capsys.readouterr().err == (
+        "ramherd: jobs.toml: job 1 (job-1), key 'memory_limit': size '536870912' has no unit\n"
+        "  hint: 536870912 bytes? say 512MiB\n"
+    )
 
 
 def test_a_request_may_have_values_for_jobs_that_give_none(api: Served) -> None:

@@ -203,6 +203,11 @@ VALUES = [
         "ramherd run --agent claude --memory-limit 381MiB 'fix the bug'",
     ),
     Mistake(
+        "ramherd exec --memory-limit 100MiB -- claude",
+        "memory_limit 100 MiB is below the 381 MiB that claude needs",
+        "ramherd exec --memory-limit 381MiB -- claude",
+    ),
+    Mistake(
         "ramherd logs lint -n many", "--lines: 'many' is not a whole number",
         "write it like --lines 4", "ramherd logs lint --lines 4",
     ),
