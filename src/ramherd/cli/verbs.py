@@ -13,6 +13,7 @@ GROUPS = {
         "simulate": "replay recorded memory use against the scheduler, in seconds",
     },
     "see what happens": {
+        "status": "print the budget, what runs and waits, limits and warnings",
         "jobs": "list jobs, and what each waits for",
         "wait": "wait until jobs or herds have ended",
         "logs": "print the output of jobs",

@@ -120,3 +120,24 @@ def test_a_list_fits_the_screen(service: Service, columns: str) -> None:
     service.stop()
     assert ramherd.run("jobs").stdout.count("no service (ramherd up)") == 2
     service.start()
+
+
+def test_the_status_is_one_screen_with_and_without_the_service(service: Service) -> None:
+    """The same keys in both cases."""
+    service.client.pause()
+    service.submit({"name": "a", "command": "true"})
+    keys = set[str]()
+    for is_up in (True, False):
+        lines = service.ramherd.run("status").stdout.splitlines()
+        found = json.loads(service.ramherd.run("status", "--json").stdout)
+        keys = keys or set(found)
+        assert set(found) == keys
+        assert (found["paused"], found["jobs"]) == (True, {"queued": 1})
+        assert (found["service"] is not None) == is_up
+        assert found["budget_bytes"] > found["used_bytes"] >= 0
+        assert lines[0].startswith("service  up for" if is_up else "service  not running")
+        assert any(line.startswith("paused   by you ") for line in lines)
+        assert any("queued" in line and " a " in line for line in lines)
+        if is_up:
+            service.stop()
+    service.start()

@@ -100,6 +100,12 @@ DROP_OVERDUE = ("DELETE FROM leases WHERE until < ?", "DELETE FROM waiters WHERE
 DROP_LEASE = "DELETE FROM leases WHERE (owner, kind, key) = (?, ?, ?)"
 COUNT_LEASES = "SELECT count(*) FROM leases WHERE bytes > 0"
 LEASES = "SELECT owner, kind, key, bytes, used_bytes, wants_bytes, waiting_since, until FROM leases"
+# For those who only look: owners that were not removed yet may be dead.
+USE_OF_OWNERS = """
+    SELECT pid, start_ticks, sum(bytes), sum(used_bytes)
+    FROM leases JOIN owners ON owners.id = leases.owner WHERE boot_id = '{boot_id}'
+    GROUP BY owners.id
+"""
 SET_LEASE = """
     INSERT INTO leases (owner, kind, key, bytes, used_bytes, wants_bytes, waiting_since, until)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?)
