@@ -7,7 +7,7 @@ FIND_PYTHON = for p in python3.14 python3.13 python3.12 python3.11 python3; do \
 	&& { echo $$p; exit 0; }; done; \
 	echo "make: no Python >= 3.11 found: apt-get install python3 python3-venv" >&2; exit 1
 
-.PHONY: help setup demo check generate screens test test-all test-unit test-integration test-e2e test-uml test-vm \
+.PHONY: help setup demo check generate man screens test test-all test-unit test-integration test-e2e test-uml test-vm \
 	test-agents test-tools agents measure-agents zoo zoo-tools mutants bench bench-sim bench-smoke \
 	chaos faults soak clean
 
@@ -17,6 +17,7 @@ help:
 	@echo "make check       ruff, mypy and import-linter"
 	@echo "make generate    write the files made from the source: docs, client/new_job.py, tests/data/sentences.txt"
 	@echo "make screens     capture docs/screens.md in tmux"
+	@echo "make man         the manual pages, below build/man"
 	@echo "make test        check, then the unit, simulation and integration tests"
 	@echo "make test-all    make test, then the tests below"
 	@echo "make test-e2e    real agents, chaos, the zoo, User-mode Linux and QEMU"
@@ -68,6 +69,9 @@ generate: setup
 
 screens: setup
 	PYTHONPATH=tests $(PY) -m support.docs_screens
+
+man: setup
+	$(PY) -m ramherd.cli.manual build/man/man1
 
 # Tests that own the machine's cgroups or measure CPU time share one worker (xdist_group).
 PARALLEL = -n 2 --dist loadgroup
@@ -123,7 +127,7 @@ measure-agents: setup agents
 # the benchmark measures ramherd against.
 TOOLS = git:git node:nodejs npm:npm tmux:tmux linux.uml:user-mode-linux mke2fs:e2fsprogs taskset:util-linux \
 	qemu-system-x86_64:qemu-system-x86 mmdebstrap:mmdebstrap genext2fs:genext2fs \
-	newuidmap:uidmap parallel:parallel faketime:faketime
+	newuidmap:uidmap parallel:parallel faketime:faketime zsh:zsh fish:fish mandoc:mandoc
 
 test-tools:
 	@missing=""; for tool in $(TOOLS); do \

@@ -11,7 +11,7 @@ import os
 import sys
 
 from ramherd import __version__
-from ramherd.cli.verbs import VERBS, WITH_COMMAND
+from ramherd.cli.verbs import COMPLETE, VERBS, WITH_COMMAND
 from ramherd.core.errors import MAKE_ROOM, RamherdError, UsageError
 
 TYPE_CHECKING = False  # `typing` costs 4 ms
@@ -70,10 +70,14 @@ def call_without_verb(argv: list[str]) -> int:
 
 def call_verb(argv: list[str]) -> int:
     """Words after `--` are the user's command, not options of ours."""
-    from ramherd.cli.parser import make_parser  # noqa: PLC0415
+    if argv[0] == COMPLETE:
+        from ramherd.cli.complete import print_choices  # noqa: PLC0415
 
+        return print_choices(argv[1:])
     if argv[0] not in VERBS:
         refuse_verb(argv)
+    from ramherd.cli.parser import make_parser  # noqa: PLC0415
+
     at = argv.index("--") if "--" in argv else len(argv)
     parser = make_parser(argv[0])
     options, unknown = parser.parse_known_args(argv[1:at])

@@ -95,12 +95,15 @@ class VerbParser(argparse.ArgumentParser):
 
 
 def make_parser(verb: str) -> VerbParser:
-    what = VERBS[verb]
-    parser = VerbParser(prog=f"ramherd {verb}", description=f"{what[:1].upper()}{what[1:]}.")
+    parser = VerbParser(prog=f"ramherd {verb}", description=as_sentence(VERBS[verb]))
     parser.add_argument("--help-all", action=HelpAll)
     parser.add_argument("--debug", action="store_true", help="show tracebacks")
     import_module(f"ramherd.cli.{verb}").add_options(parser)
     return parser
+
+
+def as_sentence(what: str) -> str:
+    return f"{what[:1].upper()}{what[1:]}."
 
 
 def is_rare(action: argparse.Action) -> bool:

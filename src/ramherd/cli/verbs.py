@@ -48,11 +48,14 @@ GROUPS = {
     },
     "settings and help": {
         "config": "print each setting and its source",
+        "completion": "print the completion script for a shell",
         "help": "print the options and examples of a verb",
     },
 }  # fmt: skip
 VERBS = {verb: what for group in GROUPS.values() for verb, what in group.items()}
 # For benchmarks and experiments: `ramherd --help-all` lists them.
 RARE_VERBS = ("simulate",)
+# What the scripts of shells call at Tab: no verb for users.
+COMPLETE = "__complete"
 # Words after `--` are the user's command.
 WITH_COMMAND = ("run", "submit", "exec")

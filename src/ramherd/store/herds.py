@@ -208,6 +208,11 @@ def read_job_names(store: Store, herd: str, most: int) -> list[str]:
     return [name for (name,) in store.read(sql.JOB_NAMES, (herd, most))]
 
 
+def read_newest_jobs(store: Store, most: int) -> list[tuple[int, str, str]]:
+    """Number, name and state, the newest first."""
+    return [(number, name, state) for number, name, state in store.read(sql.NEWEST_JOBS, (most,))]
+
+
 def read_job_state(store: Store, job: str) -> str | None:
     """None if the job was pruned."""
     rows = store.read(sql.JOB_STATE, (job,))

@@ -19,6 +19,8 @@ EXAMPLES = [
 
 def split_command(line: str) -> list[str]:
     """The words of the ramherd call in a shell line, without `ramherd`."""
+    if found := re.search(r"\$\((.*)\)", line):
+        line = found[1]
     words = shlex.split(line, comments=True)
     words = words[words.index("ramherd") + 1 :]
     end = next((at for at, word in enumerate(words) if word in OPERATORS), len(words))

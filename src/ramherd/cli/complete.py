@@ -1,0 +1,235 @@
+"""What Tab may add to a command line: `ramherd __complete WORD ...`, called by scripts of shells.
+
+The last word is the one that is being typed. The first line of the answer is a kind: `words`, and
+then each word with its description after a tab; or `files`, `directories` or `programs`, which the
+shell completes itself. Verbs and options come from the parsers, so that nothing is listed twice.
+"""
+
+import argparse
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from typing import NamedTuple
+
+from ramherd.cli.verbs import RARE_VERBS, VERBS, WITH_COMMAND
+from ramherd.core.errors import RamherdError
+
+WORDS, FILES, DIRECTORIES, PROGRAMS = "words", "files", "directories", "programs"
+# The newest so many jobs and herds.
+JOBS, HERDS = 200, 20
+
+
+class Choice(NamedTuple):
+    word: str
+    what: str = ""
+
+
+class Choices(NamedTuple):
+    kind: str
+    found: Iterable[Choice] = ()
+
+
+NOTHING = Choices(WORDS)
+
+
+def print_choices(words: Sequence[str]) -> int:
+    """Never an error: it would appear in the line that the user is typing."""
+    try:
+        kind, found = complete(words)
+        lines = [f"{one.word}\t{one.what}" for one in found if is_one_line(one.word)]
+    except (RamherdError, OSError):
+        return 0
+    print("\n".join([kind, *lines]))
+    return 0
+
+
+def is_one_line(word: str) -> bool:
+    return not any(letter in word for letter in "\n\t")
+
+
+def complete(words: Sequence[str]) -> Choices:
+    typed = words[-1] if words else ""
+    if len(words) < 2:
+        return Choices(WORDS, starting(typed, list_verbs(typed)))
+    verb = words[0]
+    if verb not in VERBS:
+        return NOTHING
+    if "--" in words[1:-1]:
+        is_first = words[-2] == "--"
+        if verb not in WITH_COMMAND:
+            return NOTHING
+        return Choices(PROGRAMS if is_first and verb == "exec" else FILES)
+    from ramherd.cli.parser import make_parser  # noqa: PLC0415 - not for verbs alone
+
+    return complete_verb(make_parser(verb), list(words[1:]))
+
+
+def list_verbs(typed: str) -> Iterator[Choice]:
+    if typed.startswith("-"):
+        yield from (Choice("--help", "list the verbs"), Choice("--version"))
+        return
+    for verb, what in VERBS.items():
+        if verb not in RARE_VERBS or typed:
+            yield Choice(verb, what)
+
+
+def starting(typed: str, choices: Iterable[Choice]) -> list[Choice]:
+    return [choice for choice in choices if choice.word.startswith(typed)]
+
+
+def complete_verb(parser: argparse.ArgumentParser, words: list[str]) -> Choices:
+    """bash has `--flag`, `=` and the value as three words, the others have one."""
+    if words[-1] == "=":
+        words.append("")
+    *before, typed = words
+    if len(before) > 1 and before[-1] == "=":
+        return complete_value(find_option(parser, before[-2]), typed)
+    flag, equals, value = typed.partition("=")
+    if typed.startswith("--") and equals:
+        kind, found = complete_value(find_option(parser, flag), value)
+        return Choices(kind, [one._replace(word=f"{flag}={one.word}") for one in found])
+    previous = find_option(parser, before[-1]) if before else None
+    if previous is not None and takes_value(previous):
+        return complete_value(previous, typed)
+    place = find_place(parser, before)
+    if typed.startswith("-"):
+        return Choices(WORDS, list_options(place.parser, typed))
+    return complete_value(place.action, typed)
+
+
+class Place(NamedTuple):
+    """The parser of the word that is typed, and its argument, if it is no option."""
+
+    parser: argparse.ArgumentParser
+    action: argparse.Action | None
+
+
+def find_place(parser: argparse.ArgumentParser, before: Sequence[str]) -> Place:
+    """After the words before it. A verb of a verb (`hook install`) has a parser of its own."""
+    positional = [action for action in parser._actions if not action.option_strings]
+    skips = False
+    for at, word in enumerate(before):
+        option = find_option(parser, word)
+        if skips or option is not None or word.startswith("-"):
+            skips = not skips and option is not None and takes_value(option)
+            continue
+        if not positional:
+            return Place(parser, None)
+        action = positional[0]
+        if isinstance(action, argparse._SubParsersAction):
+            inner = action.choices.get(word)
+            return Place(parser, None) if inner is None else find_place(inner, before[at + 1 :])
+        if action.nargs not in ("*", "+"):
+            positional.pop(0)
+    return Place(parser, positional[0] if positional else None)
+
+
+def find_option(parser: argparse.ArgumentParser, word: str) -> argparse.Action | None:
+    return parser._option_string_actions.get(word)
+
+
+def takes_value(action: argparse.Action) -> bool:
+    """`--resume [HERD]` may stand alone, but a value is what is typed after it."""
+    return action.nargs != 0
+
+
+def list_options(parser: argparse.ArgumentParser, typed: str) -> list[Choice]:
+    """Those for experiments only if no other begins like that."""
+    from ramherd.cli.parser import is_rare  # noqa: PLC0415
+
+    shown = [action for action in parser._actions if action.help is not argparse.SUPPRESS]
+    for actions in ([one for one in shown if not is_rare(one)], shown):
+        found = [
+            Choice(flag, (action.help or "").replace("\n", " "))
+            for action in actions
+            for flag in action.option_strings
+            if flag.startswith(typed) and (flag.startswith("--") or typed == "-")
+        ]
+        if found:
+            return found
+    return []
+
+
+def complete_value(action: argparse.Action | None, typed: str) -> Choices:
+    if action is None:
+        return NOTHING
+    if action.choices is not None:
+        return Choices(WORDS, starting(typed, list_choices(action)))
+    if action.metavar in ("FILE", "PATH"):
+        return Choices(FILES)
+    if action.metavar == "DIR":
+        return Choices(DIRECTORIES)
+    lister = LISTS.get(action.dest) or LISTS.get(str(action.metavar))
+    return Choices(WORDS, starting(typed, lister())) if lister is not None else NOTHING
+
+
+def list_choices(action: argparse.Action) -> Iterator[Choice]:
+    helps = {one.dest: one.help or "" for one in getattr(action, "_choices_actions", ())}
+    for choice in action.choices or ():
+        yield Choice(str(choice), helps.get(str(choice), ""))
+
+
+def list_jobs() -> Iterator[Choice]:
+    """By number, then by name, the newest first."""
+    from ramherd.cli.store_reader import open_to_read  # noqa: PLC0415 - only for jobs
+    from ramherd.store.herds import read_newest_jobs  # noqa: PLC0415
+
+    with closing(open_to_read()) as store:
+        jobs = read_newest_jobs(store, JOBS)
+    names: dict[str, Choice] = {}
+    for number, name, state in jobs:
+        names.setdefault(name, Choice(name, f"job {number}, {state}"))
+        yield Choice(str(number), f"{name}, {state}")
+    yield from names.values()
+
+
+def list_herds() -> Iterator[Choice]:
+    from ramherd.cli.store_reader import open_to_read  # noqa: PLC0415 - only for herds
+    from ramherd.store import listing  # noqa: PLC0415
+
+    yield Choice("last", "the newest herd")
+    with closing(open_to_read()) as store:
+        for herd in listing.list_herds(store, most=HERDS):
+            counts = ", ".join(f"{number} {state}" for state, number in herd["counts"].items())
+            yield Choice(herd["herd"], counts)
+
+
+def list_jobs_and_herds() -> Iterator[Choice]:
+    yield from list_jobs()
+    yield from list_herds()
+
+
+def list_profiles() -> Iterator[Choice]:
+    from ramherd.config.load import load_config  # noqa: PLC0415 - only for profiles
+
+    for name in load_config(report=lambda _error: None).profiles:
+        yield Choice(name, f"[profile.{name}]")
+
+
+def list_agents() -> Iterator[Choice]:
+    from ramherd.core.agent_names import AGENTS  # noqa: PLC0415
+
+    yield from map(Choice, AGENTS)
+
+
+def list_pens() -> Iterator[Choice]:
+    from ramherd.core.policies import PEN_KINDS  # noqa: PLC0415
+
+    yield from map(Choice, ("auto", *PEN_KINDS))
+
+
+def list_shown_verbs() -> Iterator[Choice]:
+    return list_verbs("")
+
+
+# By the name of an option, or by what its help calls its value.
+LISTS = {
+    "agent": list_agents,
+    "pen": list_pens,
+    "profile": list_profiles,
+    "herd": list_herds,
+    "resume": list_herds,
+    "HERD": list_herds,
+    "JOB": list_jobs,
+    "JOB|HERD": list_jobs_and_herds,
+    "VERB": list_shown_verbs,
+}
