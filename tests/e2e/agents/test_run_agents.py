@@ -254,7 +254,7 @@ def test_what_a_herd_may_cost_goes_to_those_that_need_it(
     first = summary["results"][0]
     assert first["runs"] >= 2
     assert runs_that_name(first["session"], herd) == first["runs"]
-    assert "its share of the herd's: goes on with what is left" in summary["lines"]
+    assert "its share of the herd's cost limit" in summary["lines"]
     # A reply whose tool was not run any more is asked for again, and paid for again.
     asked = len(replies(llm, "many"))
     assert asked in (7, 8)

@@ -54,7 +54,7 @@ def test_without_room_the_model_is_told_so(world: World) -> None:
     (answers,) = [talk.texts("result") for talk in world.llm.of("two") if talk.step == 1]
     (denied,) = [answer for answer in answers if "ramherd" in answer]
     assert "no memory for another subagent after waiting 1." in denied
-    assert "it needs 512 MiB and" in denied
+    assert "it needs 512 MiB, but only" in denied
     assert "running: 1 in this session, 1 on this machine" in denied
     assert "do this task yourself" in denied
 
