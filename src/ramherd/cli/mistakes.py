@@ -18,7 +18,7 @@ from ramherd.jobs.reader import JOB_FILES
 # Words that stand for a verb of ours, with its options.
 VERB_HABITS = {
     "add": "submit", "enqueue": "submit", "batch": "run", "parallel": "run", "xargs": "run",
-    "ls": "jobs", "list": "jobs", "queue": "jobs", "status": "jobs", "top": "jobs --watch",
+    "ls": "jobs", "list": "jobs", "queue": "jobs", "top": "jobs --watch",
     "kill": "cancel", "stop": "cancel", "rm": "cancel", "remove": "cancel", "delete": "cancel",
     "log": "logs", "tail": "logs -f", "follow": "logs -f", "inspect": "show", "info": "show",
     "start": "up", "serve": "up", "daemon": "up", "unpause": "resume", "continue": "resume",
@@ -45,6 +45,8 @@ DETACH = ("-d", "--detach", "--background")
 # Options for what needs none: the terminal is the program's, and progress is shown anyway.
 NOT_NEEDED = ("-it", "-ti", "-i", "-t", "--rm", "--tty", "--interactive", "--bar", "--progress",
               "--eta")  # fmt: skip
+# What follows these options stands alone in our verb.
+NO_FLAGS = (("results", "--herd"), ("show", "--job"), ("logs", "--job"))
 # An option of another verb for the same wish: `docker ps -a` lists containers that have ended.
 OTHER_VERBS = {("ps", "-a"): "jobs --all", ("ps", "--all"): "jobs --all"}
 # A value for each kind of option, as the help names it.
@@ -111,7 +113,7 @@ def explain_word(unknown: Sequence[str], argv: Sequence[str]) -> str:
 def explain_flag(word: str, argv: Sequence[str], parser: argparse.ArgumentParser) -> str:
     if meant := OTHER_VERBS.get((argv[0], word)):
         return f"ramherd {meant}"
-    if word in NOT_NEEDED:
+    if word in NOT_NEEDED or (argv[0], word) in NO_FLAGS:
         return command(*(other for other in argv if other != word))
     if word in DETACH and argv[0] == "run":
         return command("submit", *(other for other in argv[1:] if other != word))
@@ -157,8 +159,9 @@ def explain_missing(
 ) -> UsageError:
     from ramherd.cli.parser import split_epilog  # noqa: PLC0415 - imports this file
 
-    examples, _notes = split_epilog(parser.epilog or "")
-    hint = examples[0].line if examples else f"{parser.prog} --help"
+    examples = split_epilog(parser.epilog)[0] if parser.epilog else []
+    choices = [str(next(iter(action.choices))) for action in parser._actions if action.choices]
+    hint = examples[0].line if examples else " ".join([parser.prog, *(choices or ["--help"])])
     return UsageError(f"{found[0]} is missing", hint=hint)
 
 

@@ -277,10 +277,14 @@ def read_given(given: list[str], agent: str | None) -> JobTables:
         stdin = sys.stdin.buffer.read() if given[0] == "-" else None
         return read_tables(given[0], stdin)
     if agent is None:
-        if len(given) == 1 and os.path.exists(given[0]):
+        if len(given) == 1 and (os.path.exists(given[0]) or is_file_name(given[0])):
             return read_tables(given[0])
         raise explain_words(given)
     return tables_from_prompts(prompt for word in given for prompt in prompts_of(word))
+
+
+def is_file_name(word: str) -> bool:
+    return bool(os.path.splitext(word)[1]) and not any(map(str.isspace, word))
 
 
 def explain_words(given: list[str]) -> UsageError:

@@ -25,7 +25,8 @@ def explain_unreadable(path: str, error: OSError) -> str:
         return f"name a file in it: ls {shlex.quote(path)}"
     if isinstance(error, FileNotFoundError):
         close = difflib.get_close_matches(name, list_files(folder or "."), 1)
-        return f"did you mean {os.path.join(folder, close[0])!r}?" if close else ""
+        there = f"see what is there: ls {shlex.quote(folder or '.')}"
+        return f"did you mean {os.path.join(folder, close[0])!r}?" if close else there
     return f"see its rights: ls -ld {shlex.quote(path)}"
 
 

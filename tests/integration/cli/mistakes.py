@@ -132,6 +132,11 @@ OPTIONS = [
         "ramherd hook instal claude",
         "'instal' is not one of install, uninstall, status", "ramherd hook install claude",
     ),
+    Mistake("ramherd hook install", "agent is missing", "ramherd hook install claude"),
+    Mistake("ramherd hook", "WHAT is missing", "ramherd hook install claude"),
+    Mistake(
+        "ramherd results --herd {herd}", "unknown argument '--herd'", "ramherd results {herd}"
+    ),
     Mistake(
         "ramherd hook install codex", "'codex' is not one of claude", "ramherd hook install claude"
     ),
@@ -242,6 +247,10 @@ JOBS = [
     ),
     Mistake(
         "ramherd run job.toml", "cannot read job.toml: No such file or directory",
+        "did you mean 'jobs.toml'?", "ramherd run jobs.toml",
+    ),
+    Mistake(
+        "ramherd run jobs.tom", "cannot read jobs.tom: No such file or directory",
         "did you mean 'jobs.toml'?", "ramherd run jobs.toml",
     ),
     Mistake(

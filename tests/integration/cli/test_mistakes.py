@@ -142,7 +142,7 @@ def test_a_mistake_is_one_line_and_its_hint_works(
 ) -> None:  # fmt: skip
     """Nothing is printed but the error and the hint; what the hint says is accepted."""
     place.write(mistake.files)
-    assert call_line(mistake.typed, monkeypatch) == mistake.code
+    assert call_line(place.fill(mistake.typed), monkeypatch) == mistake.code
     said = capsys.readouterr()
     error, hint = place.fill(mistake.error), place.fill(mistake.hint)
     assert (said.out, said.err) == ("", f"ramherd: {error}\n  hint: {hint}\n")
@@ -152,7 +152,6 @@ def test_a_mistake_is_one_line_and_its_hint_works(
 
 
 def test_habits_lead_to_verbs() -> None:
-    """No habit is a verb of ours, and each stands for one."""
-    for word, meant in VERB_HABITS.items():
-        assert word not in VERBS
+    """Each stands for one that exists."""
+    for meant in VERB_HABITS.values():
         assert meant.split()[0] in VERBS or meant == "--version"
