@@ -1,4 +1,4 @@
-"""docs/screens.md: what a user sees of `run`, `jobs` and `drill`, captured in tmux.
+"""docs/screens.md: what a user sees of `run`, `drill`, `jobs` and `status`, captured in tmux.
 
 `make screens` writes the file; a test captures the same screens again and compares them, without
 the numbers that differ from one machine and one second to the next.
@@ -47,7 +47,7 @@ command = "echo 'no crash'"
 """
 RAMHERD = [sys.executable, "-m", "ramherd"]
 RUN = "ramherd run jobs.toml --max-parallel 2"
-VERBS = ("jobs",)
+VERBS = ("jobs", "status")
 DRILL = "ramherd drill --agents 20 --budget 700MiB"
 
 INTRO = """\
@@ -66,6 +66,7 @@ NORMAL = (
     (r"(?m)^\$ ramherd drill.*\n", ""),
     (r"\b01[0-9A-HJKMNP-TV-Z]{24}\b", "ID"),
     (r"\bherd [0-9A-Z]{6}\b", "herd ID"),
+    (r"up for .*\(pid \d+, pen \w+\)", "up for TIME (pid PID, pen KIND)"),
     (r"\[[#.]+\]", "[BAR]"),
     # The rows of a drill, and why the next one waits.
     (r"(?m)^(.*agent-\d+.*\n)+", "AGENTS\n"),

@@ -87,7 +87,7 @@ def test_a_service_waits_until_runs_can_be_prepared(
     service, runs = small_service, small_service.ramherd.state / "ramherd/runs"
     mend = FAULTS[fault](runs)
     herd = service.submit(*({"name": f"j{n}", "command": "true"} for n in range(JOBS)))
-    await_(lambda: "nothing starts until" in service.said, "it is shown")
+    await_(lambda: "no job starts until" in service.said, "it is shown")
     shown = service.ramherd.run("jobs")
     assert shown.stdout.count(sentence(runs, fault)) == JOBS, shown.stdout + shown.stderr
     # Two tries later it is still one event.
@@ -96,7 +96,7 @@ def test_a_service_waits_until_runs_can_be_prepared(
     mend()
     service.client.wait(herd)
     assert service.rows(paused) == [(1,)]
-    assert service.said.count("nothing starts until") == 1
+    assert service.said.count("no job starts until") == 1
     assert service.said.count("jobs start again") == 1
     losses(f"runs cannot be prepared ({fault}), service, {service.ramherd.pen}",
            **count_losses(service))  # fmt: skip
@@ -114,7 +114,7 @@ def test_a_herd_waits_until_runs_can_be_prepared(home: Ramherd, fault: str, loss
     assert shown.count(sentence(runs, fault)) == JOBS, shown
     mend()
     assert herd.wait() == 0, herd.err.read_text()
-    assert herd.err.read_text().count("nothing starts until") == 1
+    assert herd.err.read_text().count("no job starts until") == 1
     summary = json.loads(herd.out.read_text())
     losses(
         f"runs cannot be prepared ({fault}), run, {home.pen}",
@@ -129,7 +129,7 @@ def test_a_herd_that_waits_for_its_disk_can_be_interrupted(home: Ramherd, losses
     herd = home.start(
         "run", "-", "--json", "--pen", home.pen, stdin='{"command": "true", "cwd": "/"}\n'
     )
-    await_(lambda: "nothing starts until" in herd.err.read_text(), "it is shown")
+    await_(lambda: "no job starts until" in herd.err.read_text(), "it is shown")
     herd.signal(signal.SIGINT)
     assert herd.wait() == 130
     mend()

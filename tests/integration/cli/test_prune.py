@@ -43,7 +43,7 @@ def test_a_living_herd_keeps_its_records(ramherd: Ramherd) -> None:
     jobs = [{"name": "done", "command": "echo done"}, {"name": "on", "command": "sleep 300"}]
     text = "".join(json.dumps(job) + "\n" for job in jobs)
     herd = ramherd.start("run", "-", "--grace", "1s", stdin=text)
-    await_(lambda: "exit status 0" in herd.err.read_text(), "the first job")
+    await_(lambda: "done      done" in herd.err.read_text(), "the first job")
     prune = ("prune", "--older", "1ms", "--keep", "0")
     removed = "removed the output of 1 run: "
     await_(lambda: ramherd.run(*prune).stdout.startswith(removed), "its pen is gone, then that")
