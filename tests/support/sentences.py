@@ -7,7 +7,7 @@ expressions in braces. `make generate` writes the file; read its diff as a user 
 
 import argparse
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from ramherd.cli.parser import make_parser, render_overview
 from ramherd.cli.verbs import VERBS
@@ -93,15 +93,24 @@ def render_parser(parser: argparse.ArgumentParser) -> Iterator[str]:
 
 def render_source() -> Iterator[tuple[str, str]]:
     """(heading, line) for each call that makes a text."""
-    kinds = {**PRINTED, **dict.fromkeys(error_names(RamherdError), "errors")}
-    for path in FILES.values():
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and (kind := kinds.get(getattr(node.func, "id", ""))):
-                yield from ((kind, text) for text in render_call(node))
+    nodes = [node for path in FILES.values() for node in ast.walk(ast.parse(path.read_text()))]
+    kinds = {**PRINTED, **dict.fromkeys(find_errors(nodes), "errors")}
+    for node in nodes:
+        if isinstance(node, ast.Call) and (kind := kinds.get(getattr(node.func, "id", ""))):
+            yield from ((kind, text) for text in render_call(node))
 
 
-def error_names(error: type[RamherdError]) -> set[str]:
-    return {error.__name__}.union(*map(error_names, error.__subclasses__()))
+def find_errors(nodes: Iterable[ast.AST]) -> set[str]:
+    """The names of all classes of errors that are shown without a traceback."""
+    bases = {
+        node.name: {getattr(base, "id", "") for base in node.bases}
+        for node in nodes
+        if isinstance(node, ast.ClassDef)
+    }
+    found = {RamherdError.__name__}
+    while more := {name for name, of in bases.items() if of & found} - found:
+        found |= more
+    return found
 
 
 def render_call(call: ast.Call) -> Iterator[str]:

@@ -60,5 +60,5 @@ def choose_rules(
         raise UsageError(f"job {job} may use every tool already: it has skip_permissions")
     find_agent(brief.agent).check_allow(rules)
     if not session:
-        raise UsageError(f"job {job} has no session to go on in: its agent has opened none")
+        raise UsageError(f"job {job} has no session to continue: its agent did not open one")
     return tuple(dict.fromkeys([*brief.allow, *rules]))

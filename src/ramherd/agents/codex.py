@@ -88,7 +88,7 @@ class Codex(Cli):
         for rule in rules:
             if rule not in ALLOWED:
                 raise UsageError(
-                    f"codex has no rules for single tools, as --allow {shown(rule)} would be",
+                    f"codex has no rules for single tools: --allow {shown(rule)} has no effect",
                     hint=f"allow one of its sandboxes: {', '.join(ALLOWED)}",
                 )
 

@@ -46,7 +46,7 @@ class Command:
 
     def check_allow(self, rules: Sequence[str]) -> None:
         if rules:
-            raise UsageError("a command asks for no permission: there is nothing to allow")
+            raise UsageError("the job is a command: it asks for no permission")
 
     def reader(self) -> "Silence":
         return Silence()

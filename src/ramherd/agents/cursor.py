@@ -59,7 +59,7 @@ class Cursor(Cli):
     def check_allow(self, rules: Sequence[str]) -> None:
         if rules:
             raise UsageError(
-                "cursor takes no rules for one run",
+                "cursor accepts no rules for a single run",
                 hint="put them into permissions.allow of .cursor/cli.json, or set skip_permissions",
             )
 
@@ -71,7 +71,7 @@ def launch(program: AgentProgram, request: LaunchRequest, session: tuple[str, ..
     """The prompt is the last argument; one that begins with a dash is no option for it."""
     size = len(request.prompt.encode())
     if size >= LONGEST:
-        raise UsageError(f"cursor takes no prompt of {size} bytes: {LONGEST - 1} are the most")
+        raise UsageError(f"the prompt has {size} bytes, and cursor accepts at most {LONGEST - 1}")
     argv = [program.file, "-p", "--output-format", "stream-json", *session]
     prompt = f" {request.prompt}" if request.prompt.startswith("-") else request.prompt
     return Launch((*argv, *settings(request), prompt))

@@ -25,7 +25,7 @@ def check_args(agent: Agent, args: Sequence[str]) -> None:
         name = name_of(word)
         if name in (*agent.ours, "--"):
             use = f"use {INSTEAD[name]}" if name in INSTEAD else "leave it out"
-            raise UsageError(f"agent_args: {name} of {agent.name} is ramherd's to set", hint=use)
+            raise UsageError(f"agent_args: {name} of {agent.name} is set by ramherd", hint=use)
 
 
 def name_of(word: str) -> str:

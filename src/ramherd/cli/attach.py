@@ -29,7 +29,7 @@ EPILOG = """\
 examples:
   ramherd attach fix-lint
 
-The agent's own program goes on in the session of the job, with its model, its arguments and its
+The agent's own program continues the session of the job, with its model, its arguments and its
 permissions, and with the environment of this command. When it has ended, its changes are committed
 to the job's branch as at the end of a job: ramherd diff shows them, ramherd merge merges them.
 
@@ -65,7 +65,7 @@ def make_launch(stored: StoredJob) -> Launch:
     if brief is None:
         raise UsageError(f"job {stored.job.name} is a command: it has no session")
     if not session:
-        raise UsageError(f"job {stored.job.name} has no session: its agent has opened none")
+        raise UsageError(f"job {stored.job.name} has no session: its agent did not open one")
     agent = find_agent(brief.agent)
     program = agent.find(os.environ.get("PATH", os.defpath), brief.program)
     launch = agent.attach(program, make_request(brief, session, stored.said.get("model")))

@@ -15,8 +15,9 @@ examples:
   ramherd config --budget 4GiB     with this flag
   ramherd config --json
 
-Stronger places last: default, ~/.config/ramherd/config.toml, ramherd.toml (here or above),
-profile, RAMHERD_* variable, flag. All flags of `ramherd run` can be given, to see what they do.
+Later sources override earlier ones: default, ~/.config/ramherd/config.toml, ramherd.toml (here or
+above), profile, RAMHERD_* variable, flag. All flags of `ramherd run` can be given, to see their
+effect.
 """
 
 

@@ -38,7 +38,7 @@ def continue_run(options: argparse.Namespace) -> int:
         raise UsageError("--resume starts at once: --at and --in are for new herds")
     if options.jobs or options.command is not None or options.dry_run:
         raise UsageError(
-            "--resume goes on with a herd, and takes no jobs", hint="ramherd run --resume HERD"
+            "--resume continues a herd, and takes no jobs", hint="ramherd run --resume HERD"
         )
     with closing(open_store(state_dir())) as store:
         found = find_free_herd(store, options.resume)

@@ -18,9 +18,9 @@ from ramherd.show.event_lines import printable
 
 EPILOG = """\
 examples:
-  ramherd doctor                what, why it matters here, and the command
+  ramherd doctor                problems, why they matter, and commands to fix them
   ramherd doctor --json         the same for programs (docs/doctor.md)
-  ramherd doctor --fix          asks before each step, and says how to undo it
+  ramherd doctor --fix          ask before each step, and print how to undo it
 
 Exit codes: 0 no problem, 1 a problem is left, 2 usage.
 """
@@ -30,7 +30,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     add = parser.add_argument
     add("--json", action="store_true", help="one JSON object on stdout")
-    add("--fix", action="store_true", help="do what is safe and can be undone; asks first")
+    add(
+        "--fix", action="store_true", help="apply fixes that are safe and can be undone; asks first"
+    )
     add("--yes", action="store_true", help="with --fix: do not ask")
     parser.set_defaults(verb=doctor)
 
@@ -52,9 +54,11 @@ def doctor(options: argparse.Namespace) -> int:
 
 def refuse_wrong(options: argparse.Namespace) -> None:
     if options.yes and not options.fix:
-        raise UsageError("--yes without --fix", hint="ramherd doctor --fix --yes")
+        raise UsageError("--yes needs --fix", hint="ramherd doctor --fix --yes")
     if options.fix and not options.yes and (options.json or not sys.stdin.isatty()):
-        raise UsageError("--fix asks, and nobody can answer here", hint="add --yes")
+        raise UsageError(
+            "--fix asks before each step, and standard input is not a terminal", hint="add --yes"
+        )
 
 
 def examine_machine() -> list[Finding]:

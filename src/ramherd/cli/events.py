@@ -44,7 +44,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("-f", "--follow", action="store_true", help="print new events too, as they happen")
     add("--job", metavar="JOB", help="events of this job, by its number or name")
     add("--herd", metavar="HERD", help="events of this herd (default: the newest)")
-    add("--since", metavar="TIME", help="not older than this, in all herds: 90s, 10m, 2h")
+    add("--since", metavar="TIME", help="only events of the last 90s, 10m, 2h, in all herds")
     add("--json", action="store_true", help="one JSON object per line")
     parser.set_defaults(verb=events)
 

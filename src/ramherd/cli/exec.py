@@ -22,10 +22,10 @@ examples:
   ramherd exec -- claude
   ramherd exec --memory-limit 4GiB -- npm run dev
 
-The terminal is the program's: size, Ctrl-C, Ctrl-Z and pipes are as without ramherd. When it
-ends or the window closes, everything that it started is ended.
+Size, Ctrl-C, Ctrl-Z and pipes work as without ramherd. When the program ends or the window
+closes, every process that it started is ended.
 
-settings also stand in ramherd.toml and in RAMHERD_* variables: see `ramherd config`
+settings can also be in ramherd.toml and in RAMHERD_* variables: see `ramherd config`
 exit codes: the program's (128+N for signal N), 127 not found, 126 not executable, 2 usage,
 3 this machine cannot, 130 interrupted while waiting for memory
 """
@@ -36,13 +36,13 @@ MEMORY_BYTES = 512 * MIB
 LEAST_DESCRIPTORS = 20
 # The settings that make sense for one program in front of its user, and what they mean for it.
 SETTINGS = {
-    "budget": "the most that it may need; no more than fits is ever promised",
+    "budget": "the most memory it may ask for",
     "budget_share": BY_NAME["budget_share"].help,
-    "memory": "what it needs: it waits until so much fits (512MiB)",
-    "memory_limit": "what it may never exceed",
+    "memory": "memory it needs; it waits until this much is free (512MiB)",
+    "memory_limit": "memory it may never exceed",
     "pids_limit": "processes in its pen (cgroup pens)",
-    "profile": "the [profile.NAME] whose memory and memory_limit count",
-    "pen": "how it is held: auto, cgroup2, cgroup1, polling",
+    "profile": "the [profile.NAME] to take memory and memory_limit from",
+    "pen": "how its memory is limited: auto, cgroup2, cgroup1, polling",
     "no_wait": BY_NAME["no_wait"].help,
     "grace": BY_NAME["grace"].help,
 }
@@ -99,5 +99,5 @@ def enter_session(options: argparse.Namespace) -> Config:
         print(f"ramherd: {warning}", file=sys.stderr)
     why_not = enter_scope(config["pen"])
     if why_not and (config["memory_limit"] is not None or config["pen"] != "auto"):
-        print(f"ramherd: no scope of systemd: {why_not}", file=sys.stderr)
+        print(f"ramherd: no systemd scope: {why_not}", file=sys.stderr)
     return config

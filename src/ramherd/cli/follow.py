@@ -91,7 +91,7 @@ def render_last(
 ) -> list[str]:  # fmt: skip
     lines = render_herd(summary, read_columns(), is_verbose=options.verbose)
     if interrupted and summary["cancelled"]:
-        lines.append(f"to go on: ramherd run --resume {summary['herd']}")
+        lines.append(f"to continue: ramherd run --resume {summary['herd']}")
     return lines
 
 

@@ -14,8 +14,8 @@ HEAD = ("class", "runs", "mean", "spread", "peak p90", "duration", "right")
 
 
 DESCRIPTION = """\
-What past runs say about the next one. `right`: how many runs had a mean within two spreads of
-what was expected before them."""
+Memory use learned from earlier runs. `right` counts runs whose mean was within two spreads of
+the estimate made before them."""
 
 
 EPILOG = """\

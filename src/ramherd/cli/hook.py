@@ -33,8 +33,8 @@ examples:
   ramherd hook install claude --project   # for this one: .claude/settings.json
   ramherd hook status                     # sessions, subagents that wait and why, those that ended
 
-Other hooks are kept. `uninstall` puts back the very file there was, unless it was changed
-meanwhile; then only ramherd's hooks are taken out.
+Other hooks are kept. `uninstall` restores the original file; if the file has changed since,
+only ramherd's hooks are removed.
 """
 
 
@@ -46,8 +46,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     whats = {"install": "put it into Claude Code's settings", "uninstall": "take it out again"}
     for what, help_ in whats.items():
         one = verbs.add_parser(what, help=help_)
-        one.add_argument("agent", choices=["claude"], help="whose settings")
-        one.add_argument("--project", action="store_true", help="those of this directory")
+        one.add_argument("agent", choices=["claude"], help="agent whose settings are changed")
+        one.add_argument("--project", action="store_true", help="settings of this project")
         one.set_defaults(verb=install if what == "install" else uninstall)
         if what == "install":
             add_flag(one, BY_NAME["hook_wait"])
@@ -61,9 +61,9 @@ def install(options: argparse.Namespace) -> int:
     settings = open_settings(is_project=options.project)
     check()
     if not settings.install(wait_s):
-        print(f"the hook is in {settings.shown} already")
+        print(f"the hook is already installed in {settings.shown}")
         return 0
-    print(f"the hook is in {settings.shown}; sessions that start from now on have it")
+    print(f"the hook is installed in {settings.shown}; new sessions use it")
     print(f"a subagent waits up to {format_duration(wait_s)} for memory (hook_wait)")
     return 0
 
@@ -71,9 +71,9 @@ def install(options: argparse.Namespace) -> int:
 def uninstall(options: argparse.Namespace) -> int:
     settings = open_settings(is_project=options.project)
     if not settings.uninstall():
-        print(f"there is no hook in {settings.shown}")
+        print(f"no hook is installed in {settings.shown}")
         return 0
-    print(f"the hook is out of {settings.shown}")
+    print(f"the hook was removed from {settings.shown}")
     return 0
 
 

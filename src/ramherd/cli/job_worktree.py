@@ -83,7 +83,7 @@ def lock_path(job: str) -> str:
 
 def explain_lock(name: str) -> UsageError:
     return UsageError(
-        f"another ramherd merge, drop or attach is at work on job {name}",
+        f"another ramherd merge, drop or attach is working on job {name}",
         hint="try again when it has ended",
     )
 

@@ -21,7 +21,7 @@ examples:
   ramherd jobs              jobs of herds that have not ended
   ramherd jobs --all        jobs of all herds
   ramherd jobs --herd last  jobs of the newest herd
-  ramherd jobs --watch      the same again every second, until Ctrl-C
+  ramherd jobs --watch      refresh every second, until Ctrl-C
   ramherd jobs --json       one JSON object for each job
 
 NO is the number of a job: commands take it instead of the name. MEMORY is what a run uses, and what

@@ -47,13 +47,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     add = parser.add_argument
     add("jobs", metavar="JOB", nargs="*", help="numbers or names of jobs, or a herd (all jobs)")
-    add("-f", "--follow", action="store_true", help="go on until the jobs have ended")
+    add("-f", "--follow", action="store_true", help="follow the output until the jobs have ended")
     add("-n", "--lines", metavar="N", type=int, help="the last N lines of each job")
     add("--herd", metavar="ID", help="the herd (the newest)")
     add("--raw", action="store_true", help="the stream of an agent as it was printed")
     only = parser.add_mutually_exclusive_group()
-    only.add_argument("--out", action="store_true", help="standard output alone")
-    only.add_argument("--err", action="store_true", help="standard error alone")
+    only.add_argument("--out", action="store_true", help="only standard output")
+    only.add_argument("--err", action="store_true", help="only standard error")
     parser.set_defaults(verb=logs)
 
 
@@ -113,7 +113,7 @@ def find_problem(store: Store, runs_dir: Path, job: LoggedJob) -> UsageError | N
     kept = [run for run in runs if has_directory(store, run)]
     if runs and (runs[-1] not in kept):
         return UsageError(
-            f"what {job.name} printed was removed by `ramherd prune` or log_total",
+            f"the output of {job.name} was removed by `ramherd prune` or log_total",
             hint="ramherd config shows log_total",
         )
     if runs and is_interactive(runs_dir / runs[-1]):

@@ -113,7 +113,7 @@ def explain(error: Exception) -> int:
             print_error(f"{ascii(error.object)[:100]} is not UTF-8")
             return UsageError.exit_code
     print_error(
-        f"a bug: {type(error).__name__}: {error}", hint="add --debug, and report what it says"
+        f"a bug: {type(error).__name__}: {error}", hint="add --debug, and report its output"
     )
     return BUG
 
@@ -128,7 +128,7 @@ def use_utf8() -> None:
 
 def explain_refusal(error: OSError | MemoryError) -> int:
     if isinstance(error, MemoryError):
-        print_error("there is not enough memory", hint="see what takes it: ramherd ps")
+        print_error("not enough memory", hint="see what uses it: ramherd ps")
         return CANNOT
     if is_output_broken():
         return finish_output(0)

@@ -62,9 +62,9 @@ MOST_NAMED = 4
 def wrong_verb(argv: Sequence[str]) -> UsageError:
     word, *rest = argv
     if word.startswith("-"):
-        return UsageError(f"{word!r} stands where a verb is expected", hint=verb_first(argv))
+        return UsageError(f"expected a verb, got {word!r}", hint=verb_first(argv))
     if word.endswith(JOB_FILES) or any(map(str.isspace, word)):
-        return UsageError(f"{word!r} stands where a verb is expected", hint=run_words([word]))
+        return UsageError(f"expected a verb, got {word!r}", hint=run_words([word]))
     if word in AGENTS:
         is_prompt = bool(rest) and not rest[0].startswith("-")
         hint = run_words(argv) if is_prompt else command("exec", "--", *argv)

@@ -27,7 +27,7 @@ EPILOG = """\
 examples:
   ramherd prune                             output of the oldest runs, down to log_total
   ramherd prune --older 7d                  and all about runs that ended more than a week ago
-  ramherd prune --keep 1GiB --dry-run       what would go; --keep 0 is all output
+  ramherd prune --keep 1GiB --dry-run       a dry run; --keep 0 removes all output
 
 `ramherd jobs` still lists jobs whose output is gone; --older removes them, except from a herd that
 is still running, and except those that have a worktree (ramherd merge, ramherd drop). A worktree
@@ -40,7 +40,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--older", metavar="TIME", help="also the records of runs that ended longer ago")
     add("--keep", metavar="SIZE", help="the most output that may be left (log_total)")
-    add("--dry-run", action="store_true", help="only say what would go")
+    add("--dry-run", action="store_true", help="only print what would be removed")
     add("--json", action="store_true", help="one JSON object on stdout")
     parser.set_defaults(verb=prune_logs)
 

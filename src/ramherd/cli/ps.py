@@ -75,7 +75,7 @@ def warn_of_setting(error: UsageError) -> None:
 
 def load_stray_config(options: argparse.Namespace, report: Report = refuse) -> Config:
     if not has_procfs():
-        raise RamherdError("ps and reap read /proc, and there is none: Linux only, so far")
+        raise RamherdError("ps and reap need /proc: they work on Linux only")
     flags = {key.name: getattr(options, key.name) for key in STRAY_KEYS}
     config = load_config(argparse.Namespace(**flags), report=report)
     for warning in config.warnings:
@@ -110,7 +110,7 @@ def try_open_store() -> Store | None:
     try:
         return open_to_read()
     except StoreError as error:
-        print(f"ramherd: {error}; nothing is known of earlier", file=sys.stderr)
+        print(f"ramherd: {error}; earlier scans are unknown", file=sys.stderr)
         return None
 
 
@@ -119,7 +119,7 @@ def record(scanner: Scanner, scan: Scan, ended: Mapping[str, int] | None = None)
     try:
         scanner.record(scan, ended)
     except (StoreError, OSError) as error:
-        print(f"ramherd: not remembered: {error}", file=sys.stderr)
+        print(f"ramherd: cannot record this scan: {error}", file=sys.stderr)
 
 
 def show(options: argparse.Namespace, scan: Scan, scanner: Scanner) -> None:

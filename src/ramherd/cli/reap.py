@@ -34,8 +34,9 @@ examples:
   ramherd reap --suspect 4711 --yes         end what you name, with all that it started
   ramherd reap --every 15m --install        on a timer; --uninstall takes it back
 
-Only what is proved to be abandoned is ended: docs/strays.md says what is proof. Nothing with a
-terminal, a live client or a live parent is, nor another user's, nor what cannot be looked at.
+Only processes that are proved to be abandoned are ended: docs/strays.md defines the proofs. A
+process with a terminal, a live client or a live parent is never ended, nor one of another user,
+nor one that cannot be examined.
 """
 # The timer's command finds the same files, and ramherd itself, whoever calls it.
 TIMER_VARIABLES = ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "RAMHERD_RUNTIME_DIR", "PYTHONPATH")
@@ -46,13 +47,20 @@ TIMER_RECORD = "reap-timer.json"
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     add = parser.add_argument
-    add("--yes", action="store_true", help="do it")
-    add("--suspect", metavar="PID", type=int, nargs="+", default=[], help="end these instead")
-    add("--all-users", action="store_true", help="other users' too (root only)")
+    add("--yes", action="store_true", help="end them")
+    add(
+        "--suspect",
+        metavar="PID",
+        type=int,
+        nargs="+",
+        default=[],
+        help="end these processes instead",
+    )
+    add("--all-users", action="store_true", help="include processes of other users (root only)")
     add("--json", action="store_true", help="one JSON object on stdout")
     add("--every", metavar="TIME", help="how often, for --install")
     add("--install", action="store_true", help="reap on a timer")
-    add("--uninstall", action="store_true", help="no more")
+    add("--uninstall", action="store_true", help="remove the timer")
     add_flags(parser, STRAY_KEYS)
     parser.set_defaults(verb=reap)
 
@@ -112,7 +120,7 @@ def change_timer(options: argparse.Namespace) -> int:
             hint="ramherd reap --every 15m --install",
         )
     if options.yes or options.suspect:
-        raise UsageError("--yes and --suspect are for now, not for a timer", hint="leave them out")
+        raise UsageError("--yes and --suspect cannot be used with a timer", hint="leave them out")
     return uninstall_timer() if options.uninstall else install_timer(options)
 
 
@@ -132,9 +140,9 @@ def install_timer(options: argparse.Namespace) -> int:
     for path, text in found.files.items():
         print(f"wrote {path}:\n{text}")
     print(f"ramherd reap runs every {format_duration(every_s)} ({kind}); ", end="")
-    print("to take it back: ramherd reap --uninstall")
+    print("to undo: ramherd reap --uninstall")
     if kind == "systemd":
-        print("while you are not logged in only after: loginctl enable-linger")
+        print("to run while you are logged out: loginctl enable-linger")
     return 0
 
 

@@ -49,7 +49,7 @@ def results(options: argparse.Namespace) -> int:
     for line in render_herd(summary, read_columns(), every=True):
         print(line)
     if goes_on:
-        print(f"to go on: ramherd run --resume {herd}")
+        print(f"to continue: ramherd run --resume {herd}")
     return 0
 
 

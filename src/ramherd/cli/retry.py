@@ -39,8 +39,8 @@ examples:
   ramherd retry fix-lint
   ramherd retry fix-lint --allow 'Bash(npm test)'
 
-With --allow the agent goes on where it was, in the same session and worktree, also when it ended as
-done: `ramherd show JOB` lists what it was denied. For codex a rule is one of its sandboxes.
+With --allow the agent continues where it was, in the same session and worktree, also when it ended
+as done: `ramherd show JOB` lists what it was denied. For codex a rule is one of its sandboxes.
 
 Without a service the jobs run here, and this command ends with them.
 
@@ -52,7 +52,7 @@ of this command. A variable that the job file gave has to be in it.
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("jobs", metavar="JOB", nargs="+", help="its number or name")
-    rule = "go on in the job's session with this tool allowed; may be given several times"
+    rule = "continue the session with this tool allowed; may be given several times"
     parser.add_argument("--allow", metavar="RULE", action="append", default=[], help=rule)
     add_flag(parser, BY_NAME["pass_env"])
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout at the end")
@@ -114,7 +114,7 @@ def find_herd_of(store: Store, jobs: list[str], *, is_allowing: bool) -> StoredH
     herds = {job["herd"] for job in found}
     if len(herds) > 1:
         raise UsageError(
-            f"these are jobs of {len(herds)} herds: without a service one herd is retried at a "
+            f"these jobs are of {len(herds)} herds: without a service one herd is retried at a "
             "time",
             hint="ramherd up, or ramherd retry for each herd",
         )

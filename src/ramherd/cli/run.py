@@ -59,7 +59,7 @@ examples:
   ramherd run jobs.toml                        [[job]] tables; also jobs.jsonl, or - for stdin
   ramherd run jobs.toml --at 22:00             not before that time; --in 2h
   ramherd run jobs.toml --budget 12GiB --json  one JSON object on stdout at the end
-  ramherd run --resume                         go on with the newest herd that was interrupted
+  ramherd run --resume                         continue the newest interrupted herd
 
 keys of a job:
 %s
@@ -70,7 +70,7 @@ output of commands: line by line on a terminal, with the name of the job; in a p
 it has ended. Only that goes to stdout; lines of ramherd go to stderr. --quiet shows no output, and
 `ramherd logs` shows it later.
 
-settings also stand in ramherd.toml and in RAMHERD_* variables: see `ramherd config`
+settings can also be in ramherd.toml and in RAMHERD_* variables: see `ramherd config`
 exit codes: 0 all done, 1 a job failed, 2 usage, 3 this machine cannot, 130 interrupted
 """
 
@@ -90,7 +90,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     below = "accept a memory_limit below what the agent needs"
     parser.add_argument("--force", action="store_true", help=below)
     parser.add_argument("--own", action="store_true", help="run here, even if a service is running")
-    again = "go on with a herd that was interrupted (the newest)"
+    again = "continue an interrupted herd (the newest)"
     parser.add_argument("--resume", nargs="?", const="", metavar="HERD", help=again)
     parser.add_argument("--caller", type=int, help=argparse.SUPPRESS)
     add_start_options(parser)
@@ -176,7 +176,7 @@ def load_settings(options: argparse.Namespace, **defaults: Any) -> Config:
     """All settings, with a warning for each variable that looks like one and is none."""
     config = load_config(options, defaults=defaults)
     if why_not := enter_scope(config["pen"]):
-        print(f"ramherd: no scope of systemd: {why_not}", file=sys.stderr)
+        print(f"ramherd: no systemd scope: {why_not}", file=sys.stderr)
     for warning in config.warnings:
         print(f"ramherd: {warning}", file=sys.stderr)
     return config
@@ -228,7 +228,7 @@ def render_last(outcome: Outcome, *, is_verbose: bool) -> list[str]:
     summary, width = outcome.summary, read_columns()
     lines = render_summary(summary, outcome.missing_bytes, width, is_verbose=is_verbose)
     if outcome.is_interrupted:
-        lines.append(f"to go on: ramherd run --resume {summary['herd']}")
+        lines.append(f"to continue: ramherd run --resume {summary['herd']}")
     return lines
 
 

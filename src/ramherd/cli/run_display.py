@@ -27,7 +27,7 @@ BEHIND_EVERY_S = 0.05
 
 def add_output_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    tag = "the name of its job before each line that a command prints (on a terminal)"
+    tag = "start each line of output with the name of its job (on a terminal)"
     add("--tag", action=argparse.BooleanOptionalAction, help=tag)
     order = "show what commands print in the order of the jobs"
     add("-k", "--keep-order", action="store_true", help=order)
@@ -44,7 +44,7 @@ def check_output_options(options: argparse.Namespace) -> None:
     flag = next((name for name, value in given.items() if value), None)
     if flag is not None and not is_output_shown(options):
         other = "--json" if options.json else "--quiet"
-        raise UsageError(f"{flag} needs output to be shown, and {other} shows none")
+        raise UsageError(f"{flag} cannot be used with {other}, which shows no output")
 
 
 def is_output_shown(options: argparse.Namespace) -> bool:

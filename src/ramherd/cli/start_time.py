@@ -44,10 +44,10 @@ def parse_at(text: str, now_s: float) -> float:
     """A time of day is the next one, by the clock of this machine."""
     found = CLOCK.fullmatch(text.strip())
     if found is None:
-        raise UsageError(f"--at {shown(text)} is no time", hint=EXAMPLE)
+        raise UsageError(f"--at {shown(text)} is not a time", hint=EXAMPLE)
     hour, minute, second = (int(part or 0) for part in found.groups()[3:])
     if hour > 23 or minute > 59 or second > 59:
-        raise UsageError(f"--at {shown(text)} is no time of day", hint=EXAMPLE)
+        raise UsageError(f"--at {shown(text)} is not a time of day", hint=EXAMPLE)
     if found[1] is None:
         year, month, day = time.localtime(now_s)[:3]
         today, tomorrow = (make_time(year, month, day + more, found) for more in (0, 1))
@@ -55,10 +55,10 @@ def parse_at(text: str, now_s: float) -> float:
     year, month, day = (int(part) for part in found.groups()[:3])
     at_s = make_time(year, month, day, found)
     if time.localtime(at_s)[:3] != (year, month, day):
-        raise UsageError(f"--at {shown(text)} is no date", hint=EXAMPLE)
+        raise UsageError(f"--at {shown(text)} is not a date", hint=EXAMPLE)
     if at_s <= now_s:
         ago = format_duration(now_s - at_s)
-        raise UsageError(f"--at {shown(text)} was {ago} ago", hint="give a time to come")
+        raise UsageError(f"--at {shown(text)} was {ago} ago", hint="give a time in the future")
     return at_s
 
 

@@ -21,9 +21,9 @@ from ramherd.supervisor.run_herd import Rules
 
 EPILOG = """\
 examples:
-  ramherd up                          until Ctrl-C: runs end, and their jobs go on at the next start
+  ramherd up                          until Ctrl-C: runs are stopped, and continue at the next start
   ramherd up -d                       in the background; returns when the service answers
-  ramherd up --drain                  Ctrl-C or TERM starts nothing new and waits for what runs
+  ramherd up --drain                  Ctrl-C or TERM starts no more jobs and waits for running ones
   ramherd up --leave                  TERM leaves runs to the next service: for an upgrade
   ramherd up --port 7475              also on 127.0.0.1, with the token in the runtime directory
   ramherd up --install                now and at each login, as a unit of systemd (or launchd)
@@ -36,8 +36,8 @@ signals: TERM and Ctrl-C end it, HUP reads the settings again
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     halt = parser.add_mutually_exclusive_group()
-    halt.add_argument("--drain", action="store_true", help="at the end wait for what runs")
-    halt.add_argument("--leave", action="store_true", help="at the end leave runs to the next")
+    halt.add_argument("--drain", action="store_true", help="when stopped, wait for running jobs")
+    halt.add_argument("--leave", action="store_true", help="when stopped, leave runs running")
     parser.add_argument("--port", type=int, metavar="PORT", help="listen on 127.0.0.1 too")
     add = parser.add_argument
     add("-d", "--detach", action="store_true", help="start it in the background, and return")
@@ -64,7 +64,7 @@ def up(options: argparse.Namespace) -> int:
     if options.detach:
         return detach(options)
     if why_not := enter_scope(config["pen"]):
-        print(f"ramherd: no scope of systemd: {why_not}", file=sys.stderr)
+        print(f"ramherd: no systemd scope: {why_not}", file=sys.stderr)
     for warning in config.warnings:
         print(f"ramherd: {warning}", file=sys.stderr)
     show = LineShow(sys.stdout)

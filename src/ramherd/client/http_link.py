@@ -84,7 +84,7 @@ class HttpLink:
 
     def no_common_version(self, what: str) -> NoService:
         return NoService(
-            f"this ramherd and its service cannot talk: {what} "
+            f"this ramherd and the service are incompatible: {what} "
             f"(the service has API {self.api}, this command API {API})",
             hint=RESTART,
         )

@@ -49,7 +49,7 @@ class NewJob(TypedDict, total=False):
     model: str
     # model while memory is very short, or at a usage limit
     fallback_model: str
-    # at a usage limit: wait, fail, or go on with fallback_model
+    # at a usage limit: wait, fail, or use fallback_model
     on_limit: str
     # the agent uses tools without asking
     skip_permissions: bool

@@ -35,7 +35,7 @@ class RunSettings(TypedDict, total=False):
     model: str | None
     # model while memory is very short, or at a usage limit
     fallback_model: str | None
-    # at a usage limit: wait, fail, or go on with fallback_model
+    # at a usage limit: wait, fail, or use fallback_model
     on_limit: str | None
     # the agent uses tools without asking
     skip_permissions: bool | None
@@ -59,11 +59,11 @@ class RunSettings(TypedDict, total=False):
     no_wait: bool | None
     # processes in one run at most (cgroup pens)
     pids_limit: int | None
-    # size of the beginning that is kept of each output stream
+    # size kept from the start of each output stream
     log_head: str | int | None
-    # size of the end that is kept of each output stream
+    # size kept from the end of each output stream
     log_ring: str | int | None
-    # size of the output of all runs; of finished ones the oldest goes
+    # size of all output; the oldest of finished runs is removed
     log_total: str | int | None
     # size above which a warm process is not used again
     reuse_size: str | int | None
@@ -71,13 +71,13 @@ class RunSettings(TypedDict, total=False):
     reuse_age: str | float | None
     # time a warm process waits for its next job
     reuse_idle: str | float | None
-    # what the agents of a herd may cost together
+    # maximum cost of all agents of a herd
     max_cost_usd: float | None
     # variables that runs inherit, such as PATH, HOME, ANTHROPIC_*; if not given, all
     pass_env: str | Sequence[str] | None
-    # command that is started when a herd has ended
+    # command to run when a herd has ended
     on_done: str | None
-    # command that is started for each alert
+    # command to run for each alert
     on_alert: str | None
     # time without output after which an agent is reported; 0 is never
     stall_after: str | float | None

@@ -181,32 +181,32 @@ RUN_KEYS = (
         "log_head",
         FILE_SIZE,
         POLICY.log_head_bytes,
-        "size of the beginning that is kept of each output stream",
+        "size kept from the start of each output stream",
     ),
     Key(
         "log_ring",
         RING,
         POLICY.log_ring_bytes,
-        "size of the end that is kept of each output stream",
+        "size kept from the end of each output stream",
     ),
     Key(
         "log_total",
         FILE_SIZE,
         POLICY.log_total_bytes,
-        "size of the output of all runs; of finished ones the oldest goes",
+        "size of all output; the oldest of finished runs is removed",
     ),
     Key("reuse_size", SIZE, REUSE.most_bytes, "size above which a warm process is not used again"),
     Key("reuse_age", TIME, REUSE.most_age_s, "age above which a warm process is not used again"),
     Key("reuse_idle", TIME, REUSE.most_idle_s, "time a warm process waits for its next job"),
-    Key("max_cost_usd", AMOUNT, None, "what the agents of a herd may cost together"),
+    Key("max_cost_usd", AMOUNT, None, "maximum cost of all agents of a herd"),
     Key(
         "pass_env",
         PATTERNS,
         None,
         "variables that runs inherit, such as PATH, HOME, ANTHROPIC_*; if not given, all",
     ),
-    Key("on_done", LINE, None, "command that is started when a herd has ended"),
-    Key("on_alert", LINE, None, "command that is started for each alert"),
+    Key("on_done", LINE, None, "command to run when a herd has ended"),
+    Key("on_alert", LINE, None, "command to run for each alert"),
     Key(
         "stall_after",
         PAUSE,
@@ -302,7 +302,7 @@ def resolve(name: str, where: str) -> str:
     """The key's own name for an alias; an error if its feature is still to come."""
     known = ALIASES.get(name, name)
     if known in TO_COME:
-        raise UsageError(f"{where}: the feature of key {known!r} is not built yet")
+        raise UsageError(f"{where}: the feature of key {known!r} is not available yet")
     return known
 
 

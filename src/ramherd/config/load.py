@@ -163,7 +163,7 @@ def from_environment(
             warnings.append(f"unknown variable {variable}: {nearest(variable, named)}")
             continue
         if named[variable] in OTHERS_TO_COME:
-            warnings.append(f"{variable} is ignored: its feature is not built yet")
+            warnings.append(f"{variable} is ignored: its feature is not available yet")
             continue
         try:
             name = resolve(named[variable], variable)

@@ -21,7 +21,7 @@ def state_path() -> Path:
 def runtime_dir() -> Path:
     """Another directory would have a ledger of its own, so no hint proposes one."""
     path = runtime_path()
-    return private_dir(path, f"it has to be a directory of yours: ls -ld {path} {path.parent}")
+    return private_dir(path, f"the directory must belong to you: ls -ld {path} {path.parent}")
 
 
 def runtime_path() -> Path:
@@ -52,7 +52,7 @@ def private_dir(path: Path, hint: str) -> Path:
         raise StoreError(f"{path} {problem}", hint=hint)
     if mode & 0o077:
         if not path.resolve().name.startswith("ramherd"):
-            raise StoreError(f"{path} is open to others", hint=f"chmod 700 {path}")
+            raise StoreError(f"{path} is accessible to other users", hint=f"chmod 700 {path}")
         path.chmod(0o700)
     return path
 

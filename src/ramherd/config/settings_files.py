@@ -139,11 +139,13 @@ def parse_table(
                 continue
             if name in refused:
                 raise UsageError(
-                    f"{place}: a project may not have commands run ({name})",
+                    f"{place}: a project may not set {name}, which runs commands",
                     hint="put it into your own config.toml",
                 )
             if name in found:
-                raise UsageError(f"{place}: {written!r} is another name of a key that is there")
+                raise UsageError(
+                    f"{place}: {written!r} is another name of a key that is already set"
+                )
             with_unit = add_unit(written, value)
             parsed = parse_at(BY_NAME[name], with_unit, f"{place}, key {written!r}")
             found[name] = Setting(parsed, place)
@@ -178,7 +180,7 @@ def find_near(written: str, known: list[str]) -> str:
 
 def explain_left_out(written: str) -> str:
     if written in OTHERS_TO_COME:
-        return f"{written!r} is ignored: its feature is not built yet"
+        return f"{written!r} is ignored: its feature is not available yet"
     return f"unknown key {written!r} is ignored"
 
 

@@ -139,6 +139,11 @@ def _short(value: float) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def count(number: int, noun: str, plural: str = "") -> str:
+    """`1 job`, `2 jobs`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {plural or f'{noun}s'}"
+
+
 def format_duration(seconds: float) -> str:
     """`0.4s`, `42s`, `3m07s`, `2h05m`."""
     if seconds < 10:

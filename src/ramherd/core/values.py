@@ -64,7 +64,7 @@ def parse_text(value: Any) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise UsageError(f"{shown(text)} holds bytes that are no UTF-8") from None
+        raise UsageError(f"{shown(text)} is not valid UTF-8") from None
     return text
 
 
@@ -73,11 +73,13 @@ def parse_raw_text(value: Any) -> str:
     Python has them (surrogateescape).
     """
     if not isinstance(value, str) or "\0" in value:
-        raise UsageError("is not a text without NUL")
+        raise UsageError("is not a string without NUL")
     try:
         value.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
-        raise UsageError("holds half a surrogate pair, which no program can be given") from None
+        raise UsageError(
+            "contains half a surrogate pair, which cannot be passed to a program"
+        ) from None
     return value
 
 
@@ -124,7 +126,7 @@ def parse_amount(value: Any) -> float:
 def parse_agent(value: Any) -> str:
     if value not in AGENTS:
         hint = nearest(str(value), AGENTS)
-        raise UsageError(f"{shown(value)} is not an agent that ramherd knows", hint=hint)
+        raise UsageError(f"{shown(value)} is not a known agent", hint=hint)
     return str(value)
 
 
@@ -135,7 +137,7 @@ def parse_words(value: Any) -> tuple[str, ...]:
     except ValueError as error:
         raise UsageError(f"{shown(value)} has {str(error).lower()}") from None
     if not isinstance(words, list | tuple):
-        raise UsageError(f"{shown(value)} is neither a list of texts nor a line of words")
+        raise UsageError(f"{shown(value)} is neither a list of strings nor a line of words")
     return tuple(parse_raw_text(word) for word in words)
 
 
@@ -143,7 +145,7 @@ def parse_patterns(value: Any) -> tuple[str, ...]:
     """A list, or a line with commas or spaces between them."""
     names = value.replace(",", " ").split() if isinstance(value, str) else value
     if not isinstance(names, list | tuple) or not all(map(parse_text, names)):
-        raise UsageError(f"{shown(value)} is neither a list of names nor a line of them")
+        raise UsageError(f"{shown(value)} is neither a list of names nor a string of names")
     return tuple(names)
 
 
@@ -155,12 +157,12 @@ def parse_switch(value: Any) -> bool:
 
 def parse_variables(value: Any) -> dict[str, str]:
     if not isinstance(value, dict):
-        raise UsageError("is not a table of texts")
+        raise UsageError("is not a table of strings")
     for name, text in value.items():
         if not name or "=" in parse_raw_text(name):
             raise UsageError(f"{shown(name)} cannot be the name of a variable")
         if not isinstance(text, str):
-            raise UsageError(f"{shown(name)} is not a text", hint="put its value in quotes")
+            raise UsageError(f"{shown(name)} is not a string", hint="put its value in quotes")
         try:
             parse_raw_text(text)
         except UsageError as error:

@@ -53,7 +53,7 @@ def set_mode(fix: SetMode) -> None:
     try:
         mode = stat.S_IMODE(os.fstat(fd).st_mode) & 0o777
         if mode != fix.old_mode:
-            raise Changed(f"{fix.path} has mode {mode:04o} by now, not {fix.old_mode:04o}")
+            raise Changed(f"{fix.path} has mode {mode:04o} now, not {fix.old_mode:04o}")
         os.fchmod(fd, fix.mode)
     finally:
         os.close(fd)
@@ -65,7 +65,7 @@ def comment_out(fix: CommentOut, made: set[str]) -> None:
     data = path.read_bytes()
     lines = data.split(b"\n")
     if fix.line > len(lines) or lines[fix.line - 1].decode(errors="replace") != fix.text:
-        raise Changed(f"line {fix.line} of {fix.path} is not what it was")
+        raise Changed(f"line {fix.line} of {fix.path} has changed")
     if fix.backup not in made:
         save_copy(path, Path(fix.backup))
         made.add(fix.backup)
@@ -75,7 +75,7 @@ def comment_out(fix: CommentOut, made: set[str]) -> None:
 
 def save_copy(path: Path, backup: Path) -> None:
     if backup.exists():
-        raise Changed(f"{backup} is there already", hint=f"diff {backup} {path}, then remove it")
+        raise Changed(f"{backup} already exists", hint=f"diff {backup} {path}, then remove it")
     shutil.copy2(path, backup)
 
 
@@ -93,7 +93,7 @@ def replace(path: Path, data: bytes) -> None:
 def set_kernel(fix: SetKernel) -> None:
     value = Path(fix.path).read_text().strip()
     if value != str(fix.old_value):
-        raise Changed(f"{fix.name} is {value} by now, not {fix.old_value}")
+        raise Changed(f"{fix.name} is {value} now, not {fix.old_value}")
     write_control(fix.path, str(fix.value))
 
 
@@ -103,7 +103,7 @@ def run_command(fix: RunCommand) -> None:
             fix.argv, capture_output=True, timeout=COMMAND_S, check=False, stdin=subprocess.DEVNULL
         )
     except subprocess.TimeoutExpired:
-        raise RamherdError(f"{fix.step} gave no answer within {COMMAND_S:g} s") from None
+        raise RamherdError(f"{fix.step} did not finish within {COMMAND_S:g} s") from None
     if done.returncode != 0:
         lines = done.stderr.decode(errors="replace").strip().splitlines() or ["no message"]
         raise RamherdError(f"{fix.step}: exit status {done.returncode}: {lines[-1]}")

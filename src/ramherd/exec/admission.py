@@ -139,7 +139,7 @@ class Admission:
     def _warn(self, error: StoreError) -> None:
         """A ledger that cannot be used keeps nobody from working; the user is told once."""
         if str(error) != self._warned:
-            print(f"ramherd: {error}: going on without a lease", file=sys.stderr)
+            print(f"ramherd: {error}: continuing without a lease", file=sys.stderr)
         self._warned = str(error)
 
     def close(self) -> None:

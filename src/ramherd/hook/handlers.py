@@ -73,7 +73,7 @@ def begin_session(call: Call) -> None:
     free, need = call.slots.read_free_bytes(call.limits), call.need_bytes()
     if free < need:
         call.report_once(
-            f"memory is short: {format_size(max(free, 0))} are free for subagents, which need "
+            f"memory is short: {format_size(max(free, 0))} is free for subagents, which need "
             f"{format_size(need)} each, so they will wait (ramherd hook status)"
         )
 

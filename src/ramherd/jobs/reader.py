@@ -272,7 +272,7 @@ def refuse(key: JobKey, table: Mapping[str, Any], where: str) -> None:
 def check_keys(table: Mapping[str, Any], where: str) -> None:
     for key in table:
         if key in KEYS_TO_COME:
-            raise UsageError(f"{where}: the feature of key {key!r} is not built yet")
+            raise UsageError(f"{where}: the feature of key {key!r} is not available yet")
         if key not in BUILT_KEYS:
             hint = nearest(key, BUILT_KEYS)
             raise UsageError(f"{where} has an unknown key {shown(key)}", hint=hint)
@@ -320,7 +320,7 @@ def check_after(jobs: Sequence[Job], where: str) -> None:
                 )
     if cycle := find_cycle({job.name: job.after for job in jobs}):
         raise UsageError(
-            f"{where}, key 'after': a circle of jobs: {' -> '.join(cycle)}",
+            f"{where}, key 'after': circular dependency: {' -> '.join(cycle)}",
             hint=f"remove {cycle[1]!r} from the `after` of {cycle[0]!r}",
         )
 

@@ -274,7 +274,7 @@ JOB_KEYS = (
         AGENTS_ONLY, stored="brief.fallback_model", is_setting=True,
     ),
     JobKey(
-        "on_limit", LIMIT_CHOICE, "at a usage limit: wait, fail, or go on with fallback_model",
+        "on_limit", LIMIT_CHOICE, "at a usage limit: wait, fail, or use fallback_model",
         AGENTS_ONLY, stored="brief.on_limit", is_setting=True, default=WAIT, check=check_on_limit,
     ),
     JobKey(

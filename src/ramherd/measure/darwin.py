@@ -64,14 +64,14 @@ def parse_vm_stat(text: str) -> dict[str, int]:
     """Bytes by name, as `Pages free`. The counters below them are of pages too, since boot."""
     size = _PAGE_SIZE.search(text)
     if size is None:
-        raise RamherdError("vm_stat does not say its page size: its output is not understood")
+        raise RamherdError("cannot parse the output of vm_stat: it has no page size")
     return {name: int(number) * int(size[1]) for name, number in _PAGES.findall(text)}
 
 
 def parse_sysctl(text: str) -> Sysctl:
     fields = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
     if "hw.memsize" not in fields:
-        raise RamherdError("sysctl does not tell hw.memsize: its output is not understood")
+        raise RamherdError("cannot parse the output of sysctl: it has no hw.memsize")
     swap = {
         name: int(float(number) * _UNITS[unit])
         for name, number, unit in _SWAP.findall(fields.get("vm.swapusage", ""))
@@ -114,7 +114,7 @@ def parse_processes(text: str) -> list[MacProcess]:
     for line in text.splitlines()[1:]:
         match = _PROCESS.fullmatch(line.rstrip())
         if match is None:
-            raise RamherdError(f"a line of ps is not understood: {line!r}")
+            raise RamherdError(f"cannot parse this line of ps: {line!r}")
         pid, ppid, pgid, session, rss, started, name = match.groups()
         started_s = time.mktime(time.strptime(started, _STARTED))
         found.append(

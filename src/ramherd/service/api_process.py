@@ -48,7 +48,7 @@ class ApiProcess:
     def start(self) -> None:
         if missing := [name for name in LIBRARIES if find_spec(name) is None]:
             raise UsageError(
-                f"the API needs {' and '.join(missing)}, which {sys.executable} does not find",
+                f"the API needs {' and '.join(missing)}, which {sys.executable} cannot import",
                 hint=f"{sys.executable} -m pip install {' '.join(LIBRARIES)}",
             )
         ours, theirs = socket.socketpair()
@@ -82,7 +82,7 @@ class ApiProcess:
         if not said:
             self.close(DIES_WITHIN_S)
             if not self.is_ready:
-                raise UsageError("the API does not start", hint="what is wrong stands above")
+                raise UsageError("the API did not start", hint="see the error above")
         return b"w" in said
 
     def restore(self, runtime: Path) -> bool:

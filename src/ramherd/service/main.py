@@ -141,9 +141,12 @@ def serve(options: Options, display: Display) -> None:
 def write_last(writes: WriteBuffer, is_told_again: Callable[[], bool]) -> None:
     """What the store does not take is known to the next service from the files of the runs."""
     if writes.commit_last(0.0, lambda: True):
-        print(f"ramherd: {writes.trouble}: trying for {LAST_WRITES_S:.0f} s", file=sys.stderr)
+        print(
+            f"ramherd: {writes.trouble}: trying for {LAST_WRITES_S:.0f} s to write the results",
+            file=sys.stderr,
+        )
     if why := writes.commit_last(LAST_WRITES_S, is_told_again):
-        print(f"ramherd: the last ends of runs are not in the store: {why}", file=sys.stderr)
+        print(f"ramherd: the results of the last runs are not in the store: {why}", file=sys.stderr)
 
 
 def adopt_runs(executor: Executor, adopted: Adopted, quantum_bytes: int) -> None:

@@ -65,7 +65,7 @@ def uninstall() -> Path:
     """Stops it and removes its file."""
     path = unit_path()
     if not path.exists():
-        raise UsageError(f"{path} is not there", hint="ramherd up --install writes it")
+        raise UsageError(f"{path} does not exist", hint="ramherd up --install writes it")
     if is_mac():
         run_command("launchctl", "bootout", f"gui/{os.getuid()}/{LABEL}")
     else:
@@ -79,7 +79,7 @@ def uninstall() -> Path:
 def write_file(flags: Sequence[str]) -> Path:
     path, text = make_file(flags, os.environ)
     if path.exists() and "ramherd" not in path.read_text():
-        raise UsageError(f"{path} is there and not ours", hint=f"look at it: cat {path}")
+        raise UsageError(f"{path} was not written by ramherd", hint=f"look at it: cat {path}")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)

@@ -6,11 +6,10 @@ from textwrap import wrap
 from typing import Any, NamedTuple
 
 from ramherd.core.reasons import reason_from_json
-from ramherd.core.units import format_duration, format_size
+from ramherd.core.units import count, format_duration, format_size
 from ramherd.show.event_lines import printable
 from ramherd.show.reasons import render_reason
 from ramherd.show.result_lines import (
-    count,
     render_address,
     render_allow,
     render_call,

@@ -9,6 +9,7 @@ from typing import Any
 
 from ramherd.core.agent_task import name_call
 from ramherd.core.reasons import Why, reason_from_json
+from ramherd.core.units import count
 from ramherd.decide.job_bases import BLOCKED
 from ramherd.show.cost_text import render_cost, render_usd
 from ramherd.show.event_lines import printable
@@ -222,10 +223,6 @@ def render_number(number: int) -> str:
     if number < 10_000:
         return str(number)
     return f"{number / 1000:.0f}k" if number < 999_500 else f"{number / 1_000_000:.1f}M"
-
-
-def count(number: int, noun: str, plural: str = "") -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {plural or f'{noun}s'}"
 
 
 def render_next(result: Result, name: str) -> Iterator[str]:

@@ -5,12 +5,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from ramherd.core.reasons import reason_from_json
-from ramherd.core.units import format_size
+from ramherd.core.units import count, format_size
 from ramherd.show.event_lines import printable
 from ramherd.show.job_table import in_order, render_counts, render_table
 from ramherd.show.live_display import cut
 from ramherd.show.reasons import render_reason
-from ramherd.show.result_lines import count
 from ramherd.show.wait_text import render_paused, render_span, render_wait
 
 LABEL_WIDTH = 9

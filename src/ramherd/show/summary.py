@@ -5,10 +5,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from ramherd.core.reasons import reason_from_json
-from ramherd.core.units import MIB, format_duration, format_size
+from ramherd.core.units import MIB, count, format_duration, format_size
 from ramherd.show.reasons import render_reason
 from ramherd.show.result_lines import (
-    count,
     render_footer,
     render_more,
     render_results,

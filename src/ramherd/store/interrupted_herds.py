@@ -74,7 +74,7 @@ def check_free(store: Store, herd: str, runtime: Path) -> StoredHerd:
         return found
     if found.is_service:
         raise UsageError(
-            f"herd {herd} belongs to the service, which goes on with it", hint="ramherd up"
+            f"herd {herd} belongs to the service, which continues it", hint="ramherd up"
         )
     if is_alive(found.owner, runtime):
         raise UsageError(
@@ -82,7 +82,8 @@ def check_free(store: Store, herd: str, runtime: Path) -> StoredHerd:
             hint=f"ramherd events -f --herd {herd}",
         )
     raise UsageError(
-        f"the processes of herd {herd} are not cleared: its ramherd died", hint="ramherd prune"
+        f"the processes of herd {herd} are still there: its ramherd process died",
+        hint="ramherd prune",
     )
 
 
@@ -91,7 +92,9 @@ def claim_herd(store: Store, herd: str, owner: Owner) -> None:
     is_service = owner == SERVICE_OWNER
     values = (owner.id, owner.boot_id, *owner.proc, int(is_service), herd)
     if not store.write(sql.CLAIM_HERD, values):
-        raise UsageError(f"another ramherd goes on with herd {herd}", hint="ramherd jobs")
+        raise UsageError(
+            f"another ramherd process already continues herd {herd}", hint="ramherd jobs"
+        )
     store.write(sql.COUNT_LOST_RUNS, (herd,))
     statuses = read_statuses(store, herd)
     ids = {status.job.name: status.job.id for status in statuses}
@@ -179,7 +182,7 @@ def restore_inputs(state: Path, job: Job, file: EnvironmentFile) -> Job:
         found = {name: read_input(state, job.id, name) for name in job.large}
     except OSError as error:
         raise UsageError(
-            f"job {job.name!r} cannot go on: its input {error.filename} was removed",
+            f"job {job.name!r} cannot continue: its input {error.filename} was removed",
             hint="run it again from its job file",
         ) from None
     of_brief = {name: value for name, value in found.items() if name in ("prompt", "args")}

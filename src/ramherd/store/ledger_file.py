@@ -95,7 +95,7 @@ class LedgerFile:
                 failure = error
             if failure is None and self.is_current():
                 return answer
-        raise failure or StoreUnavailable(f"the ledger {self.path} is replaced again and again")
+        raise failure or StoreUnavailable(f"the ledger {self.path} keeps being replaced")
 
     def has_changed(self) -> bool:
         """Whether another process wrote since the last call, or replaced the file: cheaper than

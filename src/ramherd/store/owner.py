@@ -60,7 +60,7 @@ class OwnerLock:
         except OSError as error:
             raise StoreError(
                 f"cannot lock {path}: {error.strerror}",
-                hint=f"it has to be a directory of yours: ls -ld {runtime}",
+                hint=f"the directory must belong to you: ls -ld {runtime}",
             ) from None
         assert made is not None, "it waits for the lock"
         return made

@@ -98,7 +98,7 @@ def one_at_a_time(path: Path, *, wait: bool = False) -> Iterator[None]:
         fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         yield
     except BlockingIOError:
-        raise StoreUnavailable(f"another ramherd writes the store {path} back") from None
+        raise StoreUnavailable(f"another ramherd process is restoring the store {path}") from None
     finally:
         os.close(fd)
 

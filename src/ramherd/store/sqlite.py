@@ -262,7 +262,7 @@ def migrate(db: sqlite3.Connection, path: Path) -> None:
     if at > len(sql.MIGRATIONS):
         db.execute("ROLLBACK")
         raise StoreError(
-            f"the store {path} is of a newer ramherd (schema {at}, "
+            f"the store {path} was written by a newer ramherd (schema {at}, "
             f"this one knows {len(sql.MIGRATIONS)})",
             hint="upgrade ramherd, or set XDG_STATE_HOME to another directory",
         )

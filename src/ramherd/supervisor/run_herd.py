@@ -20,7 +20,7 @@ from ramherd.config.paths import runtime_dir, state_dir
 from ramherd.core.errors import StoreDamaged, StoreError
 from ramherd.core.model import Event, Job, JobState, Why
 from ramherd.core.policies import GrantPolicy, Policy, RecyclePolicy, ReusePolicy
-from ramherd.core.units import MIB, format_size
+from ramherd.core.units import MIB, count, format_size
 from ramherd.decide.job_state import first_status
 from ramherd.decide.pruning import PruneRule
 from ramherd.decide.ramp import Ramp, begin_ramp
@@ -269,7 +269,7 @@ def prepare_store(
     moved environments itself; one that starts removes inputs when it knows which runs go on.
     """
     if cleared := recover(store, runtime, state / "runs"):
-        print(f"ramherd: cleared what {cleared} dead ramherds left", file=sys.stderr)
+        print(f"ramherd: cleaned up after {count(cleared, 'dead ramherd')}", file=sys.stderr)
     if is_service or not is_listening(runtime / "api.sock"):
         move_environments_out(store, state)
     if not is_service:
@@ -292,7 +292,7 @@ def with_restored_store(store: Store, act: Callable[[], T]) -> T:
 def write_last(writes: WriteBuffer, signals: Signals) -> str:
     """Why the results are not in the store, or "". They are shown in any case."""
     if writes.commit_last(0.0, lambda: True):
-        print(f"ramherd: {writes.trouble}: its results wait for that", file=sys.stderr)
+        print(f"ramherd: {writes.trouble}: trying to write the results", file=sys.stderr)
     before = signals.count
     for_s = LAST_WRITES_INTERRUPTED_S if before else LAST_WRITES_S
     return writes.commit_last(for_s, lambda: signals.count > before)

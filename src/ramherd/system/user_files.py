@@ -54,4 +54,6 @@ def read_cwd() -> str:
     try:
         return os.getcwd()
     except FileNotFoundError:
-        raise UsageError("the current directory is gone", hint="cd to one that is there") from None
+        raise UsageError(
+            "the current directory no longer exists", hint="cd to a directory that exists"
+        ) from None

@@ -336,7 +336,7 @@ def test_another_version_is_refused_by_name(ramherd: Ramherd, losses: Losses) ->
     assert "has format 7, and this ramherd uses format 1" in other.stderr
     assert f"process {run.process.pid} uses it" in other.stderr
     assert (session.returncode, session.stdout) == (0, "hello\n")
-    assert "going on without a lease" in session.stderr
+    assert "continuing without a lease" in session.stderr
     losses(
         "another version of ramherd finds the ledger",
         ledgers_set_aside=len(asides(path)), lease_bytes=max(before - after, 0),
@@ -402,7 +402,7 @@ def test_a_session_gets_its_lease_when_the_lock_is_gone(
     command += ["--memory", "256MiB", "--", "sleep", "60"]
     with locked_ledger(path), (tmp_path / "err").open("w") as err:
         child = subprocess.Popen(command, env=ramherd.env, stderr=err)
-        await_(lambda: "going on without a lease" in (tmp_path / "err").read_text(), "it begins")
+        await_(lambda: "continuing without a lease" in (tmp_path / "err").read_text(), "it begins")
         await_(lambda: ours("RAMHERD_RUN"), "its program runs")
     began = time.monotonic()
     try:

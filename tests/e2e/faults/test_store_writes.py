@@ -72,7 +72,7 @@ def fill_before_the_end(ramherd: Ramherd) -> Started:
     await_line(started, "start")
     fill(ramherd.state / "filler")
     go.touch()
-    await_line(started, "its results wait for that")
+    await_line(started, "trying to write the results")
     return started
 
 

@@ -263,7 +263,7 @@ def test_conflicts_of_a_stash_are_left_alone(tried: Tried) -> None:
         "echo b > changed; git commit -qam b; git stash pop -q || true"
     )
 
-    assert tried.finish()["worktree_note"] == "with conflicts that are not resolved: left alone"
+    assert tried.finish()["worktree_note"] == "with unresolved conflicts: left alone"
 
 
 def test_locks_of_a_job_that_was_killed_are_removed(tried: Tried) -> None:
@@ -287,7 +287,7 @@ def test_a_lock_of_somebody_elses_process_is_left_alone(tried: Tried) -> None:
         found = tried.finish()
         other.kill()
 
-    note = f"index.lock is held: process {other.pid} works in it: left alone"
+    note = f"index.lock is held by process {other.pid}: left alone"
     assert (found["worktree_note"], lock.exists()) == (note, True)
     assert tried.show("--format=%H") == tried.tree.commit
 
@@ -378,7 +378,7 @@ def test_a_worktree_that_is_none_any_more_is_left_alone(tried: Tried) -> None:
     Path(tried.path, ".git").unlink()
     found = tried.finish()
 
-    assert found["worktree_note"] == "it is no worktree of git any more: left alone"
+    assert found["worktree_note"] == "it is no longer a git worktree: left alone"
     assert (found["worktree"], git(around, "status", "--porcelain")) == (
         tried.path,
         "?? 01JOB0000000/",

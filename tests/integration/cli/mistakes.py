@@ -62,17 +62,17 @@ VERBS = [
         "ramherd run --agent claude 'fix the bug'",
     ),
     Mistake(
-        "ramherd jobs.toml", "'jobs.toml' stands where a verb is expected", "ramherd run jobs.toml"
+        "ramherd jobs.toml", "expected a verb, got 'jobs.toml'", "ramherd run jobs.toml"
     ),
     Mistake(
-        "ramherd 'fix the bug'", "'fix the bug' stands where a verb is expected",
+        "ramherd 'fix the bug'", "expected a verb, got 'fix the bug'",
         "ramherd run --agent claude 'fix the bug'",
     ),
     Mistake(
-        "ramherd --json jobs", "'--json' stands where a verb is expected", "ramherd jobs --json"
+        "ramherd --json jobs", "expected a verb, got '--json'", "ramherd jobs --json"
     ),
     Mistake(
-        "ramherd --budget 4GiB run jobs.toml", "'--budget' stands where a verb is expected",
+        "ramherd --budget 4GiB run jobs.toml", "expected a verb, got '--budget'",
         "ramherd run --budget 4GiB jobs.toml",
     ),
 ]  # fmt: skip
@@ -191,14 +191,14 @@ VALUES = [
     ),
     Mistake(
         "ramherd run --agent cluade 'fix the bug'",
-        "--agent: 'cluade' is not an agent that ramherd knows", "did you mean 'claude'?",
+        "--agent: 'cluade' is not a known agent", "did you mean 'claude'?",
     ),
     Mistake(
         "ramherd run --pen docker jobs.toml", "--pen: 'docker' is not a kind of pen",
         "one of: auto, cgroup2, cgroup1, polling", "ramherd run --pen polling jobs.toml",
     ),
     Mistake(
-        "ramherd run --at 25:00 jobs.toml", "--at '25:00' is no time of day",
+        "ramherd run --at 25:00 jobs.toml", "--at '25:00' is not a time of day",
         "write it like 22:00 or 2026-12-31T22:00", "ramherd run --at 22:00 jobs.toml",
     ),
     Mistake(
@@ -300,7 +300,7 @@ JOBS = [
          '[[job]]\nname = "test"\ncommand = "true"\nafter = ["lint"]\n'
          '[[job]]\nname = "lint"\ncommand = "true"'),
     file("x.toml", '[[job]]\nname = "a"\ncommand = "true"\nafter = ["a"]',
-         "x.toml, key 'after': a circle of jobs: a -> a", "remove 'a' from the `after` of 'a'",
+         "x.toml, key 'after': circular dependency: a -> a", "remove 'a' from the `after` of 'a'",
          '[[job]]\nname = "a"\ncommand = "true"'),
     file("x.toml", '[[job]]\ncommand = ["no-such-program"]',
          "x.toml: job 1 (job-1), key 'command': 'no-such-program' is not found",

@@ -30,7 +30,7 @@ def test_a_session_goes_on_by_hand(project: Project) -> None:
     window = attach(project, "fix it")
     window.expect(f"session {result['session']} in {result['worktree']}")
     busy = project.call("merge", "fix it")
-    assert "another ramherd merge, drop or attach is at work on job fix it" in busy.stderr
+    assert "another ramherd merge, drop or attach is working on job fix it" in busy.stderr
     window.type("echo 2 > b; echo made-$RAMHERD_JOB\n")
     window.expect("made-0")
     window.type("exit 5\n")

@@ -88,7 +88,7 @@ def test_output_that_was_removed(ramherd: Ramherd) -> None:
     both = ramherd.run("logs", "old", "new")
 
     assert (both.returncode, both.stdout) == (0, "new\tkept\n")
-    assert "ramherd: what old printed was removed" in both.stderr
+    assert "ramherd: the output of old was removed" in both.stderr
 
 
 def test_jobs_are_followed_line_by_line(ramherd: Ramherd, tmp_path: Path) -> None:

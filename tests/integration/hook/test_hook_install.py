@@ -70,7 +70,7 @@ def test_other_hooks_are_kept_and_the_file_comes_back(ramherd: Ramherd, settings
 def test_next_to_nothing_comes_back_too(ramherd: Ramherd, settings: Path, text: str) -> None:
     """And is not touched where there is no hook to take out."""
     settings.write_text(text)
-    assert "there is no hook" in hook(ramherd, "uninstall", "claude")
+    assert "no hook is installed" in hook(ramherd, "uninstall", "claude")
     assert settings.read_text() == text
     hook(ramherd, "install", "claude")
     hook(ramherd, "uninstall", "claude")
@@ -87,7 +87,7 @@ def test_to_install_twice_changes_nothing(ramherd: Ramherd, settings: Path) -> N
     hook(ramherd, "install", "claude", "--hook-wait", "1m")
     hook(ramherd, "uninstall", "claude")
     assert settings.read_text() == OTHERS
-    assert "there is no hook" in hook(ramherd, "uninstall", "claude")
+    assert "no hook is installed" in hook(ramherd, "uninstall", "claude")
 
 
 def test_claude_gives_the_hook_longer_than_it_waits(ramherd: Ramherd, settings: Path) -> None:

@@ -74,9 +74,9 @@ def test_an_interrupted_herd_goes_on(
     assert running.wait() == (130 if number == signal.SIGINT else -9)
     (herd,) = herds(ramherd)
     if number == signal.SIGINT:
-        assert f"to go on: ramherd run --resume {herd}" in running.err.read_text()
+        assert f"to continue: ramherd run --resume {herd}" in running.err.read_text()
     results = ramherd.run("results").stdout
-    assert f"to go on: ramherd run --resume {herd}" in results
+    assert f"to continue: ramherd run --resume {herd}" in results
     counts = "1 of 4 jobs done (1 failed, 2 cancelled)"
     assert (counts if number == signal.SIGINT else "(1 failed, 2 lost)") in results
     summary = resume(ramherd)
@@ -212,7 +212,7 @@ def test_a_herd_that_was_interrupted_in_the_service_goes_on(
     (herd,) = herds(ramherd)
     # Ctrl-C before the first event finds no output to keep apart: then all is on standard output.
     printed = running.out.read_text() + running.err.read_text()
-    assert f"to go on: ramherd run --resume {herd}" in printed
+    assert f"to continue: ramherd run --resume {herd}" in printed
     service.stop()
     summary = resume(ramherd)
 

@@ -85,4 +85,4 @@ def test_a_herd_for_later(service: Service, tmp_path: Path) -> None:
     ((started_s,),) = service.rows("SELECT started_s FROM runs")
     assert started_s - began_s >= 3.0
     refused = service.ramherd.run("submit", "--at", "25:00", "-", stdin="")
-    assert (refused.returncode, "--at '25:00' is no time of day" in refused.stderr) == (2, True)
+    assert (refused.returncode, "--at '25:00' is not a time of day" in refused.stderr) == (2, True)

@@ -82,7 +82,7 @@ def test_without_a_store_it_looks_all_the_same(ramherd: Ramherd) -> None:
 
     store.unlink()
     assert done.returncode == 0
-    assert "nothing is known of earlier" in done.stderr
+    assert "earlier scans are unknown" in done.stderr
 
 
 def test_software_of_a_settings_file_is_known(ramherd: Ramherd, tmp_path: Path) -> None:

@@ -187,7 +187,7 @@ def test_what_ramherd_sets_is_not_the_users_to_add(name: str) -> None:
     given = {*agent.start(NATIVE, ask).argv, *agent.resume(NATIVE, ask).argv}
     for option in {word for word in given if len(word) > 1 and word[0] == "-"} - SHARED:
         for word in (option, f"{option}=x", f"{option}x" if option[1] != "-" else option):
-            with pytest.raises(UsageError, match=f"agent_args: {option} of {name} is ramherd's"):
+            with pytest.raises(UsageError, match=f"{option} of {name} is set by ramherd"):
                 check_args(agent, ["--add-dir", "x", word])
     check_args(agent, [])
     check_args(agent, ["--add-dir", "/x y", "-d", "--add-dir=--model"])
@@ -196,9 +196,9 @@ def test_what_ramherd_sets_is_not_the_users_to_add(name: str) -> None:
 @pytest.mark.parametrize(
     ("args", "told"),
     [
-        (["--model", "opus"], "agent_args: --model of claude is ramherd's to set (use model)"),
-        (["--outputFormat=text"], "--output-format of claude is ramherd's to set (leave it out)"),
-        (["--effort", "high", "--", "x"], "-- of claude is ramherd's to set"),
+        (["--model", "opus"], "agent_args: --model of claude is set by ramherd (use model)"),
+        (["--outputFormat=text"], "--output-format of claude is set by ramherd (leave it out)"),
+        (["--effort", "high", "--", "x"], "-- of claude is set by ramherd"),
         (["high"], "agent_args: 'high' is not an option of claude"),
     ],
 )
@@ -223,7 +223,7 @@ def test_cursor_takes_its_prompt_as_an_argument() -> None:
     cursor = find_agent("cursor")
 
     assert cursor.start(NATIVE, LaunchRequest("--help me")).argv[-1] == " --help me"
-    with pytest.raises(UsageError, match="cursor takes no prompt of 200000 bytes: 131070"):
+    with pytest.raises(UsageError, match="has 200000 bytes, and cursor accepts at most 131070"):
         cursor.start(NATIVE, LaunchRequest("x" * 200_000))
 
 

@@ -110,7 +110,7 @@ def test_only_known_settings_are_hidden() -> None:
         (["jbos"], "unknown verb 'jbos'", "did you mean 'jobs'?"),
         (["help", "jbos"], "unknown verb 'jbos'", "did you mean 'jobs'?"),
         (["xyzzy"], "unknown verb 'xyzzy'", "see the verbs: ramherd --help"),
-        (["--json", "jobs"], "'--json' stands where a verb is expected", "ramherd jobs --json"),
+        (["--json", "jobs"], "expected a verb, got '--json'", "ramherd jobs --json"),
         (["up", "--port"], "--port needs a value", "write it like --port 8080"),
         (["exec", "claude", "-c"], "unknown argument 'claude'", "ramherd exec -- claude -c"),
     ],

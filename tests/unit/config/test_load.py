@@ -130,7 +130,7 @@ def test_aliases_work_in_each_place(
     first, second = ("8GiB", "9GiB") if name == "memory_limit" else ("8", "9")
     (project / "ramherd.toml").write_text(f'{alias} = "{first}"')
     if name not in BY_NAME:
-        left_out = f"line 1: '{alias}' is ignored: its feature is not built yet"
+        left_out = f"line 1: '{alias}' is ignored: its feature is not available yet"
         assert [text.partition(", ")[2] for text in load().warnings] == [left_out]
         (project / "ramherd.toml").unlink()
         with pytest.raises(UsageError, match=f"--{alias}: the feature of key '{name}' is not"):
@@ -219,8 +219,8 @@ def test_aliases_as_variables() -> None:
     assert found["max_parallel"].source == "RAMHERD_MAX_PARALLEL_SUBAGENTS"
     found, warnings = from_environment({"RAMHERD_MCP_SERVER_SHARING": "x"})
     assert found == {}
-    assert warnings == ["RAMHERD_MCP_SERVER_SHARING is ignored: its feature is not built yet"]
-    with pytest.raises(UsageError, match="RAMHERD_MCP: the feature of key 'mcp' is not built yet"):
+    assert warnings == ["RAMHERD_MCP_SERVER_SHARING is ignored: its feature is not available yet"]
+    with pytest.raises(UsageError, match="RAMHERD_MCP: the feature of key 'mcp' is not"):
         from_environment({"RAMHERD_MCP": "x"})
 
 
@@ -293,9 +293,9 @@ def test_an_empty_variable_is_not_set() -> None:
         ("pen = 'barn'", "'barn' is not a kind of pen", "one of: auto, "),
         ("log_ring = '1KiB'", "key 'log_ring': 1 KiB is below 64 KiB", ""),
         ("memory = ['1GiB']", "key 'memory': size ['1GiB'] does not parse", "512MiB"),
-        ("agent = 'claud'", "'claud' is not an agent that ramherd knows", "did you mean 'claude'?"),
+        ("agent = 'claud'", "'claud' is not a known agent", "did you mean 'claude'?"),
         ("max_cost_usd = 0", "key 'max_cost_usd': 0 is not an amount above zero", ""),
-        ("[mcp]\nshare = true", "the feature of key 'mcp' is not built yet", ""),
+        ("[mcp]\nshare = true", "the feature of key 'mcp' is not available yet", ""),
         ("max_parallel = 1\nmax-concurrent = 1", "'max-concurrent' is another name of", ""),
         ("[profile.big]\nmcp = 'x'", "profile 'big': the feature of key 'mcp'", ""),
         ("[profile.big]\nbudget = 1", "profile 'big' has an unknown key 'budget'", ""),
@@ -385,7 +385,7 @@ def test_personal_keys_are_wrong_in_a_projects_file(project: Path) -> None:
         report=lambda error: wrong.append(str(error)),
     )  # fmt: skip
     assert found["on_subagent_stop"] == "notify"
-    assert "a project may not have commands run" in wrong[0]
+    assert "a project may not set" in wrong[0]
 
 
 def test_a_directory_that_is_gone(project: Path) -> None:

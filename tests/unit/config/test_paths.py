@@ -58,7 +58,7 @@ def test_a_directory_that_others_may_enter_is_refused_and_left_alone(
     path.mkdir()
     path.chmod(mode_)
 
-    with pytest.raises(StoreError, match=f"{path} is open to others") as caught:
+    with pytest.raises(StoreError, match=f"{path} is accessible to other users") as caught:
         private_dir(path, "VARIABLE")
     assert mode(path) == mode_
     assert caught.value.hint == f"chmod 700 {path}"
@@ -94,7 +94,7 @@ def test_a_link_to_a_directory_of_ours_is_used(tmp_path: Path) -> None:
 
     assert private_dir(tmp_path / "ramherd", "VARIABLE") == tmp_path / "ramherd"
     target.chmod(0o755)
-    with pytest.raises(StoreError, match=f"{tmp_path}/ramherd is open to others"):
+    with pytest.raises(StoreError, match=f"{tmp_path}/ramherd is accessible to other users"):
         private_dir(tmp_path / "ramherd", "VARIABLE")
     assert mode(target) == 0o755
 

@@ -65,11 +65,11 @@ def test_an_unknown_key_is_named_with_the_nearest(
 
 @pytest.mark.parametrize("key", KEYS_TO_COME)
 def test_a_key_to_come_says_so(tmp_path: Path, key: str) -> None:
-    """It is no typing error: the feature is not built yet."""
+    """It is no typing error: the feature is not available yet."""
     error = refusal_of(tmp_path, **{key: "x"})
 
     assert "job 1 (build)" in str(error)
-    assert f"key {key!r} is not built yet" in str(error)
+    assert f"key {key!r} is not available yet" in str(error)
 
 
 @pytest.mark.parametrize(
@@ -82,14 +82,14 @@ def test_a_key_to_come_says_so(tmp_path: Path, key: str) -> None:
         ("command", "  ", "neither a list of words nor a line"),
         ("command", [""], "neither a list of words nor a line"),
         ("command", 5, "neither a list of words nor a line"),
-        ("command", ["true", 5], "not a text"),
+        ("command", ["true", 5], "not a string"),
         ("command", ["true", "\0"], "without NUL"),
         ("command", "echo \0", "without NUL"),
         ("command", ["no-such-program-at-all"], "'no-such-program-at-all' is not found"),
         ("command", ["./no-such-file"], "'./no-such-file' is not found"),
         ("cwd", "/no/such/place", "'/no/such/place' is not a directory"),
         ("cwd", "/etc/passwd", "'/etc/passwd' is not a directory"),
-        ("cwd", 5, "not a text"),
+        ("cwd", 5, "not a string"),
         ("memory", "lots", "'lots' does not parse"),
         ("memory", "12XB", "unknown unit"),
         ("memory", 0, "not above zero"),
@@ -110,16 +110,16 @@ def test_a_key_to_come_says_so(tmp_path: Path, key: str) -> None:
         ("priority", "high", "'high' is not a whole number"),
         ("priority", 1 << 63, "is not a whole number"),
         ("after", 5, "not a list of job names"),
-        ("after", [5], "not a text"),
+        ("after", [5], "not a string"),
         ("after", [""], "printable"),
-        ("env", "X=1", "not a table of texts"),
-        ("env", {"X": 1}, "'X' is not a text"),
+        ("env", "X=1", "not a table of strings"),
+        ("env", {"X": 1}, "'X' is not a string"),
         ("env", {"A=B": "1"}, "'A=B' cannot be the name"),
         ("env", {"": "1"}, "'' cannot be the name"),
         ("env", {"X": "\0"}, "without NUL"),
-        ("stdin", 5, "not a text"),
+        ("stdin", 5, "not a string"),
         ("stdin", "\ud800", "half a surrogate pair"),
-        ("label", None, "not a text"),
+        ("label", None, "not a string"),
     ],
 )  # fmt: skip
 def test_a_wrong_value_is_named_with_its_job_and_key(
@@ -189,7 +189,7 @@ def test_a_circle_of_jobs_is_spelt_out(tmp_path: Path, after: dict[str, str], ci
     lines = [json.dumps({"name": n, "command": "true", "after": a}) for n, a in after.items()]
     error = refusal(tmp_path, "\n".join(lines), "jobs.jsonl")
 
-    assert f"key 'after': a circle of jobs: {circle}" in str(error)
+    assert f"key 'after': circular dependency: {circle}" in str(error)
 
 
 @pytest.mark.parametrize(
@@ -305,6 +305,6 @@ def test_a_current_directory_that_is_gone_is_said(
     path.write_text(json.dumps({**table, "cwd": str(tmp_path)}))
     assert read_job_file(str(path))[0].cwd == str(tmp_path)
     path.write_text(json.dumps(table))
-    with pytest.raises(UsageError, match="the current directory is gone") as caught:
+    with pytest.raises(UsageError, match="the current directory no longer exists") as caught:
         read_job_file(str(path))
     assert caught.value.hint

@@ -59,7 +59,7 @@ def test_a_limit_promises_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("bg", "no profile is named 'bg'"), (3, "key 'profile': is not a text"), ("", "1 to 100")],
+    [("bg", "no profile is named 'bg'"), (3, "key 'profile': is not a string"), ("", "1 to 100")],
 )
 def test_a_profile_that_is_not_there(name: Any, message: str) -> None:
     """Said with the job and the key."""

@@ -65,7 +65,7 @@ def test_a_command_stays_one_whatever_agent_is_set() -> None:
         ({"prompt": "x"}, "has no 'agent' (add agent = \"claude\", or use --agent)"),
         ({"agent": "claude"}, "has no 'prompt'"),
         ({"agent": "claude", "prompt": " "}, "key 'prompt': is empty"),
-        ({"agent": "claud", "prompt": "x"}, "'claud' is not an agent that ramherd knows (did"),
+        ({"agent": "claud", "prompt": "x"}, "'claud' is not a known agent (did"),
         ({"agent": "claude", "prompt": "x", "command": "x"}, "'command' does not go with an agent"),
         ({"agent": "claude", "prompt": "x", "stdin": "x"}, "key 'stdin' does not go with an agent"),
         ({"command": "true", "model": "x"}, "key 'model' needs an agent"),

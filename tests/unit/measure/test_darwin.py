@@ -125,9 +125,9 @@ def test_processes_with_spaces_in_their_names() -> None:
 @pytest.mark.parametrize(
     ("parse", "text", "message"),
     [
-        (parse_vm_stat, "what?", "vm_stat does not say its page size"),
-        (parse_sysctl, "sysctl: unknown oid", "sysctl does not tell hw.memsize"),
-        (parse_processes, "PID\nwhat?", "a line of ps is not understood: 'what?'"),
+        (parse_vm_stat, "what?", "the output of vm_stat: it has no page size"),
+        (parse_sysctl, "sysctl: unknown oid", "the output of sysctl: it has no hw.memsize"),
+        (parse_processes, "PID\nwhat?", "cannot parse this line of ps: 'what?'"),
         (lambda text: available_bytes(1, parse_vm_stat(text)), VM_STAT[:200], "macOS too old"),
     ],
 )

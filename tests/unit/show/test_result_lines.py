@@ -263,7 +263,7 @@ def test_the_footer_has_commands_that_work() -> None:
 
 
 def test_a_tool_without_a_rule_is_allowed_in_settings() -> None:
-    """cursor takes no rules for one run."""
+    """cursor accepts no rules for a single run."""
     denied = [{"tool": "shell", "what": "x" * 100, "allow": ""}]
     lines = render_results([agent("a", denied=denied)])
 

@@ -157,10 +157,10 @@ def test_a_user_adds_software() -> None:
     [
         ("x", "is not a table"),
         ({"kind": "virus", "programs": ["x"]}, "'virus' is not a kind"),
-        ({"kind": "mcp"}, "says nothing to know it by"),
+        ({"kind": "mcp"}, "has neither programs nor packages"),
         ({"kind": "mcp", "program": ["x"]}, "unknown key 'program'"),
         ({"kind": "mcp", "programs": "x"}, "'programs' is not a list of words"),
-        ({"kind": "mcp", "programs": ["x"], "resume": 3}, "'resume' is not a text"),
+        ({"kind": "mcp", "programs": ["x"], "resume": 3}, "'resume' is not a string"),
     ],
 )
 def test_a_mistake_in_a_table_is_said(table: object, message: str) -> None:

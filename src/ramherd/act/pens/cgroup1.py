@@ -155,7 +155,7 @@ def fleet_at(parents: Mapping[str, Path]) -> CgroupFleet:
         )  # fmt: skip
     except OSError as error:
         raise NoPen(
-            f"cannot make a cgroup at {error.filename}: {error.strerror}",
+            f"cannot create a cgroup at {error.filename}: {error.strerror}",
             hint="run as root, or pass --pen polling",
         ) from None
 
@@ -207,7 +207,7 @@ def find_trees(trees: Trees) -> dict[str, Path]:
     elif FREEZER in trees.v1:
         found[FREEZER] = trees.v1[FREEZER]
     else:
-        raise NoPen("no cgroup that can freeze on this machine", hint="pass --pen polling")
+        raise NoPen("this machine has no cgroup freezer", hint="pass --pen polling")
     return found
 
 

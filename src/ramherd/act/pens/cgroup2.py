@@ -178,7 +178,7 @@ def fleet_at(path: Path, home: Home) -> CgroupFleet:
     except OSError as error:
         leave_home(home)
         raise NoPen(
-            f"cannot make a cgroup at {path}: {error.strerror}", hint="pass --pen polling"
+            f"cannot create a cgroup at {path}: {error.strerror}", hint="pass --pen polling"
         ) from None
 
 
@@ -208,7 +208,7 @@ def find_home(own: Path) -> Home:
     for home in (try_own, try_beside, try_moving):
         if (found := home(own, enable)) is not None:
             return found
-    raise NoPen(f"the cgroup {own} is not ours to divide", hint=HINT)
+    raise NoPen(f"the cgroup {own} cannot be divided by this user", hint=HINT)
 
 
 def try_own(own: Path, enable: str) -> Home | None:

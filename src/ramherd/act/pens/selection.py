@@ -44,7 +44,7 @@ def fleet_from_record(record: dict[str, Any], trees: Trees) -> Fleet:
     paths = {name: Path(path) for name, path in record.get("paths", {}).items()}
     if record["kind"] == cgroup2.KIND:
         if trees.v2 is None:
-            raise NoPen("no cgroup v2 on this machine any more", hint="reboot")
+            raise NoPen("this machine no longer has cgroup v2", hint="reboot")
         return cgroup2.fleet_at(paths[cgroup2.KIND], find_home(trees.v2))
     return cgroup1.fleet_at(paths) if record["kind"] == cgroup1.KIND else PollingFleet()
 

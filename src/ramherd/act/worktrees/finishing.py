@@ -84,7 +84,7 @@ class Finishing:
             is_same = os.path.realpath(top) == os.path.realpath(self._tree.path)
             if is_same and "/worktrees/" in git_dir:
                 return git_dir
-        raise LeftAlone("it is no worktree of git any more")
+        raise LeftAlone("it is no longer a git worktree")
 
     def _finish(self) -> dict[str, Any]:
         changes = self._read_changes()
@@ -110,7 +110,7 @@ class Finishing:
         self._remove_stale_locks()
         changes = read_changes_in(self._tree.path)
         if any(change.is_unmerged for change in changes):
-            raise LeftAlone("with conflicts that are not resolved")
+            raise LeftAlone("with unresolved conflicts")
         return changes
 
     def _remove_stale_locks(self) -> None:
@@ -123,7 +123,7 @@ class Finishing:
         locks = (*(f"{path}.lock" for path in paths), f"{self._git_dir}/index.lock.lock")
         for lock in filter(os.path.exists, locks):
             if user := find_process_in(self._tree.path):
-                raise LeftAlone(f"{os.path.basename(lock)} is held: process {user} works in it")
+                raise LeftAlone(f"{os.path.basename(lock)} is held by process {user}")
             os.unlink(lock)
 
     def _commit(self, changes: list[Change]) -> None:
@@ -262,7 +262,7 @@ def wait_for_lock(file: IO[str], deadline_s: float) -> None:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             if time.monotonic() > deadline_s:
-                raise LeftAlone("another ramherd is at work in it") from None
+                raise LeftAlone("another ramherd process is using it") from None
             time.sleep(0.05)
         else:
             return

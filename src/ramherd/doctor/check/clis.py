@@ -40,7 +40,7 @@ def describe(cli: InstalledCli) -> Finding:
 def check_shadowed(cli: InstalledCli) -> Finding:
     others = ", ".join(f"{version or '?'} at {path}" for path, version in cli.shadowed)
     return Finding(
-        "cli-twice", Severity.HINT, f"{cli.name} is there more than once: also {others}",
+        "cli-twice", Severity.HINT, f"{cli.name} is installed more than once: also {others}",
         f"{cli.path} is used; cron and services with another PATH may start the other",
         f"type -a {cli.name}",
     )  # fmt: skip
@@ -49,7 +49,7 @@ def check_shadowed(cli: InstalledCli) -> Finding:
 def check_relaunch(name: str) -> Finding:
     variable, saved = RELAUNCH[name]
     return Finding(
-        "cli-relaunch", Severity.HINT, f"{name} starts itself a second time",
-        f"it costs {saved} MiB an agent, and its heap may grow to half of the RAM",
+        "cli-relaunch", Severity.HINT, f"{name} starts a second process of itself",
+        f"it costs {saved} MiB per agent, and its heap may grow to half of the RAM",
         f"export {variable}=true",
     )  # fmt: skip

@@ -17,7 +17,7 @@ def check_clock(clock: Clock) -> Iterator[Finding]:
     if clock.source in SLOW_SOURCES:
         yield Finding(
             "clock-source", Severity.HINT, f"the kernel's clock is {clock.source}",
-            "every look at the time is slow, in every program",
+            "reading the time is slow in every program",
             "cat /sys/devices/system/clocksource/clocksource0/available_clocksource",
         )  # fmt: skip
     else:
@@ -33,10 +33,10 @@ def check_time(clock: Clock) -> Finding:
         back = clock.newest_s - clock.now_s
         return Finding(
             "clock", Severity.WARNING, f"the store was written {back:.0f} s in the future",
-            "the clock went back: ages in `logs` and `prune` are wrong until then", command,
+            "the clock was set back: ages in `logs` and `prune` are wrong until then", command,
             numbers={"back_s": round(back)},
         )  # fmt: skip
     if clock.is_synchronised is False:
         why = "a clock that is minutes off makes API calls fail, and logs hard to compare"
-        return Finding("clock", Severity.HINT, "nobody keeps the clock right", why, command)
+        return Finding("clock", Severity.HINT, "no service keeps the clock right", why, command)
     return Finding("clock", Severity.OK, "the clock is set")

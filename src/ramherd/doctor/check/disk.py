@@ -70,7 +70,7 @@ def check_state(state: State) -> Iterator[Finding]:
         store = quote(f"{state.directories[0].path}/ramherd.db")
         yield Finding(
             "store", Severity.PROBLEM, f"{store} cannot be read: {state.store_error}",
-            "no job on record can be listed",
+            "recorded jobs cannot be listed",
             "ramherd up   # or ramherd run: sets it aside, and keeps what can be read of it",
         )  # fmt: skip
     else:
@@ -144,12 +144,12 @@ def check_logs(state: State) -> Finding:
 def check_ballast(disk: DiskState) -> Finding:
     numbers = {"size_bytes": disk.ballast_bytes, "held_bytes": disk.held_bytes}
     if not disk.is_full:
-        what = f"{format_size(disk.held_bytes)} are kept for the store when the disk is full"
+        what = f"{format_size(disk.held_bytes)} is reserved for the store when the disk is full"
         return Finding("ballast", Severity.OK, what, numbers=numbers)
     need = format_size(ROOM_FACTOR * disk.ballast_bytes)
     return Finding(
         "ballast", Severity.PROBLEM,
-        f"the disk was full: the {format_size(disk.ballast_bytes)} kept for the store are released",
-        f"{format_size(disk.free_bytes)} are free, and nothing starts below {need}",
+        f"the disk was full: released the {format_size(disk.ballast_bytes)} reserved for the store",
+        f"{format_size(disk.free_bytes)} is free, and no job starts below {need}",
         "ramherd prune --keep 0", numbers=numbers,
     )  # fmt: skip

@@ -58,7 +58,7 @@ def check_allocating_task(kernel: Kernel) -> Finding:
     size = "; it is a switch and no size" if value > 1 else ""
     return Finding(
         "oom-task", Severity.WARNING, f"{name} is {value}{size}",
-        "whoever asks for the last page is killed, a small shell as well as the one that leaks",
+        "the process that asks for the last page is killed, even if another one leaks",
         f"sudo sysctl -w {name}=0", set_kernel(kernel, name, 0), {"value": value},
     )  # fmt: skip
 
@@ -103,7 +103,7 @@ def check_open_files(soft: int | None, hard: int | None) -> Finding:
     raised = f"ulimit -n {most}" if most > soft else f"sudo prlimit --pid $$ --nofile={MANY_FILES}"
     return Finding(
         "open-files", level, f"ulimit -n is {soft}",
-        "agents that watch files hold thousands of descriptors: EMFILE; ramherd needs six a run",
+        "agents that watch files hold thousands of descriptors: EMFILE; ramherd needs six per run",
         raised, numbers={"soft": soft},
     )  # fmt: skip
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from shlex import quote
 
 from ramherd.core.policies import Policy
-from ramherd.core.units import GIB, MIB, format_size
+from ramherd.core.units import GIB, MIB, count, format_size
 from ramherd.decide.budget import budget_bytes
 from ramherd.decide.governor.classes import prior_of
 from ramherd.doctor.facts import MemoryFacts, Swap
@@ -135,7 +135,7 @@ def check_kills(memory: MemoryFacts) -> Finding:
     if not kills:
         return Finding("oom-kills", Severity.OK, "no kernel OOM kill since boot")
     return Finding(
-        "oom-kills", Severity.HINT, f"{kills} kernel OOM kills since boot",
-        "limits of cgroups count too; an agent that was killed ends with exit status 137",
+        "oom-kills", Severity.HINT, f"{count(kills, 'kernel OOM kill')} since boot",
+        "kills at cgroup limits are included; a killed agent has exit status 137",
         "sudo dmesg -T | grep -i -E 'out of memory|oom-kill' | tail", numbers={"kills": kills},
     )  # fmt: skip

@@ -25,8 +25,8 @@ CARRIERS = {
 def check_pressure(pressure: PressureShares | None, machine: Machine) -> Iterator[Finding]:
     if pressure is None:
         yield Finding(
-            "psi", Severity.HINT, "the kernel tells no pressure (PSI)",
-            "that tasks wait for memory is then seen only when it is too late",
+            "psi", Severity.HINT, "the kernel does not report pressure (PSI)",
+            "a lack of memory is then noticed only when it is too late",
             "sudo sed -i 's/^GRUB_CMDLINE_LINUX=\"/&psi=1 /' /etc/default/grub && sudo update-grub",
         )  # fmt: skip
         return
@@ -61,7 +61,7 @@ def check_killers(killers: Killers) -> Iterator[Finding]:
         else:
             yield Finding(
                 name, Severity.HINT, f"{name} runs",
-                "it ends processes by rules of its own, agents too",
+                "it kills processes by its own rules, agents too",
                 f"systemctl status {name}",
             )  # fmt: skip
 
@@ -82,7 +82,7 @@ def check_victim(check: str, who: str, victim: OomVictim | None) -> Finding:
     if victim.name not in CARRIERS:
         return Finding(check, Severity.OK, what, numbers=numbers)
     return Finding(
-        check, Severity.WARNING, what, "much else ends with it, or depends on it",
+        check, Severity.WARNING, what, "other programs end with it or depend on it",
         f"sudo choom -p {victim.pid} -n -500", numbers=numbers,
     )  # fmt: skip
 
@@ -132,13 +132,13 @@ def choose_group(groups: Sequence[Group]) -> Group | None:
 def check_oomd(group: Group | None) -> Finding:
     if group is None:
         return Finding(
-            "oom-systemd-oomd", Severity.OK, "systemd-oomd runs and would find no cgroup"
+            "oom-systemd-oomd", Severity.OK, "systemd-oomd is running, and finds no cgroup to kill"
         )
     what = f"systemd-oomd would first kill all of {group.path}"
     is_session = group.path.rsplit("/", 1)[-1].startswith(("session-", "vte-"))
     return Finding(
         "oom-systemd-oomd", Severity.WARNING if is_session else Severity.HINT, what,
-        "it ends whole cgroups: every agent started from one terminal at once",
+        "it kills whole cgroups: all agents that were started from one terminal",
         "ramherd exec -- claude   # each in a cgroup of its own; what it watches: oomctl",
         numbers={"swap_bytes": group.swap_bytes, "scanned_pages": group.scanned_pages},
     )  # fmt: skip

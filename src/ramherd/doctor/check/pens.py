@@ -19,10 +19,10 @@ def check_pens(pens: Pens) -> Iterator[Finding]:
 def check_kind(pens: Pens) -> Finding:
     if pens.kind != "polling":
         how = " through a scope of your user manager" if pens.through_scope else ""
-        return Finding("pen", Severity.OK, f"{pens.kind}{how}: the kernel holds the limits")
+        return Finding("pen", Severity.OK, f"{pens.kind}{how}: the kernel enforces the limits")
     return Finding(
         "pen", Severity.WARNING, "limits are polled, not enforced",
-        f"a run grows for half a second before it is seen; {pens.why_weaker}", better(pens),
+        f"a run can grow for half a second before that is noticed; {pens.why_weaker}", better(pens),
     )  # fmt: skip
 
 

@@ -3,7 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from ramherd.core.units import MIB, format_size
+from ramherd.core.units import MIB, count, format_size
 from ramherd.doctor.facts import Processes, ProcRow
 from ramherd.doctor.findings import Finding, Severity
 
@@ -57,8 +57,8 @@ def check_orphans(orphans: Sequence[ProcRow]) -> Finding:
         return Finding("orphans", Severity.OK, "no orphan of an agent")
     held, first = sum(row.used_bytes for row in orphans), orphans[0]
     return Finding(
-        "orphans", Severity.WARNING, f"{len(orphans)} orphans hold {format_size(held)}",
-        f"nobody will ever use them again; {first.name} (pid {first.pid}): {first.orphan}",
+        "orphans", Severity.WARNING, f"{count(len(orphans), 'orphan')}: {format_size(held)}",
+        f"no program will use them again; {first.name} (pid {first.pid}): {first.orphan}",
         "ramherd reap --yes", numbers={"orphans": len(orphans), "used_bytes": held},
     )  # fmt: skip
 
@@ -71,8 +71,8 @@ def check_growing(rows: Sequence[ProcRow]) -> Finding:
     rate = format_size(worst.growth_bytes_per_hour or 0)
     return Finding(
         "growing", Severity.WARNING,
-        f"{len(growing)} sessions grow; {worst.name} (pid {worst.pid}) by {rate} an hour",
-        "it ends at the memory's end: restart it between two prompts, its session can be resumed",
+        f"{count(len(growing), 'growing session')}: {worst.name} (pid {worst.pid}) by {rate}/h",
+        "it grows until memory runs out: restart it between two prompts and resume its session",
         "claude --resume" if worst.name == "claude" else "ramherd ps",
         numbers={"sessions": len(growing), "pid": worst.pid},
     )  # fmt: skip

@@ -39,9 +39,9 @@ def check_failed(node: Node) -> Finding:
     wrong_options = "NODE_OPTIONS" in node.error
     return Finding(
         "heap", Severity.PROBLEM if wrong_options else Severity.HINT,
-        f"{node.path} did not tell its heap: {node.error}",
+        f"{node.path} did not report its heap size: {node.error}",
         "no program on it starts: agents, MCP servers, builds" if wrong_options
-        else "how much it may hold is not known",
+        else "its heap limit is unknown",
         "unset NODE_OPTIONS" if wrong_options else f"{node.path} --version",
     )  # fmt: skip
 
@@ -72,9 +72,7 @@ def check_variables(
         for variable in variables
         if (finding := check_variable(variable, machine, bun_clis)) is not None
     ]
-    yield from found or [
-        Finding("variables", Severity.OK, "no variable is set in vain or too large")
-    ]
+    yield from found or [Finding("variables", Severity.OK, "no variable is useless or too large")]
 
 
 def check_variable(

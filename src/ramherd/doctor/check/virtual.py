@@ -30,7 +30,7 @@ def check_wsl(virtual: Virtual, machine: Machine) -> Finding:
         )  # fmt: skip
     return Finding(
         "wsl", Severity.HINT, what,
-        "WSL takes half of the RAM of Windows unless told otherwise, and gives little of it back",
+        "by default WSL takes half of the RAM of Windows, and returns little of it",
         r"notepad %UserProfile%\.wslconfig   # [wsl2] memory=24GB",
     )  # fmt: skip
 
@@ -67,7 +67,7 @@ def check_balloon(virtual: Virtual, machine: Machine) -> Finding:
     if taken > TAKEN_SHARE * machine.total_bytes:
         return Finding(
             "balloon", Severity.WARNING, f"the host has taken {format_size(taken)} back ({name})",
-            "it may take more while agents run; the budget follows, and runs are put back",
+            "it may take more while agents run; the budget shrinks, and runs are queued again",
             f"ramherd run --budget {half_gib(machine)}GiB jobs.toml",
             numbers={"taken_bytes": taken},
         )  # fmt: skip

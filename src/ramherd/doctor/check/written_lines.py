@@ -131,9 +131,7 @@ def check_wrong(lines: Sequence[Line]) -> Iterator[Finding]:
     for line in lines:
         if line.path in of_agents:
             found += check_line(line, (KILL_9,))
-    yield from found or [
-        Finding("written", Severity.OK, "no line of the wrong kind in cron and units")
-    ]
+    yield from found or [Finding("written", Severity.OK, "no harmful line in cron and units")]
 
 
 def check_line(line: Line, wrongs: Sequence[Wrong]) -> Iterator[Finding]:

@@ -206,7 +206,9 @@ def parse_table(name: str, table: Any, path: str) -> Software:
         kinds = ", ".join(KINDS_TO_ADD)
         raise UsageError(f"{where}: {kind!r} is not a kind", hint=f"one of: {kinds}")
     if not any(table.get(key) for key in ("programs", "packages", "modules", "paths")):
-        raise UsageError(f"{where} says nothing to know it by", hint="add programs or packages")
+        raise UsageError(
+            f"{where} has neither programs nor packages", hint="add programs or packages"
+        )
     given: dict[str, Any] = {key: tuple(table[key]) for key in LISTS if key in table}
     given |= {key: table[key] for key in ("resume", "resume_last") if key in table}
     return Software(name, Kind(kind), **given)
@@ -220,4 +222,4 @@ def check_entry(key: str, value: Any, where: str) -> None:
     elif key not in TEXTS:
         raise UsageError(f"{where} has an unknown key {key!r}", hint=nearest(key, (*LISTS, *TEXTS)))
     elif not isinstance(value, str):
-        raise UsageError(f"{where}: {key!r} is not a text")
+        raise UsageError(f"{where}: {key!r} is not a string")
