@@ -2,6 +2,7 @@
 
 import argparse
 
+from ramherd.cli.flag_values import parse_flag
 from ramherd.cli.job_names import find_jobs
 from ramherd.client.client import Client
 from ramherd.core.errors import UsageError
@@ -28,8 +29,8 @@ def edit(options: argparse.Namespace) -> int:
         raise UsageError(
             "nothing to change", hint="ramherd edit JOB --priority N, or --memory SIZE"
         )
-    priority = None if options.priority is None else WHOLE.parse_setting(options.priority)
-    memory = None if options.memory is None else SIZE.parse_setting(options.memory)
+    priority = parse_flag("--priority", options.priority, WHOLE.parse_setting)
+    memory = parse_flag("--memory", options.memory, SIZE.parse_setting)
     client = Client()
     for job in find_jobs(options.jobs):
         client.edit(job, priority=priority, memory=memory)

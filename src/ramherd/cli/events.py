@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
 
+from ramherd.cli.flag_values import parse_flag
 from ramherd.cli.job_names import find_herd, find_job
 from ramherd.cli.main import INTERRUPTED
 from ramherd.cli.store_reader import open_to_read
 from ramherd.config.paths import runtime_path, state_path
-from ramherd.core.errors import UsageError
 from ramherd.core.model import JobState
 from ramherd.core.units import parse_duration
 from ramherd.show.event_lines import render_stored
@@ -67,7 +67,8 @@ def await_store() -> None:
 
 
 def print_stored(options: argparse.Namespace) -> int:
-    since_s = time.time() - parse_since(options.since) if options.since is not None else None
+    ago_s = parse_flag("--since", options.since, parse_duration)
+    since_s = None if ago_s is None else time.time() - ago_s
     with closing(open_to_read()) as store:
         job = find_job(store, options.job, options.herd) if options.job is not None else None
         herd = choose_herd(store, options)
@@ -115,13 +116,6 @@ def print_events(found: Iterator[StoredEvent], options: argparse.Namespace) -> i
         last = event.seq
     sys.stdout.flush()
     return last
-
-
-def parse_since(text: str) -> float:
-    try:
-        return parse_duration(text)
-    except UsageError as error:
-        raise UsageError(f"--since: {error}", hint=error.hint) from None
 
 
 def choose_herd(store: Store, options: argparse.Namespace) -> str | None:

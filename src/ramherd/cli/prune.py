@@ -8,13 +8,13 @@ from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from shlex import join, quote
-from typing import Any
 
 from ramherd.act.recovery import recover
 from ramherd.act.worktrees.ownerless import OwnerlessWorktree, find_ownerless, remove_ownerless
+from ramherd.cli.flag_values import parse_flag
 from ramherd.config.load import load_config
 from ramherd.config.paths import runtime_dir, state_dir
-from ramherd.core.errors import StoreError, UsageError
+from ramherd.core.errors import StoreError
 from ramherd.core.units import format_size, parse_duration, parse_size
 from ramherd.decide.pruning import PruneRule
 from ramherd.show.event_lines import printable
@@ -112,13 +112,6 @@ def make_rule(options: argparse.Namespace, now_s: float) -> PruneRule:
 
 def parse_keep(text: str) -> int:
     return 0 if text == "0" else parse_size(text)
-
-
-def parse_flag(flag: str, text: str | None, parse: Any) -> Any:
-    try:
-        return None if text is None else parse(text)
-    except UsageError as error:
-        raise UsageError(f"{flag}: {error}", hint=error.hint) from None
 
 
 def render_pruned(pruned: Pruned, *, dry_run: bool) -> str:

@@ -148,6 +148,11 @@ VALUES = [
     size("ramherd run --memory 536870912 jobs.toml", "--memory", "536870912", "512MiB"),
     size("RAMHERD_BUDGET=16 ramherd run jobs.toml", "RAMHERD_BUDGET", "16", "16GiB"),
     size("ramherd prune --keep 5", "--keep", "5", "5GiB"),
+    size("ramherd edit lint --memory 4", "--memory", "4", "4GiB"),
+    Mistake(
+        "ramherd edit lint --priority high", "--priority: 'high' is not a whole number",
+        "write it like 4", "ramherd edit lint --priority 4",
+    ),
     Mistake(
         "ramherd run --budget 512KiB jobs.toml", "--budget: size '512KiB' is below 1 MiB",
         "write it like 512MiB", "ramherd run --budget 512MiB jobs.toml",
