@@ -76,7 +76,8 @@ class LineShow:
     def _render(self, event: Event, name: str) -> str | None:
         if self._has_summary and event.kind in ("job_done", "job_failed"):
             return render_end(event, name, self._started_s.get(event.job))
-        return render_event(event, name)
+        is_for_all = event.kind == "run_stopping" and self._kinds is CHANGES
+        return render_event(event, "all runs" if is_for_all else name)
 
     def _repeats_refusal(self, event: Event) -> bool:
         """An API that refuses one job refuses all: one line says so, not three for each of them."""

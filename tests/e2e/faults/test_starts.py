@@ -59,7 +59,9 @@ def sentence(runs: Path, fault: str) -> str:
 def home(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Ramherd]:
     """`runs` is a file system of its own: the store's does not break with it."""
     with small_disk(tmp_path / "state/ramherd/runs", "size=2m"):
-        yield make_ramherd(tmp_path, str(request.param))
+        made = make_ramherd(tmp_path, str(request.param))
+        made.env["COLUMNS"] = "500"  # `ramherd jobs` cuts its reasons to the width of the screen
+        yield made
 
 
 @pytest.fixture

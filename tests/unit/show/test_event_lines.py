@@ -116,7 +116,7 @@ def test_ctrl_c_has_one_line() -> None:
     asked = Reason(Why.INTERRUPTED)
     lines = shown(*(("run_stopping", asked, job) for job in "abc"), ("job_cancelled", asked, "a"))
 
-    assert [line.split()[0] for line in lines] == ["stop", "cancel"]
+    assert [line.partition(":")[0] for line in lines] == ["stop      all runs", "cancel    a"]
 
 
 @pytest.mark.parametrize(("grace_s", "is_shown"), [(0.0, False), (0.02, False), (10.0, True)])
