@@ -4,6 +4,7 @@ A scene comes in with a history, actions go out with the next history; the same 
 supervisor with real pens and the simulator. Bytes are without page cache, times are monotonic.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -113,6 +114,19 @@ class Candidate:
     limit_bytes: int | None = None
     # What was asked for with `memory`.
     promised_bytes: int = 0
+    # When it was first started, if it ever was.
+    first_s: float | None = None
+
+    @property
+    def age(self) -> tuple[int, float, int]:
+        """Its place among the runs: see `Penned.age`. A job that never ran is younger than all."""
+        return -self.priority, math.inf if self.first_s is None else self.first_s, self.seq
+
+    @property
+    def is_returning(self) -> bool:
+        """It was stopped while it was held, and goes on where it was."""
+        stopped_held = self.first_s is not None and self.need_bytes > self.promised_bytes
+        return stopped_held and self.mode is Mode.RESUMES
 
 
 @dataclass(frozen=True, slots=True)

@@ -146,7 +146,7 @@ class Application:
     def _stop(self, run: SimRun, end: RunEnd) -> None:
         run.leaving, run.seen_as = True, None
         if run.held_since_s is not None:
-            run.job.hit_bytes = run.grant
+            run.job.hit_bytes = max(run.job.hit_bytes, run.grant)
         if end is RunEnd.PREEMPTED:
             self.tally.preempted += 1
         else:

@@ -37,7 +37,7 @@ class SimJob:
         return Candidate(
             job=self.name, seq=self.seq, queued_s=self.queued_s, priority=self.priority,
             mode=self.mode, label=self.label, need_bytes=max(self.need_bytes, self.hit_bytes),
-            promised_bytes=self.need_bytes,
+            promised_bytes=self.need_bytes, first_s=self.first_s,
         )  # fmt: skip
 
 

@@ -536,7 +536,7 @@ def candidate(status: JobStatus) -> Candidate:
         mode=Mode.RESUMES if job.resumes else Mode.STARTS_OVER,
         label=label_of(class_of(job)), need_bytes=status.need_bytes,
         not_before_s=status.not_before_s, limit_bytes=job.memory_limit_bytes,
-        promised_bytes=job.memory_bytes,
+        promised_bytes=job.memory_bytes, first_s=status.first_s,
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ resumed.
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 
 from ramherd.core.memory import Admit, Candidate, Estimate, History, Level, Mode, Scene
@@ -53,14 +54,14 @@ def admit(
     scene: Scene, history: History, room: Room, policy: GrantPolicy, waiting: int
 ) -> Iterator[Admit | Wait | Settle]:
     """Starts in order, then one Wait that says why the next one is not started."""
-    line = in_line(scene, policy)
+    line = ease_oldest(in_line(scene, policy), scene)
     if not line:
         return
     if (closed := find_closed(scene, history, policy, waiting)) is not None:
         yield Wait(line[0].job, closed)
         return
     crowd = Crowd(scene, policy)
-    passed: Candidate | None = None
+    somebody_waits = False
     for candidate in line:
         if (too_big := find_too_big(candidate, scene)) is not None:
             yield Settle(candidate.job, JobState.FAILED, too_big)
@@ -71,10 +72,11 @@ def admit(
             return
         if obstacle is None:
             yield let_in(candidate, crowd, scene, room, policy)
-        elif passed is None:
-            passed = candidate
+            continue
+        if not somebody_waits:
+            somebody_waits = True
             yield Wait(candidate.job, obstacle)
-        if passed is not None and not may_pass(passed, scene, policy):
+        if not may_pass(candidate, scene, policy):
             return
 
 
@@ -89,6 +91,20 @@ def in_line(scene: Scene, policy: GrantPolicy) -> Sequence[Candidate]:
         queue = sorted(queue, key=lambda one: (-risen(one, at_s, policy), one.seq))
     ready = (one for one in queue if one.not_before_s <= at_s)
     return list(islice(ready, LOOK_BEHIND + policy.max_starting))
+
+
+def ease_oldest(line: Sequence[Candidate], scene: Scene) -> Sequence[Candidate]:
+    """A stopped job that is older than every run comes back with its base alone: what it needs
+    later is made room for when it grows, since the oldest run is never stopped.
+    """
+    returning = [one for one in line if one.is_returning]
+    if not returning:
+        return line
+    oldest = min(returning, key=lambda one: one.age)
+    if any(run.age < oldest.age for run in scene.runs if not run.leaving):
+        return line
+    eased = replace(oldest, need_bytes=oldest.promised_bytes)
+    return [eased if one is oldest else one for one in line]
 
 
 def risen(candidate: Candidate, at_s: float, policy: GrantPolicy) -> int:
@@ -181,10 +197,11 @@ def let_in(
 
 
 def may_pass(passed: Candidate, scene: Scene, policy: GrantPolicy) -> bool:
-    """Whether smaller jobs behind it may start first: if it could not start even alone; or, for a
-    while, if it is known to be large.
+    """Whether smaller jobs behind it may start first: if it could not start even alone; if it is
+    a stopped job that waits until its need fits, or until it is the oldest; or, for a while, if
+    it is known to be large.
     """
-    if passed.need_bytes > scene.lease_bytes:
+    if passed.is_returning or passed.need_bytes > scene.lease_bytes:
         return True
     large = passed.need_bytes >= 4 * scene.estimate(passed).base_bytes
     return large and scene.at_s - passed.queued_s < policy.overtake_s

@@ -3,13 +3,25 @@
 import math
 from dataclasses import replace
 
-from ramherd.core.memory import MB, Admit, Estimate, History, Level, Mode, Scene, Settle, Wait
+from ramherd.core.memory import (
+    MB,
+    Admit,
+    Candidate,
+    Estimate,
+    History,
+    Level,
+    Mode,
+    Scene,
+    Settle,
+    Wait,
+)
 from ramherd.core.model import JobState, Reason, Why
 from ramherd.core.policies import GrantPolicy
 from ramherd.decide.governor.admit import (
     LOOK_BEHIND,
     Crowd,
     admit,
+    ease_oldest,
     find_closed,
     find_obstacle,
     find_rush,
@@ -415,7 +427,7 @@ def test_only_a_large_job_is_passed_and_not_for_ever() -> None:
 
 
 def test_behind_one_that_does_not_fit_the_small_ones_start() -> None:
-    """Only the first that does not fit is told, and its own patience counts for all."""
+    """Only the first that does not fit is told."""
     queue = [
         waiting_job(3, need_bytes=3500 * MB, queued_s=990.0),
         waiting_job(4, need_bytes=3600 * MB, queued_s=990.0),
@@ -429,6 +441,78 @@ def test_behind_one_that_does_not_fit_the_small_ones_start() -> None:
     assert (wait.job, wait.reason.why) == ("next-3", Why.NO_ROOM_LEASE)
     assert isinstance(start, Admit)
     assert start.job == "next-5"
+
+
+def test_behind_a_large_one_the_next_that_does_not_fit_stops_the_line() -> None:
+    """Each job that does not fit is asked whether others may pass it."""
+    runs = [pen("r1", 800, 832)]
+    queue = [waiting_job(2, need_bytes=900 * MB, queued_s=990.0), waiting_job(3), waiting_job(4)]
+    small = replace(waiting_job(4), promised_bytes=MB, need_bytes=MB)
+
+    waits = decide(scene(1000, *runs, at_s=1000.0, queue=[*queue[:2], small]))
+    assert [(type(one), one.job) for one in waits] == [(Wait, "next-2")]
+    both = decide(scene(1000, *runs, at_s=1000.0, queue=[queue[0], small]))
+    assert admitted(both) == ["next-4"]
+
+
+def returning(seq: int, need_mb: int = 3500, **more: object) -> Candidate:
+    """A job that was stopped while it was held at its need."""
+    return waiting_job(seq, **{"need_bytes": need_mb * MB, "first_s": float(seq), **more})
+
+
+def test_a_job_returns_if_it_was_stopped_while_held_and_goes_on() -> None:
+    """Not one that starts over, that never ran, or that needs what it was promised."""
+    assert returning(3).is_returning
+    assert not returning(3, mode=Mode.STARTS_OVER).is_returning
+    assert not returning(3, first_s=None).is_returning
+    assert not returning(3, promised_bytes=3500 * MB).is_returning
+
+
+def test_nobody_drains_for_a_job_that_returns() -> None:
+    """Others pass it for as long as it takes, where one that starts over is passed for a while."""
+    runs = [pen("r1", 300, 332), pen("r2", 300, 332)]
+
+    def starts(first: Candidate) -> list[str]:
+        return admitted(decide(scene(4000, *runs, at_s=1000.0, queue=[first, waiting_job(5)])))
+
+    assert starts(returning(4)) == ["next-5"]
+    assert starts(returning(4, mode=Mode.STARTS_OVER)) == []
+
+
+def test_a_job_returns_when_its_need_fits() -> None:
+    """With that as its grant: with less it would only be stopped again."""
+    (start,) = decide(scene(4000, pen("r1", 300, 332), queue=[returning(4, 3000)], at_s=1000.0))
+
+    assert isinstance(start, Admit)
+    assert start.grant_bytes == 3000 * MB
+
+
+def test_the_oldest_job_returns_with_its_base() -> None:
+    """No run is older: the others make room for it when it grows. Runs that leave do not count."""
+    queue = [returning(2), returning(3)]
+    eased = [replace(queue[0], need_bytes=0), queue[1]]
+
+    assert ease_oldest(queue, scene(4000, pen("r4", 300, 332))) == eased
+    assert ease_oldest(queue[::-1], scene(4000, pen("r4", 300, 332))) == eased[::-1]
+    assert ease_oldest(queue, scene(4000, pen("r1", 300, 332, leaving=True))) == eased
+    assert ease_oldest(queue, scene(4000, pen("r1", 300, 332), pen("r4", 9, 9))) == queue
+    assert ease_oldest([waiting_job(1)], scene(4000)) == [waiting_job(1)]
+    # A run of a higher priority is older, whenever it was started.
+    assert ease_oldest(queue, scene(4000, pen("r4", 300, 332, priority=1))) == queue
+
+    actions = decide(scene(4000, pen("r4", 3000, 3032), queue=queue, at_s=1000.0))
+    assert admitted(actions) == ["next-2"]
+    # It keeps what was asked for with `memory`, and if that does not fit, the others wait.
+    asked = returning(2, promised_bytes=900 * MB)
+    actions = decide(scene(4000, pen("r4", 3000, 3032), queue=[asked, queue[1]], at_s=1000.0))
+    assert [one.job for one in actions] == ["next-2"]
+    assert admitted(actions) == []
+
+
+def test_a_job_that_never_ran_is_younger_than_all() -> None:
+    """And a higher priority comes before the time."""
+    assert waiting_job(1).age > returning(9).age
+    assert returning(9, priority=1).age < returning(1).age
 
 
 def test_behind_a_small_one_that_does_not_fit_nobody_starts() -> None:

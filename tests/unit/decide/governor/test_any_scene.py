@@ -67,6 +67,7 @@ def candidates(draw: st.DrawFn, seq: int, priority: int) -> Candidate:
         not_before_s=draw(st.sampled_from((0.0, 0.0, 0.0, 2 * AT_S))),
         limit_bytes=draw(st.sampled_from((None, 50 * MB, 5000 * MB, 5000 * MB))),
         promised_bytes=draw(st.sampled_from((0, 0, MB, 60 * MB))),
+        first_s=draw(st.none() | st.floats(0, AT_S)),
     )
 
 

@@ -1,0 +1,62 @@
+"""Herds that are hard on a governor: agents with large bursts, and sets with a few giants."""
+
+from collections.abc import Sequence
+from random import Random
+from statistics import median
+
+from ramherd.core.memory import MB
+from ramherd.sim.course import Course
+
+GIB = 1 << 30
+BASE_BYTES = 110 * MB
+# The tools of a build or a test suite: two calls in the life of an agent.
+BURSTS = 2
+BURST_S = 3
+BURST_BYTES = (GIB, 3 * GIB // 2)
+# How long an agent lives: as the real CLIs did with a short task, and with a longer one.
+SHORT_S, LONG_S = (5, 20), (30, 60)
+# The share of giants, and what they need of the budget.
+GIANTS = 0.015
+GIANT_SHARES = (0.85, 0.95)
+
+
+def burst_herd(
+    seed: int, number: int, bursting: int, life_s: tuple[int, int] = LONG_S
+) -> list[Course]:
+    """`number` agents, `bursting` of them with bursts, in any order."""
+    draw = Random(seed)
+    herd = [burst_course(draw, BURSTS if at < bursting else 0, life_s) for at in range(number)]
+    draw.shuffle(herd)
+    return herd
+
+
+def burst_course(draw: Random, bursts: int, life_s: tuple[int, int]) -> Course:
+    """The bursts begin anywhere after the first two seconds, but do not overlap."""
+    calm_s = max(draw.randint(*life_s) - bursts * BURST_S, 3)
+    starts = sorted(draw.randint(2, calm_s) for _ in range(bursts))
+    sizes, calls = [BASE_BYTES] * calm_s, list(range(calm_s))
+    for at in reversed(starts):
+        sizes[at:at] = [BASE_BYTES + draw.randint(*BURST_BYTES)] * BURST_S
+        calls[at:at] = [-1] * BURST_S
+    for second, call in enumerate(calls):
+        is_open = call < 0 and second > 0 and sizes[second] == sizes[second - 1]
+        calls[second] = calls[second - 1] if is_open else second
+    return Course("bursts" if bursts else "calm", tuple(sizes), tuple(calls))
+
+
+def heavy_herd(courses: Sequence[Course], budget_bytes: int, seed: int) -> list[Course]:
+    """The same jobs in another order, of which every 67th is a giant."""
+    draw = Random(seed)
+    herd = list(courses)
+    draw.shuffle(herd)
+    for at in draw.sample(range(len(herd)), max(round(GIANTS * len(herd)), 1)):
+        herd[at] = giant(herd[at], int(draw.uniform(*GIANT_SHARES) * budget_bytes))
+    return herd
+
+
+def giant(course: Course, peak_bytes: int) -> Course:
+    """What is above the median is stretched, so that the highest second reaches `peak_bytes`."""
+    calm = int(median(course.bytes))
+    stretch = (peak_bytes - calm) / max(course.peak_bytes - calm, 1)
+    sizes = (size if size <= calm else calm + int((size - calm) * stretch) for size in course.bytes)
+    return Course(f"giant {course.name}", tuple(sizes), course.calls)
