@@ -77,6 +77,8 @@ class LiveRun:
     # When its job was first started, and what its class is called.
     first_s: float = 0.0
     label: str = ""
+    # How often runs of its job were stopped to make room.
+    stops: int = 0
     # The run that its pen and TMPDIR were made for: this one, or the first of a warm process.
     home: str = ""
     pen: Pen | None = None

@@ -90,6 +90,9 @@ class Penned:
     limit_bytes: int | None = None
     # How its job is called where people read it.
     name: str = ""
+    # Whether its job goes on where it was, and how often it was stopped to make room.
+    resumes: bool = True
+    stops: int = 0
 
     @property
     def age(self) -> tuple[int, float, int]:
@@ -116,6 +119,8 @@ class Candidate:
     promised_bytes: int = 0
     # When it was first started, if it ever was.
     first_s: float | None = None
+    # How often it was stopped to make room.
+    stops: int = 0
 
     @property
     def age(self) -> tuple[int, float, int]:
@@ -162,6 +167,13 @@ class Scene:
         return self.estimates.get(one.label, PRIOR).promised(one.promised_bytes)
 
 
+class Bursts(NamedTuple):
+    """How many bursts of one job made other runs leave, and when the last run left for it."""
+
+    times: int
+    last_s: float
+
+
 @dataclass(frozen=True, slots=True)
 class History:
     """What the governor remembers from one decision to the next."""
@@ -170,6 +182,12 @@ class History:
     idle_since_s: Mapping[str, float] = field(default_factory=dict)
     # Waiters whose patience ran out, and when each was last seen held.
     urgent_s: Mapping[str, float] = field(default_factory=dict)
+    # When each run last grew, for a while.
+    grown_s: Mapping[str, float] = field(default_factory=dict)
+    # By job: those for which other runs had to leave.
+    bursts: Mapping[str, Bursts] = field(default_factory=dict)
+    # When there was last no room for a run that had to grow.
+    short_s: float | None = None
     level: Level = Level.CALM
     # When something last asked for this level, when a level last ended, and whether this one came
     # back soon after that.

@@ -104,6 +104,8 @@ class JobStatus:
     # How often in a row the API was too busy for it.
     overloads: int = 0
     suspicion: Suspicion = Suspicion()
+    # How often a run of it was stopped to make room.
+    stops: int = 0
 
     @property
     def need_bytes(self) -> int:

@@ -86,7 +86,7 @@ class GrantPolicy(NamedTuple):
     slim_bytes: int = 8 * MIB
     # The kernel's own limit is so far above the grant: a backstop for a supervisor that is late.
     margin_bytes: int = 48 * MIB
-    patience_s: float = 3.0
+    patience_s: float = 5.0
     max_hold_s: float = 30.0
     # After a hold of this length, cold memory of idle agents goes to swap: so much at a time, of
     # each agent so often, and so much of it stays. zram takes half a second for 64 MiB.
@@ -96,6 +96,18 @@ class GrantPolicy(NamedTuple):
     reclaim_keep_bytes: int = 48 * MIB
     # An urgent waiter that was not held for so long has finished growing.
     urgent_for_s: float = 2.0
+    # So long after growth was refused, only the first of those that wait grows.
+    short_for_s: float = 2.0
+    # A burst is mostly over so long after its run has stopped growing.
+    burst_s: float = 7.0
+    # A job that had so much of the lease, and made others leave for two bursts or more, keeps its
+    # room after a burst: so long for each burst but the first.
+    keep_share: float = 0.6
+    keep_s: float = 20.0
+    # Runs that leave for one job within this time leave for the same burst.
+    same_burst_s: float = 10.0
+    # A job that was stopped so often does not come back beside an older one that bursts repeatedly.
+    worn_stops: int = 5
     # Agents reach their base 8 s after the start, slow ones after 20 s.
     young_s: float = 20.0
     fill_share: float = 0.95
@@ -138,9 +150,10 @@ class GrantPolicy(NamedTuple):
 
 
 TIMES = (
-    "shrink_after_s", "patience_s", "max_hold_s", "urgent_for_s", "young_s", "stagger_s",
-    "ageing_s", "overtake_s", "tight_debt_s", "single_debt_s", "level_lasts_s",
-    "level_lasts_again_s", "level_back_s", "reclaim_after_s", "reclaim_again_s",
+    "shrink_after_s", "patience_s", "max_hold_s", "urgent_for_s", "short_for_s", "burst_s",
+    "keep_s", "same_burst_s", "young_s", "stagger_s", "ageing_s", "overtake_s", "tight_debt_s",
+    "single_debt_s", "level_lasts_s", "level_lasts_again_s", "level_back_s", "reclaim_after_s",
+    "reclaim_again_s",
 )  # fmt: skip
 
 

@@ -61,7 +61,8 @@ def after_run(
         return replace(status, state=FINAL.get(end, JobState.FAILED), reason=reason)
     if end in (RunEnd.PREEMPTED, RunEnd.RECYCLED) or reason.why in FREE:
         seen = max(status.seen_bytes, hit_bytes)
-        return replace(status, state=JobState.QUEUED, reason=reason, seen_bytes=seen)
+        stops = status.stops + (end is RunEnd.PREEMPTED)
+        return replace(status, state=JobState.QUEUED, reason=reason, seen_bytes=seen, stops=stops)
     if end in OWN_FAILURES:
         return after_failure(status, reason, at_s=at_s, policy=policy)
     lost = status.lost + 1

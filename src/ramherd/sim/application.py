@@ -149,6 +149,7 @@ class Application:
             run.job.hit_bytes = max(run.job.hit_bytes, run.grant)
         if end is RunEnd.PREEMPTED:
             self.tally.preempted += 1
+            run.job.stops += 1
         else:
             self.tally.recycled += 1
 

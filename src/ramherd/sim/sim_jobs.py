@@ -28,6 +28,8 @@ class SimJob:
     # The grant at which it had to leave: less is no use to it.
     hit_bytes: int = 0
     runs: int = 0
+    # How often it was stopped to make room.
+    stops: int = 0
     first_s: float | None = None
     queued_s: float = 0.0
     done_s: float | None = None
@@ -37,7 +39,7 @@ class SimJob:
         return Candidate(
             job=self.name, seq=self.seq, queued_s=self.queued_s, priority=self.priority,
             mode=self.mode, label=self.label, need_bytes=max(self.need_bytes, self.hit_bytes),
-            promised_bytes=self.need_bytes, first_s=self.first_s,
+            promised_bytes=self.need_bytes, first_s=self.first_s, stops=self.stops,
         )  # fmt: skip
 
 
@@ -107,7 +109,7 @@ class SimRun:
             self.seen_as = Penned(
                 self.id, job.name, job.seq, job.first_s or 0.0, self.started_s, self.used,
                 self.grant, self.held_since_s, job.priority, job.label, self.leaving,
-                job.need_bytes,
+                job.need_bytes, resumes=job.mode is Mode.RESUMES, stops=job.stops,
             )  # fmt: skip
         return self.seen_as
 

@@ -525,7 +525,7 @@ def penned(run: LiveRun) -> Penned:
         held_since_s=run.held_since_s, priority=job.priority, label=run.label,
         leaving=run.stop_order is not None, promised_bytes=job.memory_bytes,
         cache_bytes=run.reading.cache_bytes, cache_full=run.grant.cache_full,
-        limit_bytes=job.memory_limit_bytes, name=job.name,
+        limit_bytes=job.memory_limit_bytes, name=job.name, resumes=job.resumes, stops=run.stops,
     )  # fmt: skip
 
 
@@ -536,7 +536,7 @@ def candidate(status: JobStatus) -> Candidate:
         mode=Mode.RESUMES if job.resumes else Mode.STARTS_OVER,
         label=label_of(class_of(job)), need_bytes=status.need_bytes,
         not_before_s=status.not_before_s, limit_bytes=job.memory_limit_bytes,
-        promised_bytes=job.memory_bytes, first_s=status.first_s,
+        promised_bytes=job.memory_bytes, first_s=status.first_s, stops=status.stops,
     )  # fmt: skip
 
 

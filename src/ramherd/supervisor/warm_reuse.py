@@ -58,7 +58,7 @@ class WarmReuse:
     def read_demand(self, at_s: float, *, may_start: bool) -> WarmDemand:
         memory, counts = self.memory, self.memory.jobs.queue.counts
         scene = memory.scene(at_s, queue=may_start)
-        line = in_line(scene, memory.grants)
+        line = in_line(scene, memory.history, memory.grants)
         first = memory.jobs[line[0].job] if line else None
         return WarmDemand(
             first.job.id if first is not None else None,

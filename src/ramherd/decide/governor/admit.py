@@ -54,7 +54,7 @@ def admit(
     scene: Scene, history: History, room: Room, policy: GrantPolicy, waiting: int
 ) -> Iterator[Admit | Wait | Settle]:
     """Starts in order, then one Wait that says why the next one is not started."""
-    line = ease_oldest(in_line(scene, policy), scene)
+    line = ease_oldest(in_line(scene, history, policy), scene)
     if not line:
         return
     if (closed := find_closed(scene, history, policy, waiting)) is not None:
@@ -80,7 +80,7 @@ def admit(
             return
 
 
-def in_line(scene: Scene, policy: GrantPolicy) -> Sequence[Candidate]:
+def in_line(scene: Scene, history: History, policy: GrantPolicy) -> Sequence[Candidate]:
     """Priority, then place: the queue comes in that order. A job that has waited long rises,
     so that none waits for ever.
     """
@@ -89,8 +89,19 @@ def in_line(scene: Scene, policy: GrantPolicy) -> Sequence[Candidate]:
         return []
     if queue[0].priority != queue[-1].priority:
         queue = sorted(queue, key=lambda one: (-risen(one, at_s, policy), one.seq))
-    ready = (one for one in queue if one.not_before_s <= at_s)
+    ready = (
+        one
+        for one in queue
+        if one.not_before_s <= at_s
+        and not (one.stops >= policy.worn_stops and would_leave_again(one, scene, history))
+    )
     return list(islice(ready, LOOK_BEHIND + policy.max_starting))
+
+
+def would_leave_again(candidate: Candidate, scene: Scene, history: History) -> bool:
+    """Whether an older run is left for whose bursts others had to leave again and again."""
+    bursting = {job for job, bursts in history.bursts.items() if bursts.times > 1}
+    return any(run.job in bursting and run.age < candidate.age for run in scene.runs)
 
 
 def ease_oldest(line: Sequence[Candidate], scene: Scene) -> Sequence[Candidate]:

@@ -9,13 +9,20 @@ from ramherd.decide.governor.admit import admit
 from ramherd.decide.governor.growth import (
     grow,
     make_cache_room,
+    next_grown,
     next_idle,
     pay_debt,
     shrink,
     waiters,
 )
 from ramherd.decide.governor.levels import is_on, next_level
-from ramherd.decide.governor.preempt import fail_too_big, next_urgent, preempt
+from ramherd.decide.governor.preempt import (
+    fail_too_big,
+    find_kept,
+    next_bursts,
+    next_urgent,
+    preempt,
+)
 from ramherd.decide.governor.room import Room
 
 
@@ -29,16 +36,19 @@ def govern(
     waiting = waiters(scene)
     room = Room(scene, policy)
     history = next_history(scene, history, policy, waiting)
+    room.kept = find_kept(scene, history, policy)
     pay_debt(scene, room, policy)
     shrink(scene, history, room, policy)
-    if not room.debt_bytes:
-        grow(waiting, room, policy)
+    if not room.debt_bytes and grow(waiting, history, room, policy):
+        history = replace(history, short_s=scene.at_s)
+    history = replace(history, grown_s=next_grown(scene, history, room, policy))
     stops = preempt(waiting, scene, history, room, policy)
     was = history.level
     history, why = next_level(scene, history, room, policy)
     actions: list[GrantAction] = []
     if history.level is not was:
         actions.append(SetLevel(history.level, why))
+    history = replace(history, bursts=next_bursts(stops, waiting, scene, history, policy))
     starts = [] if stops else list(admit(scene, history, room, policy, len(waiting)))
     # Last of all: what a start takes back must not have been given to page cache before.
     trims = [] if room.debt_bytes else make_cache_room(scene, room, policy)

@@ -1,5 +1,7 @@
 """More for those at their grant, the oldest first; less for those that do not use theirs."""
 
+from collections.abc import Mapping
+
 from ramherd.core.memory import History, Penned, Scene, Trim
 from ramherd.core.model import Reason, Why
 from ramherd.core.policies import GrantPolicy
@@ -12,21 +14,40 @@ def waiters(scene: Scene) -> list[Penned]:
     return list(oldest_first(held)) if len(held) > 1 else held
 
 
-def grow(waiting: list[Penned], room: Room, policy: GrantPolicy) -> None:
+def grow(waiting: list[Penned], history: History, room: Room, policy: GrantPolicy) -> bool:
     """A quantum each while there is room. Less than a quantum goes to the first one only: a
-    younger run must not get the little that the oldest waits for.
+    younger run must not get the little that the oldest waits for. While memory is short the
+    others get nothing: tool calls that grow side by side would each stand half grown and block
+    the other. Whether a run was refused.
     """
     # Less than this is worth a hold only to a run that has all the rest of the lease.
     least = 1 if len(room.grants) == 1 else policy.slim_bytes
-    for run in waiting:
+    for run in waiting[:1] if is_short(room.scene, history, policy) else waiting:
         # To go on at all it has to get away from its mark; one that was held late is past it.
         held_at = run.grant_bytes - policy.arm_below_bytes - policy.near_bytes
         wish = policy.quantum_bytes + max(run.used_bytes - held_at, 0)
         free = room.make(wish)
         if free < least or (free < wish and run is not waiting[0]):
-            return
+            return True
         extra = useful(run, free, room, policy)
         room.grow(run, extra, Reason(Why.GROWTH, used_bytes=run.used_bytes, free_bytes=free))
+    return False
+
+
+def next_grown(
+    scene: Scene, history: History, room: Room, policy: GrantPolicy
+) -> Mapping[str, float]:
+    """When each run last grew, for as long as its burst may last."""
+    if not room.raised and not history.grown_s:
+        return history.grown_s
+    at_s = scene.at_s
+    marks = {run: s for run, s in history.grown_s.items() if at_s - s < policy.burst_s}
+    return {**marks, **dict.fromkeys(room.raised, at_s)}
+
+
+def is_short(scene: Scene, history: History, policy: GrantPolicy) -> bool:
+    """Whether growth was refused a moment ago."""
+    return history.short_s is not None and scene.at_s - history.short_s < policy.short_for_s
 
 
 def useful(run: Penned, extra_bytes: int, room: Room, policy: GrantPolicy) -> int:
@@ -70,7 +91,8 @@ def shrink(scene: Scene, history: History, room: Room, policy: GrantPolicy) -> N
     """A grant follows usage down after a while; bursts come in rows, so not at once."""
     for run in scene.runs:
         since = history.idle_since_s.get(run.run)
-        if since is None or scene.at_s - run.started_s < policy.young_s:
+        is_young = scene.at_s - run.started_s < policy.young_s
+        if since is None or is_young or run.run in room.kept:
             continue
         if (idle_s := scene.at_s - since) >= policy.shrink_after_s:
             keep = run.used_bytes + run.cache_bytes + policy.headroom_bytes

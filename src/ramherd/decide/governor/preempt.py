@@ -1,8 +1,9 @@
 """Which run makes room when growth does not fit. Never the oldest, so that it always goes on."""
 
+import math
 from collections.abc import Mapping, Sequence
 
-from ramherd.core.memory import History, Penned, Scene
+from ramherd.core.memory import Bursts, History, Penned, Scene
 from ramherd.core.model import JobState, Reason, RunEnd, Settle, Stop, Why
 from ramherd.core.policies import GrantPolicy
 from ramherd.decide.governor.room import Room, oldest_first
@@ -66,9 +67,13 @@ def stop_for_debt(live: Sequence[Penned], scene: Scene, room: Room) -> list[Stop
 
 
 def stop_for_waiter(
-    waiting: Sequence[Penned], live: Sequence[Penned], scene: Scene, history: History, room: Room
+    waiting: Sequence[Penned],
+    live: Sequence[Penned],
+    scene: Scene,
+    history: History,
+    room: Room,
 ) -> list[Stop]:
-    """The first waiter got nothing for the length of its patience: the youngest goes."""
+    """The first waiter got nothing for the length of its patience: another run goes."""
     if not waiting or waiting[0].run in room.raised or waiting[0].run not in history.urgent_s:
         return []
     first = waiting[0]
@@ -77,7 +82,76 @@ def stop_for_waiter(
         waiter=first.name or first.job,
         waited_s=round(waited_s(first, scene.at_s), 3),
     )
-    return [Stop(live[-1].run, RunEnd.PREEMPTED, reason)]
+    victim = choose_victim(first, live)
+    if is_burst_under_way(victim, live, scene, history, room.policy):
+        return []
+    return [Stop(victim.run, RunEnd.PREEMPTED, reason)]
+
+
+def is_burst_under_way(
+    victim: Penned, live: Sequence[Penned], scene: Scene, history: History, policy: GrantPolicy
+) -> bool:
+    """Whether a run that has just grown is expected to give back more than the victim would."""
+    return any(
+        run.held_since_s is None
+        and scene.at_s - grown_s < policy.burst_s
+        and run.used_bytes - scene.estimate(run).base_bytes > victim.grant_bytes
+        for run in live
+        if (grown_s := history.grown_s.get(run.run)) is not None
+    )
+
+
+def choose_victim(first: Penned, live: Sequence[Penned]) -> Penned:
+    """The largest run that is younger than the waiter, held as well, and can resume: half grown,
+    it blocks the waiter and does not get on itself. Else the youngest. Only among those that
+    were stopped least often, so that no job is stopped again and again.
+    """
+    held = [
+        run for run in live if run.age > first.age and run.held_since_s is not None and run.resumes
+    ]
+    if held:
+        return max(least_stopped(held), key=lambda run: run.grant_bytes)
+    return live[-1]
+
+
+def least_stopped(runs: Sequence[Penned]) -> Sequence[Penned]:
+    most = min((run.stops for run in runs), default=0) + 1
+    return [run for run in runs if run.stops <= most]
+
+
+def next_bursts(
+    stops: Sequence[Stop],
+    waiting: Sequence[Penned],
+    scene: Scene,
+    history: History,
+    policy: GrantPolicy,
+) -> Mapping[str, Bursts]:
+    """Counts the bursts for which others leave, by the job of the first waiter."""
+    if not any(stop.reason.why is Why.PATIENCE_OVER for stop in stops):
+        return history.bursts
+    job, at_s = waiting[0].job, scene.at_s
+    times, last_s = history.bursts.get(job, Bursts(0, -math.inf))
+    is_new = at_s - last_s >= policy.same_burst_s
+    live = {run.job for run in scene.runs} | {one.job for one in scene.queue}
+    known = {name: bursts for name, bursts in history.bursts.items() if name in live}
+    return {**known, job: Bursts(times + is_new, at_s)}
+
+
+def find_kept(scene: Scene, history: History, policy: GrantPolicy) -> set[str]:
+    """Runs that keep their room after a burst, since others had to leave for the last ones: the
+    same jobs would come back and be stopped again.
+    """
+    if not history.bursts:
+        return set()
+    least = policy.keep_share * scene.lease_bytes
+    return {
+        run.run
+        for run in scene.runs
+        if run.grant_bytes >= least
+        and (bursts := history.bursts.get(run.job)) is not None
+        and (since_s := history.idle_since_s.get(run.run)) is not None
+        and scene.at_s - since_s < policy.keep_s * (bursts.times - 1)
+    }
 
 
 def stop_held(live: Sequence[Penned], scene: Scene, policy: GrantPolicy) -> list[Stop]:

@@ -4,6 +4,7 @@ Every rule takes from here and gives back to here, so that no two rules promise 
 """
 
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 
 from ramherd.core.memory import Grant, Penned, Scene
 from ramherd.core.model import Reason, Why
@@ -17,6 +18,8 @@ class Room:
         self.free_bytes = scene.lease_bytes - sum(self.grants.values())
         self.lowered: dict[str, Grant] = {}
         self.raised: dict[str, Grant] = {}
+        # Runs that keep their grant for now, whether they use it or not.
+        self.kept: AbstractSet[str] = frozenset()
         self._givers: list[tuple[Penned, int]] | None = None
 
     @property
@@ -65,6 +68,7 @@ class Room:
             for run in self.scene.runs
             if self.grants[run.run] > (floor := max(run.used_bytes + slim, run.promised_bytes))
             and is_at_work(run)
+            and run.run not in self.kept
         ]
         at_s, young_s = self.scene.at_s, self.policy.young_s
         idle.sort(key=lambda giver: at_s - giver[0].started_s >= young_s)

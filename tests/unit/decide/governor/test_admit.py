@@ -6,11 +6,13 @@ from dataclasses import replace
 from ramherd.core.memory import (
     MB,
     Admit,
+    Bursts,
     Candidate,
     Estimate,
     History,
     Level,
     Mode,
+    Penned,
     Scene,
     Settle,
     Wait,
@@ -117,7 +119,7 @@ def test_who_was_let_in_belongs_to_the_crowd() -> None:
 def test_an_empty_queue_asks_for_nothing() -> None:
     """Whatever keeps everybody out."""
     assert decide(scene(4000), waiting=1) == []
-    assert in_line(scene(4000), POLICY) == []
+    assert in_line(scene(4000), History(), POLICY) == []
 
 
 def test_one_wait_says_why_nobody_is_let_in() -> None:
@@ -370,7 +372,7 @@ def test_equal_priorities_keep_the_order_of_the_queue() -> None:
     """It is sorted already; only where priorities differ may the waiting change it."""
     queue = [waiting_job(2, queued_s=90.0), waiting_job(1, queued_s=90.0)]
 
-    assert in_line(scene(4000, queue=queue), POLICY) == queue
+    assert in_line(scene(4000, queue=queue), History(), POLICY) == queue
 
 
 def test_a_priority_rises_by_one_in_ten_minutes() -> None:
@@ -391,7 +393,7 @@ def test_the_line_is_by_risen_priority_then_by_place() -> None:
         waiting_job(1, priority=0, queued_s=1000.0),
     ]
 
-    line = in_line(scene(4000, at_s=1000.0, queue=queue), POLICY)
+    line = in_line(scene(4000, at_s=1000.0, queue=queue), History(), POLICY)
     assert [one.seq for one in line] == [3, 5, 7, 1]
 
 
@@ -399,14 +401,14 @@ def test_a_job_is_in_line_from_its_time_on() -> None:
     """It waits for its next try until then."""
     queue = [waiting_job(1, not_before_s=100.5), waiting_job(2, not_before_s=100.0)]
 
-    assert [one.seq for one in in_line(scene(4000, queue=queue), POLICY)] == [2]
+    assert [one.seq for one in in_line(scene(4000, queue=queue), History(), POLICY)] == [2]
 
 
 def test_only_the_head_of_the_line_is_asked() -> None:
     """As many as may start at a time, and some behind."""
     queue = [waiting_job(n) for n in range(1, 100)]
 
-    line = in_line(scene(4000, queue=queue), POLICY)
+    line = in_line(scene(4000, queue=queue), History(), POLICY)
     assert [one.seq for one in line] == list(range(1, LOOK_BEHIND + POLICY.max_starting + 1))
 
 
@@ -513,6 +515,22 @@ def test_a_job_that_never_ran_is_younger_than_all() -> None:
     """And a higher priority comes before the time."""
     assert waiting_job(1).age > returning(9).age
     assert returning(9, priority=1).age < returning(1).age
+
+
+def test_a_job_that_was_stopped_often_waits_for_the_end_of_an_older_one_that_bursts() -> None:
+    """Five stops, and two bursts or more of a run that is older; then it may come back."""
+    worn, fresh = returning(5, 300, stops=5), returning(6, 300, stops=4)
+    bursts = {"job-r2": Bursts(2, 50.0)}
+
+    def line(*runs: Penned, **history: object) -> list[int]:
+        remembered = replace(History(bursts=bursts), **history)  # type: ignore[arg-type]
+        at = scene(4000, *runs, queue=[worn, fresh])
+        return [one.seq for one in in_line(at, remembered, POLICY)]
+
+    assert line(pen("r1", 9, 9), pen("r2", 9, 9)) == [6]
+    assert line(pen("r1", 9, 9)) == [5, 6]
+    assert line(pen("r2", 9, 9, first_s=5.5)) == [5, 6]
+    assert line(pen("r2", 9, 9), bursts={"job-r2": Bursts(1, 50.0)}) == [5, 6]
 
 
 def test_behind_a_small_one_that_does_not_fit_nobody_starts() -> None:

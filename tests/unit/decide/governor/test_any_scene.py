@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from ramherd.core.memory import (
     MB,
     Admit,
+    Bursts,
     Candidate,
     Grant,
     History,
@@ -53,6 +54,8 @@ def runs(draw: st.DrawFn, number: int, *, kind: str) -> Penned:
         cache_bytes=draw(st.sampled_from((0, 0, MB, 300 * MB, 5000 * MB))),
         cache_full=not is_held and draw(st.booleans()),
         limit_bytes=None if limit is None else limit * MB,
+        resumes=draw(st.booleans()),
+        stops=draw(st.sampled_from((0, 0, 1, 2, 6))),
     )
 
 
@@ -68,6 +71,7 @@ def candidates(draw: st.DrawFn, seq: int, priority: int) -> Candidate:
         limit_bytes=draw(st.sampled_from((None, 50 * MB, 5000 * MB, 5000 * MB))),
         promised_bytes=draw(st.sampled_from((0, 0, MB, 60 * MB))),
         first_s=draw(st.none() | st.floats(0, AT_S)),
+        stops=draw(st.sampled_from((0, 0, 1, 6))),
     )
 
 
@@ -112,6 +116,15 @@ def histories(draw: st.DrawFn) -> History:
     return History(
         idle_since_s=draw(marks),
         urgent_s=draw(marks),
+        grown_s=draw(marks),
+        short_s=draw(st.none() | st.floats(AT_S - 4, AT_S)),
+        bursts=draw(
+            st.dictionaries(
+                st.sampled_from([f"j{number}" for number in range(12)]),
+                st.builds(Bursts, st.integers(1, 4), st.floats(0, AT_S)),
+                max_size=3,
+            )
+        ),
         level=draw(st.sampled_from(Level)),
         debt_since_s=draw(st.none() | st.floats(AT_S - 20, AT_S)),
     )
@@ -247,7 +260,7 @@ def test_the_first_waiter_gets_on_or_somebody_makes_room(
     reached: Reached, scene: Scene, history: History
 ) -> None:
     """Whoever waits first gets more, or waits less than its patience, or one is on its way out,
-    or it has everything there is.
+    or a burst is under way, or it has everything there is.
     """
     _, actions = govern(scene, history, POLICY)
 
@@ -261,6 +274,7 @@ def test_the_first_waiter_gets_on_or_somebody_makes_room(
         waiting[0].run in [action.run for action in actions if isinstance(action, Grant)]
         or any(isinstance(action, Stop) for action in actions)
         or any(run.leaving for run in scene.runs)
+        or any(AT_S - grown_s < POLICY.burst_s for grown_s in history.grown_s.values())
     )
 
 

@@ -3,12 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ramherd.core.memory import MB, History, Penned, Scene, Settle, Stop
+from ramherd.core.memory import MB, Bursts, Estimate, History, Penned, Scene, Settle, Stop
 from ramherd.core.model import JobState, Reason, RunEnd, Why
 from ramherd.core.policies import GrantPolicy
 from ramherd.decide.governor.growth import waiters
 from ramherd.decide.governor.preempt import (
+    choose_victim,
     fail_too_big,
+    find_kept,
+    is_burst_under_way,
+    next_bursts,
     next_urgent,
     preempt,
     step_aside,
@@ -51,7 +55,7 @@ def test_a_run_waits_since_it_was_held() -> None:
 
 def test_only_the_first_waiter_becomes_urgent() -> None:
     """When all of them together have waited for the patience."""
-    at = scene(600, held("r1", 200, 99.0), held("r2", 200, 98.0))
+    at = scene(600, held("r1", 200, 97.0), held("r2", 200, 98.0))
 
     assert urgent(at) == {"r1": 100.0}
     assert urgent(replace(at, at_s=99.999)) == {}
@@ -238,3 +242,99 @@ def test_alone_with_the_whole_budget_and_held_is_too_big() -> None:
     assert too_big(replace(whole, runs=[replace(alone, held_since_s=None)])) == []
     assert too_big(replace(whole, runs=[alone, pen("r2", 0, 0)])) == []
     assert too_big(replace(whole, runs=[])) == []
+
+
+def test_the_largest_younger_run_that_is_held_makes_room() -> None:
+    """Half grown, it blocks the waiter and does not get on itself. Else it is the youngest."""
+    first, small, large = held("r1", 200, 90.0), held("r2", 300, 99.0), held("r3", 400, 99.0)
+    youngest = pen("r4", 900, 900)
+
+    assert choose_victim(first, [first, small, large, youngest]) is large
+    assert choose_victim(first, [first, pen("r2", 300, 300), youngest]) is youngest
+    # One that starts over would lose all that it did, and an older one goes before the waiter.
+    over = replace(large, resumes=False)
+    assert choose_victim(first, [first, small, over, youngest]) is small
+    assert choose_victim(large, [first, small, large, youngest]) is youngest
+    assert choose_victim(large, [first, small, large]) is large
+
+
+def test_a_run_that_was_stopped_least_often_makes_room() -> None:
+    """Those with at most one stop more than the others are asked."""
+    first = held("r1", 200, 90.0)
+    runs = [held("r2", 300, 99.0), held("r3", 400, 99.0, stops=1), held("r4", 500, 99.0, stops=2)]
+
+    assert choose_victim(first, [first, *runs]) is runs[1]
+    assert choose_victim(first, [first, *runs[1:]]) is runs[2]
+
+
+def test_a_burst_under_way_is_waited_for() -> None:
+    """It gives back more than the victim would, within 7 s after it has stopped growing."""
+    victim, burst = held("r2", 200, 99.0), pen("r1", 700, 732)
+    at = replace(scene(900, burst, victim), estimates={"": Estimate(100 * MB, 0)})
+
+    def waits(run: Penned, grown_s: float = 94.0, *, victim: Penned = victim) -> bool:
+        history = History(grown_s={run.run: grown_s})
+        return is_burst_under_way(victim, [run, victim], at, history, POLICY)
+
+    assert waits(burst)
+    assert waits(burst, 93.1)
+    assert not waits(burst, 93.0)
+    assert not waits(held("r1", 700, 99.0))
+    assert not waits(burst, victim=held("r2", 600, 99.0))
+    assert waits(burst, victim=held("r2", 599, 99.0))
+    assert not is_burst_under_way(victim, [burst, victim], at, History(), POLICY)
+
+
+def test_nobody_is_stopped_while_a_burst_is_under_way() -> None:
+    """The waiter's patience is over; the burst ends by itself."""
+    at = scene(1200, held("r1", 200, 90.0), pen("r2", 700, 700), pen("r3", 300, 300))
+    room = Room(at, POLICY)
+
+    def stopped(**grown_s: float) -> list[str]:
+        history = History(urgent_s={"r1": 100.0}, grown_s=grown_s)
+        return [stop.run for stop in preempt(waiters(at), at, history, room, POLICY)]
+
+    assert stopped(r2=95.0) == []
+    assert stopped(r2=90.0) == ["r3"]
+    assert stopped() == ["r3"]
+
+
+def counted(at_s: float, stops: Sequence[Stop], **known: Bursts) -> dict[str, Bursts]:
+    at = scene(900, held("r1", 200, 90.0), pen("r2", 700, 700), at_s=at_s)
+    return dict(next_bursts(stops, waiters(at), at, History(bursts=known), POLICY))
+
+
+def test_bursts_for_which_others_leave_are_counted_by_job() -> None:
+    """Runs that leave within 10 s leave for the same burst; jobs that are gone are forgotten."""
+    stop = Stop("r2", RunEnd.PREEMPTED, patience_over("job-r1", 5.0))
+    job = "job-r1"
+
+    assert counted(100.0, [stop]) == {job: Bursts(1, 100.0)}
+    assert counted(100.0, [stop], **{job: Bursts(1, 90.1)}) == {job: Bursts(1, 100.0)}
+    assert counted(100.0, [stop], **{job: Bursts(1, 90.0)}) == {job: Bursts(2, 100.0)}
+    other = {"job-r2": Bursts(3, 10.0)}
+    assert counted(100.0, [stop], **other) == {job: Bursts(1, 100.0), **other}
+    assert counted(100.0, [stop], gone=Bursts(3, 10.0)) == {job: Bursts(1, 100.0)}
+    too_long = Stop("r2", RunEnd.PREEMPTED, held_too_long(31.0))
+    assert counted(100.0, [too_long], **other) == other
+    assert counted(100.0, []) == {}
+
+
+def test_a_job_that_bursts_repeatedly_keeps_its_room() -> None:
+    """For 20 s after the second burst, 40 s after the third; of 0.6 of the lease or more."""
+
+    def kept(grant_mb: float, times: int, idle_s: float) -> set[str]:
+        at = scene(1000, pen("r1", 100, grant_mb), pen("r2", 100, 100))
+        history = History(
+            bursts={"job-r1": Bursts(times, 0.0)}, idle_since_s={"r1": 100.0 - idle_s}
+        )
+        return find_kept(at, history, POLICY)
+
+    assert kept(600, 2, 19.9) == {"r1"}
+    assert kept(600, 2, 20.0) == set()
+    assert kept(600, 3, 39.9) == {"r1"}
+    assert kept(600, 1, 0.0) == set()
+    assert kept(599, 2, 0.0) == set()
+    at = scene(1000, pen("r1", 100, 600))
+    assert find_kept(at, History(bursts={"job-r1": Bursts(2, 0.0)}), POLICY) == set()
+    assert find_kept(at, History(idle_since_s={"r1": 99.0}), POLICY) == set()

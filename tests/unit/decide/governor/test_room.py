@@ -9,7 +9,9 @@ from ramherd.core.model import Reason, Why
 from ramherd.core.policies import GrantPolicy
 from ramherd.decide.governor.growth import (
     grow,
+    is_short,
     make_cache_room,
+    next_grown,
     next_idle,
     pay_debt,
     shrink,
@@ -111,11 +113,12 @@ def test_waiters_are_held_and_stay() -> None:
     assert [run.run for run in waiters(scene(100, *runs))] == ["r1", "r2"]
 
 
-def grown(lease_mb: float, *runs: Penned) -> dict[str, int]:
+def grown(lease_mb: float, *runs: Penned, short_s: float | None = None) -> dict[str, int]:
     """By how much each of them grows."""
     at = scene(lease_mb, *runs)
     room = Room(at, POLICY)
-    grow(waiters(at), room, POLICY)
+    refused = grow(waiters(at), History(short_s=short_s), room, POLICY)
+    assert refused == (len(room.raised) < (len(runs) if short_s is None else 1))
     before = {run.run: run.grant_bytes for run in runs}
     return {name: one.grant_bytes - before[name] for name, one in room.raised.items()}
 
@@ -135,11 +138,45 @@ def test_less_than_a_step_goes_to_the_first_alone() -> None:
     assert grown(100, first) == {}
 
 
+def test_while_memory_is_short_only_the_first_waiter_grows() -> None:
+    """For 2 s after growth was refused: bursts would else stand half grown side by side."""
+    first, second = held("r1", 100, 99), held("r2", 100, 99)
+
+    assert grown(900, first, second, short_s=98.1) == {"r1": STEP}
+    at = scene(900)
+    assert is_short(at, History(short_s=98.1), POLICY)
+    assert not is_short(at, History(short_s=98.0), POLICY)
+    assert not is_short(at, History(), POLICY)
+
+
+def test_when_a_run_last_grew_is_known_for_as_long_as_a_burst_lasts() -> None:
+    """7 s; one that grows now has the time of now."""
+    at = scene(900, held("r1", 100, 99), pen("r2", 100, 200))
+    room = Room(at, POLICY)
+    nothing = History()
+    assert next_grown(at, nothing, room, POLICY) is nothing.grown_s
+    assert next_grown(at, History(grown_s={"r2": 93.1}), room, POLICY) == {"r2": 93.1}
+    assert next_grown(at, History(grown_s={"r2": 93.0}), room, POLICY) == {}
+    grow(waiters(at), nothing, room, POLICY)
+    assert next_grown(at, History(grown_s={"r1": 94.0}), room, POLICY) == {"r1": 100.0}
+
+
+def test_a_run_that_keeps_its_room_is_not_asked_for_it() -> None:
+    """Neither when others need it nor when it has not used it for long."""
+    at = scene(600, pen("r1", 100, 500), at_s=1000.0)
+    room = Room(at, POLICY)
+    room.kept = {"r1"}
+
+    assert room.make(200 * MB) == 100 * MB
+    shrink(at, History(idle_since_s={"r1": 900.0}), room, POLICY)
+    assert room.lowered == {}
+
+
 def test_growth_says_what_was_used_and_free() -> None:
     """With what there was for it."""
     at = scene(150, held("r1", 100, 99))
     room = Room(at, POLICY)
-    grow(waiters(at), room, POLICY)
+    assert not grow(waiters(at), History(), room, POLICY)
 
     assert room.raised["r1"].reason == Reason(Why.GROWTH, used_bytes=100 * MB, free_bytes=STEP)
     below = held("r1", 100, 99, used_bytes=10 * MB)

@@ -5,6 +5,7 @@ from dataclasses import replace
 from ramherd.core.memory import (
     MB,
     Admit,
+    Bursts,
     Estimate,
     GrantAction,
     History,
@@ -62,16 +63,51 @@ def test_the_youngest_makes_room_when_patience_is_over() -> None:
     runs = (held("r1", 200, 98), pen("r2", 200, 200), pen("r3", 200, 200))
 
     assert stops(decide(scene(600, *runs, at_s=100.0))) == []
-    actions = decide(scene(600, *runs, at_s=101.5))
+    actions = decide(scene(600, *runs, at_s=103.5))
     assert stops(actions) == ["r3"]
-    assert actions[-1].reason.numbers["waited_s"] == 3.5
+    assert actions[-1].reason.numbers["waited_s"] == 5.5
 
 
 def test_patience_is_shared_by_all_who_wait() -> None:
-    """Three that stand still for a second lose as much as one in three."""
-    runs = [held(f"r{number}", 200, 99) for number in (1, 2, 3)]
+    """Three that stand still for two seconds lose as much as one in six. The largest of those
+    that are held goes.
+    """
+    runs = [held("r1", 200, 98), held("r2", 201, 98), held("r3", 200, 98)]
 
-    assert stops(decide(scene(800, *runs, pen("r4", 200, 200)))) == ["r4"]
+    assert stops(decide(scene(801, *runs, pen("r4", 200, 200)))) == ["r2"]
+    assert stops(decide(scene(801, *runs[:2], pen("r4", 400, 400)))) == []
+
+
+def test_growth_that_is_refused_makes_memory_short() -> None:
+    """Then the second waiter waits until the first has what it needs."""
+    first, second = held("r1", 200, 99.5), held("r2", 200, 99.5)
+    history, _ = govern(scene(400, first, second), History(), POLICY)
+    assert history.short_s == 100.0
+
+    later = scene(900, first, second, at_s=101.0)
+    assert list(grants(decide(later, history))) == ["r1"]
+    assert list(grants(decide(replace(later, at_s=102.0), history))) == ["r1", "r2"]
+    assert govern(later, History(), POLICY)[0].short_s is None
+
+
+def test_the_governor_remembers_who_grew_and_for_whom_others_left() -> None:
+    """Both are asked when the next one has to make room."""
+    history, _ = govern(scene(900, held("r1", 200, 99.5)), History(), POLICY)
+    assert history.grown_s == {"r1": 100.0}
+
+    runs = (held("r1", 200, 90), pen("r2", 200, 200))
+    history, actions = govern(scene(400, *runs), History(), POLICY)
+    assert stops(actions) == ["r2"]
+    assert history.bursts == {"job-r1": Bursts(1, 100.0)}
+
+
+def test_what_a_job_with_bursts_keeps_is_given_to_nobody() -> None:
+    """It made others leave twice: its room is kept for 20 s after the fall."""
+    at = scene(1000, pen("r1", 100, 900), queue=[waiting_job(2)], at_s=100.0)
+    twice = History(bursts={"job-r1": Bursts(2, 90.0)})
+
+    assert admitted(decide(at, twice)) == []
+    assert admitted(decide(at)) == ["next-2"]
 
 
 def test_one_that_still_grows_does_not_wait_again() -> None:
