@@ -106,9 +106,10 @@ def would_leave_again(candidate: Candidate, scene: Scene, history: History) -> b
 
 def ease_oldest(line: Sequence[Candidate], scene: Scene) -> Sequence[Candidate]:
     """A stopped job that is older than every run comes back with its base alone: what it needs
-    later is made room for when it grows, since the oldest run is never stopped.
+    later is made room for when it grows, since the oldest run is never stopped. The lease has to
+    be large enough for it.
     """
-    returning = [one for one in line if one.is_returning]
+    returning = [one for one in line if one.is_returning and one.need_bytes <= scene.lease_bytes]
     if not returning:
         return line
     oldest = min(returning, key=lambda one: one.age)

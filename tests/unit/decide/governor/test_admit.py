@@ -499,6 +499,9 @@ def test_the_oldest_job_returns_with_its_base() -> None:
     assert ease_oldest(queue, scene(4000, pen("r1", 300, 332, leaving=True))) == eased
     assert ease_oldest(queue, scene(4000, pen("r1", 300, 332), pen("r4", 9, 9))) == queue
     assert ease_oldest([waiting_job(1)], scene(4000)) == [waiting_job(1)]
+    # With a lease that is too small for it, it would only be held again.
+    assert ease_oldest(queue, scene(3500)) == eased
+    assert ease_oldest(queue, scene(3499.9)) == queue
     # A run of a higher priority is older, whenever it was started.
     assert ease_oldest(queue, scene(4000, pen("r4", 300, 332, priority=1))) == queue
 
