@@ -77,8 +77,6 @@ class LiveRun:
     # When its job was first started, and what its class is called.
     first_s: float = 0.0
     label: str = ""
-    # How often runs of its job were stopped to make room.
-    stops: int = 0
     # The run that its pen and TMPDIR were made for: this one, or the first of a warm process.
     home: str = ""
     pen: Pen | None = None
@@ -94,6 +92,8 @@ class LiveRun:
     warm: WarmUse | None = None
     # What its user was warned of already.
     warned: set[Why] = field(default_factory=set)
+    # How often runs of its job were stopped to make room.
+    stops: int = 0
 
     def __post_init__(self) -> None:
         self.home = self.home or self.id

@@ -69,7 +69,7 @@ class Runs:
         available = self.memory.machine.available_bytes
         run = LiveRun(
             new_id(), job, attempt, self.executor.runs_dir, at_s,
-            first_s, label_of(class_of(job)), status.stops, usage=Usage(available),
+            first_s, label_of(class_of(job)), usage=Usage(available), stops=status.stops,
         )  # fmt: skip
         try:
             why_smaller = self._prepare_agent(run, grant_bytes, status)
