@@ -1,9 +1,11 @@
 """`ramherd exec -- COMMAND`: one program on this terminal, in a pen, as if it ran bare."""
 
 import argparse
+import json
 import os
 import resource
 import sys
+from typing import TYPE_CHECKING
 
 from ramherd.act.systemd_scope import enter_scope
 from ramherd.config.keys import BY_NAME
@@ -17,10 +19,15 @@ from ramherd.system.file_limit import check_file_limit
 from ramherd.system.ids import new_id
 from ramherd.system.user_files import read_cwd
 
+if TYPE_CHECKING:
+    from ramherd.exec.shell_function import ShellFile
+
 EPILOG = """\
 examples:
   ramherd exec -- claude
   ramherd exec --memory-limit 4GiB -- npm run dev
+  ramherd exec install claude     `claude`, typed in a new terminal, runs in a pen from now on
+  ramherd exec uninstall claude   undo it
 
 Size, Ctrl-C, Ctrl-Z and pipes work as without ramherd. When the program ends or the window
 closes, every process that it started is ended.
@@ -50,7 +57,15 @@ SETTINGS = {
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
-    parser.usage = "ramherd exec [options] -- COMMAND [ARGUMENT ...]"
+    parser.usage = (
+        "ramherd exec [options] -- COMMAND [ARGUMENT ...]\n"
+        "       ramherd exec install|uninstall AGENT [--shell bash|zsh|fish] [--json]"
+    )
+    parser.add_argument("words", nargs="*", help=argparse.SUPPRESS)
+    shells = "the shell, for install and uninstall: bash, zsh or fish (default: $SHELL)"
+    parser.add_argument("--shell", choices=("bash", "zsh", "fish"), help=shells)
+    what = "for install and uninstall: one JSON object on stdout"
+    parser.add_argument("--json", action="store_true", help=what)
     add_session_flags(parser)
     parser.set_defaults(verb=exec_)
 
@@ -61,6 +76,8 @@ def add_session_flags(parser: argparse.ArgumentParser) -> None:
 
 def exec_(options: argparse.Namespace) -> int:
     argv = options.command
+    if options.words or options.json or options.shell is not None:
+        return change_shell(options)
     if not argv or not argv[0]:
         raise UsageError("no command after --", hint="ramherd exec -- claude")
     config = enter_session(options)
@@ -89,6 +106,54 @@ def check_agent_limit(program: str, limit_bytes: int) -> None:
         from ramherd.agents.heap import check_limit  # noqa: PLC0415
 
         check_limit(find_agent(name), limit_bytes, "ramherd exec --memory-limit {} -- " + name)
+
+
+def change_shell(options: argparse.Namespace) -> int:
+    """`ramherd exec install AGENT`: a function in the user's shell; `uninstall` removes it."""
+    from ramherd.exec import shell_function  # noqa: PLC0415 - seldom
+
+    verb, *names = options.words or [""]
+    if options.command is not None or verb not in ("install", "uninstall"):
+        from ramherd.cli.mistakes import missing_dashes  # noqa: PLC0415 - only once one is made
+
+        raise missing_dashes(options.words)
+    if len(names) != 1 or names[0] not in shell_function.PROGRAMS:
+        known = ", ".join(shell_function.PROGRAMS)
+        raise UsageError(f"{verb} takes one agent: {known}", hint=f"ramherd exec {verb} claude")
+    name, file = names[0], shell_function.find_shell_file(options.shell)
+    is_installing = verb == "install"
+    change = shell_function.install if is_installing else shell_function.uninstall
+    is_changed = change(file, name)
+    has_alias = shell_function.has_alias(file, name)
+    if options.json:
+        told = {"file": str(file.path), "shell": file.shell, "changed": is_changed}
+        print(json.dumps({**told, "installed": is_installing, "alias": has_alias}))
+        return 0
+    lines = tell_installed if is_installing else tell_uninstalled
+    print("\n".join(lines(name, file, is_changed=is_changed)))
+    if is_installing and has_alias:
+        print(f"ramherd: an alias in {file.path} hides it: unalias {name}", file=sys.stderr)
+    return 0
+
+
+def tell_installed(name: str, file: "ShellFile", *, is_changed: bool) -> list[str]:
+    if not is_changed:
+        return [f"the function {name} is in {file.path} already"]
+    return [
+        f"wrote the function {name} to {file.path}: it calls ramherd exec -- {name}",
+        f"next: open a new terminal, or type: {file.load}",
+        f"to undo it: ramherd exec uninstall {name}",
+    ]
+
+
+def tell_uninstalled(name: str, file: "ShellFile", *, is_changed: bool) -> list[str]:
+    if not is_changed:
+        return [f"there is no function {name} of ramherd in {file.path}"]
+    forget = f"functions -e {name}" if file.shell == "fish" else f"unset -f {name}"
+    return [
+        f"removed the function {name} from {file.path}",
+        f"terminals that are open have it until you type: {forget}",
+    ]
 
 
 def enter_session(options: argparse.Namespace) -> Config:

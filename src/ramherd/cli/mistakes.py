@@ -98,13 +98,21 @@ def wrong_words(
 ) -> UsageError:
     """Options that the verb does not have, or words that it does not take."""
     verb, word = argv[0], unknown[0].partition("=")[0]
+    if verb == "exec" and "--" not in argv:
+        words = parser.parse_known_args(argv[1:])[0].words
+        if words:
+            return missing_dashes(argv[argv.index(words[0]) :])
     hint = explain_flag(word, argv, parser) if word.startswith("-") else explain_word(unknown, argv)
     return UsageError(f"unknown argument {word!r}", hint=hint or f"ramherd {verb} --help")
 
 
+def missing_dashes(words: Sequence[str]) -> UsageError:
+    """`ramherd exec claude` is nearly right."""
+    hint = command("exec", "--", *(words or ["claude"]))
+    return UsageError("exec needs -- before the command", hint=hint)
+
+
 def explain_word(unknown: Sequence[str], argv: Sequence[str]) -> str:
-    if argv[0] == "exec" and "--" not in argv:
-        return command("exec", "--", *unknown)
     if argv[0] == "drill" and unknown[0].isdigit():
         return command("drill", "--agents", unknown[0])
     return ""
