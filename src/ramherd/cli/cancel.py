@@ -1,6 +1,7 @@
 """`ramherd cancel JOB|HERD`: end it, with the grace, and for good."""
 
 import argparse
+import json
 from contextlib import closing
 
 from ramherd.cli.job_names import find_job_or_herd
@@ -20,6 +21,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "what", metavar="JOB|HERD", nargs="+", help="a job's number or name, or a herd"
     )
+    parser.add_argument("--json", action="store_true", help="one JSON object for each JOB or HERD")
     parser.set_defaults(verb=cancel)
 
 
@@ -30,7 +32,11 @@ def cancel(options: argparse.Namespace) -> int:
             named = find_job_or_herd(store, what)
         if named.herd is not None:
             cancelled = client.cancel_herd(named.herd)
-            print("1 job is cancelled" if cancelled == 1 else f"{cancelled} jobs are cancelled")
+            text = "1 job is cancelled" if cancelled == 1 else f"{cancelled} jobs are cancelled"
+            told = {"herd": named.herd, "jobs": cancelled}
+            print(json.dumps(told) if options.json else text)
         elif named.job is not None:
             client.cancel(named.job)
+            if options.json:
+                print(json.dumps({"job": named.job, "jobs": 1}))
     return 0

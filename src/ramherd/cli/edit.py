@@ -1,6 +1,7 @@
 """`ramherd edit JOB`: another priority, or another amount of memory, for a job that is queued."""
 
 import argparse
+import json
 
 from ramherd.cli.flag_values import parse_flag
 from ramherd.cli.job_names import find_jobs
@@ -21,6 +22,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("jobs", metavar="JOB", nargs="+", help=what)
     parser.add_argument("--priority", metavar="N", help="jobs with a higher number start first")
     parser.add_argument("--memory", metavar="SIZE", help="memory reserved for a run from its start")
+    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     parser.set_defaults(verb=edit)
 
 
@@ -32,6 +34,9 @@ def edit(options: argparse.Namespace) -> int:
     priority = parse_flag("--priority", options.priority, WHOLE.parse_setting)
     memory = parse_flag("--memory", options.memory, SIZE.parse_setting)
     client = Client()
-    for job in find_jobs(options.jobs):
+    jobs = find_jobs(options.jobs)
+    for job in jobs:
         client.edit(job, priority=priority, memory=memory)
+    if options.json:
+        print(json.dumps({"jobs": jobs, "priority": priority, "memory_bytes": memory}))
     return 0

@@ -48,6 +48,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         one = verbs.add_parser(what, help=help_)
         one.add_argument("agent", choices=["claude"], help="agent whose settings are changed")
         one.add_argument("--project", action="store_true", help="settings of this project")
+        one.add_argument("--json", action="store_true", help="one JSON object on stdout")
         one.set_defaults(verb=install if what == "install" else uninstall)
         if what == "install":
             add_flag(one, BY_NAME["hook_wait"])
@@ -60,7 +61,11 @@ def install(options: argparse.Namespace) -> int:
     wait_s = load_config(options)["hook_wait"]
     settings = open_settings(is_project=options.project)
     check()
-    if not settings.install(wait_s):
+    is_changed = settings.install(wait_s)
+    if options.json:
+        print(json.dumps({"path": str(settings.shown), "installed": True, "changed": is_changed}))
+        return 0
+    if not is_changed:
         print(f"the hook is already installed in {settings.shown}")
         return 0
     print(f"the hook is installed in {settings.shown}; new sessions use it")
@@ -70,7 +75,11 @@ def install(options: argparse.Namespace) -> int:
 
 def uninstall(options: argparse.Namespace) -> int:
     settings = open_settings(is_project=options.project)
-    if not settings.uninstall():
+    is_changed = settings.uninstall()
+    if options.json:
+        print(json.dumps({"path": str(settings.shown), "installed": False, "changed": is_changed}))
+        return 0
+    if not is_changed:
         print(f"no hook is installed in {settings.shown}")
         return 0
     print(f"the hook was removed from {settings.shown}")

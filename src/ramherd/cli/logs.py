@@ -22,7 +22,7 @@ from ramherd.core.errors import UsageError
 from ramherd.core.model import JobState
 from ramherd.measure.run_output import is_interactive
 from ramherd.show.colors import Palette, is_colored
-from ramherd.show.output_lines import OutputLines, make_tag
+from ramherd.show.output_lines import JsonLines, OutputLines, make_tag
 from ramherd.store.herds import has_directory, is_owned, read_job_state
 from ramherd.store.listing import list_jobs, read_job, read_runs
 from ramherd.store.protocol import Store
@@ -35,6 +35,7 @@ examples:
   ramherd logs tests                 what the job printed: for an agent a transcript
   ramherd logs tests -f -n 20        its last 20 lines, and then until the job has ended
   ramherd logs tests --raw           the stream of an agent as it was printed (JSON lines)
+  ramherd logs tests --json          {"job": ..., "id": ..., "stream": "out", "text": ...}
   ramherd logs                       all jobs of the newest herd, each line with its job
   ramherd logs --herd ID lint tests  two jobs of an older herd
 
@@ -51,6 +52,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("-n", "--lines", metavar="N", type=int, help="the last N lines of each job")
     add("--herd", metavar="ID", help="the herd (the newest)")
     add("--raw", action="store_true", help="the stream of an agent as it was printed")
+    add("--json", action="store_true", help="one JSON object for each line: job, stream, text")
     only = parser.add_mutually_exclusive_group()
     only.add_argument("--out", action="store_true", help="only standard output")
     only.add_argument("--err", action="store_true", help="only standard error")
@@ -131,7 +133,8 @@ def make_printers(
     widest = max((len(job.name) for job in jobs), default=0)
     # Standard error goes where it went, unless it was asked for alone.
     out = sys.stdout.buffer
-    sinks: dict[str, BinaryIO] = {"out": out, "err": out if options.err else sys.stderr.buffer}
+    is_together = options.err or options.json
+    sinks: dict[str, BinaryIO] = {"out": out, "err": out if is_together else sys.stderr.buffer}
     for job in jobs:
         tag = make_tag(job.name, widest, is_terminal=is_terminal) if is_tagged else b""
         log = make_log(store, job, options)
@@ -141,13 +144,21 @@ def make_printers(
                 dict.fromkeys(STREAMS, options.lines)
             )
         is_whole = is_tagged and options.follow
-        yield JobPrinter(store, log, sinks, skipped, tag=tag, is_whole=is_whole)
+        lines = {
+            stream: JsonLines({"job": job.name, "id": job.id, "stream": stream})
+            if options.json
+            else OutputLines(tag, is_whole=is_whole)
+            for stream in STREAMS
+        }
+        yield JobPrinter(store, log, sinks, skipped, lines)
 
 
 def make_log(store: Store, job: LoggedJob, options: argparse.Namespace) -> JobLog:
     chosen = ("out",) if options.out else ("err",) if options.err else STREAMS
     is_transcript = bool(job.agent) and not options.raw and not options.err
-    palette = Palette(is_colored=is_colored(sys.stdout)) if is_transcript else None
+    palette = (
+        Palette(is_colored=is_colored(sys.stdout) and not options.json) if is_transcript else None
+    )
 
     def streams(run_dir: Path) -> list[RunStream]:
         return [RunStream(run_dir, name, make_decoder(job.agent, name, palette)) for name in chosen]
@@ -169,11 +180,11 @@ class JobPrinter:
 
     def __init__(
         self, store: Store, log: JobLog, sinks: Mapping[str, BinaryIO], skipped: Mapping[str, int],
-        *, tag: bytes, is_whole: bool,
+        lines: Mapping[str, OutputLines],
     ) -> None:  # fmt: skip
         self._store, self._log, self._sinks = store, log, sinks
         self._skips = {stream: LineSkip(skipped.get(stream, 0)) for stream in STREAMS}
-        self._lines = {stream: OutputLines(tag, is_whole=is_whole) for stream in STREAMS}
+        self._lines = lines
 
     def is_over(self) -> bool:
         """Asked before the last look: then nothing comes after it."""

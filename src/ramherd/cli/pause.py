@@ -1,6 +1,7 @@
 """`ramherd pause [JOB ...]`: no job starts, or these do not, until `ramherd resume`."""
 
 import argparse
+import json
 
 from ramherd.cli.job_names import find_jobs
 from ramherd.client.client import Client
@@ -17,11 +18,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     what = "queued jobs, by number or name (without one: the whole service)"
     parser.add_argument("jobs", metavar="JOB", nargs="*", help=what)
+    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     parser.set_defaults(verb=pause)
 
 
 def pause(options: argparse.Namespace) -> int:
     client = Client()
-    for job in find_jobs(options.jobs) if options.jobs else [None]:
+    jobs = find_jobs(options.jobs) if options.jobs else []
+    for job in jobs:
         client.pause(job)
+    if not jobs:
+        client.pause()
+    if options.json:
+        print(json.dumps({"paused": True, "jobs": jobs}))
     return 0

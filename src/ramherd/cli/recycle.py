@@ -1,6 +1,7 @@
 """`ramherd recycle JOB`: end its run and start it again, resumed."""
 
 import argparse
+import json
 
 from ramherd.cli.job_names import find_jobs
 from ramherd.client.client import Client
@@ -14,11 +15,15 @@ examples:
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("jobs", metavar="JOB", nargs="+", help="its number or name")
+    parser.add_argument("--json", action="store_true", help="one JSON object on stdout")
     parser.set_defaults(verb=recycle)
 
 
 def recycle(options: argparse.Namespace) -> int:
     client = Client()
-    for job in find_jobs(options.jobs):
+    jobs = find_jobs(options.jobs)
+    for job in jobs:
         client.recycle(job)
+    if options.json:
+        print(json.dumps({"jobs": jobs}))
     return 0

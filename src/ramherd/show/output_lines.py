@@ -2,6 +2,9 @@
 jobs take turns.
 """
 
+import json
+from collections.abc import Mapping
+
 from ramherd.show.event_lines import printable
 
 # A line that is longer is broken where several jobs take turns.
@@ -54,3 +57,23 @@ class OutputLines:
         body = data[:-1] if self._is_at_start else data
         lines = body.replace(b"\n", b"\n" + self._tag)
         return (self._tag if before else b"") + lines + (b"\n" if self._is_at_start else b"")
+
+
+class JsonLines(OutputLines):
+    """Each line as an object, beside what is known of it."""
+
+    def __init__(self, known: Mapping[str, str]) -> None:
+        super().__init__(is_whole=True)
+        self._known = known
+
+    def feed(self, data: bytes) -> bytes:
+        return self._encode(super().feed(data))
+
+    def close(self) -> bytes:
+        return self._encode(super().close())
+
+    def _encode(self, data: bytes) -> bytes:
+        """Bytes that are no UTF-8 are written as escapes."""
+        texts = [line.decode(errors="backslashreplace") for line in data.split(b"\n")[:-1]]
+        lines = [json.dumps({**self._known, "text": text}) for text in texts]
+        return "".join(f"{line}\n" for line in lines).encode()

@@ -3,6 +3,7 @@
 import json
 import signal
 from pathlib import Path
+from typing import Any
 
 from integration.conftest import Ramherd, Started, await_
 from integration.service.conftest import Service, service
@@ -67,3 +68,34 @@ def test_max_parallel_is_no_setting_of_a_submission(ramherd: Ramherd) -> None:
 
     assert done.returncode == 2
     assert "hint: ramherd up -j 3, or ramherd run -j 3" in done.stderr
+
+
+def test_verbs_that_ask_the_service_answer_with_json(service: Service, tmp_path: Path) -> None:
+    """The ids of the jobs that they changed."""
+
+    def ask(*words: str) -> Any:
+        done = service.ramherd.run(*words, "--json")
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    assert ask("pause") == {"paused": True, "jobs": []}
+    herd = service.submit({"name": "a", "command": ["true"]}, {"name": "b", "command": ["true"]})
+    a, b = (service.id_of(herd, name) for name in "ab")
+    assert ask("edit", "a", "--priority", "5") == {"jobs": [a], "priority": 5, "memory_bytes": None}
+    assert ask("pause", "a") == {"paused": True, "jobs": [a]}
+    assert ask("resume", "a") == {"paused": False, "jobs": [a]}
+    assert ask("cancel", "b") == {"job": b, "jobs": 1}
+    service.await_in(herd, "b", "cancelled")
+    assert ask("cancel", herd) == {"herd": herd, "jobs": 1}
+    assert ask("resume") == {"paused": False, "jobs": []}
+
+
+def test_logs_as_json(ramherd: Ramherd) -> None:
+    """A line each, with its stream; bytes that are no UTF-8 are escaped."""
+    code = "printf 'one\\n\\377two'; echo bad >&2"
+    ramherd.json([{"name": "a", "command": ["sh", "-c", code]}])
+    lines = list(map(json.loads, ramherd.run("logs", "a", "--json").stdout.splitlines()))
+
+    assert {(line["job"], line["stream"], line["text"]) for line in lines} == {
+        ("a", "out", "one"), ("a", "out", "\\xfftwo"), ("a", "err", "bad"),
+    }  # fmt: skip

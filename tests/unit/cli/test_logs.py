@@ -19,7 +19,7 @@ from ramherd.system.procfs import read_boot_id
 from support.make import HERD, job, status
 from unit.measure.test_run_output import HEAD, RING, write_run
 
-DEFAULTS = {"out": False, "err": False, "raw": False, "follow": False, "lines": None}
+DEFAULTS = {"out": False, "err": False, "raw": False, "json": False, "follow": False, "lines": None}
 
 
 class Logs:
