@@ -202,6 +202,7 @@ def render_run(run: RunLine) -> Line:
     elif run.held_s is not None:
         state, color = f" held for {format_duration(run.held_s)}", YELLOW
     doing = f"  {printable(run.doing)}" if run.doing and not state else ""
+    doing += f"  {format_size(run.swapped_bytes)} in swap" if run.swapped_bytes else ""
     return [(f"{numbers}  {printable(run.name)}{again}", ""), (state, color), (doing, DIM)]
 
 

@@ -20,6 +20,7 @@ from ramherd.show.live_display import (
     cut,
     plain,
     render_live,
+    render_run,
 )
 from ramherd.show.view import RunLine, View
 from support.make import HERD
@@ -69,6 +70,13 @@ def test_a_held_run_is_seen() -> None:
         "    1 MiB     2 MiB    1.0s  build held for 3.0s",
         "    1 MiB              1.0s  build ending",
     ]
+
+
+def test_what_is_in_swap_is_seen() -> None:
+    """Beside what the run does."""
+    row = plain(render_run(line(doing="turn 3", swapped_bytes=64 * MIB)))
+
+    assert row.endswith("build  turn 3  64 MiB in swap")
 
 
 def test_runs_keep_the_order_of_their_starts() -> None:

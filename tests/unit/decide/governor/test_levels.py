@@ -173,6 +173,7 @@ def test_a_level_lasts_longer_than_its_sign() -> None:
     assert history.level is Level.SINGLE
     history, why = look(history, 105.0, failed_starts=1)
     assert (history.level, why) == (Level.TIGHT, Reason(Why.FAILED_STARTS, starts=1))
+    assert look(history, 109.9)[0].level is Level.TIGHT
     history, _ = look(history, 109.0, failed_starts=1)
     history, _ = look(history, 113.9)
     assert history.level is Level.TIGHT

@@ -58,6 +58,9 @@ def test_the_largest_that_has_not_given_for_a_while_gives() -> None:
     assert second is not None
     assert second.run == "r3"
     assert choose(small._replace(reclaimed_s=99.0), large) is None
+    third = choose(small, IdleRun("r1", 300 * MIB))
+    assert third is not None
+    assert third.run == "r1"
 
 
 @pytest.mark.parametrize(
