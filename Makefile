@@ -20,7 +20,7 @@ help:
 	@echo "make man         the manual pages, below build/man"
 	@echo "make test        check, then the unit, simulation and integration tests"
 	@echo "make test-all    make test, then the tests below"
-	@echo "make test-e2e    real agents, chaos, the zoo, User-mode Linux and QEMU"
+	@echo "make test-e2e    real agents, chaos, the zoo, a minimal Debian, User-mode Linux and QEMU"
 	@echo "make test-uml    only cgroup v2, in User-mode Linux"
 	@echo "make test-vm     only an ordinary user on a systemd machine, in QEMU"
 	@echo "make test-agents only the real agents"
@@ -85,8 +85,10 @@ test-all: test
 test-unit: setup
 	$(PY) -m pytest tests/unit tests/sim $(PARALLEL)
 
+# Some of them: make test-integration TESTS=tests/integration/exec
+TESTS = tests/integration
 test-integration: setup
-	$(PY) -m pytest tests/integration $(PARALLEL)
+	$(PY) -m pytest $(TESTS) $(PARALLEL)
 
 test-e2e: setup
 	$(PY) -m pytest tests/e2e --ignore=tests/e2e/faults --durations=10

@@ -34,8 +34,8 @@ def pytest_terminal_summary(terminalreporter: TerminalReporter, config: pytest.C
         terminalreporter.line(f"{number:4}  {reason}")
     if is_make_test(config):
         terminalreporter.line(
-            "not part of `make test`: real agents, chaos, the zoo, User-mode Linux and QEMU "
-            "(`make test-all`)"
+            "not part of `make test`: real agents, chaos, the zoo, a minimal Debian, User-mode "
+            "Linux and QEMU (`make test-all`)"
         )
 
 

@@ -90,12 +90,19 @@ def proxy_options() -> Iterator[str]:
 
 
 def bootstrap(work: Path, mirror: str) -> None:
+    run_mmdebstrap(
+        work, "--variant=essential", "--format=ext2", f"--include={INCLUDE}",
+        f"--customize-hook={work}/customize", SUITE, f"{work}/root.img",
+        f"deb {mirror} {SUITE} main",
+    )  # fmt: skip
+
+
+def run_mmdebstrap(work: Path, *args: str) -> None:
+    """`work` is for temporary files. Without manuals, translations and documentation."""
     done = subprocess.run(
-        ["nice", "mmdebstrap", "--quiet", "--variant=essential", "--format=ext2",
-         f"--include={INCLUDE}", "--aptopt=Acquire::Languages \"none\"", *proxy_options(),
+        ["nice", "mmdebstrap", "--quiet", "--aptopt=Acquire::Languages \"none\"", *proxy_options(),
          *(f"--dpkgopt=path-exclude=/usr/share/{name}/*" for name in ("man", "locale", "doc")),
-         f"--customize-hook={work}/customize", SUITE, f"{work}/root.img",
-         f"deb {mirror} {SUITE} main"],
+         *args],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         # When it fails, mmdebstrap kills its whole process group: not ours.
         env={**os.environ, "TMPDIR": str(work)}, start_new_session=True, check=False,

@@ -47,6 +47,7 @@ def test_every_end_of_a_job_is_committed(tmp_path: Path, pen: str) -> None:
     """Done, failed, and killed in the middle of `git commit`; not before a retry. What was not
     changed is removed. The user's checkout is as before.
     """
+    need("git", "git")
     ramherd = make_ramherd(tmp_path, pen)
     place = Workplace(tmp_path, ramherd.env)
     (place.top / "file").write_text("the user's own\n")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from integration.conftest import Ramherd, Started, await_
+from integration.conftest import Ramherd, Started, await_, need
 from integration.service.conftest import Service
 from integration.service.talker import Talker
 from ramherd.agents.resume_prompt import render_resume_prompt
@@ -138,6 +138,7 @@ def test_an_agent_goes_on_in_its_session_and_worktree(
     ramherd: Ramherd, talker: Talker, tmp_path: Path, number: signal.Signals
 ) -> None:
     """Twice: interrupted, resumed, interrupted again, resumed again. Its cost counts on."""
+    need("git", "git")
     repository = tmp_path / "repository"
     subprocess.run([*GIT, "init", "-q", repository], check=True)
     commit = ("commit", "-q", "--allow-empty", "-m", "first")
