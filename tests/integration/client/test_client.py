@@ -88,3 +88,12 @@ def test_a_service_that_is_silent_is_an_error(tmp_path: Path) -> None:
         with pytest.raises(ramherd.NoService, match=r"has not answered for 0\.2 s"):
             ramherd.Client(tmp_path, timeout_s=0.2).herds()
     assert time.monotonic() - begun_s < 60
+
+
+def test_a_log_that_is_followed_may_be_silent(service: Service) -> None:  # noqa: F811
+    """The timeout is for a service that does not answer, not for a job that prints nothing."""
+    service.submit({"name": "late", "command": "sleep 4; echo late"})
+    service.await_state("late", "running")
+    client = ramherd.Client(service.socket, timeout_s=2)
+
+    assert b"".join(client.logs(service.job("late")["id"], follow=True)) == b"late\n"
