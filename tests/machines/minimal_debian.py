@@ -30,14 +30,17 @@ ROOT = Path(__file__).parents[2]
 PYTHON = "3.11"
 NAMED = re.compile(r"`apt-get install ([\w. -]+)`")
 # The directory becomes the root of a mount namespace. /proc is that of the new process namespace,
-# whose first process takes all others along when it ends.
+# whose first process takes all others along when it ends. /dev without what is mounted below it:
+# the directory itself may be in /dev/shm.
 ENTER = """
 set -e
 mount --bind "$1" "$1"
 cd "$1"
 mount -t proc proc proc
 mount --rbind /sys sys
-mount --rbind /dev dev
+mount --bind /dev dev
+mount --bind /dev/pts dev/pts
+mount -t tmpfs tmpfs dev/shm
 pivot_root . .
 umount -l .
 shift
