@@ -23,7 +23,7 @@ def render_details(job: Job, now_s: float) -> str:
     """What a user wants to know of a job at a glance."""
     state, reason = JobState(job["state"]), reason_from_json(job["reason"])
     if reason.why is Why.OWNER_LOST:
-        return render_reason(reason)
+        return "its ramherd died (ramherd run --resume)"
     if job.get("wish"):
         return f"{job['wish']} requested"
     if state in (JobState.QUEUED, JobState.WAITING):

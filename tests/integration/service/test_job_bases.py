@@ -57,7 +57,7 @@ def test_a_conflict_is_resolved_and_retried(
     assert done.returncode == 1, done.stderr
     assert f"waiting   my c: {sentence} 'my c')" in done.stdout
     assert "2 of 4 jobs done (2 waiting)" in done.stdout
-    assert sentence in service.ramherd.run("jobs").stdout
+    assert "merge conflict (ramherd show)" in service.ramherd.run("jobs").stdout
     (herd,) = service.client.herds()
     assert herd["ended_s"] is None
     assert service.client.wait(herd["herd"])["counts"] == {"done": 2, "waiting": 2}

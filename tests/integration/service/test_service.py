@@ -313,7 +313,7 @@ def test_a_run_follows_what_the_service_does(service: Service) -> None:
     assert lines.stdout == "x"
     assert "1 of 1 job done" in lines.stderr
     own = service.ramherd.run("run", "--own", "--", "echo", stdin="x\n")
-    assert "pen" in own.stderr
+    assert "1 of 1 job done" in own.stderr
     assert "by the service" not in own.stderr
     assert [row for (row,) in service.rows("SELECT service FROM herds")] == [1, 1, 0]
     slow_first = ("sh", "-c", "sleep 0.$((9 - 4 * {})); echo out-{}; echo err-{} >&2")
@@ -336,7 +336,7 @@ def test_jobs_are_listed_with_and_without_a_service(service: Service) -> None:
     """With why each stands as it does."""
     service.submit({"name": "a", "command": SLEEP})
     await_(agents, "it runs")
-    assert "running   a" in service.ramherd.run("jobs").stdout
+    assert " 1  a     running" in service.ramherd.run("jobs").stdout
     service.stop()
     found = service.ramherd.run("jobs", "--json").stdout.splitlines()
     assert [(json.loads(line)["name"], json.loads(line)["state"]) for line in found] == [

@@ -38,7 +38,7 @@ def test_a_limit_outlives_the_service(service: Service, program: str, tmp_path: 
             job = service.job(name)
             assert (job["state"], job["reason"]["why"]) == ("queued", "usage_limit")
             assert job["reason"]["until_at"] == usage.reset_s(0)
-        assert "(five-hour window)" in service.ramherd.run("jobs").stdout
+        assert "usage limit until " in service.ramherd.run("jobs").stdout
         (run,) = service.job("refused")["runs"]
         assert (run["end"], service.job("refused")["failures"]) == ("preempted", 0)
         service.stop()

@@ -80,7 +80,7 @@ def test_a_job_that_runs_has_what_it_does(changes: dict[str, Any], text: str) ->
         ("done", Reason(Why.SAID_DONE), {"turns": 2, "denied": [{}]}, "2 turns, 1 denied"),
         ("failed", Reason(Why.EXITED, code=3), {"error": "oops"}, "exit 3: oops"),
         ("failed", Reason(Why.EXITED, code=3), {}, "exit 3"),
-        ("queued", Reason(Why.OWNER_LOST, pid=7), {}, ""),
+        ("queued", Reason(Why.OWNER_LOST, pid=7), {}, "its ramherd died"),
     ],
 )
 def test_a_job_that_has_ended_has_its_exit_status(
