@@ -278,9 +278,21 @@ def read_given(given: list[str], agent: str | None) -> JobTables:
         return read_tables(given[0], stdin)
     if agent is None:
         if len(given) == 1 and (os.path.exists(given[0]) or is_file_name(given[0])):
-            return read_tables(given[0])
+            return read_unmarked(given[0])
         raise explain_words(given)
     return tables_from_prompts(prompt for word in given for prompt in prompts_of(word))
+
+
+def read_unmarked(path: str) -> JobTables:
+    """A file whose name does not say that it has jobs. With a `.txt` at its end, prompts are more
+    likely.
+    """
+    try:
+        return read_tables(path)
+    except UsageError:
+        if path.endswith(".txt") and os.path.isfile(path):
+            raise explain_words([path]) from None
+        raise
 
 
 def is_file_name(word: str) -> bool:

@@ -113,7 +113,7 @@ OPTIONS = [
     Mistake("ramherd jobs -a", "unknown argument '-a'", "did you mean '--all'?"),
     Mistake("ramherd logs lint --tail 20", "unknown argument '--tail'", "did you mean '--lines'?"),
     Mistake("ramherd exec -it -- bash", "unknown argument '-it'", "ramherd exec -- bash"),
-    Mistake("ramherd exec claude", "unknown argument 'claude'", "ramherd exec -- claude"),
+    Mistake("ramherd exec claude", "exec needs -- before the command", "ramherd exec -- claude"),
     Mistake("ramherd exec", "no command after --", "ramherd exec -- claude"),
     Mistake("ramherd drill 50", "unknown argument '50'", "ramherd drill --agents 50"),
     Mistake("ramherd reap -y", "unknown argument '-y'", "did you mean '--yes'?"),
@@ -253,6 +253,10 @@ JOBS = [
     Mistake(
         "ramherd run job.toml", "cannot read job.toml: No such file or directory",
         "did you mean 'jobs.toml'?", "ramherd run jobs.toml",
+    ),
+    Mistake(
+        "ramherd run prompts.txt", "'prompts.txt' is not a job file, and a prompt needs --agent",
+        "ramherd run --agent claude prompts.txt",
     ),
     Mistake(
         "ramherd run jobs.tom", "cannot read jobs.tom: No such file or directory",
