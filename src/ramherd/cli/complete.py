@@ -18,17 +18,17 @@ WORDS, FILES, DIRECTORIES, PROGRAMS = "words", "files", "directories", "programs
 JOBS, HERDS = 200, 20
 
 
-class Choice(NamedTuple):
+class TabChoice(NamedTuple):
     word: str
     what: str = ""
 
 
-class Choices(NamedTuple):
+class TabChoices(NamedTuple):
     kind: str
-    found: Iterable[Choice] = ()
+    found: Iterable[TabChoice] = ()
 
 
-NOTHING = Choices(WORDS)
+NOTHING = TabChoices(WORDS)
 
 
 def print_choices(words: Sequence[str]) -> int:
@@ -46,10 +46,10 @@ def is_one_line(word: str) -> bool:
     return not any(letter in word for letter in "\n\t")
 
 
-def complete(words: Sequence[str]) -> Choices:
+def complete(words: Sequence[str]) -> TabChoices:
     typed = words[-1] if words else ""
     if len(words) < 2:
-        return Choices(WORDS, starting(typed, list_verbs(typed)))
+        return TabChoices(WORDS, starting(typed, list_verbs(typed)))
     verb = words[0]
     if verb not in VERBS:
         return NOTHING
@@ -57,26 +57,26 @@ def complete(words: Sequence[str]) -> Choices:
         is_first = words[-2] == "--"
         if verb not in WITH_COMMAND:
             return NOTHING
-        return Choices(PROGRAMS if is_first and verb == "exec" else FILES)
+        return TabChoices(PROGRAMS if is_first and verb == "exec" else FILES)
     from ramherd.cli.parser import make_parser  # noqa: PLC0415 - not for verbs alone
 
     return complete_verb(make_parser(verb), list(words[1:]))
 
 
-def list_verbs(typed: str) -> Iterator[Choice]:
+def list_verbs(typed: str) -> Iterator[TabChoice]:
     if typed.startswith("-"):
-        yield from (Choice("--help", "list the verbs"), Choice("--version"))
+        yield from (TabChoice("--help", "list the verbs"), TabChoice("--version"))
         return
     for verb, what in VERBS.items():
         if verb not in RARE_VERBS or typed:
-            yield Choice(verb, what)
+            yield TabChoice(verb, what)
 
 
-def starting(typed: str, choices: Iterable[Choice]) -> list[Choice]:
+def starting(typed: str, choices: Iterable[TabChoice]) -> list[TabChoice]:
     return [choice for choice in choices if choice.word.startswith(typed)]
 
 
-def complete_verb(parser: argparse.ArgumentParser, words: list[str]) -> Choices:
+def complete_verb(parser: argparse.ArgumentParser, words: list[str]) -> TabChoices:
     """bash has `--flag`, `=` and the value as three words, the others have one."""
     if words[-1] == "=":
         words.append("")
@@ -86,24 +86,24 @@ def complete_verb(parser: argparse.ArgumentParser, words: list[str]) -> Choices:
     flag, equals, value = typed.partition("=")
     if typed.startswith("--") and equals:
         kind, found = complete_value(find_option(parser, flag), value)
-        return Choices(kind, [one._replace(word=f"{flag}={one.word}") for one in found])
+        return TabChoices(kind, [one._replace(word=f"{flag}={one.word}") for one in found])
     previous = find_option(parser, before[-1]) if before else None
     if previous is not None and takes_value(previous):
         return complete_value(previous, typed)
-    place = find_place(parser, before)
+    place = find_typed(parser, before)
     if typed.startswith("-"):
-        return Choices(WORDS, list_options(place.parser, typed))
+        return TabChoices(WORDS, list_options(place.parser, typed))
     return complete_value(place.action, typed)
 
 
-class Place(NamedTuple):
+class TypedWord(NamedTuple):
     """The parser of the word that is typed, and its argument, if it is no option."""
 
     parser: argparse.ArgumentParser
     action: argparse.Action | None
 
 
-def find_place(parser: argparse.ArgumentParser, before: Sequence[str]) -> Place:
+def find_typed(parser: argparse.ArgumentParser, before: Sequence[str]) -> TypedWord:
     """After the words before it. A verb of a verb (`hook install`) has a parser of its own."""
     positional = [action for action in parser._actions if not action.option_strings]
     skips = False
@@ -113,14 +113,14 @@ def find_place(parser: argparse.ArgumentParser, before: Sequence[str]) -> Place:
             skips = not skips and option is not None and takes_value(option)
             continue
         if not positional:
-            return Place(parser, None)
+            return TypedWord(parser, None)
         action = positional[0]
         if isinstance(action, argparse._SubParsersAction):
             inner = action.choices.get(word)
-            return Place(parser, None) if inner is None else find_place(inner, before[at + 1 :])
+            return TypedWord(parser, None) if inner is None else find_typed(inner, before[at + 1 :])
         if action.nargs not in ("*", "+"):
             positional.pop(0)
-    return Place(parser, positional[0] if positional else None)
+    return TypedWord(parser, positional[0] if positional else None)
 
 
 def find_option(parser: argparse.ArgumentParser, word: str) -> argparse.Action | None:
@@ -132,14 +132,14 @@ def takes_value(action: argparse.Action) -> bool:
     return action.nargs != 0
 
 
-def list_options(parser: argparse.ArgumentParser, typed: str) -> list[Choice]:
+def list_options(parser: argparse.ArgumentParser, typed: str) -> list[TabChoice]:
     """Those for experiments only if no other begins like that."""
     from ramherd.cli.parser import is_rare  # noqa: PLC0415
 
     shown = [action for action in parser._actions if action.help is not argparse.SUPPRESS]
     for actions in ([one for one in shown if not is_rare(one)], shown):
         found = [
-            Choice(flag, (action.help or "").replace("\n", " "))
+            TabChoice(flag, (action.help or "").replace("\n", " "))
             for action in actions
             for flag in action.option_strings
             if flag.startswith(typed) and (flag.startswith("--") or typed == "-")
@@ -149,75 +149,75 @@ def list_options(parser: argparse.ArgumentParser, typed: str) -> list[Choice]:
     return []
 
 
-def complete_value(action: argparse.Action | None, typed: str) -> Choices:
+def complete_value(action: argparse.Action | None, typed: str) -> TabChoices:
     if action is None:
         return NOTHING
     if action.choices is not None:
-        return Choices(WORDS, starting(typed, list_choices(action)))
+        return TabChoices(WORDS, starting(typed, list_choices(action)))
     if action.metavar in ("FILE", "PATH"):
-        return Choices(FILES)
+        return TabChoices(FILES)
     if action.metavar == "DIR":
-        return Choices(DIRECTORIES)
+        return TabChoices(DIRECTORIES)
     lister = LISTS.get(action.dest) or LISTS.get(str(action.metavar))
-    return Choices(WORDS, starting(typed, lister())) if lister is not None else NOTHING
+    return TabChoices(WORDS, starting(typed, lister())) if lister is not None else NOTHING
 
 
-def list_choices(action: argparse.Action) -> Iterator[Choice]:
+def list_choices(action: argparse.Action) -> Iterator[TabChoice]:
     helps = {one.dest: one.help or "" for one in getattr(action, "_choices_actions", ())}
     for choice in action.choices or ():
-        yield Choice(str(choice), helps.get(str(choice), ""))
+        yield TabChoice(str(choice), helps.get(str(choice), ""))
 
 
-def list_jobs() -> Iterator[Choice]:
+def list_jobs() -> Iterator[TabChoice]:
     """By number, then by name, the newest first."""
     from ramherd.cli.store_reader import open_to_read  # noqa: PLC0415 - only for jobs
     from ramherd.store.herds import read_newest_jobs  # noqa: PLC0415
 
     with closing(open_to_read()) as store:
         jobs = read_newest_jobs(store, JOBS)
-    names: dict[str, Choice] = {}
+    names: dict[str, TabChoice] = {}
     for number, name, state in jobs:
-        names.setdefault(name, Choice(name, f"job {number}, {state}"))
-        yield Choice(str(number), f"{name}, {state}")
+        names.setdefault(name, TabChoice(name, f"job {number}, {state}"))
+        yield TabChoice(str(number), f"{name}, {state}")
     yield from names.values()
 
 
-def list_herds() -> Iterator[Choice]:
+def list_herds() -> Iterator[TabChoice]:
     from ramherd.cli.store_reader import open_to_read  # noqa: PLC0415 - only for herds
     from ramherd.store import listing  # noqa: PLC0415
 
-    yield Choice("last", "the newest herd")
+    yield TabChoice("last", "the newest herd")
     with closing(open_to_read()) as store:
         for herd in listing.list_herds(store, most=HERDS):
             counts = ", ".join(f"{number} {state}" for state, number in herd["counts"].items())
-            yield Choice(herd["herd"], counts)
+            yield TabChoice(herd["herd"], counts)
 
 
-def list_jobs_and_herds() -> Iterator[Choice]:
+def list_jobs_and_herds() -> Iterator[TabChoice]:
     yield from list_jobs()
     yield from list_herds()
 
 
-def list_profiles() -> Iterator[Choice]:
+def list_profiles() -> Iterator[TabChoice]:
     from ramherd.config.load import load_config  # noqa: PLC0415 - only for profiles
 
     for name in load_config(report=lambda _error: None).profiles:
-        yield Choice(name, f"[profile.{name}]")
+        yield TabChoice(name, f"[profile.{name}]")
 
 
-def list_agents() -> Iterator[Choice]:
+def list_agents() -> Iterator[TabChoice]:
     from ramherd.core.agent_names import AGENTS  # noqa: PLC0415
 
-    yield from map(Choice, AGENTS)
+    yield from map(TabChoice, AGENTS)
 
 
-def list_pens() -> Iterator[Choice]:
+def list_pens() -> Iterator[TabChoice]:
     from ramherd.core.policies import PEN_KINDS  # noqa: PLC0415
 
-    yield from map(Choice, ("auto", *PEN_KINDS))
+    yield from map(TabChoice, ("auto", *PEN_KINDS))
 
 
-def list_shown_verbs() -> Iterator[Choice]:
+def list_shown_verbs() -> Iterator[TabChoice]:
     return list_verbs("")
 
 

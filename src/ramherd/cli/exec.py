@@ -129,14 +129,14 @@ def change_shell(options: argparse.Namespace) -> int:
         told = {"file": str(file.path), "shell": file.shell, "changed": is_changed}
         print(json.dumps({**told, "installed": is_installing, "alias": has_alias}))
         return 0
-    lines = tell_installed if is_installing else tell_uninstalled
+    lines = render_installed if is_installing else render_uninstalled
     print("\n".join(lines(name, file, is_changed=is_changed)))
     if is_installing and has_alias:
         print(f"ramherd: an alias in {file.path} hides it: unalias {name}", file=sys.stderr)
     return 0
 
 
-def tell_installed(name: str, file: "ShellFile", *, is_changed: bool) -> list[str]:
+def render_installed(name: str, file: "ShellFile", *, is_changed: bool) -> list[str]:
     if not is_changed:
         return [f"the function {name} is in {file.path} already"]
     return [
@@ -146,7 +146,7 @@ def tell_installed(name: str, file: "ShellFile", *, is_changed: bool) -> list[st
     ]
 
 
-def tell_uninstalled(name: str, file: "ShellFile", *, is_changed: bool) -> list[str]:
+def render_uninstalled(name: str, file: "ShellFile", *, is_changed: bool) -> list[str]:
     if not is_changed:
         return [f"there is no function {name} of ramherd in {file.path}"]
     forget = f"functions -e {name}" if file.shell == "fish" else f"unset -f {name}"

@@ -3,7 +3,7 @@
 import pytest
 
 from ramherd.cli import complete
-from ramherd.cli.complete import Choice, print_choices
+from ramherd.cli.complete import TabChoice, print_choices
 from ramherd.cli.verbs import RARE_VERBS, VERBS
 from ramherd.core.errors import StoreError
 
@@ -81,7 +81,7 @@ def test_a_verb_of_a_verb_has_its_own_words() -> None:
 
 def test_jobs_are_offered_by_number_and_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     """For every argument that its help calls JOB, as often as it may be given."""
-    jobs = [Choice("17", "lint, done"), Choice("lint", "job 17, done"), Choice("li\nnt")]
+    jobs = [TabChoice("17", "lint, done"), TabChoice("lint", "job 17, done"), TabChoice("li\nnt")]
     monkeypatch.setitem(complete.LISTS, "JOB", lambda: iter(jobs))
 
     assert offered("show", "1") == ["17"]
@@ -102,6 +102,8 @@ def test_nothing_is_printed_for_an_error(
     assert print_choices(["show", ""]) == 0
     assert capsys.readouterr() == ("", "")
 
-    monkeypatch.setitem(complete.LISTS, "JOB", lambda: iter([Choice("a\nb"), Choice("c", "d")]))
+    monkeypatch.setitem(
+        complete.LISTS, "JOB", lambda: iter([TabChoice("a\nb"), TabChoice("c", "d")])
+    )
     assert print_choices(["show", ""]) == 0
     assert capsys.readouterr().out == "words\nc\td\n"
