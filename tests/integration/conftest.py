@@ -146,7 +146,7 @@ def await_(condition: Callable[[], Any], what: str, deadline_s: float = DEADLINE
     """The condition's first true answer."""
     deadline = time.monotonic() + deadline_s
     while not (answer := condition()):
-        assert time.monotonic() < deadline, f"waited {deadline_s} s in vain: {what}"
+        assert time.monotonic() < deadline, f"did not happen within {deadline_s} s: {what}"
         time.sleep(0.01)
     return answer
 

@@ -29,7 +29,7 @@ class Terminal:
         deadline = time.monotonic() + DEADLINE_S
         while wanted not in self.text:
             left = deadline - time.monotonic()
-            assert left > 0, f"waited in vain for {wanted!r} in {self.text!r}"
+            assert left > 0, f"no {wanted!r} in {self.text!r}"
             if select.select([self.fd], [], [], left)[0]:
                 self.text += self._read()
         before, _, self.text = self.text.partition(wanted)

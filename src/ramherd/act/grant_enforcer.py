@@ -1,8 +1,8 @@
 """Grants on real pens: a run is frozen at its mark, and goes on when it gets more.
 
 The mark is a little below the grant, so that a held run stays within it; the backstop, which is
-the kernel's own limit, is a margin above. Who gets how much is decided by the governor, who is
-frozen in `decide/hold.py`.
+the kernel's own limit, is a margin above. The governor decides how much each run gets, and
+`decide/hold.py` which run is frozen.
 """
 
 import os

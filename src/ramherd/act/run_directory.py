@@ -22,7 +22,7 @@ def make_run_directory(path: Path, stdin: str | None) -> str:
     """Returns the file that is the run's stdin, or an empty text."""
     try:
         path.mkdir(mode=0o700)
-    except FileNotFoundError:  # somebody has removed `runs`
+    except FileNotFoundError:  # `runs` was removed
         path.parent.mkdir(mode=0o700, exist_ok=True)
         path.mkdir(mode=0o700)
     (path / "tmp").mkdir(mode=0o700)

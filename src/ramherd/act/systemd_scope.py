@@ -16,7 +16,7 @@ from ramherd.measure.cgroups import Trees, read_trees
 from ramherd.system.ids import new_id
 
 # A manager answers within 10 ms, and has moved us 5 ms later. One that is busy gets a second for
-# each: somebody waits for this start, and there are other pens.
+# each: a user waits for this start, and there are other pens.
 ANSWER_S = 1.0
 MOVE_S = 1.0
 LOOK_EVERY_S = 0.001

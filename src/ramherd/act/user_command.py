@@ -1,5 +1,5 @@
 """A command of the user that ramherd starts at an event: in a session of its own, in a pen where
-there is one, and with a limit on its time. Nobody waits for it but whoever asks.
+there is one, and with a limit on its time. Only the caller waits for it.
 """
 
 import os

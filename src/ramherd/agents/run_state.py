@@ -69,7 +69,7 @@ class Past:
             "turns_before": self.turns_before,
             "heap_bytes": self.heap_bytes,
             "denied": [[one.tool, one.what, one.allow] for one in self.progress.denied],
-            # The sum, for whoever adds up a herd.
+            # The sum, for the total of a herd.
             "spent_usd": self.spent.total_usd,
         }
 
@@ -199,8 +199,8 @@ class AgentRun:
             self.open_tool_s = worked_s - min(self._tools_began_s.values(), default=worked_s)
 
     def _record(self, fact: Fact) -> None:
-        """Another session after the result is another's: so it is told to who comes later and
-        reads all of it again.
+        """A session that starts after the result belongs to another job. A supervisor that reads
+        the output again later comes to the same answer.
         """
         at = self.progress
         if isinstance(fact, ModelCost):
@@ -400,7 +400,7 @@ class AgentRun:
         self.recorded = self.progress
         run = {
             "share_usd": self.share_usd, "heap_bytes": self.heap_bytes, "resumed": self.resumed,
-            # For whoever goes on without having read what this run printed.
+            # For a supervisor that continues without having read the output of this run.
             "leaves": self.leaves.as_json(),
         }  # fmt: skip
         return {**self.as_json(), "past": self.past.as_json(), "run": run}

@@ -49,7 +49,7 @@ def make_token(path: Path) -> str:
 
 
 def write_token(path: Path, token: str) -> None:
-    """Where somebody else's file is, it stays, and clients that read it are refused."""
+    """A file of another program stays, and clients that read it are refused."""
     fd = open_private(str(path), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     with open(fd, "w", encoding="ascii") as file:
         file.write(f"{token}\n")

@@ -30,8 +30,8 @@ class Listener:
     known: "set[LimitedProtocol]" = field(default_factory=set)
 
     def add(self, connection: "LimitedProtocol") -> None:
-        """A new connection takes the place of the oldest one that sent no valid request: whoever
-        holds connections open and sends nothing keeps nobody out.
+        """A new connection takes the place of the oldest one that sent no valid request: a client
+        that holds connections open and sends nothing keeps no other client out.
         """
         if len(self.known) >= MOST_CONNECTIONS:
             connection.refuse(HttpError(429, f"more than {MOST_CONNECTIONS} connections"))

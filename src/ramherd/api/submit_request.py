@@ -1,4 +1,4 @@
-"""A request that submits a herd: its body, and who reads it.
+"""A request that submits a herd: its body, and the threads that read it.
 
 The body of a large request goes to a file without a name in the state directory, chunk by chunk:
 forty clients that send slowly cost forty files, and no memory.

@@ -52,7 +52,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         one.set_defaults(verb=install if what == "install" else uninstall)
         if what == "install":
             add_flag(one, BY_NAME["hook_wait"])
-    one = verbs.add_parser("status", help="where it is installed, and who waits for memory")
+    one = verbs.add_parser("status", help="where it is installed, and which subagents wait")
     one.add_argument("--json", action="store_true", help="as one JSON object")
     one.set_defaults(verb=status)
 

@@ -31,8 +31,8 @@ def read_named_job(name: str, herd: str | None) -> StoredJob:
 
 
 def read_ended_job(name: str, herd: str | None) -> StoredJob:
-    """UsageError while somebody works on it, or will. A job whose `ramherd run` was killed counts
-    as ended.
+    """UsageError while another process works on it, or will. A job whose `ramherd run` was
+    killed counts as ended.
     """
     with closing(open_to_read()) as store:
         found = read_stored_job(store, find_job(store, name, herd))

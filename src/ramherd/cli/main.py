@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 BUG = 70
-# The machine refuses something; who reads the output has gone away (`| head`).
+# The machine refuses something; the reader of the output has gone away (`| head`).
 CANNOT, READER_GONE = 3, 1
 HINTS = {
     errno.EMFILE: "raise the limit: ulimit -n 4096",

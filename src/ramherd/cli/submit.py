@@ -76,7 +76,7 @@ def submit(options: argparse.Namespace) -> int:
 
 
 def given_values(config: Config) -> dict[str, Any]:
-    """The settings of here that somebody gave. For the others the service has its own, but the
+    """The settings that were given here. For the others the service has its own, but the
     right to use tools without asking is only what was given here.
     """
     values = {name: config.given(name) for name in PROFILE_KEYS}

@@ -53,7 +53,7 @@ def choose_stored(herd: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def result_of(job: Mapping[str, Any], now: float) -> dict[str, Any]:
-    """With the ends of its runs, for whoever counts them."""
+    """With the ends of its runs, so that they can be counted."""
     runs = job.get("runs", [])
     last = runs[-1] if runs else None
     return {

@@ -95,7 +95,7 @@ class JobStatus:
     failures: int = 0
     lost: int = 0
     not_before_s: float = 0.0
-    # More than was asked for, once a run was stopped for want of it.
+    # More than was asked for, once a run was stopped for lack of it.
     seen_bytes: int = 0
     queued_s: float = 0.0
     first_s: float | None = None

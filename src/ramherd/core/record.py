@@ -98,7 +98,7 @@ class _Fields:
     """What `dataclasses` asks for, made when it asks."""
 
     def __get__(self, _value: Any, cls: type[Any]) -> dict[str, Any]:
-        import dataclasses  # noqa: PLC0415 - whoever asks has imported it
+        import dataclasses  # noqa: PLC0415 - the caller has imported it
 
         fields = {}
         for name in cls.__slots__:

@@ -35,7 +35,7 @@ class Histogram:
 
 @dataclass
 class Counters:
-    """Since the service started: whoever collects them knows what a restart is."""
+    """Since the service started: collectors of metrics detect a restart by themselves."""
 
     admissions: int = 0
     holds: dict[str, int] = field(default_factory=dict)

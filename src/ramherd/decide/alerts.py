@@ -1,4 +1,4 @@
-"""When somebody should be told: a run near its limit, the fleet near its budget, a leak that will
+"""When the user is alerted: a run near its limit, the fleet near its budget, a leak that will
 get there soon. Each has two marks, so that it is told once.
 """
 
@@ -36,7 +36,7 @@ class Alert:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """Who was told of what already: (run, why)."""
+    """Alerts that were sent already: (run, why)."""
 
     alerts: frozenset[tuple[str, Why]] = field(default_factory=frozenset)
 

@@ -70,7 +70,7 @@ def after_failed_keeper(before: FailedKeeper | None, what: str, at_s: float) -> 
 
 
 def find_pause(health: KeeperHealth, failed: FailedKeeper | None) -> Reason | None:
-    """Why nothing can start for want of a keeper; None when there is one that answers."""
+    """Why nothing can start without a keeper; None when there is one that answers."""
     if health.is_hanging:
         return explain_hang()
     return failed.reason if failed is not None else None

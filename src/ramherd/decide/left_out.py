@@ -9,8 +9,8 @@ from ramherd.core.record import record
 from ramherd.core.units import MIB, format_size
 
 MOST_BYTES = 10 * MIB
-# Names in lower case. Of a file that the repository has already, a change is committed: whoever
-# made it part of the repository wanted that.
+# Names in lower case. Of a file that the repository has already, a change is committed: the
+# user who made it part of the repository wanted that.
 SECRETS = (
     ".env*", "*.env",
     "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*",

@@ -184,7 +184,7 @@ def has_come_through(run: RunView, stop: Stopping) -> bool:
 
 
 def is_failed_start(run: RunView, end: RunEnd, at_s: float) -> bool:
-    """Whether a start failed for want of memory: a sign of a full machine, no fault of the job. A
+    """Whether a start failed for lack of memory: a sign of a full machine, no fault of the job. A
     full V8 heap is none: its size is a setting.
     """
     if end is RunEnd.LOST and run.refused is not None:

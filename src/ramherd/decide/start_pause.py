@@ -1,6 +1,6 @@
 """Why no job may start, and when the next start is tried.
 
-There is one list of causes for the whole supervisor. Most of them are watched by somebody who
+There is one list of causes for the whole supervisor. Most of them are watched by a part that
 reports their end. Whether a run can be prepared again shows only by trying: one start at a time,
 further and further apart, until one succeeds.
 """
@@ -41,7 +41,7 @@ class Cause(StrEnum):
 
 @record
 class StartPause:
-    """`next_s` is when a start is tried all the same: never, if somebody watches the cause."""
+    """`next_s` is when a start is tried all the same: never, if another part watches the cause."""
 
     reason: Reason
     failures: int = 0

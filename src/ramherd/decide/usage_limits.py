@@ -1,4 +1,4 @@
-"""Usage limits: which accounts an API serves no more for now, until when, and who asks again.
+"""Usage limits: which accounts an API does not serve, until when, and which job tries again.
 
 A window is closed by the first job that the API refuses. Until its reset no job of the account
 starts; sessions that run are left alone. At the reset one job starts as the probe, and the others

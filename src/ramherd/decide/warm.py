@@ -86,7 +86,7 @@ def why_retired_after_job(
 
 
 def why_retired(worn: Worn, policy: ReusePolicy, *, wanted: bool, needed: bool) -> Reason | None:
-    """None: it serves another job. `wanted`: somebody waits for memory. `needed`: another job
+    """None: it serves another job. `wanted`: a run waits for memory. `needed`: another job
     may come.
     """
     causes = (

@@ -154,7 +154,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """One that somebody set: in our environment, a start file, a unit, an agent's settings."""
+    """A variable that is set: in our environment, a start file, a unit, an agent's settings."""
 
     name: str
     value: str

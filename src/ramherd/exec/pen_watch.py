@@ -1,4 +1,4 @@
-"""The session's pen as `ramherd exec` sees it: who is in it, what they use, and the peak."""
+"""The session's pen as `ramherd exec` sees it: its processes, what they use, and the peak."""
 
 import os
 import resource

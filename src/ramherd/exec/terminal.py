@@ -16,7 +16,7 @@ class Terminal:
 
     def restore(self) -> None:
         """As a shell does for a job that a signal ended; it cannot see that from our exit code.
-        In the background the terminal is somebody else's.
+        In the background the terminal belongs to another process.
         """
         try:
             if self._modes is not None and os.tcgetpgrp(self._fd) == os.getpgrp():

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 TOOLS = ("Task", "Agent")
 # Reasons of a SessionEnd after which the process lives on.
 GOES_ON = ("clear", "resume")
-# Fewer or smaller ones are no reason for a message: a server that somebody wanted, a watcher.
+# Fewer or smaller ones are no reason for a message: a server that the user wants, a watcher.
 MANY_STRAYS, MUCH_BYTES = 5, 256 << 20
 
 

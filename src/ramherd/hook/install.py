@@ -108,7 +108,7 @@ class SettingsFile:
         for made in kept.made_dirs:
             try:
                 os.rmdir(made)
-            except OSError:  # somebody else's files are in it by now
+            except OSError:  # it holds other files by now
                 return
 
     def _make_dirs(self) -> tuple[str, ...]:

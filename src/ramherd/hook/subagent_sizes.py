@@ -50,7 +50,7 @@ def learn(state: str, project: str, past: dict[str, Any]) -> None:
 
 
 def read(state: str) -> dict[str, list[dict[str, Any]]]:
-    """What is no longer understood is learned anew."""
+    """What is no longer understood is learned again."""
     try:
         with open(f"{state}/{NAME}") as file:
             known = json.load(file)

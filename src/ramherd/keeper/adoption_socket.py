@@ -16,7 +16,7 @@ class AdoptionSocket:
     def __init__(self, fd: int, alone_s: float) -> None:
         self.fd = fd
         self.alone_s = alone_s
-        # Somebody waits to be accepted.
+        # A supervisor waits to be accepted.
         self.is_ready = False
         self._socket = _socket.socket(fileno=fd)
         self._socket.setblocking(False)

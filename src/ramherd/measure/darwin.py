@@ -2,7 +2,7 @@
 
 Written after their manual pages and published output, not tried on a Mac. Nothing asks yet:
 runs on a Mac also need a keeper without epoll, splice and /proc, which is not built. A command
-takes some 5 ms and more, so that whoever asks twice a second has to do so beside the loop.
+takes some 5 ms and more, so that a caller that asks twice a second has to do so beside the loop.
 """
 
 import re

@@ -1,1 +1,1 @@
-"""`ramherd up`: one supervisor for all herds that are submitted, whoever dies meanwhile."""
+"""`ramherd up`: one supervisor for all submitted herds, even if parts of it die meanwhile."""

@@ -37,7 +37,7 @@ class StatusPublisher:
         self._published_s = at_s
         try:
             write_json(str(self.path), self.describe(service, at_s).as_json())
-        except OSError:  # a full disk: who asks sees how old the last one is
+        except OSError:  # a full disk: readers see how old the last one is
             pass
 
     def describe(self, service: Service, at_s: float) -> ServiceStatus:

@@ -20,6 +20,7 @@ from ramherd.core.model import Event, JobState, JobStatus, ProcId, Reason, RunEn
 from ramherd.core.policies import Policy
 from ramherd.core.run_phase import Ended, Starting
 from ramherd.core.service_status import parse_status
+from ramherd.core.units import count
 from ramherd.decide.budget import largest_budget_bytes
 from ramherd.decide.costs import after_spending
 from ramherd.decide.job_state import after_run
@@ -81,7 +82,7 @@ class Takeover:
     # When the last service was seen to live, if its keeper died too, and not by a reboot.
     _seen_s: float | None = None
     _open_runs: int = 0
-    # What a reboot ended has no pens: their names and pids may be somebody else's by now.
+    # What a reboot ended has no pens: their names and pids may belong to others by now.
     _has_pens: bool = True
 
     @property
@@ -322,11 +323,11 @@ def first_grant(live: LiveRun, quantum_bytes: int) -> int:
 
 def describe(adopted: Adopted) -> Iterable[str]:
     if adopted.runs:
-        yield f"{len(adopted.runs)} runs went on and are adopted"
+        yield f"adopted {count(len(adopted.runs), 'run')} that continued meanwhile"
     if adopted.ended:
-        yield f"{adopted.ended} runs ended meanwhile"
+        yield f"{count(adopted.ended, 'run')} ended meanwhile"
     if adopted.lost:
-        yield f"{adopted.lost} runs were lost: their jobs are queued again"
+        yield f"lost {count(adopted.lost, 'run')}: their jobs are queued again"
     if adopted.hung:
         yield f"the keeper did not answer for {ANSWER_S:.0f} s and was killed: its jobs are resumed"
     for status in adopted.failed:

@@ -17,7 +17,7 @@ class RunLine:
     grant_bytes: int = 0
     # What of it is in swap.
     swapped_bytes: int = 0
-    # How long it stands still for want of memory; None while it goes on.
+    # How long it has been held for lack of memory; None while it runs.
     held_s: float | None = None
     # The turn of its agent, and the tool in use.
     doing: str = ""

@@ -130,7 +130,7 @@ class Application:
             return False
         run.lag_s += GRANT_COST_S
         if not run.advance(at_s, self.policy.arm_below_bytes):
-            # Held again: its wait begins anew, since it was served.
+            # Held again: its wait begins again, since it was served.
             run.held_since_s, run.seen_as = at_s, None
         return True
 

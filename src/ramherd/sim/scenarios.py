@@ -91,7 +91,7 @@ def all_leak() -> Scenario:
 
 
 def outside() -> Scenario:
-    """Somebody else takes half of the memory for ten minutes."""
+    """Another program takes half of the memory for ten minutes."""
 
     def budget_at(second: int) -> int:
         return 2 * GB if 600 <= second < 1200 else 4 * GB

@@ -64,7 +64,7 @@ class SimRun:
     total: int = 0
     squares: float = 0.0
     peak: int = 0
-    # The view is made anew only after something moved: a second has many rounds.
+    # The view is made again only after something moved: a second has many rounds.
     seen_as: Penned | None = None
 
     def wants(self, at_s: float) -> int:

@@ -1,8 +1,8 @@
-"""Herds whose `ramherd run` was interrupted or has ended, and whoever goes on with them: another
-`ramherd run`, or the service.
+"""Herds whose `ramherd run` was interrupted or has ended, and the process that continues them:
+another `ramherd run`, or the service.
 
-A herd has one owner at a time. Whoever goes on with one claims it first, in the transaction that
-changes its jobs: of two only one succeeds.
+A herd has one owner at a time. A process that continues one claims it first, in the transaction
+that changes its jobs: of two processes only one succeeds.
 """
 
 import json

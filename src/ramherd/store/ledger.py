@@ -152,7 +152,7 @@ class Ledger:
         self.file.attempt(act)
 
     def pop_notices(self) -> list[Reason]:
-        """What was repaired since the last call, for whoever reports it."""
+        """What was repaired since the last call, to be reported."""
         notices, self.file.notices = self.file.notices, []
         return notices
 

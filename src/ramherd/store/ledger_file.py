@@ -49,7 +49,7 @@ class RowFunctions(NamedTuple):
 
 class LedgerFile:
     """`patience_s` is how long a statement waits for other processes. `notices` are what this
-    process changed to make the ledger usable, for whoever reports them.
+    process changed to make the ledger usable, to be reported.
     """
 
     def __init__(self, path: str, rows: RowFunctions) -> None:
@@ -315,7 +315,7 @@ def is_broken(error: BaseException | None) -> bool:
 
 
 def is_unusable(error: BaseException | None) -> bool:
-    """Broken, or without its tables: somebody truncated it."""
+    """Broken, or without its tables: it was truncated."""
     return code_of(error) in (*BROKEN, sqlite3.SQLITE_ERROR)
 
 

@@ -1,8 +1,9 @@
 """What other processes ask of the service, through the store: new herds, and wishes about jobs.
 
 Jobs that have not ended are the service's to change, so what is wanted of one is written beside
-it and stays until it is so, whoever dies meanwhile. While another program has the store locked, a
-cancellation is a file instead. Jobs that have ended are nobody's, so a retry changes them here.
+it and stays until it is so, even if a process dies meanwhile. While another program has
+the store locked, a cancellation is a file instead. Jobs that have ended belong to no process, so a
+retry changes them here.
 """
 
 import json
@@ -277,7 +278,7 @@ def queue_again(store: Store, job: str, allow: Sequence[str] = ()) -> list[str]:
 
 
 def set_paused(store: Store, *, paused: bool) -> None:
-    """Whoever is in charge next holds to it too."""
+    """It also holds for the next service."""
     with store.synced():
         if is_paused(store) != paused:
             why, now_s = Why.PAUSED if paused else Why.RESUMED, time.time()

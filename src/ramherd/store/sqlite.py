@@ -295,7 +295,7 @@ def is_continued(path: Path, generation: str) -> bool:
 
 def find_files(path: Path) -> Files:
     """Which files these are. SQLite keeps them while a connection is open: if one is gone or
-    another, somebody else did that, and what we write is seen by nobody.
+    another, another program did that, and what we write is seen by nobody.
     """
     return tuple(map(find_file, (f"{path}", f"{path}-wal", f"{path}-shm")))
 
@@ -422,7 +422,7 @@ def read_store_error(path: Path, *, has_schema: bool = False) -> str:
 
 
 def is_without_room(error: Exception, path: Path) -> bool:
-    """Whether SQLite failed for want of disk space: it does not always say so."""
+    """Whether SQLite failed for lack of disk space: it does not always say so."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code not in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
         return False

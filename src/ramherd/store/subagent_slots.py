@@ -195,7 +195,7 @@ class SubagentSlots:
         return self._turn(measure, free, ends=agent)
 
     def record_end(self, ended: SubagentRecord) -> None:
-        """For whoever asks which subagents ran."""
+        """For `ramherd hook status`: which subagents ran."""
 
         def write() -> None:
             self.ledger.file.write(sql.ADD_ENDED, ended)
@@ -378,7 +378,7 @@ class SubagentSlots:
 
 
 def read_sessions(path: str) -> list[SessionState]:
-    """All hooked sessions, for whoever has no lease."""
+    """All hooked sessions, for a process without a lease."""
     owners = parse_owners(read_ledger(path, sql.SESSIONS))
     rows = [LeaseRow._make(row) for row in read_ledger(path, sql.LEASES)]
     now_s, boot_id = read_boot_s(), read_boot_id()

@@ -121,9 +121,9 @@ class Details(NamedTuple):
     # It prints to a file of the agent whose mark it bears.
     prints_to_agent: bool = False
     on_terminal: bool = False
-    # It is connected to a display: somebody may look at its windows.
+    # It is connected to a display: a user may look at its windows.
     on_display: bool = False
-    # It is the other side of somebody's terminal: tmux, screen, a terminal emulator.
+    # It is the other side of a terminal: tmux, screen, a terminal emulator.
     keeps_terminal: bool = False
     listens: bool = False
     # Sockets of its clients, 0 for one that is on another machine; and its own.

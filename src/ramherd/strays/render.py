@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pwd import getpwuid
 from typing import Any
 
-from ramherd.core.units import format_duration, format_size
+from ramherd.core.units import count, format_duration, format_size
 from ramherd.show.event_lines import printable
 from ramherd.strays.judge.trends import Growth
 from ramherd.strays.nouns import Evidence, Fact, PsRow, Saving, Verdict, WarningSign
@@ -20,20 +20,20 @@ SENTENCES = {
     Fact.CHILD_OF_ORPHAN: "started by the orphan {name} (pid {number})",
     Fact.REPARENTED: "inherited by {name} (pid {number}), which did not start it",
     Fact.LEADER_GONE: "the leader of its session ({number}) is gone",
-    Fact.MARK: "it bears the mark of {name}",
+    Fact.MARK: "it has the marker of {name}",
     Fact.DUPLICATE: "the same server runs again as pid {number}",
     Fact.IDLE: "idle for {time}",
-    Fact.STDIN_CLOSED: "its stdin was closed, and it goes on",
+    Fact.STDIN_CLOSED: "it runs on although its stdin was closed",
     Fact.TERMINAL: "it has a terminal",
     Fact.DISPLAY: "it has windows on a display",
-    Fact.CLIENTS: "it has {number} live clients",
+    Fact.CLIENTS: "live clients: {number}",
     Fact.OWNER: "child of {name} (pid {number})",
     Fact.RUN_LIVE: "it belongs to run {name}",
     Fact.LISTENS: "it listens for clients",
     Fact.NOHUP: "it ignores hangups (nohup)",
-    Fact.OTHER_USER: "it is of user {number}",
-    Fact.UNREADABLE: "it cannot be looked at",
-    Fact.OURS: "it is this ramherd or above it",
+    Fact.OTHER_USER: "it belongs to user {number}",
+    Fact.UNREADABLE: "it cannot be examined",
+    Fact.OURS: "it is this ramherd or one of its parents",
 }
 SIGNS = {
     "grows": "{name} (pid {pid}) holds {size}, {rate} more each minute; end it, then: {command}",
@@ -42,7 +42,7 @@ SIGNS = {
     "mcp": "{number} MCP servers run, warn_mcp is {most}",
     "node": "{number} node processes run, warn_node is {limit}",
     "memory": "{number} % of the memory is used, warn_memory is {limit}",
-    "outlived": "{number} processes have outlived their session",
+    "outlived": "processes that have outlived their session: {number}",
 }
 HEAD = ("PID", "MEMORY", "GROWTH", "AGE", "IDLE", "USER", "VERDICT", "WHAT", "WHY")
 WHAT_CHARS = 44
@@ -82,12 +82,13 @@ def render_ps(rows: Sequence[PsRow], exact: frozenset[int], *, tree: bool) -> It
         return
     for title, members in groups(rows):
         total = sum(row.memory_bytes for row in members)
-        yield f"{title}: {len(members)} processes, {format_size(total)}"
+        yield f"{title}: {count(len(members), 'process', 'processes')}, {format_size(total)}"
         ordered = as_tree(members) if tree else [(row, 0) for row in by_memory(members)]
         yield from align([HEAD, *(cells(row, exact, depth) for row, depth in ordered)])
         yield ""
     total = sum(row.memory_bytes for row in rows)
-    yield f"{len(rows)} processes, {format_size(total)}; {count_verdicts(rows)}"
+    processes = count(len(rows), "process", "processes")
+    yield f"{processes}, {format_size(total)}; {count_verdicts(rows)}"
 
 
 def groups(rows: Sequence[PsRow]) -> list[tuple[str, list[PsRow]]]:

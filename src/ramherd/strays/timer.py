@@ -117,7 +117,7 @@ def uninstall(record: Path) -> Installed | None:
     for path in reversed(found.made):
         try:
             os.rmdir(path)
-        except OSError:  # somebody else's file is in it by now
+        except OSError:  # it holds another file by now
             break
     record.unlink()
     return found

@@ -75,7 +75,7 @@ class JobRecords:
 
 
 class AgentRuns:
-    """All agents of a supervisor. `is_occupied`: somebody else is at work on what the job has."""
+    """All agents of a supervisor. `is_occupied`: another process works on what the job has."""
 
     def __init__(self, records: JobRecords, policy: Policy) -> None:
         self._records = records

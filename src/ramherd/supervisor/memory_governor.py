@@ -184,7 +184,7 @@ class MemoryGovernor:
     history: History = field(default_factory=History)
     watches: Watches = field(default_factory=Watches)
     pressure: Pressure = field(default_factory=Pressure)
-    # Times of starts that failed for want of memory.
+    # Times of starts that failed for lack of memory.
     failed_starts: deque[float] = field(default_factory=deque)
     # Grants that were carried out, and not reported yet.
     given: list[Grant] = field(default_factory=list)
@@ -461,7 +461,7 @@ class MemoryGovernor:
         self.jobs.change(status)
 
     def record_trouble(self, reason: Reason) -> None:
-        """A run was held, or ended for want of memory: `--ramp` does not rise."""
+        """A run was held, or ended for lack of memory: `--ramp` does not rise."""
         if self.ramp is not None:
             self.ramp = after_trouble(self.ramp, reason)
 

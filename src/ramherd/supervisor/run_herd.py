@@ -137,7 +137,7 @@ def run_herd(
     settings: Mapping[str, Any] | None = None,
 ) -> Outcome:  # fmt: skip
     """Runs all jobs; nothing of them is left when this returns or raises. `settings` are kept for
-    whoever goes on with the herd, if this is interrupted.
+    the process that continues the herd, if this is interrupted.
     """
     jobs = with_accounts(with_worktrees(jobs), rules)
     agents = AgentParts(prepare_agents(jobs, rules))

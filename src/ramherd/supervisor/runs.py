@@ -289,7 +289,7 @@ class Runs:
                 self._record_agent(run)
 
     def record_sessions(self) -> None:
-        """As soon as they are known: whoever goes on after our death resumes them."""
+        """As soon as they are known: a process that continues after our death resumes them."""
         for run in self.executor.runs.values():
             if run.agent_run is not None and run.agent_run.has_new_session:
                 self._record_agent(run)

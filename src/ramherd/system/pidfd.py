@@ -31,7 +31,7 @@ class EndResult(StrEnum):
 
 
 def open_pid(pid: int) -> int | None:
-    """Whoever has the number now; None when nobody has."""
+    """The process that has the number now; None if there is none."""
     try:
         return os.pidfd_open(pid)
     except OSError:

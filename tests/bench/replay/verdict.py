@@ -11,6 +11,6 @@ def faults(outcome: Outcome) -> Iterator[str]:
     if outcome.oom_kills:
         yield f"{outcome.oom_kills} OOM kills"
     if lost := outcome.work.jobs - outcome.work.done:
-        yield f"{lost} jobs lost"
+        yield f"jobs lost: {lost}"
     if outcome.left:
-        yield f"{outcome.left} processes left"
+        yield f"processes left: {outcome.left}"

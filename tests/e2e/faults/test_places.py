@@ -123,7 +123,7 @@ def test_a_keeper_is_adopted_without_a_runtime_directory(
     service.kill()
     shutil.rmtree(service.socket.parent)
     service.start()
-    assert "1 runs went on and are adopted" in service.said
+    assert "adopted 1 run that continued meanwhile" in service.said
     go.touch()
     await_(lambda: service.state("a") == "failed", "it ends")
     runs = service.job("a")["runs"]

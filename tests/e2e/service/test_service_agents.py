@@ -56,7 +56,7 @@ def test_agents_go_on_while_the_service_is_killed(
     service.kill()
     assert agents() == before
     service.start()
-    assert "2 runs went on and are adopted" in service.said
+    assert "adopted 2 runs that continued meanwhile" in service.said
     (claude.cwd / "go").touch()
     service.client.wait(herd)
 

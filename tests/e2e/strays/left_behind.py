@@ -1,5 +1,5 @@
 """Two sessions of one real agent, each with three MCP servers and a tool call under way. The first
-is killed, `ramherd reap` is called, and who is left is told. Runs as process 1 of a namespace:
+is killed, `ramherd reap` is called, and what is left is listed. Runs as process 1 of a namespace:
 
     python left_behind.py AGENT outer|all DIR
 """

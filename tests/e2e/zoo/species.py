@@ -81,7 +81,7 @@ def expect(process: "subprocess.Popen[bytes]", word: bytes) -> None:
 def await_(condition: Callable[[], Any], what: str) -> Any:
     end_s = time.monotonic() + DEADLINE_S
     while not (answer := condition()):
-        assert time.monotonic() < end_s, f"waited in vain: {what}"
+        assert time.monotonic() < end_s, f"did not happen: {what}"
         time.sleep(0.02)
     return answer
 
@@ -328,7 +328,7 @@ def npx_wrappers(zoo: Zoo) -> None:
 
 
 def http_servers(zoo: Zoo) -> None:
-    """A real one on HTTP, started by somebody who is gone, with a client that is there."""
+    """A real one on HTTP, started by a process that is gone, with a client that is there."""
     if not has_node():
         return
     with socket.create_server(("127.0.0.1", 0)) as free:

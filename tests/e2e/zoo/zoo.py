@@ -3,7 +3,7 @@
     python tests/e2e/zoo/zoo.py [--json]        as root, or where users may make namespaces
 
 Everything is labelled as it is made, `orphan` or `keep`. Then `ramherd reap --stray-grace 0 --yes`
-runs, and the labels are compared with who is still there. The namespace ends with its process 1,
+runs, and the labels are compared with what is still there. The namespace ends with its process 1,
 and with it everything inside.
 """
 

@@ -1,4 +1,4 @@
-"""Usage limits of a plan: waited out, without a failure and without a start in vain."""
+"""Usage limits of a plan: waited out, without a failure and without a useless start."""
 
 import json
 import signal

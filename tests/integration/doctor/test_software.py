@@ -116,7 +116,7 @@ def test_running_agents_are_counted(root: Root) -> None:
     root.rows = [ProcRow(70, "claude", "agent", 8 * MIB)]
     root.rows += [ProcRow(pid, "context7", "mcp", 4 * MIB, "node\0mcp.js") for pid in (71, 72)]
 
-    assert "1 agents and 2 MCP servers" in root.find("processes", "running").what
+    assert "1 agent and 2 MCP servers" in root.find("processes", "running").what
     assert root.find("processes", "mcp-copies").level == "hint"
 
 

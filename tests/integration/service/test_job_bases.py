@@ -40,7 +40,7 @@ def test_a_conflict_is_resolved_and_retried(
     service: Service, place: Workplace, tmp_path: Path
 ) -> None:
     """`run` ends with 1 when nothing else is left, and the herd stays open. A retry tries again:
-    in vain first, then the job and its successors go on.
+    unsuccessfully first, then the job and its successors go on.
     """
     jobs = [
         place.job("a", "echo a > file"),

@@ -59,7 +59,7 @@ def test_runs_go_on_when_the_service_is_killed(each_service: Service, tmp_path: 
     each_service.kill()
     assert shells() == before
     each_service.start()
-    assert "1 runs went on and are adopted" in each_service.said
+    assert "adopted 1 run that continued meanwhile" in each_service.said
     (tmp_path / "go").touch()
     each_service.client.wait(herd)
 
@@ -78,7 +78,7 @@ def test_what_ends_while_no_service_is_there_counts(each_service: Service, tmp_p
     each_service.start()
     each_service.client.wait(herd)
 
-    assert "1 runs ended meanwhile" in each_service.said
+    assert "1 run ended meanwhile" in each_service.said
     assert [run["exit_code"] for run in each_service.job("a")["runs"]] == [7]
 
 
@@ -171,7 +171,7 @@ def answers(service: Service, *herds: str) -> bool:
 
 
 def test_one_service_for_each_user(service: Service) -> None:
-    """The second says who is first; a lock of a dead one is nobody's."""
+    """The second names the first; the lock of a dead service is free."""
     second = service.ramherd.run("up")
     assert second.returncode == 2
     assert f"pid {service.process.pid}" in second.stderr
@@ -287,7 +287,7 @@ def test_runs_can_be_left_to_the_next_service(service: Service) -> None:
     assert shells() == before
     service.start()
     assert shells() == before
-    assert "1 runs went on" in service.said
+    assert "adopted 1 run" in service.said
 
 
 def test_settings_are_read_again(service: Service) -> None:

@@ -1,4 +1,4 @@
-"""Real pipes, sockets and terminals of real processes: who is at the other side, who listens."""
+"""Real pipes, sockets and terminals of real processes: what is at the other side, what listens."""
 
 import os
 import socket
@@ -86,7 +86,7 @@ def test_a_file_and_a_closed_descriptor_have_no_other_side(sleepers: Sleepers) -
 
 
 def test_a_terminal_is_seen_at_both_sides(sleepers: Sleepers) -> None:
-    """Who is on it, and who keeps it."""
+    """The processes on it, and the process that keeps it."""
     master, slave = os.openpty()
     on = sleepers.start(stdin=slave, stdout=subprocess.DEVNULL)
     keeper = sleepers.start(stdin=master, stdout=subprocess.DEVNULL)

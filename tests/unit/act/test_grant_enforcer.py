@@ -162,7 +162,7 @@ def test_a_held_run_goes_on_when_there_is_room(enforcer: GrantEnforcer) -> None:
 
 
 def test_a_held_run_stands_still_while_more_is_not_enough(enforcer: GrantEnforcer) -> None:
-    """It had gone far past its mark. It was served, so its wait begins anew; its hold does not."""
+    """It had gone far past its mark. It was served, so its wait begins again; its hold does not."""
     run = held(140 * MIB)
 
     enforcer.set_grant(run, 132 * MIB, 4.0)

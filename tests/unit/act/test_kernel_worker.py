@@ -71,7 +71,7 @@ def test_a_mark_is_armed_in_a_thread_and_the_run_looked_at_again() -> None:
 
 
 def test_of_many_marks_the_newest_counts() -> None:
-    """Those that waited for their turn are left out; one that comes too late is armed anew."""
+    """Those that waited for their turn are left out; one that comes too late is armed again."""
     enforcer, pen = GrantEnforcer(GrantPolicy()), SlowPen()
     run = make_run(pen)
     for size in (100, 110, 120, 130):

@@ -301,12 +301,12 @@ def test_tools_without_end_are_not_all_kept(name: str, line: str) -> None:
 
 
 def test_tokens_and_cost_add_up_over_runs() -> None:
-    """What a CLI counts on over a resume is not counted twice, what it begins anew is added."""
+    """Counts that continue after a resume are not added twice; others are added."""
     first = next_progress(Progress(), [Spent(100, 10, 0.5)])
-    anew = next_progress(first.resumed(), [Spent(100, 10, 0.5), Spent(cost_usd=0.5, whole=True)])
+    again = next_progress(first.resumed(), [Spent(100, 10, 0.5), Spent(cost_usd=0.5, whole=True)])
     goes_on = next_progress(first.resumed(), [Spent(150, 15, 0.75, whole=True)])
 
-    assert (anew.tokens_in, anew.tokens_out, anew.cost_usd) == (200, 20, 1.0)
+    assert (again.tokens_in, again.tokens_out, again.cost_usd) == (200, 20, 1.0)
     assert (goes_on.tokens_in, goes_on.tokens_out, goes_on.cost_usd) == (150, 15, 0.75)
 
 

@@ -177,7 +177,7 @@ def test_what_ramherd_promises_is_checked() -> None:
 
     assert list(faults(outcome())) == []
     assert list(faults(outcome(work=lost, oom_kills=2, left=1, was_stopped=True))) == [
-        "not done after 20 s", "2 OOM kills", "1 jobs lost", "1 processes left",
+        "not done after 20 s", "2 OOM kills", "jobs lost: 1", "processes left: 1",
     ]  # fmt: skip
 
 

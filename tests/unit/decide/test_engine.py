@@ -139,7 +139,7 @@ def test_a_refused_run_that_was_told_to_end_gets_no_other_action() -> None:
 
 
 def test_nobody_is_warned_of_a_run_that_is_over() -> None:
-    """It is forgotten when it is finished, and the loop would look for it in vain."""
+    """It is forgotten when it is finished, and the loop would not find it."""
     over = run("r", procs=0, exit=exited(), output_closed=True, engine="/run/docker.sock")
 
     assert of_run(decide(snapshot(over), policy()), "r") == [Finish]

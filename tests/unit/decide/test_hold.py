@@ -1,4 +1,4 @@
-"""Who is frozen at its grant."""
+"""Which runs are frozen at their grants."""
 
 import pytest
 

@@ -156,7 +156,7 @@ def test_what_a_run_held_that_failed_is_not_what_its_job_needs() -> None:
 
 @pytest.mark.parametrize("end", [RunEnd.PREEMPTED, RunEnd.RECYCLED, RunEnd.LOST])
 def test_who_was_cut_off_goes_on_from_there(end: RunEnd) -> None:
-    """It made room, leaked, or its keeper died; who failed begins anew."""
+    """It made room, leaked, or its keeper died; a job that failed starts over."""
     assert after(status(job(), JobState.HELD), end).interrupted
     assert not after(status(job(retries=1), JobState.RUNNING), RunEnd.FAILED).interrupted
 

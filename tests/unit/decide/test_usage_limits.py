@@ -1,4 +1,4 @@
-"""Usage limits: who waits, until when, and which job asks again."""
+"""Usage limits: which jobs wait, until when, and which job tries again."""
 
 import pytest
 

@@ -188,7 +188,7 @@ def test_every_check_stands_on_its_page(root: Root) -> None:
 
 
 def test_a_heap_that_fits_is_fine_without_a_bun_program(root: Root) -> None:
-    """NODE_OPTIONS is in vain only for programs that are not Node."""
+    """NODE_OPTIONS has no effect only for programs that are not Node."""
     root.program("claude", "#!/usr/bin/env node\n")
     root.write(f"{HOME}/.bashrc", "export NODE_OPTIONS=--max-old-space-size=4096\n")
 

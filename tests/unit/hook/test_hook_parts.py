@@ -102,7 +102,7 @@ def test_the_model_is_told_what_to_do(why: Why) -> None:
 
 
 def test_sessions_are_shown_in_a_line_each() -> None:
-    """What is used, what is leased, who runs and who waits."""
+    """What is used, what is leased, how many run and how many wait."""
     assert list(render_sessions([], 0.0)) == ["no session with the hook runs"]
     (line,) = render_sessions([SessionState(7, 150 * MIB, 406 * MIB, 2, [])], 0.0)
     assert line == "session of pid 7: 150 MiB used, 406 MiB leased; subagents: 2 running, 0 waiting"

@@ -295,7 +295,7 @@ def test_standard_input_is_named_as_such() -> None:
 def test_a_current_directory_that_is_gone_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Only who has no `cwd` of its own needs it."""
+    """Only a job without a `cwd` of its own needs it."""
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()

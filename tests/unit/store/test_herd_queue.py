@@ -1,4 +1,4 @@
-"""The jobs of a herd: who is next, who waits for whom."""
+"""The jobs of a herd: which is next, and which wait for others."""
 
 import time
 from collections import Counter

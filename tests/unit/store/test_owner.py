@@ -29,7 +29,7 @@ def test_an_owner_lives_while_its_process_does(tmp_path: Path) -> None:
 
 
 def test_an_owner_of_another_boot_is_dead(tmp_path: Path) -> None:
-    """Pids and start times begin anew with each boot, and so do the files in /run."""
+    """Pids and start times begin again with each boot, and so do the files in /run."""
     with closing(OwnerLock(tmp_path)) as lock:
         assert not is_alive(lock.owner._replace(boot_id="another"), tmp_path)
 

@@ -39,7 +39,7 @@ def test_rows_stand_with_their_session_and_add_up() -> None:
 
     titles = [line for line in lines if line and not line.startswith(" ")]
     assert titles[0] == "claude 40: 3 processes, 303 MiB"
-    assert titles[1] == "left behind, or of no session: 1 processes, 20 MiB"
+    assert titles[1] == "left behind, or of no session: 1 process, 20 MiB"
     assert titles[2] == "4 processes, 323 MiB; 3 live, 1 orphan"
     assert any("2 MiB*" in line for line in lines)
 

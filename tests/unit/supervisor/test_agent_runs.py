@@ -77,7 +77,7 @@ def test_a_run_that_opened_no_session_starts_over(tmp_path: Path) -> None:
 
 
 def test_a_run_is_not_over_before_its_words_were_read(tmp_path: Path) -> None:
-    """The last line may have no end; only then it is known whether the agent is through."""
+    """The last line may have no end; only then it is known whether the agent succeeded."""
     of = asked()
     agent_runs = agent_runs_of(of)
     run = begun(agent_runs, of, tmp_path)
@@ -146,9 +146,9 @@ def test_what_was_refused_is_known_over_a_resume(tmp_path: Path) -> None:
     ]
     kept = json.loads(json.dumps(second.agent_run.past.as_json()))
     assert past_from_json(kept).progress.denied == second.agent_run.progress.denied
-    anew = begun(agent_runs, of, tmp_path)
-    assert anew.agent_run is not None
-    assert anew.agent_run.as_json()["denied"] == []
+    again = begun(agent_runs, of, tmp_path)
+    assert again.agent_run is not None
+    assert again.agent_run.as_json()["denied"] == []
 
 
 @pytest.mark.parametrize(
@@ -218,7 +218,7 @@ def test_the_smaller_model_is_only_for_short_memory(tmp_path: Path) -> None:
 
 
 def test_a_run_that_costs_too_much_is_stopped(tmp_path: Path) -> None:
-    """Unless it is through anyway; a CLI that can is told the limit as well."""
+    """Unless it has succeeded anyway; a CLI that supports a limit gets it as well."""
     of = asked(max_cost_usd=1.0)
     agent_runs = agent_runs_of(of)
     run = begun(agent_runs, of, tmp_path)

@@ -1,4 +1,4 @@
-"""The loop when memory is short: who is held, who makes room, and what is said of it."""
+"""The loop when memory is short: which runs are held, which make room, and what is reported."""
 
 import sqlite3
 from contextlib import closing

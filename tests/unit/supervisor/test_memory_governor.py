@@ -222,7 +222,7 @@ def sudden(stage: Stage, by: int) -> LiveRun:
 
 
 def test_a_lowering_that_fails_leaves_the_rest_out(stand: Stand) -> None:
-    """It is decided anew with what is known then: nothing is given that was not given up."""
+    """It is decided again with what is known then: nothing is given that was not given up."""
     stage = stand(500 * MIB)
     full = stage.add("full", 99 * MIB, 100 * MIB)
     idle = sudden(stage, by=330 * MIB)
@@ -258,7 +258,7 @@ def test_a_run_that_outgrows_each_lowering_ends_the_round(stand: Stand) -> None:
 
 
 def test_a_level_is_told_though_a_grant_failed(stand: Stand) -> None:
-    """The round that is decided anew says it again."""
+    """The round that is decided again reports it again."""
     stage = stand(500 * MIB)
     stage.add("full", 99 * MIB, 100 * MIB)
     sudden(stage, by=330 * MIB)
@@ -395,7 +395,7 @@ RECYCLING = RecyclePolicy(recycle_at_bytes=50 * MIB)
 
 
 def test_who_leaks_is_restarted_where_it_was(stand: Stand, all_is_own: dict[int, int]) -> None:
-    """Looked at once a second; who is held, on its way out, or small is not looked at."""
+    """Looked at once a second; a run that is held, leaving, or small is not looked at."""
     stage = stand(GIB, recycling=RECYCLING)
     leaking(stage, all_is_own)
     leaking(stage, all_is_own, "held").hold(HELD, 0.0)

@@ -159,7 +159,7 @@ class CgroupPen:
         return [str(path) for path in self._paths.values()]
 
     def set_first(self, first: ProcId) -> None:
-        """Needed only if somebody moves the run elsewhere and removes its cgroup."""
+        """Needed only if another program moves the run elsewhere and removes its cgroup."""
         self._first = first
 
     def set_empty(self) -> None:
@@ -322,7 +322,7 @@ class CgroupFleet:
         return pen
 
     def _make_again(self) -> None:
-        """Somebody has removed the fleet's own cgroups, or some of them."""
+        """Another program has removed some or all of the fleet's own cgroups."""
         whole = self._make_parents()
         self._whole.close()
         self._whole = whole

@@ -60,5 +60,5 @@ def _kill(pens: Collection[Pen]) -> None:
     for pen in pens:
         try:
             pen.kill()
-        except FileNotFoundError:  # whoever removes pens was faster
+        except FileNotFoundError:  # another process removed it first
             continue

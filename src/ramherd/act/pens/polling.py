@@ -96,7 +96,7 @@ class PollingFleet:
 
     def _marked(self, proc: Process) -> str | None:
         """Our tag or session, asked of the keeper's own children, or of everybody once the
-        keeper is gone. Who was asked once is not asked again.
+        keeper is gone. A process that was asked once is not asked again.
         """
         if proc.id in self._strangers:
             return None
@@ -152,7 +152,7 @@ class PollingPen:
         self._fleet.set_owner(first, self._run)
 
     def set_empty(self) -> None:
-        """Known without a scan: whoever was in it has ended."""
+        """Known without a scan: every process in it has ended."""
         self.members = []
 
     def read(self) -> PenReading:
@@ -165,7 +165,7 @@ class PollingPen:
         return [proc.id.pid for proc in self.members]
 
     def set_grant(self, mark_bytes: int, most_bytes: int) -> None:
-        """Nobody holds it here but who looks."""
+        """Only the caller measures it."""
 
     def grant_fd(self) -> int | None:
         """Nobody tells: it has to be looked at."""

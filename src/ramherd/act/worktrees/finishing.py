@@ -68,7 +68,7 @@ class Finishing:
             return self._finish()
 
     def _finish_without_directory(self) -> dict[str, Any]:
-        """It was never made, or somebody removed it. Commits on its branch stay."""
+        """It was never made, or was removed. Commits on its branch stay."""
         tip = read_git(self._tree.repository, "rev-parse", "--verify", "-q", self._ref)
         if tip in ("", self._base):
             return self._remove()

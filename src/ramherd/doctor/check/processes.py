@@ -25,8 +25,8 @@ def check_total(processes: Processes) -> Finding:
     agents = sum(row.kind == "agent" for row in rows)
     used, most = sum(row.used_bytes for row in rows), processes.machine.most_bytes
     what = (
-        f"{agents} agents and {len(rows) - agents} MCP servers hold {format_size(used)} "
-        f"of {format_size(most)}"
+        f"{count(agents, 'agent')} and {count(len(rows) - agents, 'MCP server')} use "
+        f"{format_size(used)} of {format_size(most)}"
     )
     numbers = {
         "agents": agents, "servers": len(rows) - agents, "used_bytes": used, "most_bytes": most,

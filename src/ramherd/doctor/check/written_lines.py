@@ -52,7 +52,7 @@ WRONG = (
             rf"(?:pkill|killall)(?:\s+-\S+)*\s+['\"]?{AGENTS}\b"
             rf"|(?:pgrep|ps\s[^|]*\|\s*grep)[^|]*{AGENTS}\b.*xargs[^|]*\bkill\b"
         ),
-        "it ends live sessions too: a name does not say who is abandoned",
+        "it ends live sessions too: a name does not tell which process is abandoned",
         "ramherd ps",
     ),
     Wrong(
@@ -108,7 +108,7 @@ WRONG = (
     Wrong(
         "sysctl-oom-task", Severity.WARNING, ("sysctl", *RUN),
         re.compile(r"vm[./]oom_kill_allocating_task\s*=\s*[1-9]\d*"),
-        "a switch and no size: whoever asks for the last page is killed",
+        "a switch and no size: the process that asks for the last page is killed",
         "sudo sed -i '/oom_kill_allocating_task/d' {path} && "
         "sudo sysctl -w vm.oom_kill_allocating_task=0",
     ),

@@ -1,5 +1,5 @@
 """What a runtime may hold: node itself is asked, once for each binary; and the variables that
-change it, wherever somebody set them.
+change it, wherever they are set.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""The SQL of herds that were interrupted, and of whoever goes on with them."""
+"""The SQL of herds that were interrupted, and of the process that continues them."""
 
 from ramherd.store.sql.records import WAS_CUT_OFF
 from ramherd.store.sql.service import STANDING

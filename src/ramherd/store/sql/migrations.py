@@ -214,7 +214,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         # Jobs are counted for each snapshot: 20,000 in 1 ms instead of 15.
         "CREATE INDEX jobs_of_herd ON jobs (herd, state)",
     ),
-    # The flags of a `ramherd run`, as JSON, for whoever goes on with its herd.
+    # The flags of a `ramherd run`, as JSON, for the process that continues its herd.
     ("ALTER TABLE herds ADD COLUMN settings TEXT",),
     # Accounts that an API serves no more for now; what a job's API counts together; and the time
     # before which a job is not to start.

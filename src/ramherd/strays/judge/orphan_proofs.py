@@ -59,7 +59,7 @@ def find_wrapper(pid: int, details: Details, tree: ProcessTree) -> list[Evidence
 
 def find_owner(pid: int, details: Details, scene: ProcessScene) -> list[Evidence]:
     """A tool whose agent is gone: its output is read by nobody, or goes to the agent's own file.
-    One that prints to a file of its own, somebody may wait for.
+    A user may wait for one that prints to a file of its own.
     """
     if not (is_unread(details) or details.prints_to_agent):
         return []
@@ -115,7 +115,7 @@ def find_objections(process: Process, scene: ProcessScene, tree: set[int]) -> li
 
 
 def find_intent(details: Details, proofs: list[Evidence]) -> list[Evidence]:
-    """Signs that somebody wants it to outlive its session. A run of ours ends with all that it
+    """Signs that its user wants it to outlive its session. A run of ours ends with all that it
     started, and a stdio server is of no use without its client, whatever it ignores.
     """
     facts = {proof.fact for proof in proofs}

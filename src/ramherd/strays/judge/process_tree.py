@@ -1,4 +1,4 @@
-"""Who is whose child, and who only inherited a child: init, or another subreaper."""
+"""Parents and children, and which processes only inherited a child: init, or another subreaper."""
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -76,7 +76,7 @@ class ProcessTree:
         return process.sid not in (0, process.pid) and process.sid not in self.processes
 
     def top(self, pid: int) -> int:
-        """The outermost process above it, or itself, that nobody started who is still there."""
+        """The outermost process above it, or itself, whose starter no longer exists."""
         while not self.is_inherited(pid) and self.processes[pid].ppid in self.processes:
             pid = self.processes[pid].ppid
         return pid
@@ -97,7 +97,7 @@ def choose_rows(tree: ProcessTree, marked: set[int]) -> set[int]:
 
 
 def choose_wrappers(tree: ProcessTree, rows: set[int]) -> set[int]:
-    """Unknown processes between a row and whoever inherited its tree: npx, uvx, `sh -c`."""
+    """Unknown processes between a row and the heir of its tree: npx, uvx, `sh -c`."""
     found = set()
     for pid in rows:
         while not tree.is_inherited(pid):

@@ -10,7 +10,7 @@ from ramherd.strays.nouns import Evidence, Fact, PsRow, Verdict
 
 @dataclass(frozen=True, slots=True)
 class ReapPlan:
-    """`later` are orphans whose grace is not over, `refused` those that were named in vain."""
+    """`later` are orphans whose grace is not over, `refused` those that may not be ended."""
 
     ends: tuple[PsRow, ...] = ()
     later: tuple[tuple[PsRow, float], ...] = ()

@@ -112,7 +112,7 @@ class Judge:
         return signs + [Evidence(Fact.MARK, name) for name in details.marks]
 
     def judge_owned(self, pid: int) -> Judgement:
-        """Somebody who may want it is there: it is never ended by itself."""
+        """A process that may need it is there: it is never ended by itself."""
         process, details = self.scene.processes[pid], self.scene.details.get(pid, NOTHING)
         owner = self.scene.processes.get(process.ppid)
         spared = [] if owner is None else [Evidence(Fact.OWNER, owner.name, owner.pid)]

@@ -1,4 +1,4 @@
-"""macOS: processes, what they run and who is at their other ends, from what ps and lsof print.
+"""macOS: processes, what they run and what is at their other ends, from what ps and lsof print.
 
 Written after their manual pages, not tried on a Mac, and not used yet: `scan.py` reads /proc.
 ps tells no session and joins words with spaces, so a program whose path has one is known by

@@ -65,7 +65,7 @@ def parse_unix(lines: Iterable[str], sockets: Sockets) -> None:
 
 
 def find_clients(inodes: Iterable[int], sockets: Sockets) -> tuple[bool, tuple[int, ...]]:
-    """(whether one of these sockets listens, who is connected to it)."""
+    """(whether one of these sockets listens, the processes connected to it)."""
     names = {sockets.listening[inode] for inode in inodes if inode in sockets.listening}
     clients = (inode for name in names for inode in sockets.clients.get(name, ()))
     return bool(names), tuple(clients)

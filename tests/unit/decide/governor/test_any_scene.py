@@ -251,7 +251,7 @@ def test_nobody_is_let_in_while_somebody_waits(
 
     waits = any(run.held_since_s is not None and not run.leaving for run in scene.runs)
     would_start = any(isinstance(action, Admit) for action in others)
-    reached(waits and would_start, "somebody who waits beside one that would start")
+    reached(waits and would_start, "a run that waits beside a job that would start")
     assert not (waits and any(isinstance(action, Admit) for action in actions))
 
 

@@ -67,7 +67,7 @@ def test_a_herd_below_its_share_goes_first() -> None:
 
 
 def test_numbers_may_be_capped_too() -> None:
-    """In a session, and in all; who waits for a number to fall asks for no memory."""
+    """In a session, and in all; a subagent that waits for a number to fall asks for no memory."""
     mine, other = holder("a", 2, 1.0), holder("b", 3)
     own = choose_slot(mine, [other], Caps(99 * NEED, per_session=2))
     everybody = choose_slot(mine, [other], Caps(99 * NEED, in_all=5))
