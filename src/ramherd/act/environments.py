@@ -42,14 +42,14 @@ class Environments(NamedTuple):
 
 
 def one_environment(inherited: Mapping[str, str]) -> Environments:
-    """Of `ramherd run`: all jobs inherit the same, and their own variables are in memory."""
+    """For `ramherd run`: all jobs inherit the same, and their own variables are in memory."""
     return Environments(
         lambda job: (dict(inherited), dict(job.env)), lambda job: {**inherited, **job.env}
     )
 
 
 class HerdEnvironments:
-    """Of the service: each herd has a file. `find` reads which."""
+    """For the service: each herd has a file, which `find` names."""
 
     def __init__(
         self, state: Path, find: Callable[[str], EnvironmentFile], own: Mapping[str, str]

@@ -152,7 +152,7 @@ class Executor:
         return pen
 
     def remove_pen(self, name: str, pen: Pen) -> None:
-        """Of a program of our own that has ended: `clean_up` reports when it is removed."""
+        """For a program of our own that has ended: `clean_up` reports when the pen is removed."""
         self._clean_up(name, pen)
 
     def _make_pen(self, run: LiveRun, grant_bytes: int) -> Pen:

@@ -30,7 +30,7 @@ ANSWER_S = 10.0
 CLOSE_S = 5.0
 KEEP = str(Path(__file__).parent.parent / "keeper/__main__.py")
 NOT_ADOPTABLE = ("-1", "0")
-# Of what a keeper that failed has printed: its last line is in here, and shown up to this length.
+# The end of the output of a failed keeper: it contains the last line, shown up to this length.
 ERROR_BYTES = 4096
 ERROR_CHARS = 200
 # The next supervisor would not know a run that starts without a record, and would lose the end

@@ -85,7 +85,7 @@ class LiveRun:
     usage: Usage = field(default_factory=Usage)
     grant: RunGrant = field(default_factory=RunGrant)
     holds: HoldTimes = field(default_factory=HoldTimes)
-    # How long nobody looked at it, because the machine slept or its supervisor was stopped.
+    # How long it was not measured, because the machine slept or its supervisor was stopped.
     gaps_s: float = 0.0
     # What is known of its agent, and of its process if that serves other jobs as well.
     agent_run: "AgentRun | None" = None
@@ -200,7 +200,7 @@ class LiveRun:
     # Transitions.
 
     def skip(self, gap_s: float) -> None:
-        """So long nobody looked at it."""
+        """The run was not measured for this long."""
         self.gaps_s += gap_s
         self.phase = run_phase.skip(self.phase, gap_s)
 

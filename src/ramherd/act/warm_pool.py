@@ -69,7 +69,7 @@ class WarmPool:
     all: dict[str, IdleProcess] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[IdleProcess]:
-        """Those that can have a job."""
+        """Warm processes that can take a job."""
         return iter([one for one in self.all.values() if one.leaving_s is None and not one.exited])
 
     @property
@@ -101,7 +101,7 @@ class WarmPool:
             idle.exited = True
 
     def pop_gone(self, at_s: float) -> list[IdleProcess]:
-        """Those that have exited, and left no process."""
+        """Warm processes that have exited and left no process behind."""
         gone = [idle for idle in self.all.values() if idle.is_gone(at_s)]
         for idle in gone:
             del self.all[idle.last.id]

@@ -239,7 +239,7 @@ def count_letters(part: Mapping[str, Any]) -> int:
 
 
 def counts_of(usage: Mapping[str, Any]) -> TokenCounts:
-    """Of one message."""
+    """The tokens of one message."""
     hour = number(usage, "cache_creation", "ephemeral_1h_input_tokens")
     written = number(usage, "cache_creation_input_tokens")
     return TokenCounts(
@@ -249,7 +249,7 @@ def counts_of(usage: Mapping[str, Any]) -> TokenCounts:
 
 
 def model_counts(used: Mapping[str, Any]) -> TokenCounts:
-    """Of all messages of one model, as a result has them."""
+    """The tokens of all messages of one model, as a result has them."""
     hour = number(used, "cacheCreationEphemeral1hInputTokens")
     written = number(used, "cacheCreationInputTokens")
     return TokenCounts(

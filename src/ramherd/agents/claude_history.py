@@ -1,4 +1,4 @@
-"""What Claude's own history says of tokens. Its events have the output of a reply before it is
+"""Tokens from Claude's own history. Its events have the output of a reply before it is
 complete, and its cost comes with the result only: not when it was killed.
 
 One line an entry, one entry for each part of a message; `usage` is that of the whole message. The

@@ -228,7 +228,7 @@ def is_read_only(item: Mapping[str, Any]) -> bool:
 
 
 def spent_of(event: Mapping[str, Any]) -> Spent:
-    """Of the whole thread, also over a resume."""
+    """The tokens of the whole thread, including earlier runs of a resumed one."""
     usage = table(event, "usage")
     return Spent(count(usage, "input_tokens"), count(usage, "output_tokens"), whole=True)
 

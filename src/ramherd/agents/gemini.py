@@ -119,7 +119,7 @@ class GeminiReader:
                 yield from self.read_result(event)
 
     def read_denial(self, event: Mapping[str, Any]) -> Iterator[Fact]:
-        """By its policy; or the tool is not there, because nobody has allowed it."""
+        """Denied by its policy; or the tool is not there, because it was not allowed."""
         call, error = self.calls.pop(word(event, "tool_id"), None), text(event, "error", "type")
         if call is None:
             return

@@ -1,4 +1,4 @@
-"""What gemini's own history says of tokens: it prints them at its end only, and not when stopped.
+"""Tokens from gemini's own history: gemini prints them at its end only, and not when stopped.
 
 One line an entry. Each run of a session begins with a line that names it; a message may be written
 more than once, as more becomes known of it.

@@ -321,7 +321,7 @@ class AgentRun:
 
     @property
     def cost_here_usd(self) -> float:
-        """Of this run alone."""
+        """The cost of this run alone."""
         return self.spent.total_usd - self.past.spent.total_usd
 
     @property
@@ -416,6 +416,6 @@ def describe_denied(denied: Denied, cwd: str) -> dict[str, str]:
 
 
 def one_line(text: str) -> str:
-    """What an agent says of a failure may be pages."""
+    """The message of a failed agent may be pages long."""
     words = " ".join(text.split())
     return words if len(words) <= TOLD_LENGTH else words[: TOLD_LENGTH - 3] + "..."

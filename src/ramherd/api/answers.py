@@ -175,7 +175,7 @@ class Answers:
         return read_lost_herds(store, self.runtime)
 
     def _status(self) -> ServiceStatus:
-        """Of a service that has not written one yet, nothing is known."""
+        """Unknown if the service has not written its status yet."""
         with suppress(FileNotFoundError):
             return parse_status((self.runtime / "status.json").read_bytes())
         return ServiceStatus()

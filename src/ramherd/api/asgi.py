@@ -165,7 +165,7 @@ async def on_routing_error(request: Request, error: Exception) -> Response:
 
 
 async def on_disconnect(_request: Request, _error: Exception) -> Response:
-    """The client has gone: nobody reads this."""
+    """The client has gone: this is never read."""
     return Response(status_code=400)
 
 

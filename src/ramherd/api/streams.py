@@ -50,7 +50,7 @@ class Streams:
 
     async def events(self, after: int, herd: str | None, job: str | None) -> AsyncIterator[bytes]:
         """Server-sent events from a number on. Where numbers are missing because they were trimmed
-        there is a `gap`, so that nobody takes what he has for everything.
+        there is a `gap`, so that no client takes its events for all of them.
         """
         with self._counted():
             at, gap = after, b""

@@ -173,7 +173,7 @@ def printed(name: object) -> str:
 
 
 class ErrorStream(io.FileIO):
-    """A line that nobody can be shown must not end anything: a full disk, a window that is gone."""
+    """A line that cannot be written must not end anything: a full disk, a closed window."""
 
     def write(self, data: Any, /) -> int:
         try:

@@ -80,7 +80,7 @@ def prune_state(state: Path, rule: PruneRule, *, dry_run: bool) -> Pruned:
 def prune_worktrees(
     state: Path, *, dry_run: bool
 ) -> tuple[list[OwnerlessWorktree], list[OwnerlessWorktree]]:
-    """Those of no known job: the ones that were removed, and the ones that have changes."""
+    """Worktrees of no known job: the removed ones, and the ones that have changes."""
     with closing(open_store(state)) as store:
         found = list(find_ownerless(state / "worktrees", lambda job: has_job(store, job)))
     removed = [one for one in found if not one.is_changed and (dry_run or remove_ownerless(one))]

@@ -109,7 +109,7 @@ def find_rules(store: Store, job: str, allow: list[str]) -> tuple[str, ...]:
 
 
 def find_herd_of(store: Store, jobs: list[str], *, is_allowing: bool) -> StoredHerd:
-    """The herd of jobs that can be tried again, if nobody works on it."""
+    """The herd of jobs that can be tried again, if no process works on it."""
     found = [job for job in (read_job(store, id_) for id_ in jobs) if job is not None]
     herds = {job["herd"] for job in found}
     if len(herds) > 1:

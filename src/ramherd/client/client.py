@@ -109,7 +109,7 @@ class Client:
         self._link.ask("POST", f"/v1/jobs/{quote(job, '')}/cancel")
 
     def cancel_herd(self, herd: str, *, interrupt: bool = False) -> int:
-        """Of how many jobs. With `interrupt`, `resume_herd` can go on with them."""
+        """Returns the number of jobs. With `interrupt`, `resume_herd` can continue them."""
         target = f"/v1/herds/{quote(herd, '')}/cancel{'?interrupt=true' if interrupt else ''}"
         return int(self._link.ask("POST", target).get("jobs", 0))
 

@@ -151,7 +151,7 @@ class RunView:
     # The socket of a container engine that it talks to, and whether that was reported already.
     engine: str = ""
     warned: bool = False
-    # How long it was held so far, or nobody looked at it: its timeout does not count that.
+    # How long it was held or not measured so far: its timeout does not count that.
     uncounted_s: float = 0.0
     # What its agent reported, if it has one.
     said: Said | None = None

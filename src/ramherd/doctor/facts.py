@@ -111,7 +111,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Killers:
-    """Those who end processes when memory is short: name -> command line."""
+    """Programs that kill processes when memory is short: name -> command line."""
 
     daemons: Mapping[str, tuple[str, ...]]
     candidates: tuple[OomVictim, ...]

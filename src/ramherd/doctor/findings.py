@@ -1,4 +1,4 @@
-"""What a check says, and what can be done about it."""
+"""The result of a check, and what can be done about it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SetMode:
-    """Of a file or directory, if it still has the mode that was seen."""
+    """Changes the mode of a file or directory, if it still has the mode that was seen."""
 
     path: str
     mode: int

@@ -137,7 +137,7 @@ class Admission:
         self._runtime.parts.append(self._ledger.restore)
 
     def _warn(self, error: StoreError) -> None:
-        """A ledger that cannot be used keeps nobody from working; the user is told once."""
+        """A ledger that cannot be used stops no program; the user gets one message."""
         if str(error) != self._warned:
             print(f"ramherd: {error}: continuing without a lease", file=sys.stderr)
         self._warned = str(error)

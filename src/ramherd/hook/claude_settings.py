@@ -116,7 +116,7 @@ def parse(text: str, where: str) -> dict[str, Any]:
 
 
 def without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Of a key that stands there twice we would lose one."""
+    """Refuses a key that occurs twice: one of its values would be lost."""
     table = dict(pairs)
     if len(table) < len(pairs):
         names = [name for name, _value in pairs]

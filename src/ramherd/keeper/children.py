@@ -262,7 +262,7 @@ class Children:
         )
 
     def _drain(self, run: Child) -> bool:
-        """Whether its output is complete: mostly nobody else holds the pipes."""
+        """Whether its output is complete: usually no other process holds the pipes."""
         for name, pipe in list(run.pipes.items()):
             if not run.logs[name].drain(pipe):
                 self._loop.close(run.pipes.pop(name))

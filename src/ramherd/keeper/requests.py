@@ -96,7 +96,7 @@ def is_log(value: Any) -> bool:
 
 
 def is_size(value: Any) -> bool:
-    """Of a change: it may be below zero."""
+    """Whether it can be the size of a change, which may be below zero."""
     return type(value) is int and abs(value) < 1 << 62
 
 

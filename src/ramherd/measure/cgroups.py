@@ -54,7 +54,7 @@ def parse_mounts(text: str) -> tuple[dict[str, tuple[str, str]], tuple[str, str]
 
 
 def read_trees(proc: Root = PROC, pid: int | str = "self") -> Trees:
-    """Of this process, or of another one as this one sees it."""
+    """The cgroups of this process, or of another one as this one sees it."""
     own_v1, own_v2 = parse_own_cgroups(read_cgroup(pid, proc))
     mounts_v1, mount_v2 = parse_mounts(read_mountinfo(proc))
     v1 = {

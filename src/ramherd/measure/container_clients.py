@@ -1,4 +1,4 @@
-"""Who talks to a container engine: what docker or podman starts for a run is a child of the
+"""Processes that use a container engine: what docker or podman starts for a run is a child of the
 engine, not of the run, and so in no pen.
 
 The kernel tells the other end of every unix socket (sock_diag). An engine is known by the name

@@ -16,7 +16,7 @@ LETTERS = re.compile(r"[^\W\d_]{2}")
 
 
 def read_last_error(run_dir: Path) -> str:
-    """Of a run that has ended; "" if it printed none, or its output was removed."""
+    """The error of a run that has ended; "" if it printed none, or its output was removed."""
     return parse_last_error(read_errors(run_dir))
 
 

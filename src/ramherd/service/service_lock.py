@@ -64,7 +64,7 @@ class ServiceLock:
 
 
 def read_service_pid(state: Path) -> int:
-    """Of the service that runs; 0 if it is not known."""
+    """The pid of the running service; 0 if it is not known."""
     pid = read_pid(str(state / NAME))
     return int(pid) if pid.isdigit() else 0
 

@@ -96,7 +96,7 @@ class JobOutput:
         self._thread.start()
 
     def event(self, event: Event) -> None:
-        """Of the herd; this does not wait."""
+        """Takes an event of the herd, without waiting."""
         if event.job in self._jobs and event.kind in (*STARTS, *ENDS):
             self._events.append(event)
             self._news.set()

@@ -264,7 +264,7 @@ def render_footer(results: Sequence[Result], width: int = 80) -> list[str]:
 
 
 def render_total_cost(results: Sequence[Result]) -> str:
-    """Of all agents that have begun; "" if there are none."""
+    """The cost of all agents that have begun; "" if there are none."""
     agents = [result for result in results if render_spent(result)]
     known = [result for result in agents if result.get("cost_usd") is not None]
     if not known:

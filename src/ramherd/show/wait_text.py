@@ -115,7 +115,7 @@ def render_work(job: Job) -> str:
 
 
 def render_end(job: Job, reason: Reason) -> str:
-    """Of a command its exit status, of an agent what it took; else why there is none."""
+    """The exit status of a command, or what an agent used; else why there is none."""
     if job["state"] == JobState.DONE:
         denied = f"{len(job['denied'])} denied" if job.get("denied") else ""
         words = [render_turns(job), render_cost(job), denied]

@@ -110,7 +110,7 @@ class HerdQueue:
         return all(is_stuck(status, self._states_before(status)) for status in waiting)
 
     def _states_before(self, status: JobStatus) -> dict[str, JobState]:
-        """Of the jobs that it is after, by name."""
+        """The states of the jobs that it depends on, by name."""
         return {name: self._by_id[self._id_of[name]].state for name in status.job.after}
 
     def change(self, new: JobStatus) -> Iterator[JobStatus]:

@@ -176,7 +176,7 @@ def forget_environment(store: Store, name: str) -> None:
 
 
 def remove_inputs(state: Path, job: str) -> None:
-    """Of a job that is done."""
+    """Removes the inputs of a job that is done."""
     remove_folder(state / INPUTS / job)
 
 

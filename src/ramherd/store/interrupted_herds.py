@@ -64,7 +64,7 @@ def read_statuses(store: Store, herd: str) -> list[JobStatus]:
 
 
 def check_free(store: Store, herd: str, runtime: Path) -> StoredHerd:
-    """The herd, if nobody works on it. Dead owners were cleared before."""
+    """The herd, if no process works on it. Dead owners were cleared before."""
     found = read_stored_herd(store, herd)
     if found is None:
         raise UsageError(f"no herd {herd!r}", hint="ramherd jobs --all")

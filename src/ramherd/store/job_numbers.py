@@ -36,7 +36,7 @@ def read_numbers(store: Store, herd: str) -> dict[str, int]:
 
 
 def find_numbered_job(store: Store, text: str) -> str | None:
-    """The id of the job that has this number; None if the text is no number, or nobody's."""
+    """The id of the job that has this number; None if the text is no number, or no job has it."""
     if not (text.isascii() and text.isdigit()) or len(text) > MOST_DIGITS:
         return None
     rows = store.read(sql.FIND_JOB_BY_NUMBER, (int(text),))

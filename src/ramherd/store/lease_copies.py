@@ -67,7 +67,7 @@ def remove_copy(runtime: str, owner: str) -> None:
 
 
 def read_copies(runtime: str) -> Iterator[LeaseCopy]:
-    """Those of live owners; the others are removed."""
+    """The copies of live owners; the others are removed."""
     try:
         names = os.listdir(os.path.join(runtime, DIRECTORY))
     except OSError:

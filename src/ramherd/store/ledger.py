@@ -238,7 +238,7 @@ class Ledger:
             granted = ask.granted_bytes + rest.bytes
             choice = choose_lease(mine, others, budget_bytes, granted_bytes=granted)
             lease, target = (max(size - rest.bytes, 0) for size in choice)
-            # An application that has all it asked for does not wait: nobody stands back for it.
+            # An application that has all it asked for does not wait: others leave nothing for it.
             since_s = mine.waiting_since_s if lease < ask.wants_bytes else None
             figures = (lease, ask.used_bytes, ask.wants_bytes, since_s)
             self.set_lease(LeaseRow(self.owner.id, ask.kind, ask.key, *figures))

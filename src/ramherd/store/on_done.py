@@ -10,7 +10,7 @@ from ramherd.store.sql import on_done as sql
 
 
 class DueCommand(NamedTuple):
-    """Of a job, or of its herd if `job` is empty."""
+    """The command of a job, or of its herd if `job` is empty."""
 
     herd: str
     job: str
@@ -21,7 +21,7 @@ def read_due_jobs(store: Store, herd: str, most: int) -> list[DueCommand]:
 
 
 def read_due_of_service(store: Store, most: int) -> list[DueCommand]:
-    """Of its herds and their jobs; a herd comes after its jobs."""
+    """The commands of its herds and their jobs; a herd comes after its jobs."""
     rows = store.read(sql.DUE_JOBS_OF_SERVICE, (most,))
     rows += store.read(sql.DUE_HERDS_OF_SERVICE, (most - len(rows),))
     return [DueCommand(*row) for row in rows]

@@ -68,7 +68,7 @@ class ServiceQueue:
 
     @property
     def counts(self) -> Counter[JobState]:
-        """Of the jobs held here; the store counts all."""
+        """The counts of the jobs held here; the store counts all."""
         return Counter(status.state for status in self._known.values())
 
     def heads(self, _number: int) -> list[JobStatus]:
@@ -121,7 +121,7 @@ class ServiceQueue:
         self.next_delayed_s = None if at_s is None else min(at_s - now, LONGEST_DELAY_S)
 
     def read_suspected(self) -> list[JobStatus]:
-        """Those that may start now."""
+        """Suspected jobs that may start now."""
         values = {"now": time.time(), "longest": LONGEST_DELAY_S}
         return [status_from_row(row) for row in self._store.read(sql.SUSPECTED, values)]
 

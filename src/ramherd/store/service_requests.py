@@ -91,7 +91,7 @@ def wish_for_job(store: Store, job: str, wish: Wish) -> bool:
 
 
 def wish_for_herd(store: Store, herd: str, wish: Wish) -> int:
-    """Of how many jobs."""
+    """Returns the number of jobs."""
     try:
         with store.synced():
             return store.write(sql.WISH_HERD, (wish.value, herd))

@@ -246,7 +246,7 @@ class SubagentSlots:
         return self._free(self.rows(), limits)
 
     def first_start(self) -> float | None:
-        """Of the subagents of this session that run, in seconds since boot."""
+        """When the oldest running subagent of this session started, in seconds since boot."""
         ((first,),) = self.ledger.file.read(sql.FIRST_START, (self._own,))
         return None if first is None else float(first)
 

@@ -69,7 +69,7 @@ def explain_wait(store: Store, job: OpenJob, known: Obstacles) -> Mapping[str, A
 
 
 def find_obstacle(job: OpenJob, known: Obstacles) -> Mapping[str, Any]:
-    """Of a queued job. One that may not start before some time has that for its reason."""
+    """The obstacle of a queued job. A job with a start time has that as its reason."""
     supervisor = job.herd if job.place is None else SERVICE
     is_early = max(job.start_at_s or 0.0, job.not_before_s) > time.time()
     wait, past = known.waits.get(supervisor), job.reason.get("why") in PAST

@@ -180,7 +180,7 @@ class ProcessScene(NamedTuple):
 
 
 class PsRow(NamedTuple):
-    """A process with its verdict. `spared` says why nobody ends it by itself."""
+    """A process with its verdict. `spared` says why it is not ended by itself."""
 
     process: Process
     software: str

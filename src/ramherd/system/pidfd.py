@@ -48,7 +48,7 @@ def open_process(proc: ProcId) -> int | None:
 
 
 def open_processes(procs: Iterable[ProcId]) -> dict[ProcId, int]:
-    """Those that are still themselves."""
+    """The processes whose pid was not reused."""
     return {proc: fd for proc in procs if (fd := open_process(proc)) is not None}
 
 
@@ -85,7 +85,7 @@ def signal_processes(procs: Iterable[ProcId], number: int) -> int:
 
 
 def wait_ends(fds: Iterable[int], for_s: float) -> set[int]:
-    """Those whose process has not ended when the time is over: a pidfd is readable at its end."""
+    """The pidfds of processes that have not ended in time: a pidfd is readable at its end."""
     poll, left = select.poll(), set(fds)
     for fd in left:
         poll.register(fd, select.POLLIN)

@@ -97,7 +97,7 @@ def is_running(proc_id: ProcId, proc: Root = PROC) -> bool:
 
 
 def read_own_id() -> ProcId:
-    """Of this process."""
+    """The identity of this process."""
     found = read_process(os.getpid())
     return found.id if found is not None else ProcId(os.getpid(), 0)
 

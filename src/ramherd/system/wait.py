@@ -71,7 +71,7 @@ def wait_readable(fd: int, timeout_s: float) -> bool:
 
 
 def is_hung_up(fd: int) -> bool:
-    """Of a pipe: whether nobody has its other end open."""
+    """Whether no process has the other end of a pipe open."""
     poll = select.poll()
     poll.register(fd, select.POLLIN)
     return any(event & (select.POLLHUP | select.POLLERR) for _fd, event in poll.poll(0))

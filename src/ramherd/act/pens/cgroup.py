@@ -337,7 +337,7 @@ class CgroupFleet:
         return self._whole.read_memory()
 
     def set_limit(self, limit_bytes: int) -> None:
-        """Of a fleet that is gone as soon as it is made again."""
+        """A fleet that is gone gets it as soon as it is made again."""
         self._limit_bytes = limit_bytes
         try:
             self._whole.set_limit(limit_bytes)

@@ -230,7 +230,7 @@ def render_squash_message(job: str, prompt: str, messages: Sequence[str]) -> str
 
 
 def read_messages(branch: JobBranch) -> list[str]:
-    """Of the agent's own commits, the oldest first: not of those that ramherd made."""
+    """The messages of the agent's own commits, the oldest first, without commits of ramherd."""
     words = ("log", "--no-merges", "--reverse", "--format=%B%x00", branch.tip, f"^{branch.base}")
     found = [text.strip() for text in run_git(branch.where, *words).split("\0")]
     return [text for text in found if text and not text.startswith("ramherd: ")]

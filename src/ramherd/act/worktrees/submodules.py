@@ -24,7 +24,7 @@ esac
 
 
 def find_submodules(top: str, before: str, after: str) -> Iterator[tuple[str, str]]:
-    """Those that point to another commit, and to which."""
+    """Submodules that point to another commit, and to which."""
     words = ("diff-tree", "-r", "-z", "--no-renames", before, after)
     fields = run_git(top, *words).split("\0")
     for entry, path in zip(fields[::2], fields[1::2], strict=False):

@@ -43,7 +43,7 @@ def rows_of(scan: Scan) -> Iterator[ProcRow]:
 
 
 def find_growth(scan: Scan, process: ProcId) -> float | None:
-    """Of the memory at earlier looks; None where it does not grow, or nobody looked."""
+    """The growth since earlier scans; None where it does not grow, or was not scanned."""
     sighting = scan.scene.sightings.get(process)
     leak = find_leak(sighting.points) if sighting is not None else None
     return None if leak is None else HOUR_S * leak.slope_bytes_per_s

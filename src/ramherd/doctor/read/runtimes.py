@@ -40,7 +40,7 @@ TEXT_SETTINGS = (".gemini/.env", ".qwen/.env", ".env", ".codex/config.toml", ".c
 
 
 def find_programs(host: Host, name: str) -> Iterator[Path]:
-    """Those of that name in PATH, each real file once, the first one first."""
+    """Programs of that name in PATH, each real file once, the first one first."""
     seen = set()
     for directory in host.env.get("PATH", os.defpath).split(os.pathsep):
         path = Path(directory or ".") / name

@@ -85,7 +85,7 @@ def ask_crontab() -> str:
 
 
 def read_scripts(host: Host, lines: Iterable[Line]) -> Iterator[Line]:
-    """Those that a line of cron or a unit names: reapers mostly live there."""
+    """Scripts that a line of cron or a unit names: reapers are usually there."""
     seen: set[Path] = set()
     for line in lines:
         if line.kind == "cron" or (line.kind == "unit" and line.text.startswith("Exec")):

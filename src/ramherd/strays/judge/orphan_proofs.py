@@ -16,7 +16,7 @@ IN_USE = (Fact.TERMINAL, Fact.DISPLAY, Fact.CLIENTS)
 
 
 def find_proofs(pid: int, scene: ProcessScene, tree: ProcessTree) -> list[Evidence]:
-    """Of a process that was inherited."""
+    """The proofs for a process that was inherited."""
     details = scene.details.get(pid, NOTHING)
     if not details.readable:
         return []

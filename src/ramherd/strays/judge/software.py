@@ -120,7 +120,7 @@ APPLICATIONS = (
     ),
 )  # fmt: skip
 
-# Who inherits the children of the dead, beside process 1.
+# Processes other than process 1 that inherit the children of dead ones.
 REAPERS = (
     Software("systemd", Kind.REAPER, ("systemd",)),
     Software("init", Kind.REAPER, ("init", "launchd", "openrc-init", "runit", "runsvdir")),

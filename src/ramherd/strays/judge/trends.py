@@ -70,7 +70,7 @@ class Growth(NamedTuple):
 
 
 def find_growth(counts: Sequence[StrayCount]) -> list[Growth]:
-    """Of all processes and of strays, with the software that grows the most."""
+    """The growth of all processes and of strays, with the software that grows the most."""
     found = []
     for what in ("processes", "strays"):
         growth = growth_of(points_of(counts, what))

@@ -34,7 +34,7 @@ RAMHERD = "ramherd"
 
 
 class Judgement(NamedTuple):
-    """`spared` says why nobody ends it by itself."""
+    """`spared` says why it is not ended by itself."""
 
     verdict: Verdict
     evidence: list[Evidence]
@@ -196,7 +196,7 @@ def find_idle(process: Process, scene: ProcessScene) -> float | None:
 
 
 def find_kind(pid: int, scene: ProcessScene, tree: ProcessTree) -> Kind:
-    """Of an unknown program: a tool of an agent, else what stands between."""
+    """The kind of an unknown program: a tool of an agent, or a wrapper in between."""
     details = scene.details.get(pid, NOTHING)
     if details.stdin_inode and is_server(pid, scene, tree):
         return Kind.WRAPPER

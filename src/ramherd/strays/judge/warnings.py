@@ -111,7 +111,7 @@ def find_session_id(row: PsRow, rows: Sequence[PsRow], scene: ProcessScene) -> s
 
 
 def find_savings(rows: Sequence[PsRow], scene: ProcessScene) -> list[Saving]:
-    """Of servers with the same command line one would do."""
+    """One server is enough for all that have the same command line."""
     copies: dict[tuple[str, tuple[str, ...]], list[int]] = {}
     for row in rows:
         if row.kind is Kind.MCP and row.verdict is not Verdict.ORPHAN:
