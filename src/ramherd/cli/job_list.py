@@ -12,7 +12,8 @@ from ramherd.client.client import Client, is_running
 from ramherd.client.shapes import HerdInfo, JobInfo
 from ramherd.config.paths import runtime_path
 from ramherd.core.errors import UsageError
-from ramherd.core.reasons import JobState, Reason, Why
+from ramherd.core.reasons import JobState, Why
+from ramherd.decide.start_pause import explain_no_service
 from ramherd.store.herds import read_lost_herds
 from ramherd.store.listing import list_herds, list_jobs
 from ramherd.store.protocol import Store
@@ -88,7 +89,7 @@ def read_stored_jobs(store: Store, herd: str | None, *, is_all: bool) -> Iterato
         while page := list_jobs(store, herd=one, after=after, most=PAGE, lost=lost):
             for job in page:
                 is_stuck = one in services and job["state"] == JobState.QUEUED
-                reason = Reason(Why.NO_SERVICE).as_json() if is_stuck else job["reason"]
+                reason = explain_no_service().as_json() if is_stuck else job["reason"]
                 yield with_pause({**NOT_LIVE, **job, "reason": reason})
             after = page[-1]["id"]
 

@@ -6,6 +6,7 @@ further and further apart, until one succeeds.
 """
 
 import math
+from collections.abc import Sequence
 from enum import StrEnum
 
 from ramherd.core.model import Reason, Why
@@ -73,6 +74,21 @@ def explain_job_pause(paused_s: float) -> Reason:
 def explain_start_at(start_at_s: float) -> Reason:
     """Why a job that was submitted for later does not start yet. Epoch seconds."""
     return Reason(Why.START_AT, start_at=round(start_at_s))
+
+
+def explain_place(first: str) -> Reason:
+    """Of a queued job behind one that does not start yet, which has this name."""
+    return Reason(Why.BEHIND, first=first)
+
+
+def explain_order(names: Sequence[str]) -> Reason:
+    """Of a job that waits for the jobs of these names."""
+    return Reason(Why.AFTER, jobs=", ".join(names))
+
+
+def explain_no_service() -> Reason:
+    """Of a queued job of the service, while none is running."""
+    return Reason(Why.NO_SERVICE)
 
 
 def explain_service_end() -> Reason:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ramherd.core.reasons import JobState, Reason, Why
 from ramherd.decide.job_bases import BLOCKED
-from ramherd.decide.start_pause import explain_job_pause
+from ramherd.decide.start_pause import explain_job_pause, explain_order, explain_place
 from ramherd.store.herds import SERVICE
 from ramherd.store.sql import listing as sql
 from ramherd.store.start_pauses import read_start_pauses, read_start_waits
@@ -87,11 +87,11 @@ def explain_turn(job: OpenJob, wait: Mapping[str, Any]) -> Mapping[str, Any]:
     reason = {key: value for key, value in wait.items() if key not in ("job", "name")}
     if wait.get("job") in ("", job.id) or wait["why"] not in OF_ONE_JOB:
         return reason
-    return Reason(Why.BEHIND, first=wait.get("name", "?")).as_json()
+    return explain_place(wait.get("name", "?")).as_json()
 
 
 def explain_waiting(store: Store, job: OpenJob) -> Mapping[str, Any]:
     """The jobs that it waits for: those that are not done, or all while a worktree is finished."""
     rows = store.read(sql.UNDONE_NAMES, (job.id, job.herd))
     names = [name for (name,) in rows] or job.after
-    return Reason(Why.AFTER, jobs=", ".join(names)).as_json() if names else job.reason
+    return explain_order(names).as_json() if names else job.reason
