@@ -49,7 +49,7 @@ def test_logs_says_that_a_session_keeps_none(ramherd: Ramherd) -> None:
 @pytest.mark.parametrize(
     ("words", "what"),
     [
-        (["true", "-v"], "unknown argument 'true'\n  hint: ramherd exec -- true -v"),
+        (["true", "-v"], "exec needs -- before the command\n  hint: ramherd exec -- true -v"),
         (["--memroy=1GiB", "--", "true"], "'--memroy'\n  hint: did you mean '--memory'?"),
         (["--", ""], "no command after --\n  hint: ramherd exec -- claude"),
         ([], "no command after --\n  hint: ramherd exec -- claude"),
@@ -69,7 +69,7 @@ def machine_bytes() -> int:
 def test_no_wait_says_the_numbers(each_ramherd: Ramherd) -> None:
     """Exit 3 when it does not fit now, and when it never will."""
     for share, what in ((0.79, "--no-wait was given"), (2.0, "more than the whole budget")):
-        memory = str(int(machine_bytes() * share))
+        memory = f"{int(machine_bytes() * share) >> 20}MiB"
         done = run(each_ramherd, "--no-wait", "--memory", memory, "--", "true")
         assert done.returncode == 3
         assert done.stderr.startswith("ramherd: true: needs ")
