@@ -79,7 +79,7 @@ def test_no_wait_says_the_numbers(each_ramherd: Ramherd) -> None:
 
 def test_waiting_for_memory_can_be_left(each_ramherd: Ramherd, terminal: Open) -> None:
     """One line says why it waits; Ctrl-C leaves with 130."""
-    memory = str(int(machine_bytes() * 0.79))
+    memory = f"{int(machine_bytes() * 0.79) >> 20}MiB"
     window = terminal([*exec_of(each_ramherd, "--memory", memory), "true"], each_ramherd)
     window.expect("ramherd: true waits: needs ")
     window.type("\x03")
