@@ -127,7 +127,7 @@ measure-agents: setup agents
 # A program and its package: faketime for clocks that jump; node for a real V8 out of its heap; User-mode Linux and its disk;
 # QEMU and the image it boots. uidmap is for building that without root. GNU parallel is what
 # the benchmark measures ramherd against.
-TOOLS = git:git node:nodejs npm:npm tmux:tmux linux.uml:user-mode-linux mke2fs:e2fsprogs taskset:util-linux \
+TOOLS = git:git node:nodejs npm:npm tmux:tmux linux.uml:user-mode-linux cc:build-essential mke2fs:e2fsprogs taskset:util-linux \
 	qemu-system-x86_64:qemu-system-x86 mmdebstrap:mmdebstrap genext2fs:genext2fs \
 	newuidmap:uidmap parallel:parallel faketime:faketime zsh:zsh fish:fish mandoc:mandoc
 

@@ -147,8 +147,20 @@ def start(control: Path, memory_mib: int, consoles: tuple[int, ...]) -> "subproc
          "ssl=null",
          f"init={control}/python", "--", "-ISB", f"{control}/init.py", str(control)],
         stdin=subprocess.DEVNULL, stdout=consoles[0], stderr=consoles[0], pass_fds=consoles,
-        start_new_session=True, env={**os.environ, "TMPDIR": memory_directory(memory_mib << 20)},
+        start_new_session=True,
+        env={**os.environ, "TMPDIR": memory_directory(memory_mib << 20), **preload(control)},
     )  # fmt: skip
+
+
+def preload(control: Path) -> dict[str, str]:
+    """On a processor with AMX, UML dies before its init unless it has help (xstate.c)."""
+    if " amx_tile" not in Path("/proc/cpuinfo").read_text():
+        return {}
+    library = control / "xstate.so"
+    compiler = find_program("cc", "build-essential")
+    source = INIT.with_name("xstate.c")
+    subprocess.run([compiler, "-shared", "-fPIC", "-O2", "-o", library, source], check=True)
+    return {"LD_PRELOAD": str(library)}
 
 
 def memory_directory(size_bytes: int) -> str:
