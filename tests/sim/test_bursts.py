@@ -6,7 +6,7 @@ import pytest
 
 from ramherd.core.memory import Mode
 from ramherd.core.policies import GrantPolicy
-from ramherd.sim.herds import GIB, LONG_S, SHORT_S, burst_herd, heavy_herd
+from ramherd.sim.hard_herds import GIB, LONG_S, SHORT_S, burst_herd, heavy_herd
 from ramherd.sim.oracle import oracle_makespan_s
 from ramherd.sim.result import SimCounters
 from ramherd.sim.sim_jobs import SimJob

@@ -107,9 +107,9 @@ def test_the_reason_stands_at_every_queued_job(gate: Gate) -> None:
         return {one["name"]: one["reason"]["why"] for one in list_jobs(store, herd=HERD)}
 
     gate.record_failed_start(NO_SPACE, 0.0)
-    assert reasons() == {"a": "cannot_prepare", "b": "submitted"}
+    assert reasons() == {"a": "cannot_prepare", "b": "after"}
     gate.record_start()
-    assert reasons() == {"a": "submitted", "b": "submitted"}
+    assert reasons() == {"a": "submitted", "b": "after"}
 
 
 @pytest.mark.parametrize("how", ["ended", "lost"])
