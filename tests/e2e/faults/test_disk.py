@@ -41,7 +41,7 @@ def ballasted_service(tmp_path: Path) -> Iterator[Service]:
 
 
 RELEASED = " is full: released "
-RESTORED = " has room: "
+RESTORED = " has free space again: "
 
 
 def test_a_full_disk_costs_no_job(small_service: Service, losses: Losses) -> None:

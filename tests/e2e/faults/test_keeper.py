@@ -44,7 +44,7 @@ def test_a_job_that_kills_its_keeper_is_found_and_no_other_job_fails(
     assert (summary["done"], summary["failed"], summary["exit_code"]) == (7, 1, 1)
     assert (guilty["reason"]["why"], guilty["reason"]["alone"]) == ("ends_keeper", 4)
     assert guilty["runs"] <= 10
-    assert "with nothing else running, and never without it" in summary["lines"]
+    assert "with no other job, and never without it" in summary["lines"]
     losses(
         "a job kills its keeper each time it runs",
         innocent_jobs_failed=sum(result["state"] != "done" for result in by_name.values()),
