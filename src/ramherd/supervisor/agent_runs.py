@@ -1,8 +1,8 @@
-"""The agents' side of the loop: what to start, what they printed, what they cost, and how fast
-they start.
+"""The agents' side of the loop: the command line of each run, its output, its cost, and the pace of
+starts.
 
-An agent reports on stdout, which the keeper has put on disk: a little of it is read in each step.
-What is known of one run is in `agents/run_state.py`.
+An agent reports on stdout, which the keeper writes to disk; each step reads a part of it. The state
+of one run is in `agents/run_state.py`.
 """
 
 import errno
@@ -56,15 +56,15 @@ from ramherd.system.environ import decode_bytes, parse_words
 
 # A process for one job is not shared.
 LEAST_REUSE = 2
-# What an adopted run has printed is read at once, up to here: steps of 512 KiB.
+# The output of an adopted run is read at once, in up to this many steps of 512 KiB.
 CATCH_UP_STEPS = 16
 
 
 @dataclass(frozen=True, slots=True)
 class JobRecords:
-    """Where a supervisor that does not know a job from before finds it: its program, what was
-    said of it (`jobs.said`), what its herd may cost and has cost, what its runs inherit, and
-    the file of a field that is too large for the store.
+    """Where a supervisor looks up a job that it has not seen before: its program, its last report
+    (`jobs.said`), the cost limit and the cost of its herd, the environment of its runs, and the
+    file of a field that is too large for the store.
     """
 
     find: Callable[[Job], Found]
@@ -75,14 +75,14 @@ class JobRecords:
 
 
 class AgentRuns:
-    """All agents of a supervisor. `is_occupied`: another process works on what the job has."""
+    """All agents of a supervisor. `is_occupied`: another process uses the worktree of the job."""
 
     def __init__(self, records: JobRecords, policy: Policy) -> None:
         self._records = records
         self._kept_bytes = policy.log_head_bytes + policy.log_ring_bytes
         self.costs = HerdCosts(records.cost_limit)
         self.prices = PriceBook()
-        # What the last run of each job has left to the next.
+        # What the last run of each job leaves to the next one.
         self._pasts: dict[str, Past] = {}
         self.limits = ApiLimits()
         self.is_occupied: Callable[[Job], bool] = lambda _job: False
@@ -90,9 +90,9 @@ class AgentRuns:
     def prepare(
         self, run: LiveRun, grant_bytes: int, *, stopped: Reason | None, short: bool
     ) -> Reason | None:  # fmt: skip
-        """What the run is to start. `stopped` is why the run before it was, if this one goes on in
-        its session. `short`: memory is, and the job may have a smaller model for that; the reason
-        is given if so. A program or input that is gone refuses the run.
+        """Prepares the launch of the run. `stopped`: why the previous run was stopped, if this run
+        resumes its session. `short`: memory is short, and the job may have a smaller model for
+        that; if so, returns the reason. If the program or an input is missing, the run is refused.
         """
         job, brief = run.job, brief_of(run.job)
         session = self._past(job).progress.session if stopped is not None else ""
@@ -126,7 +126,7 @@ class AgentRuns:
         return why_smaller
 
     def _choose_model(self, job: Job, *, short: bool) -> tuple[str, Reason | None]:
-        """The smaller one while memory is short, or while a limit of the job's own lasts."""
+        """The smaller model while memory is short, or while a limit of the job's own lasts."""
         brief = brief_of(job)
         model, why_smaller = choose_model(brief, short=short)
         quota = self.limits.choose_quota(job)
@@ -135,7 +135,7 @@ class AgentRuns:
         return quota.model, explain_fallback(brief, quota.model)
 
     def adopt(self, run: LiveRun, *, resumed: bool) -> None:
-        """A run that another supervisor has started: all that it printed is read again."""
+        """Adopts a run that another supervisor started: all of its output is read again."""
         job = run.job
         session = self._past(job).progress.session if resumed else ""
         said = self._records.said(job.id) or {}
@@ -168,7 +168,7 @@ class AgentRuns:
         return agent_run
 
     def _catch_up(self, run: LiveRun) -> None:
-        """One that is over is heard out."""
+        """Reads all output of a run that has ended."""
         agent_run, steps = run.agent_run, 0
         while agent_run is not None and not agent_run.is_read:
             agent_run.read(closed=run.output_closed)
@@ -188,7 +188,7 @@ class AgentRuns:
     def launch(
         self, job: Job, grant_bytes: int, *, session: str, model: str, stopped: Reason | None = None
     ) -> Launch:
-        """`session` is the one to go on in, if any; `stopped` is why its last run was."""
+        """`session` is the session to resume, if any; `stopped` is why its last run was stopped."""
         (agent, program), brief = self._records.find(job), brief_of(job)
         ask = LaunchRequest(
             render_resume_prompt(stopped) if session and stopped is not None else brief.prompt,
@@ -218,7 +218,7 @@ class AgentRuns:
         return warm or self.launch(job, grant_bytes, session="", model=model)
 
     def _prompt(self, job: Job) -> str:
-        """All of it: the store has the beginning of a large one."""
+        """The whole prompt: of a large one, the store has only the beginning."""
         if "prompt" not in job.large:
             return brief_of(job).prompt
         return decode_bytes(self._records.input(job, "prompt"))
@@ -229,8 +229,8 @@ class AgentRuns:
         return tuple(map(decode_bytes, parse_words(self._records.input(job, "args"))))
 
     def launch_warm(self, job: Job, model: str, prompt: str | None = None) -> Launch | None:
-        """The same for all that can share a process, but for the prompt. None: the job has one of
-        its own. What a job costs and may do is limited by its process.
+        """Equal for all jobs that can share a process, except for the prompt. None: the job needs
+        its own process, because a cost limit and allowed tools apply to a whole process.
         """
         brief = brief_of(job)
         if brief.reuse < LEAST_REUSE or brief.allow or self._limit_usd(job) is not None:
@@ -248,19 +248,19 @@ class AgentRuns:
         return agent.warm.start(program, ask)
 
     def _heap_bytes(self, job: Job, grant_bytes: int) -> int:
-        """The first one is the user's, where NODE_OPTIONS sets it; larger if that was full."""
+        """At first the size that NODE_OPTIONS sets, if it does; larger after that heap was full."""
         own = self._own_heap_bytes(job)
         usual = choose_heap_bytes(grant_bytes, job.memory_limit_bytes, own)
         return max(usual, self._past(job).heap_bytes)
 
     def _own_heap_bytes(self, job: Job) -> int | None:
-        """Our option for node would overrule NODE_OPTIONS. Other runtimes do not read it."""
+        """Our option for node would override NODE_OPTIONS. Other runtimes do not read it."""
         if not self._records.find(job).program.node:
             return None
         return parse_node_heap(self._records.env(job).get("NODE_OPTIONS", ""))
 
     def _limit_usd(self, job: Job) -> float | None:
-        """For a CLI that holds to a limit itself: it counts from zero in each run."""
+        """The limit for a CLI that enforces one itself: such a CLI counts from zero in each run."""
         most, cost_limit = brief_of(job).max_cost_usd, self.costs[job.herd]
         left = [] if most is None else [most - self._past(job).spent.total_usd]
         if cost_limit is not None:
@@ -268,7 +268,7 @@ class AgentRuns:
         return max(min(left), LEAST_USD) if left else None
 
     def may_start(self, job: Job) -> bool:
-        """Whether its worktree can be made and is free, and there is money for it now."""
+        """Whether the job's worktree can be made and is free, and its herd can pay for it now."""
         cost_limit = self.costs[job.herd]
         if needs_base(job) or self.is_occupied(job) or self.costs.is_closed(job.herd):
             return False
@@ -277,7 +277,7 @@ class AgentRuns:
     def read_output(
         self, runs: Iterable[LiveRun], at_s: float
     ) -> Iterator[tuple[str, LiveRun, Reason]]:
-        """Reads on; the kind of event, the run and the reason of what their users should know."""
+        """Reads new output; yields events for the user: kind, run and reason."""
         for run in runs:
             if run.agent_run is not None and not run.agent_run.is_read:
                 for fact in run.agent_run.read(closed=run.output_closed):
@@ -288,7 +288,7 @@ class AgentRuns:
     def find_stalls(
         self, runs: Iterable[LiveRun], stall_after_s: float, at_s: float
     ) -> Iterator[tuple[LiveRun, Reason]]:
-        """Agents that have printed nothing for so long, each once for each silence."""
+        """Agents that have printed nothing for `stall_after_s`, once for each silence."""
         for run in runs:
             agent_run = run.agent_run
             if agent_run is None or run.is_ending or agent_run.progress.result is not None:
@@ -337,7 +337,7 @@ class AgentRuns:
     def stop_costly(
         self, runs: Iterable[LiveRun], queue: Iterable[JobStatus]
     ) -> list[Stop | Settle]:  # fmt: skip
-        """What ends because it has cost as much as it may: a run, or all of a herd."""
+        """Ends runs and herds that have reached their cost limit."""
         costs = dict.fromkeys((status.job.herd for status in queue), 0.0)
         live = []
         for run in runs:
@@ -351,13 +351,13 @@ class AgentRuns:
         return stop_costly(live, queue if over else (), over)
 
     def end(self, run: LiveRun, end: RunEnd, *, most_bytes: int) -> None:
-        """`most_bytes` is the whole budget, and no heap is larger; nor than a `memory_limit`, where
-        the kernel would kill instead.
+        """`most_bytes` is the whole budget: no heap is larger. Nor is a heap larger than a
+        `memory_limit`, where the kernel would kill the run instead.
         """
         if run.agent_run is None:
             return
         job, agent_run = run.job, run.agent_run
-        with suppress(OSError):  # its environment is gone, and with it where its history is
+        with suppress(OSError):  # the environment is gone, and with it the path of the history
             agent_run.count_unreported(self._records.env(job))
         agent_run.read_errors(read_errors(run.dir), is_failed=end is RunEnd.FAILED)
         if run.refused is not None:
@@ -374,8 +374,8 @@ class AgentRuns:
         agent_run.past = self._pasts[job.id] = left
 
     def read_money_left(self, run: LiveRun) -> MoneyLeft | None:
-        """Of the limit of its own job, once the run has ended. What a herd has left may grow while
-        others of it run: that is for `stop_costly`.
+        """The money left of the job's own limit, once the run has ended. What is left of a herd's
+        limit may grow while other runs of the herd go on: `stop_costly` handles that.
         """
         agent_run = run.agent_run
         if agent_run is None or agent_run.limit_usd is None:
@@ -384,19 +384,19 @@ class AgentRuns:
         return MoneyLeft("the job", spent_usd, agent_run.limit_usd, agent_run.reply_usd)
 
     def withdraw(self, run: LiveRun) -> None:
-        """A run that was prepared, and never began."""
+        """Undoes the preparation of a run that never began."""
         self.limits.record_end(run.id)
         if (cost_limit := self.costs[run.job.herd]) is not None:
             cost_limit.withdraw_run(run.job.id)
 
     def end_job(self, job: Job) -> None:
-        """What it has not cost is for the others."""
+        """The unspent money of the job becomes available to the other jobs."""
         self._pasts.pop(job.id, None)
         if (cost_limit := self.costs[job.herd]) is not None:
             cost_limit.end_job(job.id)
 
     def forget_others(self, jobs: Iterable[Job]) -> None:
-        """`jobs` run or are about to; what is known of others is read again when needed."""
+        """Keeps only `jobs`, which run or are about to; others are read again when needed."""
         kept = {job.id: job.herd for job in jobs}
         self._pasts = {job: past for job, past in self._pasts.items() if job in kept}
         self.costs.forget_others(kept.values())
@@ -418,8 +418,8 @@ def make_agent_runs(
     max_cost_usd: float | None = None, force: bool = False,
     said: Callable[[str], Mapping[str, Any] | None] | None = None, spent_usd: float = 0.0,
 ) -> AgentRuns | None:  # fmt: skip
-    """Of one herd, with all programs found first. None where no job has an agent. `said` and
-    `spent_usd` are of earlier runs.
+    """For one herd; finds all programs first. None if no job has an agent. `said` and `spent_usd`
+    describe earlier runs.
     """
     found = find_programs(jobs, force=force)
     check_herd_cost(jobs, found, max_cost_usd)

@@ -1,4 +1,4 @@
-"""`on_alert`: the user's command for each alert. Nobody waits for it."""
+"""`on_alert`: the user's command for each alert. The loop does not wait for the command."""
 
 import json
 import os
@@ -14,7 +14,7 @@ MOST_AT_ONCE = 4
 
 @dataclass
 class AlertCommands:
-    """The event stands in RAMHERD_ALERT, as JSON. What takes longer than a minute is ended."""
+    """RAMHERD_ALERT has the event as JSON. A command that takes longer than a minute is ended."""
 
     command: str | None
     missed: int = 0
@@ -36,7 +36,7 @@ class AlertCommands:
             command = UserCommand(
                 (SHELL, "-c", self.command), env, time.monotonic(), is_shown=True
             )  # fmt: skip
-        except OSError:  # no memory for it: the event itself is in the store
+        except OSError:  # no memory to start it: the event itself is in the store
             self.missed += 1
             return
         self._running.append(command)

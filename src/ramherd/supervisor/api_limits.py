@@ -1,8 +1,8 @@
-"""What the APIs of agents allow: whether a job may start now, and if not, why.
+"""The limits of the agents' APIs: whether a job may start now, and if not, why.
 
 One place for both reasons to wait: an API that is too busy (starts of an account are paced,
-`decide/start_pace.py`) and one that serves an account no more (`decide/usage_limits.py`). The first
-is forgotten with the supervisor; the second is in the store, for the next supervisor and for lists.
+`decide/start_pace.py`), and an API that refuses an account for now (`decide/usage_limits.py`). The
+first ends with the supervisor; the second is in the store, for the next supervisor and for lists.
 """
 
 import time
@@ -39,10 +39,10 @@ NEVER_S = float("inf")
 
 @dataclass
 class ApiLimits:
-    # Epoch seconds: resets are times of the wall clock.
+    # Epoch seconds: resets are given in wall-clock time.
     now: Callable[[], float] = time.time
     windows: dict[tuple[str, str, str], UsageWindow] = field(default_factory=dict)
-    # Windows that the store has not got as they are now; None: it is over.
+    # Windows that have changed since the store was last written; None: the window is over.
     unsaved: dict[tuple[str, str, str], UsageWindow | None] = field(default_factory=dict)
     _paces: dict[Account, Pace] = field(default_factory=dict)
     _calmed: list[str] = field(default_factory=list)
@@ -51,8 +51,9 @@ class ApiLimits:
     # Usage limits.
 
     def load(self, windows: Iterable[UsageWindow], *, is_new_herd: bool = False) -> None:
-        """As the store has them. A probe is of the supervisor that started it. `is_new_herd`: the
-        user has just asked for it, perhaps after a login, so an account without access is tried.
+        """Loads the windows of the store. A probe belongs to the supervisor that started it.
+        `is_new_herd`: the user has just started the herd, perhaps after a login, so an account
+        without access is tried.
         """
         if self.unsaved:
             return
@@ -62,7 +63,7 @@ class ApiLimits:
         self.windows = {one.key: with_probe(one, probes.get(one.key, "")) for one in windows}
 
     def close(self, run: str, quota: Quota, refusal: ApiRefusal) -> Reason | None:
-        """The API refused a run. The reason, if its users do not know it yet."""
+        """The API refused a run. Returns the reason if it was not reported yet."""
         now_s = self.now()
         found = after_refusal(None, quota, refusal, now_s, run)
         before = self.windows.get(found.key)
@@ -80,14 +81,14 @@ class ApiLimits:
             self._paces[account] = after_start(self._paces[account], at_s)
 
     def record_reply(self, run: str) -> Iterator[Reason]:
-        """The API serves a run: if that is a probe, the others follow."""
+        """The API serves a run: if the run is a probe, the other jobs follow."""
         for window in [one for one in self.windows.values() if one.probe == run]:
             del self.windows[window.key]
             self.unsaved[window.key] = None
             yield explain_served(window)
 
     def record_end(self, run: str) -> None:
-        """A probe that ended without a reply has shown nothing: another job is the next one."""
+        """A probe that ended without a reply proves nothing: another job becomes the next probe."""
         for window in self.windows.values():
             if window.probe == run:
                 self.windows[window.key] = with_probe(window, "")
@@ -113,7 +114,7 @@ class ApiLimits:
         return unsaved
 
     def warn_once(self, agent: str, account: str, window: str) -> bool:
-        """Whether it is the first warning of that window, for this supervisor."""
+        """Whether this is the supervisor's first warning about that window."""
         key = agent, account, window
         is_new = key not in self._warned
         self._warned.add(key)
@@ -173,8 +174,9 @@ class ApiLimits:
     def choose_times(
         self, line: Iterable[tuple[Job, float]], at_s: float
     ) -> Iterator[tuple[float, Reason | None]]:
-        """From when each of those in line may start, and why not now. Each comes with the end of
-        its own back-off, 0 without one: one that has not ended takes no place in line.
+        """For each job in line, the time from which it may start, and why it may not start now.
+        Each job comes with the end of its own back-off, or 0: a job in back-off takes no place in
+        line.
         """
         claimed: set[tuple[str, str, str]] = set()
         taken: dict[Account, int] = {}
@@ -199,7 +201,7 @@ class ApiLimits:
     def _find_closed(
         self, quota: Quota, claimed: set[tuple[str, str, str]]
     ) -> UsageWindow | None:  # fmt: skip
-        """Also for the jobs behind the next probe."""
+        """Applies to the jobs behind the next probe as well."""
         if not self.windows:
             return None
         now_s = self.now()
@@ -213,7 +215,7 @@ class ApiLimits:
     # A busy API.
 
     def slow_down(self, quota: Quota, at_s: float) -> float | None:
-        """How far starts are apart from now on; None if that was so already."""
+        """Returns the new interval between starts, or None if it was in force already."""
         account = quota[:2]
         before = self._paces.get(account, Pace())
         after = self._paces[account] = after_overload(before, at_s)
@@ -227,7 +229,7 @@ class ApiLimits:
                 self._calmed.append(account[0])
 
     def pop_calmed(self) -> list[str]:
-        """The agents that start as before again, since the last time."""
+        """The agents whose starts have returned to the usual pace since the last call."""
         calmed, self._calmed = self._calmed, []
         return calmed
 

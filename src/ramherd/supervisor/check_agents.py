@@ -1,4 +1,4 @@
-"""Jobs with an agent before they are accepted: is there a program for each, and may it work?"""
+"""Checks jobs before they are accepted: is there a program for each agent, and may it work?"""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,8 +27,8 @@ def prepare(
     env: Mapping[str, str] | None,
     max_cost_usd: float | None = None,
 ) -> list[Job]:
-    """Jobs whose agents can run, with their accounts and worktrees: one that cannot is refused.
-    `env` is what their runs inherit; None: what the service has.
+    """Adds accounts and worktrees to the jobs, and refuses a job whose agent cannot run. `env` is
+    the environment that the runs inherit; None: that of the service.
     """
     found = find_programs(jobs, path=None if env is None else env.get("PATH"))
     check_herd_cost(jobs, found, max_cost_usd)
@@ -38,8 +38,8 @@ def prepare(
 def find_programs(
     jobs: Iterable[Job], *, path: str | None = None, force: bool = False
 ) -> dict[str, Found]:  # fmt: skip
-    """The program of each job with an agent; what cannot work is refused before anything starts.
-    `force`: also below the memory that an agent is known to need.
+    """The program of each job with an agent; a job that cannot work is refused before any job
+    starts. `force`: also run an agent in less memory than it is known to need.
     """
     known: dict[tuple[str, str, str], Found] = {}
     found = {}

@@ -1,5 +1,5 @@
-"""What the agents of each herd have cost, and what they may cost together. They report what they
-cost at their end only, so each run gets a share of the limit.
+"""The cost of each herd's agents, and the limit for all of them together. Agents report their cost
+only at their end, so each run gets a share of the limit.
 """
 
 import math
@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterable
 from ramherd.core.model import Reason
 from ramherd.decide.costs import MoneyLeft, explain_left, find_costly_herds
 
-# No CLI takes a limit of nothing.
+# No CLI accepts a limit of zero.
 LEAST_USD = 1e-6
-# A part of an even share for which nobody starts as long as another may leave more.
+# While other runs may leave money, no job starts with less than this part of an even share.
 SMALL = 0.25
 
 
 class CostLimit:
-    """Each run is given a share of what is left, even for all jobs that are still to come: what was
-    spent and what those that run may spend is never above the limit.
+    """Each run gets an even share of the money that is left, divided among the jobs that are still
+    to come. The money spent and the shares of live runs together never exceed the limit.
     """
 
     def __init__(self, limit_usd: float, jobs: Iterable[str], spent_usd: float = 0.0) -> None:
@@ -27,20 +27,20 @@ class CostLimit:
         # Shares of the jobs that run, and of those that were stopped before they reported a cost.
         self._shares: dict[str, float] = {}
         self._unreported: dict[str, float] = {}
-        # What another reply would cost each job that has run.
+        # The cost of another reply, for each job that has run.
         self._replies: dict[str, float] = {}
 
     def share_usd(self) -> float:
         promised = sum(self._shares.values()) + sum(self._unreported.values())
         left = self.limit_usd - self.spent_usd - promised
-        # Counted, not subtracted as sets: this is asked for each job at the head of the queue.
+        # Counted, not subtracted as sets: this runs for each job at the head of the queue.
         waiting = len(self._open) - sum(job in self._open for job in self._shares)
         share = left / max(waiting, 1)
-        # As it is written on a command line.
+        # Rounded as it is written on a command line.
         return max(math.floor(share / LEAST_USD + 1e-6) * LEAST_USD, LEAST_USD)
 
     def may_start(self, job: str) -> bool:
-        """A small share is for when nobody runs who might leave more."""
+        """A job starts with a small share only when no live run could leave more."""
         if job not in self._open or not self._shares:
             return True
         return self.share_usd() >= SMALL * self._even_usd
@@ -49,8 +49,8 @@ class CostLimit:
         self._shares[job] = usd
 
     def end_run(self, job: str, *, reported: bool, reply_usd: float = 0.0) -> None:
-        """`reported`: its cost, which is that of all runs of its job, or an estimate of it. Another
-        reply would cost `reply_usd`.
+        """`reported`: the cost of all runs of the job was reported or estimated. Another reply
+        would cost `reply_usd`.
         """
         self._replies[job] = reply_usd
         share, before = self._shares.pop(job, 0.0), self._unreported.pop(job, 0.0)
@@ -58,7 +58,7 @@ class CostLimit:
             self._unreported[job] = before + share
 
     def withdraw_run(self, job: str) -> None:
-        """It never began, and cost nothing."""
+        """The run never began, and cost nothing."""
         self._shares.pop(job, None)
 
     def end_job(self, job: str) -> None:
@@ -66,8 +66,8 @@ class CostLimit:
 
     @property
     def money(self) -> MoneyLeft | None:
-        """For the cheapest reply that any of its jobs may ask for next; None while jobs run, which
-        may leave some of their shares, and if a job has not begun.
+        """For the cheapest reply that any job of the herd may need next. None while jobs run,
+        because these may leave part of their shares, and if a job has not begun.
         """
         if self._shares or not self._open or not self._open <= self._replies.keys():
             return None
@@ -76,12 +76,12 @@ class CostLimit:
 
 
 class HerdCosts:
-    """`read` gives the limit of a herd that is not known here yet, None if it has none."""
+    """`read` returns the limit of a herd that is not loaded yet; None if the herd has none."""
 
     def __init__(self, read: Callable[[str], CostLimit | None]) -> None:
         self._read = read
         self._limits: dict[str, CostLimit | None] = {}
-        # Herds that have cost as much as they may: nothing of them starts any more.
+        # Herds that have reached their cost limit: none of their jobs starts any more.
         self.closed: set[str] = set()
 
     def __getitem__(self, herd: str) -> CostLimit | None:
@@ -94,7 +94,7 @@ class HerdCosts:
         return herd in self.closed or (limit is not None and limit.spent_usd >= limit.limit_usd)
 
     def close(self, live_usd: dict[str, float]) -> dict[str, Reason]:
-        """The herds to end, each with the reason. `live_usd` is what their runs have cost."""
+        """The herds to end, each with the reason. `live_usd` is the cost of their live runs."""
         limits = {herd: limit for herd in live_usd if (limit := self[herd]) is not None}
         over = find_costly_herds(
             {herd: limit.spent_usd + live_usd[herd] for herd, limit in limits.items()},
@@ -107,7 +107,7 @@ class HerdCosts:
         return over
 
     def forget_others(self, herds: Iterable[str]) -> None:
-        """What is not kept is read again when it is asked for."""
+        """Limits that are not kept are read again when needed."""
         kept = set(herds)
         self._limits = {herd: limit for herd, limit in self._limits.items() if herd in kept}
         self.closed &= kept

@@ -39,13 +39,13 @@ from ramherd.supervisor.start_gate import StartGate
 EVERY_S = 1.0
 # Measuring takes at most this share of the time: a store of 100,000 runs is read less often.
 BUSY_SHARE = 0.02
-# A thread that removes a large tree is not waited for.
+# The end does not wait for a thread that removes a large tree.
 CLOSE_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class DiskReport:
-    """What one measurement found and did."""
+    """What one measurement found and changed."""
 
     disk: DiskState
     # None if the store could not be read.
@@ -65,17 +65,17 @@ class DiskWatch:
     _stopping: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
     _begun_s: float = 0.0
-    # Runs were live since the last measurement.
+    # Runs have been live since the last measurement.
     _has_run: bool = True
     _is_short: bool = False
 
     def begin(self, at_s: float, store: Store) -> None:
-        """Before the first run: so no run prints without a limit."""
+        """Called before the first run, so that no run prints without a limit."""
         self._begun_s = at_s
         self._apply(self._measure(store))
 
     def receive(self, at_s: float) -> None:
-        """Once a tick. The thread begins with the second second: most herds do without it."""
+        """Called once a tick. The thread starts after one second: most herds end before that."""
         self._has_run = self._has_run or bool(self.executor.runs)
         if self._thread is None and at_s - self._begun_s >= EVERY_S:
             self._thread = threading.Thread(target=self._watch, daemon=True)
@@ -101,12 +101,12 @@ class DiskWatch:
         took_s = 0.0
         while not self._stopping.wait(max(EVERY_S, took_s / BUSY_SHARE)):
             began_s = time.thread_time()
-            with suppress(OSError):  # the directory is gone: others look after that
+            with suppress(OSError):  # the directory is gone: the loop handles that
                 self._reports.put(self._measure())
             took_s = time.thread_time() - began_s
 
     def _measure(self, store: Store | None = None) -> DiskReport:
-        """The store may be locked or its disk full: then logs keep their last limit."""
+        """While the store is locked or its disk is full, logs keep their last limit."""
         disk, events = balance(self.state)
         growth_bytes = None
         if self._has_run:
@@ -126,7 +126,7 @@ class DiskWatch:
             return limit_logs(own, self.state / "runs", self.total_bytes)
 
     def _explain_short(self, usage: LogUsage) -> list[tuple[str, Reason]]:
-        """Once, when logs of live runs begin to get smaller."""
+        """Reports once that the logs of live runs begin to get smaller."""
         left_bytes = self.total_bytes - usage.used_bytes
         was_short, self._is_short = self._is_short, left_bytes < self.total_bytes >> 6
         if was_short or not self._is_short:
@@ -141,9 +141,9 @@ def balance(state: Path) -> tuple[DiskState, list[tuple[str, Reason]]]:
     if size == disk.held_bytes or not set_ballast(state, size):
         return disk, []
     now = read_disk(state)
-    if size and not now.held_bytes:  # a file system that does not count what a file takes
+    if size and not now.held_bytes:  # a file system that does not count the bytes of a file
         return DiskState(now.free_bytes), []
-    if disk.is_full == now.is_full:  # the first, or a larger one
+    if disk.is_full == now.is_full:  # the first ballast, or a larger one
         return now, []
     kind = "ballast_released" if now.is_full else "ballast_restored"
     return now, [(kind, explain_ballast(disk, str(state)))]
@@ -152,7 +152,7 @@ def balance(state: Path) -> tuple[DiskState, list[tuple[str, Reason]]]:
 def limit_logs(
     store: Store, runs_dir: Path, total_bytes: int
 ) -> tuple[LogUsage, list[tuple[str, Reason]]]:
-    """Removes the output of the oldest finished runs, if runs that print need its room."""
+    """Removes the output of the oldest finished runs if live runs need the space."""
     measure_new(store, runs_dir)
     usage = read_log_usage(store, runs_dir)
     keep_bytes = choose_kept_output(usage, total_bytes)
@@ -175,7 +175,7 @@ def read_log_usage(store: Store, runs_dir: Path) -> LogUsage:
 
 
 def open_store_or_release(state: Path) -> Store:
-    """The store on a disk that is full: the ballast is there for this."""
+    """Opens the store; on a full disk, releases the ballast first."""
     try:
         return open_store_for_runs(state)
     except StoreUnavailable:

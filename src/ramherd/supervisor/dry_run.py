@@ -1,5 +1,5 @@
-"""What a herd would start, without starting it, as lines that a shell understands:
-`--dry-run` of `ramherd run` and `ramherd submit`.
+"""The commands that a herd would start, as lines for a shell, without starting them: `--dry-run` of
+`ramherd run` and `ramherd submit`.
 """
 
 import os
@@ -24,10 +24,10 @@ class Planned:
     name: str
     cwd: str
     argv: tuple[str, ...]
-    # Beside what ramherd itself was started with.
+    # In addition to the environment of ramherd itself.
     env: Mapping[str, str]
     stdin: str | None
-    # What makes the worktree that is `cwd`, if the job has one of its own.
+    # The commands that make the worktree `cwd`, if the job has its own worktree.
     setup: tuple[tuple[str, ...], ...] = ()
 
 
@@ -39,7 +39,7 @@ def plan(jobs: Sequence[Job], rules: Rules) -> list[Planned]:
 
 
 def plan_in_tree(job: Job, agent_runs: "AgentRuns | None", trees: Mapping[str, Tree]) -> Planned:
-    """A worktree as the user would make it, instead of the script that a run has for that."""
+    """Makes a worktree with git commands that a user would type, instead of the script of a run."""
     tree = trees.get(job.id)
     if tree is None or job.brief is None:
         return plan_job(job, agent_runs)
@@ -52,7 +52,7 @@ def plan_in_tree(job: Job, agent_runs: "AgentRuns | None", trees: Mapping[str, T
 
 
 def plan_job(job: Job, agent_runs: "AgentRuns | None") -> Planned:
-    """With the grant that a job of its kind gets before anything is known of it."""
+    """With the grant that a job gets before its class has been measured."""
     if agent_runs is None or job.brief is None:
         return Planned(job.name, job.cwd, job.argv, job.env, job.stdin)
     grant = max(prior_of(job.brief.agent).base_bytes, job.memory_bytes)

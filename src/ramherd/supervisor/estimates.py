@@ -1,4 +1,4 @@
-"""What runs of each class were seen to need: read once, and learned from those that are done."""
+"""The memory that runs of each class need: read once, and updated from runs that are done."""
 
 import math
 from collections.abc import Iterable
@@ -13,14 +13,14 @@ from ramherd.store.protocol import Store
 
 # The agent of jobs that run a command, in the key of their class.
 COMMAND = "command"
-# Shorter runs were measured once or twice only.
+# Shorter runs were measured only once or twice.
 SHORTEST_S = 1.0
 
 
 @dataclass
 class Classes:
-    """`estimates` is what the governor reads, by label. With other scales than 1 the shipped
-    priors are scaled: the agents are fast and small ones.
+    """`estimates` is what the governor reads, by label. Scales other than 1 scale the shipped
+    priors, for agents that are faster and smaller than real ones.
     """
 
     time_scale: float = 1.0
@@ -35,7 +35,7 @@ class Classes:
             self._set(label_of(key), replace(record, prior=prior))
 
     def learn(self, run: LiveRun, at_s: float) -> tuple[ClassKey, RunSummary] | None:
-        """What to store of a run that is done; None if it was too short."""
+        """The record to store for a run that is done; None if the run was too short."""
         summary = summary_of(run, at_s, SHORTEST_S / self.time_scale)
         if summary is None:
             return None
@@ -49,7 +49,7 @@ class Classes:
 
 def class_of(job: Job) -> ClassKey:
     agent = job.brief.agent if job.brief is not None else COMMAND
-    # The store takes no bytes that are no UTF-8.
+    # The store accepts UTF-8 only.
     project = job.cwd.encode(errors="backslashreplace").decode()
     return ClassKey(agent, project, job.label)
 

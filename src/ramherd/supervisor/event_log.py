@@ -1,7 +1,7 @@
 """Events: each one is recorded in the store and sent to the display.
 
-A start is shown when the store has it and the keeper was asked for it, not before: until then it
-can be undone. The service has the same loop as a herd, and adds its own work through `Hooks`.
+A start is shown once the store has recorded it and the keeper was asked to start it: until then it
+can be undone. The service uses the same loop as a herd, and adds its own work through `Hooks`.
 """
 
 import time
@@ -23,7 +23,7 @@ def ignore(*_values: Any) -> None:
 
 @dataclass
 class Hooks:
-    """What else is to be done at these moments: nothing for a herd."""
+    """Additional work at these moments. A herd has none."""
 
     event: Callable[[Event], None] = ignore
     job_changed: Callable[[JobStatus], None] = ignore
@@ -44,12 +44,12 @@ class EventLog:
     _unshown: dict[str, list[tuple[Event, str]]] = field(default_factory=dict)
 
     def record(self, write: Callable[..., Any], *values: Any, **named: Any) -> None:
-        """`write(store, ...)` with the next commit."""
+        """Calls `write(store, ...)` in the next commit."""
         self.writes.add(write, *values, **named)
 
     @contextmanager
     def start_of(self, run: str) -> Iterator[None]:
-        """What is recorded and emitted inside is part of the start of this run."""
+        """Everything recorded and emitted inside is part of the start of this run."""
         self.writes.start = run
         try:
             yield
@@ -62,7 +62,7 @@ class EventLog:
         self._unshown.pop(run, None)
 
     def show_starts(self) -> None:
-        """The runs that were recorded are starting."""
+        """Shows the starts that were recorded."""
         while self._unshown:
             for event, name in self._unshown.pop(next(iter(self._unshown))):
                 self._show(event, name)
@@ -74,7 +74,7 @@ class EventLog:
         self._emit(kind, reason, job.name, job)
 
     def emit_herd(self, kind: str, reason: Reason, *, run: str = "") -> None:
-        """`run` has ended already."""
+        """`run` has already ended."""
         self._emit(kind, reason, "a run" if run else "all runs", run=run)
 
     def _emit(

@@ -1,4 +1,4 @@
-"""What a herd came to, counted while it runs: the summary and `run --json` read this."""
+"""The results of a herd, counted while it runs, for the summary and `run --json`."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -10,14 +10,14 @@ from ramherd.core.agent_task import SAID
 from ramherd.core.model import JobState, JobStatus, Reason, RunEnd
 from ramherd.core.run_account import RunAccount
 
-# How long single holds took is kept of so many.
+# The lengths of at most this many single holds are kept.
 MOST_HOLDS = 100_000
-# Ends after which the job goes on, and what was lost is done again.
+# Ends after which the job goes on, and does lost work again.
 REDONE = (RunEnd.LOST, RunEnd.OOM_KILL, RunEnd.PREEMPTED, RunEnd.RECYCLED, RunEnd.HEAP_EXHAUSTED)
 SILENT: Mapping[str, Any] = dict.fromkeys(SAID)
 NO_ANSWERS: Mapping[str, str] = {}
 NO_NUMBERS: Mapping[str, int] = {}
-# So much of an answer is kept in memory.
+# This much of an answer is kept in memory.
 ANSWER_LENGTH = 1000
 
 
@@ -69,8 +69,8 @@ def account_of(run: LiveRun, end: RunEnd, ran_s: float) -> RunAccount:
 
 
 def count_lost_s(run: LiveRun, ran_s: float) -> float:
-    """What the next run does again: all of it, or the tool call that was open. How far a command
-    with a `resume_command` had come is not known.
+    """The time that the next run repeats: the whole run, or the tool call that was open. How far a
+    command with a `resume_command` had come is not known.
     """
     if not run.job.resumes:
         return ran_s
@@ -79,8 +79,8 @@ def count_lost_s(run: LiveRun, ran_s: float) -> float:
 
 @dataclass
 class HerdCounters:
-    """`jobs` has an entry for each job of a herd, and none for those of the service, which keeps
-    nothing that grows with its jobs.
+    """`jobs` has an entry for each job of a herd, and is empty in the service, which keeps nothing
+    that grows with its jobs.
     """
 
     jobs: dict[str, JobCounters] = field(default_factory=dict)
@@ -119,15 +119,15 @@ class HerdCounters:
 
     @property
     def missing_bytes(self) -> int:
-        """How much less the machine has available than before the herd."""
+        """How much less memory the machine has available than before the herd."""
         return self.available_before - self.available_after
 
     def as_json(
         self, herd: str, statuses: Iterable[JobStatus], answers: Mapping[str, str] = NO_ANSWERS,
         numbers: Mapping[str, int] = NO_NUMBERS,
     ) -> dict[str, Any]:  # fmt: skip
-        """The object that `run --json` prints, without what only the caller knows. The store has
-        the `numbers` of the jobs, and the `answers` of agents: the ones here are shortened.
+        """The object that `run --json` prints, except for the caller's part. `numbers` of the jobs
+        and `answers` of agents come from the store: the answers here are shortened.
         """
         results = [
             {"job": status.job.name, "number": numbers.get(status.job.id),

@@ -1,4 +1,4 @@
-"""The states of jobs: a change, and every other that follows from it, is recorded and shown."""
+"""The states of jobs: records and shows a change, and every change that follows from it."""
 
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -31,10 +31,10 @@ class JobStates:
     events: EventLog
     counters: HerdCounters
     agents: AgentParts
-    # Jobs that have ended, and whose worktrees are to be finished, since this was last read.
+    # Jobs that have ended since this was last read, and whose worktrees are to be finished.
     ended_trees: list[Job] = field(default_factory=list)
 
-    # Some have ended, or their worktrees were finished, since this was last read.
+    # Whether jobs have ended, or their worktrees were finished, since this was last read.
     has_ended: bool = False
 
     def __getitem__(self, job: str) -> JobStatus:
@@ -45,19 +45,19 @@ class JobStates:
             self._record(status)
 
     def release(self, job: str) -> None:
-        """Its worktree is finished: jobs that wait for it go on."""
+        """The worktree of the job is finished: jobs that wait for it go on."""
         self.has_ended = True
         for status in self.queue.release(job):
             self._record(status)
 
     def set_base(self, new: JobStatus) -> None:
-        """The branches that it starts from are merged: its worktree has a commit to start from."""
+        """The branches are merged: the worktree of the job has a commit to start from."""
         for status in self.queue.change(new):
             self.events.record(set_base, status.job)
             self.events.hooks.job_changed(status)
 
     def put_back(self, before: JobStatus) -> None:
-        """A change was undone before it was recorded."""
+        """Undoes a change before it was recorded."""
         for status in self.queue.change(before):
             self.counters.record_job(status)
             self.events.hooks.job_changed(status)

@@ -1,8 +1,8 @@
 """The loop: measure -> decide -> act -> record -> show.
 
-It wakes when the keeper, a signal or a run at its grant has something to report, else once a tick.
-What to do is decided in `decide/`, how it is done is in `act/`; the parts that the loop calls are
-beside it. A herd and the service have the same loop, on another queue.
+It wakes when the keeper or a signal reports something or a run reaches its grant, else once a tick.
+`decide/` decides what to do, `act/` does it; the parts that the loop calls are beside it. A herd
+and the service use the same loop, on different queues.
 """
 
 import os
@@ -88,19 +88,19 @@ class Loop:
     signals: Signals
     trees: Trees
     runtime: RuntimeFiles
-    # Whose herds these are, and the record of the fleet, for a store that has to be restored.
+    # The owner of these herds, and the record of the fleet, for a store that has to be restored.
     owner: Owner
     fleet_id: str
     disk: DiskWatch
     worktrees: WorktreeQueue
     on_done: OnDoneQueue
     clock: Callable[[], float] = time.monotonic
-    # Other descriptors to wait for, and what to call when they are readable.
+    # Other descriptors to wait for, and the function to call when one is readable.
     alarms: dict[int, Callable[[], None]] = field(default_factory=dict)
-    # The service ends, and with it every run.
+    # The service is ending, and with it every run.
     is_halting: bool = False
     keeper_health: KeeperHealth = field(default_factory=KeeperHealth)
-    # Until a keeper answers again.
+    # Set until a keeper answers again.
     failed_keeper: FailedKeeper | None = None
     started_s: float = 0.0
     _stepped_s: float | None = None
@@ -113,7 +113,7 @@ class Loop:
         self.tick_s = max(TICK_S * looking / self.memory.time_scale, LEAST_TICK_S)
 
     def run(self) -> None:
-        """Until every job has ended and nothing of them is left."""
+        """Runs until every job has ended and none of their processes is left."""
         self.begin()
         try:
             while (timeout_s := self.step()) is not None:
@@ -138,12 +138,12 @@ class Loop:
         self.disk.close()
 
     def step(self) -> float | None:
-        """One round. Returns how long the next one may wait at most; None after the last."""
+        """One round. Returns how long the next wait may last at most; None after the last round."""
         at_s = self.clock()
         self._skip_gap(at_s)
         self.receive(at_s)
         snapshot = self.measure(at_s)
-        # Runs that end make room for others: decided again at once, until nothing changes.
+        # Runs that end free memory for others: decides again at once, until nothing changes.
         while actions := decide(snapshot, self.memory.policy):
             for action in actions:
                 self.carry_out(action, at_s)
@@ -153,7 +153,7 @@ class Loop:
         self.executor.close_output()
         self.executor.remove_exited_processes(at_s)
         self.record()
-        # After its requests were sent: the keeper starts runs meanwhile.
+        # After the requests were sent: the keeper starts runs meanwhile.
         self.runs.clean_up()
         self.on_done.advance(at_s, self.signals.count)
         self.events.display.update(lambda: make_view(self, at_s))
@@ -166,11 +166,11 @@ class Loop:
 
     @property
     def is_occupied(self) -> bool:
-        """Something is at work that the end of a herd waits for."""
+        """Work is under way that the end of a herd waits for."""
         return self.executor.is_occupied or self.worktrees.is_busy or self.on_done.is_busy
 
     def _skip_gap(self, at_s: float) -> None:
-        """What a machine that slept, or we who were stopped, have missed counts for no run."""
+        """Time in which the machine slept or ramherd was stopped counts for no run."""
         gap_s = find_gap_s(self._stepped_s or at_s, at_s)
         self._stepped_s = at_s
         if not gap_s:
@@ -192,7 +192,7 @@ class Loop:
             self.runs.record_started()
 
     def _restart_keeper(self, at_s: float) -> None:
-        """A keeper that could not be started is tried again, further and further apart."""
+        """Tries again to start a keeper, at longer and longer intervals."""
         executor, failed = self.executor, self.failed_keeper
         if what := executor.pop_keeper_failure():
             self.failed_keeper = after_failed_keeper(failed, what, at_s)
@@ -202,7 +202,7 @@ class Loop:
             executor.start_keeper()
 
     def _watch_keeper(self, at_s: float) -> None:
-        """A keeper that hangs keeps no run from ending. If it does not come back it is replaced."""
+        """A keeper that hangs keeps no run from ending. It is replaced if it does not recover."""
         is_heard = self.executor.is_keeper_heard or not self.executor.has_keeper
         health = next_health(self.keeper_health, at_s, is_heard=is_heard)
         if health.is_due:
@@ -222,7 +222,7 @@ class Loop:
         self.events.emit_herd("keeper_lost", reason)
 
     def measure(self, at_s: float) -> Snapshot:
-        """Everything once a tick; between ticks only runs that are ending."""
+        """Measures everything once a tick; between ticks, only runs that are ending."""
         runs, fleet = self.executor.runs.values(), self.executor.fleet
         if at_s - self._ticked_s >= self.tick_s:
             self._tick(at_s)
@@ -264,7 +264,7 @@ class Loop:
             record_engine_clients(runs, read_engine_clients())
 
     def restore_store(self) -> None:
-        """If its files were deleted or damaged. A short herd ends before the next tick."""
+        """Restores deleted or damaged store files. A short herd ends before the next tick."""
         for what in self.events.writes.check_store():
             record_known(self)
             self.events.emit_herd("store_restored", Reason(Why.STORE_RESTORED, what=what))
@@ -273,7 +273,7 @@ class Loop:
         return self.executor.is_busy or at_s - self._read_agents_s >= READ_EVERY_S
 
     def read_agents(self, at_s: float) -> None:
-        """Reads what agents printed since the last time; runs that cost too much are stopped."""
+        """Reads new output of agents, and stops runs that cost too much."""
         self._read_agents_s = at_s
         agents, runs = self.agents.runs, self.executor.runs.values()
         if agents is None:
@@ -318,7 +318,7 @@ class Loop:
         return self.executor.keeper.has_answered and self.gate.is_open(at_s)
 
     def may_reuse(self, at_s: float) -> bool:
-        """Whether warm processes serve jobs: not while suspects run first."""
+        """Whether warm processes serve jobs: they do not while suspects run first."""
         return self.may_start(at_s) and self.memory.trial is None
 
     def carry_out(self, action: Action | Order, at_s: float) -> None:
@@ -345,7 +345,7 @@ class Loop:
                 self.events.emit_herd(f"level_{level.value}", reason)
 
     def _finish(self, run: str, end: RunEnd, reason: Reason, at_s: float) -> None:
-        """A warm process that is free serves the first job of the queue at once, if it can."""
+        """A warm process that becomes free serves the first suitable job of the queue at once."""
         idle = self.runs.finish(self.executor.runs[run], end, reason, at_s)
         if idle is not None and self.agents.warm is not None:
             admit = self.agents.warm.reuse(idle, at_s, may_start=self.may_reuse(at_s))
@@ -372,7 +372,7 @@ class Loop:
         return min(longest_s, READ_EVERY_S) if is_warm else longest_s
 
     def wait(self, timeout_s: float) -> None:
-        """Waits until the keeper, a signal, a run at its grant, or an alarm reports something."""
+        """Waits for the keeper, a signal, an alarm, or a run that reaches its grant."""
         keeper, enforcer, at_s = self.executor.keeper, self.executor.enforcer, self.clock()
         marks, muted_s = self.executor.grant_fds(at_s), self.executor.muted_for_s(at_s)
         sending = keeper.has_more_to_send

@@ -1,4 +1,4 @@
-"""What agents had reported when their `ramherd run` died: their output is read again."""
+"""Reports of agents whose `ramherd run` died: their output is read again."""
 
 from contextlib import suppress
 from functools import partial
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 def count_lost_runs(store: Store, state: Path, herd: str) -> None:
-    """Sessions, turns and costs of runs that nobody has recorded to their end. A second call finds
-    none. Where the output is gone, what was recorded last counts.
+    """Records sessions, turns and costs of runs whose end was not recorded. A second call finds no
+    such run. If the output is gone, the last recorded values count.
     """
     runs = read_uncounted_runs(store, herd)
     if not runs:

@@ -1,4 +1,4 @@
-"""What the loop shows of itself: values only."""
+"""The view of the loop for the display: values only."""
 
 from typing import TYPE_CHECKING
 

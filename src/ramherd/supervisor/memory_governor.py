@@ -60,9 +60,9 @@ from ramherd.supervisor.job_states import AgentParts, JobStates
 from ramherd.supervisor.start_gate import StartGate
 from ramherd.system.boot_clock import read_boot_s
 
-# The governor gets so many jobs of each priority: it reads no more of them in one round.
+# The governor gets this many jobs of each priority: it reads no more of them in one round.
 HEADS = 36
-# A grant that cannot be lowered is decided again, with what is known then.
+# A grant that cannot be lowered is decided again, with new measurements.
 ROUNDS = 4
 MAKING_ROOM = (RunEnd.PREEMPTED, RunEnd.RECYCLED)
 FAILED_STARTS_S = 60.0
@@ -70,22 +70,22 @@ RECYCLE_EVERY_S = 1.0
 CORES = os.cpu_count() or 1
 # A run that uses less than this share of the mark is not watched for leaks.
 WORTH_WATCHING = 0.25
-# A run that is held does not wait for the next tick, but the ledger is not asked at each event.
+# A held run does not wait for the next tick, but the ledger is not asked at each event.
 RENEW_AGAIN_S = 0.02
-# The loop does not wait for the ledger: the last answer holds until the next tick.
-# A tick with a locked ledger takes 1 ms more than this, and the loop never blocks for 15 ms.
+# The loop does not wait for the ledger: the last answer holds until the next tick. A tick with a
+# locked ledger takes 1 ms more than this, and the loop never blocks for 15 ms.
 LEDGER_PATIENCE_S = 0.008
-# A ledger that does not answer once is busy; one that does not answer a tick later is reported.
+# A ledger that fails to answer once is busy; if it fails again a tick later, that is reported.
 REPORT_LEDGER_S = 0.4
-# How often it is looked up which jobs wait for their API.
+# The interval at which jobs that wait for their API are looked up.
 FOLLOW_LIMITS_S = 0.2
 
-# Reasons for which a start waits that are worth an event.
+# Reasons to delay a start that are worth an event.
 SHORT_OF_MEMORY = (
     Why.NO_ROOM_LEASE, Why.SOMEBODY_WAITS, Why.LEVEL, Why.CPU_PRESSURE, Why.RAMP,
 )  # fmt: skip
 
-# And others that are.
+# Other reasons that are worth an event.
 REPORTED = (
     *SHORT_OF_MEMORY, Why.SUSPECTS_FIRST, Why.KEEPER_ALONE, Why.OVERLOAD_PACE, Why.USAGE_LIMIT,
     Why.NO_ACCESS, Why.START_AT,
@@ -103,18 +103,18 @@ class LeaseHolder:
     grants: GrantPolicy
     budget_bytes: int = 0
     lease_bytes: int = 0
-    # What the lease could be if we wanted all: the budget, until the ledger answers.
+    # The lease if we asked for all memory: the budget, until the ledger answers.
     possible_bytes: int = 0
     most_possible_bytes: int = 0
     others: tuple[OtherUse, ...] = ()
-    # Whether the ledger has ever answered: before that, nobody knows what others hold.
+    # Whether the ledger has ever answered: before that, the leases of others are unknown.
     is_known: bool = False
-    # What is wrong with the ledger, and since when: the last answer holds until that is over.
+    # The trouble with the ledger, and its start: the last answer holds until the trouble is over.
     trouble: str = ""
     trouble_since_s: float = 0.0
     _asked_s: float = float("-inf")
     _began_s: float | None = None
-    # Since when we wait, on the loop's clock and since boot.
+    # The start of our wait, by the loop's clock and in seconds since boot.
     _since: tuple[float | None, float | None] = (None, None)
 
     def renew(self, machine: Machine, fleet_used_bytes: int, scene: Scene) -> None:
@@ -141,8 +141,8 @@ class LeaseHolder:
         self.most_possible_bytes = max(self.most_possible_bytes, self.possible_bytes)
 
     def _read_since(self, scene: Scene) -> float | None:
-        """Since when we wait, since boot. Counted from our own start at the earliest: how long a
-        job was queued before that depends on the wall clock.
+        """When our wait began, in seconds since boot. It begins at our own start at the earliest:
+        the time that a job was queued before depends on the wall clock.
         """
         self._began_s = scene.at_s if self._began_s is None else self._began_s
         since_s = waiting_since(scene)
@@ -158,7 +158,7 @@ class LeaseHolder:
         self.possible_bytes = min(answer.possible_bytes, self.budget_bytes)
 
     def is_due(self, scene: Scene) -> bool:
-        """A run is held, and there may be more than was asked for last."""
+        """A run is held, and more memory may be free than at the last request."""
         if self.trouble or not any(run.held_since_s is not None for run in scene.runs):
             return False
         return self.lease_bytes < self.budget_bytes and self._is_old(scene.at_s)
@@ -186,13 +186,13 @@ class MemoryGovernor:
     pressure: Pressure = field(default_factory=Pressure)
     # Times of starts that failed for lack of memory.
     failed_starts: deque[float] = field(default_factory=deque)
-    # Grants that were carried out, and not reported yet.
+    # Grants that were carried out and are not reported yet.
     given: list[Grant] = field(default_factory=list)
-    # The first in line waits for memory; and for what, whatever it is.
+    # Whether the first job in line waits for memory; and its reason to wait, whatever that is.
     is_short: bool = False
     waits_for: Reason | None = None
     first_wait: Wait | None = None
-    # Suspects that run before all others, and when the keeper last died or was started.
+    # Suspects that run before all other jobs, and when the keeper last died or was started.
     trial: Trial | None = None
     keeper_died_s: float = 0.0
     machine: Machine = field(default_factory=lambda: Machine(0, 0))
@@ -203,7 +203,7 @@ class MemoryGovernor:
     _known: dict[str, tuple[JobStatus, Candidate]] = field(default_factory=dict)
     _waits: WaitReports = field(default_factory=WaitReports)
     _reported_ledger: bool = False
-    # The first of the heads that waits for its API.
+    # The first head of the queue that waits for its API.
     _unserved: Wait | None = None
     _followed_s: float = float("-inf")
     _ended_unserved_s: float = float("-inf")
@@ -211,7 +211,7 @@ class MemoryGovernor:
     _no_lease: Reason | None = None
 
     def tick(self, machine: Machine, fleet_used_bytes: int, at_s: float) -> None:
-        """After all runs were measured."""
+        """Called after all runs were measured."""
         self.machine, self.fleet_used = machine, fleet_used_bytes
         self.pressure = self.gauge.read(at_s)
         for run in self.executor.runs.values():
@@ -225,7 +225,7 @@ class MemoryGovernor:
         self._report_ledger(at_s)
 
     def govern(self, at_s: float, *, queue: bool = True) -> list[Order]:
-        """Changes grants, and returns all other orders. `queue`: whether jobs may start."""
+        """Changes grants, and returns all other orders. `queue`: jobs may start."""
         if self._no_lease is not None:
             return [Wait(one.job.id, self._no_lease) for one in self.jobs.queue.heads(1)[:1]]
         scene = self.scene(at_s, queue=queue)
@@ -245,7 +245,7 @@ class MemoryGovernor:
         return []
 
     def _carry_out(self, actions: Sequence[GrantAction], at_s: float) -> bool:
-        """Grants in their order; False as soon as one cannot be: a run grew past it."""
+        """Carries out grants in order; returns False at a run that has outgrown its new grant."""
         enforcer, runs = self.executor.enforcer, self.executor.runs
         for action in actions:
             if isinstance(action, Grant):
@@ -258,7 +258,7 @@ class MemoryGovernor:
 
     @property
     def owes_bytes(self) -> int:
-        """What runs and idle warm processes use beyond the lease: others wait for it."""
+        """Memory that runs and idle warm processes use beyond the lease: others wait for it."""
         if not self.lease.is_known:
             return 0
         used = sum(run.reading.used_bytes for run in self.executor.runs.values())
@@ -276,7 +276,7 @@ class MemoryGovernor:
         lease = self.lease.lease_bytes - ending_bytes
         return Scene(
             at_s=at_s,
-            # Runs that were adopted hold what they were granted until the ledger answers.
+            # Until the ledger answers, adopted runs hold the memory that they were granted.
             lease_bytes=max(lease, 0) if self.lease.is_known else granted,
             runs=[penned(run) for run in live],
             queue=self.candidates(at_s) if queue else [],
@@ -299,7 +299,7 @@ class MemoryGovernor:
         and not at all once its herd has reached its cost limit.
         """
         heads, agent_runs = self._heads(at_s), self.agents.runs
-        # A step is short, and most jobs stand where they stood in the one before.
+        # A step is short, and most jobs keep their places from the step before.
         self._known = {status.job.id: self._candidate(status) for status in heads}
         found = [known for _status, known in self._known.values()]
         if agent_runs is None:
@@ -316,7 +316,7 @@ class MemoryGovernor:
         ]
 
     def _follow_limits(self, at_s: float) -> None:
-        """Once a tick: which jobs wait for their API. As before while the store cannot be read."""
+        """Once a tick: finds jobs that wait for their API, if the store can be read."""
         agent_runs = self.agents.runs
         if agent_runs is None or at_s - self._followed_s < FOLLOW_LIMITS_S:
             return
@@ -330,8 +330,8 @@ class MemoryGovernor:
             queue.set_closed(frozenset(one for one in quotas if limits.is_closed(parse_quota(one))))
 
     def end_unserved(self, at_s: float) -> list[Settle]:
-        """Jobs that do not wait for their API, or would wait for nothing. All are looked at, so
-        that is not for each step.
+        """Ends jobs that may not wait for their API, or would wait forever. It looks at all jobs,
+        so it does not run in each step.
         """
         agent_runs = self.agents.runs
         if agent_runs is None or not agent_runs.limits.windows:
@@ -343,7 +343,7 @@ class MemoryGovernor:
         return agent_runs.limits.end_unserved(self.jobs.queue.queue, is_idle=is_idle)
 
     def _wait_for_api(self, orders: Sequence[Order]) -> list[Order]:
-        """Why the first in line does not start, if that is neither memory nor another job."""
+        """Why the first job in line waits, if neither for memory nor for another job."""
         if any(isinstance(order, Wait | Admit) for order in orders):
             return []
         if self._unserved is not None:
@@ -360,9 +360,9 @@ class MemoryGovernor:
         return None if agent_runs is None else agent_runs.limits.find_reason(job)
 
     def _heads(self, at_s: float) -> list[JobStatus]:
-        """The jobs that may start next. While there are suspects, only those on trial. While runs
-        of a dead keeper are cleared, no job: the suspects are known when that is done. A suspect
-        that may not start yet does not block the others on trial.
+        """The jobs that may start next: only those on trial while there are suspects, and none
+        while runs of a dead keeper are cleared, because the suspects are known only afterwards. A
+        suspect that may not start yet does not block the other jobs on trial.
         """
         self._follow_limits(at_s)
         queue, quiet_s = self.jobs.queue, at_s - self.keeper_died_s
@@ -384,7 +384,7 @@ class MemoryGovernor:
         return [one for one in statuses if agent_runs is None or agent_runs.may_start(one.job)]
 
     def _wait_for_trial(self) -> list[Order]:
-        """Why the first of the other jobs does not start."""
+        """The reason of the first job that is not on trial."""
         if self.trial is None:
             return []
         others = (one.job.id for one in self.jobs.queue.queue if one.job.id not in self.trial.jobs)
@@ -411,7 +411,7 @@ class MemoryGovernor:
         return stops
 
     def reclaim(self, at_s: float) -> None:
-        """Once a tick: cold memory of an idle agent goes to swap while a run waits for memory."""
+        """Once a tick: moves cold memory of an idle agent to swap while a run waits for memory."""
         worker, runs = self.executor.enforcer.worker, self.executor.runs
         if worker.is_reclaiming or not any(run.held_since_s is not None for run in runs.values()):
             return
@@ -479,7 +479,7 @@ class MemoryGovernor:
             self.jobs.events.emit_herd("ledger_waits", reason)
 
     def record_wait(self, wait: Wait, at_s: float) -> None:
-        """Reported when memory, or a suspect, has become the reason of the first in line."""
+        """Reported when memory, or a suspect, becomes the reason of the first job in line."""
         reason = self.waits_for = wait.reason
         self.first_wait = wait
         if reason.why not in REPORTED:
@@ -498,7 +498,7 @@ def is_for_memory(action: GrantAction) -> bool:
 
 
 def is_over(run: LiveRun) -> bool:
-    """Only its pen is left. A run that was told to make room still counts for the governor."""
+    """Only the pen is left. A run that was asked to make room still counts for the governor."""
     if not run.is_ending:
         return False
     if run.exit is not None or run.refused is not None:
@@ -508,8 +508,8 @@ def is_over(run: LiveRun) -> bool:
 
 
 def has_cold_memory(run: LiveRun) -> bool:
-    """An agent that waits for its model. A `memory_limit` holds for all that the run has, so
-    nothing of such a run goes elsewhere.
+    """An agent that waits for its model. A `memory_limit` covers all memory of a run, so no memory
+    of such a run is moved.
     """
     if run.pen is None or run.agent_run is None or run.is_ending or run.held_since_s is not None:
         return False
@@ -541,7 +541,7 @@ def candidate(status: JobStatus) -> Candidate:
 
 
 def own_of(run: LiveRun) -> Own:
-    """Its bytes are None while a tool call is open: the memory of a tool is not the agent's own."""
+    """The bytes are None while a tool call is open: the memory of a tool is not the agent's own."""
     pids = run.pen.pids() if run.pen is not None else []
     if run.agent_run is None:
         return Own(run.id, run.job.id, read_own_bytes(run.first, pids))

@@ -40,15 +40,15 @@ if TYPE_CHECKING:
 
 MOST_AT_ONCE = 4
 LIMIT_BYTES = GIB
-# So many jobs of a herd are described to its command: at the end of a `ramherd run`, and in the
-# service, whose loop goes on after it (0.05 ms each).
+# At most this many jobs of a herd are described to its command: at the end of a `ramherd run`, and
+# in the service, whose loop waits meanwhile (0.05 ms each).
 MOST_JOBS = 10_000
 MOST_JOBS_OF_SERVICE = 200
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """`job` is the one that an event about it names, None for a herd."""
+    """`job` is the job that events name; None for a herd."""
 
     argv: tuple[str, ...]
     env: dict[str, str]
@@ -64,13 +64,13 @@ class OnDoneQueue:
     events: EventLog
     # By the name of the pen.
     _running: "dict[str, tuple[UserCommand, DueCommand, Job | None]]" = field(default_factory=dict)
-    # Whether more is due than may run at once, or waits for a worktree.
+    # Whether more commands are due than may run at once, or one waits for a worktree.
     _is_behind: bool = True
 
     @property
     def is_busy(self) -> bool:
         is_due = self.jobs.has_ended or self._is_behind
-        # A store that cannot be read keeps no herd from its end: the commands stay due.
+        # A store that cannot be read does not delay the end of a herd: the commands stay due.
         return bool(self._running) or (is_due and not self.events.writes.trouble)
 
     @property
@@ -78,9 +78,9 @@ class OnDoneQueue:
         return tuple(fd for command, _due, _job in self._running.values() for fd in command.fds)
 
     def advance(self, at_s: float, interrupts: int) -> None:
-        """After a commit: the ends of jobs are in the store."""
+        """Called after a commit: the ends of jobs are in the store."""
         if interrupts:
-            # What has not started stays due, for `run --resume`.
+            # Commands that have not started stay due, for `run --resume`.
             self.close()
             self.jobs.has_ended = self._is_behind = False
             return
@@ -123,7 +123,7 @@ class OnDoneQueue:
         self._is_behind = len(due) > free
 
     def _start(self, due: DueCommand, at_s: float) -> None:
-        """It is no longer due once the store has that; then it starts."""
+        """Removes the command from the store, then starts it."""
         from ramherd.act.user_command import UserCommand, open_input  # noqa: PLC0415 - subprocess
 
         name, writes, stdin = new_id(), self.events.writes, -1
@@ -161,7 +161,7 @@ class OnDoneQueue:
         command, first = read_herd_command(store, due.herd), read_first_job(store, due.herd)
         if command is None or first is None:
             raise OSError(0, "its herd is gone")
-        # What all jobs of the herd inherit.
+        # The part that all jobs of the herd inherit.
         job = replace(self.jobs[first].job, env={}, env_at=None)
         info = describe_herd(store, due.herd, MOST_JOBS_OF_SERVICE)
         code = 0 if set(info["counts"]) <= {"done"} else 1
@@ -174,7 +174,7 @@ class OnDoneQueue:
             self.executor.remove_pen(name, command.pen)
 
     def close(self) -> None:
-        """The supervisor ends: so do the commands."""
+        """The supervisor ends, and ends the commands."""
         for name, (command, _due, _job) in list(self._running.items()):
             command.kill()
             self._forget(name)
@@ -190,7 +190,7 @@ def dump(info: Mapping[str, Any]) -> bytes:
 
 
 def describe_herd(store: Store, herd: str, most: int = MOST_JOBS) -> dict[str, Any]:
-    """As the API shows the herd, with its first jobs."""
+    """The herd as the API shows it, with its first jobs."""
     from ramherd.store.listing import list_jobs, read_herd  # noqa: PLC0415 - with the first command
 
     info = read_herd(store, herd) or {"herd": herd, "counts": {}}
@@ -201,7 +201,7 @@ def run_herd_command(
     store: Store, state: Path, herd: str, env: Mapping[str, str],
     *, exit_code: int, is_interrupted: Callable[[], bool],
 ) -> str:  # fmt: skip
-    """The `on_done` of a herd of `ramherd run`, at its end: why it has failed, or ""."""
+    """Runs the `on_done` command of a `ramherd run` at its end. Returns why it failed, or ""."""
     from ramherd.act.user_command import UserCommand, open_input  # noqa: PLC0415 - subprocess
 
     if not is_herd_due(store, herd) or (line := read_herd_command(store, herd)) is None:

@@ -1,7 +1,7 @@
-"""Removing what finished runs left on disk: their output by size, and by age their records too.
+"""Removes files of finished runs: their output by size, and by age their records too.
 
-Records of a herd that is not over stay. The rows change first: what is interrupted in between
-leaves a directory that the store does not count, which goes when it is a day old.
+Records of a herd that is not over stay. The rows change first: an interruption leaves a directory
+that the store does not count, which is removed when it is a day old.
 """
 
 import os
@@ -32,27 +32,27 @@ from ramherd.store.logs import (
 from ramherd.store.protocol import Store
 from ramherd.store.sqlite import read_oldest_ended
 
-# Some ms of the store's lock each, which herds wait for; and never more than this in memory.
+# A batch holds the store's lock, which herds wait for, for some ms, and bounds the rows in memory.
 BATCH = 100
 UNKNOWN_FOR_S = 86400.0
-# For the files beside the store: its shared memory takes 32 KiB, its log 4 MiB at most.
+# Space for the files beside the store: its shared memory takes 32 KiB, its log 4 MiB at most.
 ROOM_BYTES = 5 * MIB
 
 
 @dataclass
 class Pruned:
-    """What was removed, or would be."""
+    """What was removed, or would be removed."""
 
-    # Runs whose output is gone, and runs that are forgotten.
+    # Runs whose output was removed, and runs whose records were removed.
     runs: int = 0
     records: int = 0
     freed_bytes: int = 0
     left_bytes: int = 0
-    # Directories that the store does not know.
+    # Directories of runs that are not in the store.
     unknown: int = 0
     # Directories that could not be removed.
     stuck: int = 0
-    # Jobs that would be forgotten if they had no worktree.
+    # Jobs whose records stay only because they have a worktree.
     kept_jobs: int = 0
 
     def foresee(self, logs: Sequence[KeptLog]) -> None:
@@ -68,7 +68,7 @@ class Pruned:
 
 
 def prune(store: Store, runs_dir: Path, rule: PruneRule) -> Pruned:
-    """What the rule does not keep, the oldest first."""
+    """Removes what the rule does not keep, the oldest first."""
     measure_new(store, runs_dir)
     pruned = Pruned()
     if rule.before_s is not None:
@@ -84,7 +84,7 @@ def prune(store: Store, runs_dir: Path, rule: PruneRule) -> Pruned:
 
 
 def find_kept_jobs(store: Store, before_s: float, pruned: Pruned) -> list[str]:
-    """A worktree that is there keeps the record of its job: without it nobody knows whose it is."""
+    """A worktree that exists keeps the record of its job, which names its owner."""
     kept = [job for job, path in read_worktrees(store) if os.path.lexists(path)]
     pruned.kept_jobs = count_ended_before(store, kept, before_s)
     return kept
@@ -98,7 +98,7 @@ def remove_logs(runs_dir: Path, logs: Sequence[KeptLog], pruned: Pruned) -> None
 
 
 def foresee(store: Store, runs_dir: Path, rule: PruneRule) -> Pruned:
-    """What `prune` would do now."""
+    """What `prune` would remove now."""
     measure_new(store, runs_dir)
     pruned = Pruned(left_bytes=read_logs_bytes(store))
     gone: set[str] = set()
@@ -122,8 +122,8 @@ def foresee(store: Store, runs_dir: Path, rule: PruneRule) -> Pruned:
 
 
 def make_room(db: Path, runs_dir: Path, rule: PruneRule) -> bool:
-    """On a full disk SQLite cannot open the store, or cannot write to it: the first logs that
-    the rule does not keep go without it, and their rows later. Whether there is more room now.
+    """For a full disk, on which SQLite cannot open or write the store: removes the first logs that
+    the rule does not keep, and leaves their rows for later. Returns whether more space is free now.
     """
     before = total = read_tree_bytes(runs_dir)
     for run, ended_s, is_over in read_oldest_ended(db):
@@ -133,7 +133,7 @@ def make_room(db: Path, runs_dir: Path, rule: PruneRule) -> bool:
         is_old = is_over and rule.before_s is not None and ended_s < rule.before_s
         if not is_old and not choose_excess([log], total, rule.keep_bytes):
             break
-        # While its herd goes on, how the run ended may be nowhere but in its `status`.
+        # While its herd goes on, the end of the run may be recorded in its `status` only.
         (remove_tree if is_over else remove_output)(runs_dir / run)
         total -= log.bytes
     return total < before
@@ -146,7 +146,7 @@ def remove_output(run_dir: Path) -> None:
 
 
 def measure_new(store: Store, runs_dir: Path) -> None:
-    """A finished run's files do not change any more: they are measured once."""
+    """Files of a finished run do not change any more: they are measured once."""
     while runs := read_unmeasured_runs(store, BATCH):
         for run in runs:
             set_log_bytes(store, run, read_tree_bytes(runs_dir / run))
@@ -180,10 +180,10 @@ def find_unknown(store: Store, runs_dir: Path, before_s: float) -> Iterator[Path
 
 
 def newest_change_s(path: str) -> float:
-    """Of the directory and the files in it: a run that prints changes those only."""
+    """Of the directory and of its files: a run that prints changes the files only."""
     try:
         with os.scandir(path) as entries:
             files = [entry.stat(follow_symlinks=False).st_mtime for entry in entries]
         return max([os.lstat(path).st_mtime, *files])
-    except OSError:  # another process removes it, or we may not: leave it alone
+    except OSError:  # another process is removing it, or we lack permission: leave it alone
         return float("inf")

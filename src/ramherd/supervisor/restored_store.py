@@ -1,4 +1,4 @@
-"""After the store was restored: everything that this supervisor knows is recorded in it."""
+"""After the store was restored: records the state that this supervisor has in memory."""
 
 import time
 from typing import TYPE_CHECKING
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 
 def record_known(loop: "Loop") -> None:
-    """With the next commit, after what was recorded before. A start that is still held back is
-    among that.
+    """With the next commit, after writes that were recorded before, which include starts that are
+    still held back.
     """
     events, owner = loop.events, loop.owner
     runs = [run for run in loop.executor.runs.values() if not loop.runs.is_held_back(run)]

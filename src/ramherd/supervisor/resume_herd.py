@@ -1,4 +1,4 @@
-"""Going on with a herd whose `ramherd run` was interrupted or has ended, in a new `ramherd run`."""
+"""Continues a herd whose `ramherd run` was interrupted or has ended, in a new `ramherd run`."""
 
 import time
 from collections.abc import Callable, Container
@@ -36,21 +36,21 @@ from ramherd.supervisor.run_herd import (
     with_restored_store,
 )
 
-# Queues jobs of the herd again, in the store: which.
+# Queues jobs of the herd again in the store, and returns their ids.
 QueueJobs = Callable[[Store], list[str]]
 
 
 def resume_here(
     herd: str, queue_jobs: QueueJobs, command: str, rules: Rules, display: Display
 ) -> Outcome:
-    """Runs the jobs that are queued again. `command` is what the user gave, for hints."""
+    """Runs the jobs that are queued again. `command` is what the user typed, for hints."""
 
     def begin(store: Store, owner: Owner) -> HerdParts:
         return with_restored_store(store, partial(claim, store, owner))
 
     def claim(store: Store, owner: Owner) -> HerdParts:
         found = check_free(store, herd, runtime_dir())
-        # What fails in here leaves the herd as it was.
+        # An error inside leaves the herd unchanged.
         with store.synced():
             claim_herd(store, herd, owner)
             again = queue_jobs(store)
@@ -63,12 +63,12 @@ def resume_here(
 
 
 def make_parts(store: Store, found: StoredHerd, rules: Rules) -> HerdParts:
-    """All jobs of the herd as they stand, with what their earlier runs came to."""
+    """All jobs of the herd in their current state, with the results of earlier runs."""
     now_s = time.monotonic()
     stored = read_statuses(store, found.id)
     names = {status.job.name for status in stored}
     statuses = [with_inputs(one, found, names, now_s) for one in stored]
-    # The environment may be another one now, and with it the account.
+    # The environment may have changed, and with it the account.
     jobs = with_accounts([status.job for status in statuses], rules)
     statuses = [replace(one, job=job) for one, job in zip(statuses, jobs, strict=True)]
     open_jobs = [status.job for status in statuses if not status.state.is_final]
@@ -86,7 +86,7 @@ def make_parts(store: Store, found: StoredHerd, rules: Rules) -> HerdParts:
 def with_inputs(
     status: JobStatus, found: StoredHerd, names: Container[str], now_s: float
 ) -> JobStatus:
-    """A job that it waited for, and that is not in `names`, was done and is removed."""
+    """A needed job that is not in `names` is done, and is removed from the list."""
     after = tuple(name for name in status.job.after if name in names)
     job = replace(status.job, after=after)
     if not status.state.is_final:
@@ -95,7 +95,7 @@ def with_inputs(
 
 
 def read_counters(store: Store, status: JobStatus) -> JobCounters:
-    """What the runs of a job came to before."""
+    """The results of the earlier runs of a job."""
     runs, said = read_runs(store, status.job.id), read_said(store, status.job.id) or {}
     counted = JobCounters(status.reason, said={name: said.get(name) for name in SAID})
     for run in runs:

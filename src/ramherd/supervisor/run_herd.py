@@ -1,4 +1,4 @@
-"""One herd, from its jobs to its summary: makes the parts of a supervisor, and ends them all."""
+"""One herd, from its jobs to its summary: makes the parts of a supervisor, and ends all of them."""
 
 import os
 import resource
@@ -64,18 +64,18 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 OK, FAILED, NO_ROOM, INTERRUPTED = 0, 1, 3, 130
-# The kernel takes a moment to free the memory of the last runs: the end waits this long at most,
-# until so many bytes less than before are available.
+# The kernel takes a moment to free the memory of the last runs: the end waits at most this long,
+# until at most this many bytes less than before are available.
 SETTLE_S = 1.0
 SETTLE_BYTES = 16 * MIB
-# Six files of its pen and an event in the supervisor; pipes and logs in the keeper.
+# Six files of the pen and an event in the supervisor; pipes and logs in the keeper.
 DESCRIPTORS_A_RUN = 8
 OWN_DESCRIPTORS = 64
-# Memory decides how many run: a limit of this many or more is not worth a line.
+# Memory limits how many runs there are: a limit of this many or more is not worth a line.
 MANY_RUNS = 100
-# With fewer not even one run starts.
+# With fewer descriptors not even one run starts.
 LEAST_DESCRIPTORS = 80
-# A store that cannot be written gets so long for the results of a herd; after Ctrl-C, a second.
+# A store that cannot be written gets this long for the results of a herd; after Ctrl-C, a second.
 LAST_WRITES_S = 10.0
 LAST_WRITES_INTERRUPTED_S = 1.0
 
@@ -88,7 +88,7 @@ class Outcome:
 
     @property
     def is_interrupted(self) -> bool:
-        """Whether `ramherd run --resume` would go on with it."""
+        """Whether `ramherd run --resume` would continue the herd."""
         if self.exit_code == INTERRUPTED:
             return bool(self.summary["cancelled"])
         ends = ((one["state"], one["reason"]["why"]) for one in self.summary["results"])
@@ -109,9 +109,9 @@ class Rules:
     on_done: str | None = None
     time_scale: float = 1.0
     size_scale: float = 1.0
-    # What the agents of the herd may cost together.
+    # The cost limit for all agents of the herd together.
     max_cost_usd: float | None = None
-    # Agents also run in less memory than they are known to need.
+    # Agents may run in less memory than they are known to need.
     force: bool = False
     # Patterns of the variables that runs inherit; None: all.
     pass_env: tuple[str, ...] | None = None
@@ -119,16 +119,16 @@ class Rules:
 
 @dataclass(frozen=True, slots=True)
 class HerdParts:
-    """What the loop of a herd works on, once the store has the herd as ours."""
+    """The parts that the loop of a herd works on, once the store records the herd as ours."""
 
     queue: HerdQueue
     counters: HerdCounters
     agents: AgentParts
-    # Jobs that had ended before, and whose worktrees are not finished.
+    # Jobs that ended earlier, and whose worktrees are not finished.
     unfinished: Sequence[Job] = ()
 
 
-# Records the herd in the store as that of its owner.
+# Records the herd in the store, with its owner.
 BeginHerd = Callable[[Store, Owner], HerdParts]
 
 
@@ -136,8 +136,8 @@ def run_herd(
     herd: str, jobs: Sequence[Job], rules: Rules, display: Display,
     settings: Mapping[str, Any] | None = None,
 ) -> Outcome:  # fmt: skip
-    """Runs all jobs; nothing of them is left when this returns or raises. `settings` are kept for
-    the process that continues the herd, if this is interrupted.
+    """Runs all jobs; no process of theirs is left when this returns or raises. `settings` are
+    stored for the process that continues the herd after an interruption.
     """
     jobs = with_accounts(with_worktrees(jobs), rules)
     agents = AgentParts(prepare_agents(jobs, rules))
@@ -160,12 +160,12 @@ def run_herd(
 
 
 def kept_settings(rules: Rules) -> dict[str, Any]:
-    """What is kept with the herd wherever it was set."""
+    """Settings that are stored with the herd, wherever they were set."""
     return {} if rules.on_done is None else {"on_done": rules.on_done}
 
 
 def run_claimed(herd: str, begin: BeginHerd, rules: Rules, display: Display) -> Outcome:
-    """Runs the jobs of a herd that `begin` makes ours."""
+    """Runs the jobs of a herd that `begin` claims."""
     rules, nofile = raise_file_limit(rules)
     state, runtime, trees = state_dir(), runtime_dir(), read_trees()
     with (
@@ -178,9 +178,9 @@ def run_claimed(herd: str, begin: BeginHerd, rules: Rules, display: Display) -> 
         )
         parts = begin(store, lock.owner)
         queue, counters, agents = parts.queue, parts.counters, parts.agents
-        # After that: the worktrees of jobs that go on here are not finished.
+        # After `begin`: the worktrees of jobs that continue here are not finished.
         unfinished = with_restored_store(store, lambda: read_unfinished_of_dead(store))
-        # Until here nothing has started, and Ctrl-C ends us at once.
+        # Before this line nothing has started, and Ctrl-C ends ramherd at once.
         signals = stack.enter_context(catching_signals())
         writes = WriteBuffer(store)
         with (
@@ -221,7 +221,7 @@ def run_claimed(herd: str, begin: BeginHerd, rules: Rules, display: Display) -> 
 
 
 def make_hooks(rules: Rules, stack: ExitStack) -> Hooks:
-    """`on_alert` is started for each alert, and ended with us."""
+    """Starts `on_alert` for each alert; the command ends with ramherd."""
     if rules.on_alert is None:
         return Hooks()
     from ramherd.supervisor.alert_commands import AlertCommands  # noqa: PLC0415 - subprocess
@@ -239,7 +239,7 @@ def make_hooks(rules: Rules, stack: ExitStack) -> Hooks:
 def start_on_done(
     store: Store, herd: str, env: Mapping[str, str], code: int, signals: Signals
 ) -> None:
-    """The command of the herd, which is over whatever becomes of it."""
+    """Runs the command of the herd. The herd is over, however the command ends."""
     before = signals.count
     try:
         why = run_herd_command(
@@ -255,7 +255,7 @@ def start_on_done(
 def read_stored(
     read: Callable[[Store, str], dict[str, T]], store: Store, herd: str
 ) -> dict[str, T]:
-    """Without a store that can be read, the beginning of each answer is shown, and no numbers."""
+    """If the store cannot be read, the beginning of each answer is shown, and no numbers."""
     try:
         return read(store, herd)
     except StoreError:
@@ -265,8 +265,9 @@ def read_stored(
 def prepare_store(
     store: Store, state: Path, runtime: Path, log_total_bytes: int, *, is_service: bool = False
 ) -> None:
-    """Ends what dead ramherds left, and makes room for new logs. A service that is running has
-    moved environments itself; one that starts removes inputs when it knows which runs go on.
+    """Clears the remains of dead ramherds, and makes space for new logs. A running service has
+    moved environments itself; a starting service removes inputs when it has found the runs that go
+    on.
     """
     if cleared := recover(store, runtime, state / "runs"):
         print(f"ramherd: cleaned up after {count(cleared, 'dead ramherd')}", file=sys.stderr)
@@ -278,7 +279,7 @@ def prepare_store(
 
 
 def with_restored_store(store: Store, act: Callable[[], T]) -> T:
-    """Calls `act`, which can be called twice: a store that turns out to be damaged is restored."""
+    """Calls `act`, and if the store turns out to be damaged, restores it and calls `act` again."""
     try:
         return act()
     except StoreDamaged:
@@ -290,7 +291,7 @@ def with_restored_store(store: Store, act: Callable[[], T]) -> T:
 
 
 def write_last(writes: WriteBuffer, signals: Signals) -> str:
-    """Why the results are not in the store, or "". They are shown in any case."""
+    """Why the results are not in the store, or "". The results are shown in any case."""
     if writes.commit_last(0.0, lambda: True):
         print(f"ramherd: {writes.trouble}: trying to write the results", file=sys.stderr)
     before = signals.count
@@ -345,8 +346,8 @@ def prepare_agents(
     jobs: Sequence[Job], rules: Rules, *,
     said: Callable[[str], Mapping[str, Any] | None] | None = None, spent_usd: float = 0.0,
 ) -> "AgentRuns | None":  # fmt: skip
-    """None if no job has an agent: then the modules for agents are not loaded. `said` reads what
-    the agents of earlier runs reported, `spent_usd` is what these cost.
+    """None if no job has an agent: then the modules for agents are not loaded. `said` reads the
+    reports of earlier agents, and `spent_usd` is their cost.
     """
     if all(job.brief is None for job in jobs):
         return None
@@ -359,7 +360,7 @@ def prepare_agents(
 
 
 def add_warm_reuse(loop: Loop, policy: ReusePolicy, *, is_lasting: bool = False) -> None:
-    """Once there are agents. `is_lasting`: more jobs may come when all known ones have ended."""
+    """Once there are agents. `is_lasting`: more jobs may come after all known jobs have ended."""
     agents = loop.agents
     if agents.runs is None:
         return
@@ -369,7 +370,7 @@ def add_warm_reuse(loop: Loop, policy: ReusePolicy, *, is_lasting: bool = False)
 
 
 def with_worktrees(jobs: Sequence[Job]) -> Sequence[Job]:
-    """Jobs whose agents would change the same repository get a worktree each."""
+    """Jobs whose agents would change the same repository get their own worktrees."""
     if all(job.brief is None for job in jobs):
         return jobs
     from ramherd.act.worktrees.making import isolate  # noqa: PLC0415 - subprocess is 1 MB
@@ -378,7 +379,7 @@ def with_worktrees(jobs: Sequence[Job]) -> Sequence[Job]:
 
 
 def with_accounts(jobs: Sequence[Job], rules: Rules) -> Sequence[Job]:
-    """Jobs with an agent have the account that their API counts them by."""
+    """Adds to jobs with an agent the account that their API counts them by."""
     if all(job.brief is None for job in jobs):
         return jobs
     from ramherd.agents import accounts  # noqa: PLC0415 - for agents only
@@ -387,7 +388,7 @@ def with_accounts(jobs: Sequence[Job], rules: Rules) -> Sequence[Job]:
 
 
 def describe_limits(agents: AgentParts, queue: HerdQueue) -> dict[str, Any]:
-    """Usage limits that last longer than the herd: its jobs were cancelled while they waited."""
+    """Usage limits that outlast the herd: its jobs were cancelled while they waited."""
     if agents.runs is None:
         return {}
     from ramherd.decide.usage_limits import quota_of  # noqa: PLC0415 - for agents only
@@ -410,7 +411,7 @@ def herd_executor(
     trees: Trees, rules: Rules, writes: WriteBuffer, state: Path, counters: HerdCounters,
     nofile: int,
 ) -> Iterator[Executor]:  # fmt: skip
-    """A fleet and a keeper. The store has the fleet before a process is in it; both end here."""
+    """A fleet and a keeper. The store records the fleet before it has a process; both end here."""
     fleet, why_weaker = make_fleet(rules.pen, trees, owner)
     if why_weaker:
         print(f"ramherd: {POLLED}", file=sys.stderr)
@@ -430,7 +431,7 @@ def herd_executor(
             counters.residue_bytes += cleaned.residue_bytes
             if cleaned.removed:
                 writes.add(drop_pen, cleaned.run)
-        # What could not be removed stays on record, and the next start tries again.
+        # A fleet that could not be removed stays on record, and the next start tries again.
         if fleet.remove():
             writes.add(drop_pen, owner)
         else:
@@ -469,7 +470,7 @@ def describe_holds(holds: Sequence[float]) -> dict[str, Any]:
 
 
 def wait_for_memory(trees: Trees, before_bytes: int) -> int:
-    """What the machine has available once it has settled."""
+    """The memory that the machine has available after the runs' memory was freed."""
     deadline = time.monotonic() + SETTLE_S
     while True:
         available = read_machine(trees).available_bytes
@@ -485,14 +486,14 @@ def choose_exit_code(
         return INTERRUPTED
     if summary["done"] == summary["jobs"]:
         return OK
-    # Nobody was to wait, or not one could be started: it is the machine that cannot.
+    # With `--no-wait` a job had to wait, or no job could be started: the machine is too full.
     nothing_ran = all(job.runs == 0 for job in counters.jobs.values())
     return NO_ROOM if gave_up or (counters.no_room and nothing_ran) else FAILED
 
 
 def raise_file_limit(rules: Rules) -> tuple[Rules, int]:
-    """As far as it goes; then no more runs than there are descriptors for, which the user is told.
-    Gives the limit that the user had as well: runs get that one.
+    """Raises the limit as far as possible, and allows no more runs than there are descriptors for;
+    the user gets a line about that. Also returns the user's own limit, which runs get.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     check_file_limit(hard, LEAST_DESCRIPTORS)

@@ -1,4 +1,4 @@
-"""Runs from their start to their end: what is carried out, recorded, counted and shown."""
+"""Runs from their start to their end: carried out, recorded, counted and shown."""
 
 import time
 from dataclasses import dataclass, field, replace
@@ -53,11 +53,11 @@ class Runs:
     events: EventLog
     gate: StartGate
     counters: HerdCounters
-    # With `--no-wait`: a job would have to wait, so everything ends.
+    # With `--no-wait`: a job would have to wait, so the whole herd ends.
     given_up: bool = False
     _sampled_s: float = float("-inf")
     _boot_id: str = field(default_factory=read_boot_id)
-    # How the jobs stood whose starts are not in the store yet, by run.
+    # The earlier states of jobs whose starts are not in the store yet, by run.
     _before_start: dict[str, JobStatus] = field(default_factory=dict)
 
     def start(self, job_id: str, grant_bytes: int, reason: Reason, at_s: float) -> None:
@@ -75,7 +75,7 @@ class Runs:
             why_smaller = self._prepare_agent(run, grant_bytes, status)
             idle = self.executor.start(run, grant_bytes, resumed=status.interrupted)
         except OSError as error:
-            # Nothing has happened that anybody would have to know: the job is where it was.
+            # Nothing worth a report has happened: the job is as before.
             self._withdraw_agent(run)
             self._pause_starts(error.errno or 0, self.executor.describe_failure(error), at_s)
             return
@@ -90,7 +90,7 @@ class Runs:
     def _prepare_agent(
         self, run: LiveRun, grant_bytes: int, before: JobStatus
     ) -> Reason | None:  # fmt: skip
-        """Why its model is a smaller one than usual, if it is."""
+        """Returns why the model is smaller than usual, if it is."""
         if self.agents.runs is None or run.job.brief is None:
             return None
         short = self.memory.history.level is Level.SINGLE
@@ -121,18 +121,18 @@ class Runs:
         self.events.emit_run("run_started", reason, run)
 
     def release_starts(self) -> None:
-        """The store has everything: runs start, and are shown."""
+        """The store has recorded everything: runs start, and are shown."""
         self._before_start.clear()
         self.executor.release_starts()
         self.events.show_starts()
 
     def is_held_back(self, run: LiveRun) -> bool:
-        """Whether its start is not in the store yet."""
+        """Whether the start of the run is not in the store yet."""
         return run.id in self._before_start
 
     def _withdraw(self, run: LiveRun) -> bool:
-        """Undoes a start that the store has not taken: the job stands as it did before. Whether it
-        was undone.
+        """Undoes a start that the store has not recorded: the job returns to its earlier state.
+        Returns whether the start was undone.
         """
         if not self.executor.withdraw(run):
             return False
@@ -152,7 +152,7 @@ class Runs:
             self.memory.record_trouble(stopping.reason)
 
     def restart(self, stop: Stop, at_s: float) -> None:
-        """A run that cannot go on where it was is not restarted: its user is warned."""
+        """A run that cannot be resumed is not restarted: the user gets a warning."""
         run = self.executor.runs[stop.run]
         if run.job.resumes:
             self.stop(run, Stopping(stop.end, stop.reason, at_s))
@@ -173,7 +173,7 @@ class Runs:
         return next((run for run in self.executor.runs.values() if run.job.id == job), None)
 
     def record_keeper_death(self) -> None:
-        """Each run that died with the keeper counts its death when it is finished; jobs that did
+        """Each run that died with the keeper counts the death when it is finished; jobs that did
         not run are counted here.
         """
         for status in list(self.jobs.queue.suspected.values()):
@@ -181,7 +181,7 @@ class Runs:
                 self.jobs.change(after_other_death(status))
 
     def clear_survivors(self, at_s: float) -> None:
-        """Jobs whose runs have outlived those that died with the keeper are suspected no more."""
+        """Jobs whose runs outlive the runs that died with the keeper are no longer suspects."""
         for status in list(self.jobs.queue.suspected.values()):
             run = self.run_of(status.job.id)
             if run is None or run.is_ending:
@@ -247,7 +247,7 @@ class Runs:
             self.events.emit_run("run_warning", reason, run)
 
     def _read_error(self, run: LiveRun, end: RunEnd) -> str | None:
-        """Why a command failed, in its own words; of an agent, that is recorded with the rest."""
+        """The error that a command printed; the error of an agent is recorded with its report."""
         if run.agent_run is not None:
             return run.agent_run.error or None
         error = ""
@@ -271,7 +271,7 @@ class Runs:
             self.events.record(set_price, *price)
 
     def record_started(self) -> None:
-        """Where no cgroup knows a run's processes, its first one is recorded."""
+        """Without a cgroup that lists a run's processes, the first process is recorded."""
         while self.executor.started:
             run = self.executor.started.pop()
             if run.pen is not None and not self.executor.fleet.kernel_limits:
@@ -289,7 +289,7 @@ class Runs:
                 self._record_agent(run)
 
     def record_sessions(self) -> None:
-        """As soon as they are known: a process that continues after our death resumes them."""
+        """As soon as they are known: the process that continues the herd resumes them."""
         for run in self.executor.runs.values():
             if run.agent_run is not None and run.agent_run.has_new_session:
                 self._record_agent(run)

@@ -34,8 +34,8 @@ class StartGate:
         return next((pause.reason for pause in self._pauses.values()), None)
 
     def set(self, cause: Cause, reason: Reason | None) -> None:
-        """Nothing starts for this reason; None: that is over. Called again and again, it emits one
-        event for each change.
+        """Nothing starts for this reason; None: the cause has ended. Repeated calls emit one event
+        for each change.
         """
         if reason is None:
             self._open(cause)
@@ -52,7 +52,7 @@ class StartGate:
         self._open(Cause.PREPARATION)
 
     def is_open(self, at_s: float) -> bool:
-        """Also for a single try, when that is due."""
+        """Also open for a single try, when that is due."""
         return all(pause.next_s <= at_s for pause in self._pauses.values())
 
     def begin_start(self, at_s: float) -> bool:
@@ -77,7 +77,7 @@ class StartGate:
         self._store()
 
     def _store(self) -> None:
-        """For those who ask the store why a job is not started."""
+        """For commands that read from the store why a job has not started."""
         if self.reason != self._stored:
             self._stored = self.reason
             self.events.record(set_start_pause, self.events.herd, self.reason)

@@ -1,4 +1,4 @@
-"""Why the first in line does not start, recorded for lists of jobs."""
+"""Why the first job in line does not start, recorded for lists of jobs."""
 
 from dataclasses import dataclass
 
@@ -6,7 +6,7 @@ from ramherd.core.model import Wait
 from ramherd.store.start_pauses import set_start_wait
 from ramherd.supervisor.event_log import EventLog
 
-# Another reason is recorded within a second; other numbers as seldom as samples are.
+# A new reason is recorded within a second; new numbers as seldom as samples.
 CHANGED_S, SAME_S = 1.0, 5.0
 
 
@@ -17,8 +17,8 @@ class StartWaits:
     _stored_s: float = float("-inf")
 
     def record(self, wait: Wait | None, name: str, at_s: float) -> None:
-        """`name` is that of the job that waits. None: no job does, or the start gate is closed,
-        which has a record of its own.
+        """`name` is the name of the job that waits. None: no job waits, or the start gate is
+        closed, which has its own record.
         """
         every_s = SAME_S if is_alike(wait, self._stored) else CHANGED_S
         if wait == self._stored or at_s - self._stored_s < every_s:
@@ -32,7 +32,7 @@ class StartWaits:
 
 
 def is_alike(one: Wait | None, other: Wait | None) -> bool:
-    """The same job waits for the same thing; the numbers may be others."""
+    """The same job waits for the same thing; the numbers may differ."""
     if one is None or other is None:
         return one is other
     return (one.job, one.reason.why) == (other.job, other.reason.why)

@@ -1,7 +1,7 @@
 """Warm reuse in the loop: after a job its process gets a new session, and then the next job.
 
 A job whose agent has reported its result is not over at once: its process is asked for a new
-session, and is free when it has one. Whatever goes wrong, its stdin is closed, and it ends like a
+session, and is free when it has one. If anything fails, its stdin is closed, and it ends like a
 process that had one prompt.
 """
 
@@ -35,7 +35,7 @@ RENEW_S = 10.0
 
 @dataclass
 class WarmReuse:
-    """`is_lasting`: more jobs may come when all that are known have ended."""
+    """`is_lasting`: more jobs may come after all known jobs have ended."""
 
     executor: Executor
     memory: MemoryGovernor
@@ -51,7 +51,7 @@ class WarmReuse:
 
     @property
     def is_wanted(self) -> bool:
-        """Some process waits for what is next."""
+        """Some process waits for its next job."""
         waiting = any(map(waits_for_next, self.executor.runs.values()))
         return waiting or bool(self.executor.warm_pool.all)
 
@@ -73,7 +73,7 @@ class WarmReuse:
         )
 
     def _key_of(self, status: JobStatus) -> Hashable:
-        """None: it needs a process of its own. A job that goes on in its session does."""
+        """None: the job needs its own process. A job that resumes its session does."""
         job = status.job
         if job.brief is None or status.interrupted:
             return None
@@ -84,8 +84,8 @@ class WarmReuse:
             return None
 
     def renew(self, demand: WarmDemand, at_s: float) -> list[tuple[LiveRun, Reason]]:
-        """Asks the processes of runs that have their result for a new session, and retires those
-        that serve no more: the last run of each, and why.
+        """Asks the processes of runs that have reported their result for a new session, and retires
+        processes that serve no more jobs: returns the last run of each, and the reason.
         """
         retired_now = []
         for run in list(filter(waits_for_next, self.executor.runs.values())):
@@ -101,7 +101,7 @@ class WarmReuse:
         return retired_now
 
     def _renew(self, run: LiveRun, demand: WarmDemand, at_s: float) -> Reason | None:
-        """One step from the result to the next job, or why there is none."""
+        """One step from the result to the next job. Returns why there is no next job, if so."""
         assert run.warm is not None
         assert run.agent_run is not None
         process, said = run.warm.process, run.agent_run.said
@@ -128,13 +128,13 @@ class WarmReuse:
         return why_retired(worn, self.policy, wanted=wanted, needed=demand.needed)
 
     def reuse(self, idle: IdleProcess, at_s: float, *, may_start: bool) -> Admit | None:
-        """The job that a process gets which has just become free, with the grant it had."""
+        """The next job of a process that has just become free, with the grant of its last job."""
         demand = self.read_demand(at_s, may_start=may_start)
         return choose_next(demand, idle, idle.last.grant.grant_bytes)
 
     def choose_start(self, demand: WarmDemand) -> Admit | None:
-        """While memory is short: what the first in line waits for is what a process of its own
-        kind holds.
+        """While memory is short: the first job in line may be waiting for memory that an idle
+        process of its own kind holds.
         """
         if not demand.short or demand.full:
             return None
@@ -160,7 +160,7 @@ def renewal_of(run: LiveRun, at_s: float) -> RenewalState:
 
 
 def waits_for_next(run: LiveRun) -> bool:
-    """Its warm process has answered, and waits for what is next."""
+    """The warm process of the run has answered, and waits for its next job."""
     if run.warm is None or run.agent_run is None or run.is_ending or run.warm.is_closed:
         return False
     return run.agent_run.said.has_ended
@@ -171,7 +171,7 @@ def worn_by(process: WarmProcess, used_bytes: int, at_s: float) -> Worn:
 
 
 def count_company(run: LiveRun) -> int:
-    """Processes in its pen that are not the agent's own."""
+    """Processes in the pen of the run that are not the agent's own."""
     if run.pen is None or run.first is None:
         return 0
     procs = [proc for pid in run.pen.pids() if (proc := read_process(pid)) is not None]

@@ -2,9 +2,9 @@
 one after another: one process at a time needs little memory, and two in a repository get in each
 other's way.
 
-A job that waits for such a job goes on when its worktree is finished; one that starts from several
-branches, when these are merged. What a dying supervisor has not come to is in the store, and the
-next one does it: to finish a worktree twice changes nothing, nor does a merge twice.
+A job that waits for such a job goes on when its worktree is finished; a job that starts from
+several branches goes on when these are merged. Work that a dying supervisor leaves is in the store,
+and the next supervisor does it: finishing a worktree twice changes nothing, nor does merging twice.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,9 +26,9 @@ from ramherd.system.ids import new_id
 if TYPE_CHECKING:
     from ramherd.act.worktrees.worktree_process import WorktreeProcess
 
-# So many jobs of each priority are looked at for the next merge.
+# This many jobs of each priority are examined for the next merge.
 HEADS = 16
-# After Ctrl-C worktrees are finished for 10 s at most, all together; after a second one, for 1 s.
+# After Ctrl-C worktrees are finished for at most 10 s in total; after a second Ctrl-C, for 1 s.
 INTERRUPTED_S = (10.0, 1.0)
 
 
@@ -38,15 +38,15 @@ class WorktreeQueue:
     jobs: JobStates
     events: EventLog
     counters: HerdCounters
-    # By id, the next one first. Each job at the head of the queue is looked up here.
+    # By id, the next job first. Each job at the head of the queue is looked up here.
     _todo: dict[str, Job] = field(default_factory=dict)
     _process: "WorktreeProcess | None" = None
-    # How many interrupts were seen, and when the last of them came.
+    # The number of interrupts, and the time of the last one.
     _interrupts: int = 0
     _interrupted_s: float = 0.0
 
     def add(self, jobs: Iterable[Job]) -> None:
-        """Jobs that have ended, here or under an earlier supervisor that has not finished them."""
+        """Adds jobs that ended, here or under an earlier supervisor that did not finish them."""
         self._todo |= {job.id: job for job in jobs}
 
     @property
@@ -54,7 +54,7 @@ class WorktreeQueue:
         return self._process is not None or bool(self._todo or self.jobs.ended_trees)
 
     def is_busy_with(self, job: Job) -> bool:
-        """A job that is tried again waits: its worktree may be on its way out."""
+        """A job that is tried again waits: its worktree may be about to be removed."""
         if self._process is not None and self._process.job.id == job.id:
             return True
         return job.id in self._todo or any(one.id == job.id for one in self.jobs.ended_trees)
@@ -64,8 +64,8 @@ class WorktreeQueue:
         return () if self._process is None else (self._process.fileno(),)
 
     def advance(self, at_s: float, interrupts: int = 0) -> bool:
-        """Records what was finished, and starts the next; whether jobs may go on by that. A merge
-        comes first, because a job waits for it.
+        """Records finished work, and starts the next process; returns whether jobs may go on. A
+        merge comes first, because a job waits for it.
         """
         if interrupts > self._interrupts:
             self._interrupts, self._interrupted_s = interrupts, at_s
@@ -87,7 +87,7 @@ class WorktreeQueue:
                 return has_news
 
     def _find_successor(self) -> Job | None:
-        """The first in line whose branches are to be merged, and are all finished."""
+        """The first job in line whose branches are all finished and are to be merged."""
         if self._interrupts or self.jobs.agents.runs is None:
             return None
         heads = (status.job for status in self.jobs.queue.heads(HEADS))
@@ -147,7 +147,7 @@ class WorktreeQueue:
             self._record_base(job, {"error": why})
 
     def _read_parent(self, job: str) -> tuple[Job, bool]:
-        """With whether it changed something, as its finished worktree showed."""
+        """Returns the job, and whether it changed something, which its finished worktree showed."""
         said = read_said(self.events.writes.store, job) or {}
         return self.jobs[job].job, bool(said.get("files_changed"))
 
@@ -167,8 +167,8 @@ class WorktreeQueue:
         return ""
 
     def _record_base(self, job: Job, found: dict[str, Any]) -> None:
-        """All jobs in line that are after the same jobs get it, so that one merge lets them go on
-        together. One that was cancelled meanwhile is not in line any more.
+        """All jobs in line after the same jobs get this base, so that one merge lets all of them go
+        on. A job that was cancelled meanwhile is not in line any more.
         """
         merged = MergedBase(**found)
         for status in list(self.jobs.queue.queue):
@@ -193,8 +193,8 @@ class WorktreeQueue:
         self.jobs.release(job.id)
 
     def _describe_resume(self, job: Job) -> dict[str, str]:
-        """The session is continued in the worktree, which was removed. As before where the store
-        cannot be read: others wait for the end of this worktree.
+        """The session is continued in the worktree, which was removed. If the store cannot be read,
+        this adds nothing: others wait for the end of this worktree.
         """
         try:
             said = read_said(self.events.writes.store, job.id) or {}
@@ -210,7 +210,7 @@ class WorktreeQueue:
         return {"resume": f"{join((*again, tree.commit))} && {resume}"}
 
     def close(self) -> None:
-        """The supervisor ends: the next one finishes what is left."""
+        """The supervisor ends: the next one finishes the remaining worktrees."""
         if self._process is not None:
             self._process.kill()
             self.executor.remove_pen(self._process.name, self._process.pen)
