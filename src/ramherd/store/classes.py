@@ -1,4 +1,4 @@
-"""What was learned per class, kept in the store's `classes` table."""
+"""The estimates learned for each class of jobs, in the store's `classes` table."""
 
 import json
 import time
@@ -24,14 +24,14 @@ class Known(NamedTuple):
 
 
 def read_class(store: Store, key: ClassKey) -> ClassRecord:
-    """What is known, or nothing but the prior."""
+    """The record of the class; for an unknown class, only the prior."""
     rows = store.read(sql.GET_CLASS, key)
     return class_record(key, *rows[0]) if rows else ClassRecord(prior=prior_of(key.agent))
 
 
 def learn_run(store: Store, key: ClassKey, summary: RunSummary) -> ClassRecord:
-    """Ends with the store's next `commit`. Two applications that learn at a time both count:
-    the write begins before what is known is read.
+    """Takes effect with the store's next `commit`. The write begins before the record is read, so
+    two applications that learn at the same time both count.
     """
     store.begin()
     record = learn(read_class(store, key), summary)

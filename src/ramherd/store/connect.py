@@ -1,4 +1,4 @@
-"""The store of this user: the one place that knows which database it is in."""
+"""The store of this user: the only module that chooses its database."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ NAME = "ramherd.db"
 
 
 def open_store_for_runs(state: Path) -> Store:
-    """For a supervisor: a store that is damaged is set aside, and what can be read of it is kept;
-    if that happens later, the supervisor writes it back.
+    """For a supervisor: sets a damaged store aside and keeps all readable rows; if the store is
+    damaged later, the supervisor writes it back.
     """
     path = state / NAME
     found = find_file(str(path))
@@ -47,13 +47,13 @@ def open_store_for_runs(state: Path) -> Store:
 
 
 def open_store(state: Path) -> Store:
-    """The one in a state directory; made, or brought up to date, if need be."""
+    """The store of a state directory; created or migrated if necessary."""
     return SqliteStore(state / NAME)
 
 
 def open_store_to_read(state: Path, warn: Callable[[str], None]) -> Store:
-    """For what only reads: nothing is made. A store on a read-only disk, or of another user, can be
-    read as well; `warn` gets a line if that does not show its newest changes.
+    """For commands that only read: nothing is created. A store on a read-only disk, or of another
+    user, can be read as well; `warn` gets a line if its newest changes are not visible.
     """
     path = state / NAME
     try:

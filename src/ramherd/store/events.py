@@ -10,7 +10,7 @@ from ramherd.store.job_numbers import find_numbered_job
 from ramherd.store.protocol import Store
 from ramherd.store.sql import listing, records
 
-# A line of ours is some 200 bytes: 20 MB for the events, 5 MB for the samples.
+# One of our lines is some 200 bytes: 20 MB for the events, 5 MB for the samples.
 KEEP_EVENTS = 100_000
 KEEP_SAMPLES = 100_000
 
@@ -30,14 +30,14 @@ class StoredEvent(NamedTuple):
 
 
 def add_event(store: Store, event: Event) -> int:
-    """Returns its number."""
+    """Returns the number of the event."""
     row = (event.at_s, event.kind, event.herd, event.job, event.run, event.reason.as_text())
     ((seq,),) = store.write_returning(records.ADD_EVENT, row)
     return int(seq)
 
 
 def trim_events(store: Store) -> None:
-    """The oldest events and samples go."""
+    """Removes the oldest events and samples."""
     store.write(records.TRIM_EVENTS, (KEEP_EVENTS,))
     store.write(records.TRIM_SAMPLES, (KEEP_SAMPLES,))
 
@@ -57,7 +57,7 @@ def read_events(
 def read_event_page(
     store: Store, seq: int, *, herd: str | None = None, job: str | None = None, most: int = 500
 ) -> list[dict[str, Any]]:
-    """The events after a number, as the API sends them. `job` is an id, or the job's number."""
+    """The events after a number, as the API sends them. `job` is the job's id or number."""
     job = job and (find_numbered_job(store, job) or job)
     values = {"after": seq, "herd": herd, "job": job, "most": most}
     return [event_json(row) for row in store.read(listing.EVENTS_AFTER, values)]
@@ -72,6 +72,6 @@ def event_json(row: Sequence[Any]) -> dict[str, Any]:
 
 
 def read_event_range(store: Store) -> tuple[int, int]:
-    """The oldest and the newest number there is: what is asked for below that is gone."""
+    """The oldest and the newest number in the store: events with lower numbers are gone."""
     ((first, last),) = store.read(listing.EVENT_ENDS)
     return first, last

@@ -1,4 +1,4 @@
-"""The jobs of a herd while it runs: which are ready, in which order, and which wait for others."""
+"""The jobs of a herd while it runs: which are ready, their order, and which wait for other jobs."""
 
 import time
 from bisect import bisect_left, bisect_right, insort
@@ -13,9 +13,9 @@ from ramherd.decide.usage_limits import render_quota
 
 
 class HerdQueue:
-    """`queue` is sorted: a step reads its head only, however long it is."""
+    """`queue` is sorted: a step reads only its head, however long it is."""
 
-    # Whether more jobs come when all have ended.
+    # Whether more jobs may come after all have ended.
     is_lasting = False
 
     def __init__(self, statuses: Iterable[JobStatus]) -> None:
@@ -23,7 +23,7 @@ class HerdQueue:
         self._id_of = {status.job.name: status.job.id for status in self._by_id.values()}
         self._dependants: dict[str, list[str]] = {}
         self.queue: list[JobStatus] = []
-        # What each job uses of its API, and what of that is closed for now.
+        # The API quota of each job, and the quotas that are closed for now.
         self._quotas = {
             status.job.id: quota
             for status in self._by_id.values()
@@ -31,12 +31,12 @@ class HerdQueue:
         }
         self._closed: frozenset[str] = frozenset()
         self._is_timed = any(one.job.start_at_s is not None for one in self._by_id.values())
-        # What `_open_heads` found for each number, until the queue changes or a job's time comes.
+        # Results of `_open_heads` by number, until the queue changes or a start time comes.
         self._open: dict[int, list[JobStatus]] = {}
         self._open_until_s = 0.0
-        # Those of the queue that may not start yet, so that no step reads all of it.
+        # Queued jobs that may not start yet, so that no step reads the whole queue.
         self.delayed: dict[str, JobStatus] = {}
-        # Queued or running jobs at whose runs the keeper died, the first in line first.
+        # Queued or running jobs with a run during which the keeper died, the first in line first.
         self.suspected: dict[str, JobStatus] = {}
         self.counts = Counter(status.state for status in self._by_id.values())
         for status in self._by_id.values():
@@ -71,7 +71,7 @@ class HerdQueue:
         return found
 
     def _open_heads(self, number: int) -> list[JobStatus]:
-        """Without those that wait for their API, or for their time."""
+        """Without jobs that wait for their API or for their start time."""
         now_s = time.time()
         if now_s >= self._open_until_s:
             self._open.clear()
@@ -101,7 +101,7 @@ class HerdQueue:
 
     @property
     def is_over(self) -> bool:
-        """Also when all that are left wait for their user."""
+        """Also true when all remaining jobs wait for the user."""
         left = {state for state, number in self.counts.items() if number and not state.is_final}
         return not left or (left == {JobState.WAITING} and self._is_stuck())
 
@@ -114,15 +114,15 @@ class HerdQueue:
         return {name: self._by_id[self._id_of[name]].state for name in status.job.after}
 
     def change(self, new: JobStatus) -> Iterator[JobStatus]:
-        """Sets a new status. Yields it and all that follow from it: jobs that wait for one that
-        ended, however long the chain. Those that wait for a job with a worktree go on with
+        """Sets a new status. Yields it and every change that follows: of jobs that wait for a job
+        that ended, however long the chain. Jobs that wait for a job with a worktree go on with
         `release`.
         """
         yield from self._change_all([new])
 
     def release(self, job: str) -> Iterator[JobStatus]:
-        """The worktree of a job that has ended is finished: yields all that follow from its end.
-        Nothing follows from that of a job of another herd.
+        """The worktree of a job that has ended is finished: yields all changes that follow from its
+        end. The end of a job of another herd has no effect.
         """
         if job in self._by_id and self._by_id[job].state.is_final:
             yield from self._change_all(self._follow(self._by_id[job], set()))
@@ -138,7 +138,7 @@ class HerdQueue:
         yield from self.change(self._settled(settle))
 
     def _follow(self, ended: JobStatus, settled: set[str]) -> list[JobStatus]:
-        """The new status of each dependant that this end decides, except those decided already."""
+        """The new status of each dependant that this end decides, except those already decided."""
         ids = [job for job in self._dependants.get(ended.job.id, ()) if job not in settled]
         dependants = [self._by_id[job] for job in ids]
         states = {

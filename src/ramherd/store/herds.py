@@ -1,7 +1,7 @@
-"""Herds, their jobs, the runs of these, and the pens that hold them.
+"""Herds, their jobs, the runs of the jobs, and the pens that hold the runs.
 
-Writes end with the store's next `commit`, so that those of one step are one transaction; only
-`add_herd` commits by itself.
+Writes take effect with the store's next `commit`, so that the writes of one step are one
+transaction; only `add_herd` commits by itself.
 """
 
 import json
@@ -31,14 +31,14 @@ from ramherd.store.protocol import Store
 from ramherd.store.sql import records as sql
 from ramherd.store.start_pauses import forget_starts
 
-# The service's herds have no owner that lives and dies with them: the next service goes on.
+# The service's herds have no owner that lives and dies with them: the next service continues them.
 SERVICE = "service"
 SERVICE_OWNER = Owner(SERVICE, "", ProcId(0, 0))
 
 
 class EnvironmentFile(NamedTuple):
-    """The file with the variables of a herd, if it has any; `inherited_bytes` of it are for all
-    runs (None: they inherit the environment of the service), the rest for single jobs.
+    """The file with the variables of a herd, if it has any. The first `inherited_bytes` are for all
+    runs (None: runs inherit the environment of the service), the rest for single jobs.
     """
 
     name: str | None = None
@@ -61,7 +61,7 @@ def add_herd(
     *, max_cost_usd: float | None = None, env: EnvironmentFile = NO_ENVIRONMENT,
     settings: Mapping[str, Any] | None = None,
 ) -> None:  # fmt: skip
-    """On disk before it starts, whatever happens to the machine next."""
+    """The herd is on disk before it starts, and survives a power cut."""
     with store.synced():
         insert_herd(
             store, herd, owner, max_cost_usd=max_cost_usd, env=env, settings=settings or {}
@@ -75,7 +75,7 @@ def insert_herd(
     *, is_service: bool = False, max_cost_usd: float | None = None,
     env: EnvironmentFile = NO_ENVIRONMENT, settings: Mapping[str, Any] | None = None,
 ) -> None:  # fmt: skip
-    """`max_cost_usd` is what all agents of the herd may cost together; `settings` are those of
+    """`max_cost_usd` is the cost limit for all agents of the herd together; `settings` are those of
     its `ramherd run`.
     """
     id_, boot_id, proc = owner
@@ -95,7 +95,7 @@ def insert_jobs(
 
 
 def job_row(herd: str, status: JobStatus, now: float, after: int | None) -> tuple[object, ...]:
-    """Without its number."""
+    """The row of a job, without its number."""
     job = status.job
     row = (job.id, herd, job.name, job.seq, job_to_text(job), status.state.value)
     place = None if after is None else after + job.seq
@@ -110,7 +110,7 @@ def end_herd(store: Store, herd: str, summary: dict[str, Any]) -> None:
 
 
 def lose_herd(store: Store, herd: str, reason: Reason) -> list[str]:
-    """Its supervisor died: ends all that is open in it. Returns the runs that were open."""
+    """The supervisor of the herd died: ends its open jobs and runs. Returns the runs."""
     now = time.time()
     runs = store.write_returning(sql.LOSE_RUNS, (now, reason.as_text(), herd))
     store.write(sql.LOSE_JOBS, (reason.as_text(), now, herd))
@@ -120,7 +120,7 @@ def lose_herd(store: Store, herd: str, reason: Reason) -> list[str]:
 
 
 def read_open_herds(store: Store) -> list[tuple[str, Owner]]:
-    """Not those of the service, which the next service goes on with."""
+    """Without the herds of the service, which the next service continues."""
     return [
         (herd, Owner(owner, boot_id, ProcId(pid, ticks)))
         for herd, owner, boot_id, pid, ticks in store.read(sql.OPEN_HERDS)
@@ -140,13 +140,13 @@ def read_newest_herd(store: Store) -> str | None:
 
 
 def read_newest_batch(store: Store) -> str | None:
-    """The newest herd that is no session of `ramherd exec` or `attach`."""
+    """The newest herd that is not a session of `ramherd exec` or `attach`."""
     rows = store.read(sql.NEWEST_BATCH)
     return rows[0][0] if rows else None
 
 
 def set_job(store: Store, status: JobStatus) -> None:
-    """A job that has ended stays as it is: no later report of an older run changes it."""
+    """A job that has ended does not change: no late report of an older run affects it."""
     now = time.time()
     delay_s = status.not_before_s - time.monotonic()
     values = {
@@ -162,7 +162,7 @@ def set_job(store: Store, status: JobStatus) -> None:
 
 
 def set_base(store: Store, job: Job) -> None:
-    """The commit that its worktree starts from: the branches that it waited for are merged."""
+    """The commit that the worktree starts from: the branches that the job waited for are merged."""
     assert job.tree is not None
     store.write(sql.SET_BASE, (job.tree.commit, job.id))
 
@@ -178,17 +178,17 @@ def suspicion_from_text(text: str | None) -> Suspicion:
 
 
 def set_said(store: Store, job: str, said: dict[str, Any]) -> None:
-    """What the agent of a job reported: session, turns, tokens, cost, result."""
+    """The report of a job's agent: session, turns, tokens, cost, result."""
     store.write(sql.SET_SAID, (json.dumps(said), job))
 
 
 def set_error(store: Store, job: str, error: str | None) -> None:
-    """Why the last run of a command failed, in its own words."""
+    """The error that the last run of a command printed."""
     store.write(sql.SET_ERROR, (error, job))
 
 
 def read_answers(store: Store, herd: str) -> dict[str, str]:
-    """What the agents of a herd answered, by job, as far as they did."""
+    """The answers of the agents of a herd, by job, as far as there are answers."""
     return {job: answer for job, answer in store.read(sql.ANSWERS, (herd,)) if answer is not None}
 
 
@@ -199,7 +199,7 @@ def find_job_of_herd(store: Store, herd: str, name: str) -> tuple[str, str] | No
 
 
 def find_newest_job(store: Store, name: str) -> tuple[str, str] | None:
-    """The same by its name, in the newest herd that has such a job."""
+    """(id, state) by name, from the newest herd with such a job."""
     rows = store.read(sql.FIND_NEWEST_JOB, (name,))
     return (rows[0][0], rows[0][2]) if rows else None
 
@@ -220,7 +220,7 @@ def read_job_state(store: Store, job: str) -> str | None:
 
 
 class StoredJob(NamedTuple):
-    """`said` is what its agent reported (`jobs.said`)."""
+    """`said` is the report of the job's agent (`jobs.said`)."""
 
     job: Job
     state: JobState
@@ -236,22 +236,22 @@ def read_stored_job(store: Store, job: str) -> StoredJob | None:
 
 
 def read_job_owner(store: Store, job: str) -> Owner | None:
-    """The owner of the job's herd, until that has ended."""
+    """The owner of the job's herd, until the herd has ended."""
     rows = store.read(sql.OWNER_OF_JOB, (job,))
     return Owner(rows[0][0], rows[0][1], ProcId(*rows[0][2:])) if rows else None
 
 
 def is_owned(store: Store, job: str, runtime: Path) -> bool:
-    """Whether the job will end by itself. One whose `ramherd run` was killed does not; a service is
-    started again.
+    """Whether the job will end by itself. A job whose `ramherd run` was killed will not; a service
+    is started again.
     """
     owner = read_job_owner(store, job)
     return owner is not None and (owner.id == SERVICE or is_alive(owner, runtime))
 
 
 class RunClock(NamedTuple):
-    """The start of a run by the monotonic clock of a boot, and how much of the time since then its
-    timeout does not count.
+    """The start of a run by the monotonic clock of a boot, and the time since then that does not
+    count toward its timeout.
     """
 
     boot_id: str
@@ -315,7 +315,7 @@ def set_pen(store: Store, pen: str, record: dict[str, Any]) -> None:
 
 
 def reassign_pen(store: Store, pen: str, run: str) -> None:
-    """A warm process goes on as another run."""
+    """A warm process continues as another run."""
     store.write(sql.REASSIGN_PEN, (run, pen))
 
 

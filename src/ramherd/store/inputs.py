@@ -1,12 +1,12 @@
-"""What jobs of the service are given and the database does not get, as files of mode 0600.
+"""Inputs of the service's jobs that are not stored in the database, as files of mode 0600.
 
-`environments/` has a file for each herd: the variables of the program that submitted it, then
-those of single jobs. They hold secrets, so the file is removed when the herd has ended.
-`inputs/JOB/` has a file for each argument list, prompt and standard input that is large. They are
-removed when the job is done, which is never started again, or with the job.
+`environments/` has a file for each herd: the variables of the program that submitted it, then those
+of single jobs. They hold secrets, so the file is removed when the herd has ended. `inputs/JOB/` has
+a file for each argument list, prompt and standard input that is large. These files are removed when
+the job is done, because it is never started again, or with the job.
 
 An environment is written before the row that names it, and locked until then: a file that no row
-names and nobody has locked was left by a process that died.
+names and no process has locked was left by a process that died.
 """
 
 import errno
@@ -43,7 +43,7 @@ MOVED = "environments_moved"
 
 
 class WrittenInputs(NamedTuple):
-    """The jobs, with where their variables are, and the file of their herd."""
+    """The jobs, with the places of their variables, and the file of their herd."""
 
     jobs: list[Job]
     environment: EnvironmentFile
@@ -54,7 +54,7 @@ def environment_path(state: Path, name: str) -> Path:
 
 
 def read_inherited(state: Path, file: EnvironmentFile) -> dict[str, str]:
-    """What runs of a herd inherit: what it was submitted with, or our own environment."""
+    """The variables that runs of a herd inherit: those it was submitted with, or our own."""
     if file.name is None or file.inherited_bytes is None:
         return read_own_environ()
     return read_variables(state, file.name, 0, file.inherited_bytes)
@@ -73,7 +73,7 @@ def input_path(state: Path, job: str, field: str) -> Path:
 def writing_inputs(
     state: Path, jobs: Sequence[Job], env: Mapping[str, str] | None
 ) -> Iterator[WrittenInputs]:
-    """On disk before the caller commits the rows inside; removed if it does not."""
+    """The files are on disk before the caller commits the rows inside; removed if it does not."""
     made: list[Path] = []
     with explained(state), new_environment(state, jobs, env) as written:
         try:
@@ -92,7 +92,7 @@ def writing_inputs(
 def new_environment(
     state: Path, jobs: Sequence[Job], env: Mapping[str, str] | None
 ) -> Iterator[WrittenInputs]:
-    """The file of a herd, locked while this lasts. A herd without variables has none."""
+    """The file of a herd, locked inside the context. A herd without variables has none."""
     if env is None and not any(job.env for job in jobs):
         yield WrittenInputs(list(jobs), NO_ENVIRONMENT)
         return
@@ -166,7 +166,7 @@ def hint_for(error: OSError, state: Path) -> str:
 
 
 def find_unused_environment(store: Store, herd: str) -> str | None:
-    """The file of a herd whose end is in the store. Its name stays there until the file is gone."""
+    """The file of a herd that has ended. The store keeps its name until the file is removed."""
     rows = store.read(sql.UNUSED_ENV, (herd,))
     return rows[0][0] if rows else None
 
@@ -181,7 +181,9 @@ def remove_inputs(state: Path, job: str) -> None:
 
 
 def remove_unused_inputs(store: Store, state: Path) -> None:
-    """What herds that have ended, jobs that are done or gone, and dead processes left."""
+    """Removes files of herds that have ended, of jobs that are done or pruned, and of dead
+    processes.
+    """
     for (name,) in store.read(sql.ALL_UNUSED_ENV):
         environment_path(state, name).unlink(missing_ok=True)
         forget_environment(store, name)
@@ -189,7 +191,7 @@ def remove_unused_inputs(store: Store, state: Path) -> None:
     for path in list_folder(state / ENVIRONMENTS):
         remove_if_unused(store, path)
     for folder in list_folder(state / INPUTS):
-        # A job that is being submitted is not in the store yet: its files come first.
+        # A job that is being submitted is not in the store yet: its files are written first.
         if not store.read(sql.NEEDS_INPUT, (folder.name,)) and not is_young(folder):
             remove_folder(folder)
 
@@ -224,7 +226,7 @@ def list_folder(folder: Path) -> list[Path]:
 
 
 def remove_folder(folder: Path) -> None:
-    """Without a folder in it."""
+    """Removes a folder that has no subfolders."""
     with suppress(OSError):
         for path in folder.iterdir():
             path.unlink(missing_ok=True)
@@ -232,8 +234,8 @@ def remove_folder(folder: Path) -> None:
 
 
 def move_environments_out(store: Store, state: Path) -> None:
-    """Once for each store: an earlier ramherd had all variables in it. What they leave in free
-    pages and in the log is overwritten.
+    """Once for each store: an earlier ramherd kept all variables in the database. Overwrites their
+    remains in free pages and in the log.
     """
     how_far = store.read(sql.GET_FLAG, (MOVED,))
     if how_far == [("done",)]:
@@ -247,7 +249,7 @@ def move_environments_out(store: Store, state: Path) -> None:
             store.write(sql.SET_FLAG, (MOVED, "moved"))
     try:
         store.overwrite_deleted()
-    except StoreUnavailable:  # another program reads it: the next start tries again
+    except StoreUnavailable:  # another program reads the store: the next start tries again
         return
     store.write(sql.SET_FLAG, (MOVED, "done"))
     store.commit()

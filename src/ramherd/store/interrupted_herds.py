@@ -53,7 +53,7 @@ def read_stored_herd(store: Store, herd: str) -> StoredHerd | None:
 
 
 def find_interrupted_herd(store: Store) -> str | None:
-    """The newest that can go on."""
+    """The newest herd that can be continued."""
     rows = store.read(sql.NEWEST_INTERRUPTED)
     return rows[0][0] if rows else None
 
@@ -88,7 +88,7 @@ def check_free(store: Store, herd: str, runtime: Path) -> StoredHerd:
 
 
 def claim_herd(store: Store, herd: str, owner: Owner) -> None:
-    """Inside of a transaction. The jobs of a herd of the service have places in its line."""
+    """Call it in a transaction. The jobs of a herd of the service have places in its line."""
     is_service = owner == SERVICE_OWNER
     values = (owner.id, owner.boot_id, *owner.proc, int(is_service), herd)
     if not store.write(sql.CLAIM_HERD, values):
@@ -107,7 +107,7 @@ def claim_herd(store: Store, herd: str, owner: Owner) -> None:
 
 
 def continue_herd(store: Store, herd: str) -> list[str]:
-    """After its claim: the jobs that the interruption ended go on. Which."""
+    """After the claim: queues the jobs that the interruption ended, and returns their ids."""
     now = time.time()
     changed = continue_jobs(read_statuses(store, herd), read_unfinished_names(store, herd))
     for status in changed:
@@ -145,8 +145,8 @@ def move_to_service(
     store: Store, state: Path, found: StoredHerd, env: Mapping[str, str] | None,
     change: Callable[[], list[str]],
 ) -> list[str]:  # fmt: skip
-    """Claims a herd for the service, with an environment for its runs, and calls `change`: the
-    jobs that it queued. Variables that jobs have of their own are kept.
+    """Claims a herd for the service, with an environment for its runs, and calls `change`, which
+    returns the jobs that it queued. Jobs keep their own variables.
     """
     jobs = [restore_variables(state, one.job, found.env) for one in read_statuses(store, found.id)]
     with new_environment(state, jobs, env) as inputs, store.synced():
@@ -164,7 +164,7 @@ def move_to_service(
 
 
 def restore_variables(state: Path, job: Job, file: EnvironmentFile) -> Job:
-    """The job with the variables of its own, if their file is still there."""
+    """The job with its own variables, if their file still exists."""
     if job.env_at is None or job.env_at[0] != file.name:
         return job
     try:
@@ -174,7 +174,7 @@ def restore_variables(state: Path, job: Job, file: EnvironmentFile) -> Job:
 
 
 def restore_inputs(state: Path, job: Job, file: EnvironmentFile) -> Job:
-    """The job as it was before it was stored, with its variables and all that is large."""
+    """The job as it was before it was stored, with its variables and large inputs."""
     job = restore_variables(state, job, file)
     if not job.large:
         return job

@@ -8,7 +8,7 @@ from ramherd.store.protocol import Store
 from ramherd.store.sql import records as sql
 from ramherd.store.sql.service import SET_FLAG
 
-# The flag that has the highest number.
+# The flag that holds the highest number.
 LAST_NUMBER = "last_number"
 # SQLite keeps 64 bits.
 MOST_DIGITS = 18
@@ -26,7 +26,7 @@ def read_last_number(store: Store) -> int:
 
 
 def record_last_number(store: Store) -> None:
-    """Jobs were added: their numbers are taken, also after they are pruned."""
+    """Jobs were added: their numbers stay taken after the jobs are pruned."""
     store.write(SET_FLAG, (LAST_NUMBER, str(read_last_number(store))))
 
 
@@ -36,7 +36,7 @@ def read_numbers(store: Store, herd: str) -> dict[str, int]:
 
 
 def find_numbered_job(store: Store, text: str) -> str | None:
-    """The id of the job that has this number; None if the text is no number, or no job has it."""
+    """The id of the job with this number; None if the text is not a number, or no job has it."""
     if not (text.isascii() and text.isdigit()) or len(text) > MOST_DIGITS:
         return None
     rows = store.read(sql.FIND_JOB_BY_NUMBER, (int(text),))

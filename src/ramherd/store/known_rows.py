@@ -1,5 +1,5 @@
-"""What a supervisor knows, for a store that was restored: rows that could not be read are added
-again, and jobs stand as the supervisor knows them.
+"""The state in a supervisor's memory, for a store that was restored: unreadable rows are added
+again, and jobs get the state that the supervisor has.
 """
 
 import json
@@ -25,7 +25,7 @@ class KnownRun(NamedTuple):
 def add_known_jobs(
     store: Store, owner: Owner, statuses: Iterable[JobStatus], *, is_service: bool
 ) -> None:
-    """A job of the service has its place in the line as its number."""
+    """The place of a service's job in the line is its number."""
     now, after = time.time(), 0 if is_service else None
     for status in statuses:
         herd = status.job.herd
@@ -48,5 +48,5 @@ def add_known_pens(store: Store, herd: str, pens: Iterable[StoredPen]) -> None:
 
 
 def or_ignore(insert: str) -> str:
-    """The same for a row that may be there already."""
+    """The same statement for a row that may exist already."""
     return insert.replace("INSERT INTO", "INSERT OR IGNORE INTO", 1)

@@ -1,8 +1,8 @@
 """A copy of each owner's rows in the ledger: one small file in `leases/` of the runtime directory.
 
-A ledger that is broken or was removed is made again from the copies of live owners, before
-anybody is leased anything: no byte of theirs is promised to others meanwhile. The hook loads
-this module for each subagent, so it does without dataclasses and pathlib.
+A ledger that is broken or was removed is made again from the copies of live owners, before any
+application gets a lease: no byte of theirs is promised to others meanwhile. The hook loads this
+module for each subagent, so it does without dataclasses and pathlib.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     Row = Sequence[Any]
 
 DIRECTORY = "leases"
-# Most copies are shorter: of one size, they are overwritten by a single write.
+# Most copies are shorter: files of one size are overwritten by a single write.
 LEAST_BYTES = 512
 READS, AGAIN_S = 3, 0.002
 
 
 class LeaseCopy(NamedTuple):
-    """`leases` and `subagents` are rows without the column of their owner."""
+    """`leases` and `subagents` are rows without the owner column."""
 
     owner: Owner
     leases: Sequence[Row]
@@ -37,9 +37,9 @@ class LeaseCopy(NamedTuple):
 
 
 def write_copy(runtime: str, copy: LeaseCopy) -> None:
-    """Called in the ledger's transaction: there is one writer at a time. In place, because to
-    rename a new file over the old one takes 0.7 ms on ext4, ten times as long as the transaction.
-    A disk that is full costs the copy, not the lease.
+    """Called in the ledger's transaction, so there is one writer at a time. Written in place,
+    because renaming a new file over the old one takes 0.7 ms on ext4, ten times as long as the
+    transaction. On a full disk the copy is lost, not the lease.
     """
     path = copy_path(runtime, copy.owner.id)
     id_, boot_id, proc = copy.owner
@@ -81,7 +81,7 @@ def read_copies(runtime: str) -> Iterator[LeaseCopy]:
 
 
 def read_copy(path: str) -> LeaseCopy | None:
-    """Read again if it does not parse: its owner may be writing it."""
+    """A copy that does not parse is read again: its owner may be writing it."""
     for _ in range(READS):
         try:
             return parse_copy(path)

@@ -1,11 +1,11 @@
-"""The ledger: what each application of this user holds of the machine's memory.
+"""The ledger: how much of the machine's memory each application of this user holds.
 
-One small SQLite file, one short transaction for each question; no daemon. An owner is alive as
-long as it holds its lock: the lease of a dead owner is void for the next one that asks. Times
-are seconds since boot (`system/boot_clock.py`), and each owner has its boot id.
-Nothing that may be frozen (a run in its pen) opens this file. How much an application gets is
-decided in `decide/governor/leases.py`. The hook loads this module for each subagent, so it does
-without dataclasses and pathlib (16 ms together).
+One small SQLite file, one short transaction for each request; no daemon. An owner is alive as long
+as it holds its lock: the lease of a dead owner is void in the next request of any owner. Times are
+seconds since boot (`system/boot_clock.py`), and each owner has its boot id. Nothing that may be
+frozen (a run in its pen) opens this file. `decide/governor/leases.py` decides how much an
+application gets. The hook loads this module for each subagent, so it does without dataclasses and
+pathlib (16 ms together).
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# So long the end of a process waits for the ledger.
+# The end of a process waits this long for the ledger.
 CLOSE_S = 0.05
 
 
 class LeaseRow(NamedTuple):
-    """One line of the table. An application may have several: `kind` and `key` tell them apart.
-    After `until_s` the line is void.
+    """One row of the table. An application may have several, told apart by `kind` and `key`. After
+    `until_s` the row is void.
     """
 
     owner: str
@@ -50,8 +50,9 @@ class LeaseRow(NamedTuple):
 
 
 class Ask(NamedTuple):
-    """What an application asks for, and what it has. `granted_bytes` is what its runs may hold now:
-    its lease does not fall below that before they gave it back. `waiting_since_s` is since boot.
+    """What an application asks for, and what it has. `granted_bytes` is the sum that its runs may
+    hold now: the lease does not fall below that until they have given memory back.
+    `waiting_since_s` is since boot.
     """
 
     wants_bytes: int
@@ -63,15 +64,15 @@ class Ask(NamedTuple):
 
 
 class OtherUse(NamedTuple):
-    """What the runs of another application use, and the process that it is."""
+    """The memory that the runs of another application use, and its process."""
 
     pid: int
     used_bytes: int
 
 
 class Answer(NamedTuple):
-    """`lease_bytes` is ours by the ledger. `target_bytes` is what to come down to: others wait
-    for the difference. `possible_bytes` is what the lease could be if we wanted all. `others` is
+    """`lease_bytes` is our lease in the ledger. `target_bytes` is the size to shrink to: others
+    wait for the difference. `possible_bytes` is the lease if we asked for all memory. `others` is
     for the next measurement of the budget.
     """
 
@@ -98,7 +99,7 @@ class Ledger:
         runtime: os.PathLike[str] | str,
         owner: Owner,
     ) -> None:
-        """A ledger that is locked is opened later, by the first question."""
+        """A locked ledger is opened later, by the first request."""
         self.runtime, self.owner = os.fspath(runtime), owner
         self.file = LedgerFile(os.fspath(path), RowFunctions(self._find_users, self._fill))
         self._copied: tuple[object, ...] | None = None
@@ -112,7 +113,7 @@ class Ledger:
 
     def restore(self, runtime: os.PathLike[str] | str) -> bool:
         """The ledger of this user may be in another directory now: the next transaction opens it
-        there. False: a file that was removed is noticed, and made again, by each transaction.
+        there. Returns False: each transaction notices a removed file, and makes it again.
         """
         if self.runtime != os.fspath(runtime):
             self.runtime = os.fspath(runtime)
@@ -120,11 +121,11 @@ class Ledger:
         return False
 
     def ask(self, ask: Ask, budget_bytes: int) -> Answer:
-        """Our lease from now on, in one transaction."""
+        """Renews our lease, in one transaction."""
         return self.file.attempt(lambda: self._ask(ask, budget_bytes))
 
     def record_used(self, used_bytes: int, kind: str = "run", key: str = "") -> None:
-        """What is used beyond the lease counts as used by nobody's lease, for all others."""
+        """For all others, memory beyond the lease counts as memory outside of every lease."""
         place = (self.owner.id, kind, key)
         self.transact(lambda: self.file.write(sql.SET_USED, (used_bytes, *place)))
 
@@ -135,7 +136,7 @@ class Ledger:
         self.transact(lambda: self._drop_owner(self.owner.id))
 
     def close(self) -> None:
-        """A lease that cannot be given back soon is void once this process is gone."""
+        """A lease that cannot be given back soon becomes void when this process has ended."""
         self.file.patience_s = min(self.file.patience_s, CLOSE_S)
         try:
             self.release_all()
@@ -152,7 +153,7 @@ class Ledger:
         self.file.attempt(act)
 
     def pop_notices(self) -> list[Reason]:
-        """What was repaired since the last call, to be reported."""
+        """Repairs since the last call, to be reported."""
         notices, self.file.notices = self.file.notices, []
         return notices
 
@@ -160,7 +161,7 @@ class Ledger:
         return [one.proc.pid for one in parse_owners(db.execute(sql.OWNERS)) if self._is_alive(one)]
 
     def _fill(self, db: sqlite3.Connection) -> None:
-        """Fills new tables with what live owners had in the ones before."""
+        """Fills new tables with the rows that live owners had in the old ones."""
         for (id_, boot_id, proc), leases, subagents in read_copies(self.runtime):
             db.execute(sql.ADD_OWNER, (id_, boot_id, *proc))
             db.executemany(sql.SET_LEASE, [(id_, *row) for row in leases])
@@ -170,7 +171,7 @@ class Ledger:
         return is_alive(owner, self.runtime)
 
     def _write_copy(self) -> None:
-        """In the transaction, if our leases have changed; what they use is measured again."""
+        """In the transaction, if our leases have changed; used memory is measured again anyway."""
         leases = [row[1:] for row in self.file.read(sql.LEASES) if row[0] == self.owner.id]
         subagents = self.file.read(sql.SUBAGENTS_OF, (self.owner.id,))
         held = [row[:3] for row in leases]
@@ -184,8 +185,8 @@ class Ledger:
             remove_copy(self.runtime, self.owner.id)
 
     def find_dead(self) -> list[str]:
-        """Found before the transaction begins: a dead owner stays dead, its id is not used again,
-        and reading /proc takes longer than all the rest.
+        """Called before the transaction begins: a dead owner stays dead, its id is not used again,
+        and reading /proc takes longer than the rest of the transaction.
         """
         return [
             owner.id
@@ -195,8 +196,8 @@ class Ledger:
 
     @contextmanager
     def turn(self, dead: Iterable[str]) -> Iterator[None]:
-        """One transaction without the lines of dead owners, of none, and those past their time;
-        ours is among the owners. Call it in `file.attempt`.
+        """One transaction, after removing rows of dead owners, rows without an owner and overdue
+        rows; we are among the owners. Call it in `file.attempt`.
         """
         with self.file.transaction():
             for owner in dead:
@@ -238,7 +239,7 @@ class Ledger:
             granted = ask.granted_bytes + rest.bytes
             choice = choose_lease(mine, others, budget_bytes, granted_bytes=granted)
             lease, target = (max(size - rest.bytes, 0) for size in choice)
-            # An application that has all it asked for does not wait: others leave nothing for it.
+            # An application that has all it asked for does not wait: others reserve nothing for it.
             since_s = mine.waiting_since_s if lease < ask.wants_bytes else None
             figures = (lease, ask.used_bytes, ask.wants_bytes, since_s)
             self.set_lease(LeaseRow(self.owner.id, ask.kind, ask.key, *figures))
@@ -247,8 +248,8 @@ class Ledger:
         return Answer(lease, target, uses, possible)
 
     def _sum_leases(self, ask: Ask) -> tuple[Lease, Lease, list[Lease]]:
-        """All of ours as `ask` changes them, all of ours but this one, and those of the others.
-        An application has one share, however many leases it has.
+        """All of our leases as `ask` changes them, all of ours except this one, and those of
+        others. An application has one share, however many leases it has.
         """
         held, held_by = 0, {self.owner.id: Lease(self.owner.id, 0)}
         for row in self.read_leases():
@@ -263,7 +264,7 @@ class Ledger:
 
 
 def add(lease: Lease, bytes_: int, used: int, wants: int, since_s: float | None) -> Lease:
-    """One more lease of the same owner: the longest wait counts."""
+    """Adds one more lease of the same owner: the longest wait counts."""
     since = [at_s for at_s in (lease.waiting_since_s, since_s) if at_s is not None]
     return Lease(
         lease.owner, lease.bytes + bytes_, lease.used_bytes + used, lease.wants_bytes + wants,

@@ -1,9 +1,9 @@
-"""The file of the ledger: how it is opened, one transaction at a time, and what happens to a file
-that is broken, locked, of another version, or was moved away.
+"""The file of the ledger: opens it for one transaction at a time, and handles a file that is
+broken, locked, of another version, or was moved away.
 
-Which rows there are is for `ledger.py` and `subagent_slots.py` to know. The hook loads this module
-for each subagent, so it does without dataclasses and pathlib (16 ms together). SQLite itself never
-waits for a lock: it would not see Ctrl-C meanwhile.
+`ledger.py` and `subagent_slots.py` define the rows. The hook loads this module for each subagent,
+so it does without dataclasses and pathlib (16 ms together). SQLite itself never waits for a lock:
+Ctrl-C would not interrupt that wait.
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ T = TypeVar("T")
 
 # SQLite waits 1, 2, 5, 10 ms and more between its tries; a transaction here takes 0.3 ms.
 RETRY_S = 0.0005
-# A lock held for longer than this is reported: no ramherd holds one for so long.
+# A lock held for longer than this is reported: no ramherd holds one for that long.
 BUSY_S = 1.0
-# A transaction on a file that was replaced meanwhile is done again on the new one.
+# A transaction on a file that was replaced meanwhile is repeated on the new file.
 ATTEMPTS = 3
 BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 BUSY = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 
 class RowFunctions(NamedTuple):
-    """What `ledger.py` knows of the rows. `find_users` reads the pids of live owners from a ledger
-    of any format; `fill` fills tables that were made a moment ago.
+    """Functions of `ledger.py` for the rows. `find_users` reads the pids of live owners from a
+    ledger of any format; `fill` fills tables that were just created.
     """
 
     find_users: Callable[[sqlite3.Connection], list[int]]
@@ -48,8 +48,8 @@ class RowFunctions(NamedTuple):
 
 
 class LedgerFile:
-    """`patience_s` is how long a statement waits for other processes. `notices` are what this
-    process changed to make the ledger usable, to be reported.
+    """`patience_s` is how long a statement waits for other processes. `notices` are the changes
+    that this process made to make the ledger usable, to be reported.
     """
 
     def __init__(self, path: str, rows: RowFunctions) -> None:
@@ -80,8 +80,8 @@ class LedgerFile:
             raise
 
     def attempt(self, act: Callable[[], T]) -> T:
-        """Calls `act`, and calls it again if the file was broken or replaced meanwhile: what it did
-        counts only in the file that others open.
+        """Calls `act`, and calls it again if the file was broken or replaced meanwhile: its changes
+        count only in the file that others open.
         """
         failure: StoreError | None = None
         for _ in range(ATTEMPTS):
@@ -98,8 +98,8 @@ class LedgerFile:
         raise failure or StoreUnavailable(f"the ledger {self.path} keeps being replaced")
 
     def has_changed(self) -> bool:
-        """Whether another process wrote since the last call, or replaced the file: cheaper than
-        to read the rows.
+        """Whether another process has written since the last call, or replaced the file: cheaper
+        than reading the rows.
         """
         if not self.is_current():
             return True
@@ -112,8 +112,8 @@ class LedgerFile:
         return self._db is not None and self.identity == read_identity(self.path)
 
     def open(self) -> None:
-        """One process at a time: of two that find a broken file, only the first sets it aside. Also
-        the old file is closed here: the last one to close a file removes its log, by name.
+        """One process at a time: of two that find a broken file, only the first sets it aside. The
+        old file is closed here too: the last process to close a file removes its log, by name.
         """
         with self._explained(), locked(self._lock_path, self.patience_s):
             self._close()
@@ -147,7 +147,7 @@ class LedgerFile:
             return self._retry(lambda: db.execute(statement, values))
 
     def _retry(self, act: Callable[[], T]) -> T:
-        """Until it is done, fails for another reason than a lock, or the patience is over."""
+        """Retries until `act` succeeds, fails for another reason than a lock, or time is up."""
         deadline = time.monotonic() + self.patience_s
         while True:
             try:
@@ -188,7 +188,7 @@ class LedgerFile:
 
 @contextmanager
 def locked(path: str, patience_s: float) -> Iterator[None]:
-    """BlockingIOError if others hold it all the while."""
+    """Raises BlockingIOError if other processes hold the lock all the while."""
     deadline = time.monotonic() + patience_s
     while (held := acquire_lock(path, wait=False)) is None:
         if time.monotonic() >= deadline:
@@ -201,8 +201,8 @@ def locked(path: str, patience_s: float) -> Iterator[None]:
 
 
 def read_identity(path: str) -> tuple[int, int] | None:
-    """Device and inode; None for a file that is gone or was truncated. Those who have the latter
-    open could go on with its log, but nobody else could read it.
+    """Device and inode; None for a file that is gone or was truncated. Processes that have a
+    truncated file open could go on with its log, but no other process could read it.
     """
     try:
         found = os.stat(path)
@@ -212,7 +212,7 @@ def read_identity(path: str) -> tuple[int, int] | None:
 
 
 def open_ledger(path: str, rows: RowFunctions) -> sqlite3.Connection:
-    """A ledger of ours, made if there is none. Raises what SQLite finds wrong with it."""
+    """Opens the ledger; creates it if there is none. Raises the error that SQLite finds in it."""
     make_file(path)
     db = sqlite3.connect(path, timeout=0, isolation_level=None)
     try:
@@ -226,8 +226,8 @@ def open_ledger(path: str, rows: RowFunctions) -> sqlite3.Connection:
 
 
 def make_file(path: str) -> None:
-    """An empty one, with nothing left of one before it. One that is empty already was truncated, or
-    its maker died: those who have it open would never let us write to it.
+    """Makes an empty file, without the remains of an earlier one. A file that is empty already was
+    truncated, or its maker died: processes that have it open would never let us write to it.
     """
     for name in (path, f"{path}-wal", f"{path}-shm"):
         if problem := find_foreign(name):
@@ -265,7 +265,7 @@ def prepare(db: sqlite3.Connection, path: str, rows: RowFunctions) -> None:
 
 
 class QuickCheckFailed(sqlite3.DatabaseError):
-    """What PRAGMA quick_check found."""
+    """The error that PRAGMA quick_check found."""
 
     sqlite_errorcode = sqlite3.SQLITE_CORRUPT
 
@@ -282,7 +282,7 @@ def make_tables(db: sqlite3.Connection, rows: RowFunctions, *, drop: set[str]) -
 
 
 def set_aside(path: str) -> str:
-    """The main file last: if we die on the way, it is still found to be broken."""
+    """Moves the main file last: if we die meanwhile, it is still found to be broken."""
     aside = f"{path}.aside-{new_id()}"
     for suffix in ("-wal", "-shm", ""):
         try:
@@ -310,12 +310,12 @@ def is_busy(error: BaseException | None) -> bool:
 
 
 def is_broken(error: BaseException | None) -> bool:
-    """Proved corruption. A file that cannot be opened, read or written now is not broken."""
+    """Proven corruption. A file that cannot be opened, read or written now is not broken."""
     return code_of(error) in BROKEN
 
 
 def is_unusable(error: BaseException | None) -> bool:
-    """Broken, or without its tables: it was truncated."""
+    """Broken, or without its tables because it was truncated."""
     return code_of(error) in (*BROKEN, sqlite3.SQLITE_ERROR)
 
 
@@ -332,7 +332,7 @@ def explain(path: str, lock_path: str, error: Exception) -> StoreError:
 
 
 def describe_cause(path: str, error: Exception) -> tuple[str, str]:
-    """SQLite does not say why it cannot open a file."""
+    """SQLite does not report why it cannot open a file."""
     failure = error if isinstance(error, OSError) else find_failure()
     if failure is not None and failure.errno in (errno.EMFILE, errno.ENFILE):
         return str(failure.strerror), "raise the limit on open files: ulimit -n 4096"
@@ -365,7 +365,7 @@ def find_failure() -> OSError | None:
 
 
 def read_ledger(path: str, statement: str) -> list[tuple[Any, ...]]:
-    """For those without a lease: nothing is made or set aside; [] where nothing can be read."""
+    """For processes without a lease: creates and moves nothing; [] if nothing can be read."""
     if not os.path.exists(path):
         return []
     try:

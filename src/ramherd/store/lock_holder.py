@@ -1,4 +1,4 @@
-"""Which process has the store or the ledger locked, in words. Loaded when one does."""
+"""Which process has the store or the ledger locked, in words. Loaded only when one has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sizes of logs, whose output is removed, and which runs are forgotten."""
+"""The sizes of logs, the runs whose output is removed, and the runs whose records are removed."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -12,12 +12,12 @@ FIRST = (float("-inf"), "")
 
 
 def read_unmeasured_runs(store: Store, most: int) -> list[str]:
-    """Runs that have ended whose logs were not measured yet."""
+    """Runs that have ended, and whose logs were not measured yet."""
     return [run for (run,) in store.read(sql.NOT_MEASURED, (most,))]
 
 
 def read_growing_runs(store: Store) -> list[tuple[str, str]]:
-    """(run, its ramherd) of those that are live, or not measured since they ended."""
+    """(run, its ramherd) of runs that are live, or were not measured since they ended."""
     return [(run, owner) for query in sql.UNMEASURED_LOGS for run, owner in store.read(query)]
 
 
@@ -26,7 +26,7 @@ def set_log_bytes(store: Store, run: str, size: int) -> None:
 
 
 def read_logs_bytes(store: Store) -> int:
-    """The size of all logs of finished runs together."""
+    """The total size of the logs of finished runs."""
     return int(store.read(sql.LOGS_BYTES)[0][0])
 
 
@@ -39,16 +39,16 @@ def read_oldest_runs(
     store: Store, before_s: float, most: int, after: KeptLog | None = None,
     kept_jobs: Sequence[str] = (),
 ) -> list[KeptLog]:  # fmt: skip
-    """Of herds that are over: those that ended before a time, but for those of `kept_jobs`."""
+    """Runs of herds that are over, which ended before a time, except those of `kept_jobs`."""
     start = (after.ended_s, after.run) if after is not None else FIRST
     values = (before_s, *start, json.dumps(kept_jobs), most)
     return [KeptLog(*row) for row in store.read(sql.OLDEST_RUNS, values)]
 
 
 def release_logs(store: Store, choose: ChooseLogs, most: int) -> Sequence[KeptLog]:
-    """The output chosen among the oldest is counted no more, in one transaction: of two programs
-    that prune at once, each gets other runs, and both see what is left. It is on disk, with how
-    these runs ended, before their files go.
+    """Stops counting the output chosen among the oldest, in one transaction: of two programs that
+    prune at once, each gets different runs, and both see what is left. This is on disk, with the
+    ends of these runs, before their files are removed.
     """
     with store.synced():
         store.begin()
@@ -61,7 +61,7 @@ def release_logs(store: Store, choose: ChooseLogs, most: int) -> Sequence[KeptLo
 def drop_runs(
     store: Store, before_s: float, most: int, kept_jobs: Sequence[str] = ()
 ) -> Sequence[KeptLog]:
-    """The oldest runs that ended before a time are forgotten, in one transaction."""
+    """Removes the records of the oldest runs that ended before a time, in one transaction."""
     store.begin()
     chosen = read_oldest_runs(store, before_s, most, kept_jobs=kept_jobs)
     herds = {drop_run(store, log.run) for log in chosen}
@@ -85,7 +85,7 @@ def drop_run(store: Store, run: str) -> str:
 
 
 def read_worktrees(store: Store) -> list[tuple[str, str]]:
-    """(job, path) of the worktrees that are not known to be removed."""
+    """(job, path) of the worktrees that are not recorded as removed."""
     return [(job, path) for job, path in store.read(sql.WORKTREES)]
 
 

@@ -1,6 +1,6 @@
 """`on_done` commands that are due. A row is written in the transaction that ends the job or the
-herd, and removed before the command starts: no command starts twice, and the next supervisor
-starts those that a dead one has not come to.
+herd, and removed before the command starts: no command starts twice, and the next supervisor starts
+commands that a dead one left.
 """
 
 from typing import NamedTuple
@@ -21,7 +21,7 @@ def read_due_jobs(store: Store, herd: str, most: int) -> list[DueCommand]:
 
 
 def read_due_of_service(store: Store, most: int) -> list[DueCommand]:
-    """The commands of its herds and their jobs; a herd comes after its jobs."""
+    """The commands of the service's herds and their jobs; a herd comes after its jobs."""
     rows = store.read(sql.DUE_JOBS_OF_SERVICE, (most,))
     rows += store.read(sql.DUE_HERDS_OF_SERVICE, (most - len(rows),))
     return [DueCommand(*row) for row in rows]

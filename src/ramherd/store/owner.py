@@ -1,6 +1,6 @@
 """Whether the application that owns a herd or a lease is alive.
 
-A lock on a file tells that better than a pid: the kernel releases it in every kind of death. The
+A lock on a file shows that better than a pid: the kernel releases it in every kind of death. The
 process itself is looked up as well, in case the runtime directory was cleaned.
 """
 
@@ -24,7 +24,7 @@ OWNERS = "owners"
 
 
 class Owner(NamedTuple):
-    """What is stored of an owner. One without a lock, because it is not a process of ramherd (a
+    """The record of an owner. An owner without a lock, because it is not a process of ramherd (a
     hooked session), is alive as long as its process.
     """
 
@@ -41,8 +41,8 @@ class OwnerLock:
         self._lock = self._acquire(runtime)
 
     def restore(self, runtime: Path) -> bool:
-        """Makes the file again if it was removed, or if the runtime directory is another one now.
-        Whether it was.
+        """Makes the file again if it was removed, or if the runtime directory has changed. Returns
+        whether it did.
         """
         if self._lock.path == str(lock_path(runtime, self.owner.id)) and self._lock.is_in_place():
             return False
@@ -71,7 +71,7 @@ def lock_path(runtime: Path, owner: str) -> Path:
 
 
 def session_owner(proc: ProcId) -> Owner:
-    """A session of an agent that we did not start: the same for every hook of it."""
+    """A session of an agent that we did not start: the same owner for each of its hooks."""
     return Owner(f"session-{proc.pid}-{proc.start_ticks}", read_boot_id(), proc)
 
 

@@ -1,4 +1,4 @@
-"""What a unit of tokens costs, by agent and model, as agents have reported it."""
+"""The price of a unit of tokens, by agent and model, as reported by agents."""
 
 import time
 
@@ -12,5 +12,5 @@ def read_prices(store: Store) -> list[tuple[str, str, float]]:
 
 
 def set_price(store: Store, agent: str, model: str, usd: float) -> None:
-    """Ends with the store's next `commit`."""
+    """Takes effect with the store's next `commit`."""
     store.write(sql.SET_PRICE, (agent, model, usd, time.time()))

@@ -1,7 +1,8 @@
-"""What a database gives the rest of ramherd: statements in, rows out, one transaction at a time.
+"""The interface of a database for the rest of ramherd: statements in, rows out, one transaction at
+a time.
 
-What is asked of it are the functions in the modules beside this one (`herds`, `events`, `logs`,
-`requests`, `listing`, ...), with their statements in `sql/`: they are the same for every database.
+The functions in the modules beside this one (`herds`, `events`, `logs`, `requests`, `listing`, ...)
+use it, with their statements in `sql/`: they are the same for every database.
 """
 
 from __future__ import annotations
@@ -17,25 +18,25 @@ if TYPE_CHECKING:
     Values = Sequence[Any] | Mapping[str, Any]
     Rows = list[tuple[Any, ...]]
 
-# How long a program waits for a lock of another one, if it has nothing else to look after.
+# How long a program waits for another program's lock, if it has nothing else to do.
 BUSY_S = 3.0
 
 
 class Store(Protocol):
-    """A write begins a transaction, which lasts until `commit` or `rollback`. What fails is a
-    `StoreError`; where the same may work later (a lock, a full disk), a `StoreUnavailable`.
+    """A write begins a transaction, which lasts until `commit` or `rollback`. A failure raises
+    `StoreError`, or `StoreUnavailable` if the same call may succeed later (a lock, a full disk).
     """
 
     # Whether this process writes the store back if its files are deleted, replaced or damaged: a
-    # supervisor does. All others follow to what it wrote.
+    # supervisor does. All other processes switch to the files that it wrote.
     may_restore: bool
-    # A directory for requests that have to get through while the store cannot be written.
+    # A directory for requests that must get through while the store cannot be written.
     spool: Path
 
     def read(self, statement: str, values: Values = ()) -> Rows: ...
 
     def write(self, statement: str, values: Values = ()) -> int:
-        """How many rows were changed."""
+        """Returns how many rows were changed."""
         ...
 
     def write_all(self, statement: str, rows: Iterable[Sequence[Any]]) -> None: ...
@@ -45,14 +46,14 @@ class Store(Protocol):
         ...
 
     def begin(self) -> None:
-        """Takes the write lock now: what is read next cannot change before the commit."""
+        """Takes the write lock now: rows read after this cannot change before the commit."""
         ...
 
     def commit(self) -> None: ...
     def rollback(self) -> None: ...
 
     def synced(self) -> AbstractContextManager[None]:
-        """What is written inside is committed whole, and survives a power cut as well."""
+        """Writes inside are committed together, and survive a power cut as well."""
         ...
 
     def set_patience(self, for_s: float) -> None:
@@ -60,17 +61,17 @@ class Store(Protocol):
         ...
 
     def overwrite_deleted(self) -> None:
-        """What was deleted is in no byte of its files any more. Takes seconds for a large one."""
+        """Overwrites deleted data in every byte of the files. Takes seconds for a large store."""
         ...
 
     def check(self) -> None:
-        """Whether its files are still what others open; if not, they are restored. An error says
-        why they cannot be.
+        """Whether the files are still those that others open; if not, they are restored. An error
+        explains why they cannot be.
         """
         ...
 
     def pop_restored(self) -> list[str]:
-        """What was restored since the last call, in words."""
+        """Restorations since the last call, in words."""
         ...
 
     def open_another(self) -> Store:
@@ -78,5 +79,5 @@ class Store(Protocol):
         ...
 
     def close(self) -> None:
-        """What was not committed is lost."""
+        """Uncommitted writes are lost."""
         ...

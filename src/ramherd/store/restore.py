@@ -1,7 +1,7 @@
-"""Writing a store back: its files were deleted or replaced, or they are damaged.
+"""Writes a store back when its files were deleted or replaced, or are damaged.
 
 An open connection reads files that have no name any more, so a supervisor has all of a deleted
-store. What cannot be read of a damaged one is lost; the file itself is set aside, never removed.
+store. Unreadable rows of a damaged store are lost; the file itself is set aside, never removed.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ SIDES = ("-wal", "-shm")
 
 
 def restore(db: sqlite3.Connection, path: Path, generation: str, what: str) -> str:
-    """Writes the store back from an open connection to its files, `what` is what became of them.
-    Returns what was done, in words. `db` has the write lock of those files afterwards, so that no
-    other process writes there any more.
+    """Writes the store back from an open connection to its files; `what` describes what happened to
+    them. Returns what was done, in words. Afterwards `db` has the write lock of those files, so
+    that no other process writes there any more.
     """
     path.parent.mkdir(0o700, parents=True, exist_ok=True)
     with one_at_a_time(path):
@@ -70,8 +70,8 @@ def restore(db: sqlite3.Connection, path: Path, generation: str, what: str) -> s
 
 
 def restore_damaged(path: Path, found: tuple[int, int] | None) -> str:
-    """The same before a supervisor starts. `found` is the file that is damaged: of several
-    ramherds that start at once the first restores it, and the others wait.
+    """The same before a supervisor starts. `found` is the damaged file: of several ramherds that
+    start at once, the first restores it, and the others wait.
     """
     with one_at_a_time(path, wait=True):
         if find_file(str(path)) != found:
@@ -92,7 +92,7 @@ def describe_damaged(path: Path, aside: str, jobs: int) -> str:
 
 @contextmanager
 def one_at_a_time(path: Path, *, wait: bool = False) -> Iterator[None]:
-    """The lock is that of the directory, which is there whatever became of the files."""
+    """Locks the directory, which exists whatever happened to the files."""
     fd = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
@@ -104,7 +104,7 @@ def one_at_a_time(path: Path, *, wait: bool = False) -> Iterator[None]:
 
 
 def lock_writes(db: sqlite3.Connection) -> None:
-    """What is damaged may not even be locked."""
+    """Damaged files may not even be lockable."""
     try:
         db.execute("BEGIN IMMEDIATE")
     except sqlite3.DatabaseError as error:
@@ -119,7 +119,7 @@ def unlock_writes(db: sqlite3.Connection) -> None:
 
 
 def write_fresh(old: sqlite3.Connection, path: Path, generation: str) -> int:
-    """A new store beside the path, with all that can be read of the old one: how many jobs."""
+    """Writes a new store beside the path, with all readable rows. Returns its job count."""
     fresh = path.with_name(f"{path.name}.new")
     for suffix in ("", "-journal", *SIDES):
         with suppress(FileNotFoundError):
@@ -143,8 +143,8 @@ def add_generation(db: sqlite3.Connection, generation: str) -> None:
 
 
 def copy_table(old: sqlite3.Connection, fresh: sqlite3.Connection, table: str) -> None:
-    """Forwards to the first row that cannot be read, then backwards from the last. What cannot be
-    written is an error: the disk is full.
+    """Copies forwards to the first unreadable row, then backwards from the last. A failed write is
+    an error: the disk is full.
     """
     ours = {name for (name,) in fresh.execute(COLUMNS, (table,))}
     try:
@@ -160,7 +160,7 @@ def copy_table(old: sqlite3.Connection, fresh: sqlite3.Connection, table: str) -
 
 
 def copy_rows(old: sqlite3.Connection, select: str, fresh: sqlite3.Connection, insert: str) -> bool:
-    """Whether all of them could be read."""
+    """Returns whether all rows could be read."""
     rows: Iterator[tuple[Any, ...]] | None = None
     while True:
         try:
@@ -170,12 +170,12 @@ def copy_rows(old: sqlite3.Connection, select: str, fresh: sqlite3.Connection, i
             return False
         if row is None:
             return True
-        with suppress(sqlite3.IntegrityError):  # half a row, which breaks a rule of the table
+        with suppress(sqlite3.IntegrityError):  # half a row, which violates a constraint
             fresh.execute(insert, row)
 
 
 def set_aside(path: Path) -> str:
-    """With its log, which is part of it. Returns its new name."""
+    """With its log, which is part of the store. Returns the new name."""
     name = f"{path.name}.damaged-{time.strftime('%Y%m%dT%H%M%S')}-{new_id()[-4:]}"
     aside = path.with_name(name)
     os.rename(path, aside)
@@ -185,7 +185,7 @@ def set_aside(path: Path) -> str:
 
 
 def put_in_place(path: Path) -> None:
-    """A log of other files beside it would be taken for its own."""
+    """SQLite would take the log of other files for the log of this one."""
     for suffix in SIDES:
         with suppress(FileNotFoundError):
             os.unlink(f"{path}{suffix}")

@@ -1,4 +1,4 @@
-"""Herds of the service: their environment, what their agents cost and reported, their worktrees,
+"""Herds of the service: their environment, the costs and reports of their agents, their worktrees,
 and when they are over.
 """
 
@@ -27,14 +27,14 @@ def read_environment_file(store: Store, herd: str) -> EnvironmentFile:
 
 
 def read_said(store: Store, job: str) -> dict[str, Any] | None:
-    """What the agent of a job reported so far."""
+    """The last report of a job's agent."""
     rows = store.read(sql.SAID, (job,))
     said: dict[str, Any] | None = json.loads(rows[0][0]) if rows and rows[0][0] else None
     return said
 
 
 def read_herd_costs(store: Store, herd: str) -> tuple[float | None, float]:
-    """What it may cost, and what its runs that have ended cost; counted only under a limit."""
+    """The cost limit, and the cost of runs that have ended, which is summed only under a limit."""
     rows = store.read(sql.HERD_LIMIT, (herd,))
     if not rows or rows[0][0] is None:
         return None, 0.0
@@ -43,12 +43,12 @@ def read_herd_costs(store: Store, herd: str) -> tuple[float | None, float]:
 
 
 def read_open_agents(store: Store, herd: str) -> list[tuple[str, str]]:
-    """Its jobs that have not ended, and the agent of each that has one."""
+    """Jobs of the herd that have not ended, each with its agent, if it has one."""
     return [(job, agent) for job, agent in store.read(sql.OPEN_AGENTS, (herd,))]
 
 
 def set_worktree(store: Store, job: str, found: Mapping[str, Any]) -> None:
-    """What became of a worktree: keys of `SAID`. `worktree` is None if it was removed."""
+    """The result of finishing a worktree: keys of `SAID`. `worktree` is None if it was removed."""
     set_said(store, job, {**(read_said(store, job) or {}), **found})
 
 
@@ -58,12 +58,12 @@ def read_unfinished(store: Store) -> list[Job]:
 
 
 def read_unfinished_of_dead(store: Store) -> list[Job]:
-    """The same of each `ramherd run` that was killed in the middle."""
+    """The same for each `ramherd run` that was killed."""
     return [job_from_text(spec) for (spec,) in store.read(sql.UNFINISHED_OF_DEAD)]
 
 
 def shift_delays(store: Store, by_s: float) -> None:
-    """The wall clock was set: jobs that may not start yet wait as long as they were to."""
+    """The wall clock was set: jobs that may not start yet keep their remaining delay."""
     store.write(sql.SHIFT_DELAYS, (by_s,))
 
 
@@ -76,7 +76,7 @@ def add_level_change(store: Store, herd: str) -> None:
 
 
 def read_herd_totals(store: Store, herd: str) -> dict[str, Any]:
-    """What its runs came to, by the keys of `run --json`."""
+    """The totals of the herd's runs, by the keys of `run --json`."""
     rows = store.read(sql.HERD_TOTALS, (herd,))
     return dict(zip(TOTALS, rows[0], strict=True)) if rows else {}
 
@@ -85,8 +85,8 @@ def end_if_over(
     store: Store, herd: str, at_s: float, describe: Callable[[], dict[str, Any]] = dict
 ) -> None:
     """Ends the herd with its last job, in the same transaction; with its last worktree, if it has
-    some. `describe` has the part of the summary that the service knows. A herd of which all that
-    is left waits for its user stays open, and an event reports that.
+    any. `describe` returns the service's part of the summary. A herd whose remaining jobs all wait
+    for the user stays open, and an event reports that.
     """
     conditions = (sql.HAS_ENDED, sql.IS_ACTIVE, sql.UNFINISHED_OF_HERD, sql.IS_NEXT)
     if any(store.read(one, (herd,)) for one in conditions):

@@ -1,7 +1,7 @@
-"""The service's jobs while it runs: the head of the queue, and whatever runs.
+"""The service's jobs while it runs: the head of the queue, and all jobs that run.
 
 It has the methods of `HerdQueue`. The rest of the queue stays in the store, so a service with ten
-thousand jobs holds no more of them than one with a hundred.
+thousand jobs holds no more of them in memory than one with a hundred.
 """
 
 import json
@@ -20,21 +20,21 @@ from ramherd.store.herds import suspicion_from_text
 from ramherd.store.protocol import Store
 from ramherd.store.sql import service as sql
 
-# Starts under way are 16 at a time: a step never reads more than the first of these.
+# At most 16 starts are under way at a time: a step never reads more than the first of these.
 WINDOW = 64
-# The head of each is read, because a job that waits long rises; so many priorities at most.
+# The head of each priority is read, because a job that waits long rises; at most this many.
 PRIORITIES = 16
-# The longest delay is ten minutes, for a job that waits for a busy API; a clock that was set back
+# The longest delay is ten minutes, for a job that waits for a busy API; setting the clock back
 # makes longer ones.
 LONGEST_DELAY_S = 1200.0
 
 
 class ServiceQueue:
-    """What a step changed is here at once, and in the store after its commit: until then what is
-    here counts (`_fresh`). `refill` comes after the commit.
+    """Changes of a step are here at once, and in the store after its commit: until then the version
+    here counts (`_fresh`). Call `refill` after the commit.
     """
 
-    # Whether more jobs come when all have ended.
+    # Whether more jobs may come after all have ended.
     is_lasting = True
 
     def __init__(self, store: Store) -> None:
@@ -42,14 +42,14 @@ class ServiceQueue:
         self._known: dict[str, JobStatus] = {}
         self._fresh: dict[str, JobStatus] = {}
         self.queue: list[JobStatus] = []
-        # What APIs serve no more for now (`render_quota`): such jobs stay in the store.
+        # Quotas that APIs refuse for now (`render_quota`): jobs with these stay in the store.
         self._closed: frozenset[str] = frozenset()
-        # Another head of the queue is to be read.
+        # The head of the queue has to be read again.
         self.is_stale = False
-        # Those that may not start yet stay in the store.
+        # Jobs that may not start yet stay in the store.
         self.delayed: dict[str, JobStatus] = {}
         self.next_delayed_s: float | None = None
-        # All queued or running jobs at whose runs the keeper died, the first in line first.
+        # All queued or running jobs during whose runs the keeper died, the first in line first.
         self.suspected: dict[str, JobStatus] = {}
 
     def __getitem__(self, job: str) -> JobStatus:
@@ -72,7 +72,7 @@ class ServiceQueue:
         return Counter(status.state for status in self._known.values())
 
     def heads(self, _number: int) -> list[JobStatus]:
-        """The first ones of each priority are all that is held here."""
+        """This queue holds only the first jobs of each priority."""
         return self.queue
 
     @property
@@ -93,7 +93,7 @@ class ServiceQueue:
         return status_from_row(rows[0]) if rows else None
 
     def refill(self) -> None:
-        """Reads the head of the queue, once all that was changed here is in the store."""
+        """Reads the head of the queue, once all changes made here are in the store."""
         self._fresh.clear()
         self.is_stale = False
         now = time.time()
@@ -126,11 +126,11 @@ class ServiceQueue:
         return [status_from_row(row) for row in self._store.read(sql.SUSPECTED, values)]
 
     def change(self, new: JobStatus) -> Iterator[JobStatus]:
-        """Sets a new status. Yields it and all that follow from it, as `HerdQueue.change` does."""
+        """Sets a new status. Yields it and every change that follows, like `HerdQueue.change`."""
         yield from self._change_all([new])
 
     def release(self, job: str) -> Iterator[JobStatus]:
-        """The worktree of a job that has ended is finished: yields all that follow from its end."""
+        """The worktree of a job that has ended is finished: yields all changes that follow."""
         if self[job].state.is_final:
             yield from self._change_all(self._follow(self[job], set()))
 
@@ -178,7 +178,7 @@ def is_at_work(status: JobStatus) -> bool:
 
 
 def status_from_row(row: Sequence[Any]) -> JobStatus:
-    """The columns of `sql.service.STANDING`. A delay is over by the time that it is read."""
+    """The columns of `sql.service.STANDING`. A delay is over by the time it is read."""
     now_s = time.time()
     spec, state, reason, attempts, failures, lost, seen_bytes, interrupted, place, *rest = row
     updated_s, overloads, suspicion, not_before_s = rest

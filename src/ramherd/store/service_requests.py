@@ -1,9 +1,9 @@
-"""What other processes ask of the service, through the store: new herds, and wishes about jobs.
+"""Requests of other processes to the service, through the store: new herds, and wishes about jobs.
 
-Jobs that have not ended are the service's to change, so what is wanted of one is written beside
-it and stays until it is so, even if a process dies meanwhile. While another program has
-the store locked, a cancellation is a file instead. Jobs that have ended belong to no process, so a
-retry changes them here.
+Only the service changes jobs that have not ended, so a wish is written beside the job and stays
+until it is fulfilled, even if a process dies meanwhile. While another program has the store locked,
+a cancellation is a file instead. Jobs that have ended belong to no process, so a retry changes them
+here.
 """
 
 import json
@@ -48,7 +48,7 @@ PAUSED = "paused"
 class Wish(StrEnum):
     CANCEL = "cancel"
     RECYCLE = "recycle"
-    # Cancelled by the Ctrl-C of its user, who may go on with it later.
+    # Cancelled by the user's Ctrl-C; the user may continue the job later.
     INTERRUPT = "interrupt"
 
 
@@ -56,8 +56,8 @@ def submit(
     store: Store, state: Path, herd: str, jobs: Sequence[Job], env: Mapping[str, str] | None,
     *, max_cost_usd: float | None = None, on_done: str | None = None,
 ) -> None:  # fmt: skip
-    """On disk, whole, before this returns. `env` is that of the program that submitted: a file
-    below `state`, like everything else that is not for the database.
+    """The herd is on disk, complete, before this returns. `env` is the environment of the program
+    that submits: a file below `state`, like all data that is kept out of the database.
     """
     with writing_inputs(state, jobs, env) as inputs, store.synced():
         insert_herd(
@@ -79,7 +79,7 @@ def needs_of(jobs: Sequence[Job]) -> Iterator[tuple[str, str]]:
 
 
 def wish_for_job(store: Store, job: str, wish: Wish) -> bool:
-    """False when it has ended already, or is not the service's."""
+    """False if the job has already ended, or does not belong to the service."""
     try:
         with store.synced():
             return store.write(sql.WISH_JOB, (wish.value, job)) > 0
@@ -109,8 +109,8 @@ def spool_cancel(store: Store, job_or_herd: str) -> None:
 
 
 def read_spooled(store: Store) -> list[str]:
-    """The jobs and herds that are to be cancelled, although the store could not be written. None
-    while the directory cannot be read: the store beside it cannot either, and its reason is shown.
+    """Jobs and herds to cancel, requested while the store could not be written. Empty while the
+    directory cannot be read: then neither can the store beside it, whose error is shown.
     """
     try:
         return sorted(os.listdir(store.spool))
@@ -119,20 +119,20 @@ def read_spooled(store: Store) -> list[str]:
 
 
 def read_open_jobs(store: Store, job_or_herd: str) -> list[str]:
-    """Itself, or all of the herd; not those that have ended, nor those of a `ramherd run`."""
+    """The job itself, or all jobs of the herd, except ended jobs and jobs of a `ramherd run`."""
     rows = store.read(sql.IS_OPEN_JOB, (job_or_herd,)) or store.read(sql.OPEN_JOBS, (job_or_herd,))
     return [job for (job,) in rows]
 
 
 def remove_spooled(store: Store, names: Iterable[str]) -> None:
-    """One that cannot be removed is carried out again, which changes nothing."""
+    """A request that cannot be removed is carried out again, which changes nothing."""
     for name in names:
         with suppress(OSError):
             (store.spool / name).unlink(missing_ok=True)
 
 
 def read_wishes(store: Store, after: int, most: int) -> list[tuple[str, str, int]]:
-    """(job, what is wished, its place in the line) of the next ones after a place."""
+    """(job, wish, place in the line) of the next wishes after a place."""
     return [(job, wish, place) for job, wish, place in store.read(sql.WISHED, (after, most))]
 
 
@@ -140,12 +140,13 @@ def retry(
     store: Store, state: Path, job: str, env: Mapping[str, str] | None = None,
     allow: Sequence[str] = (),
 ) -> list[str]:  # fmt: skip
-    """The job is queued again, and those that were cancelled because of it wait for it again:
-    which. Nothing when it has not failed, unless it waits for its API: that is asked at once. With
-    `allow` it goes on in its session with these tools allowed, also when it is done.
+    """Queues the job again, and with it the jobs that were cancelled because of it; returns their
+    ids. Returns nothing if the job has not failed, unless it waits for its API: then the API is
+    tried at once. With `allow` the job resumes its session with these tools allowed, even if it is
+    done.
 
-    The environment of a herd that has ended is gone. Its runs inherit `env` then, that of the
-    program that asks for the retry, and a variable that the job had of its own has to be in it.
+    The environment of a herd that has ended is gone. Its runs then inherit `env`, that of the
+    program that requests the retry, which must include each variable that the job had of its own.
     """
     herds = store.read(sql.HERD_OF_JOB, (job,))
     if not herds:
@@ -171,7 +172,7 @@ def retry(
 
 
 def end_api_wait(store: Store, job: str) -> bool:
-    """Whether the job is queued, and waited for its API: it is the next to ask."""
+    """Whether the job is queued and waited for its API: it is the next to try the API."""
     ((state, spec),) = store.read(sql.STATE_AND_SPEC, (job,))
     brief = job_from_text(spec).brief
     is_ended = brief is not None and end_waits(store, quota_of(brief))
@@ -182,7 +183,7 @@ def retry_of_run(
     store: Store, state: Path, found: StoredHerd, job: str, env: Mapping[str, str] | None,
     *, allow: Sequence[str],
 ) -> list[str]:  # fmt: skip
-    """The same for a herd whose `ramherd run` has ended: it becomes the service's."""
+    """The same for a herd whose `ramherd run` has ended: the service takes the herd over."""
     if not found.is_ended:
         raise UsageError(f"herd {found.id} is not the service's: it belongs to a `ramherd run`")
 
@@ -200,7 +201,7 @@ def retry_of_run(
 def explain_no_retry(
     name: str, state: str, denied: Sequence[Mapping[str, str]] | None
 ) -> UsageError:
-    """Why it is not queued again. A job that is done can go on with a tool that it was denied."""
+    """Why the job is not queued again. A done job can continue with a tool that it was denied."""
     rules = [f"--allow {shlex.quote(one['allow'])}" for one in denied or () if one.get("allow")]
     again = " ".join(["ramherd retry", shlex.quote(name), *(rules or ["--allow RULE"])])
     hint = f"to go on with a tool allowed: {again}" if state == JobState.DONE else ""
@@ -218,7 +219,7 @@ def resume_herd(
     store: Store, state: Path, found: StoredHerd, env: Mapping[str, str] | None,
     *, max_cost_usd: float | None = None,
 ) -> list[str]:  # fmt: skip
-    """The service goes on with an interrupted herd: the jobs that it goes on with."""
+    """The service continues an interrupted herd. Returns the jobs that it continues."""
 
     def change() -> list[str]:
         again = continue_herd(store, found.id)
@@ -234,8 +235,8 @@ def resume_herd(
 def check_variables(
     store: Store, state: Path, herd: str, jobs: Sequence[str], command: str = ""
 ) -> None:  # fmt: skip
-    """Those that a job had of its own are in the file of its herd, or the herd has them now.
-    `command` is what the user gave, if not a retry.
+    """Checks that each job's own variables are in the file of its herd, or in the environment that
+    the herd has now. `command` is what the user typed, if not a retry.
     """
     file = read_environment_file(store, herd)
     for job in jobs:
@@ -254,7 +255,7 @@ def check_variables(
 
 
 def queue_again(store: Store, job: str, allow: Sequence[str] = ()) -> list[str]:
-    """The job, and those that were cancelled because of it. `allow` is for the job alone."""
+    """Queues the job, and those cancelled because of it. `allow` applies to the job alone."""
     for name, state in store.read(sql.NEEDS_ENDED, (job,)):
         raise UsageError(
             f"the job waits for {name!r}, which is {state}", hint=f"ramherd retry {name}"
@@ -278,7 +279,7 @@ def queue_again(store: Store, job: str, allow: Sequence[str] = ()) -> list[str]:
 
 
 def set_paused(store: Store, *, paused: bool) -> None:
-    """It also holds for the next service."""
+    """The pause also holds for the next service."""
     with store.synced():
         if is_paused(store) != paused:
             why, now_s = Why.PAUSED if paused else Why.RESUMED, time.time()
@@ -308,7 +309,7 @@ def resume_job(store: Store, job: str) -> bool:
 def edit_job(
     store: Store, job: str, *, priority: int | None = None, memory_bytes: int | None = None
 ) -> bool:
-    """Changes what was asked for with a job. False if it is not queued in the service."""
+    """Changes settings of a job. False if the job is not queued in the service."""
     with store.synced():
         values = {"job": job, "priority": priority, "memory_bytes": memory_bytes}
         if not store.write(sql.EDIT_JOB, values):
@@ -327,7 +328,7 @@ def is_paused(store: Store) -> bool:
 
 
 def read_paused_s(store: Store) -> float | None:
-    """When the service was paused; 0 if an earlier ramherd did that, None if it is not paused."""
+    """When the service was paused; 0 if an earlier ramherd paused it, None if it is not paused."""
     rows = store.read(sql.GET_FLAG, (PAUSED,))
     if not rows or not rows[0][0]:
         return None

@@ -1,4 +1,4 @@
-"""What an earlier service left in the store: its fleets, and runs whose end was not recorded."""
+"""Records of an earlier service: its fleets, and runs whose end was not recorded."""
 
 import json
 from contextlib import suppress
@@ -25,9 +25,9 @@ class OpenRun:
     started_s: float
     # None for a run that an earlier version started.
     clock: RunClock | None
-    # What it was being ended as, if it was.
+    # The end that was ordered for the run, if any.
     stopping: tuple[RunEnd, Reason] | None
-    # The run that its pen was made for.
+    # The run that the pen was made for.
     home: str
     pen: dict[str, Any] | None
     status: JobStatus
@@ -46,13 +46,13 @@ def read_open_runs(store: Store) -> list[OpenRun]:
 
 
 def record_stopping(store: Store, run: str, end: RunEnd, reason: Reason) -> None:
-    """Before the run is signalled: the next service that finds it ended knows as what."""
+    """Called before the run is signalled, so that the next service finds the end and its reason."""
     store.write(sql.SET_STOPPING, (json.dumps([end.value, reason.as_json()]), run))
 
 
 def write_stopping(run_dir: Path, end: RunEnd, reason: Reason) -> None:
     """The same in a file of the run, while the store cannot be written."""
-    with suppress(OSError):  # a full disk: then the run ends as what its exit status says
+    with suppress(OSError):  # a full disk: then the exit status determines the end of the run
         write_json(str(run_dir / STOPPING), [end.value, reason.as_json()])
 
 

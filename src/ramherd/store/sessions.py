@@ -37,8 +37,8 @@ def start_session(
     store: Store, owner: Owner, status: JobStatus, pens: Iterable[StoredPen],
     *, run: str, available_bytes: int,
 ) -> None:  # fmt: skip
-    """`status` is that of the running job. Not synced: a session that a power cut ends needs no
-    record.
+    """`status` is the status of the running job. Not synced: a session that a power cut ends needs
+    no record.
     """
     job = status.job
     insert_herd(store, job.herd, owner)
@@ -55,7 +55,7 @@ def end_session(
     store: Store, status: JobStatus, end: RunEnd, exit_: Exit | None,
     *, run: str, peak_bytes: int, pens_removed: bool,
 ) -> None:  # fmt: skip
-    """`status` is that of the job that has ended."""
+    """`status` is the status of the job that has ended."""
     job, reason = status.job, status.reason
     end_run(
         store, run, end, reason, exit_, peak_bytes=peak_bytes, least_bytes=None, after_bytes=None

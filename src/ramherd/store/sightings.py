@@ -1,4 +1,4 @@
-"""What looks at the machine leave for the next: sightings of processes, and counts of strays."""
+"""Results of scans for the next scan: sightings of processes, and counts of strays."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ from ramherd.store.protocol import Store
 from ramherd.store.sql import records
 from ramherd.store.sql import strays as sql
 
-# A process that was not seen for a day is of another boot, or of a container that is gone.
+# A process not seen for a day belongs to another boot, or to a container that is gone.
 KEEP_S = 86400.0
 KEEP_COUNTS_S = 7 * 86400.0
 
@@ -27,7 +27,7 @@ def read_sightings(store: Store, place: str) -> dict[ProcId, Sighting]:
 def set_sightings(
     store: Store, place: str, sightings: Mapping[ProcId, Sighting], at_s: float
 ) -> None:
-    """Replaces what was known here: a process that was not seen now is gone."""
+    """Replaces the sightings of this place: a process that is not seen now is gone."""
     store.begin()
     for proc, seen in sightings.items():
         *fields, points = seen
@@ -50,8 +50,8 @@ def read_counts(store: Store, since_s: float) -> list[StrayCount]:
 
 
 def find_over(store: Store, runtime: Path, runs: Iterable[str]) -> dict[str, bool]:
-    """Whether each run is over, or its owner dead. A run of another store is not in the answer;
-    one of a service that died is the next service's: it goes on, and its keeper ends it in time.
+    """Whether each run is over, or its owner dead. Runs of other stores are omitted. A run of a
+    service that died belongs to the next service: it goes on, and its keeper ends it in time.
     """
     found = {}
     for run in runs:

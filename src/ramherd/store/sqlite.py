@@ -1,7 +1,7 @@
 """The store of one user on one machine: SQLite in WAL mode, several ramherds at a time.
 
-WAL with synchronous NORMAL survives the death of every process; what is written in `synced` also
-survives a power cut. `restore.py` writes a store back whose files were deleted or damaged.
+WAL with synchronous NORMAL survives the death of every process; writes in `synced` also survive a
+power cut. `restore.py` writes a store back whose files were deleted or damaged.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ T = TypeVar("T")
 # The doctor does not wait for long.
 CHECK_S = 0.5
 RETRY_S = 0.005
-# How often a read looks for files that were written back; a write always does.
+# How often a read checks for files that were written back; a write always does.
 FOLLOW_EVERY_S = 0.1
 GENERATIONS = "generations"
 HEADER = b"SQLite format 3\0"
@@ -58,9 +58,9 @@ class SqliteStore:
         self.spool = path.with_name("requests")
         self._patience_s = BUSY_S
         self._restored: list[str] = []
-        # What a read or write found to be damaged.
+        # The damage that a read or write found.
         self._damage = ""
-        # The connection to the files before these, with their write lock: nobody writes there.
+        # The connection to the previous files, with their write lock: no process writes there.
         self._before: sqlite3.Connection | None = None
         self._followed_s = 0.0
         with self._explained():
@@ -114,7 +114,7 @@ class SqliteStore:
                 self._db.execute("COMMIT")
 
     def rollback(self) -> None:
-        """SQLite has done it already, if it could not go on."""
+        """If SQLite could not go on, it has already rolled back."""
         if self._db.in_transaction:
             with suppress(sqlite3.Error):
                 self._db.execute("ROLLBACK")
@@ -168,8 +168,8 @@ class SqliteStore:
             self._before.close()
 
     def _patiently(self, act: Callable[[], T]) -> T:
-        """Waits for a lock here, not in SQLite: Ctrl-C ends the wait, and the lock may be that of a
-        store which was written back elsewhere meanwhile.
+        """Waits for a lock here, not in SQLite: Ctrl-C ends the wait, and the lock may belong to a
+        store that was written back elsewhere meanwhile.
         """
         now = time.monotonic()
         deadline = now + self._patience_s
@@ -196,11 +196,11 @@ class SqliteStore:
         return "" if header in (None, HEADER) else "its file is not a database"
 
     def _read_damage(self) -> str:
-        """One without a schema was emptied or overwritten: ours has one."""
+        """A file without a schema was emptied or overwritten: our store has one."""
         return read_store_error(self.path, has_schema=True)
 
     def _follow(self) -> None:
-        """Goes on in the files that another process wrote back."""
+        """Switches to the files that another process wrote back."""
         if self._db.in_transaction or self._find_files() == self._files:
             return
         if is_continued(self.path, self._generation):
@@ -244,12 +244,12 @@ class SqliteStore:
         migrate(self._db, self.path)
 
     def _find_files(self) -> Files:
-        """What only reads once goes on with what it has opened."""
+        """A connection that only reads once keeps the files that it has opened."""
         return find_files(self.path) if self._connect is connect_to_write else ()
 
 
 def read_version(db: sqlite3.Connection) -> int:
-    """How many migrations the store has seen, without a lock."""
+    """How many migrations were applied to the store, without a lock."""
     if not db.execute(sql.HAS_MIGRATIONS).fetchall():
         return 0
     return int(db.execute(sql.NEWEST_MIGRATION).fetchone()[0])
@@ -275,7 +275,7 @@ def migrate(db: sqlite3.Connection, path: Path) -> None:
 
 def read_generations(db: sqlite3.Connection) -> list[str]:
     """A store that is written back gets a new generation: the names of all, the newest last. The
-    first is named by when it was made.
+    first is named after the time at which the store was made.
     """
     rows = db.execute(GET_FLAG, (GENERATIONS,)).fetchall()
     if rows:
@@ -294,8 +294,8 @@ def is_continued(path: Path, generation: str) -> bool:
 
 
 def find_files(path: Path) -> Files:
-    """Which files these are. SQLite keeps them while a connection is open: if one is gone or
-    another, another program did that, and what we write is seen by nobody.
+    """Identifies the files. SQLite keeps them while a connection is open: if a file is gone or
+    replaced, another program did that, and no other process sees what we write.
     """
     return tuple(map(find_file, (f"{path}", f"{path}-wal", f"{path}-shm")))
 
@@ -309,7 +309,7 @@ def find_file(path: str) -> tuple[int, int] | None:
 
 
 def find_change(path: Path) -> tuple[int, int]:
-    """The file itself changes with checkpoints alone: so seldom that each change is checked."""
+    """The file itself changes only with checkpoints: so seldom that each change is checked."""
     try:
         found = os.stat(path, follow_symlinks=False)
     except OSError:
@@ -318,10 +318,10 @@ def find_change(path: Path) -> tuple[int, int]:
 
 
 def create_private(path: Path) -> None:
-    """Makes the file if it is not there, and never opens one that is: to close any descriptor of a
-    file gives up all locks that this process has on it (fcntl), those of SQLite too. The next
-    process that closed its connection would take itself for the last one, and remove the log that
-    we write to: everything that we commit after that would be lost.
+    """Makes the file if it does not exist, and never opens one that does: closing any descriptor of
+    a file releases all locks that this process has on it (fcntl), including those of SQLite. The
+    next process to close its connection would take itself for the last one, and remove the log that
+    we write to: all our later commits would be lost.
     """
     try:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
@@ -330,9 +330,9 @@ def create_private(path: Path) -> None:
 
 
 def connect_to_write(path: Path) -> sqlite3.Connection:
-    """Made with mode 0600. SQLite opens files by their names, and would follow a link: all of them
-    are checked first. In a directory of ours with mode 0700 nobody else can put a link there
-    between the check and the open.
+    """Makes files with mode 0600. SQLite opens files by their names, and would follow a link: all
+    of them are checked first. In a directory of ours with mode 0700 no other user can put a link
+    there between the check and the open.
     """
     for suffix in ("", "-wal", "-shm", "-journal"):
         if problem := find_foreign(f"{path}{suffix}"):
@@ -350,7 +350,7 @@ def connect_to_write(path: Path) -> sqlite3.Connection:
     return db
 
 
-# Without room for the `-shm` file SQLite says that the disk is full, or that it cannot be read.
+# Without space for the `-shm` file SQLite reports a full disk, or that the file cannot be read.
 SHARED_MEMORY_BYTES = 32 << 10
 NO_SHARED_MEMORY = (
     sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR,
@@ -358,8 +358,8 @@ NO_SHARED_MEMORY = (
 
 
 def connect_to_read(path: Path) -> sqlite3.Connection:
-    """On a read-only disk, or another user's. Without the `-shm` file, which it then cannot make,
-    SQLite reads what is in the file itself, and nothing of the log: see `read_unseen_bytes`.
+    """For a read-only disk, or another user's store. Without the `-shm` file, which it then cannot
+    make, SQLite reads only the file itself, and nothing of the log: see `read_unseen_bytes`.
     """
     if path.is_symlink():
         raise PermissionError(errno.EPERM, find_foreign(str(path)), str(path))
@@ -378,12 +378,12 @@ def connect_to_read(path: Path) -> sqlite3.Connection:
 
 
 def connect_to_nothing(_path: Path) -> sqlite3.Connection:
-    """For a verb that only reads, where there is no store: it finds an empty one."""
+    """For a verb that only reads, when there is no store: an empty one."""
     return sqlite3.connect(":memory:", isolation_level=None)
 
 
 def copy_to_memory(db: sqlite3.Connection) -> sqlite3.Connection:
-    """A store of an older ramherd that cannot be brought up to date on its disk."""
+    """For a store of an older ramherd that cannot be migrated on its disk."""
     copy = sqlite3.connect(":memory:", isolation_level=None)
     with closing(db):
         db.backup(copy)
@@ -399,9 +399,9 @@ def read_unseen_bytes(path: Path) -> int:
 
 
 def read_oldest_ended(path: Path) -> list[tuple[str, float, bool]]:
-    """(run, when it ended, whether its herd is over) from a store that cannot be written because
-    its disk is full. If it cannot be opened either, it is read without its log: the newest runs
-    are missing then.
+    """(run, end time, whether its herd is over) from a store that cannot be written because its
+    disk is full. If the store cannot be opened either, it is read without its log: then the newest
+    runs are missing.
     """
     for uri in (read_only(path), f"{path.absolute().as_uri()}?immutable=1"):
         with suppress(sqlite3.Error), closing(sqlite3.connect(uri, uri=True)) as db:
@@ -410,7 +410,7 @@ def read_oldest_ended(path: Path) -> list[tuple[str, float, bool]]:
 
 
 def read_store_error(path: Path, *, has_schema: bool = False) -> str:
-    """Read-only, and only the first pages: a whole check of a large store takes seconds."""
+    """Reads only the first pages: a complete check of a large store takes seconds."""
     if not path.exists():
         return ""
     try:
@@ -422,7 +422,7 @@ def read_store_error(path: Path, *, has_schema: bool = False) -> str:
 
 
 def is_without_room(error: Exception, path: Path) -> bool:
-    """Whether SQLite failed for lack of disk space: it does not always say so."""
+    """Whether SQLite failed for lack of disk space, which it does not always report."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code not in (sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR):
         return False
@@ -446,7 +446,7 @@ def explained(path: Path) -> Iterator[None]:
 
 
 def explain(path: Path, error: Exception) -> StoreError:
-    """One line for the user, and what to do."""
+    """One line for the user, with a hint."""
     what, hint = str(error), "set XDG_STATE_HOME to a directory you can write to"
     if is_damaged(error):
         return StoreDamaged(
@@ -477,7 +477,7 @@ def explain(path: Path, error: Exception) -> StoreError:
 
 
 def is_damaged(error: Exception) -> bool:
-    """A statement of ours that does not fit the schema means that this is not our schema."""
+    """If one of our statements does not fit the schema, the schema is not ours."""
     if not has_code(error):
         return False
     code = error.sqlite_errorcode & 0xFF
@@ -498,5 +498,5 @@ def is_write_error(error: Exception) -> bool:
 
 
 def has_code(error: Exception) -> TypeGuard[sqlite3.Error]:
-    """An error that we raised ourselves has none."""
+    """Errors that we raised ourselves have no code."""
     return hasattr(error, "sqlite_errorcode")

@@ -1,5 +1,5 @@
-"""Why nothing starts, and why the first in line does not, for lists of jobs: one reason for each
-herd, one for the service.
+"""Why nothing starts, and why the first job in line does not, for lists of jobs: one reason for
+each herd, one for the service.
 """
 
 import json
@@ -21,14 +21,14 @@ def set_start_pause(store: Store, herd: str, reason: Reason | None) -> None:
 
 
 def read_start_pauses(store: Store) -> dict[str, dict[str, Any]]:
-    """The reason by herd, as JSON."""
+    """The reason of each herd, as JSON."""
     return read_flags(store, PREFIX)
 
 
 def set_start_wait(
     store: Store, herd: str, reason: Reason | None, job: str = "", name: str = ""
 ) -> None:
-    """`job` is the first in line, `name` its name."""
+    """`job` is the first job in line, `name` its name."""
     if reason is None:
         store.write(sql.DROP_FLAG, (WAIT_PREFIX + herd,))
     else:
@@ -37,7 +37,7 @@ def set_start_wait(
 
 
 def read_start_waits(store: Store) -> dict[str, dict[str, Any]]:
-    """By herd, as JSON: the reason, with `job` and `name` of the first in line."""
+    """By herd, as JSON: the reason, with `job` and `name` of the first job in line."""
     return read_flags(store, WAIT_PREFIX)
 
 

@@ -3,9 +3,9 @@
 A hooked session is one application: a lease of kind `session` for its own memory, and one of kind
 `subagent` for each slot. A slot is provisional (it has an `until`) from the call of the tool to the
 start of the subagent. So is a waiter, which renews its row: a hook that is killed meanwhile blocks
-the others for a few seconds only. One that has ended is `leaving` until Claude no longer counts it.
-Between hooks no session reports anything, so each call measures
-all sessions, and looks for subagents that were interrupted.
+the others for only a few seconds. A subagent that has ended is `leaving` until Claude no longer
+counts it. Between hooks no session reports anything, so each call measures all sessions, and looks
+for subagents that were interrupted.
 """
 
 from __future__ import annotations
@@ -44,24 +44,24 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# From the call of the tool to the start of its subagent took 0.03 s; a user who is asked for
-# permission takes longer, and then its slot is found again when it starts.
+# The start of a subagent took 0.03 s from the call of its tool; a permission prompt takes longer,
+# and then the slot is found again when the subagent starts.
 PROVISIONAL_S = 30.0
-# A waiter says every five seconds that it is still there.
+# A waiter renews its row every five seconds.
 WAITER_S, RENEW_S = 15.0, 10.0
 
-# Claude counts a subagent until its SubagentStop hooks have ended, and no longer when PostToolUse
-# comes. One in the background has no PostToolUse at its end: Claude forgets it within 0.1 s.
+# Claude counts a subagent until its SubagentStop hooks have ended, and no longer at PostToolUse. A
+# subagent in the background has no PostToolUse at its end: Claude forgets it within 0.1 s.
 LEAVING_S, LEAVING_BEHIND_S = 30.0, 1.0
 
-# A smaller change is noise, and every write wakes those who wait.
+# A smaller change is noise, and every write wakes all waiters.
 RECORDED_BYTES = 1 << 20
 ENDED_KEPT = 200
 HOOKED = ("session", "subagent", "leaving")
 
 
 class SlotLimits(NamedTuple):
-    """What subagents may use. `read_machine` reads the memory of the machine, with the pid and the
+    """The limits of subagents. `read_machine` reads the memory of the machine, with the pid and the
     used bytes of every application in the ledger. `policy.budget_cap_bytes` is for all hooked
     sessions together.
     """
@@ -74,7 +74,7 @@ class SlotLimits(NamedTuple):
 
 
 class StartedSubagent(NamedTuple):
-    """`transcript` is the file in which Claude writes what the subagent does."""
+    """`transcript` is the file in which Claude records the work of the subagent."""
 
     name: str
     type: str = ""
@@ -82,8 +82,8 @@ class StartedSubagent(NamedTuple):
 
 
 class EndedSubagent(NamedTuple):
-    """`started_s` is since boot, as the start of a process is; `most_bytes` is the most that the
-    subagent was seen to hold.
+    """`started_s` is since boot, like the start of a process; `most_bytes` is the highest memory
+    use seen of the subagent.
     """
 
     type: str
@@ -94,8 +94,8 @@ class EndedSubagent(NamedTuple):
 
 
 class SubagentRecord(NamedTuple):
-    """One that has ended. `before_bytes` and `after_bytes` are the memory of its session with all
-    its processes, when it started and when it ended; `at_s` is by the clock on the wall.
+    """A subagent that has ended. `before_bytes` and `after_bytes` are the memory of its session
+    with all its processes, at its start and at its end; `at_s` is by the wall clock.
     """
 
     at_s: float
@@ -110,7 +110,7 @@ class SubagentRecord(NamedTuple):
 
 
 class WaiterRow(NamedTuple):
-    """A subagent that waits, and for what; after `until_s` its hook is gone."""
+    """A subagent that waits, and its reason; after `until_s` its hook is gone."""
 
     owner: str
     call: str
@@ -121,7 +121,7 @@ class WaiterRow(NamedTuple):
 
     @property
     def is_capped(self) -> bool:
-        """It waits for another one of its own session."""
+        """It waits for another subagent of its own session."""
         return is_own_cap(self.reason)
 
 
@@ -143,13 +143,13 @@ class SubagentSlots:
         self._own = ledger.owner.id
 
     def record(self, measure: Measure) -> int:
-        """Records the session and its memory; returns what it uses."""
+        """Records the session and its memory; returns the bytes in use."""
         return self._turn(measure, lambda rows: used_by(self._own, rows))
 
     def reserve(
         self, call: str, need_bytes: int, since_s: float, limits: SlotLimits, measure: Measure
     ) -> SlotChoice:
-        """A provisional slot, or a place among those who wait."""
+        """Returns a provisional slot, or a place in line."""
         return self._turn(
             measure, lambda rows: self._reserve(call, need_bytes, since_s, limits, rows)
         )
@@ -157,8 +157,8 @@ class SubagentSlots:
     def start(
         self, agent: StartedSubagent, need_bytes: int, limits: SlotLimits, measure: Measure
     ) -> None:
-        """Its slot is no longer provisional. One that nobody asked for (a subagent that is
-        woken again) has what is left: it runs in any case.
+        """Makes the slot permanent. A subagent without a provisional slot (one that is woken again)
+        gets the memory that is left: it runs in any case.
         """
 
         def confirm(rows: list[LeaseRow]) -> None:
@@ -178,8 +178,8 @@ class SubagentSlots:
     def stop(
         self, agent: str, measure: Measure, *, leaving_s: float = 0.0
     ) -> EndedSubagent | None:  # fmt: skip
-        """Frees its slot; what is known of it, if it was seen to start. Claude counts it for up to
-        `leaving_s` more.
+        """Frees the slot; returns the record of the subagent, if its start was seen. Claude counts
+        the subagent for up to `leaving_s` more.
         """
 
         def free(rows: list[LeaseRow]) -> EndedSubagent | None:
@@ -195,7 +195,7 @@ class SubagentSlots:
         return self._turn(measure, free, ends=agent)
 
     def record_end(self, ended: SubagentRecord) -> None:
-        """For `ramherd hook status`: which subagents ran."""
+        """Records a subagent for `ramherd hook status`."""
 
         def write() -> None:
             self.ledger.file.write(sql.ADD_ENDED, ended)
@@ -204,7 +204,7 @@ class SubagentSlots:
         self.ledger.transact(write)
 
     def cancel(self, call: str) -> None:
-        """The call came to nothing: its provisional slot, or as many as there would be."""
+        """The call failed: drops its provisional slot, or the first one if the call has none."""
 
         def drop() -> None:
             found = self.ledger.file.read(sql.FIRST_PROVISIONAL, (self._own, call))
@@ -214,7 +214,7 @@ class SubagentSlots:
         self.ledger.transact(drop)
 
     def stop_waiting(self, call: str) -> None:
-        """Nobody waits for this one any more."""
+        """The call waits no longer."""
 
         def drop() -> None:
             self._drop_slot(self._own, call)
@@ -223,7 +223,7 @@ class SubagentSlots:
         self.ledger.transact(drop)
 
     def stop_all_but(self, agents: Iterable[str], measure: Measure) -> None:
-        """The turn is over: all other subagents of this session are."""
+        """The turn is over, and with it all other subagents of this session."""
         kept = set(agents)
 
         def drop(rows: list[LeaseRow]) -> None:
@@ -267,10 +267,10 @@ class SubagentSlots:
         return self.ledger.read_leases()
 
     def _turn(self, measure: Measure, act: Callable[[list[LeaseRow]], T], ends: str = "") -> T:
-        """`ends` is a subagent whose end `act` sees to."""
+        """`ends` is a subagent whose end `act` handles."""
 
         def turn() -> T:
-            # Before the lock is taken: reading /proc takes longer than all the rest.
+            # Before the lock is taken: reading /proc takes longer than the rest.
             dead = self.ledger.find_dead()
             used = {id_: measure(proc) for id_, proc in self._sessions() if id_ not in dead}
             over = self._find_cut_short()
@@ -337,8 +337,8 @@ class SubagentSlots:
     def _reserve(
         self, call: str, need_bytes: int, since_s: float, limits: SlotLimits, rows: list[LeaseRow]
     ) -> SlotChoice:
-        """Every write wakes all that wait, so a waiter writes when it is new, when its row runs out
-        and, as the first of its session, when it waits for something else than before.
+        """Every write wakes all waiters, so a waiter writes only when it is new, when its row runs
+        out and, as the first of its session, when its reason changes.
         """
         waiters = self._waiters()
         before = next((one for one in waiters if one[:2] == (self._own, call)), None)
@@ -369,7 +369,7 @@ class SubagentSlots:
         return parse_waiters(self.ledger.file.read(sql.WAITERS))
 
     def _set_waiter(self, row: WaiterRow, *, is_for_memory: bool) -> None:
-        """Only the lease of one that waits for memory makes other applications wait."""
+        """Only a waiter that waits for memory has a lease that makes other applications wait."""
         if is_for_memory:
             self._set_slot(row.call, 0, row.need_bytes, row.since_s, row.until_s)
         else:
@@ -397,15 +397,15 @@ def read_sessions(path: str) -> list[SessionState]:
 
 
 def read_ended(path: str) -> list[SubagentRecord]:
-    """Subagents of all sessions, the latest last."""
+    """Subagents of all sessions, the last to end last."""
     return [SubagentRecord._make(row) for row in read_ledger(path, sql.ENDED)]
 
 
 def find_places(
     rows: Sequence[LeaseRow], waiters: Sequence[WaiterRow], turns: Mapping[str, float]
 ) -> dict[tuple[str, str], int]:
-    """The place in line of each subagent that waits. While one does, the leases are taken for the
-    whole budget, and the number of subagents that run for `max_parallel`.
+    """The place in line of each waiting subagent. While one waits, the sum of leases stands for the
+    whole budget, and the number of running subagents for `max_parallel`.
     """
     line = [
         Waiter(one.owner, one.call, one.since_s, one.need_bytes, one.is_capped) for one in waiters
@@ -437,8 +437,8 @@ def holders(
     own: str, rows: Iterable[LeaseRow], waiters: Iterable[WaiterRow] = (),
     turns: Mapping[str, float] | None = None,
 ) -> dict[str, SlotHolder]:  # fmt: skip
-    """One for each application; our own is among them. A waiter that only its own session keeps
-    from starting is in nobody's way.
+    """One for each application, including our own. A waiter that is blocked only by its own session
+    blocks no other application.
     """
     turns = turns or {}
     found = {own: SlotHolder(own, granted_s=turns.get(own, 0.0))}
@@ -465,14 +465,14 @@ def joined(holder: SlotHolder, row: LeaseRow) -> SlotHolder:
 
 
 def with_waiter(holder: SlotHolder, since_s: float, need_bytes: int) -> SlotHolder:
-    """The oldest one counts."""
+    """The oldest waiter counts."""
     if holder.since_s is not None and holder.since_s <= since_s:
         return holder
     return holder._replace(since_s=since_s, need_bytes=need_bytes)
 
 
 def caps_of(rows: Sequence[LeaseRow], pids: Mapping[str, int], limits: SlotLimits) -> Caps:
-    """The budget is that of every application: the least that RAM or a limit leaves."""
+    """The budget is that of every application: the smallest that RAM or a limit leaves."""
     uses = [(pid, used_by(owner, rows)) for owner, pid in pids.items()]
     budget = budget_bytes(limits.read_machine(uses), 0, limits.policy, capped=False)
     return Caps(

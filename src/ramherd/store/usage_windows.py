@@ -1,4 +1,4 @@
-"""Accounts that an API serves no more for now: for the next supervisor, and for lists of jobs."""
+"""Accounts that an API refuses for now: for the next supervisor, and for lists of jobs."""
 
 import time
 from collections.abc import Iterable, Sequence
@@ -37,8 +37,8 @@ def window_from_row(row: Sequence[Any]) -> UsageWindow:
 
 
 def end_waits(store: Store, quota: Quota) -> bool:
-    """The user wants a job to be tried now: whether it waits for its API. The next start of its
-    account is a probe.
+    """The user requests a job to be tried now. Returns whether it waits for its API; if so, the
+    next start of its account is a probe.
     """
     now_s = time.time()
     found = [one for one in read_windows(store) if one.concerns(quota) and one.until_s > now_s]

@@ -1,5 +1,5 @@
-"""Why a job that is queued or waiting does not run now. The reason on record is that of its last
-change: `submitted` says nothing about an hour in the queue.
+"""Why a job that is queued or waiting does not run now. The stored reason is that of the last
+change: `submitted` does not explain an hour in the queue.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 # Reasons that are no longer true once the next service runs.
 PAST = (Why.SERVICE_STOPS, Why.SUPERVISOR_LOST)
-# Of one job alone: those behind it wait for their turn.
+# Reasons of one job alone: the jobs behind it wait for their turn.
 OF_ONE_JOB = (Why.NO_ROOM_LEASE, Why.STAGGER, Why.STARTING, Why.START_AT, Why.USAGE_LIMIT)
 
 
 class OpenJob(NamedTuple):
-    """What the store has of a job that does not run."""
+    """The stored columns of a job that does not run."""
 
     id: str
     herd: str
@@ -44,7 +44,7 @@ class OpenJob(NamedTuple):
 
 
 class Obstacles(NamedTuple):
-    """What keeps jobs from starting, by supervisor: a herd of a `ramherd run`, or the service."""
+    """Obstacles to starts, by supervisor: a herd of a `ramherd run`, or the service."""
 
     pauses: Mapping[str, Mapping[str, Any]]
     waits: Mapping[str, Mapping[str, Any]]
@@ -69,7 +69,7 @@ def explain_wait(store: Store, job: OpenJob, known: Obstacles) -> Mapping[str, A
 
 
 def find_obstacle(job: OpenJob, known: Obstacles) -> Mapping[str, Any]:
-    """The obstacle of a queued job. A job with a start time has that as its reason."""
+    """The obstacle of a queued job. The start time is the reason of a job that has one."""
     supervisor = job.herd if job.place is None else SERVICE
     is_early = max(job.start_at_s or 0.0, job.not_before_s) > time.time()
     wait, past = known.waits.get(supervisor), job.reason.get("why") in PAST
@@ -83,7 +83,7 @@ def find_obstacle(job: OpenJob, known: Obstacles) -> Mapping[str, Any]:
 
 
 def explain_turn(job: OpenJob, wait: Mapping[str, Any]) -> Mapping[str, Any]:
-    """`wait` is that of the first in line, `job` and `name` are which."""
+    """`wait` is the reason of the first job in line, which `job` and `name` identify."""
     reason = {key: value for key, value in wait.items() if key not in ("job", "name")}
     if wait.get("job") in ("", job.id) or wait["why"] not in OF_ONE_JOB:
         return reason
@@ -91,7 +91,7 @@ def explain_turn(job: OpenJob, wait: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def explain_waiting(store: Store, job: OpenJob) -> Mapping[str, Any]:
-    """The jobs that it waits for: those that are not done, or all while a worktree is finished."""
+    """The jobs that it waits for: those not done, or all of them while a worktree is finished."""
     rows = store.read(sql.UNDONE_NAMES, (job.id, job.herd))
     names = [name for (name,) in rows] or job.after
     return explain_order(names).as_json() if names else job.reason

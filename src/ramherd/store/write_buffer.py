@@ -1,7 +1,7 @@
 """The supervisor's writes to the store: one short transaction at the end of each step.
 
-A store that another process has locked, or whose disk is full, must not end runs. What could
-not be written is kept and written with the next step; until then nothing new is started.
+A store that another process has locked, or whose disk is full, must not end runs. Failed writes are
+kept and repeated with the next step; until then nothing new is started.
 """
 
 import time
@@ -20,7 +20,7 @@ RETRY_S = 0.05
 class WriteBuffer:
     def __init__(self, store: Store) -> None:
         self.store = store
-        # The run whose start is being recorded; what is added meanwhile can be withdrawn.
+        # The run whose start is being recorded; writes added meanwhile can be withdrawn.
         self.start = ""
         self._waiting: list[tuple[str, Callable[[], Any]]] = []
         self.trouble = ""
@@ -38,14 +38,14 @@ class WriteBuffer:
         self._waiting.append((self.start, partial(write, self.store, *values, **named)))
 
     def write_now(self, write: Callable[..., Any], *values: Any) -> None:
-        """Before the loop runs, a lock of another process is waited for."""
+        """Before the loop runs: waits for another process's lock."""
         self.store.set_patience(BUSY_S)
         write(self.store, *values)
         self.store.commit()
         self.store.set_patience(LOOP_PATIENCE_S)
 
     def withdraw(self, start: str) -> None:
-        """What is part of the start of this run is never written."""
+        """Drops the writes that are part of the start of this run."""
         self._waiting = [waiting for waiting in self._waiting if waiting[0] != start]
 
     def commit(self) -> bool:
@@ -69,7 +69,7 @@ class WriteBuffer:
         return True
 
     def check_store(self) -> list[str]:
-        """Restores the store if its files were deleted or damaged: what was done, in words."""
+        """Restores deleted or damaged files of the store. Returns what was done, in words."""
         try:
             self.store.check()
             self._loss = ""
@@ -78,7 +78,7 @@ class WriteBuffer:
         return self.store.pop_restored()
 
     def commit_last(self, for_s: float, is_told_to_end: Callable[[], bool]) -> str:
-        """Tries for so long: no other step comes. Why not everything is in the store, or ""."""
+        """Tries for `for_s`, because no other step comes. Returns why writes are missing, or ""."""
         deadline = time.monotonic() + for_s
         try:
             while not self.commit():

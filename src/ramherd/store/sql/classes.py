@@ -1,4 +1,4 @@
-"""The SQL of what was learned: per class of jobs, and what tokens of a model cost."""
+"""The SQL of learned values: estimates for classes of jobs, and token prices of models."""
 
 GET_CLASS = "SELECT runs, covered, recent FROM classes WHERE (agent, project, label) = (?, ?, ?)"
 SET_CLASS = """

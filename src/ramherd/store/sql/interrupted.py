@@ -1,9 +1,9 @@
-"""The SQL of herds that were interrupted, and of the process that continues them."""
+"""The SQL of interrupted herds, and of the process that continues them."""
 
 from ramherd.store.sql.records import WAS_CUT_OFF
 from ramherd.store.sql.service import STANDING
 
-# Sessions of `ramherd exec` have no settings: nobody can go on with them.
+# Sessions of `ramherd exec` have no settings: they cannot be continued.
 STORED_HERD = """
     SELECT owner, boot_id, pid, start_ticks, service, ended_s IS NOT NULL, max_cost_usd, settings,
         env_file, env_bytes
@@ -14,7 +14,7 @@ NEWEST_INTERRUPTED = f"""
         AND EXISTS (SELECT 1 FROM jobs WHERE herd = herds.id AND {WAS_CUT_OFF})
     ORDER BY created_s DESC, id DESC LIMIT 1
 """
-# Of two that claim a herd the second finds that it has not ended.
+# Of two processes that claim a herd, the second finds that it has not ended.
 CLAIM_HERD = """
     UPDATE herds SET owner = ?, boot_id = ?, pid = ?, start_ticks = ?, service = ?,
         ended_s = NULL, summary = NULL
@@ -31,7 +31,7 @@ CONTINUE_JOB = """
     UPDATE jobs SET state = ?, reason = ?, not_before_s = 0, wish = NULL, updated_s = ?
     WHERE id = ? AND state IN ('cancelled', 'waiting')
 """
-# What the last run of an agent would have left, as far as it was recorded before its end.
+# The last report of an agent's run, as far as it was recorded before the run was lost.
 COUNT_LOST_RUNS = """
     UPDATE jobs SET said = json_remove(
         json_set(said, '$.past', json_extract(said, '$.run.leaves')), '$.run.leaves'

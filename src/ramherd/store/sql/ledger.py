@@ -1,8 +1,8 @@
 """The ledger's SQL. A reboot voids the rows, so the file is made again rather than migrated.
 
-Several versions of ramherd may use one file. Within a FORMAT tables and columns are only added,
+Several versions of ramherd may use one file. Within a FORMAT, tables and columns are only added,
 with a default, and each statement names its columns. The table `owners` is the same in every
-format: so a version can see whether a ledger that it does not understand is in use.
+format: so each version can find out whether a ledger of another format is in use.
 """
 
 # "RAMH": another program's database is not mistaken for a ledger.
@@ -100,7 +100,7 @@ DROP_OVERDUE = ("DELETE FROM leases WHERE until < ?", "DELETE FROM waiters WHERE
 DROP_LEASE = "DELETE FROM leases WHERE (owner, kind, key) = (?, ?, ?)"
 COUNT_LEASES = "SELECT count(*) FROM leases WHERE bytes > 0"
 LEASES = "SELECT owner, kind, key, bytes, used_bytes, wants_bytes, waiting_since, until FROM leases"
-# For those who only look: owners that were not removed yet may be dead.
+# For processes without a lease: owners that were not removed yet may be dead.
 USE_OF_OWNERS = """
     SELECT pid, start_ticks, sum(bytes), sum(used_bytes)
     FROM leases JOIN owners ON owners.id = leases.owner WHERE boot_id = '{boot_id}'
@@ -117,12 +117,12 @@ SET_USED = """
     UPDATE leases SET used_bytes = min(?, bytes) WHERE (owner, kind, key) = (?, ?, ?)
 """
 
-# Of hooked sessions: `subagent_slots.py`.
+# Hooked sessions: `subagent_slots.py`.
 SESSIONS = """
     SELECT id, boot_id, pid, start_ticks FROM owners
     WHERE id IN (SELECT owner FROM leases WHERE kind = 'session')
 """
-# No message tells which subagent a call became: the first one called is the first to start.
+# No message links a call to its subagent: the first call is taken for the first start.
 FIRST_PROVISIONAL = """
     SELECT key, bytes FROM leases
     WHERE owner = ?1 AND kind = 'subagent' AND until IS NOT NULL AND bytes > 0
@@ -145,19 +145,19 @@ DROP_SUBAGENT = "DELETE FROM subagents WHERE (owner, agent) = (?, ?)"
 AGENTS = "SELECT agent FROM subagents WHERE owner = ?"
 RECORD_MOST = "UPDATE subagents SET most_bytes = ?1 WHERE owner = ?2 AND most_bytes < ?1"
 FIRST_START = "SELECT min(started) FROM subagents WHERE owner = ?"
-# Subagents that wait, with the reason; the lease of one that waits for memory has its place too.
+# Waiting subagents, with the reason; one that waits for memory also has a lease.
 WAITERS = "SELECT owner, call, since, until, need_bytes, reason FROM waiters"
 SET_WAITER = """
     INSERT OR REPLACE INTO waiters (owner, call, since, until, need_bytes, reason)
     VALUES (?, ?, ?, ?, ?, ?)
 """
 DROP_WAITER = "DELETE FROM waiters WHERE (owner, call) = (?, ?)"
-# When each session was last given a slot.
+# When each session last got a slot.
 TURNS = "SELECT owner, granted FROM turns"
 SET_TURN = "INSERT OR REPLACE INTO turns (owner, granted) VALUES (?, ?)"
-# Those that have ended, and that Claude still counts.
+# Subagents that have ended, and that Claude still counts.
 DROP_LEAVING = "DELETE FROM leases WHERE owner = ? AND kind = 'leaving'"
-# The last ones that ended, of all sessions.
+# The subagents of all sessions that ended last.
 ADD_ENDED = """
     INSERT INTO ended_subagents
         (at_s, session, agent, type, project, seconds, before_bytes, after_bytes, most_bytes)

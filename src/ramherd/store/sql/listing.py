@@ -3,7 +3,7 @@
 HERD_COLUMNS = "herds.id, created_s, ended_s, service, summary"
 HERDS = f"SELECT {HERD_COLUMNS} FROM herds WHERE id < ? ORDER BY id DESC LIMIT ?"
 HERD = f"SELECT {HERD_COLUMNS} FROM herds WHERE id = ?"
-# The last characters of an id, compared as they are: no pattern.
+# The last characters of an id, compared literally, not as a pattern.
 HERDS_ENDING = "SELECT id FROM herds WHERE substr(id, -length(:end)) = :end ORDER BY id DESC"
 HERD_COUNTS = "SELECT state, count(*) FROM jobs WHERE herd = ? GROUP BY state"
 COUNTS = """
@@ -11,7 +11,7 @@ COUNTS = """
     WHERE herd IN (SELECT id FROM herds WHERE service = 1) GROUP BY state
 """
 OLDEST_QUEUED = "SELECT min(updated_s) FROM jobs WHERE state = 'queued' AND place IS NOT NULL"
-# With the newest run of each job, and the last sample of it while it lives.
+# With the newest run of each job, and the last sample of a live run.
 JOB_COLUMNS = """
     jobs.id, herd, name, state, jobs.reason, attempts, failures, priority, updated_s, wish,
     json_extract(spec, '$.label'), said, place, quota, number, json_extract(spec, '$.after'),
@@ -29,7 +29,7 @@ JOBS = f"""
     ORDER BY jobs.id LIMIT :most
 """
 JOB = f"SELECT {JOB_COLUMNS}, spec FROM {WITH_RUN} WHERE jobs.id = ?"
-# Of the jobs that a job waits for.
+# The jobs that a job waits for, if they are not done.
 UNDONE_NAMES = """
     SELECT name FROM jobs WHERE state <> 'done' AND name IN (
         SELECT value FROM json_each((SELECT json_extract(spec, '$.after') FROM jobs WHERE id = ?))
@@ -41,7 +41,7 @@ RUNS_OF_JOB = """
     FROM runs
     WHERE job = ? ORDER BY attempt
 """
-# A pause of the whole service is of no herd: it concerns each.
+# A pause of the whole service names no herd: it concerns every herd.
 EVENTS_AFTER = """
     SELECT seq, at_s, kind, herd, job, run, node, reason FROM events
     WHERE seq > :after AND (:herd IS NULL OR herd IN (:herd, '')) AND (:job IS NULL OR job = :job)

@@ -132,7 +132,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         ) STRICT
         """,
     ),
-    # The service: herds without an owner, their jobs in one line, what is wished of them.
+    # The service: herds without an owner, their jobs in one line, and wishes about jobs.
     (
         "ALTER TABLE herds ADD COLUMN service INTEGER NOT NULL DEFAULT 0",
         "ALTER TABLE herds ADD COLUMN env TEXT",
@@ -174,8 +174,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         "ALTER TABLE runs ADD COLUMN stopping TEXT",
     ),
     ("ALTER TABLE jobs ADD COLUMN said TEXT",),
-    # The service drives agents: the next service goes on counting how often the API was too busy
-    # for a job, and what a herd has cost.
+    # The service runs agents: the next service continues to count how often the API was too busy
+    # for a job, and the cost of a herd.
     (
         "ALTER TABLE jobs ADD COLUMN overloads INTEGER NOT NULL DEFAULT 0",
         "ALTER TABLE herds ADD COLUMN max_cost_usd REAL",
@@ -188,8 +188,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             WHERE suspicion IS NOT NULL AND state = 'queued' AND place IS NOT NULL
         """,
     ),
-    # The environment of a herd is a file, and no more in `env`: `env_bytes` of it are what runs
-    # inherit, after them come the variables of single jobs.
+    # The environment of a herd is a file, no longer in `env`: its first `env_bytes` are what runs
+    # inherit, and the variables of single jobs follow.
     (
         "ALTER TABLE herds ADD COLUMN env_file TEXT",
         "ALTER TABLE herds ADD COLUMN env_bytes INTEGER",
@@ -201,7 +201,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
     # The monotonic clock of a run, as JSON: [boot_id, started_s, uncounted_s].
     ("ALTER TABLE runs ADD COLUMN clock TEXT",),
-    # What each run adds to the totals of its herd, for the summary of herds of the service.
+    # The part of each run in the totals of its herd, for the summary of herds of the service.
     (
         "ALTER TABLE runs ADD COLUMN held_s REAL",
         "ALTER TABLE runs ADD COLUMN redone_s REAL",
@@ -216,8 +216,8 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
     # The flags of a `ramherd run`, as JSON, for the process that continues its herd.
     ("ALTER TABLE herds ADD COLUMN settings TEXT",),
-    # Accounts that an API serves no more for now; what a job's API counts together; and the time
-    # before which a job is not to start.
+    # Accounts that an API refuses for now; the API quota of a job; and the time before which a job
+    # must not start.
     (
         """
         CREATE TABLE usage_limits (
@@ -234,7 +234,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             WHERE state = 'queued' AND place IS NOT NULL AND quota IS NOT NULL
         """,
     ),
-    # What a unit of tokens costs, as agents have reported it.
+    # The price of a unit of tokens, as reported by agents.
     (
         """
         CREATE TABLE prices (
@@ -285,7 +285,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
             WHERE last IS NOT NULL
         """,
     ),
-    # When its user paused a job: it does not start before that is undone.
+    # When the user paused a job: it does not start until the pause is undone.
     ("ALTER TABLE jobs ADD COLUMN paused_s REAL",),
 )
 

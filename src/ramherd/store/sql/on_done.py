@@ -3,7 +3,7 @@
 from ramherd.store.sql.service import UNFINISHED
 
 DROP = "DELETE FROM on_done_due WHERE herd = ? AND job = ?"
-# A job whose worktree is not finished is not due yet.
+# A job is not due until its worktree is finished.
 DUE_JOBS = f"""
     SELECT due.herd, due.job FROM on_done_due AS due JOIN jobs ON jobs.id = due.job
     WHERE due.herd = ? AND NOT ({UNFINISHED}) LIMIT ?

@@ -1,6 +1,6 @@
 """The SQL of herds, jobs, runs, pens, events, samples and logs."""
 
-# A job that may go on: `INTERRUPTIONS` of `decide/resumption.py`.
+# A job that may be continued: `INTERRUPTIONS` of `decide/resumption.py`.
 WAS_CUT_OFF = """
     state = 'cancelled'
         AND json_extract(reason, '$.why') IN ('interrupted', 'supervisor_lost', 'no_access')
@@ -22,7 +22,7 @@ OWNER_OF_JOB = """
     WHERE ended_s IS NULL AND id = (SELECT herd FROM jobs WHERE id = ?)
 """
 NEWEST_HERD = "SELECT id FROM herds ORDER BY created_s DESC, id DESC LIMIT 1"
-# Nothing times the run of a session: it has no clock.
+# A run of a session has no clock, because it has no timeout.
 NEWEST_BATCH = """
     SELECT id FROM herds WHERE NOT EXISTS (
         SELECT 1 FROM jobs JOIN runs ON runs.job = jobs.id
@@ -44,7 +44,7 @@ LAST_NUMBER = """
         SELECT CAST(value AS INTEGER) FROM flags WHERE name = 'last_number'
     ) AS numbers
 """
-# Rows that an earlier ramherd added, or that were restored.
+# Numbers rows that an earlier ramherd added, or that were restored.
 NUMBER_JOBS = """
     UPDATE jobs SET number = numbered.number FROM (
         SELECT id, ? + row_number() OVER (ORDER BY id) AS number FROM jobs WHERE number IS NULL
@@ -54,12 +54,12 @@ NUMBERS = "SELECT id, number FROM jobs WHERE herd = ? AND number IS NOT NULL"
 SET_SAID = "UPDATE jobs SET said = ? WHERE id = ?"
 SET_ERROR = "UPDATE jobs SET said = json_set(coalesce(said, '{}'), '$.error', ?) WHERE id = ?"
 ANSWERS = "SELECT id, json_extract(said, '$.result') FROM jobs WHERE herd = ?"
-# What has ended stays as it ended, and a run before the newest has nothing more to say.
 SET_BASE = """
     UPDATE jobs SET spec = json_set(
         spec, '$.brief.tree.commit', ?, '$.brief.tree.parents', json('[]')
     ) WHERE id = ?
 """
+# A job that has ended does not change, and only its newest run changes it.
 SET_JOB = """
     UPDATE jobs SET state = :state, reason = :reason, attempts = :attempts, failures = :failures,
         lost = :lost, seen_bytes = :seen_bytes, interrupted = :interrupted,
@@ -73,7 +73,7 @@ SET_JOB = """
 ADD_ON_DONE_OF_JOB = """
     INSERT INTO on_done_due (herd, job) VALUES (?, ?) ON CONFLICT (herd, job) DO NOTHING
 """
-# A herd that was interrupted may go on: it has not ended.
+# A herd that was interrupted may be continued: it has not ended.
 ADD_ON_DONE_OF_HERD = f"""
     INSERT INTO on_done_due (herd, job)
         SELECT id, '' FROM herds WHERE id = ? AND json_extract(settings, '$.on_done') IS NOT NULL
@@ -112,7 +112,7 @@ SET_ACCOUNT = """
 """
 ADD_LEFTOVERS = "UPDATE runs SET leftovers_ended = leftovers_ended + ? WHERE id = ?"
 ADD_RESIDUE = "UPDATE runs SET residue_bytes = residue_bytes + ? WHERE id = ?"
-# Residue is known when a pen is removed, which may be after the end of the herd.
+# Residue is measured when a pen is removed, which may be after the end of the herd.
 ADD_RESIDUE_OF_HERD = """
     UPDATE herds SET summary = json_set(
         summary, '$.residue_bytes', coalesce(json_extract(summary, '$.residue_bytes'), 0) + ?
@@ -142,8 +142,8 @@ TRIM_EVENTS = "DELETE FROM events WHERE seq <= (SELECT max(seq) FROM events) - ?
 ADD_SAMPLE = "INSERT INTO samples (run, at_s, used_bytes) VALUES (?, ?, ?)"
 TRIM_SAMPLES = "DELETE FROM samples WHERE rowid <= (SELECT max(rowid) FROM samples) - ?"
 
-# `id` is the run that it was made for, `run` the one that lives in it: a warm process is passed
-# from run to run. A fleet's is its owner, without a run.
+# `id` is the run that the pen was made for, `run` the one that lives in it: a warm process is
+# passed from run to run. A fleet's row has its owner as `id`, and no run.
 ADD_PEN = "INSERT INTO pens (id, herd, run, record) VALUES (?, ?, ?, ?)"
 SET_PEN = "UPDATE pens SET record = ? WHERE id = ?"
 REASSIGN_PEN = "UPDATE pens SET run = ? WHERE id = ?"
@@ -152,14 +152,14 @@ PENS_OF_HERD = "SELECT id, run, record FROM pens WHERE herd = ?"
 
 HAS_PEN = "EXISTS (SELECT 1 FROM pens WHERE pens.id = runs.id)"
 
-# `log_bytes` is known of runs that have ended: NULL before they are measured, 0 once their output
-# is removed. Where a pen is, the directory is in use.
+# `log_bytes` is set for runs that have ended: NULL before they are measured, 0 once their output is
+# removed. While a pen exists, the directory is in use.
 NOT_MEASURED = f"""
     SELECT runs.id FROM runs
     WHERE runs.log_bytes IS NULL AND runs.ended_s IS NOT NULL AND NOT {HAS_PEN}
     LIMIT ?
 """
-# Another program may have measured the same run, and removed its output since.
+# Another program may have measured the same run, and then removed its output.
 SET_LOG_BYTES = "UPDATE runs SET log_bytes = ? WHERE id = ? AND log_bytes IS NULL"
 RELEASE_LOG = "UPDATE runs SET log_bytes = 0 WHERE id = ?"
 LOGS_BYTES = "SELECT coalesce(sum(log_bytes), 0) FROM runs WHERE log_bytes IS NOT NULL"
@@ -167,14 +167,14 @@ OLDEST_LOGS = """
     SELECT id, ended_s, log_bytes FROM runs
     WHERE log_bytes > 0 AND (ended_s, id) > (?, ?) ORDER BY ended_s, id LIMIT ?
 """
-# Runs that print, or have not been measured since: with the ramherd that they belong to.
+# Runs that print, or were not measured since they ended, each with its ramherd.
 GROWING_LOGS = """
     SELECT runs.id, CASE WHEN herds.service THEN '' ELSE herds.owner END
     FROM runs JOIN jobs ON jobs.id = runs.job JOIN herds ON herds.id = jobs.herd
     WHERE runs.log_bytes IS NULL AND runs.ended_s IS {ended}
 """
 UNMEASURED_LOGS = (GROWING_LOGS.format(ended="NULL"), GROWING_LOGS.format(ended="NOT NULL"))
-# Runs of herds that are over: only these may be forgotten, but for those of some jobs.
+# Runs of herds that are over: only their records may be removed, except those of some jobs.
 OLDEST_RUNS = """
     SELECT runs.id, runs.ended_s, runs.log_bytes
     FROM runs JOIN jobs ON jobs.id = runs.job JOIN herds ON herds.id = jobs.herd
@@ -183,7 +183,7 @@ OLDEST_RUNS = """
         AND jobs.id NOT IN (SELECT value FROM json_each(?))
     ORDER BY runs.ended_s, runs.id LIMIT ?
 """
-# Jobs that have a worktree, until it is recorded that it was removed.
+# Jobs that have a worktree, until its removal is recorded.
 WORKTREES = """
     SELECT id, json_extract(spec, '$.brief.tree.path') FROM jobs
     WHERE json_extract(spec, '$.brief.tree.path') IS NOT NULL
@@ -201,13 +201,13 @@ OLDEST_ENDED = f"""
     WHERE runs.ended_s IS NOT NULL AND NOT {HAS_PEN}
     ORDER BY runs.ended_s, runs.id
 """
-# Whose output was removed has no directory any more.
+# A run whose output was removed has no directory any more.
 HAS_DIRECTORY = "SELECT 1 FROM runs WHERE id = ? AND log_bytes IS NOT 0"
 JOB_OF_RUN = "SELECT job, herd FROM runs JOIN jobs ON jobs.id = runs.job WHERE runs.id = ?"
 DROP_RUN = "DELETE FROM runs WHERE id = ?"
 DROP_SAMPLES = "DELETE FROM samples WHERE run = ?"
 DROP_EVENTS = "DELETE FROM events WHERE job = ? AND run = ?"
-# A job goes with its last run, a herd with its last job that ran.
+# A job is removed with its last run, a herd with its last job that ran.
 DROP_JOB = "DELETE FROM jobs WHERE id = ? AND NOT EXISTS (SELECT 1 FROM runs WHERE job = jobs.id)"
 DROP_NEEDS = "DELETE FROM needs WHERE job = ?"
 HAS_RUNS = "SELECT 1 FROM runs JOIN jobs ON jobs.id = runs.job WHERE jobs.herd = ? LIMIT 1"
@@ -219,7 +219,7 @@ DROP_HERD = (
     "DELETE FROM herds WHERE id = ?",
 )
 
-# What bears its tag is not over while its pen is there.
+# A run is not over while its pen exists.
 RUN_STATE = f"""
     SELECT (runs.ended_s IS NOT NULL OR herds.ended_s IS NOT NULL) AND NOT {HAS_PEN},
         herds.service, herds.owner, herds.boot_id, herds.pid, herds.start_ticks

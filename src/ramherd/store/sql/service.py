@@ -1,4 +1,4 @@
-"""The SQL of the service: its one line of jobs, and what others ask of it."""
+"""The SQL of the service: its one line of jobs, and requests of other processes."""
 
 from ramherd.store.sql.records import WAS_CUT_OFF
 
@@ -6,7 +6,7 @@ ADD_NEED = "INSERT INTO needs (job, needs) VALUES (?, ?)"
 LAST_PLACE = "SELECT coalesce(max(place), 0) FROM jobs WHERE place IS NOT NULL"
 HERD_ENV = "SELECT env_file, env_bytes FROM herds WHERE id = ?"
 SET_ENV = "UPDATE herds SET env_file = ?, env_bytes = ? WHERE id = ?"
-# Herds that have ended need no environment any more. One that was interrupted may go on: the
+# Herds that have ended need no environment. A herd that was interrupted may be continued: the
 # variables of its jobs are kept for a week.
 IS_ENV_UNUSED = f"""
     env_file IS NOT NULL AND ended_s IS NOT NULL
@@ -20,14 +20,14 @@ UNUSED_ENV = f"SELECT env_file FROM herds WHERE id = ? AND {IS_ENV_UNUSED}"
 ALL_UNUSED_ENV = f"SELECT env_file FROM herds WHERE {IS_ENV_UNUSED}"
 FORGET_ENV = "UPDATE herds SET env_file = NULL, env_bytes = NULL WHERE env_file = ?"
 IS_ENV_USED = "SELECT 1 FROM herds WHERE env_file = ?"
-# A job that is done is never started again: nobody asks for what it was given.
+# A job that is done is never started again: its inputs are not needed.
 NEEDS_INPUT = "SELECT 1 FROM jobs WHERE id = ? AND state <> 'done'"
 HERD_STANDING = "SELECT ended_s IS NOT NULL, env_file FROM herds WHERE id = ?"
 ENV_NAMES = """
     SELECT name, json_extract(spec, '$.env_names'), json_extract(spec, '$.env_at[0]')
     FROM jobs WHERE id = ?
 """
-# What an earlier ramherd had in the store.
+# Variables that an earlier ramherd kept in the store.
 OLD_HERDS = "SELECT id, env FROM herds WHERE service = 1 AND ended_s IS NULL"
 OLD_SPECS = """
     SELECT id, spec FROM jobs WHERE herd = ? AND json_extract(spec, '$.env') <> '{}'
@@ -42,7 +42,7 @@ STANDING = (
     "spec, jobs.state, jobs.reason, jobs.attempts, failures, lost, seen_bytes, interrupted, place, "
     "updated_s, overloads, suspicion, not_before_s"
 )
-# A delay longer than any that we give is a clock that jumped back: it is over.
+# A delay longer than any that we set comes from a clock that jumped back: it is over.
 IN_LINE = f"""
     SELECT {STANDING} FROM jobs
     WHERE state = 'queued' AND place IS NOT NULL AND priority = :priority AND wish IS NULL
@@ -51,7 +51,7 @@ IN_LINE = f"""
         AND (quota IS NULL OR quota NOT IN (SELECT value FROM json_each(:closed)))
     ORDER BY place LIMIT :most
 """
-# From one to the next in the index, however many jobs have each.
+# Steps from one priority to the next in the index, however many jobs each has.
 PRIORITIES = """
     WITH RECURSIVE found (priority) AS (
         SELECT max(priority) FROM jobs WHERE state = 'queued' AND place IS NOT NULL
@@ -67,14 +67,14 @@ NEXT_DELAYED = """
     SELECT min(not_before_s) FROM jobs
     WHERE state = 'queued' AND place IS NOT NULL AND not_before_s > 0 AND not_before_s > ?
 """
-# Mostly there are none, however long the queue is.
+# Usually there are none, however long the queue is.
 SUSPECTED = f"""
     SELECT {STANDING} FROM jobs INDEXED BY jobs_suspected
     WHERE suspicion IS NOT NULL AND state = 'queued' AND place IS NOT NULL AND wish IS NULL
         AND paused_s IS NULL AND (not_before_s <= :now OR not_before_s > :now + :longest)
     ORDER BY priority DESC, place
 """
-# What the queued jobs use of their APIs.
+# The API quotas of queued jobs.
 QUOTAS = """
     SELECT DISTINCT quota FROM jobs
     WHERE state = 'queued' AND place IS NOT NULL AND quota IS NOT NULL
@@ -107,7 +107,7 @@ LIVE_RUNS = f"""
     WHERE runs.ended_s IS NULL AND jobs.place IS NOT NULL
 """
 
-# Of jobs that have not started, or are to start again.
+# Jobs that have not started, or are to start again.
 NOT_STARTED = "place IS NOT NULL AND state IN ('queued', 'waiting')"
 PAUSE_JOB = f"UPDATE jobs SET paused_s = ? WHERE id = ? AND {NOT_STARTED}"
 RESUME_JOB = "UPDATE jobs SET paused_s = NULL WHERE id = ? AND paused_s IS NOT NULL"
@@ -136,11 +136,11 @@ WISH_HERD = """
     UPDATE jobs SET wish = ? WHERE herd = ? AND place IS NOT NULL
         AND state NOT IN ('done', 'failed', 'cancelled')
 """
-# Jobs that wait for their user.
+# Jobs that wait for the user.
 BLOCKED = """
     (state = 'waiting' AND json_extract(reason, '$.why') IN ('merge_conflict', 'cannot_merge'))
 """
-# A job of the herd that goes on without its user: now, or because all jobs before it have ended.
+# A job of the herd that goes on without the user: now, or because all jobs before it have ended.
 IS_ACTIVE = "SELECT 1 FROM jobs WHERE herd = ? AND state IN ('queued', 'running', 'held') LIMIT 1"
 IS_NEXT = f"""
     SELECT 1 FROM jobs WHERE herd = ? AND state = 'waiting' AND NOT {BLOCKED} AND NOT EXISTS (
@@ -154,8 +154,7 @@ RETRY_JOB = f"""
     WHERE id = ? AND (state IN ('failed', 'cancelled') OR {BLOCKED})
 """
 CAN_RETRY = f"SELECT 1 FROM jobs WHERE id = ? AND (state IN ('failed', 'cancelled') OR {BLOCKED})"
-# The next run goes on in the session of the last one, whatever that came to: of what it was denied
-# before nothing counts any more.
+# The next run resumes the last session, whatever its result: earlier denials no longer count.
 ALLOW_JOB = """
     UPDATE jobs SET state = ?, reason = ?, failures = 0, lost = 0, overloads = 0, suspicion = NULL,
         not_before_s = 0, wish = NULL, updated_s = ?, interrupted = 1,
@@ -186,7 +185,7 @@ FLAGS_LIKE = "SELECT name, value FROM flags WHERE name LIKE ?"
 
 SAID = "SELECT said FROM jobs WHERE id = ?"
 HERD_LIMIT = "SELECT max_cost_usd FROM herds WHERE id = ?"
-# Of runs that have ended.
+# The cost of runs that have ended.
 HERD_COST = """
     SELECT coalesce(sum(json_extract(said, '$.past.spent_usd')), 0) FROM jobs WHERE herd = ?
 """
@@ -195,7 +194,7 @@ OPEN_AGENTS = """
     WHERE herd = ? AND state NOT IN ('done', 'failed', 'cancelled')
         AND json_extract(spec, '$.brief') IS NOT NULL
 """
-# Jobs that ran in a worktree and have ended, until it is recorded what became of the worktree.
+# Jobs that ran in a worktree and have ended, until the fate of the worktree is recorded.
 UNFINISHED = """
     state IN ('done', 'failed', 'cancelled') AND attempts > 0
         AND json_type(said, '$.worktree') IS NULL
@@ -215,7 +214,7 @@ UNFINISHED_OF_DEAD = f"""
             SELECT id FROM herds WHERE service = 0 AND ended_s IS NOT NULL AND summary IS NULL
         )
 """
-# Nobody waits for these: they have to be tried again first.
+# A job cannot wait for these: they have to be retried first.
 NEEDS_ENDED = """
     SELECT jobs.name, jobs.state FROM needs JOIN jobs ON jobs.id = needs.needs
     WHERE needs.job = ? AND jobs.state IN ('failed', 'cancelled') LIMIT 1

@@ -1,4 +1,4 @@
-"""The SQL of accounts that an API serves no more for now."""
+"""The SQL of accounts that an API refuses for now."""
 
 SET_WINDOW = """
     INSERT INTO usage_limits (
