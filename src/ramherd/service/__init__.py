@@ -1,1 +1,1 @@
-"""`ramherd up`: one supervisor for all submitted herds, even if parts of it die meanwhile."""
+"""`ramherd up`: one supervisor for all submitted herds, even if parts of it die."""

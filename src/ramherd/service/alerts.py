@@ -1,4 +1,4 @@
-"""Alerts of the service: what nears its limit is looked for once a second."""
+"""Alerts of the service: once a second it looks for values that near their limits."""
 
 from dataclasses import dataclass, field
 

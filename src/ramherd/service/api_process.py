@@ -17,16 +17,16 @@ from ramherd.jobs.reader import Defaults
 from ramherd.system.pidfd import open_pid, wait_ends
 
 SERVE = str(Path(__file__).parent.parent / "api/__main__.py")
-# One that dies at once is not started in a loop.
+# An API that dies at once is not restarted in a tight loop.
 AGAIN_S = 1.0
-# It sends a byte each second. Imports of a start take seconds on a busy machine.
+# The API sends a byte each second. The imports of a start take seconds on a busy machine.
 SILENT_S = 4.0
 STARTS_WITHIN_S = 60.0
-# What it is answering when the service ends may take so long.
+# When the service ends, requests in progress may take this long.
 ENDS_WITHIN_S = 5.0
 DIES_WITHIN_S = 0.5
 NAME = "api.sock"
-# Imported by its process alone.
+# Imported only by the API's process.
 LIBRARIES = ("starlette", "uvicorn")
 
 
@@ -40,9 +40,9 @@ class ApiProcess:
         self._process: subprocess.Popen[bytes] | None = None
         self._lifeline: socket.socket | None = None
         self._started_s = self._asked_s = self._received_s = self._checked_s = float("-inf")
-        # It has answered once: if it dies now, it is not for what it was asked to do.
+        # The API has answered once: if it dies now, its options are not the cause.
         self.is_ready = False
-        # Clients find its socket.
+        # Clients can find the socket.
         self.is_listening = False
 
     def start(self) -> None:
@@ -55,7 +55,7 @@ class ApiProcess:
         theirs.setblocking(False)
         given: dict[str, Any] = {**self._given, "lifeline": theirs.fileno(), "path": sys.path}
         with theirs:
-            # -I -S: as the keeper, 2 MB less. -X utf8: as everywhere.
+            # -I -S: 2 MB less, as for the keeper. -X utf8: as everywhere.
             self._process = subprocess.Popen(
                 [sys.executable, "-I", "-S", "-X", "utf8", SERVE, json.dumps(given)],
                 pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL,
@@ -67,7 +67,7 @@ class ApiProcess:
         return -1 if self._lifeline is None else self._lifeline.fileno()
 
     def receive(self) -> bool:
-        """Whether there are new requests; a dead API is noticed here."""
+        """Returns whether there are new requests; notices a dead API."""
         if self._lifeline is None:
             return False
         try:
@@ -86,8 +86,8 @@ class ApiProcess:
         return b"w" in said
 
     def restore(self, runtime: Path) -> bool:
-        """Has the API listen again if its socket was removed, or if the runtime directory is
-        another one now. Whether that is news; connections that it has go on.
+        """Makes the API listen again if its socket was removed, or if the runtime directory has
+        changed. Returns whether to report that; open connections go on.
         """
         if self.socket == runtime / NAME and (not self.is_ready or self.socket.exists()):
             return False
@@ -96,12 +96,12 @@ class ApiProcess:
             return False
         is_news, self.is_listening = self.is_listening, False
         self._asked_s = time.monotonic()
-        with suppress(OSError):  # it is gone, and is started again there
+        with suppress(OSError):  # the API is gone, and is started again in that directory
             self._lifeline.send(os.fsencode(runtime) + b"\n", socket.MSG_DONTWAIT)
         return is_news
 
     def stop_if_hung(self) -> bool:
-        """Whether it hung. Time in which the service itself did not run is not its silence."""
+        """Whether the API hung. Time in which the service itself did not run does not count."""
         now_s = time.monotonic()
         stalled_s, self._checked_s = now_s - self._checked_s, now_s
         if stalled_s > SILENT_S / 2:
@@ -114,7 +114,7 @@ class ApiProcess:
         return True
 
     def restart_if_gone(self) -> bool:
-        """Start it again if it is gone; whether it was."""
+        """Starts the API again if it is gone; returns whether it was."""
         if self._lifeline is not None or time.monotonic() - self._started_s < AGAIN_S:
             return False
         self.start()
@@ -130,7 +130,7 @@ class ApiProcess:
                 self._process.kill()
                 is_ended_within(self._process, DIES_WITHIN_S)
             self._process = None
-            # The one who listened is gone; clients see at once that there is no service.
+            # The listening process is gone; clients see at once that there is no service.
             self.socket.unlink(missing_ok=True)
 
     @property
@@ -139,7 +139,7 @@ class ApiProcess:
 
 
 def is_ended_within(process: "subprocess.Popen[bytes]", seconds: float) -> bool:
-    """By a pidfd where there are any: `Popen.wait` with a limit of time looks again and again."""
+    """Uses a pidfd where available: `Popen.wait` with a timeout polls."""
     fd = open_pid(process.pid)
     if fd is not None:
         try:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ramherd.core.errors import NoService
 
 LOG = "service.log"
-# What the service reports is a few lines a day: events are in the store, not here.
+# The service prints a few lines a day: events are in the store, not here.
 MOST_LOG_BYTES = 1 << 20
 # A first start on a busy machine; the API has libraries to import.
 ANSWERS_WITHIN_S = 60.0
@@ -26,8 +26,8 @@ class BackgroundService(NamedTuple):
 def start_in_background(
     flags: Sequence[str], state: Path, is_answering: Callable[[], bool]
 ) -> BackgroundService:
-    """Returns when its API answers. A service that ends before that is an error, with what it
-    printed last.
+    """Returns when the API answers. A service that ends before that is an error, with the last
+    lines that it printed.
     """
     log = state / LOG
     if log.exists() and log.stat().st_size > MOST_LOG_BYTES:
@@ -63,7 +63,7 @@ def await_answer(
 
 
 def read_last(log: Path, begin: int) -> str:
-    """The error of the service: its line without our name before it."""
+    """The error line of the service, without the leading `ramherd:`."""
     with log.open("rb") as file:
         file.seek(begin)
         lines = file.read().decode(errors="replace").splitlines()

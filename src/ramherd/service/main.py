@@ -1,4 +1,4 @@
-"""`ramherd up`, from its lock to its last word: everything the service's loop needs."""
+"""`ramherd up`, from its lock to its exit: everything that the service's loop needs."""
 
 import sys
 import threading
@@ -51,7 +51,7 @@ from ramherd.system.ids import new_id
 from ramherd.system.procfs import read_boot_id
 from ramherd.system.signals import Signals
 
-# A store that cannot be written gets so long at the end.
+# At the end, a store that cannot be written gets this long.
 LAST_WRITES_S = 3.0
 
 
@@ -122,7 +122,7 @@ def serve(options: Options, display: Display) -> None:
             SERVICE, queue, rules, display, writes=writes, ledger=ledger, executor=executor,
             trees=place.trees, signals=Signals(signals.fd), counters=counters.totals, agents=agents,
             owner=SERVICE_OWNER, fleet_id=adopted.fleet_id,
-            # Without the lock `api.sock` is another service's: what comes after it is not made.
+            # Without the lock `api.sock` is another service's: the files after it are not made.
             runtime=RuntimeFiles(runtime, [
                 owner.restore, ledger.restore, lock.restore, publisher.restore, api.restore,
             ]),
@@ -139,7 +139,7 @@ def serve(options: Options, display: Display) -> None:
 
 
 def write_last(writes: WriteBuffer, is_told_again: Callable[[], bool]) -> None:
-    """What the store does not take is known to the next service from the files of the runs."""
+    """The next service reads writes that failed here from the files of the runs."""
     if writes.commit_last(0.0, lambda: True):
         print(
             f"ramherd: {writes.trouble}: trying for {LAST_WRITES_S:.0f} s to write the results",
@@ -150,7 +150,7 @@ def write_last(writes: WriteBuffer, is_told_again: Callable[[], bool]) -> None:
 
 
 def adopt_runs(executor: Executor, adopted: Adopted, quantum_bytes: int) -> None:
-    """Runs that the keeper has and the store has not were recorded as ended: it forgets them."""
+    """The keeper drops runs that are not open in the store: these were recorded as ended."""
     for run in adopted.runs:
         executor.adopt(run, first_grant(run, quantum_bytes))
     for known in set(executor.keeper.known) - set(executor.runs):
@@ -158,10 +158,10 @@ def adopt_runs(executor: Executor, adopted: Adopted, quantum_bytes: int) -> None
 
 
 def remove_unused(place: Place) -> None:
-    """Inputs that no job needs. It takes a while, so not in the loop, and not with its store."""
+    """Removes inputs that no job needs. Too slow for the loop, so it opens its own store."""
 
     def remove_apart() -> None:
-        # A store that is locked or lost, or a full disk: tried again in ten minutes.
+        # A locked or lost store, or a full disk: tried again in ten minutes.
         with suppress(StoreError, OSError), closing(place.store.open_another()) as store:
             remove_unused_inputs(store, place.state)
 
@@ -172,8 +172,8 @@ def remove_unused(place: Place) -> None:
 def service_executor(
     place: Place, rules: Rules, adopted: Adopted, counters: HerdCounters, halt: Halt
 ) -> Iterator[Executor]:
-    """Pens and a keeper: those that were there, or new ones. Gone afterwards, unless they are
-    to be left; a service that fails leaves them too, for the next.
+    """Pens and a keeper: the existing ones, or new ones. They are removed afterwards, unless they
+    are to be left; a service that fails also leaves them, for the next.
     """
     fleet = adopted.fleet
     is_new = fleet is None
@@ -187,7 +187,7 @@ def service_executor(
         place.writes.write_now(add_pen, adopted.fleet_id, SERVICE, "", record)
 
     def record_keeper(keeper: ProcId) -> None:
-        """So that the next service can end it, if it does not answer."""
+        """Recorded so that the next service can end the keeper if it does not answer."""
         place.writes.add(set_pen, adopted.fleet_id, {**record, "keeper": keeper})
 
     adoption = Adoption(adoption_paths(place.state, place.runtime, adopted.fleet_id))
@@ -220,7 +220,7 @@ def keeper_source(
     adoption: Adoption,
     record_keeper: Callable[[ProcId], None],
 ) -> Callable[[], KeeperClient]:
-    """The adopted keeper first; a new one whenever that is gone."""
+    """The adopted keeper first; a new one whenever the last one is gone."""
     links = [adopted] if adopted is not None else []
 
     def next_keeper() -> KeeperClient:

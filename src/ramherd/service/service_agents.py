@@ -1,4 +1,4 @@
-"""The agents of a service, whose jobs come at any time: loaded with the first of them."""
+"""The agents of a service, whose jobs come at any time: loaded with the first job that has one."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +28,7 @@ class ServiceAgents:
     parts: AgentParts = field(default_factory=AgentParts)
 
     def load(self) -> "AgentRuns":
-        """Programs are looked for at each start: what is installed changes in months."""
+        """Programs are looked up at each start of a run: over months, other ones are installed."""
         if self.parts.runs is None:
             from ramherd.supervisor.agent_runs import AgentRuns, JobRecords  # noqa: PLC0415
             from ramherd.supervisor.check_agents import find_program_of  # noqa: PLC0415 - 1 MB
@@ -46,14 +46,14 @@ class ServiceAgents:
         return self.parts.runs
 
     def read_limits(self) -> None:
-        """The usage limits that an earlier service met, and what a user has asked for since."""
+        """The usage limits that an earlier service met, and users' requests since then."""
         if self.parts.runs is not None:
             from ramherd.store.usage_windows import read_windows  # noqa: PLC0415 - for agents only
 
             self.parts.runs.limits.load(read_windows(self.store))
 
     def _read_cost_limit(self, herd: str) -> "CostLimit | None":
-        """Shared by the jobs that have not ended and whose agents hold to a limit."""
+        """Shared by the jobs that have not ended and whose agents enforce a limit."""
         from ramherd.agents import find_agent  # noqa: PLC0415
         from ramherd.supervisor.cost_limit import CostLimit  # noqa: PLC0415
 

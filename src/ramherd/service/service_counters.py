@@ -1,4 +1,4 @@
-"""What the service counts while it runs: sums, and nothing that grows with the jobs."""
+"""The counters of the service: sums, and nothing that grows with the jobs."""
 
 from dataclasses import dataclass, field
 
@@ -10,7 +10,7 @@ from ramherd.supervisor.herd_counters import HerdCounters
 
 @dataclass
 class ServiceCounters:
-    """`totals` are those of the loop; `counters` is what the API reports."""
+    """`totals` are the counters of the loop; `counters` is what the API reports."""
 
     totals: HerdCounters = field(default_factory=HerdCounters)
     counters: Counters = field(default_factory=Counters)

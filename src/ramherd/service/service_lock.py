@@ -1,8 +1,8 @@
 """One service for each store, and one for each runtime directory.
 
-The lock of the store is in the state directory, which nobody removes at logout: two services never
-run the same jobs, wherever their runtime directories are. The lock of the runtime directory says
-whose `api.sock` is in it.
+The lock of the store is in the state directory, which is not removed at logout: two services never
+run the same jobs, wherever their runtime directories are. The lock of the runtime directory shows
+which service owns its `api.sock`.
 """
 
 import os
@@ -15,7 +15,7 @@ from ramherd.system.lock_file import LockFile, acquire_lock
 from ramherd.system.procfs import read_process
 
 NAME = "service.lock"
-# The other service has the lock a moment before its pid is in the file.
+# The other service takes the lock a moment before it writes its pid to the file.
 PID_S = 0.5
 PID_LETTERS = 10
 
@@ -30,8 +30,8 @@ class ServiceLock:
             raise
 
     def restore(self, runtime: Path) -> bool:
-        """The lock of the runtime directory, if that was removed or is another one now. Whether
-        it was.
+        """Takes the lock of the runtime directory again, if that was removed or has changed.
+        Returns whether it did.
         """
         before = self._runtime_lock
         if before.path == str(runtime / NAME) and before.is_in_place():
@@ -57,14 +57,14 @@ class ServiceLock:
                 f"a service of yours is running already (pid {read_pid(path)}), with {directory}",
                 hint="ramherd jobs",
             )
-        # In place: a full disk has room for it, if it ever had. Only messages need it.
+        # In place, which a full disk allows unless the file is new. Only messages need the pid.
         with suppress(OSError):
             os.pwrite(made.fd, f"{os.getpid():<{PID_LETTERS}}\n".encode(), 0)
         return made
 
 
 def read_service_pid(state: Path) -> int:
-    """The pid of the running service; 0 if it is not known."""
+    """The pid of the running service; 0 if unknown."""
     pid = read_pid(str(state / NAME))
     return int(pid) if pid.isdigit() else 0
 

@@ -1,8 +1,8 @@
-"""The loop of the service: the loop of a herd on a queue that never ends, and what comes before
-and after each of its steps.
+"""The loop of the service: the loop of a herd on a queue that never ends, and the work before and
+after each of its steps.
 
-Requests stand in the store. They are read when the API reports one, and now and then anyway: a
-report that was lost costs seconds, never a job.
+Requests are in the store. They are read when the API reports one, and periodically anyway: a lost
+report costs seconds, never a job.
 """
 
 import sys
@@ -63,14 +63,14 @@ from ramherd.supervisor.run_herd import Rules, add_warm_reuse, measure_costs
 
 READ_EVERY_S = 5.0
 TRIM_EVERY_S = 600.0
-# A herd of ten thousand that is cancelled takes some steps, and the loop stays awake.
+# Cancelling a herd of ten thousand takes several steps, so that the loop stays responsive.
 REQUESTS = 200
-# With so few in the window the next ones are read.
+# With fewer jobs than this in the window, the next ones are read.
 LOW = 32
 
 
 class Halt(StrEnum):
-    """What becomes of runs when the service is told to end."""
+    """What happens to runs when the service is told to end."""
 
     STOP = "stop"
     DRAIN = "drain"
@@ -91,10 +91,10 @@ class Service:
     state: Path
     remove_unused: Callable[[], None]
     halt: Halt
-    # When its user paused it.
+    # When the user paused the service.
     paused_s: float | None = None
     leaving: bool = False
-    # The most that all runs of a herd used together, of herds that have some.
+    # The peak memory of all runs of a herd together, for herds that have runs.
     _peaks: dict[str, int] = field(default_factory=dict)
     _is_requested: bool = True
     # The place up to which requests were carried out in this round.
@@ -106,7 +106,7 @@ class Service:
     _trimmed_s: float = float("-inf")
     # Jobs that have ended since the inputs of ended jobs and herds were last removed.
     _ended: list[JobStatus] = field(default_factory=list)
-    # How far the wall clock is ahead of the monotonic one.
+    # How far the wall clock is ahead of the monotonic clock.
     _ahead_s: float = field(default_factory=lambda: time.time() - time.monotonic())
 
     def __post_init__(self) -> None:
@@ -116,7 +116,7 @@ class Service:
         hooks.committed, hooks.worktree_finished = self._commit, self._record_worktree
 
     def run(self) -> None:
-        """Until it is told to end."""
+        """Runs until it is told to end."""
         self._resume_setup()
         self.loop.begin()
         try:
@@ -158,7 +158,7 @@ class Service:
             self.remove_unused()
 
     def _follow_wall_clock(self) -> None:
-        """The delays of jobs stand in the store by the wall clock."""
+        """The store has the delays of jobs in wall-clock time."""
         ahead_s = time.time() - time.monotonic()
         if jump_s := find_jump_s(self._ahead_s, ahead_s):
             self.loop.events.record(shift_delays, jump_s)
@@ -187,7 +187,7 @@ class Service:
                 self.loop.carry_out(stop, at_s)
 
     def _read_requests(self, at_s: float) -> None:
-        """Some may be fulfilled already, once the store has what is recorded here."""
+        """Commits first: recorded changes may fulfil some requests already."""
         due = self._is_requested or at_s - self._read_s >= READ_EVERY_S
         if due:
             self._carry_out_spooled(at_s)
@@ -200,8 +200,8 @@ class Service:
             self._done_up_to = self._carry_out_requests(self._done_up_to, at_s)
 
     def _carry_out_spooled(self, at_s: float) -> None:
-        """Cancels what was asked for while the store was locked. The request is removed once the
-        store has what became of it.
+        """Carries out cancellations that were requested while the store was locked. A request is
+        removed once the store has its result.
         """
         names = read_spooled(self._store)
         for job in [job for name in names for job in read_open_jobs(self._store, name)]:
@@ -218,7 +218,7 @@ class Service:
             self.loop.carry_out(settle, at_s)
 
     def _carry_out_requests(self, after: int, at_s: float) -> int | None:
-        """The next so many; where to go on in the next step, None after the last."""
+        """Carries out REQUESTS of them; returns where to continue, None after the last."""
         found = read_wishes(self._store, after, REQUESTS)
         for job, wish, _place in found:
             self._carry_out(job, at_s, Wish(wish))
@@ -226,7 +226,7 @@ class Service:
         return found[-1][2] if len(found) == REQUESTS else None
 
     def _forget_jobs(self) -> None:
-        """What is known of leaks and agents is kept for jobs that run or are about to."""
+        """State about leaks and agents is kept only for jobs that run or are about to."""
         loop = self.loop
         jobs = [run.job for run in loop.executor.runs.values()]
         jobs += [status.job for status in self.queue.queue]
@@ -240,7 +240,7 @@ class Service:
             loop.agents.runs.forget_others(jobs)
 
     def _resume_setup(self) -> None:
-        """What the service before this one has not come to."""
+        """Takes up the work that the previous service left."""
         self.loop.events.record(forget_starts, SERVICE)
         self.read_classes()
         self._load_agents()
@@ -249,7 +249,7 @@ class Service:
         self._watch_api()
 
     def _load_agents(self) -> None:
-        """With the first job that has an agent."""
+        """Loads them with the first job that has an agent."""
         parts = self.loop.agents
         if parts.warm is not None:
             return
@@ -283,8 +283,8 @@ class Service:
             self.loop.alarms.pop(fd, None)
 
     def reload(self) -> None:
-        """The next decisions are made by the new settings; a mistake in them changes nothing. Pens
-        stay what they are.
+        """The next decisions use the new settings; a mistake in them changes nothing. Pens stay as
+        they are.
         """
         try:
             rules = self.load_rules()
@@ -306,14 +306,14 @@ class Service:
         self._is_requested = True
 
     def _commit(self) -> None:
-        """Once the store has everything."""
+        """Called after each commit."""
         if self._writes.is_clear:
             self._remove_inputs()
         self._refill()
 
     def _remove_inputs(self) -> None:
-        """Files that no run needs any more: the environment of a herd that has ended, and large
-        inputs of a job that is done. What is not removed here, the next start removes.
+        """Removes files that no run needs any more: the environment of a herd that has ended, and
+        large inputs of a job that is done. The next start removes the rest.
         """
         ended, self._ended = self._ended, []
         for status in ended:
@@ -326,7 +326,7 @@ class Service:
                     self.loop.events.record(forget_environment, name)
 
     def _refill(self) -> None:
-        """The head of the queue is read again once the store has everything."""
+        """Reads the head of the queue again once the store has everything."""
         if not self._writes.is_clear or not (
             self._is_stale or self.queue.is_stale or len(self.queue.queue) < LOW
         ):
@@ -380,7 +380,7 @@ class Service:
         }
 
     def _record_stopping(self, run: LiveRun, stopping: Stopping) -> None:
-        """Before it is stopped: if the service dies now, the next one knows why the run ended."""
+        """Called before the run is stopped: if the service dies, the next one finds the reason."""
         self.loop.events.record(record_stopping, run.id, stopping.end, stopping.reason)
         if not self._writes.commit():
             write_stopping(run.dir, stopping.end, stopping.reason)

@@ -1,5 +1,5 @@
-"""The service's signals: an end is counted apart, so that nothing cancels its queue, and HUP asks
-for new settings.
+"""The service's signals: an end is counted separately, so that it does not cancel the queue, and
+HUP reloads the settings.
 """
 
 import signal
@@ -25,7 +25,7 @@ class ServiceSignals:
 
 @contextmanager
 def catching_service_signals() -> Iterator[ServiceSignals]:
-    """HUP too, whatever we were started with: a service has no window that closes."""
+    """Also catches HUP if it was ignored at our start: a service has no terminal that closes."""
     signals = ServiceSignals()
     with catching(END_SIGNALS, signals.receive) as signals.fd:
         yield signals

@@ -24,7 +24,7 @@ class StatusPublisher:
     _published_s: float = float("-inf")
 
     def restore(self, runtime: Path) -> bool:
-        """The runtime directory may be another one now. False: it is written each second anyway."""
+        """The runtime directory may have changed. False: the file is written each second anyway."""
         self.path = runtime / self.path.name
         return False
 
@@ -37,7 +37,7 @@ class StatusPublisher:
         self._published_s = at_s
         try:
             write_json(str(self.path), self.describe(service, at_s).as_json())
-        except OSError:  # a full disk: readers see how old the last one is
+        except OSError:  # a full disk: readers see how old the last status is
             pass
 
     def describe(self, service: Service, at_s: float) -> ServiceStatus:

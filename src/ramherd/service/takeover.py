@@ -1,5 +1,5 @@
-"""What an earlier service left: its keeper is adopted with the runs that it has, what ended
-meanwhile is judged, what cannot be adopted is ended, and its job put back to be resumed.
+"""The remains of an earlier service: adopts its keeper with the runs that it has, judges runs that
+ended meanwhile, ends runs that cannot be adopted, and puts their jobs back to be resumed.
 """
 
 import os
@@ -53,7 +53,7 @@ from ramherd.system.procfs import read_boot_id
 
 @dataclass
 class Adopted:
-    """`runs` go on under `keeper` in `fleet`; `stuck` are those that could not be ended."""
+    """`runs` go on under `keeper` in `fleet`; `stuck` counts runs that could not be ended."""
 
     fleet_id: str = ""
     fleet: Fleet | None = None
@@ -64,9 +64,9 @@ class Adopted:
     stuck: int = 0
     # Keepers that did not answer.
     hung: int = 0
-    # Jobs that the keeper died with once too often.
+    # Jobs during whose runs the keeper died once too often.
     failed: list[JobStatus] = field(default_factory=list)
-    # Runs of keepers that the store does not know: it was lost.
+    # Runs of keepers that are not in the store, because the store was lost.
     unknown: int = 0
 
 
@@ -79,10 +79,10 @@ class Takeover:
     trees: Trees
     policy: Policy
     agents: ServiceAgents
-    # When the last service was seen to live, if its keeper died too, and not by a reboot.
+    # When the last service was last seen alive, if its keeper died too, but not by a reboot.
     _seen_s: float | None = None
     _open_runs: int = 0
-    # What a reboot ended has no pens: their names and pids may belong to others by now.
+    # Runs ended by a reboot have no pens: their names and pids may belong to others by now.
     _has_pens: bool = True
 
     @property
@@ -127,7 +127,7 @@ class Takeover:
         adopted.fleet_id, adopted.keeper = stored.id, keeper
 
     def _record_keeper_death(self) -> None:
-        """Service and keeper died: the same as when the keeper dies alone."""
+        """Service and keeper died: treated as the death of the keeper alone."""
         self._seen_s = read_seen_s(self.runtime / "status.json")
         for status in self.backlog.read_suspected():
             if status.suspicion.alone:
@@ -158,7 +158,7 @@ class Takeover:
         return live
 
     def _end(self, run: OpenRun, adopted: Adopted) -> None:
-        """First the pen, then the record: a job is not started again while a run of it lives."""
+        """First the pen, then the record: a job is not started again while its last run lives."""
         exit_ = read_exit(self.runs_dir / run.run, time.monotonic())
         pen = pen_from_record(run.pen) if run.pen is not None and self._has_pens else None
         stop, at_s = stopping_of(run, self.runs_dir), time.monotonic()
@@ -248,8 +248,8 @@ class Takeover:
         self.store.commit()
 
     def _end_unknown_keepers(self, adopted: Adopted) -> None:
-        """A keeper whose fleet is not in the store outlived its store: its runs belong to no job.
-        One that listens in the runtime directory may have runs of another store: then it stays.
+        """A keeper whose fleet is not in the store outlived its store: its runs belong to no job. A
+        keeper that listens in the runtime directory may have runs of another store: it stays.
         """
         fleets = {stored.id for stored in read_fleets(self.store)}
         for path in adoption_paths(self.state, self.runtime, ""):
@@ -267,8 +267,8 @@ class Takeover:
 
 
 def read_clock(run: OpenRun, now_s: float) -> tuple[float, float]:
-    """When it started, by the monotonic clock, and how much since then does not count. The wall
-    clock, which may have been set meanwhile, is asked for runs of an earlier version alone.
+    """The start by the monotonic clock, and the time since then that does not count. The wall
+    clock, which may have been set meanwhile, is used only for runs of an earlier version.
     """
     if run.clock is not None and run.clock.boot_id == read_boot_id():
         return run.clock.started_s, run.clock.uncounted_s
@@ -276,7 +276,7 @@ def read_clock(run: OpenRun, now_s: float) -> tuple[float, float]:
 
 
 def stopping_of(run: OpenRun, runs_dir: Path) -> Stopping | None:
-    """The order to end that an earlier service gave. Its grace begins again now."""
+    """The order to end that an earlier service gave. Its grace period starts again now."""
     order = run.stopping or read_stopping(runs_dir / run.run)
     return Stopping(*order, time.monotonic()) if order is not None else None
 
@@ -286,8 +286,8 @@ def is_of_this_boot(stored: StoredPen) -> bool:
 
 
 def end_hung_keeper(stored: StoredPen, deadline_s: float) -> bool:
-    """Whether the keeper of that fleet had to be killed: it could not be adopted. A keeper that is
-    ending listens no more, and still records how its runs end: it has until the deadline.
+    """Whether the keeper of that fleet had to be killed, because it could not be adopted. A keeper
+    that is ending no longer listens, but still records how its runs end: it has until the deadline.
     """
     keeper = stored.record.get("keeper")
     pidfd = open_process(ProcId(*keeper)) if keeper is not None else None
@@ -309,14 +309,14 @@ def read_seen_s(path: Path) -> float:
 
 
 def adoption_paths(state: Path, runtime: Path, fleet: str) -> tuple[Path, Path]:
-    """In the state directory, which outlives a logout. The runtime directory is for a file system
-    without sockets, and has the keepers that an older ramherd started.
+    """In the state directory, which outlives a logout. The runtime directory is for file systems
+    without sockets, and for keepers that an older ramherd started.
     """
     return state / "keepers" / fleet, runtime / "keepers" / fleet
 
 
 def first_grant(live: LiveRun, quantum_bytes: int) -> int:
-    """What the run uses, and two quanta more until the governor decides."""
+    """The memory that the run uses, plus two quanta until the governor decides."""
     live.measure()
     return live.reading.used_bytes + 2 * quantum_bytes
 

@@ -1,5 +1,5 @@
-"""The service as a unit of systemd or an agent of launchd, of the user: one file, which is started
-at once and with each session of the user.
+"""The service as a systemd user unit or a launchd agent: one file, which starts it at once and with
+each session of the user.
 """
 
 import os
@@ -21,7 +21,7 @@ from ramherd.core.errors import NoService, UsageError
 
 LABEL = "dev.ramherd.up"
 UNIT = "ramherd"
-# The service and the commands that ask it have to use the same directories. PATH is not among them:
+# The service and its clients have to use the same directories. PATH is not among these variables:
 # jobs get the PATH of the command that submits them.
 PASSED = ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "RAMHERD_RUNTIME_DIR")
 # A first start on a busy machine; the API has libraries to import.
@@ -31,7 +31,7 @@ LOOK_EVERY_S = 0.1
 
 class InstalledUnit(NamedTuple):
     path: Path
-    # The commands that show what it prints, and that take it back.
+    # The commands that show its output, and that uninstall it.
     log: str
     undo: str
 
@@ -40,8 +40,8 @@ class InstalledUnit(NamedTuple):
 
 
 def install(flags: Sequence[str], is_answering: Callable[[], bool]) -> InstalledUnit:
-    """Writes the unit and starts it, or starts it again. Nothing is written if nothing could start
-    it, or if a service is running that was started in another way.
+    """Writes the unit and starts or restarts it. Writes nothing if nothing could start the unit, or
+    if a service is running that was started in another way.
     """
     if not is_mac() and not has_systemd():
         raise NoService(
@@ -62,7 +62,7 @@ def install(flags: Sequence[str], is_answering: Callable[[], bool]) -> Installed
 
 
 def uninstall() -> Path:
-    """Stops it and removes its file."""
+    """Stops the service and removes its file."""
     path = unit_path()
     if not path.exists():
         raise UsageError(f"{path} does not exist", hint="ramherd up --install writes it")
@@ -89,14 +89,14 @@ def write_file(flags: Sequence[str]) -> Path:
 
 
 def is_active() -> bool:
-    """Whether the service that runs is the one of the unit."""
+    """Whether the running service is that of the unit."""
     if is_mac():
         return not run_command("launchctl", "print", f"gui/{os.getuid()}/{LABEL}").returncode
     return not run_command("systemctl", "--user", "is-active", "--quiet", UNIT).returncode
 
 
 def start(path: Path, *, is_active: bool) -> None:
-    """With the flags of now: a unit that runs is started again, and its jobs go on."""
+    """With the current flags: a running unit is restarted, and its jobs go on."""
     if is_mac():
         if is_active:
             run_command("launchctl", "bootout", f"gui/{os.getuid()}/{LABEL}")
@@ -149,7 +149,7 @@ def make_file(flags: Sequence[str], environ: Mapping[str, str]) -> tuple[Path, s
 
 def render_unit(command: Sequence[str], env: Mapping[str, str]) -> str:
     """KillMode=process: when the service dies its runs go on, and the next start adopts them. When
-    it is stopped it ends them itself. Delegate: their limits are ours to set.
+    it is stopped it ends them itself. Delegate: lets the service set their limits.
     """
     lines = [f"Environment={quote_unit(f'{name}={value}')}" for name, value in env.items()]
     return "\n".join(
