@@ -1,1 +1,1 @@
-"""The API of the service: a process of its own that knows the store, and not the supervisor."""
+"""The API of the service: a process of its own that uses the store, and not the supervisor."""

@@ -26,7 +26,7 @@ from ramherd.store.connect import open_store
 
 
 def main() -> None:
-    """An error is one line, as in the command line."""
+    """Prints an error as one line, like the command line."""
     try:
         asyncio.run(run())
     except RamherdError as error:
@@ -42,7 +42,7 @@ async def run() -> None:
     # The lifeline ends this process; Ctrl-C is for the service.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    # What is wrong with a request is in its response, and what is wrong with us is printed once.
+    # Errors of a request are in its response, and our own errors are printed once.
     logging.disable()
     state, runtime, lifeline = Path(given["state"]), Path(given["runtime"]), given["lifeline"]
     open_store(state).close()

@@ -1,7 +1,7 @@
-"""What is answered to each request: from the store, or from the service's status.
+"""The answer to each request: from the store, or from the service's status.
 
-A function here gets the store of its thread and what was asked. Which path and method it answers
-is in routes.py.
+A function here gets the store of its thread and the parts of the request. routes.py has the path
+and method of each.
 """
 
 import json
@@ -36,14 +36,14 @@ from ramherd.store.service_requests import Wish
 from ramherd.system.procfs import read_rss_bytes
 
 JSON = "application/json"
-# What can be changed of a queued job, as in a job file.
+# The keys of a queued job that can be changed, as in a job file.
 EDITED = {"priority": WHOLE, "memory": SIZE}
 METRICS = "text/plain; version=0.0.4; charset=utf-8"
 
 
 @dataclass
 class Answers:
-    """`runtime` is where the service's status is."""
+    """`runtime` is the directory of the service's status."""
 
     state: Path
     runtime: Path
@@ -191,14 +191,14 @@ def find_herd(
 def find_job(
     store: Store, asked: RequestParts, lost: listing.Lost = listing.NONE_LOST
 ) -> dict[str, Any]:
-    """By its id or number."""
+    """Finds a job by its id or number."""
     job = asked.path["job"]
     id_ = find_numbered_job(store, job) or job
     return found(listing.read_job(store, id_, lost), "job", job)
 
 
 def find_rules(store: Store, job: str, allow: Any) -> tuple[str, ...]:
-    """Agents are loaded for the few requests that need them."""
+    """Loads agents only for the few requests that need them."""
     from ramherd.agents.allow_rules import choose_rules, parse_rules  # noqa: PLC0415
 
     stored = read_stored_job(store, job)
@@ -237,7 +237,7 @@ def json_response(value: Any, status: int = 200) -> Response:
 
 
 def json_page(name: str, rows: Iterable[Any], **others: Any) -> Response:
-    """Row by row: json.dumps lets no other thread run before it has finished."""
+    """Row by row: json.dumps blocks all other threads until it has finished."""
     body = b'{"%b":[%b]' % (name.encode(), b",".join(map(dump, rows)))
     for other, value in others.items():
         body += b',"%b":%b' % (other.encode(), dump(value))

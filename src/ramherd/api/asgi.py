@@ -1,4 +1,4 @@
-"""The ASGI application: requests go to whom the routing table names, errors become one line."""
+"""The ASGI application: routes requests by the routing table, and turns errors into one line."""
 
 import sys
 from collections.abc import Callable
@@ -30,7 +30,7 @@ MOST_SMALL_BYTES = 4 << 20
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """What requests need. `wake` makes the service read the store."""
+    """The parts that requests need. `wake` makes the service read the store."""
 
     answers: Answers
     threads: StoreThreads
@@ -91,7 +91,7 @@ async def read_small_body(request: Request) -> bytes:
 
 
 def last_event(asked: RequestParts) -> int:
-    """A client that connects again names the last event it got."""
+    """A client that reconnects names the last event that it received."""
     text = asked.headers.get("last-event-id", "")
     if text.isascii() and text.isdigit() and len(text) <= 18:
         return int(text)
@@ -145,7 +145,7 @@ async def on_ramherd_error(request: Request, error: Exception) -> Response:
 
 
 async def on_os_error(request: Request, error: Exception) -> Response:
-    """A full disk, or too many open files: of the machine, not of the request."""
+    """A full disk, or too many open files: an error of the machine, not of the request."""
     assert isinstance(error, OSError)
     hint = "ramherd doctor"
     return await on_http_error(request, HttpError(503, f"cannot do that: {error}", hint=hint))
@@ -165,12 +165,12 @@ async def on_routing_error(request: Request, error: Exception) -> Response:
 
 
 async def on_disconnect(_request: Request, _error: Exception) -> Response:
-    """The client has gone: this is never read."""
+    """The client has disconnected: this is never read."""
     return Response(status_code=400)
 
 
 async def on_bug(request: Request, error: Exception) -> Response:
-    """One line here and there; the connection is closed after it."""
+    """Prints one line here and sends it to the client; then the connection is closed."""
     text = f"a bug: {type(error).__name__}: {error}"
     print(f"ramherd: {request.method} {request.url.path}: {text}", file=sys.stderr, flush=True)
     hint = "report it, with the last lines of the service"

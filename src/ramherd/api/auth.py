@@ -1,6 +1,6 @@
-"""Which requests are allowed. The unix socket is the user's alone; the port on 127.0.0.1 is open to
-every program and every web page on this machine, so there a token, the Host and the Origin are
-checked.
+"""Checks which requests are allowed. Only the user can connect to the unix socket; every program
+and every web page on this machine can connect to the port on 127.0.0.1, so there a token, the Host
+and the Origin are checked.
 """
 
 import os
@@ -14,7 +14,7 @@ NAMES = ("127.0.0.1", "localhost")
 
 
 def check_browser(headers: Mapping[str, str], port: int | None) -> None:
-    """A web page may send requests to us (Origin), or have its name point to us (Host)."""
+    """A web page may send requests to us (Origin), or point its own name to us (Host)."""
     hosts = set(NAMES) | {f"{name}:{port}" for name in NAMES}
     origin = headers.get("origin")
     if origin is not None and (port is None or origin not in {f"http://{host}" for host in hosts}):
@@ -30,7 +30,7 @@ def check_token(headers: Mapping[str, str], token: str) -> None:
 
 
 def is_same(one: bytes, other: bytes) -> bool:
-    """Takes the same time however many bytes are right."""
+    """Takes the same time however many bytes match."""
     difference = len(one) ^ len(other)
     for left, right in zip(one.ljust(len(other), b"\0"), other, strict=False):
         difference |= left ^ right
@@ -38,7 +38,7 @@ def is_same(one: bytes, other: bytes) -> bool:
 
 
 def make_token(path: Path) -> str:
-    """Kept from one start to the next, so that what was set up with it goes on."""
+    """The token stays the same across restarts, so that clients configured with it keep working."""
     try:
         with open(open_private(str(path), os.O_RDONLY), encoding="ascii") as file:
             return file.read().strip()

@@ -1,5 +1,5 @@
 """The limits of a connection, around uvicorn's h11 protocol: how long a client may take to send a
-request and to read its response, how much it may send, and who may ask at all.
+request and to read its response, how much it may send, and which clients are allowed.
 
 Bytes reach h11 once the head that they belong to is complete, unambiguous and allowed; the next
 request of a connection waits until the last one is answered.
@@ -18,7 +18,7 @@ from ramherd.core.api_version import HEADERS
 
 HEAD_S = 10.0
 BODY_S = 60.0
-# A client that does not read its response.
+# The limit for a client that does not read its response.
 UNREAD_S = 30.0
 END = b"\r\n\r\n"
 
@@ -65,7 +65,7 @@ class LimitedProtocol(H11Protocol):
         self.refuse(HttpError(400, msg))
 
     def refuse(self, error: HttpError) -> None:
-        """Where the next request begins is not known any more: the connection is closed."""
+        """The start of the next request is no longer known, so the connection is closed."""
         self._stop_request_timer()
         self._inbox.clear()
         if self.transport.is_closing():
@@ -92,7 +92,7 @@ class LimitedProtocol(H11Protocol):
             self.refuse(error)
 
     def _pass_on_head(self) -> bool:
-        """Whether all of it is there."""
+        """Returns whether the head is complete."""
         end = self._inbox.find(END, 0, MOST_HEAD_BYTES + len(END))
         if end < 0:
             if len(self._inbox) > MOST_HEAD_BYTES:
@@ -122,7 +122,7 @@ class LimitedProtocol(H11Protocol):
         super().data_received(data)
 
     def _bound_inbox(self) -> None:
-        """A client that sends on before it has its response may send little."""
+        """A client that sends more before it has its response may send only little."""
         if len(self._inbox) > MOST_HEAD_BYTES:
             self.flow.pause_reading()
 

@@ -1,4 +1,4 @@
-"""A listening socket, and the connections on it that have not shown a valid request yet."""
+"""A listening socket, and its connections that have not sent a valid request yet."""
 
 import socket
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from ramherd.system.unix_socket import listen
 if TYPE_CHECKING:
     from ramherd.api.h11_protocol import LimitedProtocol
 
-# Every program on the machine may connect to the port, only the user to the socket.
+# Every program on the machine can connect to the port, only the user to the socket.
 MOST_STRANGERS = 16
 MOST_CONNECTIONS = 512
 
@@ -30,8 +30,8 @@ class Listener:
     known: "set[LimitedProtocol]" = field(default_factory=set)
 
     def add(self, connection: "LimitedProtocol") -> None:
-        """A new connection takes the place of the oldest one that sent no valid request: a client
-        that holds connections open and sends nothing keeps no other client out.
+        """A new connection replaces the oldest one that sent no valid request: a client that holds
+        connections open and sends nothing keeps no other client out.
         """
         if len(self.known) >= MOST_CONNECTIONS:
             connection.refuse(HttpError(429, f"more than {MOST_CONNECTIONS} connections"))
@@ -44,7 +44,7 @@ class Listener:
             self.remove(oldest)
 
     def admit(self, connection: "LimitedProtocol", head: RequestHead) -> None:
-        """Its request is allowed, or an HttpError."""
+        """Raises HttpError unless the request is allowed."""
         check_browser(head.headers, self.port)
         if self.port is not None:
             check_token(head.headers, self.token)

@@ -12,7 +12,7 @@ from ramherd.api.routes import EVENT_STREAM, OPERATIONS, Operation, Work
 from ramherd.core.api_version import FIELD
 from ramherd.core.values import Schema
 
-# What any request may be answered, and the reason.
+# Errors that any request may get, with their reasons.
 ERRORS = {
     400: "the request makes no sense", 401: "no or a wrong token (127.0.0.1 only)",
     403: "sent by a web page", 404: "there is none", 405: "another method",

@@ -1,4 +1,4 @@
-"""Parameters of requests: each is checked by the same words that describe it."""
+"""Parameters of requests: checked and described by the same definitions."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -55,7 +55,7 @@ def number(name: str, default: int | None = 0, most: int = MOST_NUMBER) -> Param
 
 @dataclass(frozen=True, slots=True)
 class RequestParts:
-    """What a request asks for, checked."""
+    """The checked parts of a request."""
 
     path: Mapping[str, str]
     query: Mapping[str, Any]

@@ -1,5 +1,5 @@
-"""The head of a request, on bytes alone: what can be read in two ways is refused, so that h11 and
-the application behind it are given one meaning.
+"""The head of a request, parsed from bytes: ambiguous input is refused, so that h11 and the
+application behind it get one meaning.
 """
 
 import re
@@ -45,7 +45,7 @@ class RequestHead:
 
 
 def parse_head(data: bytes) -> RequestHead:
-    """Everything before the blank line."""
+    """Parses everything before the blank line."""
     first, *lines = data.split(b"\r\n")
     match = _LINE.fullmatch(first)
     if match is None:
@@ -72,7 +72,7 @@ def parse_headers(lines: list[bytes]) -> dict[str, str]:
 
 
 def parse_target(target: str) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Path and query, decoded; of a name that is given twice, the last counts."""
+    """Path and query, decoded; if a name is given twice, the last value counts."""
     if not target.startswith("/"):
         raise HttpError(400, "the target is no path")
     path, _, query = target.partition("?")
@@ -81,6 +81,6 @@ def parse_target(target: str) -> tuple[tuple[str, ...], dict[str, str]]:
         pairs = dict(
             parse_qsl(query, keep_blank_values=True, errors="strict", max_num_fields=MOST_FIELDS)
         )
-    except ValueError:  # also bytes that are no text
+    except ValueError:  # also for bytes that are not text
         raise HttpError(400, "the target does not decode") from None
     return parts, pairs

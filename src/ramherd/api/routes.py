@@ -1,6 +1,6 @@
-"""The routing table: each path and method, what it asks for, and who answers.
+"""The routing table: each path and method, its parameters, and the function that answers.
 
-Requests are routed by it, parameters are checked by it, and openapi.py describes it.
+Routing and parameter checks use the table, and openapi.py describes it.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,8 @@
 """The servers of this process, one for each listener, so that the port cannot starve the socket.
 
-The lifeline to the service: a byte is sent each second, so that a process that hangs is noticed; a
-line from the service is the runtime directory in which to listen from then on; its end is ours.
+The lifeline to the service: this process sends a byte each second, so that a hang is noticed; the
+service sends a line with the runtime directory in which to listen from then on; when the service
+closes it, this process ends.
 """
 
 import asyncio
@@ -23,7 +24,7 @@ from ramherd.core.api_version import HEADERS
 from ramherd.system.unix_socket import listen
 
 BEAT_S = 1.0
-# What is being answered when the service ends may take so long; streams end at once.
+# When the service ends, requests in progress may take this long; streams end at once.
 GRACE_S = 2
 IDLE_S = 30
 
@@ -47,7 +48,7 @@ class ListenerServer(Server):
         yield
 
     async def replace_socket(self, path: Path) -> None:
-        """Connections that the old one accepted go on."""
+        """Connections of the old socket go on."""
         old, self.listener.socket = self.servers, listen(path)
         await self.startup(sockets=[self.listener.socket])
         for server in old:
@@ -63,7 +64,7 @@ class ApiServers:
         self._moving: asyncio.Task[None] | None = None
 
     async def serve(self) -> None:
-        """Until the other end of the lifeline is closed."""
+        """Serves until the other end of the lifeline is closed."""
         serving = [
             asyncio.create_task(one.serve(sockets=[one.listener.socket])) for one in self._servers
         ]
@@ -94,9 +95,7 @@ class ApiServers:
             self._ended.set()
 
     async def _listen_in(self, runtime: Path) -> None:
-        """The runtime directory was removed, or is another one now. If that fails, the service
-        asks again.
-        """
+        """Listens in a new or changed runtime directory. If that fails, the service asks again."""
         self._api.answers.runtime = runtime
         try:
             for server in self._servers:
@@ -113,7 +112,7 @@ class ApiServers:
 def send(lifeline: int, message: bytes) -> None:
     try:
         os.write(lifeline, message)
-    except BlockingIOError:  # the service has not read the last ones yet
+    except BlockingIOError:  # the service has not read the last bytes yet
         pass
-    except ConnectionError:  # it is gone, and reads the store when it starts again
+    except ConnectionError:  # the service is gone, and reads the store when it starts again
         pass

@@ -16,7 +16,7 @@ from ramherd.store.connect import open_store
 from ramherd.store.protocol import BUSY_S, Store
 
 READERS = 3
-# A client waits for 10 s. A write that waited for others before it has less time for the lock.
+# A client waits for 10 s. A write that was queued behind others has less time for the lock.
 READ_S = 4.0
 WRITE_S = 8.0
 LEAST_S = 0.2
@@ -40,12 +40,12 @@ class StoreThreads:
         return await self._call(self._writer, WRITE_S, use, *args, **kwargs)
 
     async def call(self, function: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Other work that may wait for a disk."""
+        """For other work that may wait for a disk."""
         loop = asyncio.get_running_loop()
         return await loop.run_in_executor(self._readers, lambda: function(*args, **kwargs))
 
     def close(self) -> None:
-        """Without waiting for a thread that waits for a lock: the process ends anyway."""
+        """Does not wait for a thread that waits for a lock: the process ends anyway."""
         for pool in (self._readers, self._writer):
             pool.shutdown(wait=False, cancel_futures=True)
 
@@ -67,7 +67,7 @@ class StoreThreads:
         return await asyncio.get_running_loop().run_in_executor(pool, call)
 
     def _open(self) -> Store:
-        """Opened by the first request of a thread; if that fails, by the next."""
+        """The first request of a thread opens the store; if that fails, the next one does."""
         if not hasattr(self._opened, "store"):
             self._opened.store = open_store(self._state)
         store: Store = self._opened.store

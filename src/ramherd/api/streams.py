@@ -1,4 +1,4 @@
-"""Bodies that go on: events as they happen, and what a job prints."""
+"""Response bodies without a fixed end: events as they happen, and the output of a job."""
 
 import asyncio
 import json
@@ -16,9 +16,9 @@ from ramherd.store.events import read_event_page, read_event_range
 from ramherd.store.herds import is_owned, read_job_state, read_newest_run
 from ramherd.store.protocol import Store
 
-# They have a limit of their own: open streams keep no other request out.
+# Streams have their own limit: open streams keep no other request out.
 MOST_STREAMS = 128
-# How often the store is asked for news; a log that prints nothing is read less often.
+# How often the store is polled; a log that prints nothing is read less often.
 EVERY_S = 0.2
 SELDOM_S = 1.0
 # Proxies and clients take a silent connection for a dead one.
@@ -29,7 +29,7 @@ PAGE = 500
 
 
 class Streams:
-    """All open streams. One look at the store is enough for all that wait for events."""
+    """All open streams. One read of the store serves all streams that wait for events."""
 
     def __init__(self, threads: StoreThreads) -> None:
         self._threads = threads
@@ -40,7 +40,7 @@ class Streams:
         self._watch: asyncio.Task[None] | None = None
 
     def close(self) -> None:
-        """Each ends at its next part."""
+        """Each stream ends at its next part."""
         self._is_closing = True
         self._news.set()
 
@@ -49,8 +49,8 @@ class Streams:
             raise HttpError(429, f"{self._open} streams are open, which is the most")
 
     async def events(self, after: int, herd: str | None, job: str | None) -> AsyncIterator[bytes]:
-        """Server-sent events from a number on. Where numbers are missing because they were trimmed
-        there is a `gap`, so that no client takes its events for all of them.
+        """Server-sent events from a number on. Where events were trimmed the client gets a `gap`,
+        so that it does not take its events for all of them.
         """
         with self._counted():
             at, gap = after, b""
@@ -73,7 +73,7 @@ class Streams:
     ) -> tuple[bytes, int, bool]:
         try:
             return await self._threads.read(render_page, at, herd, job)
-        except StoreError:  # asked again with the next news
+        except StoreError:  # tried again with the next events
             return b"", at, False
 
     async def log(self, log: "LogReader") -> AsyncIterator[bytes]:
@@ -83,7 +83,7 @@ class Streams:
                 part: bytes | None = b""
                 try:
                     part = await self._threads.read(log.next_part)
-                except StoreError:  # asked again
+                except StoreError:  # tried again
                     pass
                 except OSError:  # `ramherd prune` has removed it
                     return
@@ -105,9 +105,9 @@ class Streams:
             self._open -= 1
 
     async def _watch_events(self) -> None:
-        """While there is a stream: wakes all of them when there are new events."""
+        """While there are streams: wakes all of them when there are new events."""
         while self._open and not self._is_closing:
-            with suppress(StoreError):  # asked again
+            with suppress(StoreError):  # tried again
                 _first, last = await self._threads.read(read_event_range)
                 if last != self._last:
                     self._last = last
@@ -126,7 +126,7 @@ async def is_set_within(event: asyncio.Event, seconds: float) -> bool:
 
 
 def find_start(store: Store, after: int) -> tuple[int, bytes]:
-    """Where to begin, and the line about what is missing."""
+    """The number to begin with, and the line about missing events."""
     first, last = read_event_range(store)
     at = min(after, last)
     if not first or at + 1 >= first or not at:
@@ -149,7 +149,7 @@ def render_event(event: dict[str, Any]) -> bytes:
 
 
 class LogReader:
-    """What a job printed from a byte on; to its end if followed, over all of its runs."""
+    """The output of a job from a byte on; if followed, to its end, over all of its runs."""
 
     def __init__(
         self, runs_dir: Path, job: str, stream: str, start: int, *, follow: bool, runtime: Path
@@ -162,14 +162,14 @@ class LogReader:
         self._over = False
 
     def next_part(self, store: Store) -> bytes | None:
-        """b"" when there is nothing new, None after the last. A retried job goes on in another
-        log, once this one is read to its end.
+        """b"" when there is nothing new, None after the last part. A retried job continues in
+        another log, once this one is read to its end.
         """
         if chunk := self._next_chunk():
             return chunk
         if self._over:
             return None
-        # Before the output is looked at: what is printed later belongs to a job that goes on.
+        # Checked before the output is read: later output belongs to a job that goes on.
         over = not self._follow or self._has_ended(store)
         newest = read_newest_run(store, self._job)
         self._run = self._run or newest

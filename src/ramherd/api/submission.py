@@ -1,6 +1,6 @@
 """A submitted herd: from the bytes of a request to jobs in the store.
 
-Small ones are read in a thread of the API. Large ones are read in a process of their own, with
+Small herds are read in a thread of the API. Large herds are read in a process of their own, with
 this file as its program: twenty thousand jobs take 60 MB while they are read, and Python seldom
 returns such memory.
 """
@@ -44,12 +44,12 @@ class Submission:
     defaults: Defaults = field(default_factory=Defaults)
 
     def store(self, store: Store, data: bytes) -> dict[str, Any]:
-        """What is answered: on disk, whole, by then."""
+        """Returns the answer; by then the herd is on disk, complete."""
         return self._store(store, self._parse(data))
 
     def store_commands(self, store: Store, data: bytes) -> dict[str, Any] | None:
-        """The same if no job has an agent. Agents are checked in a process: the modules for that
-        take a megabyte, and git may be asked about worktrees.
+        """The same if no job has an agent; else None. Agents are checked in a separate process: the
+        modules for that take a megabyte, and git may be called for worktrees.
         """
         herd = self._parse(data)
         return None if herd.has_agents else self._store(store, herd)
@@ -110,7 +110,7 @@ def parse_start_at(value: Any) -> float | None:
 
 
 def choose_defaults(own: Defaults, body: Mapping[str, Any]) -> Defaults:
-    """What the request says for jobs that give no value, above the service's own settings."""
+    """Defaults of the request for jobs that give no value; they override the service's settings."""
     profiles = body.get("profiles", {})
     if not isinstance(profiles, dict):
         raise UsageError("'profiles' is not an object")
@@ -130,7 +130,7 @@ def http_error(error: RamherdError) -> HttpError:
 
 
 def main() -> None:
-    """In a process of its own: status and answer as one line."""
+    """Runs in a process of its own: prints status and answer as one line."""
     given = json.loads(sys.argv[1])
     state = Path(given["state"])
     try:

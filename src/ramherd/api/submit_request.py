@@ -28,7 +28,7 @@ LONGEST_S = 120.0
 class Submitter:
     rules: Submission
     threads: StoreThreads
-    # Each process takes 60 MB for a moment.
+    # Each process briefly takes 60 MB.
     _one_at_a_time: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
 
     async def submit(self, request: Request) -> dict[str, Any]:
@@ -49,7 +49,7 @@ class Submitter:
     async def _submit_apart(
         self, stdin: int | IO[bytes], body: bytes | None = None
     ) -> dict[str, Any]:
-        """In a fresh process, which gets the body as its stdin."""
+        """Runs a fresh process, which gets the body as its stdin."""
         async with self._one_at_a_time:
             status, value = await self._run_process(stdin, body)
         if status != 201:
