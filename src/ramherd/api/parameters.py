@@ -7,7 +7,7 @@ from typing import Any
 from ramherd.api.request_head import HttpError
 from ramherd.core.values import Schema
 
-# SQLite keeps 64 bits.
+# SQLite integers have 64 bits.
 MOST_NUMBER = (1 << 63) - 1
 
 

@@ -121,7 +121,7 @@ class ApiProcess:
         return True
 
     def close(self, within_s: float = ENDS_WITHIN_S) -> None:
-        """A process that even a kill does not end, because it waits for a disk, is left behind."""
+        """A process that survives even SIGKILL, because it waits for a disk, is left behind."""
         if self._lifeline is not None:
             self._lifeline.close()
             self._lifeline, self.is_listening = None, False

@@ -301,7 +301,7 @@ def end_hung_keeper(stored: StoredPen, deadline_s: float) -> bool:
 
 
 def read_seen_s(path: Path) -> float:
-    """The time of the last status that a service published, once a second."""
+    """The time of the last status that a service published; it does so once a second."""
     try:
         return parse_status(path.read_bytes()).at_s
     except (OSError, ValueError):

@@ -1,7 +1,7 @@
 """The numbers of jobs: small integers, unique in a store, which users type instead of ids.
 
-Jobs are numbered in the order in which they are submitted. A number is never given twice, also when
-its job was pruned: a hint that was printed long ago never means another job.
+Jobs are numbered in the order in which they are submitted. A number is never used twice, even after
+its job was pruned: an old hint never means another job.
 """
 
 from ramherd.store.protocol import Store
@@ -10,12 +10,12 @@ from ramherd.store.sql.service import SET_FLAG
 
 # The flag that holds the highest number.
 LAST_NUMBER = "last_number"
-# SQLite keeps 64 bits.
+# SQLite integers have 64 bits.
 MOST_DIGITS = 18
 
 
 def number_jobs(store: Store) -> int:
-    """Numbers the jobs that have no number. Returns the highest number that was ever given."""
+    """Numbers the jobs that have no number. Returns the highest number ever used."""
     last = read_last_number(store)
     return last + store.write(sql.NUMBER_JOBS, (last,))
 

@@ -14,7 +14,7 @@ from ramherd.store.sql import listing as sql
 from ramherd.store.wait_reasons import Obstacles, OpenJob, explain_wait, read_obstacles
 
 LAST_ID = "~"  # sorts after every ULID
-# Of the newest run of a job.
+# Columns of the newest run of a job.
 NEWEST_RUN = ("started_s", "ended_s", "exit_code", "signal", "peak_bytes", "used_bytes")
 
 
@@ -26,7 +26,7 @@ NONE_LOST: Lost = {}
 def list_herds(
     store: Store, *, before: str = LAST_ID, most: int = 100, lost: Lost = NONE_LOST
 ) -> list[dict[str, Any]]:
-    """The newest first."""
+    """Lists herds, the newest first."""
     return [herd_json(store, row, lost) for row in store.read(sql.HERDS, (before, most))]
 
 
@@ -53,7 +53,7 @@ def list_jobs(
     store: Store, *, herd: str | None = None, state: str | None = None, after: str = "",
     most: int = 1000, runs: bool = False, lost: Lost = NONE_LOST,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """In the order in which they were asked for."""
+    """Lists jobs in the order in which they were submitted."""
     values = {"herd": herd, "state": state, "after": after, "most": most}
     known = read_obstacles(store)
     jobs = [mark_lost(job_json(store, row, known), lost) for row in store.read(sql.JOBS, values)]
@@ -65,7 +65,7 @@ def read_runs(store: Store, job: str) -> list[dict[str, Any]]:
 
 
 def read_job(store: Store, job: str, lost: Lost = NONE_LOST) -> dict[str, Any] | None:
-    """With its runs, and with what was submitted."""
+    """The job with its runs, and with its keys as submitted."""
     rows = store.read(sql.JOB, (job,))
     if not rows:
         return None
@@ -76,7 +76,7 @@ def read_job(store: Store, job: str, lost: Lost = NONE_LOST) -> dict[str, Any] |
 
 
 def job_json(store: Store, row: Sequence[Any], known: Obstacles) -> dict[str, Any]:
-    """The reason of a job that does not run is why it does not, now."""
+    """For a job that does not run, the reason is the current one."""
     job, herd, name, state, reason, attempts, failures, priority, updated_s, wish, *rest = row
     label, said, place, quota, number, after, paused_s, start_at_s, not_before_s, *run = rest
     words = parsed(said) or {}
@@ -96,7 +96,7 @@ def job_json(store: Store, row: Sequence[Any], known: Obstacles) -> dict[str, An
 
 
 def mark_lost(job: dict[str, Any], lost: Lost) -> dict[str, Any]:
-    """A job whose owner is dead has that for its reason; its state is the last one on record."""
+    """A job whose owner is dead gets that as its reason; its state is the last recorded one."""
     owner = None if JobState(job["state"]).is_final else lost.get(job["herd"])
     reason = job["reason"] if owner is None else explain_lost_owner(owner.proc.pid).as_json()
     return {**job, "reason": reason, "owner_lost": owner is not None}

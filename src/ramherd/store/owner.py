@@ -34,7 +34,7 @@ class Owner(NamedTuple):
 
 
 class OwnerLock:
-    """Held for as long as this process lives."""
+    """Held while this process lives."""
 
     def __init__(self, runtime: Path) -> None:
         self.owner = Owner(new_id(), read_boot_id(), read_own_id())

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# The doctor does not wait for long.
+# The doctor waits only briefly.
 CHECK_S = 0.5
 RETRY_S = 0.005
 # How often a read checks for files that were written back; a write always does.

@@ -168,7 +168,7 @@ class AgentRuns:
         return agent_run
 
     def _catch_up(self, run: LiveRun) -> None:
-        """Reads all output of a run that has ended."""
+        """The output of a run that has ended is read to its end."""
         agent_run, steps = run.agent_run, 0
         while agent_run is not None and not agent_run.is_read:
             agent_run.read(closed=run.output_closed)
@@ -337,7 +337,7 @@ class AgentRuns:
     def stop_costly(
         self, runs: Iterable[LiveRun], queue: Iterable[JobStatus]
     ) -> list[Stop | Settle]:  # fmt: skip
-        """Ends runs and herds that have reached their cost limit."""
+        """Orders that end runs and herds that have reached their cost limit."""
         costs = dict.fromkeys((status.job.herd for status in queue), 0.0)
         live = []
         for run in runs:

@@ -97,7 +97,7 @@ class ApiLimits:
         self.windows[window.key] = self.unsaved[window.key] = window
 
     def save_again(self) -> None:
-        """The store was lost."""
+        """The store was lost: all windows are saved again."""
         self.unsaved |= self.windows
 
     def find_waits(self, quotas: Collection[Quota]) -> list[Reason]:

@@ -120,7 +120,7 @@ class DiskWatch:
     def _limit_logs(self, store: Store | None) -> tuple[LogUsage, list[tuple[str, Reason]]]:
         if store is not None:
             return limit_logs(store, self.state / "runs", self.total_bytes)
-        if not (self.state / NAME).exists():  # the loop notices that, and restores it
+        if not (self.state / NAME).exists():  # the loop notices that, and restores the store
             raise StoreUnavailable(f"there is no store in {self.state}")
         with closing(open_store(self.state)) as own:
             return limit_logs(own, self.state / "runs", self.total_bytes)
@@ -175,7 +175,7 @@ def read_log_usage(store: Store, runs_dir: Path) -> LogUsage:
 
 
 def open_store_or_release(state: Path) -> Store:
-    """Opens the store; on a full disk, releases the ballast first."""
+    """Opens the store; if a full disk prevents that, releases the ballast and tries again."""
     try:
         return open_store_for_runs(state)
     except StoreUnavailable:

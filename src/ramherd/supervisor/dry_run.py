@@ -39,7 +39,7 @@ def plan(jobs: Sequence[Job], rules: Rules) -> list[Planned]:
 
 
 def plan_in_tree(job: Job, agent_runs: "AgentRuns | None", trees: Mapping[str, Tree]) -> Planned:
-    """Makes a worktree with git commands that a user would type, instead of the script of a run."""
+    """A worktree is made with plain git commands, instead of the script of a run."""
     tree = trees.get(job.id)
     if tree is None or job.brief is None:
         return plan_job(job, agent_runs)
@@ -88,5 +88,5 @@ def hidden(name: str, text: str) -> str:
 
 
 def is_secret(name: str) -> bool:
-    """No secret reaches a screen or a log."""
+    """Secrets must not reach a screen or a log."""
     return any(part in name.upper() for part in SECRET)

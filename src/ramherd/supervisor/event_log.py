@@ -57,7 +57,7 @@ class EventLog:
             self.writes.start = ""
 
     def withdraw(self, run: str) -> None:
-        """The start of this run was undone: nothing of it is recorded or shown."""
+        """The start of this run was undone: no part of it is recorded or shown."""
         self.writes.withdraw(run)
         self._unshown.pop(run, None)
 

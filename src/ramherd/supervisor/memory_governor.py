@@ -225,7 +225,7 @@ class MemoryGovernor:
         self._report_ledger(at_s)
 
     def govern(self, at_s: float, *, queue: bool = True) -> list[Order]:
-        """Changes grants, and returns all other orders. `queue`: jobs may start."""
+        """Changes grants, and returns all other orders. `queue`: whether jobs may start."""
         if self._no_lease is not None:
             return [Wait(one.job.id, self._no_lease) for one in self.jobs.queue.heads(1)[:1]]
         scene = self.scene(at_s, queue=queue)

@@ -48,7 +48,7 @@ class StartGate:
         self._close(Cause.PREPARATION, after_failed_start(before, what, at_s))
 
     def record_start(self) -> None:
-        """A run has started: runs can be prepared."""
+        """A run has started, so runs can be prepared."""
         self._open(Cause.PREPARATION)
 
     def is_open(self, at_s: float) -> bool:

@@ -269,7 +269,7 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
                 AND json_extract(spec, '$.brief.tree') IS NOT NULL
         """,
     ),
-    # Jobs are numbered in the order in which they were submitted. A number is never given twice:
+    # Jobs are numbered in the order in which they were submitted. A number is never used twice:
     # `last_number` outlives the job that has it.
     (
         "ALTER TABLE jobs ADD COLUMN number INTEGER",
