@@ -122,7 +122,7 @@ class LimitedProtocol(H11Protocol):
         super().data_received(data)
 
     def _bound_inbox(self) -> None:
-        """A client that sends more before it has its response may send only little."""
+        """Limits the bytes that a client may send before it has its response."""
         if len(self._inbox) > MOST_HEAD_BYTES:
             self.flow.pause_reading()
 

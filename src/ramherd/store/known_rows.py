@@ -25,7 +25,7 @@ class KnownRun(NamedTuple):
 def add_known_jobs(
     store: Store, owner: Owner, statuses: Iterable[JobStatus], *, is_service: bool
 ) -> None:
-    """The place of a service's job in the line is its number."""
+    """`seq` of a job of the service is its place in the line."""
     now, after = time.time(), 0 if is_service else None
     for status in statuses:
         herd = status.job.herd

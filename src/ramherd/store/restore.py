@@ -185,7 +185,7 @@ def set_aside(path: Path) -> str:
 
 
 def put_in_place(path: Path) -> None:
-    """SQLite would take the log of other files for the log of this one."""
+    """Removes the old log first: SQLite would take it for the log of the new file."""
     for suffix in SIDES:
         with suppress(FileNotFoundError):
             os.unlink(f"{path}{suffix}")
