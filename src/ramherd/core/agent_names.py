@@ -1,5 +1,5 @@
-"""The names of agents: settings and jobs are checked against them."""
+"""The names of the supported agents. Settings and jobs are checked against this list."""
 
-# Agents that ramherd can run, and agents of which one process takes many prompts.
+# Agents that ramherd can run, and agents whose process can serve many prompts.
 AGENTS = ("claude", "codex", "gemini", "opencode", "qwen", "cursor", "command")
 WARM_AGENTS = ("claude",)

@@ -1,9 +1,9 @@
-"""What an agent is asked to do, and what it said of its work: nouns without an agent in them."""
+"""The task of an agent and the report of its work. Nothing here depends on a particular agent."""
 
 from ramherd.core.record import record
 
-# What is known of a job's agent and of its worktree, in results and lists; of a plain command only
-# `error` is. What is not known is None.
+# Fields of a job's agent and worktree in results and lists. A plain command only has `error`; a
+# field that is not known is None.
 SAID = (
     "session", "turns", "tokens_in", "tokens_out", "cost_usd", "cost_is_estimate", "result",
     "model", "worktree", "branch", "files_changed", "lines_added", "lines_removed", "denied",
@@ -11,12 +11,12 @@ SAID = (
 )  # fmt: skip
 
 
-# A longer command or path is cut where tool calls are listed.
+# Longer commands and paths are cut in lists of tool calls.
 CALL_LENGTH = 40
 
 
 def name_call(tool: str, what: str) -> str:
-    """`Bash(npm test)`; the end of a long path, and the beginning of a long command."""
+    """`Bash(npm test)`. A long path keeps its end, a long command its beginning."""
     if len(what) > CALL_LENGTH:
         kept = CALL_LENGTH - 3
         what = f"...{what[-kept:]}" if what.startswith("/") else f"{what[:kept]}..."
@@ -25,9 +25,9 @@ def name_call(tool: str, what: str) -> str:
 
 @record
 class Tree:
-    """A worktree of its own for one job: of which repository, from which commit, on which
-    branch. `inside` is where in the repository the job works. `parents` are the jobs whose
-    branches the worktree is to start from: none once these are merged into `commit`.
+    """The worktree of one job: its repository, start commit and branch. `inside` is the job's
+    directory below the root of the repository. `parents` are the jobs whose branches the worktree
+    starts from; it is empty once they are merged into `commit`.
     """
 
     repository: str
@@ -38,7 +38,7 @@ class Tree:
 
     @property
     def directory(self) -> str:
-        """Where the job works."""
+        """The working directory of the job."""
         return f"{self.path}/{self.inside}" if self.inside not in ("", ".") else self.path
 
     parents: tuple[str, ...] = ()
@@ -46,9 +46,9 @@ class Tree:
 
 @record
 class MergedBase:
-    """What came of merging the branches that a job starts from: the commit, or why there is none.
-    `ours` and `theirs` are the jobs whose branches conflict in `files`; `path` is the worktree of
-    the first, `branch` that of the second.
+    """The result of merging the branches that a job starts from: the commit, or the error. `ours`
+    and `theirs` are the jobs whose branches conflict in `files`; `path` is the worktree of `ours`,
+    `branch` the branch of `theirs`.
     """
 
     commit: str = ""
@@ -62,7 +62,7 @@ class MergedBase:
 
 @record
 class Brief:
-    """A prompt for an agent. `program` is what a setting names instead of the one in PATH."""
+    """A prompt for an agent. `program` is the setting that replaces the program found in PATH."""
 
     agent: str
     prompt: str
@@ -71,29 +71,30 @@ class Brief:
     max_cost_usd: float | None = None
     skip_permissions: bool = False
     program: str = ""
-    # None: if others of its herd work in the same repository.
+    # None: only if other jobs of the herd work in the same repository.
     worktree: bool | None = None
-    # The commit that its worktree starts from, as the user names it; then `after` is order only.
+    # The commit that the worktree starts from, as the user wrote it; `after` then only sets the
+    # order.
     base: str = ""
     tree: Tree | None = None
-    # So many jobs share a process, one after another.
+    # The number of jobs that share a process, one after another.
     reuse: int = 0
-    # The user's own, for the agent.
+    # Arguments from the user for the agent.
     args: tuple[str, ...] = ()
-    # Tools that the user has allowed since (`ramherd retry --allow`).
+    # Tools that the user has allowed later (`ramherd retry --allow`).
     allow: tuple[str, ...] = ()
     on_limit: str = "wait"
-    # A hash of what selects the account at the API: a key, a configuration directory.
+    # A hash of the key or the configuration directory that selects the account at the API.
     account: str = ""
 
 
-# What becomes of a job at a usage limit: it waits, it fails, or it goes on with `fallback_model`
-# where the limit concerns its model alone.
+# How a job reacts to a usage limit: it waits, fails, or continues with `fallback_model` if the
+# limit applies only to its model.
 WAIT, FAIL, FALLBACK = "wait", "fail", "fallback_model"
 ON_LIMIT = (WAIT, FAIL, FALLBACK)
-# The model of the run that was refused, where the API does not name it.
+# Stands for the model of the refused run if the API does not name the model.
 THIS_MODEL = "this model"
-# The window of an account that the API does not serve at all: no key, no login, no credit.
+# The window of an account that the API does not serve at all: no key, no login or no credit.
 NO_ACCESS = "no_access"
 
 
@@ -105,15 +106,15 @@ WINDOW_NAMES = {
 
 
 def name_window(window: str) -> str:
-    """A window by the name that people know."""
+    """The common name of a window."""
     return WINDOW_NAMES.get(window, window)
 
 
 @record
 class ApiRefusal:
-    """The API serves an account no more for now. `window` is the limit that was hit, in the words
-    of the API (`five_hour`, `seven_day_opus`), "" where it is not known, or NO_ACCESS. `model` is
-    the one model that it concerns; `until_s` is epoch seconds.
+    """The API has stopped serving an account for now. `window` is the API's name of the limit
+    (`five_hour`, `seven_day_opus`), "" if it is not known, or NO_ACCESS. `model` is set if the
+    limit applies to one model only; `until_s` is epoch seconds.
     """
 
     what: str
@@ -124,26 +125,26 @@ class ApiRefusal:
 
 @record
 class Said:
-    """How a run's agent judges its own work, as far as it has said."""
+    """The agent's own report of its work so far."""
 
     result: bool = False
-    busy: bool = False  # tools of it work on, whatever it said
+    busy: bool = False  # tools of the agent are still running, whatever it reported
     needs_result: bool = True
     failure: str = ""
     overloaded: bool = False
-    # What its job has cost so far, and may.
+    # The cost of the job so far, and its limit.
     cost_usd: float = 0.0
     limit_usd: float | None = None
-    # With what its run was told of the herd's.
+    # The share of the herd's money that was passed to the run.
     share_usd: float | None = None
-    # It was to go on in a session, and has not found it.
+    # The agent did not find the session that it was to resume.
     lost_session: bool = False
-    # The API served it no more.
+    # The API stopped serving the agent.
     refusal: ApiRefusal | None = None
 
     @property
     def has_ended(self) -> bool:
-        """It has answered its prompt, or given up."""
+        """The agent has answered its prompt or given up."""
         return self.result or bool(self.failure)
 
     @property
@@ -152,7 +153,7 @@ class Said:
 
     @property
     def has_spent_share(self) -> bool:
-        """The sum of two amounts is not always what it is on paper."""
+        """The tolerance covers rounding errors of a sum of two amounts."""
         return self.share_usd is not None and self.cost_usd >= self.share_usd - 1e-9
 
     @property

@@ -1,6 +1,6 @@
 """The errors that users see: one line, and a hint that works."""
 
-# The hint of every full disk.
+# The hint for every full disk.
 MAKE_ROOM = "make room: ramherd prune --keep 0 removes all output of ended runs"
 
 
@@ -21,35 +21,35 @@ class UsageError(RamherdError):
 
 
 class NoRoom(RamherdError):
-    """There is no memory for even one run now."""
+    """There is not enough memory for even one run now."""
 
     exit_code = 3
 
 
 class NoPen(RamherdError):
-    """This machine cannot hold runs in the way that was asked for."""
+    """This machine cannot hold runs in the requested way."""
 
     exit_code = 3
 
 
 class LimitTooLow(RamherdError):
-    """A limit of this process (ulimit) is too low for what was asked."""
+    """A limit of this process (ulimit) is too low for the request."""
 
     exit_code = 3
 
 
 class NoService(RamherdError):
-    """There is no service to ask, or it does not answer."""
+    """No service is running, or it does not answer."""
 
     exit_code = 3
 
 
 class ServiceBusy(NoService):
-    """The service has as many connections or streams as it may have."""
+    """The service has reached its maximum number of connections or streams."""
 
 
 class WaitTimeout(RamherdError, TimeoutError):
-    """What a script waited for did not happen in the time it gave."""
+    """The event that a script waited for did not happen within its timeout."""
 
 
 class StoreError(RamherdError):
@@ -59,11 +59,11 @@ class StoreError(RamherdError):
 
 
 class StoreDamaged(StoreError):
-    """The file is no database any more, or parts of it are unreadable."""
+    """The file is no longer a database, or parts of it are unreadable."""
 
 
 class StoreUnavailable(StoreError):
-    """The store is locked, or its disk is full: the same may work later."""
+    """The store is locked, or its disk is full: the same request may succeed later."""
 
 
 class LedgerLocked(StoreUnavailable):

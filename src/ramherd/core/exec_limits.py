@@ -1,5 +1,5 @@
-"""What the kernel takes when a program is started: no argument or variable above 128 KiB, and all
-of them together no more than a quarter of the stack (execve(2)).
+"""The kernel's limits for starting a program: 128 KiB for each argument or variable, and a quarter
+of the stack for all of them together (execve(2)).
 """
 
 from __future__ import annotations
@@ -10,20 +10,20 @@ if TYPE_CHECKING:
 
 # MAX_ARG_STRLEN, less the NUL at the end.
 LONGEST_BYTES = (128 << 10) - 1
-# However large the stack may be; and however small.
+# The sum is limited to MOST_BYTES even with a larger stack; LEAST_BYTES are always allowed.
 MOST_BYTES = 6 << 20
 LEAST_BYTES = 128 << 10
 POINTER_BYTES = 8
 
 
 def limit_of_stack(stack_bytes: int) -> int:
-    """Below zero the stack has no limit."""
+    """A negative size means that the stack has no limit."""
     quarter = MOST_BYTES if stack_bytes < 0 else stack_bytes // 4
     return min(max(quarter, LEAST_BYTES), MOST_BYTES)
 
 
 def explain_length(words: Sequence[bytes]) -> str:
-    """Which argument is too long; "" if none is. The first one is the program."""
+    """Names the argument that is too long; "" if none is. Argument 0 is the program."""
     for number, word in enumerate(words):
         if len(word) > LONGEST_BYTES:
             return explain(f"argument {number}", len(word))
@@ -43,7 +43,7 @@ def explain(what: str, size: int) -> str:
 
 
 def explain_sum(words: Sequence[bytes], variables: Mapping[bytes, bytes], most_bytes: int) -> str:
-    """For a start that was refused although no part of it is too long."""
+    """Explains a start that was refused although no single argument or variable is too long."""
     arguments = sum(len(word) + 1 + POINTER_BYTES for word in words)
     sizes = {name: len(name) + len(text) + 2 + POINTER_BYTES for name, text in variables.items()}
     total = arguments + sum(sizes.values())
@@ -56,5 +56,5 @@ def explain_sum(words: Sequence[bytes], variables: Mapping[bytes, bytes], most_b
 
 
 def shown_name(name: bytes) -> str:
-    """Names are printed, values never."""
+    """Names of variables are printed, values never are."""
     return name.decode("ascii", "backslashreplace")[:100]

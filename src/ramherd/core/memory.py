@@ -1,7 +1,8 @@
-"""The nouns of memory: what the governor sees, remembers and orders.
+"""The nouns of memory: the governor's input, history and actions.
 
-A scene comes in with a history, actions go out with the next history; the same values serve a
-supervisor with real pens and the simulator. Bytes are without page cache, times are monotonic.
+The governor takes a scene and a history, and returns actions and the next history. A supervisor
+with real pens and the simulator use the same values. Bytes are without page cache, times are
+monotonic.
 """
 
 import math
@@ -26,7 +27,7 @@ class Level(StrEnum):
 
 
 class Mode(StrEnum):
-    """What a stopped run loses: nothing but the open tool call, or all it did."""
+    """The work that a stopped run loses: only the open tool call, or everything."""
 
     RESUMES = "resumes"
     STARTS_OVER = "starts_over"
@@ -34,19 +35,19 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What is known of a class of runs: the mean and spread of one run's memory over time."""
+    """The mean and spread of the memory of one run of a class over time."""
 
     base_bytes: int
     sd_bytes: int
     peak_bytes: int = 0
     duration_s: float = 0.0
     runs: int = 0
-    # How much of it is still the prior: all, before runs of its kind were seen.
+    # The share that still comes from the prior: 1 before any run of the class was seen.
     prior_share: float = 1.0
 
     def promised(self, memory_bytes: int) -> "Estimate":
-        """For a job whose `memory` is below the base: it replaces the prior's part of the base, and
-        half of it is the most that counts as the prior's spread.
+        """The estimate for a job whose `memory` is below the base. `memory` replaces the prior's
+        part of the base, and half of it limits the prior's part of the spread.
         """
         if not 0 < memory_bytes < self.base_bytes:
             return self
@@ -66,8 +67,8 @@ PRIOR = Estimate(base_bytes=215 * MB, sd_bytes=110 * MB, peak_bytes=300 * MB, du
 
 @dataclass(frozen=True, slots=True)
 class Penned:
-    """One run in its pen. `first_s` is when its job was first started: a resumed job keeps its
-    age, so that one and the same job is the oldest until it is done.
+    """One run in its pen. `first_s` is the time of its job's first start: a resumed job keeps its
+    age, so the oldest job stays the oldest until it is done.
     """
 
     run: str
@@ -81,16 +82,16 @@ class Penned:
     priority: int = 0
     label: str = ""
     leaving: bool = False
-    # What was asked for with `memory`: a promise, not shrunk below.
+    # The size that the user requested with `memory`: the grant is not shrunk below it.
     promised_bytes: int = 0
-    # Page cache that the kernel counts for it, and whether that has brought it to its grant.
+    # Page cache that is charged to the run, and whether the page cache has filled the grant.
     cache_bytes: int = 0
     cache_full: bool = False
-    # Its `memory_limit`: more is no use to it.
+    # The run's `memory_limit`: it cannot use more.
     limit_bytes: int | None = None
-    # How its job is called where people read it.
+    # The name of the job, for people.
     name: str = ""
-    # Whether its job goes on where it was, and how often it was stopped to make room.
+    # Whether the job can resume, and how often it was stopped to make room.
     resumes: bool = True
     stops: int = 0
 
@@ -110,42 +111,44 @@ class Candidate:
     priority: int = 0
     mode: Mode = Mode.RESUMES
     label: str = ""
-    # What was asked for with `memory`, or the grant that its last run was stopped at while
-    # held: with less it would only be stopped again.
+    # The size requested with `memory`, or the grant at which the last run was stopped while held:
+    # with less, the next run would be stopped again.
     need_bytes: int = 0
     not_before_s: float = 0.0
     limit_bytes: int | None = None
-    # What was asked for with `memory`.
+    # The size requested with `memory`.
     promised_bytes: int = 0
-    # When it was first started, if it ever was.
+    # The time of the job's first start, if it ever started.
     first_s: float | None = None
-    # How often it was stopped to make room.
+    # How often the job was stopped to make room.
     stops: int = 0
 
     @property
     def age(self) -> tuple[int, float, int]:
-        """Its place among the runs: see `Penned.age`. A job that never ran is younger than all."""
+        """The job's place among the runs: see `Penned.age`. A job that never ran is younger than
+        all.
+        """
         return -self.priority, math.inf if self.first_s is None else self.first_s, self.seq
 
     @property
     def is_returning(self) -> bool:
-        """It was stopped while it was held, and goes on where it was."""
+        """The job was stopped while it was held, and can resume."""
         stopped_held = self.first_s is not None and self.need_bytes > self.promised_bytes
         return stopped_held and self.mode is Mode.RESUMES
 
 
 @dataclass(frozen=True, slots=True)
 class Scene:
-    """All that one decision of the governor may depend on."""
+    """The complete input of one decision of the governor."""
 
     at_s: float
     lease_bytes: int
     runs: Sequence[Penned]
     # Sorted by priority, then place.
     queue: Sequence[Candidate]
-    # What the lease could be at most, with nothing else on the machine.
+    # The lease if nothing else used the machine.
     largest_bytes: int
-    # What the lease could be now, if this application wanted all of it.
+    # The largest lease that this application could get now.
     budget_bytes: int = 0
     estimates: Mapping[str, Estimate] = field(default_factory=dict)
     # Shares of time from 0 to 1 (PSI `some`, 10 s), and pages read back from swap.
@@ -154,12 +157,12 @@ class Scene:
     swap_in_bytes_per_s: float = 0.0
     # Starts in the last minute that failed for memory (ENOMEM, killed at birth).
     failed_starts: int = 0
-    # Starts under way: the keeper has not reported them yet.
+    # Starts that the keeper has not reported yet.
     starting: int = 0
-    # Runs that are over but for their pens, and what they were granted: not part of the lease.
+    # Ended runs whose pens still exist, and their grants, which are not part of the lease.
     ending: int = 0
     ending_bytes: int = 0
-    # So many runs at a time for now (`--ramp`).
+    # The number of runs that `--ramp` allows now.
     ramp: int | None = None
     cores: int = 1
 
@@ -168,7 +171,7 @@ class Scene:
 
 
 class Bursts(NamedTuple):
-    """How many bursts of one job made other runs leave, and when the last run left for it."""
+    """How many bursts of one job made other runs leave, and when a run last left for the job."""
 
     times: int
     last_s: float
@@ -176,21 +179,21 @@ class Bursts(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class History:
-    """What the governor remembers from one decision to the next."""
+    """The state that the governor keeps from one decision to the next."""
 
-    # Since when a run's grant has been more than it needs.
+    # The time since which a run's grant has been more than it needs.
     idle_since_s: Mapping[str, float] = field(default_factory=dict)
-    # Waiters whose patience ran out, and when each was last seen held.
+    # Waiting runs whose patience has run out, and when each was last seen held.
     urgent_s: Mapping[str, float] = field(default_factory=dict)
-    # When each run last grew, for a while.
+    # The time of each run's last growth, kept for a while.
     grown_s: Mapping[str, float] = field(default_factory=dict)
-    # By job: those for which other runs had to leave.
+    # By job: the bursts for which other runs had to leave.
     bursts: Mapping[str, Bursts] = field(default_factory=dict)
-    # When there was last no room for a run that had to grow.
+    # The last time when there was no room for a run that had to grow.
     short_s: float | None = None
     level: Level = Level.CALM
-    # When something last asked for this level, when a level last ended, and whether this one came
-    # back soon after that.
+    # The last time that a rule called for this level, the end of the last level, and whether this
+    # level came back soon after that end.
     asked_s: float = float("-inf")
     left_s: float = float("-inf")
     is_back: bool = False
@@ -200,8 +203,8 @@ class History:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """The bytes a run may hold from now on. Carried out in the order given: what one gives up
-    comes before what another gets.
+    """The bytes that a run may hold from now on. Grants are carried out in order: a grant that
+    shrinks comes before the grant that uses its bytes.
     """
 
     run: str
@@ -220,33 +223,33 @@ class Admit:
 
 @dataclass(frozen=True, slots=True)
 class Trim:
-    """Drop page cache of a run that has come to its grant by it."""
+    """Drop page cache of a run whose page cache has filled its grant."""
 
     run: str
     reason: Reason
 
 
 class RunGrant(NamedTuple):
-    """What one run may hold now. The kernel reports it at `mark_bytes`."""
+    """The bytes that one run may hold now. The kernel sends an event at `mark_bytes`."""
 
     grant_bytes: int = 0
     mark_bytes: int = 0
-    # Page cache has brought it to its mark.
+    # Page cache has brought the run to its mark.
     cache_full: bool = False
-    # Its events are not read until then.
+    # Events of the run are not read until this time.
     muted_until_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Hold:
-    """Freeze a run: it is at its grant by memory of its own."""
+    """Freeze a run: its own memory has reached the grant."""
 
     reason: Reason
 
 
 @dataclass(frozen=True, slots=True)
 class CacheFull:
-    """A run is at its grant by page cache, which the governor makes room for or drops."""
+    """Page cache has filled a run's grant: the governor makes room for the cache or drops it."""
 
     reason: Reason
 

@@ -1,14 +1,14 @@
-"""The nouns: frozen, typed values that the layers hand to each other.
+"""The nouns: frozen, typed values that the layers pass to each other.
 
-Inside are bytes and seconds. `at_s` and every other time that decisions compare is monotonic
-(a clock that jumps must not end a run); what is stored and shown is epoch seconds.
+Sizes are bytes and times are seconds. `at_s` and every other time that decisions compare is
+monotonic (a clock that jumps must not end a run); stored and displayed times are epoch seconds.
 """
 
 from collections.abc import Mapping, Sequence
 
 from ramherd.core import run_phase
 
-# Nouns too, in files of their own.
+# More nouns, from files of their own.
 from ramherd.core.agent_task import ApiRefusal as ApiRefusal  # noqa: PLC0414
 from ramherd.core.agent_task import Brief as Brief  # noqa: PLC0414
 from ramherd.core.agent_task import Said as Said  # noqa: PLC0414
@@ -29,7 +29,7 @@ from ramherd.core.run_phase import Stopping as Stopping  # noqa: PLC0414
 
 @record
 class Job:
-    """What was asked for."""
+    """A job as the user submitted it."""
 
     id: str
     herd: str
@@ -37,7 +37,7 @@ class Job:
     seq: int
     argv: tuple[str, ...]
     cwd: str
-    # What was asked for with `memory`; 0 leaves it to what runs of its kind were seen to need.
+    # The size requested with `memory`; 0 leaves it to the estimate for runs of the same class.
     memory_bytes: int = 0
     env: Mapping[str, str] = factory(default_factory=dict)
     stdin: str | None = None
@@ -47,36 +47,36 @@ class Job:
     memory_limit_bytes: int | None = None
     timeout_s: float | None = None
     retries: int = 0
-    # Started after the end of the job.
+    # The command to start after the end of the job.
     on_done: tuple[str, ...] = ()
-    # Goes on where a run that had to make room was stopped.
+    # The command that resumes the job after a run was stopped to make room.
     resume_argv: tuple[str, ...] = ()
-    # Instead of `argv`: what an agent is asked.
+    # The task of an agent, used instead of `argv`.
     brief: Brief | None = None
-    # A job of the service: its variables are not in the store but in this file of its herd, between
-    # these two offsets.
+    # For a job of the service: its variables are not in the store, but in this file of its herd,
+    # between these two offsets.
     env_at: tuple[str, int, int] | None = None
-    # Epoch seconds: it does not start before that.
+    # The job does not start before this time, in epoch seconds.
     start_at_s: float | None = None
-    # These fields are too large for the store, which has their beginning: each is a file.
+    # Fields that are too large for the store, which has only their beginning: each is in a file.
     large: tuple[str, ...] = ()
 
     @property
     def tree(self) -> Tree | None:
-        """The worktree that is made for it, if it gets one."""
+        """The worktree that is made for the job, if any."""
         return self.brief.tree if self.brief is not None else None
 
     @property
     def resumes(self) -> bool:
-        """All agents that we drive can go on in their session."""
+        """All supported agents can resume their session."""
         return bool(self.resume_argv) or self.brief is not None
 
 
 @record
 class Suspicion:
-    """Deaths of the keeper while a run of a job was live, since the last run that outlived it.
-    `alone` are those of its trials, with nothing beside it, since the last death without it;
-    `lived_s` is how old its oldest run was.
+    """Deaths of the keeper while a run of the job was live, since the job was last cleared. `alone`
+    counts the deaths in trials in which the job ran alone, since the last death without it;
+    `lived_s` is the age of its oldest run at a death.
     """
 
     deaths: int = 0
@@ -86,7 +86,7 @@ class Suspicion:
 
 @record
 class JobStatus:
-    """Where a job stands. `failures` counts the runs that failed by themselves."""
+    """The state of a job. `failures` counts the runs that failed by themselves."""
 
     job: Job
     state: JobState
@@ -95,16 +95,16 @@ class JobStatus:
     failures: int = 0
     lost: int = 0
     not_before_s: float = 0.0
-    # More than was asked for, once a run was stopped for lack of it.
+    # More than the requested size, once a run was stopped for lack of memory.
     seen_bytes: int = 0
     queued_s: float = 0.0
     first_s: float | None = None
-    # Its last run was cut off: the next one goes on from there.
+    # The last run was cut off: the next one resumes its work.
     interrupted: bool = False
-    # How often in a row the API was too busy for it.
+    # How often in a row the API was too busy for the job.
     overloads: int = 0
     suspicion: Suspicion = Suspicion()
-    # How often a run of it was stopped to make room.
+    # How often a run of the job was stopped to make room.
     stops: int = 0
 
     @property
@@ -113,14 +113,16 @@ class JobStatus:
 
     @property
     def has_worktree(self) -> bool:
-        """A run of it made one. Once the job has ended, that is finished before others go on."""
+        """A run of the job made a worktree. After the job has ended, dependent jobs start only when
+        its worktree is finished.
+        """
         return self.job.tree is not None and self.attempts > 0
 
 
 @record
 class PenReading:
-    """What a pen holds now. `used` is without page cache, `peak` the most `used` that was seen,
-    `charged` the kernel's own peak, which counts page cache. `swapped` is what is in swap instead.
+    """The memory of a pen now. `used` is without page cache, `peak` the highest `used` that was
+    seen, `charged` the kernel's own peak, which includes page cache. `swapped` is the part in swap.
     """
 
     used_bytes: int = 0
@@ -135,7 +137,7 @@ class PenReading:
 
 @record
 class RunView:
-    """One run as a decision sees it."""
+    """One run, as input of a decision."""
 
     run: str
     job: Job
@@ -143,19 +145,20 @@ class RunView:
     started_s: float
     pen: PenReading
     phase: run_phase.Phase
-    # All that its agent printed has been read.
+    # All output of the agent has been read.
     is_read: bool = True
-    # Its first process is node. Only set for `exec`, whose output is not read.
+    # The run's first process is node. Only set for `exec`, whose output is not read.
     is_node: bool = False
     kernel_limits: bool = True
-    # The socket of a container engine that it talks to, and whether that was reported already.
+    # The socket of a container engine that the run is connected to, and whether a warning was
+    # given.
     engine: str = ""
     warned: bool = False
-    # How long it was held or not measured so far: its timeout does not count that.
+    # Time that does not count toward the timeout: the run was held or not measured.
     uncounted_s: float = 0.0
-    # What its agent reported, if it has one.
+    # The report of the run's agent, if it has one.
     said: Said | None = None
-    # Its agent reported the result, and its process can serve another job.
+    # The agent reported the result, and its process can serve another job.
     ready: bool = False
 
     @property
@@ -168,12 +171,12 @@ class RunView:
 
     @property
     def refused(self) -> Refusal | None:
-        """Why it could not be started."""
+        """Why the run could not be started."""
         return run_phase.refusal_of(self.phase)
 
     @property
     def clearing_s(self) -> float | None:
-        """When the processes that its first one left were told to end."""
+        """When the processes that the first process left behind were sent TERM."""
         return self.phase.since_s if isinstance(self.phase, run_phase.Clearing) else None
 
     @property
@@ -183,7 +186,7 @@ class RunView:
 
     @property
     def output_closed(self) -> bool:
-        """All that it printed is on disk, and what its agent printed has been read."""
+        """All output of the run is on disk, and the agent's output has been read."""
         return self.is_read and run_phase.is_output_closed(self.phase)
 
     @property
@@ -193,21 +196,21 @@ class RunView:
 
 @record
 class Snapshot:
-    """All that one decision may depend on."""
+    """The complete input of one decision."""
 
     at_s: float
     machine: Machine
     runs: Sequence[RunView]
     queue: Sequence[JobStatus]
     fleet_used_bytes: int = 0
-    # How many signals asked us to end: 1 is TERM and grace, 2 is KILL at once.
+    # How many signals requested the end: 1 is TERM and grace, 2 is KILL at once.
     interrupts: int = 0
     delayed: Sequence[JobStatus] = ()
 
 
 @record
 class KeptLog:
-    """What a run of a herd that is over has left on disk. `ended_s` is epoch seconds."""
+    """Output on disk of a run whose herd has ended. `ended_s` is epoch seconds."""
 
     run: str
     ended_s: float
@@ -216,7 +219,7 @@ class KeptLog:
 
 @record
 class Wait:
-    """The first job of the queue is not started, and this is why."""
+    """The reason why the first job of the queue is not started."""
 
     job: str
     reason: Reason
@@ -224,7 +227,7 @@ class Wait:
 
 @record
 class Stop:
-    """TERM to the whole pen; the run will count as `end`."""
+    """Send TERM to the whole pen; the run will count as `end`."""
 
     run: str
     end: RunEnd
@@ -239,7 +242,7 @@ class Kill:
 
 @record
 class Clear:
-    """TERM to what a finished run left alive."""
+    """Send TERM to the processes that a finished run left behind."""
 
     run: str
     reason: Reason
@@ -247,7 +250,7 @@ class Clear:
 
 @record
 class Finish:
-    """The run's pen is empty: it ended as `end`."""
+    """The run's pen is empty: the run ended as `end`."""
 
     run: str
     end: RunEnd
@@ -256,7 +259,7 @@ class Finish:
 
 @record
 class Warn:
-    """Something about a run that its user should know."""
+    """A warning about a run for the user."""
 
     run: str
     reason: Reason
@@ -264,7 +267,7 @@ class Warn:
 
 @record
 class Settle:
-    """A job gets a new state without a run of its own ending."""
+    """Change the state of a job without the end of a run."""
 
     job: str
     state: JobState
@@ -276,7 +279,7 @@ Action = Wait | Stop | Kill | Clear | Finish | Settle | Warn
 
 @record
 class Event:
-    """What happened, for the log, the screen and the store."""
+    """An event for the log, the screen and the store."""
 
     kind: str
     reason: Reason

@@ -1,13 +1,13 @@
-"""Processes as named tuples. Apart from `core/model.py`, whose dataclasses take longer to make
-than a hook may take in all; and there is one of these for each process of the machine, of which a
-dataclass takes four times as long to make.
+"""Processes as named tuples. They are not in `core/model.py`, because its dataclasses take longer
+to define than a hook may take in total. There is one tuple for each process of the machine, and
+creating a dataclass instance takes four times as long.
 """
 
 from typing import NamedTuple
 
 
 class ProcId(NamedTuple):
-    """A process for as long as the machine is up: a pid alone may be someone else by now."""
+    """A process, unique while the machine is up: a pid alone may be reused."""
 
     pid: int
     start_ticks: int
@@ -23,9 +23,9 @@ class Process(NamedTuple):
     ppid: int
     pgid: int
     sid: int
-    # The number of its terminal; 0 is none.
+    # The number of the controlling terminal; 0 if there is none.
     tty: int = 0
-    # The user whose rights it has.
+    # The effective user.
     uid: int = 0
     cpu_ticks: int = 0
     resident_bytes: int = 0
@@ -37,5 +37,5 @@ class Process(NamedTuple):
 
     @property
     def is_alive(self) -> bool:
-        """A zombie only waits to be reaped."""
+        """A zombie does not count: it only waits to be reaped."""
         return self.state not in "ZXx"

@@ -1,4 +1,4 @@
-"""The closed lists: the states of a job, how a run ends, and why anything is as it is."""
+"""The closed lists: the states of a job, the ends of a run, and the reasons of decisions."""
 
 import json
 from collections.abc import Mapping
@@ -33,7 +33,7 @@ class RunEnd(StrEnum):
     LOST = "lost"
     CANCELLED = "cancelled"
 
-    # The governor's.
+    # Ends decided by the governor.
     RECYCLED = "recycled"
 
 
@@ -92,7 +92,7 @@ class Why(StrEnum):
     LOG_TOTAL = "log_total"
     LOGS_SMALLER = "logs_smaller"
 
-    # Of agents.
+    # Reasons about agents.
     SAID_DONE = "said_done"
     GAVE_UP = "gave_up"
     NO_RESULT = "no_result"
@@ -116,12 +116,12 @@ class Why(StrEnum):
     CANNOT_MERGE = "cannot_merge"
     HERD_STUCK = "herd_stuck"
 
-    # Of strays.
+    # Reasons about strays.
     ABANDONED = "abandoned"
     NAMED = "named"
     WARNING_SIGN = "warning_sign"
 
-    # The governor's.
+    # Reasons of the governor.
     GROWTH = "growth"
     IDLE_GRANT = "idle_grant"
     GIVES_ROOM = "gives_room"
@@ -145,7 +145,7 @@ class Why(StrEnum):
     SMALL_BUDGET = "small_budget"
     LEAK = "leak"
     OVER_MARK = "over_mark"
-    # The service's.
+    # Reasons of the service.
     ADOPTED = "adopted"
     ASKED = "asked"
     ALLOWED = "allowed"
@@ -159,7 +159,7 @@ class Why(StrEnum):
     JOB_PAUSED = "job_paused"
     EDITED = "edited"
     NO_SERVICE = "no_service"
-    # Of jobs that wait for others.
+    # Reasons of jobs that wait for other jobs.
     AFTER = "after"
     BEHIND = "behind"
     RESUMED = "resumed"
@@ -167,13 +167,13 @@ class Why(StrEnum):
     WARM = "warm"
     RETIRED = "retired"
     WARM_GONE = "warm_gone"
-    # Of another version of ramherd: a reason that this one does not have.
+    # A reason stored by another version of ramherd that this version does not have.
     UNKNOWN = "unknown"
 
 
 class Reason:
-    """Why something was decided, with the numbers that were compared. A plain class, never changed:
-    hooks make reasons too, and `dataclasses` takes 20 ms to import.
+    """Why something was decided, with the numbers that were compared. Instances are never changed.
+    This is a plain class because hooks create reasons too, and `dataclasses` takes 20 ms to import.
     """
 
     __slots__ = ("numbers", "why")
@@ -196,7 +196,7 @@ class Reason:
         return {"why": self.why.value, **self.numbers}
 
     def as_text(self) -> str:
-        """As the store keeps it."""
+        """The form in which the store keeps it."""
         return json.dumps(self.as_json())
 
 

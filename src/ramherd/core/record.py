@@ -1,8 +1,9 @@
-"""`@record`: a frozen class with slots, as `@dataclass(frozen=True, slots=True)` makes it.
+"""`@record`: a frozen class with slots, like `@dataclass(frozen=True, slots=True)`.
 
-To import `dataclasses` takes 10 ms of CPU (it imports `inspect`) and each frozen class 0.6 ms.
-`ramherd exec` would pay that at every start for some 25 nouns. Here a class is made in 0.03 ms:
-nothing is compiled. The functions of `dataclasses` (`replace`, `fields`, `asdict`) work on records.
+Importing `dataclasses` takes 10 ms of CPU (it imports `inspect`), and each frozen class 0.6 ms.
+`ramherd exec` would pay that at every start for about 25 nouns. A record class takes 0.03 ms,
+because nothing is compiled. The functions of `dataclasses` (`replace`, `fields`, `asdict`) work on
+records.
 """
 
 from collections.abc import Callable
@@ -13,7 +14,7 @@ T = TypeVar("T")
 
 
 class Factory:
-    """A default that is made for each value."""
+    """A default value that is created for each instance."""
 
     def __init__(self, make: Callable[[], Any]) -> None:
         self.make = make
@@ -40,7 +41,7 @@ def record(cls: type[T]) -> type[T]:
     body.setdefault("__repr__", _repr)
     made_class: Any = type(cls.__name__, cls.__bases__, body)
     made_class.__qualname__ = cls.__qualname__
-    # Setting a slot by its descriptor takes half as long as by its name.
+    # Setting a slot through its descriptor takes half as long as through its name.
     made_class.__record_setters__ = tuple((n, made_class.__dict__[n].__set__) for n in names)
     return made_class  # type: ignore[no-any-return]
 
@@ -88,14 +89,14 @@ def _explain(cls: Any, args: tuple[Any, ...], given: dict[str, Any]) -> NoReturn
 
 
 def _values_of(names: tuple[str, ...]) -> Any:
-    """A function that gives all values of a record: attrgetter is a loop in C."""
+    """A function that returns all values of a record: attrgetter loops in C."""
     if len(names) > 1:
         return staticmethod(attrgetter(*names))
     return staticmethod(lambda value: tuple(getattr(value, name) for name in names))
 
 
 class _Fields:
-    """What `dataclasses` asks for, made when it asks."""
+    """The fields that `dataclasses` reads, created on first use."""
 
     def __get__(self, _value: Any, cls: type[Any]) -> dict[str, Any]:
         import dataclasses  # noqa: PLC0415 - the caller has imported it

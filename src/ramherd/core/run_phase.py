@@ -28,17 +28,17 @@ class Exit:
 
 
 class Output(StrEnum):
-    """The files `out` and `err` of a run whose first process has exited."""
+    """The state of the files `out` and `err` of a run whose first process has exited."""
 
     OPEN = "open"
-    # The keeper was asked to write the rest and close them.
+    # The keeper was asked to write the rest and close the files.
     CLOSING = "closing"
     CLOSED = "closed"
 
 
 class Refusal(NamedTuple):
-    """Why a run never began. `is_ours`: what failed is ramherd's (a directory, a cgroup, a process
-    for it), not the job's (its working directory, its program).
+    """Why a run never began. `is_ours`: the failure is ramherd's (a directory, a cgroup, a process
+    for the run), not the job's (its working directory, its program).
     """
 
     errno: int
@@ -58,8 +58,8 @@ class Running:
 
 @record
 class Held:
-    """Frozen at its grant. `since_s` begins again with each grant that was not enough, `frozen_s`
-    does not. `clock_s` is the exact time: a step of the loop is too coarse for most holds.
+    """Frozen at its grant. `since_s` is reset by each grant that was not enough, `frozen_s` is not.
+    `clock_s` is the exact time: a step of the loop is too coarse for most holds.
     """
 
     reason: Reason
@@ -70,8 +70,8 @@ class Held:
 
 @record
 class Stopping:
-    """Told to end, as what, and when; `killed_s` is the time of the last KILL. `hit_bytes` is the
-    grant at which the run was held when it was told.
+    """Told to end: the end it will count as, and when; `killed_s` is the time of the last KILL.
+    `hit_bytes` is the grant at which the run was held at that time.
     """
 
     end: RunEnd
@@ -83,17 +83,17 @@ class Stopping:
 
 @record
 class Clearing:
-    """The first process has exited: the processes that it left are ended, and its output is
-    written to the end.
+    """The first process has exited: the processes that it left behind are ended, and the rest of
+    its output is written.
     """
 
     exit: Exit
     stop: Stopping | None = None
-    # The most memory of one process, which the kernel reports when it exits.
+    # The largest memory of one process, which the kernel reports at its exit.
     largest_bytes: int = 0
-    # Whether processes may be left: not if the keeper knows better.
+    # Whether processes may be left; False if the keeper has reported that none are.
     may_have_left: bool = True
-    # When the processes that were left were sent TERM, and how many there were.
+    # When the remaining processes were sent TERM, and how many there were.
     since_s: float | None = None
     leftovers: int = 0
     killed_s: float | None = None
@@ -103,8 +103,8 @@ class Clearing:
 
 @record
 class Ended:
-    """`refused`: it never began. Without `exit`, `stop` and `refused`, its process is free for the
-    next job.
+    """`refused`: the run never began. Without `exit`, `stop` and `refused`, its process is free for
+    the next job.
     """
 
     exit: Exit | None = None
@@ -115,7 +115,7 @@ class Ended:
 
 Phase = Starting | Running | Held | Stopping | Clearing | Ended
 
-# A run can be at its grant before its start is reported, and be told to end before that.
+# A run can reach its grant, and be told to end, before its start is reported.
 FOLLOWING: dict[type[Phase], tuple[type[Phase], ...]] = {
     Starting: (Running, Held, Stopping, Clearing, Ended),
     Running: (Held, Stopping, Clearing, Ended),
@@ -127,7 +127,9 @@ FOLLOWING: dict[type[Phase], tuple[type[Phase], ...]] = {
 
 
 def skip(phase: Phase, gap_s: float) -> Phase:
-    """The phase after a time that does not count: whatever is waited for has as long as before."""
+    """The phase shifted by a time that does not count, so that its deadlines are as far away as
+    before.
+    """
     if isinstance(phase, Held):
         return replace(phase, since_s=phase.since_s + gap_s, frozen_s=phase.frozen_s + gap_s)
     if isinstance(phase, Stopping):
@@ -142,7 +144,7 @@ def skip(phase: Phase, gap_s: float) -> Phase:
     return phase
 
 
-# Asked of each run some ten times a step: a union would be made at each call.
+# Read about ten times per run and step: a union would be created at each call.
 LIVE = (Starting, Running, Held)
 EXITED = (Clearing, Ended)
 
@@ -152,7 +154,7 @@ def later(at_s: float | None, by_s: float) -> float | None:
 
 
 def is_live(phase: Phase) -> bool:
-    """At work: neither ended nor told to end."""
+    """Neither ended nor told to end."""
     return isinstance(phase, LIVE)
 
 

@@ -1,6 +1,6 @@
-"""What the service says of itself once a second: a value, in `status.json`, which the API reads.
+"""The status that the service writes to `status.json` once a second, and that the API reads.
 
-The API knows nothing else of the supervisor, so it can be tried without one, and neither waits
+The API gets nothing else from the supervisor, so it can be tested without one, and neither waits
 for the other.
 """
 
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
-# Runs of agents take seconds to hours, and hold tens of MiB to some GiB.
+# Runs of agents take seconds to hours, and use tens of MiB to several GiB.
 DURATION_BOUNDS = (1, 5, 15, 60, 300, 900, 3600, 14400)
 PEAK_BOUNDS = tuple(1 << shift for shift in range(25, 35))
 
@@ -35,7 +35,7 @@ class Histogram:
 
 @dataclass
 class Counters:
-    """Since the service started: collectors of metrics detect a restart by themselves."""
+    """Counters since the service started: metrics collectors detect a restart by themselves."""
 
     admissions: int = 0
     holds: dict[str, int] = field(default_factory=dict)
@@ -69,10 +69,10 @@ class RunStatus:
     grant_bytes: int = 0
     held: bool = False
     leak_bytes_per_s: float = 0.0
-    # For how long it is held now, if it is.
+    # How long the run has been held; None if it is not held.
     held_s: float | None = None
     ending: bool = False
-    # The turn of its agent, and the tool in use.
+    # The turn of the agent, and the tool in use.
     doing: str = ""
 
 
@@ -106,7 +106,7 @@ class ServiceStatus:
 
 
 def parse_status(data: bytes) -> ServiceStatus:
-    """Keys of another version are left out."""
+    """Keys from another version are ignored."""
     value = known(ServiceStatus, json.loads(data))
     counters = known(Counters, value.pop("counters", {}))
     for name in ("durations", "peaks"):

@@ -1,10 +1,10 @@
-"""What scans of the processes record for later ones; `store/sightings.py` keeps it."""
+"""Records of process scans for later scans; `store/sightings.py` stores them."""
 
 from typing import NamedTuple
 
 
 class Sighting(NamedTuple):
-    """What earlier scans recorded of a process."""
+    """Facts that earlier scans recorded about a process."""
 
     first_s: float
     at_s: float
@@ -12,13 +12,13 @@ class Sighting(NamedTuple):
     cpu_ticks: int
     active_s: float
     bytes: int
-    # When it was first proved to be an orphan.
+    # When the process was first proved to be an orphan.
     orphan_s: float | None = None
     points: tuple[tuple[float, int], ...] = ()
 
 
 class StrayCount(NamedTuple):
-    """One scan: how many processes of a software ran, how many were strays, how many were ended."""
+    """One scan: how many processes of a program ran, were strays, and were ended."""
 
     at_s: float
     software: str

@@ -1,11 +1,13 @@
-"""The disk of the state directory, as it was measured."""
+"""The measured state of the disk of the state directory."""
 
 from ramherd.core.record import record
 
 
 @record
 class LogUsage:
-    """What the output of all runs takes; `writers` ramherds have live runs."""
+    """The disk space used by the output of all runs; `writers` is the number of ramherds with live
+    runs.
+    """
 
     finished_bytes: int
     live_bytes: int
@@ -18,8 +20,8 @@ class LogUsage:
 
 @record
 class DiskState:
-    """`ballast_bytes` is how large the ballast is meant to be, `held_bytes` what it holds: nothing
-    after it was released.
+    """`ballast_bytes` is the intended size of the ballast, `held_bytes` its present size: 0 after
+    it was released.
     """
 
     free_bytes: int
@@ -28,5 +30,5 @@ class DiskState:
 
     @property
     def is_full(self) -> bool:
-        """Since the ballast was released, until there is room for it."""
+        """True from the release of the ballast until there is room for it again."""
         return self.ballast_bytes > 0 and self.held_bytes == 0

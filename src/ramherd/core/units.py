@@ -1,4 +1,4 @@
-"""Bytes and seconds to text and back. Text lives in files, flags and screens only."""
+"""Conversion of bytes and seconds to text and back. Only files, flags and screens use the text."""
 
 import re
 
@@ -17,7 +17,7 @@ _SIZE_UNITS = {
     "t": TIB, "tib": TIB, "tb": 10**12,
 }  # fmt: skip
 _TIME_UNITS = {"": 1, "ms": 0.001, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
-# Some quintillions at most: longer numbers are no memory and no time. Not \d, which takes the
+# At most some quintillions: longer numbers are neither sizes nor times. Not \d, which matches the
 # digits of every script.
 _NUMBER = re.compile(r"\s*([0-9]{1,18}(?:\.[0-9]{1,18})?)\s*([a-zA-Z]{0,9})\s*")
 _SHOWN = 40
@@ -25,13 +25,13 @@ _EXAMPLE = "write it like 512MiB"
 LEAST_MEMORY_BYTES = MIB
 # SQLite stores 64 bits.
 _MOST_BYTES = (1 << 63) - 1
-# Up to here a number without a unit is taken for GiB in hints: few people mean 32 MiB.
+# In hints, a number up to this without a unit is read as GiB: few people mean 32 MiB.
 _MOST_GIB = 64
 
 
 def parse_size(text: object) -> int:
-    """`2GiB`, `512M` or `1.5 GB`; a lone K, M, G, T is binary. A number without a unit is refused:
-    some people mean bytes by it, others MiB.
+    """`2GiB`, `512M` or `1.5 GB`; K, M, G and T alone are binary. A number without a unit is
+    refused: some people mean bytes by it, others MiB.
     """
     number, unit = _split(text, "size", "512MiB or 2GiB")
     if not unit and number > 0:
@@ -49,7 +49,7 @@ def parse_size(text: object) -> int:
 
 
 def parse_memory(value: object) -> int:
-    """A size of memory. An integer is a number of bytes, from programs: the API and Python."""
+    """A memory size. An integer is a number of bytes: programs pass it by the API and Python."""
     if isinstance(value, int) and not isinstance(value, bool):
         return _check_bytes(value)
     size = parse_size(value)
@@ -73,7 +73,7 @@ def _ask_for_unit(written: object, number: float) -> str:
 
 
 def _likely_size(number: float) -> str:
-    """The size that was meant by a number without a unit: few GiB, some MiB, or many bytes."""
+    """The likely meaning of a number without a unit: few GiB, some MiB, or many bytes."""
     if number < LEAST_MEMORY_BYTES:
         return f"{number:.9g}{'GiB' if number <= _MOST_GIB else 'MiB'}"
     if number % GIB == 0:
@@ -101,7 +101,7 @@ def _split(value: object, what: str, example: str) -> tuple[float, str]:
 
 
 def _number_text(value: object) -> str:
-    """Numbers as they stand in TOML and JSON; anything else but text is none."""
+    """Numbers as written in TOML and JSON; "" for any other value that is not text."""
     if isinstance(value, str):
         return value
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1e18:
@@ -110,16 +110,16 @@ def _number_text(value: object) -> str:
 
 
 def shown(value: object) -> str:
-    """A value of the user's in a message of one line: quoted, and not longer than a line."""
+    """A user's value in a one-line message: quoted, and cut to the length of a line."""
     try:
         text = repr(value)
-    except (ValueError, RecursionError):  # a number or a nesting without end
+    except (ValueError, RecursionError):  # a huge number, or infinite nesting
         return f"of type {type(value).__name__}"
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def format_size(size: float) -> str:
-    """Three significant figures at most: `512 MiB`, `1.5 GiB`."""
+    """At most three significant figures: `512 MiB`, `1.5 GiB`."""
     if size < 0:
         return f"-{format_size(-size)}"
     # From 999.5 of a unit the next one reads better: 0.98 GiB, not 1000 MiB.

@@ -1,6 +1,6 @@
 """The types of values that users write in files, variables and flags, and their parsers.
 
-A wrong value is an error that names what is right; where it stands is added by the caller.
+The error for a wrong value describes the right form; the caller adds where the value was found.
 """
 
 import shlex
@@ -31,8 +31,8 @@ Schema = dict[str, Any]
 class ValueType(NamedTuple):
     """A type of value: how it is parsed, shown and described.
 
-    A job is TOML or JSON, and `parse` gets its value as it stands. A setting may be text too,
-    because variables and flags are: `from_text` turns that into what `parse` expects.
+    Values of a job come from TOML or JSON, and `parse` gets them unchanged. Settings can also be
+    text from variables and flags: `from_text` converts that text to the type that `parse` expects.
     """
 
     metavar: str
@@ -42,7 +42,7 @@ class ValueType(NamedTuple):
     # JSON Schema: of what is written, and of what it is parsed to.
     written: Schema = {}  # noqa: RUF012 - never changed
     parsed: Schema = {}  # noqa: RUF012
-    # The same as a Python annotation.
+    # The type as a Python annotation.
     annotation: str = "str"
 
     def parse_setting(self, value: Any) -> Any:
@@ -69,8 +69,8 @@ def parse_text(value: Any) -> str:
 
 
 def parse_raw_text(value: Any) -> str:
-    """What a program may be given: any bytes. Those that are no UTF-8 are U+DC80 to U+DCFF, as
-    Python has them (surrogateescape).
+    """Any bytes that a program accepts. Bytes that are not UTF-8 are U+DC80 to U+DCFF, as in Python
+    (surrogateescape).
     """
     if not isinstance(value, str) or "\0" in value:
         raise UsageError("is not a string without NUL")
@@ -91,7 +91,7 @@ def parse_name(value: Any) -> str:
 
 
 def parse_names(value: Any) -> tuple[str, ...]:
-    """A list, or one name. Each counts once."""
+    """A list, or one name. Duplicates are removed."""
     names = [value] if isinstance(value, str) else value
     if not isinstance(names, list):
         raise UsageError("is not a list of job names")
@@ -131,7 +131,7 @@ def parse_agent(value: Any) -> str:
 
 
 def parse_words(value: Any) -> tuple[str, ...]:
-    """A list, or a line as a shell would split it."""
+    """A list, or a line that is split as a shell would split it."""
     try:
         words = shlex.split(value) if isinstance(value, str) else value
     except ValueError as error:
@@ -142,7 +142,7 @@ def parse_words(value: Any) -> tuple[str, ...]:
 
 
 def parse_patterns(value: Any) -> tuple[str, ...]:
-    """A list, or a line with commas or spaces between them."""
+    """A list, or a line of names separated by commas or spaces."""
     names = value.replace(",", " ").split() if isinstance(value, str) else value
     if not isinstance(names, list | tuple) or not all(map(parse_text, names)):
         raise UsageError(f"{shown(value)} is neither a list of names nor a string of names")
@@ -179,8 +179,8 @@ def number_from_text(value: Any) -> Any:
 
 
 def from_text_by(convert: Callable[[str], Any], value: Any) -> Any:
-    """What does not convert stays as it is: the parser refuses it by its own words. Python would
-    also take the digits of other scripts, and `1_000`.
+    """Text that does not convert is returned unchanged, and the parser rejects it with its own
+    message. Python's conversions would also accept the digits of other scripts, and `1_000`.
     """
     if not isinstance(value, str) or not value.isascii() or "_" in value:
         return value
@@ -191,7 +191,7 @@ def from_text_by(convert: Callable[[str], Any], value: Any) -> Any:
 
 
 def size_from_number(value: Any) -> Any:
-    """The size of a file of settings or jobs, where a number without a unit is a mistake."""
+    """A size from a settings or job file, where a number without a unit is a mistake."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     return str(value) if is_number and abs(value) < 1 << 63 else value
 
@@ -240,7 +240,7 @@ AMOUNT = ValueType(
     written={"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": MOST_USD},
     parsed={"type": "number"}, annotation="float",
 )  # fmt: skip
-# Of memory.
+# A size of memory.
 SIZE = ValueType(
     "SIZE", parse_memory, format_size, size_from_number,
     written={
@@ -257,7 +257,7 @@ SIZE = ValueType(
     },
     parsed=INTEGER, annotation="str | int",
 )  # fmt: skip
-# Of files, which may be small.
+# A size of files, which may be small.
 FILE_SIZE = SIZE._replace(parse=parse_size)
 TIME = ValueType(
     "TIME", parse_duration, format_duration,
