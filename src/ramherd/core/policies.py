@@ -88,9 +88,8 @@ class GrantPolicy(NamedTuple):
     margin_bytes: int = 48 * MIB
     patience_s: float = 5.0
     max_hold_s: float = 30.0
-    # After a hold of this length, cold memory of idle agents goes to swap: the amount for each
-    # move, the pause between two moves of one agent, and the amount that stays. zram takes 0.5 s
-    # for 64 MiB.
+    # After a hold of this length, cold memory of idle agents goes to swap: the pause between two
+    # moves of one agent, the size of each, and the memory that stays. zram takes 0.5 s for 64 MiB.
     reclaim_after_s: float = 0.5
     reclaim_again_s: float = 30.0
     reclaim_bytes: int = 64 * MIB

@@ -1,5 +1,5 @@
-"""When the user is alerted: a run near its limit, the fleet near its budget, a leak that will
-get there soon. Each has two marks, so that it is told once.
+"""When the user is alerted: a run near its limit, the fleet near its budget, or a leak that will
+reach the limit soon. Each alert has an upper and a lower mark, so that it is sent only once.
 """
 
 from collections.abc import Sequence
@@ -14,13 +14,13 @@ FLEET = ""
 class AlertPolicy:
     limit_marks: tuple[float, float] = (0.90, 0.80)
     budget_marks: tuple[float, float] = (0.95, 0.85)
-    # A leak that reaches its limit within ten minutes, forgotten when it has twice that left.
+    # Alert at ten minutes before a leak reaches its limit; reset when twice that time is left.
     leak_s: tuple[float, float] = (600.0, 1200.0)
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """One run. `slope` is what it grows by in a second between turns; 0 is no leak."""
+    """One run. `slope` is its growth per second between turns; 0 means no leak."""
 
     run: str
     used_bytes: int
@@ -44,7 +44,7 @@ class Told:
 def next_alerts(
     runs: Sequence[Standing], used_bytes: int, budget_bytes: int, told: Told, policy: AlertPolicy
 ) -> tuple[Told, list[Alert]]:
-    """What is new, and what was told and still holds. A run that is gone is forgotten."""
+    """New alerts, and earlier alerts that still hold. Runs that are gone are forgotten."""
     still: set[tuple[str, Why]] = set()
     fresh: list[Alert] = []
     for alert, strength in find_alerts(runs, used_bytes, budget_bytes, policy):
@@ -60,7 +60,7 @@ def next_alerts(
 def find_alerts(
     runs: Sequence[Standing], used_bytes: int, budget_bytes: int, policy: AlertPolicy
 ) -> list[tuple[Alert, float]]:
-    """With 1 above the upper mark, 0 between the two, -1 below."""
+    """Each alert with 1 above the upper mark, 0 between the marks, -1 below the lower one."""
     found: list[tuple[Alert, float]] = []
     if budget_bytes:
         reason = Reason(Why.NEAR_BUDGET, used_bytes=used_bytes, budget_bytes=budget_bytes)

@@ -1,4 +1,4 @@
-"""What ends because it has cost as much as it may, and which model a job gets."""
+"""Which runs end because they reached a cost limit, and which model a job gets."""
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
@@ -19,7 +19,7 @@ from ramherd.decide.run_end import cost_reason
 
 
 class RunCost(NamedTuple):
-    """A run at work. `said` is what its agent reported, if it has one."""
+    """A live run. `said` is the report of its agent, if it has one."""
 
     run: str
     herd: str
@@ -27,8 +27,8 @@ class RunCost(NamedTuple):
 
 
 class MoneyLeft(NamedTuple):
-    """What a job or its herd has cost, and may; another reply of its agent costs `reply_usd`, which
-    is 0 where no price is known.
+    """The cost and the limit of a job or its herd. One more reply of its agent costs `reply_usd`,
+    which is 0 if no price is known.
     """
 
     whose: str
@@ -46,7 +46,7 @@ class MoneyLeft(NamedTuple):
 
 
 def after_spending(status: JobStatus, money: MoneyLeft | None) -> JobStatus:
-    """A job that was to go on in its session ends if there is no money for one more reply."""
+    """A job that was to resume its session ends if there is no money for one more reply."""
     if money is None or not money.is_spent:
         return status
     if status.state is not JobState.QUEUED or not status.interrupted:
@@ -64,7 +64,7 @@ def explain_left(money: MoneyLeft) -> Reason:
 def find_costly_herds(
     costs_usd: Mapping[str, float], limits_usd: Mapping[str, float]
 ) -> dict[str, Reason]:
-    """The herds that have cost as much as they may."""
+    """The herds that have reached their cost limit."""
     return {
         herd: cost_reason("the herd", cost, limits_usd[herd])
         for herd, cost in costs_usd.items()
@@ -75,8 +75,8 @@ def find_costly_herds(
 def stop_costly(
     runs: Iterable[RunCost], queue: Iterable[JobStatus], over: Mapping[str, Reason]
 ) -> list[Stop | Settle]:
-    """A run that is too costly ends, and all of a herd that is `over` its limit. A run whose agent
-    has reported its result is done, whatever it has cost.
+    """A run over its cost limit ends, and so do all jobs of a herd that is `over` its limit. A run
+    whose agent has reported its result is done, whatever it has cost.
     """
     live = [run for run in runs if run.said is None or not run.said.through]
     return [
@@ -108,5 +108,5 @@ def choose_model(brief: Brief, *, short: bool) -> tuple[str, Reason | None]:
 
 
 def explain_fallback(brief: Brief, model: str) -> Reason:
-    """Why a job has another model while the limit of its own lasts."""
+    """Why a job uses another model while its own model is at a usage limit."""
     return Reason(Why.LIMIT_FALLBACK, model=model, usual=brief.model or "the default model")

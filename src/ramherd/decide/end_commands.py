@@ -1,4 +1,4 @@
-"""When the `on_done` of a job is due, and what the command is told in its environment."""
+"""When the `on_done` command of a job is due, and its environment variables."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,14 +8,14 @@ from ramherd.decide.resumption import INTERRUPTIONS
 
 
 def is_on_done_due(status: JobStatus) -> bool:
-    """After the end of a job that ran. One that was interrupted may go on: it has not ended."""
+    """True after the end of a job that ran. An interrupted job may resume, so it has not ended."""
     if not status.job.on_done or not status.state.is_final or not status.attempts:
         return False
     return status.reason.why not in INTERRUPTIONS
 
 
 def describe_job_end(job: Mapping[str, Any]) -> dict[str, str]:
-    """The variables of a job's command; `job` is as the API shows it."""
+    """The variables of a job's command; `job` is in the form that the API returns."""
     last: Mapping[str, Any] = job["runs"][-1] if job["runs"] else {}
     told = {
         "RAMHERD_JOB": job["id"], "RAMHERD_NAME": job["name"], "RAMHERD_HERD": job["herd"],
@@ -27,7 +27,7 @@ def describe_job_end(job: Mapping[str, Any]) -> dict[str, str]:
 
 
 def describe_herd_end(herd: Mapping[str, Any], exit_code: int) -> dict[str, str]:
-    """The variables of a herd's command. Its state is `done` if all of its jobs are."""
+    """The variables of a herd's command. Its state is `done` if all of its jobs are done."""
     counts = herd["counts"]
     is_done = set(counts) <= {"done"}
     return {

@@ -1,4 +1,4 @@
-"""One decision: everything that is to be done about one snapshot."""
+"""One decision: all actions that follow from one snapshot."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -20,13 +20,13 @@ from ramherd.decide.run_end import (
 )
 
 T = TypeVar("T")
-# The reasons to wait that `--no-wait` refuses. It does wait while a run is held: most holds take
-# some milliseconds.
+# The reasons to wait that `--no-wait` refuses. A held run is not among them: most holds take some
+# milliseconds.
 MEMORY = (Why.NO_ROOM_LEASE, Why.LEVEL, Why.NO_LEASE)
 
 
 def decide(snapshot: Snapshot, policy: Policy) -> list[Action]:
-    """How runs end. The governor decides which jobs start, and which runs make room."""
+    """Decides how runs end. The governor decides which jobs start and which runs make room."""
     most = largest_budget_bytes(snapshot.machine, policy)
     finished = finish_ended(snapshot, policy)
     over = {finish.run for finish in finished}
@@ -60,7 +60,9 @@ def refuse_waits(orders: Iterable[T], policy: Policy) -> Iterator[T | Settle]:
 
 
 def warn_of_containers(snapshot: Snapshot) -> list[Action]:
-    """Said once for each run: what an engine starts for it is neither counted nor ended."""
+    """A warning, once for each run: containers that an engine starts for the run are neither
+    counted nor ended.
+    """
     return [
         Warn(run.run, Reason(Why.CONTAINERS, socket=run.engine))
         for run in snapshot.runs
@@ -69,7 +71,7 @@ def warn_of_containers(snapshot: Snapshot) -> list[Action]:
 
 
 def first_stop_of_each(stops: list[Action]) -> list[Action]:
-    """A run is stopped for one reason only: the first rule that wants it."""
+    """A run is stopped for one reason only: that of the first rule that applies."""
     chosen: dict[str, Action] = {}
     for stop in stops:
         if isinstance(stop, Stop):
@@ -78,6 +80,6 @@ def first_stop_of_each(stops: list[Action]) -> list[Action]:
 
 
 def cancel_queue(snapshot: Snapshot) -> list[Action]:
-    """After a signal nothing starts any more."""
+    """After a signal, no more jobs start."""
     reason = Reason(Why.INTERRUPTED, signals=snapshot.interrupts)
     return [Settle(status.job.id, JobState.CANCELLED, reason) for status in snapshot.queue]

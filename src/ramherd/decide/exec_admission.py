@@ -6,7 +6,7 @@ from ramherd.decide.budget import budget_bytes, largest_budget_bytes
 
 
 def find_obstacle(need_bytes: int, machine: Machine, policy: Policy) -> Reason | None:
-    """None when it may start; `too_big` when no waiting helps."""
+    """None if the program may start; `too_big` if waiting does not help."""
     most = largest_budget_bytes(machine, policy)
     if need_bytes > most:
         return Reason(Why.TOO_BIG, need_bytes=need_bytes, budget_bytes=most)
@@ -23,7 +23,9 @@ def find_obstacle(need_bytes: int, machine: Machine, policy: Policy) -> Reason |
 def find_lease_obstacle(
     need_bytes: int, lease_bytes: int, machine: Machine, policy: Policy
 ) -> Reason | None:
-    """The same of what the ledger leases: other applications may hold the rest of the budget."""
+    """The same check for the lease from the ledger: other applications may hold the rest of the
+    budget.
+    """
     if lease_bytes >= need_bytes:
         return None
     budget = budget_bytes(machine, 0, policy, capped=False)

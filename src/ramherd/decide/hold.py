@@ -1,4 +1,4 @@
-"""Which run is frozen at its grant. `act/grant_enforcer.py` carries it out."""
+"""Which run is frozen at its grant. `act/grant_enforcer.py` freezes it."""
 
 from ramherd.core.memory import CacheFull, Hold, RunGrant
 from ramherd.core.model import PenReading, Reason, Why
@@ -8,8 +8,9 @@ from ramherd.core.policies import GrantPolicy
 def choose_hold(
     reading: PenReading, grant: RunGrant, limit_bytes: int | None, policy: GrantPolicy
 ) -> Hold | CacheFull | None:
-    """What follows for a run from its last reading. It is held at its mark by memory of its own,
-    never by page cache. None: it goes on. A held run goes on when this is no `Hold` any more.
+    """The decision after a run's last reading. A run is held when its own memory reaches the mark,
+    never because of page cache. None: the run continues. A held run continues when the result is no
+    longer a `Hold`.
     """
     if not grant.grant_bytes or is_at_limit(grant, limit_bytes):
         return None
@@ -23,10 +24,10 @@ def choose_hold(
 
 
 def is_at_limit(grant: RunGrant, limit_bytes: int | None) -> bool:
-    """It may have all of its `memory_limit`: from there on it is the kernel that acts."""
+    """The run may use all of its `memory_limit`: the kernel enforces that limit."""
     return limit_bytes is not None and grant.mark_bytes >= limit_bytes
 
 
 def explain_hold(hold: Reason, lease_bytes: int, granted_bytes: int) -> Reason:
-    """Why a run is still held: with what is free for all of them."""
+    """Why a run is still held, with the memory that is free for all runs."""
     return Reason(hold.why, **hold.numbers, free_bytes=max(lease_bytes - granted_bytes, 0))

@@ -1,5 +1,5 @@
-"""A job that starts from the branches of others: it may start once they are merged, and waits for
-its user when they cannot be.
+"""Jobs that start from the branches of other jobs: such a job may start once the branches are
+merged, and waits for the user if they cannot be merged.
 """
 
 import shlex
@@ -9,36 +9,36 @@ from ramherd.core.agent_task import MergedBase
 from ramherd.core.model import Job, JobState, JobStatus, Reason, Why
 from ramherd.core.record import replace
 
-# So many of the files that conflict are named.
+# The number of conflicting files that are named.
 NAMED_FILES = 5
-# Reasons of waiting jobs that only their user can help.
+# Reasons of waiting jobs that need an action of the user.
 BLOCKED = (Why.MERGE_CONFLICT, Why.CANNOT_MERGE)
 
 
 def needs_base(job: Job) -> bool:
-    """Whether the branches that it starts from are still to be merged."""
+    """Whether branches that the job starts from are not merged yet."""
     return bool(parents_of(job))
 
 
 def parents_of(job: Job) -> tuple[str, ...]:
-    """The jobs whose branches are to be merged for it."""
+    """The jobs whose branches have to be merged for this job."""
     return () if job.tree is None else job.tree.parents
 
 
 def may_merge(job: Job, unfinished: Collection[str]) -> bool:
-    """Whether all branches are there that it starts from. `unfinished` are jobs whose worktrees may
-    have changes that are not committed.
+    """Whether all branches that the job starts from are complete. `unfinished` are jobs whose
+    worktrees may have uncommitted changes.
     """
     return needs_base(job) and not any(parent in unfinished for parent in parents_of(job))
 
 
 def has_same_base(job: Job, other: Job) -> bool:
-    """Whether both start from the same branches, in the same order, which are to be merged."""
+    """Whether both jobs start from the same unmerged branches, in the same order."""
     return needs_base(job) and parents_of(job) == parents_of(other)
 
 
 def after_merge(status: JobStatus, merged: MergedBase) -> JobStatus:
-    """The job is queued with the commit that its worktree starts from; without one, it waits."""
+    """The job is queued with the commit that its worktree starts from, or waits without one."""
     if merged.commit:
         return replace(status, job=with_commit(status.job, merged.commit))
     return replace(status, state=JobState.WAITING, reason=explain_no_base(status.job.name, merged))
@@ -52,7 +52,7 @@ def with_commit(job: Job, commit: str) -> Job:
 
 
 def explain_no_base(job: str, merged: MergedBase) -> Reason:
-    """With the commands that resolve it."""
+    """The reason, with the commands that resolve the conflict."""
     retry = shlex.join(("ramherd", "retry", job))
     if not merged.files:
         return Reason(Why.CANNOT_MERGE, what=merged.error, retry=retry)
@@ -78,13 +78,13 @@ def is_blocked(status: JobStatus) -> bool:
 
 
 def is_stuck(status: JobStatus, states: Mapping[str, JobState]) -> bool:
-    """Whether a waiting job cannot go on before its user, or another job, does. `states` are those
-    of the jobs that it is after.
+    """Whether a waiting job cannot start until the user acts or another job ends. `states` are the
+    states of the jobs that it waits for.
     """
     return is_blocked(status) or not all(state.is_final for state in states.values())
 
 
 def explain_stuck_herd(counts: Mapping[str, int]) -> Reason:
-    """Nothing of it runs or will: `counts` has its jobs by state."""
+    """No job of the herd runs or will start: `counts` is the number of jobs by state."""
     states = (JobState.DONE, JobState.FAILED, JobState.CANCELLED, JobState.WAITING)
     return Reason(Why.HERD_STUCK, **{state.value: counts.get(state.value, 0) for state in states})

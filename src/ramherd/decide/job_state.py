@@ -1,4 +1,4 @@
-"""The first state of a job, its state after a run, and those of the jobs that wait for it."""
+"""The first state of a job, its state after a run, and the states of the jobs that wait for it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -10,26 +10,26 @@ from ramherd.decide.back_off import back_off_s
 from ramherd.decide.start_pause import explain_start_at
 from ramherd.decide.suspects import DEATHS, after_death
 
-# Ends that are the job's own doing: they use up `retries`.
+# Ends caused by the job itself: they use up `retries`.
 OWN_FAILURES = (RunEnd.FAILED, RunEnd.TIMEOUT, RunEnd.LIMIT_KILL)
 FINAL = {RunEnd.DONE: JobState.DONE, RunEnd.CANCELLED: JobState.CANCELLED}
-# Ends that cut off a run at its work: the next one goes on from there, if it can.
+# Ends that interrupt a run: the next run resumes its work, if possible.
 STOPPED = (RunEnd.PREEMPTED, RunEnd.RECYCLED, RunEnd.LOST)
-# Ends that show that the keeper lives as long as the run: it is not suspected any more.
+# Ends that show that the run did not kill the keeper: its job is no longer suspected.
 BY_ITSELF = (*OWN_FAILURES, RunEnd.DONE, RunEnd.OOM_KILL, RunEnd.HEAP_EXHAUSTED)
-# The API served the account no more.
+# The API has stopped serving the account.
 REFUSED = (Why.USAGE_LIMIT, Why.NO_ACCESS)
-# Ends that no other try changes.
+# Ends after which another try cannot succeed.
 HOPELESS = (Why.TOO_BIG, Why.OUTGREW_BUDGET, Why.COST)
 # Ends that count neither as a failure nor as a loss.
 FREE = (Why.COST_SHARE, Why.WARM_GONE, Why.CANNOT_PREPARE)
-# Ends after which nothing is wrong with an agent's session: the next run goes on in it.
+# Ends that leave an agent's session intact: the next run resumes it.
 SESSION_LIVES = (RunEnd.OOM_KILL, RunEnd.HEAP_EXHAUSTED)
 SESSION_WAITS = (Why.OVERLOAD, Why.SIGNALLED, Why.COST_SHARE)
 
 
 def first_status(job: Job, at_s: float = 0.0) -> JobStatus:
-    """The status of a job that was submitted."""
+    """The status of a job that was just submitted."""
     state = JobState.WAITING if job.after else JobState.QUEUED
     reason = Reason(Why.SUBMITTED)
     if job.start_at_s is not None:
@@ -72,21 +72,21 @@ def after_run(
 
 
 def is_unserved(job: Job, reason: Reason) -> bool:
-    """Whether its API served it no more, and it is not to wait for that."""
+    """Whether the API has stopped serving the job, and `on_limit` is to fail."""
     return reason.why in REFUSED and job.brief is not None and job.brief.on_limit == FAIL
 
 
 def goes_on(status: JobStatus, end: RunEnd, reason: Reason) -> bool:
-    """Whether the next run begins where this one was. An agent's session also outlives what was
-    done to its process; one in which the agent gave up, or took too long, is not tried again.
+    """Whether the next run resumes the work of this one. The session of an agent also survives the
+    end of its process; a session in which the agent gave up, or took too long, is not resumed.
     """
     if reason.why is Why.SESSION_LOST:
         return False
-    if reason.why is Why.INTERRUPTED:  # `ramherd run --resume` goes on with it
+    if reason.why is Why.INTERRUPTED:  # `ramherd run --resume` resumes it
         return True
     if reason.why in (Why.WARM_GONE, Why.CANNOT_PREPARE):
         return status.interrupted
-    # Not one that was never started: it is to go on where the one before it was.
+    # A run that never started leaves the work of the run before it to be resumed.
     if end in STOPPED or (reason.why is Why.NOT_STARTED and status.interrupted):
         return True
     lives = end in SESSION_LIVES or reason.why in SESSION_WAITS
@@ -94,7 +94,7 @@ def goes_on(status: JobStatus, end: RunEnd, reason: Reason) -> bool:
 
 
 def after_overload(status: JobStatus, reason: Reason, *, at_s: float, policy: Policy) -> JobStatus:
-    """A busy API is no failure of the job: it waits, longer each time, and goes on."""
+    """A busy API is no failure of the job: the job waits, longer each time, and then resumes."""
     times = status.overloads + 1
     if times > policy.max_overloads:
         return replace(status, state=JobState.FAILED, reason=reason, overloads=times)
@@ -123,15 +123,17 @@ def after_failure(status: JobStatus, reason: Reason, *, at_s: float, policy: Pol
 
 
 def explain_lost_owner(pid: int) -> Reason:
-    """Of a job that has not ended, and whose ramherd is dead: nobody has recorded that yet."""
+    """The reason of a job that has not ended, while the ramherd that ran it is dead and its end is
+    not recorded yet.
+    """
     return Reason(Why.OWNER_LOST, pid=pid)
 
 
 def next_dependants(
     ended: JobStatus, dependants: Sequence[JobStatus], states: Mapping[str, JobState]
 ) -> Iterator[Settle]:
-    """Jobs that named `ended` in their `after`: queued when the last one is done, cancelled
-    as soon as one did not work out. `states` is by name.
+    """Jobs with `ended` in their `after`: they are queued when the last of their dependencies is
+    done, and cancelled as soon as one failed. `states` is by name.
     """
     for status in dependants:
         if status.state is not JobState.WAITING:

@@ -1,5 +1,5 @@
-"""Whether the keeper answers: when it is asked, when it counts as hanging, and when as lost.
-And when one that could not be started is tried again.
+"""Whether the keeper answers: when it is asked, when it counts as hanging and when as lost. Also
+when a keeper that could not be started is tried again.
 """
 
 from ramherd.core.model import Reason, Why
@@ -7,20 +7,20 @@ from ramherd.core.record import record, replace
 from ramherd.decide.back_off import back_off_s
 from ramherd.decide.start_pause import FIRST_TRY_S, LONGEST_TRY_S
 
-# A keeper answers within milliseconds. Silent for so long, it is asked for a sign of life; without
-# an answer it hangs a little later, and is replaced if it does not come back. A minute is more than
-# a disk that is spinning up, or a machine that is swapping, makes it wait.
+# A keeper answers within milliseconds. After this silence it is asked for an answer; without one it
+# counts as hanging a little later, and is replaced if it stays silent. A minute is longer than a
+# disk that spins up, or a machine that swaps, delays it.
 ASK_AFTER_S = 2.0
 HANGS_AFTER_S = 4.0
 LOST_AFTER_S = 60.0
-# A longer pause between two steps was ours: the supervisor was stopped, or the machine slept, and
-# mostly the keeper with it.
+# A longer pause between two steps was on our side: the supervisor was stopped, or the machine
+# slept, usually together with the keeper.
 LONGEST_STEP_S = 1.0
 
 
 @record
 class KeeperHealth:
-    """For how long the keeper has been silent, and whether it was asked for an answer."""
+    """How long the keeper has been silent, and whether it was asked for an answer."""
 
     at_s: float = 0.0
     silent_s: float = 0.0
@@ -28,7 +28,7 @@ class KeeperHealth:
 
     @property
     def is_due(self) -> bool:
-        """It is to be asked now."""
+        """The keeper has to be asked now."""
         return not self.is_asked and self.silent_s >= ASK_AFTER_S
 
     @property
@@ -41,7 +41,7 @@ class KeeperHealth:
 
 
 def next_health(health: KeeperHealth, at_s: float, *, is_heard: bool) -> KeeperHealth:
-    """After one step, in which the keeper was heard of or not."""
+    """The health after one step, in which the keeper sent something or not."""
     if is_heard:
         return KeeperHealth(at_s)
     step_s = min(at_s - health.at_s, LONGEST_STEP_S)
@@ -54,7 +54,7 @@ def after_question(health: KeeperHealth) -> KeeperHealth:
 
 @record
 class FailedKeeper:
-    """The keeper could not be started, or ended before its first answer, so many times in a row.
+    """The keeper could not be started, or ended before its first answer, this many times in a row.
     The next try is at `next_s`.
     """
 
@@ -70,7 +70,7 @@ def after_failed_keeper(before: FailedKeeper | None, what: str, at_s: float) -> 
 
 
 def find_pause(health: KeeperHealth, failed: FailedKeeper | None) -> Reason | None:
-    """Why nothing can start without a keeper; None when there is one that answers."""
+    """Why no job can start without a keeper; None if the keeper answers."""
     if health.is_hanging:
         return explain_hang()
     return failed.reason if failed is not None else None

@@ -1,5 +1,5 @@
-"""Which changed files of a worktree are left out when its changes are committed: those that may
-hold secrets, and those that are too large to be in a repository for ever.
+"""Which changed files of a worktree are not committed: files that may contain secrets, and files
+that are too large to stay in a repository forever.
 """
 
 from collections.abc import Sequence
@@ -9,8 +9,8 @@ from ramherd.core.record import record
 from ramherd.core.units import MIB, format_size
 
 MOST_BYTES = 10 * MIB
-# Names in lower case. Of a file that the repository has already, a change is committed: the
-# user who made it part of the repository wanted that.
+# Names in lower case. A change to a file that is already in the repository is committed: the user
+# added the file on purpose.
 SECRETS = (
     ".env*", "*.env",
     "id_rsa*", "id_dsa*", "id_ecdsa*", "id_ed25519*",
@@ -20,16 +20,16 @@ SECRETS = (
     "secrets.json", "secrets.yml", "secrets.yaml", "secrets.toml",
     ".netrc", "_netrc", ".git-credentials", ".pgpass", ".htpasswd", ".pypirc", ".vault-token",
 )  # fmt: skip
-# Made to be seen.
+# Files that are meant to be published.
 PUBLIC = ("*.example", "*.sample", "*.template", "*.tmpl", "*.dist", "*.defaults", "*.pub")
-# So many are listed; the rest is counted.
+# The number of files that are listed; the rest are counted.
 MOST_LISTED = 100
 
 
 @record
 class ChangedFile:
-    """A file that git would commit. `submodule` has git's letters for one: C its commit changed,
-    M files in it changed, U it has untracked files.
+    """A file that git would commit. `submodule` has git's letters for a submodule: C its commit
+    changed, M files in it changed, U it has untracked files.
     """
 
     path: str
@@ -41,7 +41,7 @@ class ChangedFile:
 
 
 def explain_left_out(file: ChangedFile) -> str:
-    """Why the file is not committed, or ""."""
+    """Why the file is not committed; "" if it is."""
     if file.is_ignored:
         return "ignored"
     if file.submodule:
@@ -63,14 +63,16 @@ def is_secret(file: ChangedFile) -> bool:
 
 
 def is_committed(file: ChangedFile) -> bool:
-    """The commit that a submodule is at can be recorded, whatever else is in it."""
+    """The new commit of a submodule can be recorded, whatever else changed in the submodule."""
     if file.submodule and not file.is_ignored:
         return "C" in file.submodule
     return not explain_left_out(file)
 
 
 def choose_listed(files: Sequence[ChangedFile]) -> tuple[list[dict[str, str]], int]:
-    """What is left out, each with why, ignored files last; and how many are not in the list."""
+    """The files that are not committed, each with the reason, ignored files last; and the number of
+    files beyond the list.
+    """
     found = [(file, why) for file in files if (why := explain_left_out(file))]
     found.sort(key=lambda one: one[0].is_ignored)
     listed = [{"path": file.path, "why": why} for file, why in found[:MOST_LISTED]]

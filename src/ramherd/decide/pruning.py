@@ -1,5 +1,5 @@
-"""What goes of finished runs, the oldest first: their output by what all may hold together, and
-everything about them by age.
+"""What is removed of finished runs, the oldest first: output by the total size, and everything by
+age.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from ramherd.core.model import KeptLog
 
 @dataclass(frozen=True, slots=True)
 class PruneRule:
-    """Keep at most so much output; and nothing of runs that ended before a time, if one is set."""
+    """Keep at most this much output, and nothing of runs that ended before a time, if set."""
 
     keep_bytes: int
     before_s: float | None = None
@@ -19,7 +19,7 @@ class PruneRule:
 def choose_excess(
     logs: Sequence[KeptLog], total_bytes: int, keep_bytes: int
 ) -> Sequence[KeptLog]:  # fmt: skip
-    """`logs` are the oldest, in order. What comes after one that may stay may stay as well."""
+    """`logs` are the oldest, in order. If one log may stay, all later ones may stay too."""
     for number, log in enumerate(logs):
         if total_bytes <= keep_bytes:
             return logs[:number]

@@ -1,6 +1,7 @@
-"""`--ramp N`: N runs at first, and N more whenever the last step was without trouble.
+"""`--ramp N`: N runs at first, and N more after each step without trouble.
 
-Trouble is a run that had to wait for memory, was stopped to make room, or was killed for it.
+Trouble is a run that had to wait for memory, was stopped to make room, or was killed for lack of
+memory.
 """
 
 from dataclasses import dataclass, replace
@@ -12,10 +13,10 @@ from ramherd.core.model import Reason
 class Ramp:
     step: int
     allowed: int
-    # The most that ran at a time without trouble, and what came up with more.
+    # The highest number of simultaneous runs without trouble, and the trouble with more.
     clean: int = 0
     trouble: Reason | None = None
-    # Since when as many run as are allowed, and nothing was wrong.
+    # The time since which all allowed runs have been running without trouble.
     full_since_s: float | None = None
 
 
@@ -24,7 +25,7 @@ def begin_ramp(step: int) -> Ramp:
 
 
 def next_ramp(ramp: Ramp, running: int, at_s: float, *, settle_s: float) -> Ramp:
-    """One step more once as many as allowed have run for as long as agents take to settle."""
+    """One more step after all allowed runs have run for as long as agents take to settle."""
     if running < ramp.allowed:
         return ramp
     if ramp.full_since_s is None:
@@ -35,5 +36,5 @@ def next_ramp(ramp: Ramp, running: int, at_s: float, *, settle_s: float) -> Ramp
 
 
 def after_trouble(ramp: Ramp, reason: Reason) -> Ramp:
-    """The step begins again. What came up first is kept, until as many ran without it."""
+    """The step begins again. The first trouble is kept until the same number of runs had none."""
     return replace(ramp, full_since_s=None, trouble=ramp.trouble or reason)

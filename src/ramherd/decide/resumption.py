@@ -1,4 +1,4 @@
-"""Which jobs of a herd go on after an interruption: its `ramherd run` was told to end, or died."""
+"""Which jobs of a herd resume after its `ramherd run` was interrupted or died."""
 
 from collections.abc import Collection, Sequence
 
@@ -6,16 +6,17 @@ from ramherd.core.model import JobState, JobStatus, Reason, Why
 from ramherd.core.record import replace
 from ramherd.decide.job_bases import is_blocked
 
-# An account without access ends the herd of a `ramherd run` in which nothing else is left.
+# An account without access ends the herd of a `ramherd run` in which no other job is left.
 INTERRUPTIONS = (Why.INTERRUPTED, Why.SUPERVISOR_LOST, Why.NO_ACCESS)
 
 
 def continue_jobs(
     statuses: Sequence[JobStatus], unfinished: Collection[str] = ()
 ) -> list[JobStatus]:
-    """The new status of each job that goes on, of all jobs of a herd that has ended. What is done
-    stays done, and what failed or was cancelled for another reason stays so, with all that waits
-    for it. `unfinished` names jobs whose worktrees are not finished: others wait for that.
+    """The new status of each job that resumes, from all jobs of a herd that has ended. Jobs that
+    are done stay done. Jobs that failed or were cancelled for another reason stay as they are, and
+    so do all jobs that wait for them. `unfinished` names jobs whose worktrees are not finished;
+    their dependents wait for that.
     """
     by_name = {status.job.name: status for status in statuses}
     chosen = {name: status for name, status in by_name.items() if is_cut_off(status, by_name)}
@@ -26,8 +27,8 @@ def continue_jobs(
 
 
 def is_cut_off(status: JobStatus, by_name: dict[str, JobStatus]) -> bool:
-    """Whether the interruption ended this job, or one that it waited for; or it waits for its user,
-    who may have resolved what it waits for.
+    """Whether the interruption ended this job, or a job that it waited for. Also true for a job
+    that waits for its user, who may have resolved the problem.
     """
     if is_blocked(status):
         return True
@@ -47,8 +48,8 @@ def is_cut_off(status: JobStatus, by_name: dict[str, JobStatus]) -> bool:
 def is_hopeless(
     status: JobStatus, by_name: dict[str, JobStatus], chosen: dict[str, JobStatus]
 ) -> bool:
-    """A job that it waits for is not done, and does not go on. One that waits does, or its user
-    decides about it.
+    """Whether a job that this one waits for is not done and does not resume. A waiting job does
+    resume, or its user decides about it.
     """
     ended = (by_name[name] for name in status.job.after if name in by_name and name not in chosen)
     return any(one.state.is_final and one.state is not JobState.DONE for one in ended)
@@ -64,5 +65,5 @@ def continue_job(
 
 
 def explain_continuation(ended: Reason) -> Reason:
-    """`ended` is why the job was cancelled."""
+    """`ended` is the reason why the job was cancelled."""
     return Reason(Why.CONTINUED, after=ended.why.value)

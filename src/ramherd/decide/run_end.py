@@ -1,4 +1,4 @@
-"""How runs end: when one is stopped, when it is over, and what it then counts as."""
+"""How runs end: when a run is stopped, when it is over, and which end it counts as."""
 
 import errno
 from collections.abc import Sequence
@@ -27,18 +27,19 @@ from ramherd.core.run_phase import is_live as is_phase_live
 
 SIGABRT, SIGKILL = 6, 9
 URGENT = (RunEnd.LIMIT_KILL, RunEnd.LOST)
-# Restarts that we choose the moment of.
+# Restarts at a moment that we choose.
 LEAKING = (Why.LEAK, Why.OVER_MARK)
-# Killed so soon after the start, it was never at work.
+# A run killed this soon after its start was never at work.
 BIRTH_S = 2.0
 MACHINE_ERRORS = (errno.ENOMEM, errno.EAGAIN, errno.ENFILE, errno.EMFILE)
-# While a run is prepared: a cgroup does not take its `memory_limit`, or its stdin is larger
-# than a file may be. Every other failure there is of our directories, our cgroups or the machine.
+# Failures while a run is prepared that are the job's own: a cgroup refuses its `memory_limit`, or
+# its stdin is larger than a file may be. All other failures come from our directories, our cgroups
+# or the machine.
 JOB_ERRORS = (errno.EINVAL, errno.ERANGE, errno.EFBIG)
 
 
 def stop_interrupted(snapshot: Snapshot) -> list[Action]:
-    """A first signal ends every run with TERM and grace."""
+    """The first signal ends every run with TERM and a grace period."""
     if not snapshot.interrupts:
         return []
     reason = Reason(Why.INTERRUPTED, signals=snapshot.interrupts)
@@ -46,8 +47,8 @@ def stop_interrupted(snapshot: Snapshot) -> list[Action]:
 
 
 def stop_timed_out(snapshot: Snapshot) -> list[Action]:
-    """`timeout` ends the whole pen. The time that a run was held, or the machine slept, does not
-    count.
+    """`timeout` ends the whole pen. The time in which a run was held, or the machine slept, does
+    not count.
     """
     return [
         Stop(run.run, RunEnd.TIMEOUT, Reason(Why.TIMEOUT, limit_s=limit, ran_s=round(ran, 3)))
@@ -58,7 +59,7 @@ def stop_timed_out(snapshot: Snapshot) -> list[Action]:
 
 
 def stop_over_limit(snapshot: Snapshot) -> list[Action]:
-    """Polling pens have no limit in the kernel: the last reading is compared with it."""
+    """Polling pens have no limit in the kernel: the last reading is compared with the limit."""
     return [
         Stop(run.run, RunEnd.LIMIT_KILL, limit_reason(run, limit))
         for run in snapshot.runs
@@ -68,9 +69,9 @@ def stop_over_limit(snapshot: Snapshot) -> list[Action]:
 
 
 def stop_over_budget(snapshot: Snapshot, budget: int, policy: Policy) -> list[Action]:
-    """When the fleet is about to reach its hard limit the youngest run is put back in the
-    queue: the kernel would kill the largest, which is mostly the oldest. The oldest goes on;
-    if it is alone and too big all the same, no waiting will help it.
+    """When the fleet is about to reach its hard limit, the youngest run is returned to the queue:
+    the kernel would kill the largest run, which is mostly the oldest. The oldest run continues; if
+    it is alone and still too big, waiting does not help.
     """
     live = sorted((run for run in snapshot.runs if is_live(run)), key=lambda run: run.started_s)
     over = snapshot.fleet_used_bytes - budget - policy.fleet_mark_bytes
@@ -87,7 +88,7 @@ def stop_over_budget(snapshot: Snapshot, budget: int, policy: Policy) -> list[Ac
 
 
 def kill_overdue(snapshot: Snapshot, policy: Policy) -> list[Action]:
-    """After the grace, or a second signal, KILL."""
+    """Send KILL after the grace period, or after a second signal."""
     return [
         Kill(run.run, Reason(Why.GRACE_OVER, grace_s=grace))
         for run in snapshot.runs
@@ -99,7 +100,7 @@ def kill_overdue(snapshot: Snapshot, policy: Policy) -> list[Action]:
 
 
 def told_to_end(run: RunView, policy: Policy) -> tuple[float, float] | None:
-    """Since when, and with what grace before KILL, a run is being ended."""
+    """Since when a run is being ended, and the grace before KILL."""
     if is_live(run):
         return None
     if run.killed_s is not None:
@@ -112,9 +113,9 @@ def told_to_end(run: RunView, policy: Policy) -> tuple[float, float] | None:
 
 
 def stop_grace_s(run: RunView, stop: Stopping, policy: Policy) -> float:
-    """None where memory is short: a run over its limit would grow on. A run that makes room gets
-    little, because another one waits for its memory. So does an agent that is restarted
-    between two turns: its session is on disk.
+    """There is no grace where memory is short: a run over its limit would keep growing. A run that
+    makes room gets little, because another run waits for its memory. So does an agent that is
+    restarted between two turns: its session is on disk.
     """
     if stop.end in URGENT or stop.reason.why in (Why.TOO_BIG, Why.OVER_BUDGET):
         return 0.0
@@ -126,12 +127,12 @@ def stop_grace_s(run: RunView, stop: Stopping, policy: Policy) -> float:
 
 
 def is_hurried(run: RunView, snapshot: Snapshot) -> bool:
-    """A second signal means now."""
+    """A second signal ends the grace period."""
     return snapshot.interrupts > 1 and run.killed_s is None
 
 
 def clear_leftovers(snapshot: Snapshot) -> list[Action]:
-    """What a run's first process left alive is ended with it."""
+    """Processes that a run's first process left behind are ended."""
     return [
         Clear(run.run, Reason(Why.LEFTOVERS, processes=run.pen.procs))
         for run in snapshot.runs
@@ -140,9 +141,9 @@ def clear_leftovers(snapshot: Snapshot) -> list[Action]:
 
 
 def finish_ended(snapshot: Snapshot, policy: Policy) -> list[Finish]:
-    """A run is over when its first process has ended, nothing lives in its pen, and all it
-    printed is on disk; when it never began; when its process is free for the next; or when what
-    lives on cannot be ended.
+    """A run is over when its first process has ended, its pen is empty and all its output is on
+    disk; when it never began; when its process is free for the next job; or when its remaining
+    processes cannot be ended.
     """
     return [
         Finish(run.run, *judge(run))
@@ -162,7 +163,7 @@ def is_given_up(run: RunView, snapshot: Snapshot, policy: Policy) -> bool:
 
 
 def judge(run: RunView) -> tuple[RunEnd, Reason]:
-    """What the run counts as. What we did to it comes first, then what the kernel did."""
+    """The end that the run counts as. Our own actions come first, then those of the kernel."""
     if run.stop is not None and not has_come_through(run, run.stop):
         return run.stop.end, run.stop.reason
     if run.refused is not None:
@@ -171,21 +172,21 @@ def judge(run: RunView) -> tuple[RunEnd, Reason]:
         return RunEnd.DONE, Reason(Why.SAID_DONE)
     if run.exit is None:
         return RunEnd.LOST, Reason(Why.KEEPER_LOST)
-    # A shell passes the kill of its child on as 128 + 9.
+    # A shell reports the kill of its child as 128 + 9.
     if run.pen.kernel_kills and (run.exit.signal == SIGKILL or run.exit.code == 128 + SIGKILL):
         return judge_kernel_kill(run)
     return judge_exit(run, run.exit)
 
 
 def has_come_through(run: RunView, stop: Stopping) -> bool:
-    """It was to be resumed later, but its agent reported success before it ended."""
+    """The run was to be resumed later, but its agent reported success before it ended."""
     later = stop.end in (RunEnd.PREEMPTED, RunEnd.RECYCLED, RunEnd.LOST)
     return later and run.exit is not None and run.said is not None and run.said.through
 
 
 def is_failed_start(run: RunView, end: RunEnd, at_s: float) -> bool:
-    """Whether a start failed for lack of memory: a sign of a full machine, no fault of the job. A
-    full V8 heap is none: its size is a setting.
+    """Whether a start failed for lack of memory: a sign of a full machine, not a fault of the job.
+    A full V8 heap does not count: its size is a setting.
     """
     if end is RunEnd.LOST and run.refused is not None:
         return is_for_memory(run.refused.errno)
@@ -208,9 +209,9 @@ def judge_exit(run: RunView, exit_: Exit) -> tuple[RunEnd, Reason]:
 
 
 def judge_words(said: Said, exit_: Exit) -> tuple[RunEnd, Reason] | None:
-    """What an agent reports counts for more than its exit code: some exit with 0 when they gave up,
-    and one that was stopped reports nothing. codex leaves a tool behind that takes too long; with 0
-    that is its own affair.
+    """An agent's report counts for more than its exit code: some agents exit with 0 after they gave
+    up, and a stopped agent reports nothing. codex leaves a tool behind that takes too long; with
+    exit code 0 that is ignored.
     """
     if said.through or (said.result and exit_.code == 0):
         return RunEnd.DONE, Reason(Why.SAID_DONE)
@@ -224,7 +225,7 @@ def judge_words(said: Said, exit_: Exit) -> tuple[RunEnd, Reason] | None:
 
 
 def explain_refusal(job: Job, refusal: ApiRefusal) -> Reason:
-    """The API serves the account no more: no failure of the job."""
+    """The API has stopped serving the account, which is not a failure of the job."""
     agent = job.brief.agent if job.brief is not None else ""
     if refusal.window == NO_ACCESS:
         return Reason(Why.NO_ACCESS, agent=agent, what=refusal.what)
@@ -232,13 +233,13 @@ def explain_refusal(job: Job, refusal: ApiRefusal) -> Reason:
 
 
 def explain_limit(agent: str, window: str, what: str, until_s: float | None) -> Reason:
-    """`until_s` is None where the API does not tell when its limit resets."""
+    """`until_s` is None if the API does not report when its limit resets."""
     until = {} if until_s is None else {"until_at": round(until_s)}
     return Reason(Why.USAGE_LIMIT, agent=agent, window=name_window(window), what=what, **until)
 
 
 def stop_without_access(snapshot: Snapshot) -> list[Action]:
-    """An agent whose API does not know its account would go on trying for minutes."""
+    """An agent whose API rejects its account would keep trying for minutes."""
     return [
         Stop(run.run, RunEnd.PREEMPTED, explain_refusal(run.job, run.said.refusal))
         for run in snapshot.runs
@@ -256,8 +257,8 @@ def judge_failure(said: Said) -> Reason:
 
 
 def explain_denials(calls: Sequence[str], end: RunEnd) -> Reason | None:
-    """Why a user is warned of a run: its agent may have answered, and was allowed nothing. A run
-    that goes on later is not over.
+    """A warning for the user: the agent may have answered although its tool calls were denied.
+    There is none for a run that is resumed later.
     """
     if not calls or end not in (RunEnd.DONE, RunEnd.FAILED):
         return None
@@ -269,8 +270,8 @@ def cost_reason(whose: str, cost_usd: float, limit_usd: float) -> Reason:
 
 
 def judge_refusal(refusal: Refusal) -> tuple[RunEnd, Reason]:
-    """What we could not prepare costs the job nothing. A program that cannot be executed for want
-    of memory or descriptors is tried a few times: the job's own limit may be too low.
+    """A run that we could not prepare costs the job nothing. A program that could not be executed
+    for lack of memory or descriptors is tried a few times: the job's own limit may be too low.
     """
     number, what, is_ours = refusal
     if number == errno.ESRCH:
@@ -289,7 +290,7 @@ def is_for_want(number: int) -> bool:
 
 
 def is_for_memory(number: int) -> bool:
-    """Whether a start that failed with this errno is a sign of memory that is short."""
+    """Whether a start that failed with this errno shows that memory is short."""
     return number == errno.ENOMEM
 
 
@@ -299,7 +300,7 @@ def is_own_failure(number: int) -> bool:
 
 
 def judge_kernel_kill(run: RunView) -> tuple[RunEnd, Reason]:
-    """At its own `memory_limit` the run asked for it; anything else is the fleet's failure."""
+    """A kill at the run's own `memory_limit` is the run's fault; any other kill is the fleet's."""
     limit = run.job.memory_limit_bytes
     if limit is not None and run.pen.limit_hit:
         return RunEnd.LIMIT_KILL, limit_reason(run, limit)
@@ -307,30 +308,30 @@ def judge_kernel_kill(run: RunView) -> tuple[RunEnd, Reason]:
 
 
 def limit_reason(run: RunView, limit: int) -> Reason:
-    """The kernel drops page cache before it kills, so its own peak is what the run used then. What
-    was seen of it may be less: a run can fill its limit between two looks.
+    """The kernel drops page cache before it kills, so its own peak is the memory that the run used
+    then. The measured peak may be lower: a run can fill its limit between two measurements.
     """
     peak = max(run.pen.peak_bytes, run.pen.charged_bytes if run.pen.kernel_kills else 0)
     return Reason(Why.LIMIT_KILL, limit_bytes=limit, peak_bytes=peak)
 
 
 def is_live(run: RunView) -> bool:
-    """Still at its work: neither ended nor told to end."""
+    """Neither ended nor told to end."""
     return is_phase_live(run.phase)
 
 
 def is_lingering(run: RunView) -> bool:
-    """Something of it lives, or is only just being started."""
+    """Processes of the run are alive, or are just being started."""
     return run.refused is None and run.pen.procs > 0
 
 
 def is_leaving(run: RunView) -> bool:
-    """Told to make room, and not yet counted as gone."""
+    """Told to make room, and not yet gone."""
     return run.stop is not None and run.stop.end is RunEnd.PREEMPTED
 
 
 def next_deadline_s(snapshot: Snapshot, policy: Policy) -> float:
-    """When something is to be decided even if nothing happens until then."""
+    """The time of the next decision if nothing happens before."""
     times = [
         since + grace
         for run in snapshot.runs

@@ -1,4 +1,4 @@
-"""When an agent that runs has printed nothing for so long that its user should know."""
+"""When the user is warned that a running agent has printed nothing for a long time."""
 
 from ramherd.core.model import Reason, Why
 from ramherd.core.record import record
@@ -6,8 +6,8 @@ from ramherd.core.record import record
 
 @record
 class OutputSilence:
-    """Since when an agent has printed nothing. `uncounted_s` is how long its run had been held by
-    then: while it is held it cannot print.
+    """The time since which an agent has printed nothing. `uncounted_s` is how long its run had been
+    held by then: a held run cannot print.
     """
 
     since_s: float
@@ -26,7 +26,9 @@ def next_silence(
     has_printed: bool,
     wait_s: float = 0.0,
 ) -> OutputSilence:
-    """`wait_s` is how long the agent has said that it waits for its API: that is no silence."""
+    """`wait_s` is the time for which the agent reported that it waits for its API, which is no
+    silence.
+    """
     if not has_printed:
         return before
     return OutputSilence(at_s + wait_s, uncounted_s)

@@ -5,16 +5,16 @@ from dataclasses import dataclass, replace
 from ramherd.core.model import Reason, Why
 
 FIRST_S = 2.0
-# No start waits longer than this for the trouble of another job.
+# The longest time that a start waits because other jobs were refused.
 MOST_S = 60.0
-# Without overload for so many pauses, the next one is half as long.
+# The pause is halved after this many pauses without an overload.
 QUIET_PAUSES = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Starts are `pause_s` apart, the next not before `next_s`. `started_s` is the last start, or
-    when the first one was made to wait.
+    """Starts are `pause_s` apart, and the next is not before `next_s`. `started_s` is the time of
+    the last start, or of the first start that had to wait.
     """
 
     pause_s: float = 0.0
@@ -24,8 +24,8 @@ class Pace:
 
 
 def after_overload(pace: Pace, at_s: float) -> Pace:
-    """Twice the pause; what many agents say of the same moment counts once. However often sessions
-    complain that run already, starts are no further apart than the longest pause.
+    """Doubles the pause; reports of many agents at the same time count once. Starts are never
+    further apart than the longest pause, however many overloads running sessions report.
     """
     if at_s - pace.changed_s < pace.pause_s:
         return pace
@@ -39,7 +39,7 @@ def after_start(pace: Pace, at_s: float) -> Pace:
 
 
 def next_pace(pace: Pace, at_s: float) -> Pace:
-    """It recovers step by step, down to no pause at all."""
+    """The pause is halved step by step, down to no pause at all."""
     if not pace.pause_s or at_s - pace.changed_s < QUIET_PAUSES * pace.pause_s:
         return pace
     pause_s = pace.pause_s / 2 if pace.pause_s > FIRST_S else 0.0
@@ -47,9 +47,9 @@ def next_pace(pace: Pace, at_s: float) -> Pace:
 
 
 def find_slot(pace: Pace, back_off_end_s: float, taken: int, at_s: float) -> float:
-    """When a job may start that `taken` others of its account come before: however long ago the
-    pause was over, they do not all start in the same moment. One that was refused itself, and whose
-    own back-off has ended, does not wait for that of others.
+    """When a job may start that has `taken` jobs of its account before it: they do not all start at
+    the same time, even if the pause ended long ago. A job that was itself refused, and whose own
+    back-off has ended, does not wait for the back-off of other jobs.
     """
     slot_s = max(pace.next_s, at_s) + taken * pace.pause_s if taken else pace.next_s
     if not pace.pause_s:
@@ -58,7 +58,7 @@ def find_slot(pace: Pace, back_off_end_s: float, taken: int, at_s: float) -> flo
 
 
 def explain_pause(what: str, pause_s: float) -> Reason:
-    """Why agents of an account start more slowly: what one of them reported of its API."""
+    """Why agents of an account start more slowly: the API error that one of them reported."""
     return Reason(Why.OVERLOAD, what=what, pause_s=pause_s)
 
 

@@ -1,8 +1,8 @@
 """Why no job may start, and when the next start is tried.
 
-There is one list of causes for the whole supervisor. Most of them are watched by a part that
-reports their end. Whether a run can be prepared again shows only by trying: one start at a time,
-further and further apart, until one succeeds.
+There is one list of causes for the whole supervisor. Most causes are watched by a part that reports
+their end. Whether a run can be prepared again shows only by trying: one start at a time, further
+and further apart, until one succeeds.
 """
 
 import math
@@ -13,18 +13,18 @@ from ramherd.core.model import Reason, Why
 from ramherd.core.record import record
 from ramherd.decide.back_off import back_off_s
 
-# What is wrong for a moment (a directory that is being restored) costs half a second; a disk that
-# stays full is tried four times a minute, and work goes on soon after there is room.
+# A short problem (a directory that is being restored) costs half a second. A disk that stays full
+# is tried four times a minute, so jobs start soon after there is room.
 FIRST_TRY_S = 0.5
 LONGEST_TRY_S = 15.0
-# So long the outcome of a try is waited for: a start takes some milliseconds.
+# How long to wait for the outcome of a try: a start takes some milliseconds.
 OUTCOME_S = 10.0
 
 
 class Cause(StrEnum):
-    """What keeps jobs from starting. Two causes at a time are both waited for."""
+    """Causes that keep jobs from starting. If there are two causes, starts wait for both to end."""
 
-    # A run's directory, pen or process cannot be made.
+    # The directory, pen or process of a run cannot be created.
     PREPARATION = "preparation"
     # The store cannot be written.
     STORE = "store"
@@ -32,7 +32,7 @@ class Cause(StrEnum):
     DISK = "disk"
     # The keeper does not answer, or cannot be started.
     KEEPER = "keeper"
-    # The ledger has not answered yet: what others hold is not known.
+    # The ledger has not answered yet: the leases of other applications are not known.
     LEDGER = "ledger"
     # `ramherd pause`.
     USER = "user"
@@ -42,7 +42,9 @@ class Cause(StrEnum):
 
 @record
 class StartPause:
-    """`next_s` is when a start is tried all the same: never, if another part watches the cause."""
+    """`next_s` is when a start is tried despite the cause: never, if another part watches the
+    cause.
+    """
 
     reason: Reason
     failures: int = 0
@@ -57,37 +59,37 @@ def after_failed_start(before: StartPause | None, what: str, at_s: float) -> Sta
 
 
 def after_try(pause: StartPause, at_s: float) -> StartPause:
-    """A start is under way: the next one is tried when its outcome is known, or never comes."""
+    """A start is under way: the next one is tried when its outcome is known or overdue."""
     return StartPause(pause.reason, pause.failures, max(pause.next_s, at_s + OUTCOME_S))
 
 
 def explain_user_pause(paused_s: float) -> Reason:
-    """Epoch seconds; 0 if an earlier ramherd did not record when."""
+    """Epoch seconds; 0 if an earlier version of ramherd did not record the time."""
     return Reason(Why.PAUSED, paused_at=round(paused_s, 3)) if paused_s else Reason(Why.PAUSED)
 
 
 def explain_job_pause(paused_s: float) -> Reason:
-    """Of one job."""
+    """The reason of a job that is paused alone."""
     return Reason(Why.JOB_PAUSED, paused_at=round(paused_s, 3))
 
 
 def explain_start_at(start_at_s: float) -> Reason:
-    """Why a job that was submitted for later does not start yet. Epoch seconds."""
+    """Why a job that was submitted for later has not started yet. Epoch seconds."""
     return Reason(Why.START_AT, start_at=round(start_at_s))
 
 
 def explain_place(first: str) -> Reason:
-    """Of a queued job behind one that does not start yet, which has this name."""
+    """The reason of a queued job behind the job `first`, which does not start yet."""
     return Reason(Why.BEHIND, first=first)
 
 
 def explain_order(names: Sequence[str]) -> Reason:
-    """Of a job that waits for the jobs of these names."""
+    """The reason of a job that waits for the jobs of these names."""
     return Reason(Why.AFTER, jobs=", ".join(names))
 
 
 def explain_no_service() -> Reason:
-    """Of a queued job of the service, while none is running."""
+    """The reason of a queued job of the service while no service is running."""
     return Reason(Why.NO_SERVICE)
 
 

@@ -1,16 +1,16 @@
 """Which job makes the keeper die, if any of them does.
 
-A keeper that dies takes every run with it, and mostly nothing shows the cause: a job that kills it,
-a job that crashes it, or something outside. So jobs that ran at several deaths are suspects, and
-further deaths narrow them down:
+A keeper that dies takes every run with it, and the cause is usually not visible: a job that kills
+it, a job that crashes it, or something outside. So jobs that ran at several deaths are suspects,
+and further deaths narrow them down:
 
-- Suspects run before other jobs: half of those that most deaths point to, and nothing else starts
-  meanwhile. A suspect is cleared when its run ends by itself, or outlives those that died.
+- Suspects run before other jobs: half of those with most deaths, and nothing else starts meanwhile.
+  A suspect is cleared when its run ends by itself, or outlives the runs that died.
 - The last suspect runs alone. Before it does so again, the keeper has to live without it for a
-  while. Only deaths with it alone, and none without it in between, make the job fail.
+  while. The job fails only after deaths with it alone, and none without it in between.
 
 No death costs a retry. The rules are the same when the service dies together with the keeper. A
-reboot, and a keeper that was replaced because it did not answer, count for nobody.
+reboot, and the replacement of a keeper that did not answer, count against no job.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,21 +19,21 @@ from ramherd.core.model import JobState, JobStatus, Reason, Suspicion, Why
 from ramherd.core.policies import Policy
 from ramherd.core.record import record, replace
 
-# The keeper, or the supervisor and the keeper, died under a run.
+# The keeper, or the supervisor and the keeper, died during a run.
 DEATHS = (Why.KEEPER_LOST, Why.SUPERVISOR_LOST)
 
 
 @record
 class Trial:
-    """Of all queued jobs only these may start now; the others wait for the reason."""
+    """Only these queued jobs may start now; the others wait for the reason."""
 
     jobs: tuple[str, ...]
     reason: Reason
 
 
 def after_death(status: JobStatus, reason: Reason, policy: Policy) -> JobStatus:
-    """The next status of a job whose run died with the keeper. The reason says how old the run was,
-    and how many others were `beside` it; without that the death counts for nobody.
+    """The next status of a job whose run died with the keeper. The reason has the age of the run
+    and the number of other runs `beside` it; without these numbers the death counts against no job.
     """
     status = replace(status, state=JobState.QUEUED, reason=reason, interrupted=True)
     if "beside" not in reason.numbers:
@@ -52,13 +52,15 @@ def after_death(status: JobStatus, reason: Reason, policy: Policy) -> JobStatus:
 
 
 def after_other_death(status: JobStatus) -> JobStatus:
-    """The keeper died while this job did not run. Its deaths alone prove nothing any more."""
+    """The keeper died while this job did not run. Its own deaths in trials alone no longer prove
+    anything.
+    """
     return replace(status, suspicion=replace(status.suspicion, alone=0))
 
 
 def after_survival(status: JobStatus) -> JobStatus:
-    """Cleared. How long its runs lived is still known: if it is suspected again, by a death at a
-    greater age, the next trial takes longer.
+    """The job is cleared. The age that its runs reached is kept: if a death at a greater age makes
+    it a suspect again, the next trial takes longer.
     """
     return replace(status, suspicion=Suspicion(lived_s=status.suspicion.lived_s))
 
@@ -68,7 +70,7 @@ def is_suspect(suspicion: Suspicion, policy: Policy) -> bool:
 
 
 def is_survivor(suspicion: Suspicion, ran_s: float, policy: Policy) -> bool:
-    """Whether a run has outlived those of the job that died with the keeper."""
+    """Whether a run has outlived the job's runs that died with the keeper."""
     longest_s = policy.clear_factor * suspicion.lived_s + policy.clear_margin_s
     return suspicion.deaths > 0 and ran_s >= longest_s
 
@@ -76,9 +78,8 @@ def is_survivor(suspicion: Suspicion, ran_s: float, policy: Policy) -> bool:
 def choose_trial(
     statuses: Iterable[JobStatus], quiet_s: float, policy: Policy
 ) -> Trial | None:  # fmt: skip
-    """Which suspects run next; None without suspects. `statuses` are those of all jobs that may be
-    suspects, running or queued, the first in line first; `quiet_s` is the time since the last
-    death.
+    """Which suspects run next; None without suspects. `statuses` are all jobs that may be suspects,
+    running or queued, in queue order; `quiet_s` is the time since the last death.
     """
     suspects = [status for status in statuses if is_suspect(status.suspicion, policy)]
     if not suspects:
@@ -92,8 +93,8 @@ def choose_trial(
 
 
 def choose_half(suspects: Sequence[JobStatus]) -> Sequence[JobStatus]:
-    """Half of those with most deaths, at least one. If the keeper dies again these have one death
-    more than the others: the next half is chosen among them.
+    """Half of the suspects with most deaths, at least one. If the keeper dies again, this half has
+    one death more than the others: the next half is chosen from it.
     """
     most = max(status.suspicion.deaths for status in suspects)
     prime = [status for status in suspects if status.suspicion.deaths == most]

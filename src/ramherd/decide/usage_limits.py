@@ -1,11 +1,11 @@
 """Usage limits: which accounts an API does not serve, until when, and which job tries again.
 
-A window is closed by the first job that the API refuses. Until its reset no job of the account
-starts; sessions that run are left alone. At the reset one job starts as the probe, and the others
-follow when the API has replied to it. Where nobody knows the reset, and for an account without
-access, the probes are further and further apart, without end.
+The first job that the API refuses closes a window. Until the window resets, no job of the account
+starts; running sessions are left alone. At the reset one job starts as the probe, and the others
+follow when the API has replied to it. If the reset is not known, or the account has no access, the
+probes continue indefinitely, further and further apart.
 
-All times here are epoch seconds: a reset is a time of day, also for a machine that slept.
+All times here are epoch seconds: a reset is a time of day, also on a machine that slept.
 """
 
 from collections.abc import Iterable
@@ -27,15 +27,15 @@ from ramherd.decide.run_end import explain_limit
 
 PROBE_FIRST_S = 60.0
 PROBE_MOST_S = 1800.0
-# A reset that has passed by no more than this when its refusal is read: it is over.
+# A reset that passed at most this long before its refusal was read counts as reached.
 JUST_PASSED_S = 60.0
-# A time further ahead than any window is a mistake.
+# A reset further ahead than any window is a mistake.
 LONGEST_S = 32 * 86_400.0
 
 
 class Quota(NamedTuple):
-    """What an API counts together: jobs of one agent with one account, and the model that they use
-    ("" is the agent's own choice).
+    """Jobs that an API counts together: the agent, the account and the model ("" means the agent's
+    default).
     """
 
     agent: str
@@ -45,8 +45,9 @@ class Quota(NamedTuple):
 
 @record
 class UsageWindow:
-    """Closed until `until_s`, and then until the API has served its probe. `model` is the only one
-    that it concerns, "" all; `is_default`: also jobs that leave the model to the agent.
+    """Closed until `until_s`, and then until the API has served the probe. `model` is the only
+    model that the limit applies to, "" for all; `is_default`: it also applies to jobs without a
+    model.
     """
 
     agent: str
@@ -55,12 +56,12 @@ class UsageWindow:
     window: str
     what: str
     until_s: float
-    # Whether `until_s` is the reset; if nobody knows that, it is the next probe.
+    # Whether `until_s` is the reset; otherwise it is the time of the next probe.
     is_timed: bool = True
     is_default: bool = False
-    # Probes that were refused since it closed.
+    # Probes that were refused since the window closed.
     refused_probes: int = 0
-    # The run that asks whether the API serves the account again.
+    # The run that probes whether the API serves the account again.
     probe: str = ""
 
     @property
@@ -82,7 +83,7 @@ def quota_of(brief: Brief, model: str | None = None) -> Quota:
 
 
 def render_quota(job: Job) -> str | None:
-    """For a queue, to pass over jobs that wait for their API: None for those that never do."""
+    """A key for queues, to skip jobs that wait for their API; None for jobs that never do."""
     if job.brief is None or job.brief.on_limit != WAIT:
         return None
     return "\t".join(quota_of(job.brief))
@@ -95,8 +96,8 @@ def parse_quota(text: str) -> Quota:
 def after_refusal(
     before: UsageWindow | None, quota: Quota, refusal: ApiRefusal, now_s: float, run: str
 ) -> UsageWindow:
-    """The window once the API has refused `run`. The newest refusal counts; one without a time does
-    not change that of others.
+    """The window after the API has refused `run`. The newest refusal counts; a refusal without a
+    reset time keeps the known one.
     """
     is_probe = before is not None and before.probe == run
     refused_probes = (before.refused_probes if before is not None else 0) + is_probe
@@ -115,8 +116,8 @@ def after_refusal(
 
 
 def choose_known(until_s: float | None, now_s: float, refused_probes: int) -> float | None:
-    """The reset, if the API gave one that can be. One that has just passed is over, unless a probe
-    was refused since: then the clocks differ.
+    """The reset, if the API gave a plausible one. A reset that has just passed is reached, unless a
+    probe was refused since: then the clocks differ.
     """
     if until_s is None or until_s > now_s + LONGEST_S:
         return None
@@ -127,7 +128,7 @@ def choose_known(until_s: float | None, now_s: float, refused_probes: int) -> fl
 
 
 def choose_scope(quota: Quota, refusal: ApiRefusal) -> tuple[str, bool]:
-    """The model that a refusal concerns, and whether jobs without one use it."""
+    """The model that a refusal applies to, and whether jobs without a model use it."""
     if not refusal.model:
         return "", False
     model = quota.model.lower() if refusal.model == THIS_MODEL else refusal.model
@@ -137,7 +138,7 @@ def choose_scope(quota: Quota, refusal: ApiRefusal) -> tuple[str, bool]:
 def find_closed(
     windows: Iterable[UsageWindow], quota: Quota, now_s: float
 ) -> UsageWindow | None:  # fmt: skip
-    """The window that keeps a job from starting: of several, the one that lasts longest."""
+    """The window that keeps a job from starting; of several, the one that lasts longest."""
     closed = [
         window
         for window in windows
@@ -149,7 +150,7 @@ def find_closed(
 def find_probed(
     windows: Iterable[UsageWindow], quota: Quota, now_s: float
 ) -> list[UsageWindow]:  # fmt: skip
-    """The windows that a job which starts now is the probe of."""
+    """The windows for which a job that starts now is the probe."""
     return [
         window
         for window in windows
@@ -158,7 +159,7 @@ def find_probed(
 
 
 def choose_quota(brief: Brief, windows: Iterable[UsageWindow], now_s: float) -> Quota:
-    """With `on_limit = "fallback_model"` a limit of the job's own model alone is no reason to
+    """With `on_limit = "fallback_model"`, a limit on the job's own model alone is no reason to
     wait.
     """
     own, windows = quota_of(brief), list(windows)
@@ -176,7 +177,7 @@ def with_probe(window: UsageWindow, run: str) -> UsageWindow:
 
 
 def end_denial(window: UsageWindow) -> UsageWindow:
-    """An account without access is asked for now; a limit lasts as long as it lasts."""
+    """An account without access is probed now; a usage limit stays until its reset."""
     return replace(window, until_s=0.0) if window.window == NO_ACCESS else window
 
 

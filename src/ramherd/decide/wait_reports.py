@@ -1,18 +1,18 @@
-"""When it is reported why the first job in line does not start: once for each reason that lasts."""
+"""When to report why the first job in the queue does not start: once for each reason that lasts."""
 
 from typing import NamedTuple
 
 from ramherd.core.reasons import Why
 
-# A head that starts within this has not waited for anything worth a line.
+# A shorter wait of the first job in the queue is not reported.
 LASTING_S = 1.0
 
-# The herd of the first in line, and what it waits for.
+# The herd of the first job in the queue, and what the job waits for.
 Cause = tuple[str, Why]
 
 
 class WaitReports(NamedTuple):
-    """The cause that was seen last, since when and until when, and the one that was reported."""
+    """The last cause with its first and last time, and the cause that was last reported."""
 
     cause: Cause | None = None
     since_s: float = 0.0
@@ -23,8 +23,8 @@ class WaitReports(NamedTuple):
 def next_reports(
     reports: WaitReports, cause: Cause, at_s: float, lasting_s: float = LASTING_S
 ) -> tuple[WaitReports, bool]:
-    """Whether this wait is to be reported now: its cause is a new one, and has lasted. A cause that
-    was not seen for so long meanwhile begins again.
+    """Whether to report this wait now: its cause is new and has lasted. A cause that was not seen
+    for `lasting_s` begins again.
     """
     goes_on = cause == reports.cause and at_s - reports.seen_s <= lasting_s
     since_s = reports.since_s if goes_on else at_s

@@ -1,4 +1,4 @@
-"""When a warm process has served long enough, and which job it serves next."""
+"""When a warm process is retired, and which job it serves next."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -11,23 +11,23 @@ from ramherd.core.policies import ReusePolicy
 
 @dataclass(frozen=True, slots=True)
 class Worn:
-    """A warm process after a job, or between two."""
+    """A warm process after a job, or between two jobs."""
 
     jobs: int
     most_jobs: int
     used_bytes: int
     age_s: float
     idle_s: float = 0.0
-    # Processes beside the agent's own: they belong to the job that is over.
+    # Processes besides the agent's own: they belong to the job that has ended.
     company: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class WarmDemand:
-    """What others wait for. `job` is the first in line, and `key` what it could share; `held`: runs
-    or another application wait for memory, so no process is kept; `short`: starts do, so one is
-    kept for the first in line only. `needed`: some job may come yet. `full`: no more may run than
-    do.
+    """The demand for processes and memory. `job` is the first in the queue, and `key` the process
+    that it could share. `held`: runs or another application wait for memory, so no process is kept.
+    `short`: starts wait for memory, so a process is kept only for the first job. `needed`: another
+    job may come. `full`: no further run may start.
     """
 
     job: str | None = None
@@ -49,7 +49,7 @@ class RenewalState(StrEnum):
 
     NOT_ASKED = "not_asked"
     ASKED = "asked"
-    # It answered with the session of the job before, or not in time.
+    # The process answered with the session of the previous job, or not in time.
     FAILED = "failed"
     DONE = "done"
 
@@ -57,8 +57,8 @@ class RenewalState(StrEnum):
 def choose_reuse(
     demand: WarmDemand, key: Hashable, grant_bytes: int, *, jobs: int, most_jobs: int
 ) -> Admit | None:  # fmt: skip
-    """The start of the first in line in a process that is free and has served so many jobs, if
-    the two agree: then no memory changes hands.
+    """Starts the first job of the queue in a free process that has served `jobs` jobs, if the keys
+    match: then no memory changes hands.
     """
     if demand.job is None or not demand.is_served_by(key):
         return None
@@ -66,15 +66,15 @@ def choose_reuse(
 
 
 def explain_reuse(jobs: int, most_jobs: int) -> Reason:
-    """The start of a job in a process that has served others: it is the so-many-th."""
+    """The reason of a start in a process that has served other jobs; this one is number `jobs`."""
     return Reason(Why.WARM, jobs=jobs, most_jobs=most_jobs)
 
 
 def why_retired_after_job(
     worn: Worn, renewal: RenewalState, *, failed: bool, kernel_kills: int
 ) -> Reason | None:
-    """What makes the process of a job that has just ended useless for another. Kernel kills of its
-    tools would count for the next job as well.
+    """Why the process of a job that has just ended cannot serve another one. Kernel kills of its
+    tools would also count for the next job.
     """
     causes = (
         ("failure", failed),
@@ -86,7 +86,7 @@ def why_retired_after_job(
 
 
 def why_retired(worn: Worn, policy: ReusePolicy, *, wanted: bool, needed: bool) -> Reason | None:
-    """None: it serves another job. `wanted`: a run waits for memory. `needed`: another job
+    """None: the process serves another job. `wanted`: a run waits for memory. `needed`: another job
     may come.
     """
     causes = (

@@ -1,8 +1,7 @@
 """Which jobs start: as many as memory holds by statistics, not by peaks.
 
-Bursts are short and rarely coincide: where each run is given room for its peak, half of the
-memory is never used. A run that needs more than expected is held and, at worst, preempted and
-resumed.
+Bursts are short and rarely coincide: if each run had room for its peak, half of the memory would
+never be used. A run that needs more than expected is held and, at worst, preempted and resumed.
 """
 
 import math
@@ -16,19 +15,19 @@ from ramherd.core.policies import GrantPolicy
 from ramherd.decide.governor.levels import is_pressed
 from ramherd.decide.governor.room import Room
 
-# Behind a head that does not fit, so many are asked whether they do.
+# The number of jobs behind a first job that does not fit which are checked as well.
 LOOK_BEHIND = 20
 
 
 class Crowd:
-    """What the runs are expected to hold, with those let in a moment ago."""
+    """The expected memory of all runs, including those just admitted."""
 
     def __init__(self, scene: Scene, policy: GrantPolicy) -> None:
         self.number = len(scene.runs) + scene.ending
         self.starting = scene.starting
         self.expected_bytes = 0.0
         self.variance = 0.0
-        # What those started a moment ago are expected to hold.
+        # The expected memory of runs that started a moment ago.
         self.fresh_bytes = 0
         for run in scene.runs:
             known, age_s = scene.estimate(run), scene.at_s - run.started_s
@@ -38,7 +37,7 @@ class Crowd:
             self.fresh_bytes += known.base_bytes if age_s < policy.stagger_s else 0
 
     def with_one(self, base_bytes: int, known: Estimate, z: float) -> float:
-        """Expected use and its spread if one more were let in."""
+        """Expected use and its spread with one more run."""
         spread = z * math.sqrt(self.variance + known.sd_bytes**2)
         return self.expected_bytes + base_bytes + spread
 
@@ -53,7 +52,7 @@ class Crowd:
 def admit(
     scene: Scene, history: History, room: Room, policy: GrantPolicy, waiting: int
 ) -> Iterator[Admit | Wait | Settle]:
-    """Starts in order, then one Wait that says why the next one is not started."""
+    """Starts in order, then one Wait with the reason why the next job is not started."""
     line = ease_oldest(in_line(scene, history, policy), scene)
     if not line:
         return
@@ -81,8 +80,8 @@ def admit(
 
 
 def in_line(scene: Scene, history: History, policy: GrantPolicy) -> Sequence[Candidate]:
-    """Priority, then place: the queue comes in that order. A job that has waited long rises,
-    so that none waits for ever.
+    """The queue is sorted by priority, then place. A job that has waited long rises, so that no job
+    waits forever.
     """
     at_s, queue = scene.at_s, scene.queue
     if not queue:
@@ -99,15 +98,15 @@ def in_line(scene: Scene, history: History, policy: GrantPolicy) -> Sequence[Can
 
 
 def would_leave_again(candidate: Candidate, scene: Scene, history: History) -> bool:
-    """Whether an older run is left for whose bursts others had to leave again and again."""
+    """Whether an older run is still there whose bursts repeatedly made others leave."""
     bursting = {job for job, bursts in history.bursts.items() if bursts.times > 1}
     return any(run.job in bursting and run.age < candidate.age for run in scene.runs)
 
 
 def ease_oldest(line: Sequence[Candidate], scene: Scene) -> Sequence[Candidate]:
-    """A stopped job that is older than every run comes back with its base alone: what it needs
-    later is made room for when it grows, since the oldest run is never stopped. The lease has to
-    be large enough for it.
+    """A stopped job that is older than every run starts with its base alone: room for the rest is
+    made when it grows, since the oldest run is never stopped. The lease has to be large enough for
+    it.
     """
     returning = [one for one in line if one.is_returning and one.need_bytes <= scene.lease_bytes]
     if not returning:
@@ -130,10 +129,10 @@ def find_closed(scene: Scene, history: History, policy: GrantPolicy, waiting: in
         return full
     if waiting or any(run.leaving for run in scene.runs):
         return Reason(Why.SOMEBODY_WAITS, waiting=max(waiting, 1))
-    # One at a time goes on in any case, but for pressure that others make.
+    # One run at a time is always allowed, except under pressure that other programs cause.
     if history.level is not Level.CALM and (running or is_pressed(scene, policy)):
         return Reason(Why.LEVEL, level=history.level.value)
-    # Agents mostly wait for their model: as many as there are cores go on in any case.
+    # Agents mostly wait for their model: as many as there are cores are always allowed.
     if history.cpu_gate and running >= scene.cores:
         return Reason(Why.CPU_PRESSURE, pressure=round(scene.cpu_pressure, 3))
     return None
@@ -150,7 +149,7 @@ def find_full(running: int, scene: Scene, policy: GrantPolicy) -> Reason | None:
 def find_rush(
     candidate: Candidate, crowd: Crowd, scene: Scene, policy: GrantPolicy
 ) -> Reason | None:
-    """Starts are spread: by what the fresh ones will hold, and by how many are under way."""
+    """Starts are spread by the expected memory of fresh runs and by the number under way."""
     if crowd.starting >= policy.max_starting:
         return Reason(Why.STARTING, starting=crowd.starting, limit=policy.max_starting)
     fresh = crowd.fresh_bytes
@@ -167,7 +166,7 @@ def find_too_big(candidate: Candidate, scene: Scene) -> Reason | None:
 
 
 def first_grant(candidate: Candidate, scene: Scene, policy: GrantPolicy) -> int:
-    """No less than a quantum: with a few megabytes it would be held before it has begun."""
+    """At least a quantum: with a few megabytes the run would be held before it has begun."""
     base = scene.estimate(candidate).base_bytes
     first = max(candidate.need_bytes, base, policy.quantum_bytes)
     return first if candidate.limit_bytes is None else min(first, candidate.limit_bytes)
@@ -176,7 +175,9 @@ def first_grant(candidate: Candidate, scene: Scene, policy: GrantPolicy) -> int:
 def find_obstacle(
     candidate: Candidate, crowd: Crowd, scene: Scene, room: Room, policy: GrantPolicy
 ) -> Reason | None:
-    """Why this job does not fit. Without other runs it gets what there is, as the oldest."""
+    """Why this job does not fit. If there are no other runs, it gets all free memory, as the
+    oldest.
+    """
     base = first_grant(candidate, scene, policy)
     if crowd.number == 0:
         short = min(candidate.need_bytes, scene.largest_bytes) > scene.lease_bytes
@@ -209,8 +210,8 @@ def let_in(
 
 
 def may_pass(passed: Candidate, scene: Scene, policy: GrantPolicy) -> bool:
-    """Whether smaller jobs behind it may start first: if it could not start even alone; if it is
-    a stopped job that waits until its need fits, or until it is the oldest; or, for a while, if
+    """Whether smaller jobs behind this one may start first: if it could not start even alone; if it
+    is a stopped job that waits until its need fits, or until it is the oldest; or, for a while, if
     it is known to be large.
     """
     if passed.is_returning or passed.need_bytes > scene.lease_bytes:

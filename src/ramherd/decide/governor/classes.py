@@ -1,8 +1,8 @@
-"""What past runs of a class predict for the next one, robust against outliers, and what is assumed
-of a program before it has run.
+"""The prediction for the next run of a class from past runs, robust against outliers, and the prior
+of a program that has not run yet.
 
-A class is (agent, project, label). Few runs move the prior little, an outlier never moves it far:
-each value is clipped to the middle of what was seen before it is averaged.
+A class is (agent, project, label). Few runs change the prior little, and an outlier never changes
+it much: each value is clipped to the middle range of the seen values before it is averaged.
 """
 
 import math
@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 
 from ramherd.core.memory import MB, PRIOR, Estimate
 
-# Claude's is from published runs. The others' base is the memory (PSS) of their process trees
-# while they wait on the API (1 to 3 runs each: 158, 323, 512 and 393 MiB); nobody has measured
-# them at work, so spread and peak are Claude's, a little more for the larger ones.
+# Claude's prior is from published runs. The others' base is the memory (PSS) of their process trees
+# while they wait for the API (1 to 3 runs each: 158, 323, 512 and 393 MiB). They were not measured
+# at work, so spread and peak are Claude's, slightly more for the larger ones.
 PRIORS = {
     "claude": PRIOR,
     "codex": Estimate(base_bytes=165 * MB, sd_bytes=110 * MB, peak_bytes=260 * MB),
@@ -23,9 +23,9 @@ PRIORS = {
 }
 # Projects change: older runs predict the next one less well.
 KEEP_RUNS = 64
-# The prior counts as so many runs: a class of its own is believed after a handful.
+# The prior counts as this many runs: after a handful of runs a class relies on its own.
 PRIOR_RUNS = 5.0
-# The middle to which values are clipped.
+# The quantiles to which values are clipped.
 CLIP = (0.1, 0.9)
 # A prediction covers a run whose mean is within two standard deviations of the base.
 COVERED_SD = 2.0
@@ -43,7 +43,7 @@ class RunSummary:
 
 @dataclass(frozen=True, slots=True)
 class ClassRecord:
-    """What is kept of a class, and how often it was right."""
+    """The data of a class, and how often its prediction was right."""
 
     recent: tuple[RunSummary, ...] = ()
     runs: int = 0
@@ -56,7 +56,7 @@ class ClassRecord:
 
 
 def learn(record: ClassRecord, summary: RunSummary) -> ClassRecord:
-    """The prediction is judged by the run before it learns from it."""
+    """The prediction is checked against the run before it learns from the run."""
     known = estimate(record)
     reach = COVERED_SD * known.sd_bytes
     return replace(
@@ -73,7 +73,7 @@ def estimate(record: ClassRecord) -> Estimate:
         return prior
     means = clipped([run.mean_bytes for run in recent])
     sds = clipped([run.sd_bytes for run in recent])
-    # At a random moment it is a long run that is met.
+    # Weighted by duration: at a random moment, long runs are more likely to be running.
     weights = clipped([max(run.duration_s, 1.0) for run in recent])
     scale = len(recent) / sum(weights)
     weights = [weight * scale for weight in weights]
@@ -101,7 +101,7 @@ def clipped(values: Sequence[float]) -> list[float]:
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
-    """Linear between the two nearest of a sorted list."""
+    """Linear interpolation between the two nearest values of a sorted list."""
     at = share * (len(ordered) - 1)
     below = int(at)
     above = min(below + 1, len(ordered) - 1)

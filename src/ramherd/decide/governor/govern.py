@@ -1,4 +1,4 @@
-"""One round of the governor: the memory of one application, from one scene to its actions."""
+"""One round of the governor: from the scene of one application to its actions."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -29,9 +29,9 @@ from ramherd.decide.governor.room import Room
 def govern(
     scene: Scene, history: History, policy: GrantPolicy
 ) -> tuple[History, list[GrantAction]]:
-    """The actions are to be carried out in their order: what is given up comes first, so that
-    the sum of grants is within the lease after each one. If one cannot be carried out (a run
-    grew past its new grant meanwhile), leave out the rest and ask again.
+    """Carry out the actions in order: grants that shrink come first, so that the sum of grants is
+    within the lease after each action. If an action fails (a run grew past its new grant
+    meanwhile), skip the rest and ask again.
     """
     waiting = waiters(scene)
     room = Room(scene, policy)
@@ -50,7 +50,7 @@ def govern(
         actions.append(SetLevel(history.level, why))
     history = replace(history, bursts=next_bursts(stops, waiting, scene, history, policy))
     starts = [] if stops else list(admit(scene, history, room, policy, len(waiting)))
-    # Last of all: what a start takes back must not have been given to page cache before.
+    # Last of all: memory that a start takes back must not have been given to page cache before.
     trims = [] if room.debt_bytes else make_cache_room(scene, room, policy)
     actions += [*room.lowered.values(), *room.raised.values(), *trims]
     actions += [*stops, *fail_too_big(scene, room), *starts]
@@ -60,7 +60,7 @@ def govern(
 def next_history(
     scene: Scene, history: History, policy: GrantPolicy, waiting: Sequence[Penned]
 ) -> History:
-    """What there is to remember before anything is decided."""
+    """The history before any decision of this round."""
     was = history.cpu_gate
     return replace(
         history,

@@ -1,4 +1,4 @@
-"""More for those at their grant, the oldest first; less for those that do not use theirs."""
+"""Growth for runs at their grant, the oldest first, and smaller grants for runs that use less."""
 
 from collections.abc import Mapping
 
@@ -9,21 +9,22 @@ from ramherd.decide.governor.room import Room, is_at_work, oldest_first
 
 
 def waiters(scene: Scene) -> list[Penned]:
-    """Held at their grant, oldest first."""
+    """Runs held at their grant, oldest first."""
     held = [run for run in scene.runs if run.held_since_s is not None and not run.leaving]
     return list(oldest_first(held)) if len(held) > 1 else held
 
 
 def grow(waiting: list[Penned], history: History, room: Room, policy: GrantPolicy) -> bool:
-    """A quantum each while there is room. Less than a quantum goes to the first one only: a
-    younger run must not get the little that the oldest waits for. While memory is short the
-    others get nothing: tool calls that grow side by side would each stand half grown and block
-    the other. Whether a run was refused.
+    """A quantum for each run while there is room. Less than a quantum goes only to the first run: a
+    younger run must not get the little memory that the oldest waits for. While memory is short the
+    other runs get nothing: tool calls that grow side by side would each stop half grown and block
+    the other. Returns whether a run was refused.
     """
-    # Less than this is worth a hold only to a run that has all the rest of the lease.
+    # Less than this is worth a hold only for a run that has the whole rest of the lease.
     least = 1 if len(room.grants) == 1 else policy.slim_bytes
     for run in waiting[:1] if is_short(room.scene, history, policy) else waiting:
-        # To go on at all it has to get away from its mark; one that was held late is past it.
+        # The run has to get away from its mark to continue; a run that was held late is past its
+        # mark.
         held_at = run.grant_bytes - policy.arm_below_bytes - policy.near_bytes
         wish = policy.quantum_bytes + max(run.used_bytes - held_at, 0)
         free = room.make(wish)
@@ -37,7 +38,7 @@ def grow(waiting: list[Penned], history: History, room: Room, policy: GrantPolic
 def next_grown(
     scene: Scene, history: History, room: Room, policy: GrantPolicy
 ) -> Mapping[str, float]:
-    """When each run last grew, for as long as its burst may last."""
+    """The time of each run's last growth, for as long as its burst may last."""
     if not room.raised and not history.grown_s:
         return history.grown_s
     at_s = scene.at_s
@@ -51,7 +52,7 @@ def is_short(scene: Scene, history: History, policy: GrantPolicy) -> bool:
 
 
 def useful(run: Penned, extra_bytes: int, room: Room, policy: GrantPolicy) -> int:
-    """No more than its `memory_limit` allows: there the kernel acts."""
+    """No more than `memory_limit` allows: from there on the kernel acts."""
     if run.limit_bytes is None:
         return extra_bytes
     most = run.limit_bytes + policy.arm_below_bytes
@@ -59,8 +60,8 @@ def useful(run: Penned, extra_bytes: int, room: Room, policy: GrantPolicy) -> in
 
 
 def make_cache_room(scene: Scene, room: Room, policy: GrantPolicy) -> list[Trim]:
-    """Page cache makes a run faster: it may have what no other run wants, twice as much
-    each time. Else it is dropped, so that growth of the run's own shows again.
+    """Page cache makes a run faster: it may use memory that no other run needs, twice as much each
+    time. Otherwise it is dropped, so that growth of the run's own memory is visible again.
     """
     trims: list[Trim] = []
     for run in scene.runs:
@@ -76,8 +77,8 @@ def make_cache_room(scene: Scene, room: Room, policy: GrantPolicy) -> list[Trim]
 
 
 def next_idle(scene: Scene, history: History, policy: GrantPolicy) -> dict[str, float]:
-    """Since when each run has been granted more than it uses and the headroom. Page cache is
-    left alone for now: it is taken when another run needs it.
+    """The time since which each run's grant has exceeded its use plus the headroom. Page cache is
+    kept for now: it is taken when another run needs the memory.
     """
     marks: dict[str, float] = {}
     for run in scene.runs:
@@ -88,7 +89,7 @@ def next_idle(scene: Scene, history: History, policy: GrantPolicy) -> dict[str, 
 
 
 def shrink(scene: Scene, history: History, room: Room, policy: GrantPolicy) -> None:
-    """A grant follows usage down after a while; bursts come in rows, so not at once."""
+    """A grant follows usage down after a while, not at once, because bursts come in series."""
     for run in scene.runs:
         since = history.idle_since_s.get(run.run)
         is_young = scene.at_s - run.started_s < policy.young_s
@@ -102,7 +103,7 @@ def shrink(scene: Scene, history: History, room: Room, policy: GrantPolicy) -> N
 
 
 def pay_debt(scene: Scene, room: Room, policy: GrantPolicy) -> None:
-    """The budget fell: grants are lowered at once to what is used, promised or not."""
+    """The budget fell: grants are lowered at once to the memory in use, even below `memory`."""
     if not room.debt_bytes:
         return
     reason = Reason(

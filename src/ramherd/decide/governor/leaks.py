@@ -1,7 +1,8 @@
 """Whether an agent leaks: the trend of its own memory while no tool call is open.
 
-Looks at valleys: collectors let memory rise and fall, and only what stays after they ran counts.
-A start that ramps up and a cache that fills flatten out; a leak is as steep at its end.
+The trend is that of the valleys: garbage collectors let memory rise and fall, and only the memory
+that remains after a collection counts. The rise of a start and of a filling cache flattens out; a
+leak stays as steep.
 """
 
 from collections.abc import Sequence
@@ -12,12 +13,12 @@ from ramherd.core.units import MIB
 
 Point = tuple[float, int]
 
-# So many points for a whole run: when full, each pair becomes its lower one.
+# The number of points for a whole run: when full, each pair is reduced to its lower point.
 KEEP_POINTS = 240
 WINDOWS = 12
-# Three samples for a window, or a valley says no more than any other sample.
+# Three samples per window; with fewer, a valley is no better than any other sample.
 LEAST_POINTS = 3 * WINDOWS
-# Idle agents were seen to move by 5 MB a second: a trend has to be well above that.
+# Idle agents vary by 5 MB a second: a trend has to be well above that.
 LEAST_RISE_BYTES = 24 * MIB
 NOISE_TIMES = 3.0
 # Share of pairs of valleys that rise; 0.5 is chance.
@@ -28,7 +29,7 @@ STEADY = 0.4
 
 @dataclass(frozen=True, slots=True)
 class IdleSamples:
-    """The idle samples of one run, thinned so that any length of run fits."""
+    """The idle samples of one run, thinned so that a run of any length fits."""
 
     points: tuple[Point, ...] = ()
     every_s: float = 1.0
@@ -41,7 +42,7 @@ class Leak:
     used_bytes: int
 
     def left_s(self, limit_bytes: int) -> float:
-        """Until the limit is reached at this pace."""
+        """The time until the limit is reached at this pace."""
         return max(limit_bytes - self.used_bytes, 0) / self.slope_bytes_per_s
 
 
@@ -93,7 +94,7 @@ def trend(low: Sequence[Point]) -> tuple[float, float]:
 
 
 def is_steady(low: Sequence[Point], slope: float) -> bool:
-    """As steep in the last third as on the whole."""
+    """Whether the last third is as steep as the whole."""
     last = low[-max(len(low) // 3, 3) :]
     return trend(last)[0] >= STEADY * slope
 

@@ -1,8 +1,8 @@
 """How applications share one machine: what each may hold of the budget.
 
-An application below its share of budget/n gets what is free first, the one that waits longest
-before the others; for it, only what others hold above their share is taken back. Loaded for
-each subagent of a hooked session, so it makes no dataclass.
+An application below its share of budget/n gets free memory first, the one that has waited longest
+before the others. For its sake, other applications give back only the memory above their share. A
+hooked session loads this for each subagent, so it defines no dataclass.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 
 
 class Lease(NamedTuple):
-    """One application's line in the ledger. `bytes` is what it holds, `wants_bytes` what it
-    would hold if it could, `waiting_since_s` since when one of its jobs waits for it.
+    """One application's line in the ledger. `bytes` is its lease, `wants_bytes` the lease that it
+    would like to have, `waiting_since_s` the time since which one of its jobs has waited for it.
     """
 
     owner: str
@@ -31,8 +31,8 @@ class Lease(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """`bytes` is what the ledger writes down: never more than there is. `target_bytes` is what
-    the application is to come down to by itself; the difference is its debt.
+    """`bytes` is the lease that the ledger records, never more than the free memory. `target_bytes`
+    is the lease to which the application shrinks by itself; the difference is its debt.
     """
 
     bytes: int
@@ -42,7 +42,9 @@ class Choice(NamedTuple):
 def choose_lease(
     mine: Lease, others: Sequence[Lease], budget_bytes: int, *, granted_bytes: int
 ) -> Choice:
-    """My next lease. It grows only into what is free, and falls only to what is granted."""
+    """The next lease of `mine`. It grows only into free memory, and shrinks only to the granted
+    bytes.
+    """
     everyone = [mine, *others]
     share = budget_bytes // len(everyone)
     free = budget_bytes - sum(lease.bytes for lease in everyone)
@@ -55,20 +57,20 @@ def choose_lease(
 
 
 def possible_bytes(others: Sequence[Lease], budget_bytes: int) -> int:
-    """What an application could lease if it wanted all: what no other one holds, and its share."""
+    """The largest lease that an application could get: the unleased memory, or its share."""
     free = budget_bytes - sum(other.bytes for other in others)
     return max(free, budget_bytes // (1 + len(others)))
 
 
 def choose_place(since_s: float | None, held_bytes: int, *, granted_bytes: int) -> float | None:
-    """Since when an application counts as waiting. Runs that hold more than their application has
-    leased are those of one whose lease was lost with an earlier ledger: it goes first.
+    """The time since which an application counts as waiting. If its runs hold more than its lease,
+    the lease was lost with an earlier ledger: the application goes first.
     """
     return 0.0 if held_bytes < granted_bytes else since_s
 
 
 def entitled(lease: Lease, share: int) -> int:
-    """What a waiting application still lacks of its share."""
+    """The bytes that a waiting application still lacks of its share."""
     if lease.waiting_since_s is None:
         return 0
     return max(min(lease.wants_bytes, share) - lease.bytes, 0)
@@ -84,7 +86,9 @@ def goes_first(other: Lease, mine: Lease) -> bool:
 
 
 def owed(mine: Lease, others: Sequence[Lease], budget_bytes: int) -> int:
-    """What I am to give back: my part of what is short, of what I hold above my share."""
+    """The bytes that `mine` has to give back: its part of the shortage, from its bytes above the
+    share.
+    """
     everyone = [mine, *others]
     share = budget_bytes // len(everyone)
     free = budget_bytes - sum(lease.bytes for lease in everyone)
@@ -96,8 +100,8 @@ def owed(mine: Lease, others: Sequence[Lease], budget_bytes: int) -> int:
 
 
 def wanted_lease(scene: Scene, policy: GrantPolicy) -> int:
-    """All there is while a job is queued or a run is held; else what is granted and room for
-    growth, so that the grant path need not ask the ledger.
+    """All memory while a job is queued or a run is held; otherwise the granted bytes plus room for
+    growth, so that a grant need not ask the ledger.
     """
     if scene.queue or any(run.held_since_s is not None for run in scene.runs):
         return scene.largest_bytes
@@ -107,14 +111,16 @@ def wanted_lease(scene: Scene, policy: GrantPolicy) -> int:
 
 
 def waiting_since(scene: Scene) -> float | None:
-    """Since when this application waits: its oldest held run, or the first job of its queue."""
+    """The time since which this application has waited: for its oldest held run, or the first job
+    of its queue.
+    """
     since = [run.held_since_s for run in scene.runs if run.held_since_s is not None]
     since += [candidate.queued_s for candidate in scene.queue[:1]]
     return min(since, default=None)
 
 
 def explain_ledger(what: str, lease_bytes: int | None) -> Reason:
-    """Of a ledger that does not answer: an application goes on with the lease that it has."""
+    """For a ledger that does not answer: the application continues with its present lease."""
     if lease_bytes is None:
         return Reason(Why.NO_LEASE, what=what)
     return Reason(Why.LEDGER, what=what, lease_bytes=lease_bytes)

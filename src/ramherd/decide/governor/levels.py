@@ -1,8 +1,8 @@
-"""Calm, tight, single: how freely runs are started. Two marks each, and no run is ended.
+"""Calm, tight, single: how freely runs are started. Each level has two marks, and no run is ended.
 
-A level begins with its sign, and ends when nothing has asked for it for some seconds; one that
-comes back soon after its end lasts longer, so that a program outside that takes and gives memory
-in turns does not open and close the starts each time.
+A level begins with its sign, and ends after some seconds without one. A level that returns soon
+after its end lasts longer, so that another program that repeatedly takes and releases memory does
+not open and close the starts each time.
 """
 
 from dataclasses import replace
@@ -33,12 +33,12 @@ def next_level(
 
 
 def lasting_s(history: History, policy: GrantPolicy) -> float:
-    """How long a level goes on after its last sign."""
+    """How long a level lasts after its last sign."""
     return policy.level_lasts_again_s if history.is_back else policy.level_lasts_s
 
 
 def find_level(scene: Scene, history: History, policy: GrantPolicy) -> tuple[Level, Reason]:
-    """The sternest level that something asks for now."""
+    """The strictest level that a rule calls for now."""
     if (why := find_single(scene, history, policy)) is not None:
         return Level.SINGLE, why
     if (why := find_tight(scene, history, policy)) is not None:
@@ -53,7 +53,7 @@ def is_on(value: float, marks: tuple[float, float], *, was_on: bool) -> bool:
 
 
 def is_pressed(scene: Scene, policy: GrantPolicy) -> bool:
-    """Not yet below the second marks."""
+    """Not yet below the lower marks."""
     return (
         scene.memory_pressure >= policy.memory_pressure_marks[1]
         or scene.swap_in_bytes_per_s >= policy.swap_in_marks[1]
@@ -61,7 +61,7 @@ def is_pressed(scene: Scene, policy: GrantPolicy) -> bool:
 
 
 def find_single(scene: Scene, history: History, policy: GrantPolicy) -> Reason | None:
-    """A budget under two bases, starts that keep failing, or a debt that is not paid."""
+    """A budget below two bases, repeatedly failing starts, or an unpaid debt."""
     if (small := find_small_budget(scene, history, policy)) is not None:
         return small
     if scene.failed_starts >= policy.single_failed_starts:
@@ -70,9 +70,9 @@ def find_single(scene: Scene, history: History, policy: GrantPolicy) -> Reason |
 
 
 def find_small_budget(scene: Scene, history: History, policy: GrantPolicy) -> Reason | None:
-    """By what this application could lease: its lease is small while no more was asked for. What
-    runs on their way out hold is back in a moment. Begins with a job that waits; when none does any
-    more, the budget is as small for those that run.
+    """Based on the lease that this application could get: its present lease is small if it has not
+    asked for more. The memory of ending runs is free in a moment. The level begins with a waiting
+    job; when no job waits any longer, the budget is compared with the running ones.
     """
     was = history.level is Level.SINGLE
     ones: list[Penned | Candidate] = [*scene.queue[:1], *scene.runs[:was]]
@@ -84,7 +84,7 @@ def find_small_budget(scene: Scene, history: History, policy: GrantPolicy) -> Re
 
 
 def find_debt(scene: Scene, history: History, lasting_s: float) -> Reason | None:
-    """A debt that has lasted so long; one that is paid at once is no sign of anything."""
+    """A debt that has lasted this long; a debt that is paid at once is no sign of trouble."""
     since = history.debt_since_s
     if since is None or scene.at_s - since < lasting_s:
         return None
@@ -106,7 +106,7 @@ def find_tight(scene: Scene, history: History, policy: GrantPolicy) -> Reason | 
 
 
 def next_debt_since(scene: Scene, history: History, room: Room) -> float | None:
-    """Since when more is granted than leased, after all that was idle has been taken back."""
+    """The time since which more is granted than leased, after all idle memory was taken back."""
     if not room.debt_bytes:
         return None
     return scene.at_s if history.debt_since_s is None else history.debt_since_s

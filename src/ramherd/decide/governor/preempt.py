@@ -1,4 +1,4 @@
-"""Which run makes room when growth does not fit. Never the oldest, so that it always goes on."""
+"""Which run makes room when growth does not fit. Never the oldest, so that it always continues."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -12,15 +12,15 @@ from ramherd.decide.governor.room import Room, oldest_first
 def next_urgent(
     waiting: Sequence[Penned], scene: Scene, history: History, policy: GrantPolicy
 ) -> Mapping[str, float]:
-    """Waiters whose patience ran out stay urgent until they have finished growing: a tool call
-    that needs a gigabyte would else pay the patience for each run that makes room.
+    """Runs whose patience has run out stay urgent until they have finished growing: otherwise a
+    tool call that needs a gigabyte would wait out its patience for each run that makes room.
     """
     if not waiting and not history.urgent_s:
         return history.urgent_s
     at_s = scene.at_s
     marks = {run: s for run, s in history.urgent_s.items() if at_s - s < policy.urgent_for_s}
-    # What all of them have waited counts: three that stand still for a second have lost as
-    # much as one in three.
+    # The waiting times of all runs count: three runs that wait for one second have lost as much as
+    # one run that waits for three.
     lost_s = sum(waited_s(run, at_s) for run in waiting)
     for run in waiting:
         if run.run in marks or (run is waiting[0] and lost_s >= policy.patience_s):
@@ -35,7 +35,7 @@ def waited_s(run: Penned, at_s: float) -> float:
 def preempt(
     waiting: Sequence[Penned], scene: Scene, history: History, room: Room, policy: GrantPolicy
 ) -> list[Stop]:
-    """One at a time: what the last one frees may be enough."""
+    """One run at a time: the memory that it frees may be enough."""
     if not waiting and not room.debt_bytes:
         return []
     live = oldest_first(run for run in scene.runs if not run.leaving)
@@ -49,7 +49,7 @@ def preempt(
 
 
 def stop_for_debt(live: Sequence[Penned], scene: Scene, room: Room) -> list[Stop]:
-    """The youngest, until what is left is within the lease; those on their way out count."""
+    """Stops the youngest until the rest is within the lease; runs already leaving count."""
     leaving = sum(room.grants[run.run] for run in scene.runs if run.leaving)
     missing = room.debt_bytes - leaving
     stops: list[Stop] = []
@@ -73,7 +73,7 @@ def stop_for_waiter(
     history: History,
     room: Room,
 ) -> list[Stop]:
-    """The first waiter got nothing for the length of its patience: another run goes."""
+    """The first waiting run got nothing until its patience ran out: another run is stopped."""
     if not waiting or waiting[0].run in room.raised or waiting[0].run not in history.urgent_s:
         return []
     first = waiting[0]
@@ -102,9 +102,9 @@ def is_burst_under_way(
 
 
 def choose_victim(first: Penned, live: Sequence[Penned]) -> Penned:
-    """The largest run that is younger than the waiter, held as well, and can resume: half grown,
-    it blocks the waiter and does not get on itself. Else the youngest. Only among those that
-    were stopped least often, so that no job is stopped again and again.
+    """The largest run that is younger than the waiting run, also held, and can resume: half grown,
+    it blocks the waiting run and makes no progress itself. Otherwise the youngest. Only among the
+    runs stopped least often, so that no job is stopped again and again.
     """
     held = [
         run for run in live if run.age > first.age and run.held_since_s is not None and run.resumes
@@ -126,7 +126,7 @@ def next_bursts(
     history: History,
     policy: GrantPolicy,
 ) -> Mapping[str, Bursts]:
-    """Counts the bursts for which others leave, by the job of the first waiter."""
+    """Counts the bursts for which other runs leave, by the job of the first waiting run."""
     if not any(stop.reason.why is Why.PATIENCE_OVER for stop in stops):
         return history.bursts
     job, at_s = waiting[0].job, scene.at_s
@@ -138,8 +138,8 @@ def next_bursts(
 
 
 def find_kept(scene: Scene, history: History, policy: GrantPolicy) -> set[str]:
-    """Runs that keep their room after a burst, since others had to leave for the last ones: the
-    same jobs would come back and be stopped again.
+    """Runs that keep their room after a burst, because others had to leave for the last bursts: the
+    same jobs would start and be stopped again.
     """
     if not history.bursts:
         return set()
@@ -155,7 +155,7 @@ def find_kept(scene: Scene, history: History, policy: GrantPolicy) -> set[str]:
 
 
 def stop_held(live: Sequence[Penned], scene: Scene, policy: GrantPolicy) -> list[Stop]:
-    """A run held for long may hold a lock that others need."""
+    """A run that is held for long may hold a lock that others need."""
     return [
         Stop(
             run.run,
@@ -168,8 +168,8 @@ def stop_held(live: Sequence[Penned], scene: Scene, policy: GrantPolicy) -> list
 
 
 def step_aside(live: Sequence[Penned], scene: Scene, room: Room, policy: GrantPolicy) -> list[Stop]:
-    """The last run left does not fit into what others outside leave us: smaller jobs go on
-    meanwhile. With the whole budget it would instead be too big, and fail.
+    """The last run does not fit into the memory that other programs leave: smaller jobs run
+    meanwhile. A run that does not fit into the whole budget is too big and fails instead.
     """
     if not live or scene.lease_bytes >= scene.largest_bytes or live[0].run in room.raised:
         return []
@@ -180,7 +180,7 @@ def step_aside(live: Sequence[Penned], scene: Scene, room: Room, policy: GrantPo
 
 
 def fail_too_big(scene: Scene, room: Room) -> list[Settle]:
-    """Alone, with the whole budget, and still held: it would wait for ever."""
+    """A run that is alone, has the whole budget and is still held would wait forever."""
     if len(scene.runs) != 1:
         return []
     run = scene.runs[0]

@@ -1,9 +1,8 @@
-"""Whose cold memory goes to swap, while another run waits for memory and before one is preempted.
+"""Whose cold memory goes to swap while another run waits for memory, before a run is preempted.
 
-An agent that waits for its model touches a sixth of what it holds (20 of 116 MB, claude). What is
-in swap counts against no grant, and comes back within the grant of its run: the sum of grants is
-within the lease whatever is swapped. How much there is at all is bounded by the free swap, and
-pressure stops it.
+An agent that waits for its model uses a sixth of its memory (20 of 116 MB, claude). Memory in swap
+counts against no grant, and returns within the grant of its run: the sum of grants stays within the
+lease whatever is swapped. The total is bounded by the free swap, and stops under pressure.
 """
 
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ from ramherd.decide.governor.levels import is_pressed
 
 
 class IdleRun(NamedTuple):
-    """An agent between two turns. `reclaimed_s` is when memory of it was last moved."""
+    """An agent between two turns. `reclaimed_s` is when its memory was last moved."""
 
     run: str
     used_bytes: int
@@ -24,7 +23,7 @@ class IdleRun(NamedTuple):
 
 
 class Reclaim(NamedTuple):
-    """Move so much of a run's memory to swap, at most."""
+    """Move at most this much of a run's memory to swap."""
 
     run: str
     most_bytes: int
@@ -32,7 +31,7 @@ class Reclaim(NamedTuple):
 
 
 def count_waiters(scene: Scene, policy: GrantPolicy) -> int:
-    """Runs that have been held for longer than a grant takes that only has to be given."""
+    """Runs that have been held for longer than a grant from free memory takes."""
     return sum(
         run.held_since_s is not None and scene.at_s - run.held_since_s >= policy.reclaim_after_s
         for run in scene.runs
@@ -42,8 +41,9 @@ def count_waiters(scene: Scene, policy: GrantPolicy) -> int:
 def choose_reclaim(
     scene: Scene, idle: Sequence[IdleRun], free_swap_bytes: int, policy: GrantPolicy
 ) -> Reclaim | None:
-    """From the largest that has not given for a while; half of the free swap is left alone. None
-    while memory comes back from swap or processes wait for it: more would only move in circles.
+    """Chooses the largest run whose memory was not moved for a while; half of the free swap is left
+    alone. None while memory returns from swap or processes wait for it: more would only move back
+    and forth.
     """
     waiting = count_waiters(scene, policy)
     if not waiting or is_pressed(scene, policy):

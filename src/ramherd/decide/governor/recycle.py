@@ -10,8 +10,8 @@ from ramherd.decide.governor.leaks import IdleSamples, Leak, find_leak, next_sam
 
 @dataclass(frozen=True, slots=True)
 class Own:
-    """An agent's own processes, without its tool calls. `turn_over` is the moment at which a
-    restart loses nothing; None as size means that a tool call is open.
+    """An agent's own processes, without its tool calls. `turn_over`: a restart now loses nothing. A
+    size of None means that a tool call is open.
     """
 
     run: str
@@ -22,7 +22,7 @@ class Own:
 
 @dataclass(frozen=True, slots=True)
 class Watches:
-    """What is remembered: samples by run, marks and last restarts by job."""
+    """State kept between rounds: samples by run, marks and last restarts by job."""
 
     watch: Mapping[str, IdleSamples] = field(default_factory=dict)
     marks: Mapping[str, int] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class Watches:
 def recycle(
     seen: Sequence[Own], watches: Watches, at_s: float, policy: RecyclePolicy
 ) -> tuple[Watches, list[Stop]]:
-    """Called once a second or less; runs that are gone are forgotten."""
+    """Called at most once a second; runs that are gone are forgotten."""
     watch = {own.run: next_of(own, watches, at_s) for own in seen}
     watches = replace(watches, watch=watch)
     stops: list[Stop] = []
@@ -63,7 +63,7 @@ def find_reason(
 ) -> Reason | None:
     if own_bytes >= mark:
         return Reason(Why.OVER_MARK, own_bytes=own_bytes, mark_bytes=mark)
-    # The trend is worked out only when the mark could be near: it looks at every pair.
+    # The trend is calculated only near the mark, because it compares every pair.
     leak = find_leak(watch.points) if own_bytes >= mark // 2 else None
     return None if leak is None else near_mark(leak, mark, policy)
 

@@ -1,6 +1,6 @@
-"""The bytes of one lease while one round of decisions goes on.
+"""The bytes of one lease during one round of decisions.
 
-Every rule takes from here and gives back to here, so that no two rules promise the same byte.
+Every rule takes bytes from here and returns them here, so that no two rules promise the same byte.
 """
 
 from collections.abc import Iterable, Sequence
@@ -27,7 +27,7 @@ class Room:
         return max(-self.free_bytes, 0)
 
     def lower(self, run: Penned, grant_bytes: int, reason: Reason) -> int:
-        """The bytes that became free by it."""
+        """Returns the bytes that became free."""
         gain = self.grants[run.run] - grant_bytes
         if gain <= 0:
             return 0
@@ -42,7 +42,9 @@ class Room:
         self.raised[run.run] = Grant(run.run, self.grants[run.run], reason)
 
     def make(self, need_bytes: int) -> int:
-        """How much of `need_bytes` is free, if need be after taking what other runs do not use."""
+        """How much of `need_bytes` is free, if necessary after taking memory that other runs do not
+        use.
+        """
         if self.free_bytes < need_bytes:
             self._reclaim(need_bytes)
         return max(min(need_bytes, self.free_bytes), 0)
@@ -59,8 +61,8 @@ class Room:
             self.lower(run, to, Reason(Why.GIVES_ROOM, used_bytes=run.used_bytes))
 
     def _find_givers(self) -> list[tuple[Penned, int]]:
-        """Each run with the least grant that it can do with; the first to give is last in the list.
-        Old runs give first: a young one is about to use what it was given.
+        """Each run with the smallest grant that it can live with; the first to give is last in the
+        list. Old runs give first: a young run is about to use its grant.
         """
         slim = self.policy.slim_bytes
         idle = [
@@ -76,7 +78,7 @@ class Room:
 
 
 def is_at_work(run: Penned) -> bool:
-    """Neither held nor on its way out: what it does not use is idle."""
+    """Neither held nor leaving: the memory that it does not use is idle."""
     return run.held_since_s is None and not run.leaving
 
 

@@ -2,9 +2,9 @@
 
 A subagent lives inside the process of its session, so it does not grow grant by grant as a run
 does: it gets its whole lease at once, its slot, or it waits. Sessions below their share of the
-budget, and of `max_parallel`, come first; of these the one that has waited longest since it was
-last given a slot, so that sessions take turns. A session without a slot is always below its share,
-so the first of all waiters needs nothing but memory, and one always goes on.
+budget, and of `max_parallel`, come first; among them, the session that has waited longest since its
+last slot, so that sessions take turns. A session without a slot is always below its share, so the
+first waiting subagent needs only memory, and at least one always proceeds.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ FAR_S = 1e12
 
 class SlotHolder(NamedTuple):
     """One application. `slots` are subagents that run or are about to; `since_s` and `need_bytes`
-    are those of its oldest waiter (a herd that waits has no need: any memory helps it). `leaving`
-    are subagents that have ended, and that Claude still counts. It was last given a slot at
-    `granted_s`.
+    belong to its oldest waiting subagent (a waiting herd has no need: any memory helps it).
+    `leaving` are subagents that have ended, but that Claude still counts. `granted_s` is the time
+    of its last slot.
     """
 
     owner: str
@@ -40,7 +40,9 @@ class SlotHolder(NamedTuple):
 
     @property
     def turn_s(self) -> float:
-        """Since when it is its turn: each slot that it gets puts its session at the end."""
+        """The time since which it is the session's turn: each new slot moves the session to the
+        end.
+        """
         return max(self.since_s or 0.0, self.granted_s)
 
     @property
@@ -50,7 +52,7 @@ class SlotHolder(NamedTuple):
 
 class Caps(NamedTuple):
     """`budget_bytes` is for all applications, `hooked_bytes` for all hooked sessions together;
-    `claude` is how many subagents Claude Code itself runs in a session, and refuses the next.
+    `claude` is the number of subagents at which Claude Code itself refuses the next in a session.
     """
 
     budget_bytes: int
@@ -61,7 +63,7 @@ class Caps(NamedTuple):
 
 
 class Share(NamedTuple):
-    """What one application has of the budget, and of `max_parallel`."""
+    """One application's share of the budget and of `max_parallel`."""
 
     bytes: int
     slots: int | None = None
@@ -69,7 +71,7 @@ class Share(NamedTuple):
 
 class SlotChoice(NamedTuple):
     """Whether the subagent may start, why, and how many run in its session and on the machine.
-    `is_patient`: it waits for others of its own session alone, however long these take.
+    `is_patient`: it waits only for others of its own session, however long these take.
     """
 
     reason: Reason
@@ -85,8 +87,8 @@ class SlotChoice(NamedTuple):
 
     @property
     def is_for_memory(self) -> bool:
-        """Other applications leave memory to one that waits for it. One that waits for a number
-        to fall is in nobody's way.
+        """Other applications leave memory to a subagent that waits for memory. A subagent that
+        waits for a number to fall blocks no application.
         """
         return self.reason.why in (Why.NO_ROOM_BUDGET, Why.SOMEBODY_WAITS)
 
@@ -94,7 +96,7 @@ class SlotChoice(NamedTuple):
 def choose_slot(
     mine: SlotHolder, others: Sequence[SlotHolder], caps: Caps, *, older_s: float | None = None
 ) -> SlotChoice:
-    """`mine.since_s` and `mine.need_bytes` are those of the subagent that asks; another one of
+    """`mine.since_s` and `mine.need_bytes` belong to the subagent that asks; another subagent of
     its session has waited since `older_s`.
     """
     everyone = [mine, *others]
@@ -119,7 +121,7 @@ def choose_slot(
 
 
 def full_cap(mine: SlotHolder, caps: Caps) -> Reason | None:
-    """The cap of its own session that is reached: ours, or Claude's."""
+    """The cap of the own session that is reached: ours, or Claude's."""
     counted = ((OWN_CAP, mine.slots, caps.per_session),
                (CLAUDE_CAP, mine.slots + mine.leaving, caps.claude))  # fmt: skip
     for setting, running, limit in counted:
@@ -174,7 +176,7 @@ def place(holder: SlotHolder, share: Share) -> tuple[bool, float, str]:
 
 
 class Waiter(NamedTuple):
-    """A subagent that waits. `is_capped`: for another one of its own session to end."""
+    """A waiting subagent. `is_capped`: it waits for another subagent of its own session to end."""
 
     owner: str
     call: str
@@ -186,8 +188,8 @@ class Waiter(NamedTuple):
 def order_waiters(
     waiters: Sequence[Waiter], holders: Sequence[SlotHolder], caps: Caps
 ) -> dict[tuple[str, str], int]:
-    """The place in line of each waiter, by owner and call: the order in which they start if none
-    of them ends. One that is capped has its place among those of its own session.
+    """The place in line of each waiting subagent, by owner and call: the order in which they start
+    if none of them ends. A capped subagent has its place among those of its own session.
     """
     places: dict[tuple[str, str], int] = {}
     line = sorted((one for one in waiters if not one.is_capped), key=lambda one: one.since_s)
