@@ -1,11 +1,12 @@
-"""A fake agent: it really allocates along a memory profile, and misbehaves as asked.
+"""A fake agent: it really allocates memory along a profile, and misbehaves on request.
 
 Run it as `python -m ramherd.sim.agent`, or, with nothing installed, as `python -S -I
 .../sim/agent.py`. It prints `ready` when the first sample is allocated and `done ...` at its end.
-Everything it starts ends by itself: tool calls with it, the helper after its seconds.
+Every process that it starts ends by itself: tool calls with the agent, the helper after its
+seconds.
 
-Its own 12.3 MB RSS, of which 6.0 MB are anonymous (Python 3.11), count as part of the profile:
-smaller samples than that cannot be followed.
+Its own 12.3 MB RSS, of which 6.0 MB are anonymous (Python 3.11), count as part of the profile: it
+cannot follow smaller samples.
 """
 
 import argparse
@@ -17,7 +18,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 if __name__ == "__main__" and not __package__:
-    # Run as a file, where nothing has put the package on the path.
+    # Run as a file, without the package on the path.
     sys.path.insert(0, os.path.abspath(os.path.join(os.path.dirname(__file__), "..", "..")))
 
 from ramherd.core.errors import RamherdError, UsageError
@@ -27,9 +28,10 @@ from ramherd.sim.allocator import ProfileAllocator
 from ramherd.sim.profiles import Profile, flat, parse_traces, scaled, synthetic_at
 
 _WHAT = "A fake agent: it really allocates along a memory profile, and misbehaves as asked."
-# Between samples: how often a leak grows and progress is recorded.
+# The interval at which a leak grows and progress is recorded between samples.
 _STEP_S = 0.1
-# Being late by more than this is being held or starved: that time did no work, and is not made up.
+# A longer delay means that the agent was held or starved: no work was done in that time, and it is
+# not made up.
 _SLACK_S = 0.05
 _FLOOD = (b"x" * 79 + b"\n") * 819
 
@@ -73,7 +75,7 @@ def _add_profile(parser: argparse.ArgumentParser) -> None:
     add("--size", metavar="FACTOR", type=_factor, default=1.0, help="scale the memory")
     add("--time", metavar="FACTOR", type=_factor, default=1.0, help="scale the time")
     add("--state", metavar="FILE", default="", help="go on from here if RAMHERD_RESUMED=1")
-    # What `simulate` takes as the least that a resume loses.
+    # The smallest loss of a resume in `simulate`.
     add("--checkpoint", metavar="SECONDS", type=float, default=10.0,
         help="trace seconds between points to go on from; 0: from each")  # fmt: skip
     add("--lock", metavar="FILE", help="exit with 99 if another copy holds this lock")
@@ -117,7 +119,8 @@ def run(options: argparse.Namespace) -> int:
         acquire_lock(options.lock)
     profile = scaled(load_profile(options), options.size, options.time)
     catch_signals(ignore_term=options.ignore_term, agent_pid=os.getpid())
-    # The backstop when nobody reads a flood. Frozen time counts, so it is far above any profile.
+    # The backstop for a flood that no process reads. Frozen time counts, so it is far above any
+    # profile.
     signal.alarm(min(3600 + 4 * int(profile.duration_s), 2**31 - 1))
     if options.helper:
         leave_helper(options.helper)
@@ -166,7 +169,7 @@ def play(profile: Profile, work: WorkLog, options: argparse.Namespace) -> int:
 
 
 def steps(profile: Profile, start_s: float) -> Iterator[float]:
-    """Yield the time of each step when it has come; no sample is passed over, however late."""
+    """Yield the time of each step when it is due; no sample is skipped, however late."""
     at_s, due = start_s, time.monotonic()
     while at_s < profile.duration_s:
         yield at_s
@@ -176,7 +179,7 @@ def steps(profile: Profile, start_s: float) -> Iterator[float]:
 
 
 def wait_until(due: float) -> float:
-    """Return the moment from which the next step counts."""
+    """Return the time from which the next step counts."""
     now = time.monotonic()
     if now > due + _SLACK_S:
         return now
@@ -194,14 +197,14 @@ def done_line(profile: Profile, work: WorkLog, time_factor: float) -> str:
 
 
 def flood(size_bytes: int) -> None:
-    """Print exactly `size_bytes`, in lines, as fast as they are taken."""
+    """Print exactly `size_bytes`, in lines, as fast as they are read."""
     while size_bytes > 0:
-        # The tail of the block: the last byte is a newline, and `done` stands on its own line.
+        # The tail of the block: it ends with a newline, so that `done` is on its own line.
         size_bytes -= os.write(1, _FLOOD[-size_bytes:])
 
 
 def leave_helper(for_s: int) -> None:
-    """Leave a process of its own session behind, and print its pid.
+    """Leave a process in its own session behind, and print its pid.
 
     It keeps this run's stdout and stderr open, as a server left in the background does.
     """
@@ -223,7 +226,7 @@ def catch_signals(*, ignore_term: bool, agent_pid: int) -> None:
     def leave(number: int, _frame: object) -> None:
         signal.signal(number, signal.SIG_IGN)
         if os.getpid() != agent_pid:
-            os._exit(128 + number)  # a tool call: the cleaning up is its parent's
+            os._exit(128 + number)  # a tool call: its parent cleans up
         raise SystemExit(128 + number)
 
     signal.signal(signal.SIGINT, leave)

@@ -1,4 +1,4 @@
-"""What a fake agent remembers from attempt to attempt, and the lock that only one copy can hold."""
+"""The state that a fake agent keeps between attempts, and the lock that only one copy can hold."""
 
 import fcntl
 import os
@@ -7,13 +7,13 @@ from typing import NamedTuple
 
 from ramherd.core.errors import RamherdError, UsageError
 
-# At most 10 writes a second, so that 50 agents in fast motion do not load the machine with
-# renames. An attempt that is killed leaves up to this much of its work out of `executed_s`.
+# At most 10 writes a second, so that 50 agents in fast motion do not load the machine with renames.
+# A killed attempt leaves up to this much of its work out of `executed_s`.
 _SAVE_EVERY_S = 0.1
 
 
 class SecondCopy(RamherdError):
-    """Another copy of the same agent is alive: what a supervisor must never let happen."""
+    """Another copy of the same agent is alive, which a supervisor must never allow."""
 
     exit_code = 99
 
@@ -39,7 +39,7 @@ def parse_progress(text: str) -> TraceProgress:
 
 
 def read_progress(path: str) -> TraceProgress:
-    """A file that is not there yet is the first attempt."""
+    """A missing file means the first attempt."""
     try:
         with open(path, encoding="utf-8") as file:
             return parse_progress(file.read())
@@ -51,14 +51,14 @@ def read_progress(path: str) -> TraceProgress:
 
 
 def write_progress(path: str, progress: TraceProgress) -> None:
-    """Whole or not at all, whenever the agent is killed."""
+    """Atomic, even if the agent is killed."""
     with open(path + ".tmp", "w", encoding="utf-8") as file:
         file.write(render_progress(progress))
     os.replace(path + ".tmp", path)
 
 
 class WorkLog:
-    """Counts the work of this attempt on top of those before it; without a path it only counts."""
+    """Adds the work of this attempt to that of earlier ones; without a path it only counts."""
 
     def __init__(self, path: str, *, checkpoint_s: float, resumed: bool) -> None:
         before = read_progress(path) if path else TraceProgress()

@@ -1,6 +1,6 @@
-"""Real memory of a fake agent: pages touched and given back, in itself or in a child.
+"""Real memory of a fake agent: pages touched and released, in the agent or in a child.
 
-What to hold and when is the caller's; here is only how.
+The caller decides how much to hold and when.
 """
 
 import mmap
@@ -10,7 +10,7 @@ import signal
 from ramherd.sim.profiles import Profile, split_bursts
 from ramherd.system.procfs import read_anonymous_bytes
 
-# One slice assignment cannot be interrupted: 64 MiB take 22 ms, so TERM is never late by more.
+# A slice assignment cannot be interrupted: 64 MiB take 22 ms, so TERM is never later than that.
 _CHUNK_BYTES = 64 << 20
 _PAGE = mmap.PAGESIZE
 
@@ -19,22 +19,22 @@ class Reserve:
     """Address space of which the first `held_bytes` are real memory."""
 
     def __init__(self, size_bytes: int) -> None:
-        # More than the machine has is refused by the kernel, and could not be touched anyway.
+        # The kernel refuses more than the machine has, and it could not be touched anyway.
         machine_bytes = os.sysconf("SC_PHYS_PAGES") * _PAGE
         size_bytes = max(_PAGE, min(_whole_pages(size_bytes + _PAGE), machine_bytes))
-        # Private: what Python maps by default is shared memory, counted elsewhere.
+        # Private: Python maps shared memory by default, which is counted elsewhere.
         self._map = mmap.mmap(-1, size_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        # Huge pages would round each step to 2 MiB; a forked child would be counted for our pages.
+        # Huge pages would round each step to 2 MiB; a forked child would be charged for our pages.
         for advice in ("MADV_NOHUGEPAGE", "MADV_DONTFORK"):
             if hasattr(mmap, advice):
                 try:
                     self._map.madvise(getattr(mmap, advice))
                 except OSError:
-                    pass  # EINVAL: a kernel built without huge pages, which is as well
+                    pass  # EINVAL: a kernel built without huge pages, which is fine too
         self.held_bytes = 0
 
     def resize(self, size_bytes: int) -> None:
-        """Touch or give back pages until `size_bytes`, in whole pages, are held."""
+        """Touch or release pages until `size_bytes`, in whole pages, are held."""
         target = max(0, min(_whole_pages(size_bytes), len(self._map)))
         if target < self.held_bytes:
             self._map.madvise(mmap.MADV_DONTNEED, target, self.held_bytes - target)
@@ -55,7 +55,7 @@ class ToolCall:
         self._orders = -1
 
     def hold(self, size_bytes: int) -> None:
-        """Have a child hold `size_bytes`; 0 ends it, once it has reached its last size."""
+        """Make a child hold `size_bytes`; 0 ends it, after it has reached its last size."""
         if size_bytes > 0:
             if not self._pid:
                 self._start()
@@ -66,7 +66,7 @@ class ToolCall:
     def close(self) -> None:
         """End the child at once."""
         if self._pid:
-            # Not reaped yet, so the pid is still its own.
+            # Not reaped yet, so the pid is not reused.
             os.kill(self._pid, signal.SIGKILL)
             self._end()
 
@@ -85,7 +85,7 @@ class ToolCall:
         try:
             os.write(self._orders, size_bytes.to_bytes(8, "little"))
         except BrokenPipeError:
-            pass  # killed at a memory limit: the agent goes on without this tool call
+            pass  # killed at a memory limit: the agent continues without this tool call
 
     def _end(self) -> None:
         os.close(self._orders)
@@ -94,14 +94,16 @@ class ToolCall:
 
 
 def _obey(orders: int, peak_bytes: int) -> None:
-    """Hold what the pipe says. It ends with the parent, so the child cannot outlive it."""
+    """Hold the sizes read from the pipe. The pipe ends with the parent, so the child cannot outlive
+    it.
+    """
     reserve = Reserve(peak_bytes)
     while order := os.read(orders, 8):
         reserve.resize(int.from_bytes(order, "little"))
 
 
 class ProfileAllocator:
-    """Memory of the whole agent along a profile; its own interpreter counts as part of it."""
+    """Memory of the whole agent along a profile; its interpreter counts as part of it."""
 
     def __init__(self, profile: Profile, *, leak_bytes: int, burst_in_child: bool) -> None:
         self._own, self._bursts = profile, None
@@ -112,7 +114,7 @@ class ProfileAllocator:
         self._interpreter_bytes = read_anonymous_bytes("self")
 
     def hold(self, at_s: float, leaked_bytes: int) -> None:
-        """Hold what the profile holds at `at_s`, and the leak on top."""
+        """Hold the profile's memory at `at_s`, plus the leak."""
         sample = self._own.sample_at(at_s)
         own_bytes = max(0, self._own.bytes[sample] - self._interpreter_bytes)
         self._reserve.resize(own_bytes + leaked_bytes)

@@ -1,8 +1,8 @@
-"""One simulated `ramherd run`: its jobs, its runs, and the governor's own code deciding.
+"""One simulated `ramherd run`: its jobs, its runs, and decisions by the governor's own code.
 
-A second goes by like this: every run grows or falls as its trace says, as far as its grant lets
-it; then the governor is asked, and what it orders is done, until it orders nothing more. Growth
-within the second is held until it is granted, as it would be by the kernel.
+In each second, every run grows or shrinks as its trace requires, within its grant. Then the
+governor is asked, and its actions are carried out, until it returns no more. Growth within the
+second is held until it is granted, as the kernel would hold it.
 """
 
 from bisect import insort
@@ -30,7 +30,7 @@ from ramherd.sim.course import RAMP_S
 from ramherd.sim.result import SimCounters
 from ramherd.sim.sim_jobs import GRANT_COST_S, SimJob, SimRun
 
-# A gigabyte in quanta, for several runs: a second holds no more rounds than this.
+# Enough for several runs to grow by a gigabyte in quanta: the maximum of rounds in one second.
 ROUNDS = 200
 
 
@@ -106,7 +106,7 @@ class Application:
         self._carry_out(stops, at_s)
 
     def _carry_out(self, actions: Sequence[GrantAction], at_s: float) -> bool:
-        """Whether a run that was held went on, so that it may be held again in this second."""
+        """Returns whether a held run continued, so that it may be held again in this second."""
         moved = False
         for action in actions:
             match action:
@@ -130,7 +130,7 @@ class Application:
             return False
         run.lag_s += GRANT_COST_S
         if not run.advance(at_s, self.policy.arm_below_bytes):
-            # Held again: its wait begins again, since it was served.
+            # Held again: its wait begins again, because it was served.
             run.held_since_s, run.seen_as = at_s, None
         return True
 
@@ -160,7 +160,9 @@ class Application:
         self.runs = {name: run for name, run in self.runs.items() if run.job is not job}
 
     def _clear(self, at_s: float) -> None:
-        """What was told to end a second ago is gone, and its job is back in its place."""
+        """Runs that were told to end a second ago are gone, and their jobs are back in their
+        places.
+        """
         for run in [run for run in self.runs.values() if run.leaving]:
             del self.runs[run.id]
             job, at = run.job, run.position
@@ -184,7 +186,7 @@ class Application:
         self.estimates[label] = estimate(record)
 
     def _release(self, at_s: float) -> None:
-        """Jobs whose `after` is done."""
+        """Queues the jobs whose `after` is done."""
         for job in list(self.waiting):
             if all(self.jobs[name].done_s is not None for name in job.after):
                 self.waiting.remove(job)

@@ -26,7 +26,8 @@ GB = 10**9
 BUDGETS = (4 * GB, 128 * GB // 10)
 COPIES = 4
 MARK = "bench-sim"
-# Below what any agent holds: no fixed number above this is without an OOM kill.
+# Less than the memory of any agent: a fixed number of runs above budget / SMALLEST always has OOM
+# kills.
 SMALLEST = 150 * 10**6
 
 
@@ -46,7 +47,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def write_section(path: Path, mark: str, lines: Sequence[str]) -> None:
-    """Between the two lines with that mark."""
+    """Replaces the section between the two lines with this mark."""
     begin, end = f"<!-- {mark}: begin -->", f"<!-- {mark}: end -->"
     text = path.read_text()
     if begin not in text or end not in text:
@@ -89,7 +90,7 @@ def table(rows: Iterator[Row]) -> Iterator[str]:
 
 
 def bar(herd: Sequence[Course]) -> Iterator[Row]:
-    """What a change must not fall below."""
+    """The numbers that a change must not make worse."""
     yield ("", *(f"{budget / GB:g} GB" for budget in BUDGETS), "bar")
     columns = [bar_of(herd, budget) for budget in BUDGETS]
     bars = (
@@ -128,7 +129,7 @@ def bar_of(herd: Sequence[Course], budget: int) -> list[tuple[str, str]]:
 
 
 def best_fixed(herd: Sequence[Course], budget: int) -> tuple[int, int]:
-    """All are tried. (number, makespan)"""
+    """Tries all numbers. (number, makespan)"""
     tried = (
         (run_peer(fixed(number), herd, budget, most_kills=0), number)
         for number in range(2, budget // SMALLEST + 1)
@@ -165,7 +166,7 @@ def row_of(result: SimResult) -> Row:
 
 
 def others(courses: Sequence[Course]) -> Iterator[Row]:
-    """Nothing was tuned to one file: the same numbers for other orders and other agents."""
+    """No number was tuned to one file: the same numbers for other orders and other agents."""
     yield ("herd", "4 GB: share", "redone", "12.8 GB: share", "redone", "OOM kills, lost")
     herds: list[tuple[str, list[Course]]] = [
         ("each trace 4 times in a row", [course for course in courses for _ in range(COPIES)]),

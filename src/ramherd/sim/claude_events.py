@@ -1,9 +1,9 @@
-"""A fake Claude Code: it asks a model on loopback, and prints the events that claude prints.
+"""A fake Claude Code: it calls a model on loopback, and prints the events that claude prints.
 
-Given as `agent_program`, it takes claude's arguments, and its prompt on stdin. It sends one request
-to `$ANTHROPIC_BASE_URL/v1/messages`: a reply is its result. A 429 with the headers of a usage limit
-makes it print the event of that limit, and end as claude does. It is fast and small where the real
-one takes half a second of CPU and 110 MB, so that hundreds of jobs run in a minute.
+Used as `agent_program`, it takes claude's arguments, and its prompt on stdin. It sends one request
+to `$ANTHROPIC_BASE_URL/v1/messages`: the reply is its result. After a 429 with the headers of a
+usage limit it prints the event of that limit, and ends as claude does. It is fast and small, while
+the real program takes half a second of CPU and 110 MB, so hundreds of jobs run in a minute.
 """
 
 import json

@@ -1,5 +1,5 @@
-"""A profile second by second, and what it costs to stop in the middle of it; courses from trace
-files, or built-in ones.
+"""A profile second by second, and the cost of stopping in the middle of it; courses come from trace
+files, or are built in.
 """
 
 import math
@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from ramherd.core.errors import UsageError
 from ramherd.sim.profiles import Profile, parse_traces, split_bursts, synthetic
 
-# A resumed agent starts again before it goes on: 0.3 to 2.8 s were measured for the programs
-# alone; the first 5 s of a trace also hold the reading of its session.
+# A resumed agent starts again before it continues: the programs alone take 0.3 to 2.8 s; the first
+# 5 s of a trace also include reading the session.
 RAMP_S = 5
-# The least that a resume takes back, also when no tool call was open.
+# The least work that a resume repeats, even when no tool call was open.
 REDO_S = 10
-# As many built-in traces as there are published runs.
+# The number of built-in traces, the same as the number of published runs.
 SYNTHETIC = 105
 
 
 @dataclass(frozen=True, slots=True)
 class Course:
-    """`bytes[t]` is the most that is held within second `t`. `calls[t]` is the second in which
-    the tool call began that is open at `t`, or `t` itself.
+    """`bytes[t]` is the highest memory within second `t`. `calls[t]` is the second in which the
+    tool call that is open at `t` began, or `t` itself.
     """
 
     name: str
@@ -36,7 +36,7 @@ class Course:
         return max(self.bytes)
 
     def resume_at(self, position: int) -> int:
-        """Where a run stopped at `position` goes on: before the open call, 10 s back at least."""
+        """Where a run stopped at `position` resumes: before the open call, at least 10 s back."""
         if position <= 0:
             return 0
         opened = self.calls[min(position, len(self.calls) - 1)]
@@ -55,7 +55,7 @@ def make_course(profile: Profile) -> Course:
 
 
 def by_second(profile: Profile, seconds: int) -> list[int]:
-    """The most within each second; a sample holds until the next."""
+    """The highest value within each second; a sample holds until the next."""
     sizes = [0] * seconds
     for index, (at_s, size) in enumerate(zip(profile.t_s, profile.bytes, strict=True)):
         is_last = index + 1 == len(profile.t_s)

@@ -9,13 +9,13 @@ from ramherd.sim.course import Course
 
 GIB = 1 << 30
 BASE_BYTES = 110 * MB
-# The tools of a build or a test suite: two calls in the life of an agent.
+# Tool calls of a build or a test suite: two in the life of an agent.
 BURSTS = 2
 BURST_S = 3
 BURST_BYTES = (GIB, 3 * GIB // 2)
-# How long an agent lives: as the real CLIs did with a short task, and with a longer one.
+# The lifetime of an agent: that of real CLIs with a short task, and with a longer one.
 SHORT_S, LONG_S = (5, 20), (30, 60)
-# The share of giants, and what they need of the budget.
+# The share of giants among the jobs, and the share of the budget that they need.
 GIANTS = 0.015
 GIANT_SHARES = (0.85, 0.95)
 
@@ -45,7 +45,7 @@ def burst_course(draw: Random, bursts: int, life_s: tuple[int, int]) -> Course:
 
 
 def heavy_herd(courses: Sequence[Course], budget_bytes: int, seed: int) -> list[Course]:
-    """The same jobs in another order, of which every 67th is a giant."""
+    """The same jobs in another order; every 67th is a giant."""
     draw = Random(seed)
     herd = list(courses)
     draw.shuffle(herd)
@@ -55,7 +55,7 @@ def heavy_herd(courses: Sequence[Course], budget_bytes: int, seed: int) -> list[
 
 
 def giant(course: Course, peak_bytes: int) -> Course:
-    """What is above the median is stretched, so that the highest second reaches `peak_bytes`."""
+    """Stretches the memory above the median, so that the highest second reaches `peak_bytes`."""
     calm = int(median(course.bytes))
     stretch = (peak_bytes - calm) / max(course.peak_bytes - calm, 1)
     sizes = (size if size <= calm else calm + int((size - calm) * stretch) for size in course.bytes)

@@ -1,7 +1,8 @@
-"""Series of an idle agent's memory, with and without a leak, to judge the judge of leaks.
+"""Series of an idle agent's memory, with and without a leak, to test the leak detection.
 
-Leaks go from 50 MB an hour to 70 MB a second, on top of noise and a collector's sawtooth. What
-does not leak looks as if: sawtooth, a ramp at the start, a cache that fills, bursts of tools.
+Leaks range from 50 MB an hour to 70 MB a second, on top of noise and a collector's sawtooth. The
+series without a leak look similar: a sawtooth, a ramp at the start, a filling cache, bursts of
+tools.
 """
 
 import math
@@ -26,7 +27,7 @@ Shape = Callable[[float], float]
 
 
 def leak_set(seed: int, number: int) -> Iterator[Series]:
-    """Half of them leak; kinds take turns."""
+    """Half of the series leak; the kinds take turns."""
     rng = Random(seed)
     decoys = (flat, sawtooth, warm_up, filling_cache, tool_bursts)
     for index in range(number):
@@ -37,7 +38,7 @@ def leak_set(seed: int, number: int) -> Iterator[Series]:
 
 
 def leaking(rng: Random) -> Series:
-    """Seen for as long as it takes to grow by 100 to 400 MB, half a minute at least."""
+    """As long as it takes to grow by 100 to 400 MB, at least half a minute."""
     share = rng.random()
     slope = SLOWEST_BYTES_PER_S * (FASTEST_BYTES_PER_S / SLOWEST_BYTES_PER_S) ** share
     length_s = max(rng.uniform(100, 400) * MB / slope, 40.0)
@@ -55,7 +56,7 @@ def sawtooth(rng: Random) -> Series:
 
 
 def warm_up(rng: Random) -> Series:
-    """Up to half of the time it ramps up, then it stays."""
+    """Ramps up for at most half of the time, then stays level."""
     length_s, height = some_time(rng), rng.uniform(50, 400) * MB
     ramp_s = length_s * rng.uniform(0.05, 0.5)
     return Series(
@@ -74,7 +75,7 @@ def filling_cache(rng: Random) -> Series:
 
 
 def tool_bursts(rng: Random) -> Series:
-    """Samples that were taken for idle while a tool held memory."""
+    """Samples that were taken as idle while a tool held memory."""
     length_s, rate, height = some_time(rng), rng.uniform(0.02, 0.2), rng.uniform(50, 800) * MB
     burst = Random(rng.random())
     points = draw(rng, length_s, lambda _t: height * burst.random() * (burst.random() < rate))
@@ -93,12 +94,12 @@ def _nothing(_t: float) -> float:
 
 
 def some_time(rng: Random) -> float:
-    """From a minute to four hours, as many short as long ones."""
+    """From a minute to four hours, with as many short as long ones."""
     return float(60 * 240 ** rng.random())
 
 
 def draw(rng: Random, length_s: float, shape: Shape) -> list[Point]:
-    """A sample a second; 500 in all for long ones."""
+    """One sample a second, or 500 in total for long series."""
     level, jitter = rng.uniform(120, 400) * MB, rng.uniform(1, 6) * MB
     every_s = max(1.0, length_s / 500)
     return [
@@ -116,7 +117,7 @@ class Score(NamedTuple):
 
 
 def score(seed: int, number: int) -> Score:
-    """Each series through the same thinning that a real run's samples go through."""
+    """Thins each series as the samples of a real run are thinned."""
     found_true, missed, false = 0, list[str](), list[str]()
     for series in leak_set(seed, number):
         watch = IdleSamples()

@@ -1,7 +1,7 @@
-"""A scheduler that knows every trace: what the others are measured against.
+"""A scheduler that knows every trace in advance: the reference for the others.
 
-Strict FIFO in file order: each job at the earliest second at which its whole trace fits, and
-none before the one in front of it. It holds nothing back and redoes nothing.
+Strict FIFO in file order: each job starts at the earliest second at which its whole trace fits, and
+never before the job in front of it. It holds no run and repeats no work.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from ramherd.sim.course import Course
 
 
 def oracle_starts(courses: Sequence[Course], budget_bytes: int) -> list[int | None]:
-    """The second at which each job starts; None for one that never fits."""
+    """The second at which each job starts; None for a job that never fits."""
     load: list[int] = []
     checks: dict[int, list[tuple[int, int]]] = {}
     starts: list[int | None] = []
@@ -46,8 +46,8 @@ def oracle_makespan_s(courses: Sequence[Course], budget_bytes: int) -> int:
 
 
 def passing_makespan_s(courses: Sequence[Course], budget_bytes: int) -> int:
-    """A harder mark: each job at the earliest second at which it fits, also before those in
-    front of it.
+    """A harder reference: each job starts at the earliest second at which it fits, even before the
+    jobs in front of it.
     """
     load: list[int] = []
     for course in courses:

@@ -1,7 +1,7 @@
-"""What others do, on the same traces: a fixed number, a reservation each, a mark of free memory.
+"""Other schedulers on the same traces: a fixed number, a reservation each, a mark of free memory.
 
-None of them limits a run or resumes it. When all together are over the limit within a second,
-the kernel kills the largest, and what it had done is done again.
+None of them limits a run or resumes it. When all runs together exceed the limit within a second,
+the kernel kills the largest, and its work is done again.
 """
 
 from collections import deque
@@ -25,7 +25,8 @@ class Going:
         return self.course.bytes[self.position] if self.position >= 0 else 0
 
 
-# How many more to start, and how many of the youngest to kill, from what runs and is free.
+# How many runs to start, and how many of the youngest to kill, given the live runs and the free
+# bytes.
 Starts = Callable[[Sequence[Going], int], int]
 Kills = Callable[[Sequence[Going], int], int]
 
@@ -41,8 +42,8 @@ def fixed(number: int) -> Peer:
 
 
 def memfree(size_bytes: int) -> Peer:
-    """GNU parallel --memfree: one more a second while that much is free, the youngest killed
-    when half of it is not.
+    """GNU parallel --memfree: one more run a second while that much is free; the youngest is killed
+    when less than half of it is free.
     """
     return Peer(
         starts=lambda _going, free: int(free > size_bytes),
@@ -70,8 +71,8 @@ def run_peer(
     picture: bool = False,
     most_kills: float = float("inf"),
 ) -> SimCounters:
-    """Ended early after `most_kills`, or when it takes longer than one job after another: then
-    its runs are killed again and again, and it does not get on.
+    """Ended early after `most_kills`, or when it takes longer than one job after another: then its
+    runs are killed again and again, without progress.
     """
     longest_s = sum(course.seconds + 1 for course in courses)
     tally = SimCounters(picture=[] if picture else None)
@@ -93,7 +94,7 @@ def run_peer(
 
 
 def advance(going: list[Going], tally: SimCounters) -> None:
-    """One second; what is at its end leaves."""
+    """One second; finished runs leave."""
     for one in going:
         one.position += 1
     ended = [one for one in going if one.position >= one.course.seconds]
@@ -119,6 +120,6 @@ def kill_largest(
 
 
 def put_back(one: Going, queue: deque[int], tally: SimCounters) -> None:
-    """At the end of the queue, where it meets other neighbours, and from its beginning."""
+    """To the end of the queue, where it meets other neighbours; it starts from the beginning."""
     tally.redone_s += max(one.position, 0)
     queue.append(one.job)

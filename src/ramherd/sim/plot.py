@@ -1,6 +1,6 @@
 """Memory over time as a picture: one band for each run, and the budget above them.
 
-SVG is text and needs nobody; PNG is drawn here as well, with zlib, for places that show no SVG.
+SVG is text and needs no library. PNG is drawn here too, with zlib, for places that cannot show SVG.
 """
 
 import struct
@@ -30,8 +30,8 @@ def write_plot(path: Path, seconds: Sequence[dict[str, int]], budget_bytes: int)
 
 
 def make_columns(seconds: Sequence[dict[str, int]], budget_bytes: int) -> list[list[Band]]:
-    """For each column of the picture the bands (colour, bottom, top) in pixels from below.
-    The highest second stands for those that share its column, so that no peak is lost.
+    """The bands (colour, bottom, top) of each column of the picture, in pixels from below. The
+    highest second represents all seconds of its column, so that no peak is lost.
     """
     if not seconds:
         return []
@@ -59,7 +59,7 @@ def colour_of(run: str) -> str:
 
 
 def pixels(size: int, budget_bytes: int) -> int:
-    """The budget stands at nine tenths, so that what is above it can be seen."""
+    """The budget is at nine tenths of the height, so that memory above it is visible."""
     return min(round(size / budget_bytes * 0.9 * HEIGHT), HEIGHT)
 
 
@@ -103,7 +103,7 @@ def paths(columns: Sequence[Sequence[Band]], step: float) -> dict[str, str]:
 
 
 def render_png(columns: Sequence[Sequence[Band]]) -> bytes:
-    """Without words: the budget is the dark line."""
+    """Without text: the budget is the dark line."""
     rows = [bytearray(b"\xff" * 3 * WIDTH) for _ in range(HEIGHT)]
     for x in range(WIDTH):
         stack = columns[x * len(columns) // WIDTH] if columns else []

@@ -1,7 +1,8 @@
-"""Memory over time: what a fake agent follows and a simulation packs.
+"""Memory over time: the input of fake agents and simulations.
 
 Covers trace files, scaling, splitting off bursts, and a built-in generator shaped like measured
-runs of a coding agent. Pure: lines and numbers in, profiles out; files and clocks are the caller's.
+runs of a coding agent. Pure: lines and numbers in, profiles out; the caller handles files and
+clocks.
 """
 
 from bisect import bisect_right
@@ -15,16 +16,16 @@ from ramherd.sim.synthetic_runs import run_mb
 MB = 10**6
 # Above any machine and any run; keeps NaN, infinity and 400-digit integers out of a profile.
 _LIMIT = 1e9
-# To each side: nine of ten bursts in the traces last 7 s or less, so the median sees past them.
+# On each side: nine of ten bursts in the traces last 7 s or less, so the median ignores them.
 _WINDOW_S = 20.0
 
 
 class Profile(NamedTuple):
     """A sample holds until the next one; the last sample marks the end and has no length.
 
-    Steps and not lines: samples are a second apart and tool calls climb gigabytes within one, so
-    a line would invent a slope, and a burst of one sample would touch its peak for no time at all.
-    A NamedTuple and not a dataclass, which costs each fake agent 1 MB more.
+    Steps instead of lines: samples are a second apart and tool calls grow by gigabytes within one,
+    so a line would invent a slope, and a burst of one sample would reach its peak for no time at
+    all. A NamedTuple, because a dataclass costs each fake agent 1 MB more.
     """
 
     name: str
@@ -41,7 +42,7 @@ class Profile(NamedTuple):
 
     @property
     def mean_bytes(self) -> float:
-        """Weighted by time; of a profile without length, its only sample."""
+        """Weighted by time; for a profile without length, its only sample."""
         lengths_s = [end - start for start, end in pairwise(self.t_s)]
         area = sum(size * s for size, s in zip(self.bytes, lengths_s, strict=False))
         length_s = self.t_s[-1] - self.t_s[0]
@@ -53,7 +54,7 @@ class Profile(NamedTuple):
 
 
 def flat(size_bytes: int, for_s: float) -> Profile:
-    """The same memory all the time."""
+    """Constant memory."""
     return Profile("flat", (0.0, for_s), (size_bytes, size_bytes))
 
 
@@ -64,10 +65,10 @@ def scaled(profile: Profile, size: float, time: float) -> Profile:
 
 
 def split_bursts(profile: Profile) -> tuple[Profile, Profile]:
-    """What the agent itself holds, and what its tool calls hold on top of that.
+    """The memory of the agent itself, and the additional memory of its tool calls.
 
-    A burst stands an eighth above the running median: 27 MB at the usual 215 MB, where the
-    traces go from the jitter of an idle agent (5 MB a second at p95) to tool calls.
+    A burst is an eighth above the running median: 27 MB at the usual 215 MB. In the traces this
+    separates the jitter of an idle agent (5 MB a second at p95) from tool calls.
     """
     own: list[int] = []
     for t, size in zip(profile.t_s, profile.bytes, strict=True):
@@ -85,21 +86,21 @@ def synthetic(seed: int, n: int) -> list[Profile]:
 
 
 def synthetic_at(seed: int, index: int) -> Profile:
-    """One profile alone, without making those before it."""
+    """One profile alone, without generating those before it."""
     mb = run_mb(seed, index)
     t_s = tuple(float(t) for t in range(len(mb)))
     return Profile(f"synthetic-{seed}-{index}", t_s, tuple(int(value * MB) for value in mb))
 
 
 def parse_traces(lines: Iterable[str]) -> Iterator[Profile]:
-    """One profile per JSON line with `task`, `t_s` and `mb`; other keys do not matter."""
+    """One profile per JSON line with `task`, `t_s` and `mb`; other keys are ignored."""
     for number, line in enumerate(lines, start=1):
         if line.strip():
             yield _parse_line(line, number)
 
 
 def _parse_line(line: str, number: int) -> Profile:
-    # Imported here: 1 MB that a fake agent on a synthetic profile does not pay.
+    # Imported here to save 1 MB in a fake agent with a synthetic profile.
     import json  # noqa: PLC0415
 
     try:

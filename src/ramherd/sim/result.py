@@ -1,4 +1,4 @@
-"""What a simulation found, in the words of `simulate --json`."""
+"""The result of a simulation, with the names of `simulate --json`."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -6,7 +6,7 @@ from typing import Any
 
 @dataclass
 class SimCounters:
-    """Counted on the way."""
+    """Counters during a simulation."""
 
     makespan_s: int = 0
     done: int = 0
@@ -19,9 +19,9 @@ class SimCounters:
     redone_s: int = 0
     used_byte_s: int = 0
     peak_bytes: int = 0
-    # The longest that more was granted than there was after memory was taken away.
+    # The longest time for which grants exceeded the memory after memory was taken away.
     debt_s: int = 0
-    # Bytes by run for each second, only where a picture was asked for.
+    # Bytes by run for each second, only if a picture was requested.
     picture: list[dict[str, int]] | None = None
     reasons: dict[str, int] = field(default_factory=dict)
 

@@ -1,4 +1,4 @@
-"""Situations that a policy has to stand, by name: `ramherd simulate --scenario NAME`."""
+"""Situations that a policy has to handle, by name: `ramherd simulate --scenario NAME`."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -81,7 +81,7 @@ def in_step() -> Scenario:
 
 
 def all_leak() -> Scenario:
-    """A megabyte a second each: at the end of a run three times what it began with."""
+    """A megabyte a second each: at the end of a run three times its memory at the start."""
     jobs = make_jobs([steady(200 * MB, 600)] * 40)
     for job in jobs:
         job.leak_bytes_per_s = MB
@@ -117,7 +117,7 @@ def nine_tenths() -> Scenario:
 
 
 def grown(size_bytes: int, seconds: int) -> Course:
-    """200 MB at first, then all at once much more, to the end."""
+    """200 MB at first, then suddenly much more, until the end."""
     sizes = (200 * MB,) * 60 + (size_bytes,) * (seconds - 60)
     return Course("grown", sizes, (*range(60), *(60,) * (seconds - 60)))
 
@@ -146,12 +146,12 @@ def small_machine() -> Scenario:
 
 
 def small_commands() -> Scenario:
-    """Far smaller than an agent, and their `memory` says so."""
+    """Far smaller than an agent, with a matching `memory`."""
     return Scenario([promising(60 * MB, [steady(50 * MB, 120)] * 190)], level_ground(4 * GB))
 
 
 def understated() -> Scenario:
-    """A fifth of what they will need."""
+    """`memory` is a fifth of what the jobs will need."""
     return Scenario([promising(40 * MB, plain(1, 200))], level_ground(4 * GB))
 
 
@@ -163,7 +163,7 @@ def promising(memory_bytes: int, courses: Sequence[Course]) -> list[SimJob]:
 
 
 def large_machine() -> Scenario:
-    """256 GB of memory, and more jobs than fit at once: short ones, to keep it quick."""
+    """256 GB of memory, and more jobs than fit at once; they are short, to keep it quick."""
     courses = [
         Course(course.name, course.bytes[:120], course.calls[:120]) for course in plain(1, 1300)
     ]

@@ -1,4 +1,4 @@
-"""Simulated jobs and runs: the memory a run wants each second, and what it may have."""
+"""Simulated jobs and runs: the memory that a run needs each second, and its grant."""
 
 from dataclasses import dataclass
 
@@ -7,13 +7,13 @@ from ramherd.decide.governor.classes import RunSummary
 from ramherd.decide.governor.recycle import Own
 from ramherd.sim.course import RAMP_S, Course
 
-# Held to running again took 5 ms at p95 (cgroup v1): each quantum costs the run that much.
+# From held to running took 5 ms at p95 (cgroup v1): each quantum costs the run that much.
 GRANT_COST_S = 0.005
 
 
 @dataclass(slots=True)
 class SimJob:
-    """`kept` is the second from which its next run goes on."""
+    """`kept` is the second at which its next run resumes."""
 
     name: str
     seq: int
@@ -25,10 +25,10 @@ class SimJob:
     after: tuple[str, ...] = ()
     leak_bytes_per_s: int = 0
     kept: int = 0
-    # The grant at which it had to leave: less is no use to it.
+    # The grant at which it had to leave: less does not help.
     hit_bytes: int = 0
     runs: int = 0
-    # How often it was stopped to make room.
+    # How often the job was stopped to make room.
     stops: int = 0
     first_s: float | None = None
     queued_s: float = 0.0
@@ -45,8 +45,8 @@ class SimJob:
 
 @dataclass(slots=True)
 class SimRun:
-    """One attempt. `used` never exceeds `grant`: at the grant less the arming distance the run
-    is stopped, and overshoots by that distance at most.
+    """One attempt. `used` never exceeds `grant`: the run is stopped at the grant less the arming
+    distance, and overshoots by at most that distance.
     """
 
     id: str
@@ -64,18 +64,18 @@ class SimRun:
     total: int = 0
     squares: float = 0.0
     peak: int = 0
-    # The view is made again only after something moved: a second has many rounds.
+    # The view is recreated only after a change: a second has many rounds.
     seen_as: Penned | None = None
 
     def wants(self, at_s: float) -> int:
-        """What it holds within this second if nobody stops it."""
+        """The memory that the run holds within this second if it is not stopped."""
         sizes, job = self.job.course.bytes, self.job
         second = RAMP_S - self.ramp_left if self.ramp_left else self.position
         leaked = job.leak_bytes_per_s * int(at_s - self.started_s) if job.leak_bytes_per_s else 0
         return sizes[min(second, len(sizes) - 1)] + leaked
 
     def advance(self, at_s: float, arm_below: int) -> bool:
-        """One second, if its memory fits into the grant; else it is held at the grant."""
+        """One second, if its memory fits into the grant; otherwise it is held at the grant."""
         self.seen_as = None
         wanted = self.wants(at_s)
         if wanted + arm_below > self.grant:
@@ -114,7 +114,7 @@ class SimRun:
         return self.seen_as
 
     def own(self) -> Own:
-        """Between tool calls what is used is the agent's own, and a restart loses nothing."""
+        """Between tool calls all memory is the agent's own, and a restart loses nothing."""
         at = min(self.position, self.job.course.seconds - 1)
         busy = self.job.course.calls[at] != at or self.held_since_s is not None or self.ramp_left
         return Own(self.id, self.job.name, None if busy else self.used)

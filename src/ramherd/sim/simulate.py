@@ -1,4 +1,4 @@
-"""Ways in: the governor or a peer on a list of courses, with the oracle beside it."""
+"""Entry points: the governor or a peer on a list of courses, compared with the oracle."""
 
 from collections.abc import Sequence
 
@@ -29,7 +29,7 @@ def run_grants(
     recycling: RecyclePolicy | None = None,
     picture: bool = False,
 ) -> SimCounters:
-    """One application that has the whole budget."""
+    """One application with the whole budget."""
     tally = SimCounters(picture=[] if picture else None)
     app = Application(jobs, policy or GrantPolicy(), tally, recycling=recycling)
     return run_world([app], ground, tally)

@@ -12,7 +12,7 @@ LONGEST_S = 40 * 86_400
 
 @dataclass(frozen=True, slots=True)
 class Ground:
-    """The machine: what is there for all applications together at each second."""
+    """The machine: the memory for all applications together at each second."""
 
     budget_at: Callable[[int], int]
     largest_bytes: int
@@ -23,7 +23,7 @@ def level_ground(budget_bytes: int) -> Ground:
 
 
 def run_world(apps: Sequence[Application], ground: Ground, tally: SimCounters) -> SimCounters:
-    """Until every job of every application has ended. `tally` is that of the machine."""
+    """Runs until every job of every application has ended. `tally` is that of the machine."""
     leases = [Lease(str(number), 0) for number in range(len(apps))]
     owed_s = 0
     for app in apps:
@@ -39,8 +39,8 @@ def run_world(apps: Sequence[Application], ground: Ground, tally: SimCounters) -
         tally.debt_s = max(tally.debt_s, owed_s)
         used = {run.id: run.used for app in apps for run in app.runs.values()}
         tally.see(used)
-        # The limit that peers are killed at. After the budget fell, what is above it is debt:
-        # for that the machine keeps a fifth of its memory.
+        # The limit at which peers are killed. After the budget fell, memory above it is debt: the
+        # machine keeps a fifth of its memory for that.
         tally.oom_kills += not owed_s and sum(used.values()) > budget
         tally.makespan_s = second + 1
     return tally
@@ -49,7 +49,7 @@ def run_world(apps: Sequence[Application], ground: Ground, tally: SimCounters) -
 def share_out(
     apps: Sequence[Application], leases: list[Lease], budget_bytes: int, at_s: float
 ) -> None:
-    """One application has it all; several go through the ledger's rules one after another."""
+    """One application gets all; several apply the ledger's rules one after another."""
     if len(apps) == 1:
         apps[0].lease_bytes = budget_bytes
         return
