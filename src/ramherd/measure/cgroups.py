@@ -13,7 +13,7 @@ NO_LIMIT = 1 << 60
 
 
 class Trees(NamedTuple):
-    """The directories of our own cgroups: v1 by controller, v2 (alone or hybrid) apart."""
+    """The directories of our own cgroups: v1 by controller, v2 (alone or hybrid) separately."""
 
     v1: Mapping[str, Path]
     v2: Path | None
@@ -33,8 +33,8 @@ def parse_own_cgroups(text: str) -> tuple[dict[str, str], str | None]:
 
 
 def parse_mounts(text: str) -> tuple[dict[str, tuple[str, str]], tuple[str, str] | None]:
-    """/proc/self/mountinfo: (mount point, its root inside the cgroup tree) by v1 controller,
-    and the same of v2. In a container the root is the container's own cgroup.
+    """/proc/self/mountinfo: (mount point, its root inside the cgroup tree) by v1 controller, and
+    the same for v2. In a container the root is the container's own cgroup.
     """
     v1: dict[str, tuple[str, str]] = {}
     v2 = None
@@ -54,7 +54,7 @@ def parse_mounts(text: str) -> tuple[dict[str, tuple[str, str]], tuple[str, str]
 
 
 def read_trees(proc: Root = PROC, pid: int | str = "self") -> Trees:
-    """The cgroups of this process, or of another one as this one sees it."""
+    """The cgroups of this process, or of another process as visible from this one."""
     own_v1, own_v2 = parse_own_cgroups(read_cgroup(pid, proc))
     mounts_v1, mount_v2 = parse_mounts(read_mountinfo(proc))
     v1 = {
@@ -67,7 +67,7 @@ def read_trees(proc: Root = PROC, pid: int | str = "self") -> Trees:
 
 
 def place(mount: tuple[str, str], path: str) -> Path:
-    """A cgroup's directory: its path below the mount, less the part the mount starts at."""
+    """A cgroup's directory: its path below the mount, without the part where the mount starts."""
     point, root = mount
     below = path == root or path.startswith(root.rstrip("/") + "/")
     inside = path[len(root) :] if below else path
@@ -75,8 +75,8 @@ def place(mount: tuple[str, str], path: str) -> Path:
 
 
 def parse_file_bytes_v1(stat: bytes) -> int:
-    """Page cache in a v1 memory.stat, which usage counts and `used` does not: a run that
-    writes its log holds no memory by it. Two of fifty lines, so only those are parsed.
+    """Page cache in a v1 memory.stat. It is part of usage but not of `used`: a run that writes its
+    log holds no memory by that. Only these two of fifty lines are parsed.
     """
     return sum(_field(stat, name) for name in (b"\ntotal_active_file ", b"\ntotal_inactive_file "))
 
@@ -87,7 +87,7 @@ def _field(stat: bytes, name: bytes) -> int:
 
 
 def used_bytes_v2(stat: Mapping[str, int]) -> int:
-    """Without page cache. `kernel` (5.18) is the sum of what older kernels report in parts."""
+    """Without page cache. `kernel` (5.18) is the sum of the parts that older kernels report."""
     parts = ("slab", "kernel_stack", "pagetables", "percpu", "sock")
     kernel = stat.get("kernel", sum(stat.get(part, 0) for part in parts))
     return stat.get("anon", 0) + stat.get("shmem", 0) + kernel
@@ -96,8 +96,8 @@ def used_bytes_v2(stat: Mapping[str, int]) -> int:
 def read_limits(
     trees: Trees, herds: Sequence[tuple[int, int]] = (), proc: Root = PROC
 ) -> Iterator[Limit]:
-    """Every memory limit on the way up from our own cgroups, as far as we can see; with what
-    the other ramherds (pid, used bytes) use of it, if they live below it as well.
+    """Every visible memory limit from our own cgroups upward, with the memory that other ramherds
+    (pid, used bytes) use within it, if they are below it too.
     """
     others = [(read_trees(proc, pid), used) for pid, used in herds]
     for directory in ancestors(trees.v1.get("memory"), "memory.limit_in_bytes"):
@@ -119,7 +119,7 @@ def is_below(path: Path | None, directory: Path) -> bool:
 
 
 def ancestors(own: Path | None, mark: str) -> Iterator[Path]:
-    """From our own cgroup up to the mount: directories that still look like cgroups."""
+    """From our own cgroup up to the mount, while the directories look like cgroups."""
     while own is not None and (own / mark).exists():
         yield own
         own = own.parent
@@ -130,7 +130,7 @@ def read_limit_v2(path: Path) -> int | None:
 
 
 def _read_number(path: Path) -> int | None:
-    """`max` is no number, and so no limit."""
+    """`max` is not a number, so there is no limit."""
     text = read_text(path)
     return int(text) if text is not None and text.strip().isdigit() else None
 

@@ -1,8 +1,8 @@
-"""Processes that use a container engine: what docker or podman starts for a run is a child of the
-engine, not of the run, and so in no pen.
+"""Processes that use a container engine: containers that docker or podman starts for a run are
+children of the engine, not of the run, and so are in no pen.
 
-The kernel tells the other end of every unix socket (sock_diag). An engine is known by the name
-of its socket, a client by the inode of its own end.
+The kernel reports the peer of every unix socket (sock_diag). An engine is identified by the name of
+its socket, a client by the inode of its own end.
 """
 
 from collections.abc import Iterable
@@ -26,7 +26,7 @@ def read_engine_clients() -> dict[int, str]:
 
 
 def find_client(pids: Iterable[int], clients: dict[int, str], proc: Root = PROC) -> str:
-    """The engine that one of these processes is connected to, or nothing."""
+    """The engine that one of these processes is connected to, or ""."""
     wanted = {f"socket:[{inode}]": name for inode, name in clients.items()}
     for pid in pids:
         for target in (read_descriptors(pid, proc) or {}).values():

@@ -1,8 +1,8 @@
-"""macOS: the machine's memory and its processes, from what its own commands print.
+"""macOS: the machine's memory and its processes, from the output of its own commands.
 
-Written after their manual pages and published output, not tried on a Mac. Nothing asks yet:
-runs on a Mac also need a keeper without epoll, splice and /proc, which is not built. A command
-takes some 5 ms and more, so that a caller that asks twice a second has to do so beside the loop.
+Written from their manual pages and published output, not tried on a Mac. It is not used yet: runs
+on a Mac also need a keeper without epoll, splice and /proc, which is not built. A command takes at
+least 5 ms, so a caller that needs it twice a second has to call it outside the loop.
 """
 
 import re
@@ -25,13 +25,13 @@ _STARTED = "%a %b %d %H:%M:%S %Y"
 VM_STAT = ("vm_stat",)
 SYSCTL = ("sysctl", "hw.memsize", "vm.swapusage", "kern.memorystatus_vm_pressure_level")
 TOP = ("top", "-l", "1", "-stats", "pid,mem")
-# In the C locale the start is in English, and so of fixed width.
+# In the C locale the start time is in English, and so of fixed width.
 PS = ("env", "LC_ALL=C", "ps", "-axo", "pid,ppid,pgid,sess,rss,lstart,comm")
 COMMAND_S = 10.0
 
 
 class PressureLevel(IntEnum):
-    """kern.memorystatus_vm_pressure_level: what the kernel tells applications."""
+    """kern.memorystatus_vm_pressure_level: the pressure that the kernel reports to applications."""
 
     NORMAL = 1
     WARN = 2
@@ -42,26 +42,26 @@ class PressureLevel(IntEnum):
 class Sysctl:
     memory_bytes: int
     swap_used_bytes: int
-    # Older systems, and some virtual machines, do not tell.
+    # Older systems, and some virtual machines, do not report it.
     pressure: PressureLevel | None
 
 
 @dataclass(frozen=True, slots=True)
 class MacProcess:
-    """A line of ps. `rss` misses what is compressed: the footprint, from top, does not."""
+    """A line of ps. `rss` does not include compressed memory; the footprint, from top, does."""
 
     pid: int
     ppid: int
     pgid: int
     session: str
     rss_bytes: int
-    # To the second only: together with the pid still the best identity that a command tells.
+    # In whole seconds; together with the pid, the best identity that a command reports.
     started_s: float
     name: str
 
 
 def parse_vm_stat(text: str) -> dict[str, int]:
-    """Bytes by name, as `Pages free`. The counters below them are of pages too, since boot."""
+    """Bytes by name, such as `Pages free`. The counters below are also pages, since boot."""
     size = _PAGE_SIZE.search(text)
     if size is None:
         raise RamherdError("cannot parse the output of vm_stat: it has no page size")
@@ -86,10 +86,11 @@ def parse_sysctl(text: str) -> Sysctl:
 
 
 def available_bytes(total_bytes: int, pages: dict[str, int]) -> int:
-    """Less what Activity Monitor calls used: applications, wired, and the compressor's own.
+    """Total memory less the memory that Activity Monitor calls used: applications, wired, and the
+    compressor's own.
 
-    Not free + inactive: inactive pages are mostly anonymous, and making room of them means
-    compressing or swapping, which is what we are here to prevent.
+    Not free + inactive: inactive pages are mostly anonymous, and freeing them means compressing or
+    swapping, which ramherd exists to prevent.
     """
     try:
         applications = pages["Anonymous pages"] - pages["Pages purgeable"]
@@ -100,16 +101,17 @@ def available_bytes(total_bytes: int, pages: dict[str, int]) -> int:
 
 
 def parse_footprints(text: str) -> dict[int, int]:
-    """Physical footprint by pid: what is resident, compressed or swapped out of a process alone.
+    """Physical footprint by pid: resident, compressed and swapped memory of a process alone.
 
-    A sign behind the number says that it changed. What top may not read is `N/A`, and left out.
+    A sign after the number means that it changed. Values that top may not read are `N/A`, and are
+    left out.
     """
     _head, _newline, table = text.partition("\nPID")
     return {int(pid): int(number) * _UNITS[unit] for pid, number, unit in _FOOTPRINT.findall(table)}
 
 
 def parse_processes(text: str) -> list[MacProcess]:
-    """All lines but the heading; a name may hold spaces."""
+    """All lines except the heading; a name may contain spaces."""
     found = []
     for line in text.splitlines()[1:]:
         match = _PROCESS.fullmatch(line.rstrip())
@@ -142,7 +144,7 @@ def read_processes() -> list[MacProcess]:
 
 
 def read_command(argv: tuple[str, ...]) -> str:
-    """What it prints, whatever it exits with: sysctl fails if it lacks but one of its names."""
+    """The output, whatever the exit status: sysctl fails if a single name is missing."""
     try:
         done = subprocess.run(argv, capture_output=True, timeout=COMMAND_S, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -1,4 +1,4 @@
-"""What is free on a disk, what files take of it, and the ballast of the state directory."""
+"""The free space of a disk, the space that files use, and the ballast of the state directory."""
 
 import os
 from pathlib import Path
@@ -14,7 +14,7 @@ def read_free_bytes(path: Path) -> int:
 
 
 def read_disk(state: Path) -> DiskState:
-    """A ballast that was released keeps its size, and holds nothing: all ramherds see that."""
+    """A released ballast keeps its size but has no blocks: all ramherds can see that."""
     free_bytes = read_free_bytes(state)
     try:
         ballast = os.lstat(state / BALLAST)
@@ -24,7 +24,7 @@ def read_disk(state: Path) -> DiskState:
 
 
 def read_tree_bytes(path: Path) -> int:
-    """What its files take on disk: a log may have holes."""
+    """The disk space that the files use: a log may have holes."""
     return sum(
         read_file_bytes(os.path.join(root, name))
         for root, _dirs, files in os.walk(path)
@@ -35,5 +35,5 @@ def read_tree_bytes(path: Path) -> int:
 def read_file_bytes(path: str) -> int:
     try:
         return os.lstat(path).st_blocks * 512
-    except OSError:  # it is gone
+    except OSError:  # the file is gone
         return 0

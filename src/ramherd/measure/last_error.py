@@ -1,16 +1,16 @@
-"""The line on standard error that says why a program failed: mostly the last one."""
+"""The line on standard error that explains why a program failed: mostly the last one."""
 
 import re
 from pathlib import Path
 
 from ramherd.measure.run_output import read_tail
 
-# A stack of Node with the error above it is longer than most; more is not read.
+# Longer than most Node stacks with the error above them; no more is read.
 TAIL_BYTES = 8 << 10
 LINE_LENGTH = 300
-# Colours and other sequences for a terminal.
+# Colours and other terminal sequences.
 ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)")
-# Lines at the end of what Node prints that say nothing of the error.
+# Lines at the end of Node's output that do not explain the error.
 SAYS_NOTHING = re.compile(r"at |Node\.js v\d|node:internal")
 LETTERS = re.compile(r"[^\W\d_]{2}")
 
@@ -21,12 +21,12 @@ def read_last_error(run_dir: Path) -> str:
 
 
 def read_errors(run_dir: Path) -> str:
-    """The end of what a run printed on standard error."""
+    """The end of a run's standard error."""
     return read_tail(run_dir, "err", TAIL_BYTES).decode(errors="replace")
 
 
 def parse_last_error(printed: str) -> str:
-    """The last line with words in it. Lines that are indented belong to the one above them."""
+    """The last line that contains words. Indented lines belong to the line above them."""
     plain = ESCAPES.sub("", printed).replace("\r", "\n")
     lines = [line.rstrip() for line in plain.splitlines() if is_telling(line)]
     outer = [line for line in lines if not line[0].isspace()]

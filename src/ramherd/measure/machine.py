@@ -1,4 +1,4 @@
-"""The machine's memory as decisions see it."""
+"""The machine's memory, as decisions use it."""
 
 from collections.abc import Iterable
 
@@ -9,8 +9,8 @@ from ramherd.system.procfs import read_meminfo, read_meminfo_fields
 
 
 def read_machine(trees: Trees, proc: Root = PROC, herds: Iterable[tuple[int, int]] = ()) -> Machine:
-    """Read again each time: virtual machines grow and shrink. `herds` are the other ramherds:
-    (pid, bytes that its runs use).
+    """Read again each time: virtual machines grow and shrink. `herds` are the other ramherds: (pid,
+    bytes that its runs use).
     """
     total, available = read_meminfo(proc)
     others = list(herds)

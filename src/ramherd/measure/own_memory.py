@@ -1,8 +1,8 @@
-"""Which processes of a run are the agent's own, and what they hold; the rest belongs to its tools.
+"""Which processes of a run are the agent's own, and their memory; the rest belongs to its tools.
 
-All the CLIs that were tried (claude, codex, gemini, opencode, qwen) give each shell command a
-session of its own, and start MCP servers in theirs; what starts itself again stays in it, too. Of
-any other program only the time is known at which its processes began.
+All tested CLIs (claude, codex, gemini, opencode, qwen) give each shell command a session of its
+own, and start MCP servers in the agent's session; an agent that restarts itself also stays in it.
+For any other program, only the start times of its processes are known.
 """
 
 from collections.abc import Iterable
@@ -11,13 +11,13 @@ from ramherd.core.procid import Process, ProcId
 from ramherd.system.proc_stat import PROC, Root
 from ramherd.system.procfs import TICKS_PER_S, read_anonymous_bytes, read_process
 
-# Wrappers, the agent and its servers are all there by then (the slowest agent took 2.8 s to its
-# first request); what begins later is a tool call.
+# Wrappers, the agent and its servers have started by then (the slowest agent took 2.8 s to its
+# first request); a process that starts later is a tool call.
 SETTLED_S = 5.0
 
 
 def read_agent_bytes(first: ProcId | None, pids: Iterable[int], proc: Root = PROC) -> int | None:
-    """What the processes of a known CLI hold, without those of its tools."""
+    """The memory of the processes of a known CLI, without those of its tools."""
     if first is None:
         return None
     procs = [found for pid in pids if (found := read_process(pid, proc)) is not None]
@@ -25,7 +25,7 @@ def read_agent_bytes(first: ProcId | None, pids: Iterable[int], proc: Root = PRO
 
 
 def own_pids(procs: Iterable[Process], first: int) -> frozenset[int]:
-    """The run's first process, and what descends from it without leaving its session."""
+    """The run's first process, and its descendants that have not left its session."""
     rows = {proc.id.pid: proc for proc in procs}
     if first not in rows:
         return frozenset()
@@ -42,7 +42,7 @@ def own_pids(procs: Iterable[Process], first: int) -> frozenset[int]:
 
 
 def read_own_bytes(first: ProcId | None, pids: Iterable[int], proc: Root = PROC) -> int | None:
-    """What the processes hold that began with the run; None while others are there as well."""
+    """The memory of the processes that started with the run; None while there are others."""
     if first is None:
         return None
     settled = first.start_ticks + SETTLED_S * TICKS_PER_S

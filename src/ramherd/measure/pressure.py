@@ -11,7 +11,7 @@ from ramherd.system.procfs import PAGE, read_pressure, read_text, read_vmstat
 
 @dataclass(frozen=True, slots=True)
 class Pressure:
-    """Shares of the last ten seconds, from 0 to 1, and bytes a second that come back from swap."""
+    """Shares of the last ten seconds, from 0 to 1, and bytes per second read back from swap."""
 
     memory: float = 0.0
     cpu: float = 0.0
@@ -19,7 +19,7 @@ class Pressure:
 
 
 def parse_percentages(text: str) -> dict[str, dict[str, float]]:
-    """`some avg10=1.50 avg60=0.00 avg300=0.00 total=589610`, then the same of `full`."""
+    """`some avg10=1.50 avg60=0.00 avg300=0.00 total=589610`, then the same for `full`."""
     return {
         kind: {name: float(value) for name, _, value in (part.partition("=") for part in fields)}
         for kind, *fields in (line.split() for line in text.splitlines())
@@ -32,14 +32,14 @@ def parse_pressure(text: str) -> float:
 
 
 def swapped_in_bytes(vmstat: Mapping[str, int]) -> int:
-    """What was read back from swap since the machine is up; the kernel counts pages."""
+    """Bytes read back from swap since boot; the kernel counts pages."""
     return vmstat.get("pswpin", 0) * PAGE
 
 
 @dataclass
 class PressureGauge:
-    """Swapping is a rate, from two readings. In a container that is full the machine may have
-    plenty: the higher pressure of the two counts.
+    """Swapping in is a rate, from two readings. In a full container the machine may have plenty of
+    memory: the higher pressure of the two counts.
     """
 
     trees: Trees
@@ -62,8 +62,8 @@ class PressureGauge:
 
 
 def read_share(path: Path) -> float:
-    """Kernels without pressure files (before 4.20, or not switched on) show none: or refuse to
-    be read though they are there.
+    """0 on kernels without pressure files (before 4.20, or disabled), and if the files exist but
+    cannot be read.
     """
     try:
         return parse_pressure(read_text(path) or "")

@@ -1,6 +1,6 @@
-"""Reading what a run printed: the head, the ring put in order, and what was dropped between.
+"""Reading the output of a run: the head, the ring put in order, and the bytes dropped in between.
 
-The layout is written by `keeper/output_log.py`; `meta.json` is needed only once bytes were dropped.
+`keeper/output_log.py` writes the layout; `meta.json` is needed only once bytes were dropped.
 """
 
 import os
@@ -15,8 +15,8 @@ CHUNK_BYTES = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """`total` bytes were printed and written in order: `head` of them, and then around a `ring`.
-    All but `dropped` of them, from byte `gap` on, are still in the file.
+    """`total` bytes were printed and written in order: first the `head`, then around a `ring`. All
+    of them are still in the file, except `dropped` bytes from byte `gap` on.
     """
 
     total: int
@@ -27,8 +27,8 @@ class Layout:
     dropped: int = 0
 
     def pieces(self, start: int = 0) -> Iterator[tuple[int | None, int]]:
-        """(offset in the file, length) of everything printed from `start` on; where bytes
-        were dropped there is no offset.
+        """(offset in the file, length) of all output from `start` on; the offset is None where
+        bytes were dropped.
         """
         if not self.dropped:
             yield start, self.total - start
@@ -49,8 +49,8 @@ class Layout:
 
 
 def read_layout(run_dir: Path, stream: str) -> Layout:
-    """While nothing was dropped the file's size says it all, at once; after that `meta.json`
-    does, written every second.
+    """Before any byte is dropped, the layout follows from the file's size, without delay; after
+    that from `meta.json`, which is written every second.
     """
     size = _size(run_dir / stream)
     try:
@@ -64,7 +64,7 @@ def read_layout(run_dir: Path, stream: str) -> Layout:
     if not meta["dropped_bytes"]:
         return Layout(total=max(size, kept), lost=meta["lost_bytes"])
     head = meta["head_bytes"]
-    # Keepers of earlier versions dropped nothing but what the ring overwrote.
+    # Keepers of earlier versions dropped only the bytes that the ring overwrote.
     gap = meta.get("dropped_from", head)
     return Layout(
         kept, head, meta["ring_bytes"], meta["lost_bytes"], gap, meta["dropped_bytes"]
@@ -72,7 +72,7 @@ def read_layout(run_dir: Path, stream: str) -> Layout:
 
 
 def is_interactive(run_dir: Path) -> bool:
-    """A session of `ramherd exec`, which printed to its terminal."""
+    """Whether the run was a session of `ramherd exec`, which printed to its terminal."""
     try:
         meta = parse_record((run_dir / "meta.json").read_bytes())
     except FileNotFoundError:
@@ -83,8 +83,8 @@ def is_interactive(run_dir: Path) -> bool:
 def read_output(
     run_dir: Path, stream: str, layout: Layout, start: int = 0
 ) -> Iterator[bytes | int]:
-    """What was printed from byte `start` on, in order and in chunks of bounded size; a number
-    stands for so many bytes that were dropped.
+    """The output from byte `start` on, in order and in chunks of bounded size; a number stands for
+    that many dropped bytes.
     """
     try:
         fd = os.open(run_dir / stream, os.O_RDONLY | os.O_CLOEXEC)
@@ -107,18 +107,18 @@ def read_tail(run_dir: Path, stream: str, most: int) -> bytes:
 
 
 class OutputCursor:
-    """Reads one stream of a run from where it was last."""
+    """Reads one stream of a run from its last position."""
 
     def __init__(self, run_dir: Path, stream: str) -> None:
         self._run_dir = run_dir
         self.stream = stream
         self._at = 0
         self._seen: object = None
-        # Bytes that were never written: the disk was full.
+        # Bytes that were never written because the disk was full.
         self.lost_bytes = 0
 
     def read_new(self) -> Iterator[bytes | int]:
-        """In chunks of bounded size; a number stands for so many bytes that were dropped."""
+        """In chunks of bounded size; a number stands for that many dropped bytes."""
         seen = [_version(self._run_dir / name) for name in (self.stream, "meta.json")]
         if seen == self._seen:
             return
@@ -129,9 +129,10 @@ class OutputCursor:
 
 
 class Follower:
-    """One stream of a run while it grows: what is new, once, in pieces of bounded size.
+    """One stream of a growing run: new output, once, in pieces of bounded size.
 
-    `kept_bytes` is what the file can hold: until then its size says how much was printed.
+    `kept_bytes` is the capacity of the file: below it, the file's size is the number of bytes
+    printed.
     """
 
     def __init__(self, run_dir: Path, stream: str, kept_bytes: int) -> None:
@@ -139,16 +140,16 @@ class Follower:
         self._stream = stream
         self._kept = kept_bytes
         self._at = 0
-        # Whether there was more than it was let read.
+        # Whether there was more output than the last call was allowed to read.
         self.is_behind = False
 
     @property
     def at(self) -> int:
-        """How much was read."""
+        """The number of bytes read."""
         return self._at
 
     def read(self, most: int) -> Iterator[bytes]:
-        """What was dropped before it could be read ends the line that it was in."""
+        """Bytes that were dropped before they could be read end the line that they were in."""
         self.is_behind = False
         size = _size(self._run_dir / self._stream)
         if size < self._kept and size <= self._at:

@@ -1,20 +1,20 @@
-"""What Claude Code writes down of its subagents, where it tells no hook."""
+"""Claude Code's transcripts of its subagents, for events that it reports to no hook."""
 
 from __future__ import annotations
 
 import json
 import os
 
-# In the last line of a subagent that its user stopped with Escape, or that ended by an error of
-# the API. Of the first no hook tells (claude 2.1.197, 2.1.325); of the second, when it is in the
-# background, only StopFailure, for which a claude before 2.1.78 is said to skip the settings.
+# In the last line of a subagent that its user stopped with Escape, or that ended with an API error.
+# No hook is called for the first (claude 2.1.197, 2.1.325); for the second, if it is in the
+# background, only StopFailure, for which claude before 2.1.78 reportedly ignores the settings.
 ENDS = (b'"text":"[Request interrupted by user', b'"isApiErrorMessage":true')
 TAIL_BYTES = 4096
 META = ".meta.json"
 
 
 def transcript_of(session_transcript: str, agent: str) -> str:
-    """Beside that of its session."""
+    """The path of the subagent's transcript, next to that of its session."""
     return f"{folder_of(session_transcript)}/agent-{os.path.basename(agent)}.jsonl"
 
 
@@ -24,7 +24,7 @@ def folder_of(session_transcript: str) -> str:
 
 
 def was_cut_short(path: str) -> bool:
-    """One that is not there, or not understood, says nothing."""
+    """False if the transcript is missing or not understood."""
     try:
         with open(path, "rb") as file:
             size = file.seek(0, os.SEEK_END)
@@ -36,7 +36,7 @@ def was_cut_short(path: str) -> bool:
 
 
 def find_agent_of(session_transcript: str, call: str) -> str:
-    """The subagent that this call of the tool started, if it did."""
+    """The subagent that this tool call started, if any."""
     folder = folder_of(session_transcript)
     try:
         names = [name for name in os.listdir(folder) if name.endswith(META)]
