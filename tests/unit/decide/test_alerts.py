@@ -1,4 +1,4 @@
-"""When somebody is told: once, at the upper mark, and again only after the lower."""
+"""When the user is alerted: once at the upper mark, and again only after the lower one."""
 
 from ramherd.core.model import Reason, Why
 from ramherd.core.units import GIB, MIB
@@ -13,7 +13,7 @@ def tell(told: Told, *runs: Standing, used: int = 0) -> tuple[Told, list[tuple[s
 
 
 def test_a_run_near_its_limit_is_told_once() -> None:
-    """Until it has been below the lower mark."""
+    """The next alert comes only after the run was below the lower mark."""
     told = Told()
     heard = []
     for used in (850, 900, 990, 850, 900, 790, 900):
@@ -24,19 +24,19 @@ def test_a_run_near_its_limit_is_told_once() -> None:
 
 
 def test_a_run_without_a_limit_nears_none() -> None:
-    """Its grants are the governor's to give."""
+    """The governor decides its grants."""
     assert tell(Told(), Standing("r", 10 * GIB))[1] == []
 
 
 def test_the_fleet_near_its_budget_is_told() -> None:
-    """With the numbers, and without a run."""
+    """The reason has the numbers, and names no run."""
     told, alerts = tell(Told(), used=GIB)
     assert alerts == [("", Why.NEAR_BUDGET)]
     assert tell(told, used=GIB)[1] == []
 
 
 def test_a_leak_is_told_when_its_limit_is_ten_minutes_away() -> None:
-    """Not one that has hours left."""
+    """There is no alert for a leak with hours left."""
     slow = Standing("slow", 100 * MIB, GIB, slope_bytes_per_s=1000.0)
     fast = Standing("fast", 100 * MIB, GIB, slope_bytes_per_s=2.0 * MIB)
 
@@ -44,18 +44,18 @@ def test_a_leak_is_told_when_its_limit_is_ten_minutes_away() -> None:
 
 
 def test_a_run_that_is_gone_is_forgotten() -> None:
-    """Nothing is remembered that could be of another."""
+    """Nothing is kept that could be applied to another run."""
     told, _alerts = tell(Told(), Standing("r", 950, 1000))
     assert tell(told)[0] == Told()
 
 
 def test_no_budget_is_no_alarm() -> None:
-    """Before the first look at the machine."""
+    """The machine has not been measured yet."""
     assert next_alerts((), 10, 0, Told(), POLICY) == (Told(), [])
 
 
 def test_marks_are_reached_at_their_value() -> None:
-    """The upper one and the lower one alike; a limit and the budget have their own."""
+    """This holds for the upper and the lower mark; limits and the budget have their own."""
     told, alerts = tell(Told(), Standing("r", 899, 1000))
     assert alerts == []
     told, alerts = tell(told, Standing("r", 900, 1000))
@@ -72,7 +72,7 @@ def test_marks_are_reached_at_their_value() -> None:
 
 
 def test_alerts_carry_the_numbers_compared() -> None:
-    """Used and limit, used and budget, growth a minute and the seconds left."""
+    """Used and limit, used and budget, growth per minute and the seconds left."""
     leak = Standing("r", 910, 1000, slope_bytes_per_s=0.9)
 
     _told, alerts = next_alerts([leak], 990, 1000, Told(), POLICY)
@@ -90,7 +90,7 @@ def test_alerts_carry_the_numbers_compared() -> None:
 
 
 def test_a_leak_is_forgotten_when_it_has_twenty_minutes_left() -> None:
-    """And told from ten on; slow growth of a byte counts, none does not."""
+    """The alert comes at ten minutes; growth of one byte counts, no growth does not."""
 
     def leak(left_s: int) -> Standing:
         return Standing("r", 0, left_s, slope_bytes_per_s=1.0)
@@ -104,7 +104,7 @@ def test_a_leak_is_forgotten_when_it_has_twenty_minutes_left() -> None:
 
 
 def test_a_run_without_a_limit_does_not_hide_the_next() -> None:
-    """Each is looked at."""
+    """Each run is checked."""
     runs = (Standing("none", 100), Standing("r", 95, 100))
 
     assert tell(Told(), *runs)[1] == [("r", Why.NEAR_LIMIT)]
@@ -116,5 +116,5 @@ def test_the_shipped_marks() -> None:
 
 
 def test_a_mark_is_reached_from_its_own_value_on() -> None:
-    """Above the upper one 1, between the two 0, below -1."""
+    """1 above the upper mark, 0 between the two, -1 below."""
     assert [between(share, 0.9, 0.8) for share in (0.9, 0.89, 0.8, 0.79)] == [1, 0, 0, -1]

@@ -1,4 +1,4 @@
-"""The budget: what memory there is, less what others use."""
+"""The budget: the existing memory, less what other programs use."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,25 +13,25 @@ SIZES = st.integers(0, 1 << 40)
 
 
 def test_what_others_use_is_not_ours() -> None:
-    """Half of 16 GiB, less the 2 GiB that are used and not by the fleet."""
+    """Half of 16 GiB, less the 2 GiB that other programs use."""
     assert budget_bytes(MACHINE, 0, policy()) == 6 * GIB
 
 
 def test_what_the_fleet_uses_is_not_outside() -> None:
     """The budget does not shrink because runs use it."""
     assert budget_bytes(MACHINE, 2 * GIB, policy()) == 8 * GIB
-    # A look at the fleet and a look at the machine are not at the same moment.
+    # The fleet and the machine are not measured at the same moment.
     assert budget_bytes(MACHINE, 3 * GIB, policy()) == 8 * GIB
 
 
 def test_the_budget_flag_is_a_cap_and_no_promise() -> None:
-    """`--budget` takes away, and never adds."""
+    """`--budget` can lower the budget, but never raises it."""
     assert budget_bytes(MACHINE, 0, policy(budget_cap_bytes=GIB)) == GIB
     assert budget_bytes(MACHINE, 0, policy(budget_cap_bytes=99 * GIB)) == 6 * GIB
 
 
 def test_a_limit_we_live_under_counts_what_is_used_below_it() -> None:
-    """In a container of 4 GiB what the rest of the machine uses is no concern of its limit."""
+    """The limit of a 4 GiB container does not count memory used elsewhere on the machine."""
     machine = Machine(64 * GIB, 20 * GIB, (Limit(4 * GIB, GIB),))
 
     assert budget_bytes(machine, 0, policy(budget_share=1.0)) == 3 * GIB
@@ -40,7 +40,7 @@ def test_a_limit_we_live_under_counts_what_is_used_below_it() -> None:
 
 
 def test_the_tightest_of_all_limits_holds() -> None:
-    """RAM, a container in it and a cgroup in that: the least of what they leave."""
+    """RAM, a container in it and a cgroup in that: the smallest remainder counts."""
     limits = (Limit(8 * GIB, 7 * GIB), Limit(4 * GIB, GIB))
     machine = Machine(16 * GIB, 10 * GIB, limits)
 
@@ -63,7 +63,7 @@ def test_the_tightest_of_all_limits_holds() -> None:
 def test_the_budget_lies_between_nothing_and_the_largest(
     reached: Reached, machine: Machine, fleet: int, cap: int | None
 ) -> None:
-    """Whatever is measured, in whatever order: never below zero, never above the largest."""
+    """Whatever is measured, in any order: never below zero, never above the largest budget."""
     capped = policy(budget_cap_bytes=cap)
 
     budget = budget_bytes(machine, fleet, capped)
@@ -75,17 +75,19 @@ def test_the_budget_lies_between_nothing_and_the_largest(
 
 
 def test_runs_of_other_ramherds_are_not_outside() -> None:
-    """They are runs as well: who gets what of the budget is settled in the ledger."""
+    """They count as runs: the ledger divides the budget among all ramherds."""
     machine = Machine(16 * GIB, 9 * GIB, herds_used_bytes=5 * GIB)
 
     assert budget_bytes(machine, 0, policy()) == 6 * GIB
     assert budget_bytes(machine, 2 * GIB, policy()) == 8 * GIB
-    # What they say of themselves is older than what is measured.
+    # The sizes that they report are older than the measured ones.
     assert budget_bytes(Machine(16 * GIB, 9 * GIB, (), 99 * GIB), 0, policy()) == 8 * GIB
 
 
 def test_another_ramherd_counts_only_in_the_limits_it_lives_under() -> None:
-    """In our container of 4 GiB are 3 GiB used, one of them by its runs; its others are outside."""
+    """Our 4 GiB container has 3 GiB in use, 1 GiB of it by runs of the other; its other runs are
+    outside.
+    """
     inside = Machine(64 * GIB, 60 * GIB, (Limit(4 * GIB, 3 * GIB, GIB),), 2 * GIB)
     outside = Machine(64 * GIB, 60 * GIB, (Limit(4 * GIB, 3 * GIB, 0),), 2 * GIB)
     rules = policy(budget_share=1.0)
@@ -95,7 +97,7 @@ def test_another_ramherd_counts_only_in_the_limits_it_lives_under() -> None:
 
 
 def test_the_ledger_divides_what_is_there_without_our_cap() -> None:
-    """`--budget` is our own: others may have the rest."""
+    """`--budget` caps only our part: other applications may use the rest."""
     capped = policy(budget_cap_bytes=GIB)
 
     assert budget_bytes(MACHINE, 0, capped, capped=False) == 6 * GIB

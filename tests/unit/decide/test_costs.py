@@ -1,4 +1,4 @@
-"""What ends because it has cost as much as it may, and which model a job gets."""
+"""Which runs end because they reached a cost limit, and which model a job gets."""
 
 from dataclasses import replace
 
@@ -21,14 +21,14 @@ SAID = Said(result=False, busy=False, cost_usd=1.0, limit_usd=1.0)
 
 
 def test_a_herd_is_over_when_it_has_cost_its_limit() -> None:
-    """One without a limit never is."""
+    """A herd without a limit is never over."""
     over = find_costly_herds({"a": 2.0, "b": 1.9, "c": 9.0}, {"a": 2.0, "b": 2.0})
 
     assert over == {"a": OVER}
 
 
 def test_all_of_a_herd_that_is_over_ends() -> None:
-    """Runs and queue are cancelled; others go on."""
+    """Its runs and queued jobs are cancelled; other herds continue."""
     runs = [RunCost("r1", HERD, None), RunCost("r2", "other", None)]
 
     assert stop_costly(runs, [status("q")], {HERD: OVER}) == [
@@ -48,14 +48,14 @@ def test_all_of_a_herd_that_is_over_ends() -> None:
     ],
 )
 def test_a_run_that_is_too_costly_fails(said: Said, *, stopped: bool) -> None:
-    """Not one that has its result already, whatever that has cost."""
+    """A run that already has its result is done, whatever it has cost."""
     actions = stop_costly([RunCost("r", HERD, said)], [], {})
 
     assert [type(action) for action in actions] == [Stop] * stopped
 
 
 def test_a_smaller_model_is_for_when_memory_is_short() -> None:
-    """With the reason, and only if the job has one."""
+    """With the reason, and only if the job has a smaller model."""
     brief = Brief("claude", "do it", model="opus", fallback_model="haiku")
 
     model, why = choose_model(brief, short=True)
@@ -66,7 +66,7 @@ def test_a_smaller_model_is_for_when_memory_is_short() -> None:
 
 
 def test_a_run_ends_with_what_it_has_cost_and_may() -> None:
-    """To a millionth of a dollar; also where nothing may be spent."""
+    """The reason has cost and limit, to a millionth of a dollar, also for a limit of zero."""
     spent = replace(SAID, cost_usd=1.23456789)
     nothing = replace(SAID, cost_usd=0.0, limit_usd=0.0)
 
@@ -77,7 +77,7 @@ def test_a_run_ends_with_what_it_has_cost_and_may() -> None:
 
 
 def test_the_reason_for_a_smaller_model_names_both() -> None:
-    """A job that names no model has the default model."""
+    """A job without a model uses the default model."""
     brief = Brief("claude", "do it", fallback_model="haiku")
 
     assert choose_model(brief, short=True) == (
@@ -96,7 +96,7 @@ QUEUED = replace(status("a"), state=JobState.QUEUED, interrupted=True)
 def test_a_job_goes_on_only_with_the_price_of_a_reply(
     cost: float, reply: float, *, ends: bool
 ) -> None:
-    """It would be stopped again before it has got anywhere."""
+    """Otherwise it would be stopped again before any progress."""
     after = after_spending(QUEUED, MoneyLeft("it", cost, 1.0, reply))
     assert (after.state is JobState.FAILED) is ends
     assert (after == QUEUED) is not ends
@@ -111,7 +111,7 @@ def test_the_reason_has_what_is_left_and_what_a_reply_costs() -> None:
 
 
 def test_only_a_job_that_goes_on_in_its_session_is_asked_for_money() -> None:
-    """Another attempt begins with a small context; one that has ended has ended."""
+    """A new attempt begins with a small context; a job that has ended stays ended."""
     spent = MoneyLeft("it", 1.0, 1.0)
     for one in (replace(QUEUED, interrupted=False), replace(QUEUED, state=JobState.DONE)):
         assert after_spending(one, spent) == one

@@ -34,18 +34,18 @@ LARGE_DISK = DiskState(100 * GIB, BALLAST_BYTES, BALLAST_BYTES)
         (151, 0, 140),
         (100, 60, 80),
         (10, 200, 0),
-        # There is nothing to remove.
+        # There is no output to remove.
         (0, 200, None),
     ],
 )
 def test_finished_output_makes_room_in_time(finished: int, live: int, kept: int | None) -> None:
-    """Two marks: an eighth is made free when less than a sixteenth is."""
+    """Two marks: an eighth is made free when less than a sixteenth is free."""
     found = choose_kept_output(LogUsage(finished * MIB, live * MIB), TOTAL)
     assert found == (None if kept is None else kept * MIB)
 
 
 def test_a_cap_smaller_than_the_shares_keeps_nothing_free() -> None:
-    """Whole bytes: no share of 7 bytes is one."""
+    """In whole bytes, the shares of 7 bytes are zero."""
     assert choose_kept_output(LogUsage(7, 0), 7) is None
     assert choose_kept_output(LogUsage(8, 0), 7) == 7
 
@@ -60,19 +60,19 @@ def test_a_cap_smaller_than_the_shares_keeps_nothing_free() -> None:
 def test_logs_grow_by_half_of_what_is_free(
     finished: int, live: int, writers: int, growth: int
 ) -> None:
-    """Shared by all who write; above the cap each one shrinks by its part."""
+    """All writers share it; above the cap each writer shrinks by its part."""
     usage = LogUsage(finished * MIB, live * MIB, writers)
     assert choose_log_growth(usage, TOTAL, LARGE_DISK) == growth * MIB
 
 
 def test_the_odd_byte_of_a_share_is_nobodys() -> None:
-    """Whole bytes, rounded down: a log grows by a byte less, or shrinks by one more."""
+    """Whole bytes, rounded down: a log grows by one byte less, or shrinks by one more."""
     assert choose_log_growth(LogUsage(0, 3, 2), 10, LARGE_DISK) == 1
     assert choose_log_growth(LogUsage(0, 13, 2), 10, LARGE_DISK) == -2
 
 
 def test_logs_leave_the_last_bytes_to_the_store() -> None:
-    """Twice the mark at which the ballast is released; a full disk shrinks no log."""
+    """They leave twice the mark at which the ballast is released; a full disk shrinks no log."""
     usage = LogUsage(0, 0, 2)
     held = DiskState(10 * MIB, BALLAST_BYTES, BALLAST_BYTES)
     assert choose_log_growth(usage, TOTAL, held) == MIB // 2
@@ -84,29 +84,29 @@ def test_logs_leave_the_last_bytes_to_the_store() -> None:
 @pytest.mark.parametrize(
     ("free", "size", "held", "wanted"),
     [
-        # The first: 5 % of what is free, at most 16 MiB, or none at all.
+        # The first ballast: 5 % of the free space, at most 16 MiB, or none at all.
         (GIB, 0, 0, BALLAST_BYTES),
         (320 * MIB, 0, 0, BALLAST_BYTES),
         (40 * MIB, 0, 0, 2 * MIB),
         (40 * MIB + 19, 0, 0, 2 * MIB),
         (20 * 64 * KIB, 0, 0, 64 * KIB),
         (20 * 64 * KIB - 1, 0, 0, 0),
-        # It stays until the disk is full.
+        # The ballast stays until the disk is full.
         (4 * MIB, BALLAST_BYTES, BALLAST_BYTES, BALLAST_BYTES),
         (4 * MIB - 1, BALLAST_BYTES, BALLAST_BYTES, 0),
         (100 * KIB, 400 * KIB + 3, 400 * KIB + 3, 400 * KIB + 3),
         (64 * KIB, 100 * KIB, 100 * KIB, 100 * KIB),
         (64 * KIB - 1, 100 * KIB, 100 * KIB, 0),
-        # Then it is gone until there is room with a margin.
+        # Then it is released until there is room with a margin.
         (64 * MIB - 1, BALLAST_BYTES, 0, 0),
         (64 * MIB, BALLAST_BYTES, 0, BALLAST_BYTES),
-        # A disk that has become larger.
+        # The disk has become larger.
         (80 * MIB, 2 * MIB, 2 * MIB, 4 * MIB),
         (79 * MIB, 2 * MIB, 2 * MIB, 2 * MIB),
     ],
 )
 def test_the_ballast_has_two_marks(free: int, size: int, held: int, wanted: int) -> None:
-    """What is released is not taken again from the room that this made."""
+    """The ballast is not restored from the room that its release made."""
     assert next_ballast_bytes(DiskState(free, size, held)) == wanted
 
 
@@ -115,7 +115,7 @@ def test_the_ballast_has_two_marks(free: int, size: int, held: int, wanted: int)
     taken=st.lists(st.sampled_from((0.0, 0.5, 0.9, 0.99, 1.0)), min_size=2, max_size=8),
 )
 def test_the_ballast_never_flaps(reached: Reached, disk: int, taken: list[float]) -> None:
-    """Whatever others take of the disk: a second look at the same disk changes nothing more."""
+    """Whatever other programs write: a second check of the same disk changes nothing more."""
     size = held = 0
     is_released = False
     for share in taken:
@@ -133,14 +133,14 @@ def test_the_ballast_never_flaps(reached: Reached, disk: int, taken: list[float]
 
 
 def test_a_disk_is_full_from_the_release_until_there_is_room() -> None:
-    """That is on disk: every ramherd sees it."""
+    """The state is on disk, so every ramherd can read it."""
     assert not DiskState(0).is_full
     assert not DiskState(0, MIB, MIB).is_full
     assert DiskState(0, MIB, 0).is_full
 
 
 def test_what_users_are_told() -> None:
-    """What was compared, and the path."""
+    """The reasons have the compared numbers and the path."""
     full = DiskState(5, MIB, 0)
     assert explain_full_disk(full, "/s") == Reason(
         Why.DISK_FULL, path="/s", free_bytes=5, need_bytes=4 * MIB

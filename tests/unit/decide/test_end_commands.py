@@ -1,4 +1,4 @@
-"""When `on_done` is due, and what it is told."""
+"""When `on_done` is due, and its environment variables."""
 
 import pytest
 
@@ -11,7 +11,7 @@ WITH = job("a", on_done=("true",))
 
 @pytest.mark.parametrize("state", [JobState.DONE, JobState.FAILED, JobState.CANCELLED])
 def test_it_is_due_after_the_end_of_a_job_that_ran(state: JobState) -> None:
-    """However it ended; not for a job without the key, and not for one that never ran."""
+    """However the job ended; not for a job without the key, nor for a job that never ran."""
     ended = Reason(Why.EXITED)
 
     assert is_on_done_due(JobStatus(WITH, state, ended, attempts=1))
@@ -21,18 +21,18 @@ def test_it_is_due_after_the_end_of_a_job_that_ran(state: JobState) -> None:
 
 @pytest.mark.parametrize("why", [Why.INTERRUPTED, Why.SUPERVISOR_LOST])
 def test_a_job_that_can_go_on_has_not_ended(why: Why) -> None:
-    """Its command runs once, when `run --resume` has brought it to its end."""
+    """The command runs once, when `run --resume` has finished the job."""
     assert not is_on_done_due(JobStatus(WITH, JobState.CANCELLED, Reason(why), attempts=1))
 
 
 @pytest.mark.parametrize("state", [JobState.QUEUED, JobState.RUNNING, JobState.WAITING])
 def test_it_is_not_due_before_the_end(state: JobState) -> None:
-    """A run that was preempted is not the end of its job."""
+    """The end of a preempted run is not the end of its job."""
     assert not is_on_done_due(JobStatus(WITH, state, Reason(Why.DEBT), attempts=1))
 
 
 def test_the_command_of_a_job_is_told_its_end() -> None:
-    """Of its last run; what is not known is empty."""
+    """The variables describe the last run; unknown values are empty."""
     runs = [{"end": "failed", "exit_code": 1}, {"end": "done", "exit_code": 0}]
     shown = {"id": "I", "name": "n", "herd": "H", "state": "done", "runs": runs, "branch": "b"}
 
@@ -50,7 +50,7 @@ def test_the_command_of_a_job_is_told_its_end() -> None:
     ("counts", "state"), [({"done": 2}, "done"), ({"done": 1, "failed": 1}, "failed"), ({}, "done")]
 )
 def test_the_command_of_a_herd_is_told_its_end(counts: dict[str, int], state: str) -> None:
-    """Done if all of its jobs are."""
+    """The state is `done` if all jobs are done."""
     told = describe_herd_end({"herd": "H", "counts": counts}, 1)
 
     assert told == {

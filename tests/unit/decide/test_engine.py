@@ -1,4 +1,4 @@
-"""One decision about everything at once."""
+"""One decision about a whole snapshot."""
 
 from itertools import product
 
@@ -32,7 +32,7 @@ def of_run(actions: list[Action], name: str) -> list[type[Action]]:
 
 
 def test_a_run_is_stopped_for_one_reason_only() -> None:
-    """Interrupted, over its limit, over its time and the youngest: the first rule has it."""
+    """It is interrupted, over its limit, over its time and the youngest: the first rule applies."""
     bad = job("bad", memory_limit_bytes=MIB, timeout_s=1.0)
     runs = [run("old"), run("bad", bad, used=9 * GIB, started_s=50.0, kernel_limits=False)]
 
@@ -45,7 +45,7 @@ def test_a_run_is_stopped_for_one_reason_only() -> None:
 
 
 def test_after_a_signal_nothing_starts() -> None:
-    """What is queued is cancelled, also what waits for its back-off."""
+    """Queued jobs are cancelled, including those in their back-off."""
     queue = [status("a"), status("b", not_before_s=999.0)]
 
     actions = decide(snapshot(run("r"), queue=queue, interrupts=1), policy())
@@ -59,7 +59,7 @@ def test_after_a_signal_nothing_starts() -> None:
 
 
 def test_who_starts_is_decided_elsewhere() -> None:
-    """Here a queue is only cancelled."""
+    """This decision only cancels the queue."""
     over = run("over", procs=0, exit=exited(), output_closed=True)
 
     actions = decide(snapshot(over, queue=[status("a")]), policy())
@@ -68,7 +68,7 @@ def test_who_starts_is_decided_elsewhere() -> None:
 
 
 def test_the_youngest_goes_by_the_hard_limit_not_by_the_budget_of_the_moment() -> None:
-    """What others use now lowers the budget, but no run of ours is ended for that."""
+    """Memory used by other programs lowers the budget, but ends no run of ours."""
     others = Machine(16 * GIB, 4 * GIB)
     runs = [run("a"), run("b", started_s=1.0)]
 
@@ -77,13 +77,13 @@ def test_the_youngest_goes_by_the_hard_limit_not_by_the_budget_of_the_moment() -
 
 
 def test_a_quiet_herd_needs_nothing() -> None:
-    """Runs at their work and an empty queue: no action, and the loop may sleep."""
+    """With live runs and an empty queue there is no action, and the loop may sleep."""
     assert decide(snapshot(run("a"), run("b")), policy()) == []
 
 
 @pytest.mark.parametrize("why", MEMORY)
 def test_with_no_wait_nobody_waits_for_memory(why: Why) -> None:
-    """The job fails with what it would have waited for, and all numbers of that."""
+    """The job fails with the reason it would have waited for, and all numbers of that reason."""
     wait = Wait("id-a", Reason(why, need_bytes=5, waiting=1))
 
     (order,) = refuse_waits([wait], policy(no_wait=True))
@@ -95,7 +95,7 @@ def test_with_no_wait_nobody_waits_for_memory(why: Why) -> None:
 
 @pytest.mark.parametrize("why", sorted(set(Why) - set(MEMORY)))
 def test_with_no_wait_all_else_is_waited_for(why: Why) -> None:
-    """`--max-parallel`, a ramp, starts under way and the CPUs are nobody's lack of memory."""
+    """`--max-parallel`, a ramp, starts under way and busy CPUs are no lack of memory."""
     wait, stop = Wait("id-a", Reason(why)), Stop("r", RunEnd.PREEMPTED, Reason(Why.PATIENCE_OVER))
 
     assert list(refuse_waits([stop, wait], policy(no_wait=True))) == [stop, wait]
@@ -107,8 +107,8 @@ TIMES = (None, 0.0)
 
 
 def every_run() -> list[RunView]:
-    """All that a run can look like, but those that were refused: what it left behind is ended
-    only when it has ended itself.
+    """All forms of a run, except those that were refused: leftover processes are ended only after
+    the first process has exited.
     """
     return [
         run(
@@ -124,7 +124,7 @@ def every_run() -> list[RunView]:
 
 @pytest.mark.parametrize("interrupts", [0, 1, 2])
 def test_a_run_that_is_over_gets_no_other_action(interrupts: int) -> None:
-    """It is forgotten when it is finished: whoever acts on it afterwards finds nothing."""
+    """A finished run is forgotten: no later action would find it."""
     for one in every_run():
         found = of_run(decide(snapshot(one, interrupts=interrupts), policy()), "r")
         assert found == [Finish] or Finish not in found
@@ -132,21 +132,21 @@ def test_a_run_that_is_over_gets_no_other_action(interrupts: int) -> None:
 
 
 def test_a_refused_run_that_was_told_to_end_gets_no_other_action() -> None:
-    """Its child may still be on its way out of the pen when the keeper says that it failed."""
+    """Its child may still be leaving the pen when the keeper reports the failure."""
     refused = run("r", procs=1, refused=(2, "cannot start"), stop=stopping(RunEnd.PREEMPTED, 100.0))
 
     assert of_run(decide(snapshot(refused), policy()), "r") == [Finish]
 
 
 def test_nobody_is_warned_of_a_run_that_is_over() -> None:
-    """It is forgotten when it is finished, and the loop would not find it."""
+    """A finished run is forgotten, and the loop would not find it."""
     over = run("r", procs=0, exit=exited(), output_closed=True, engine="/run/docker.sock")
 
     assert of_run(decide(snapshot(over), policy()), "r") == [Finish]
 
 
 def test_a_run_that_talks_to_a_container_engine_is_warned_of_once() -> None:
-    """What the engine starts for it is neither counted nor ended."""
+    """Containers that the engine starts are neither counted nor ended."""
     talks, said = run("talks", engine="/s"), run("said", engine="/s", warned=True)
 
     actions = decide(snapshot(talks, said, run("quiet")), policy())
@@ -155,7 +155,7 @@ def test_a_run_that_talks_to_a_container_engine_is_warned_of_once() -> None:
 
 
 def test_a_process_that_is_ready_for_the_next_job_is_not_stopped() -> None:
-    """Its run is done, whatever the clock and its agent's limits say in the same moment."""
+    """Its run is done, even if its timeout or the agent's limits are reached at the same moment."""
     ready = run("r", job("r", timeout_s=1.0), started_s=0.0, ready=True)
 
     assert decide(snapshot(ready, interrupts=1), policy()) == [

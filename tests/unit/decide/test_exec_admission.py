@@ -1,4 +1,4 @@
-"""Whether one session may start: it is not held, so it has to fit from the beginning."""
+"""Whether one session may start: it is never held, so it has to fit from the start."""
 
 from collections.abc import Sequence
 from contextlib import closing
@@ -22,16 +22,16 @@ from ramherd.store.owner import Owner, OwnerLock
 from support.make import MACHINE, policy
 from support.reached import Reached
 
-# With `policy()` the budget is 6 GiB of the 14 that are available, and 8 at most.
+# With `policy()` the budget is 6 GiB of the 14 GiB that are available, and at most 8 GiB.
 
 
 def test_what_fits_may_start() -> None:
-    """Up to the last byte of the budget."""
+    """It may use the last byte of the budget."""
     assert find_obstacle(6 * GIB, MACHINE, policy()) is None
 
 
 def test_what_does_not_fit_now_is_told_what_there_is() -> None:
-    """Others may give back what they use: up to the whole budget it is worth waiting."""
+    """Other programs may release memory: waiting helps for any size up to the whole budget."""
     for need in (6 * GIB + 1, 8 * GIB):
         assert find_obstacle(need, MACHINE, policy()) == Reason(
             Why.NO_ROOM_BUDGET, need_bytes=need, have_bytes=6 * GIB, budget_bytes=8 * GIB
@@ -39,7 +39,7 @@ def test_what_does_not_fit_now_is_told_what_there_is() -> None:
 
 
 def test_what_never_fits_is_too_big() -> None:
-    """Whatever others use now; `--budget` is the whole budget where it is given."""
+    """Whatever other programs use now; `--budget`, if given, is the whole budget."""
     assert find_obstacle(8 * GIB + 1, MACHINE, policy()) == Reason(
         Why.TOO_BIG, need_bytes=8 * GIB + 1, budget_bytes=8 * GIB
     )
@@ -49,7 +49,7 @@ def test_what_never_fits_is_too_big() -> None:
 
 
 def test_what_the_machine_has_left_counts_beside_the_budget() -> None:
-    """Other ramherds' runs are within the budget, and hold memory all the same."""
+    """Runs of other ramherds are within the budget, but use memory too."""
     machine = Machine(16 * GIB, GIB, herds_used_bytes=14 * GIB)
 
     assert find_obstacle(2 * GIB, machine, policy()) == Reason(
@@ -67,7 +67,7 @@ def test_what_the_machine_has_left_counts_beside_the_budget() -> None:
 def test_what_may_start_fits_everywhere(
     reached: Reached, need: int, free: int, limit: int, used: int
 ) -> None:
-    """In the budget, on the machine, and below each limit; else there is a reason."""
+    """In the budget, on the machine, and within each limit; otherwise there is a reason."""
     machine = Machine(16 * GIB, free, (Limit(limit, used),))
     room = min(budget_bytes(machine, 0, policy()), machine.free_bytes)
 
@@ -80,7 +80,7 @@ def test_what_may_start_fits_everywhere(
 
 
 def test_a_lease_that_is_too_small_is_an_obstacle() -> None:
-    """Other applications hold the rest of the budget, which `--budget` does not make smaller."""
+    """Other applications hold the rest of the budget, which `--budget` does not reduce."""
     capped = policy(budget_cap_bytes=GIB)
 
     assert find_lease_obstacle(GIB, GIB, MACHINE, capped) is None
@@ -105,7 +105,7 @@ def admission(
 
 @pytest.mark.usefixtures("machine_of_16")
 def test_a_session_waits_or_fails_as_its_user_said(tmp_path: Path) -> None:
-    """It waits with a reason; with `--no-wait`, or when no waiting helps, it fails."""
+    """It waits with a reason; with `--no-wait`, or if waiting does not help, it fails."""
     most = largest_budget_bytes(MACHINE, Policy())
 
     def ask(need_bytes: int, rules: Policy) -> Reason | None:
@@ -130,8 +130,8 @@ def test_a_session_waits_or_fails_as_its_user_said(tmp_path: Path) -> None:
 def test_what_other_applications_use_is_no_obstacle_twice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Their runs are counted in their leases: the first answer of the ledger says so, and the
-    session is not turned away before it is known.
+    """Their runs are counted in their leases. The first answer of the ledger contains that, and the
+    session is not refused before it arrives.
     """
 
     def read(_trees: Trees, herds: Sequence[tuple[int, int]] = ()) -> Machine:
@@ -144,7 +144,8 @@ def test_what_other_applications_use_is_no_obstacle_twice(
         closing(OwnerLock(tmp_path)) as lock,
     ):
         other.ask(Ask(4 * GIB, used_bytes=4 * GIB, granted_bytes=4 * GIB), 12 * GIB)
-        # 12.8 GiB less 8 GiB used leaves 4.8; of these 8, 4 are a run's of the other application.
+        # 12.8 GiB less 8 GiB used leaves 4.8; of these 8, 4 belong to a run of the other
+        # application.
         with closing(admission(tmp_path, 6 * GIB, Policy(), lock)) as asking:
             obstacle = asking.find_obstacle()
 
@@ -154,7 +155,7 @@ def test_what_other_applications_use_is_no_obstacle_twice(
 
 @pytest.mark.usefixtures("machine_of_16")
 def test_what_a_session_uses_is_in_the_ledger(tmp_path: Path) -> None:
-    """No more than its lease: the rest is use by others for those who share the budget."""
+    """At most its lease: for others that share the budget, the rest belongs to other programs."""
     with (
         closing(OwnerLock(tmp_path)) as lock,
         closing(admission(tmp_path, GIB, Policy(), lock)) as asking,

@@ -25,18 +25,18 @@ FULL = 94 * MIB
 def test_a_run_is_held_by_its_own_memory_alone(
     used: int, cache: int, expected: Hold | CacheFull | None
 ) -> None:
-    """Near to its mark counts as there; page cache is reported, and holds nobody."""
+    """Memory near the mark counts as at the mark; page cache is reported, and holds no run."""
     assert choose_hold(PenReading(used, cache_bytes=cache), GRANT, None, POLICY) == expected
 
 
 def test_a_run_without_a_grant_is_not_held() -> None:
-    """It was not given one yet."""
+    """The run has no grant yet."""
     assert choose_hold(PenReading(FULL), RunGrant(), None, POLICY) is None
 
 
 @pytest.mark.parametrize(("limit", "held"), [(96 * MIB, False), (96 * MIB + 1, True)])
 def test_at_its_memory_limit_the_kernel_acts(limit: int, *, held: bool) -> None:
-    """A run that may have all of its limit is neither held nor full of cache."""
+    """A run with a grant of its whole limit is neither held nor reported for its page cache."""
     full = choose_hold(PenReading(FULL), GRANT, limit, POLICY)
     cached = choose_hold(PenReading(0, cache_bytes=FULL), GRANT, limit, POLICY)
 
@@ -44,7 +44,7 @@ def test_at_its_memory_limit_the_kernel_acts(limit: int, *, held: bool) -> None:
 
 
 def test_a_long_hold_is_explained_with_what_is_free() -> None:
-    """Nothing is free when more is granted than the lease holds."""
+    """Nothing is free when more is granted than leased."""
     hold = Reason(Why.AT_GRANT, used_bytes=1, grant_bytes=2)
 
     assert explain_hold(hold, 10, 4).as_json() == {**hold.as_json(), "free_bytes": 6}

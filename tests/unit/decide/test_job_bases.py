@@ -1,4 +1,4 @@
-"""Jobs that start from the branches of others."""
+"""Jobs that start from the branches of other jobs."""
 
 from dataclasses import replace
 
@@ -27,7 +27,7 @@ def successor(tree: Tree | None = TREE, name: str = "my c") -> Job:
 
 
 def test_only_a_job_with_branches_to_merge_needs_a_base() -> None:
-    """A command, an agent without a worktree, and one whose base is made do not."""
+    """A command, an agent without a worktree, and a job whose base exists do not need one."""
     assert needs_base(successor())
     assert not needs_base(successor(replace(TREE, parents=())))
     assert not needs_base(successor(None))
@@ -35,14 +35,14 @@ def test_only_a_job_with_branches_to_merge_needs_a_base() -> None:
 
 
 def test_branches_are_merged_when_all_of_them_are_finished() -> None:
-    """What is not committed yet would be missing."""
+    """Uncommitted changes would be missing."""
     assert may_merge(successor(), {"id-c"})
     assert not may_merge(successor(), {"id-c", "id-b"})
     assert not may_merge(job("a"), ())
 
 
 def test_jobs_after_the_same_jobs_start_from_the_same_commit() -> None:
-    """In the same order. A base that is made is not made again."""
+    """In the same order. An existing base is not made again."""
     other = successor(replace(TREE, path="/trees/d", branch="ramherd/d"), name="d")
 
     assert has_same_base(successor(), other)
@@ -54,7 +54,7 @@ def test_jobs_after_the_same_jobs_start_from_the_same_commit() -> None:
 
 
 def test_a_merge_gives_the_worktree_its_commit_once() -> None:
-    """The job stands where it stood, and nothing is merged again for it."""
+    """The job keeps its state, and its base is not merged again."""
     before = status(successor())
     after = after_merge(before, MergedBase("beef"))
 
@@ -63,7 +63,7 @@ def test_a_merge_gives_the_worktree_its_commit_once() -> None:
 
 
 def test_a_conflict_makes_the_job_wait_for_its_user() -> None:
-    """With the files, and the commands that resolve it, as a shell reads them."""
+    """The reason has the files, and the commands that resolve the conflict, quoted for a shell."""
     after = after_merge(status(successor()), CONFLICT)
 
     assert (after.state, after.job) == (JobState.WAITING, successor())
@@ -75,7 +75,7 @@ def test_a_conflict_makes_the_job_wait_for_its_user() -> None:
 
 
 def test_a_merge_that_fails_makes_the_job_wait_too() -> None:
-    """With the words of git."""
+    """The reason has git's message."""
     after = after_merge(status(successor()), MergedBase(error="unrelated histories"))
 
     assert after.state is JobState.WAITING
@@ -86,7 +86,7 @@ def test_a_merge_that_fails_makes_the_job_wait_too() -> None:
 
 
 def test_some_files_are_named_and_the_rest_counted() -> None:
-    """A reason stays one line."""
+    """A reason stays on one line."""
     assert name_files(("a", "b", "c", "d", "e")) == "a, b, c, d, e"
     assert name_files(("a", "b", "c", "d", "e", "f")) == "a, b, c, d, e and 1 more"
     assert name_files(("a", "b", "c", "d", "e", "f", "g")) == "a, b, c, d, e and 2 more"
@@ -101,7 +101,7 @@ def test_a_job_is_blocked_only_while_it_waits() -> None:
 
 
 def test_a_job_is_stuck_until_its_user_or_another_job_goes_on() -> None:
-    """One that is after ended jobs only is about to go on."""
+    """A job whose dependencies have all ended is about to start."""
     waiting = status("c", JobState.WAITING)
     blocked = after_merge(status(successor()), CONFLICT)
 
@@ -111,7 +111,7 @@ def test_a_job_is_stuck_until_its_user_or_another_job_goes_on() -> None:
 
 
 def test_a_stuck_herd_is_explained_by_its_jobs() -> None:
-    """Those that ended, and those that wait."""
+    """The reason counts the jobs that ended and those that wait."""
     assert explain_stuck_herd({"done": 2, "waiting": 3, "queued": 0}) == Reason(
         Why.HERD_STUCK, done=2, failed=0, cancelled=0, waiting=3
     )

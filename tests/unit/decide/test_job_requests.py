@@ -1,4 +1,4 @@
-"""What follows from the requests of a user, and from the end of the service."""
+"""Actions for the requests of a user, and for the end of the service."""
 
 from ramherd.core.model import JobState, Reason, RunEnd, Settle, Stop, Why
 from ramherd.decide.job_requests import (
@@ -11,18 +11,18 @@ from support.make import status
 
 
 def asked(verb: str) -> Reason:
-    """The reason names the command of the user."""
+    """The reason names the user's command."""
     return Reason(Why.ASKED, by=f"ramherd {verb}")
 
 
 def test_a_job_that_runs_is_cancelled_or_put_back() -> None:
-    """A restart goes on where the run was stopped."""
+    """A restarted run is resumed."""
     assert choose_stop("r", cancel=True) == Stop("r", RunEnd.CANCELLED, asked("cancel"))
     assert choose_stop("r", cancel=False) == Stop("r", RunEnd.RECYCLED, asked("recycle"))
 
 
 def test_a_job_that_does_not_run_can_only_be_cancelled() -> None:
-    """Unless it has ended already."""
+    """A job that has ended cannot be cancelled."""
     cancelled = Settle("id-a", JobState.CANCELLED, asked("cancel"))
 
     assert choose_settle(status("a"), cancel=True) == cancelled
@@ -31,7 +31,7 @@ def test_a_job_that_does_not_run_can_only_be_cancelled() -> None:
 
 
 def test_a_retry_names_what_is_allowed_now() -> None:
-    """Without it, the user just asked for the retry."""
+    """Without allowed tools, the reason is the user's request."""
     allowed = explain_retry(["Bash(npm test)", "edit"])
 
     assert allowed == Reason(Why.ALLOWED, rules="Bash(npm test), edit")
@@ -39,7 +39,7 @@ def test_a_retry_names_what_is_allowed_now() -> None:
 
 
 def test_what_is_interrupted_can_go_on_later() -> None:
-    """The reason of its end says so."""
+    """The reason of its end shows that."""
     why = Why.INTERRUPTED
 
     assert choose_stop("r", cancel=True, why=why) == Stop("r", RunEnd.CANCELLED, Reason(why))
@@ -48,7 +48,7 @@ def test_what_is_interrupted_can_go_on_later() -> None:
 
 
 def test_runs_of_a_service_that_ends_are_resumed_by_the_next() -> None:
-    """Stopped, not cancelled."""
+    """The runs are stopped, not cancelled."""
     stops = stop_for_service(["r1", "r2"])
 
     assert [(stop.run, stop.end) for stop in stops] == [

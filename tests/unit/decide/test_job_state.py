@@ -1,4 +1,4 @@
-"""What becomes of a job when a run of it ends."""
+"""The state of a job after the end of a run."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ def after(before: JobStatus, end: RunEnd) -> JobStatus:
 
 
 def test_a_submitted_job_is_queued_unless_it_waits_for_others() -> None:
-    """From the moment at which it was submitted."""
+    """Its wait begins when it is submitted."""
     free, bound = job("a"), job("b", after=("a",))
 
     submitted = Reason(Why.SUBMITTED)
@@ -37,7 +37,7 @@ def test_a_submitted_job_is_queued_unless_it_waits_for_others() -> None:
     [(RunEnd.DONE, JobState.DONE), (RunEnd.CANCELLED, JobState.CANCELLED)],
 )
 def test_an_end_that_is_final(end: RunEnd, state: JobState) -> None:
-    """Done and cancelled stay so, with the run's reason, whatever retries are left."""
+    """Done and cancelled are final, with the run's reason, even if retries are left."""
     before = status(job(retries=5), JobState.RUNNING, attempts=1)
 
     found = after(before, end)
@@ -47,7 +47,7 @@ def test_an_end_that_is_final(end: RunEnd, state: JobState) -> None:
 
 @pytest.mark.parametrize("end", OWN_FAILURES)
 def test_a_job_that_fails_by_itself_is_tried_again(end: RunEnd) -> None:
-    """While it has retries, after a back-off, and the reason says all of it."""
+    """While it has retries, after a back-off; the reason has all the numbers."""
     found = after(status(job(retries=2), JobState.RUNNING), end)
 
     assert (found.state, found.failures, found.not_before_s) == (JobState.QUEUED, 1, 101.0)
@@ -75,7 +75,9 @@ def test_the_back_off_doubles_up_to_its_cap() -> None:
 
 
 def test_the_back_off_holds_for_any_number_of_retries() -> None:
-    """`retries = 5000` fails a thousand times in 17 hours: the herd must not end by that."""
+    """`retries = 5000` means a thousand failures in 17 hours: the herd must not end because of
+    that.
+    """
     found = after(status(job(retries=5000), failures=1024), RunEnd.FAILED)
 
     assert found.not_before_s == 160.0
@@ -83,7 +85,7 @@ def test_the_back_off_holds_for_any_number_of_retries() -> None:
 
 @pytest.mark.parametrize("end", LOSSES)
 def test_a_run_lost_through_no_fault_of_its_own_costs_no_retry(end: RunEnd) -> None:
-    """The job goes back, after a back-off, and is counted as lost."""
+    """The job is queued again after a back-off, and the run is counted as lost."""
     found = after(status(job(retries=0), JobState.RUNNING), end)
 
     assert (found.state, found.reason) == (JobState.QUEUED, WHY)
@@ -92,14 +94,14 @@ def test_a_run_lost_through_no_fault_of_its_own_costs_no_retry(end: RunEnd) -> N
 
 @pytest.mark.parametrize("end", LOSSES)
 def test_a_job_that_keeps_being_lost_has_failed(end: RunEnd) -> None:
-    """After `max_lost` of them, or it would go on for ever."""
+    """It fails after `max_lost` lost runs; otherwise it would never end."""
     found = after(status(job(retries=9), JobState.RUNNING, lost=2), end)
 
     assert (found.state, found.lost) == (JobState.FAILED, 3)
 
 
 def test_a_run_that_the_service_left_when_it_died_counts_for_nothing() -> None:
-    """However often that happens: the job is queued at once, and its next run resumes."""
+    """However often it happens: the job is queued at once, and its next run resumes."""
     before = status(job(retries=0), JobState.HELD, lost=7, failures=1, queued_s=3.0)
     reason = Reason(Why.SUPERVISOR_LOST)
 
@@ -109,7 +111,7 @@ def test_a_run_that_the_service_left_when_it_died_counts_for_nothing() -> None:
 
 
 def test_the_back_off_of_a_lost_run_doubles_as_well() -> None:
-    """What is wrong with the machine for a moment is over by then."""
+    """A short problem of the machine is over by then."""
     lost = [status(lost=lost, failures=5) for lost in range(3)]
 
     delays = [after_lost(one, max_lost=9).not_before_s - 100.0 for one in lost]
@@ -122,7 +124,7 @@ def after_lost(before: JobStatus, **rules: int) -> JobStatus:
 
 
 def test_a_preempted_job_goes_back_as_if_it_had_never_run() -> None:
-    """Neither a failure nor a loss: it gave way."""
+    """It is neither a failure nor a loss."""
     found = after(status(job(), JobState.RUNNING, attempts=4, failures=1, lost=2), RunEnd.PREEMPTED)
 
     assert (found.state, found.reason) == (JobState.QUEUED, WHY)
@@ -134,7 +136,7 @@ def test_a_preempted_job_goes_back_as_if_it_had_never_run() -> None:
 def test_a_preempted_job_comes_back_with_what_it_was_seen_to_need(
     before: int, hit: int, seen: int
 ) -> None:
-    """The grant it was held at, the largest of all its runs; what it asked for at least."""
+    """The largest grant at which a run of it was held, but at least its `memory`."""
     found = after_run(
         status(job(memory=4), JobState.RUNNING, seen_bytes=before), RunEnd.PREEMPTED, WHY,
         at_s=100.0, policy=policy(), hit_bytes=hit,
@@ -145,7 +147,7 @@ def test_a_preempted_job_comes_back_with_what_it_was_seen_to_need(
 
 
 def test_what_a_run_held_that_failed_is_not_what_its_job_needs() -> None:
-    """A leak is no need: only who had to make room for others is believed."""
+    """A leak is not a need: only grants of runs that were stopped to make room count."""
     found = after_run(
         status(job(memory=4, retries=1), JobState.RUNNING), RunEnd.FAILED, WHY,
         at_s=100.0, policy=policy(), hit_bytes=99,
@@ -156,13 +158,13 @@ def test_what_a_run_held_that_failed_is_not_what_its_job_needs() -> None:
 
 @pytest.mark.parametrize("end", [RunEnd.PREEMPTED, RunEnd.RECYCLED, RunEnd.LOST])
 def test_who_was_cut_off_goes_on_from_there(end: RunEnd) -> None:
-    """It made room, leaked, or its keeper died; a job that failed starts over."""
+    """The run made room, leaked, or lost its keeper; a job that failed starts over."""
     assert after(status(job(), JobState.HELD), end).interrupted
     assert not after(status(job(retries=1), JobState.RUNNING), RunEnd.FAILED).interrupted
 
 
 def test_what_the_user_interrupted_can_go_on() -> None:
-    """Cancelled by Ctrl-C; what was cancelled by its name starts over if it is tried again."""
+    """Cancelled by Ctrl-C; a job cancelled by its name starts over if it is retried."""
     for why, goes_on in ((Why.INTERRUPTED, True), (Why.ASKED, False)):
         found = after_run(
             status(job(), JobState.RUNNING), RunEnd.CANCELLED, Reason(why),
@@ -172,7 +174,7 @@ def test_what_the_user_interrupted_can_go_on() -> None:
 
 
 def test_a_start_that_failed_is_still_to_go_on() -> None:
-    """The run that was to resume never began: the next one is to."""
+    """The run that was to resume never began: the next run resumes instead."""
     cut_off = replace(status(job(), JobState.RUNNING), interrupted=True)
     reason = Reason(Why.NOT_STARTED, errno=12, what="no memory")
 
@@ -183,7 +185,9 @@ def test_a_start_that_failed_is_still_to_go_on() -> None:
 
 @pytest.mark.parametrize("interrupted", [True, False])
 def test_a_run_that_we_could_not_prepare_costs_nothing(interrupted: bool) -> None:
-    """Neither a retry nor a loss, however often, and the next one begins where this one was to."""
+    """It costs neither a retry nor a loss, however often, and the next run resumes at the same
+    point.
+    """
     before = status(job(), JobState.RUNNING, interrupted=interrupted, lost=2)
     reason = Reason(Why.CANNOT_PREPARE, what="no space")
 
@@ -196,7 +200,7 @@ def test_a_run_that_we_could_not_prepare_costs_nothing(interrupted: bool) -> Non
 
 @pytest.mark.parametrize("why", HOPELESS)
 def test_who_can_never_fit_is_not_tried_again(why: Why) -> None:
-    """Whatever retries it has, and whoever stopped it."""
+    """Whatever retries it has, and for whatever reason it was stopped."""
     for end in (RunEnd.FAILED, RunEnd.PREEMPTED):
         found = after_run(
             status(job(retries=9), JobState.HELD), end, Reason(why), at_s=1.0, policy=policy()
@@ -205,7 +209,7 @@ def test_who_can_never_fit_is_not_tried_again(why: Why) -> None:
 
 
 def test_a_job_that_comes_back_waits_anew() -> None:
-    """But it keeps the age of its first start: the oldest stays the oldest until it is done."""
+    """It keeps the age of its first start: the oldest stays the oldest until it is done."""
     found = after(status(job(), JobState.HELD, queued_s=3.0, first_s=4.0), RunEnd.PREEMPTED)
 
     assert (found.queued_s, found.first_s) == (100.0, 4.0)
@@ -213,18 +217,18 @@ def test_a_job_that_comes_back_waits_anew() -> None:
 
 @pytest.mark.parametrize("end", RunEnd)
 def test_every_end_has_an_outcome(end: RunEnd) -> None:
-    """A job never stays running when its run is over."""
+    """A job is never left running when its run is over."""
     assert after(status(state=JobState.RUNNING), end).state is not JobState.RUNNING
 
 
 def settled(ended: JobState, others: dict[str, JobState], state: JobState) -> list[Settle]:
-    """What becomes of a job after `a` and these others when `a` ends so."""
+    """The actions for a job after `a` and these other jobs when `a` ends in this state."""
     waits = status(job("z", after=("a", *others)), state)
     return list(next_dependants(status("a", ended), [waits], {"a": ended, **others}))
 
 
 def test_a_job_is_queued_when_the_last_it_waits_for_is_done() -> None:
-    """And not before."""
+    """It waits until then."""
     done, running = JobState.DONE, JobState.RUNNING
 
     assert settled(done, {"b": running}, JobState.WAITING) == []
@@ -235,7 +239,7 @@ def test_a_job_is_queued_when_the_last_it_waits_for_is_done() -> None:
 
 @pytest.mark.parametrize("ended", [JobState.FAILED, JobState.CANCELLED])
 def test_a_failed_dependency_cancels_its_dependants_and_says_so(ended: JobState) -> None:
-    """At once, whatever the others do."""
+    """At once, whatever the state of the other dependencies."""
     reason = Reason(Why.DEPENDENCY_FAILED, dependency="a", state=ended.value)
 
     assert settled(ended, {"b": JobState.RUNNING}, JobState.WAITING) == [
@@ -245,7 +249,7 @@ def test_a_failed_dependency_cancels_its_dependants_and_says_so(ended: JobState)
 
 @pytest.mark.parametrize("state", [state for state in JobState if state is not JobState.WAITING])
 def test_only_who_waits_is_settled(state: JobState) -> None:
-    """Another dependency may have cancelled it already."""
+    """Another dependency may have cancelled the job already."""
     assert settled(JobState.DONE, {}, state) == settled(JobState.FAILED, {}, state) == []
 
 
@@ -254,7 +258,7 @@ BUSY = Reason(Why.OVERLOAD, what="529")
 
 
 def test_a_busy_api_costs_no_retry() -> None:
-    """The job waits longer each time, goes on in its session, and one day gives up."""
+    """The job waits longer each time, resumes its session, and finally gives up."""
     rules = policy(max_overloads=3)
     at, delays = status(BRIEFED, JobState.RUNNING), []
     while at.state is not JobState.FAILED:
@@ -267,7 +271,7 @@ def test_a_busy_api_costs_no_retry() -> None:
 
 
 def test_a_share_that_is_spent_costs_no_retry() -> None:
-    """The herd may still have something for it."""
+    """The herd may still have money for the job."""
     before = status(job(brief=Brief("claude", "do it")), JobState.RUNNING)
     spent = Reason(Why.COST_SHARE, cost_usd=0.5)
     found = after_run(before, RunEnd.FAILED, spent, at_s=1.0, policy=policy())
@@ -277,7 +281,7 @@ def test_a_share_that_is_spent_costs_no_retry() -> None:
 
 
 def test_overloads_are_counted_in_a_row() -> None:
-    """A run that ended otherwise has found the API at work."""
+    """A run with another end shows that the API is no longer too busy."""
     before = status(BRIEFED, JobState.RUNNING, overloads=2)
 
     assert after(before, RunEnd.PREEMPTED).overloads == 0
@@ -296,7 +300,7 @@ def test_overloads_are_counted_in_a_row() -> None:
     ],
 )
 def test_an_agents_session_outlives_its_process(end: RunEnd, why: Why, resumes: bool) -> None:
-    """Unless it was the session that went wrong; a command starts over in each case."""
+    """Unless the session itself failed; a command always starts over."""
     for of, goes_on in ((BRIEFED, resumes), (job(retries=1), False)):
         found = after_run(status(of), end, Reason(why), at_s=1.0, policy=policy())
 
@@ -304,7 +308,7 @@ def test_an_agents_session_outlives_its_process(end: RunEnd, why: Why, resumes: 
 
 
 def test_a_busy_api_puts_the_job_back_until_it_gives_up() -> None:
-    """With what the API said, and how often in a row."""
+    """The reason has the API's error, and how often it came in a row."""
     before = status(BRIEFED, JobState.RUNNING, overloads=1)
 
     for most, state in ((2, JobState.QUEUED), (1, JobState.FAILED)):
@@ -323,7 +327,7 @@ def test_a_busy_api_puts_the_job_back_until_it_gives_up() -> None:
 def test_only_a_start_that_failed_keeps_the_place_of_the_run_before(
     interrupted: bool, why: Why, goes_on: bool
 ) -> None:
-    """A run that began and failed is over: the next one begins at the beginning."""
+    """A run that began and failed is over: the next run starts over."""
     before = status(job(retries=1), JobState.RUNNING, interrupted=interrupted)
     found = after_run(before, RunEnd.FAILED, Reason(why), at_s=1.0, policy=policy())
 
@@ -331,12 +335,12 @@ def test_only_a_start_that_failed_keeps_the_place_of_the_run_before(
 
 
 def test_a_job_whose_ramherd_is_gone_says_which_one_it_was() -> None:
-    """Until the next start has recorded it."""
+    """The reason is shown until the next start has recorded the end."""
     assert explain_lost_owner(7) == Reason(Why.OWNER_LOST, pid=7)
 
 
 def test_each_dependant_is_looked_at_by_itself() -> None:
-    """One that is cancelled already does not hide the next."""
+    """A cancelled dependant does not hide the next one."""
     gone = status(job("y", after=("a",)), JobState.CANCELLED)
     waits = status(job("z", after=("a",)), JobState.WAITING)
     done = {"a": JobState.DONE}

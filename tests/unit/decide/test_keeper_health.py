@@ -1,4 +1,4 @@
-"""When the keeper is asked for a sign of life, when it hangs, and when it is given up."""
+"""When the keeper is asked for an answer, when it hangs, and when it is replaced."""
 
 import pytest
 
@@ -25,19 +25,19 @@ def silent_for(time_s: float, *, is_asked: bool = True) -> KeeperHealth:
 
 
 def test_a_message_ends_the_silence() -> None:
-    """Whatever it says: it need not be the answer."""
+    """Any message counts, not only the answer."""
     assert next_health(silent_for(50.0), 101.0, is_heard=True) == KeeperHealth(101.0, 0.0)
 
 
 def test_silence_adds_up() -> None:
-    """From step to step."""
+    """The silence of several steps is summed."""
     found = next_health(silent_for(1.5), 100.5, is_heard=False)
 
     assert found == KeeperHealth(100.5, 2.0, is_asked=True)
 
 
 def test_a_pause_of_the_supervisor_is_no_silence_of_the_keeper() -> None:
-    """Both may have been frozen for an hour: it counts as one step."""
+    """Both may have been frozen for an hour: that counts as one step."""
     found = next_health(silent_for(1.0), 3700.0, is_heard=False)
 
     assert found == KeeperHealth(3700.0, 1.0 + LONGEST_STEP_S, is_asked=True)
@@ -45,7 +45,7 @@ def test_a_pause_of_the_supervisor_is_no_silence_of_the_keeper() -> None:
 
 @pytest.mark.parametrize(("before_s", "is_due"), [(ASK_AFTER_S - 0.1, False), (ASK_AFTER_S, True)])
 def test_a_silent_keeper_is_asked_once(before_s: float, *, is_due: bool) -> None:
-    """After two seconds."""
+    """It is asked after two seconds."""
     health = silent_for(before_s, is_asked=False)
 
     assert health.is_due is is_due
@@ -65,7 +65,7 @@ def test_a_silent_keeper_is_asked_once(before_s: float, *, is_due: bool) -> None
 def test_without_an_answer_it_hangs_then_is_lost(
     silent_s: float, *, is_hanging: bool, is_lost: bool
 ) -> None:
-    """One that was not asked has nothing to answer."""
+    """A keeper that was not asked does not hang."""
     health, not_asked = silent_for(silent_s), silent_for(silent_s, is_asked=False)
 
     assert (health.is_hanging, health.is_lost) == (is_hanging, is_lost)
@@ -80,7 +80,7 @@ def test_a_hang_is_noticed_within_five_seconds() -> None:
 
 
 def test_a_keeper_that_cannot_be_started_is_tried_less_and_less_often() -> None:
-    """Half a second, one, two, four, eight, then every fifteen: as often as any failed start."""
+    """After 0.5, 1, 2, 4 and 8 seconds, then every 15 seconds, like any failed start."""
     failed, delays = None, []
     for at_s in (10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0):
         failed = after_failed_keeper(failed, f"error at {at_s}", at_s)
@@ -92,7 +92,7 @@ def test_a_keeper_that_cannot_be_started_is_tried_less_and_less_often() -> None:
 
 
 def test_nothing_starts_without_a_keeper_that_answers() -> None:
-    """One that hangs as it starts is named as such: that is what can be looked at."""
+    """A keeper that hangs during its start is reported as hanging: the user can check that."""
     failed, hangs = after_failed_keeper(None, "MemoryError", 0.0), silent_for(HANGS_AFTER_S)
 
     assert find_pause(KeeperHealth(), None) is None

@@ -1,4 +1,4 @@
-"""What is not committed of a worktree, and why."""
+"""Which files of a worktree are not committed, and why."""
 
 import pytest
 
@@ -25,7 +25,7 @@ SECRET, LARGE = "may hold secrets", "larger than 10 MiB"
     ],
 )  # fmt: skip
 def test_files_that_may_hold_secrets_are_left_out(name: str) -> None:
-    """By their names, in any directory and in any case; not if the repository has them already."""
+    """By their names, in any directory and in any case; not if the repository already has them."""
     assert explain_left_out(ChangedFile(name)) == SECRET
     assert not is_committed(ChangedFile(name))
     assert explain_left_out(ChangedFile(name, is_tracked=True)) == ""
@@ -40,13 +40,13 @@ def test_files_that_may_hold_secrets_are_left_out(name: str) -> None:
     ],
 )  # fmt: skip
 def test_other_files_are_committed(name: str) -> None:
-    """Examples and public keys are made to be seen; the name of a directory does not count."""
+    """Examples and public keys are meant to be published; names of directories do not count."""
     assert explain_left_out(ChangedFile(name)) == ""
     assert is_committed(ChangedFile(name))
 
 
 def test_large_files_are_left_out() -> None:
-    """Also if the repository has them: each version stays in it."""
+    """Also if the repository already has them: each version stays in it."""
     assert explain_left_out(ChangedFile("a", bytes=MOST_BYTES)) == ""
     assert explain_left_out(ChangedFile("a", bytes=MOST_BYTES + 1)) == LARGE
     assert explain_left_out(ChangedFile("a", bytes=MOST_BYTES + 1, is_tracked=True)) == LARGE
@@ -54,7 +54,7 @@ def test_large_files_are_left_out() -> None:
 
 
 def test_what_git_cannot_commit_is_left_out() -> None:
-    """Ignored files, files that cannot be read, and repositories inside."""
+    """Ignored files, unreadable files, and nested repositories."""
     assert explain_left_out(ChangedFile(".env", is_ignored=True)) == "ignored"
     assert explain_left_out(ChangedFile("a", is_readable=False)) == "not readable"
     assert explain_left_out(ChangedFile("inner/")) == "a git repository of its own"
@@ -72,7 +72,7 @@ def test_what_git_cannot_commit_is_left_out() -> None:
     ],
 )
 def test_of_a_submodule_its_commit_is_recorded(letters: str, why: str, committed: bool) -> None:
-    """What is not committed inside of it cannot be."""
+    """Uncommitted changes inside the submodule cannot be committed."""
     file = ChangedFile("lib", is_tracked=True, submodule=letters)
 
     assert (explain_left_out(file), is_committed(file)) == (why, committed)
@@ -80,7 +80,7 @@ def test_of_a_submodule_its_commit_is_recorded(letters: str, why: str, committed
 
 
 def test_what_is_left_out_is_listed_with_why() -> None:
-    """Ignored files come last, and those beyond the hundredth are counted."""
+    """Ignored files come last, and files beyond the hundredth are counted."""
     ignored = [ChangedFile(f"cache/{number}", is_ignored=True) for number in range(MOST_LISTED)]
     files = [*ignored, ChangedFile("main.py"), ChangedFile(".env"), ChangedFile("id_rsa")]
     listed, more = choose_listed(files)

@@ -1,4 +1,4 @@
-"""`--ramp N`: more runs only after fewer went well."""
+"""`--ramp N`: more runs only after fewer ran without trouble."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -19,7 +19,7 @@ def after(ramp: Ramp, running: int, *times: float) -> Ramp:
 
 
 def test_a_step_is_made_when_as_many_as_allowed_have_settled() -> None:
-    """Not while fewer run, and not a moment before."""
+    """Not while fewer runs are live, and not earlier."""
     begun = begin_ramp(5)
 
     assert after(begun, 4, 0.0, 100.0).allowed == 5
@@ -28,14 +28,14 @@ def test_a_step_is_made_when_as_many_as_allowed_have_settled() -> None:
 
 
 def test_each_step_takes_its_own_time() -> None:
-    """A long pause between two looks is one step."""
+    """A long pause between two checks counts as one step."""
     assert after(begin_ramp(5), 99, 0.0, 500.0).allowed == 10
     assert after(begin_ramp(5), 99, 0.0, 20.0, 20.5, 40.4).allowed == 10
     assert after(begin_ramp(5), 99, 0.0, 20.0, 20.5, 40.5).allowed == 15
 
 
 def test_trouble_begins_the_step_anew() -> None:
-    """And is what the summary names, the first one of it."""
+    """The summary names the first trouble."""
     troubled = after_trouble(after_trouble(after(begin_ramp(5), 5, 0.0, 19.0), HELD), KILLED)
 
     assert (troubled.allowed, troubled.clean, troubled.trouble) == (5, 0, HELD)
@@ -43,7 +43,7 @@ def test_trouble_begins_the_step_anew() -> None:
 
 
 def test_trouble_is_forgotten_when_as_many_ran_without_it() -> None:
-    """What is told is what came up with more than ran cleanly."""
+    """The summary names the trouble with more runs than ran without trouble."""
     past = after(after_trouble(begin_ramp(5), HELD), 5, 0.0, 20.0)
     assert (past.clean, past.trouble) == (5, None)
 
@@ -52,7 +52,7 @@ def test_trouble_is_forgotten_when_as_many_ran_without_it() -> None:
 
 
 def test_the_summary_tells_what_the_ramp_came_to() -> None:
-    """Only where one was asked for."""
+    """Only if `--ramp` was given."""
     assert describe_ramp(None) == {}
     assert describe_ramp(Ramp(5, 15, clean=10)) == {
         "ramp": {"reached": 15, "clean": 10, "trouble": None}
@@ -75,7 +75,7 @@ def test_the_summary_tells_what_the_ramp_came_to() -> None:
 def test_a_ramp_only_rises_by_its_steps(
     reached: Reached, step: int, looks: list[tuple[int, float, bool]]
 ) -> None:
-    """Never by more than one at a look, and what ran cleanly is always a step behind."""
+    """By at most one step per check, and the clean number is always a step behind."""
     ramp, at_s = begin_ramp(step), 0.0
     for running, past_s, trouble in looks:
         at_s += past_s

@@ -1,4 +1,4 @@
-"""Runs that their API serves no more, and what becomes of their jobs."""
+"""Runs that their API no longer serves, and the next state of their jobs."""
 
 import pytest
 
@@ -32,22 +32,22 @@ NO_KEY = Reason(Why.NO_ACCESS, agent="claude", what="401")
     ],
 )
 def test_a_refused_run_is_preempted(refusal: ApiRefusal, reason: Reason) -> None:
-    """Whatever its exit status: the job is not to blame."""
+    """Whatever its exit status: it is not the job's fault."""
     for code in (0, 1):
         said = Said(failure="You've hit your limit", refusal=refusal)
         assert judge(run(of=AGENT, exit=exited(code), said=said)) == (RunEnd.PREEMPTED, reason)
 
 
 def test_a_run_that_was_served_after_all() -> None:
-    """Its result counts."""
+    """The result counts."""
     said = Said(result=True, refusal=LIMIT)
 
     assert judge(run(of=AGENT, exit=exited(0), said=said))[0] is RunEnd.DONE
 
 
 def test_an_agent_without_access_is_stopped() -> None:
-    """It would go on trying for minutes. One at a limit ends by itself, and so does one that has
-    given up.
+    """It would keep trying for minutes. An agent at a usage limit ends by itself, and so does an
+    agent that has given up.
     """
     trying, limited = Said(refusal=DENIED), Said(refusal=LIMIT)
     runs = [
@@ -66,7 +66,7 @@ def test_an_agent_without_access_is_stopped() -> None:
 
 @pytest.mark.parametrize("reason", [LIMITED, NO_KEY])
 def test_its_job_is_queued_again(reason: Reason) -> None:
-    """It pays no retry, goes on in its session, and has no back-off of its own."""
+    """It costs no retry, resumes its session, and has no back-off of its own."""
     before = status(AGENT, JobState.RUNNING, overloads=2)
     found = after_run(before, RunEnd.PREEMPTED, reason, at_s=9.0, policy=policy())
 
@@ -75,7 +75,7 @@ def test_its_job_is_queued_again(reason: Reason) -> None:
 
 
 def test_a_job_that_is_not_to_wait_fails() -> None:
-    """`on_limit = "fail"`, and at once: it has retries for other failures."""
+    """With `on_limit = "fail"` it fails at once: its retries are for other failures."""
     failing = replace(AGENT, retries=3, brief=Brief("claude", "do it", on_limit=FAIL))
     before = status(failing, JobState.RUNNING)
 

@@ -1,4 +1,4 @@
-"""Which jobs of an interrupted herd go on."""
+"""Which jobs of an interrupted herd resume."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ def states(statuses: list[JobStatus]) -> dict[str, str]:
 
 @pytest.mark.parametrize("why", [Why.INTERRUPTED, Why.SUPERVISOR_LOST])
 def test_what_the_interruption_ended_goes_on(why: Why) -> None:
-    """Queued again with its counters, and with the reason of its end."""
+    """They are queued again with their counters, and with the reason of their end."""
     (one,) = continue_jobs([done("a"), cancelled("b", why=why, attempts=2, interrupted=True)])
 
     assert (one.job.name, one.state, one.attempts, one.interrupted) == (
@@ -41,17 +41,17 @@ def test_what_the_interruption_ended_goes_on(why: Why) -> None:
 
 
 def test_what_ended_by_itself_stays() -> None:
-    """Failed, cancelled by its user, or cancelled for its cost."""
+    """Failed, cancelled by the user, or cancelled for its cost."""
     failed = ended("a", JobState.FAILED, Reason(Why.EXITED, code=1))
     asked, cost = cancelled("b", why=Why.ASKED), cancelled("c", why=Why.COST)
-    # A job that failed for a reason of an interruption is not one that was cut off.
+    # A job that failed with the reason of an interruption was not interrupted.
     odd = ended("d", JobState.FAILED, INTERRUPTED)
 
     assert continue_jobs([failed, asked, cost, odd]) == []
 
 
 def test_jobs_that_wait_for_one_that_goes_on_wait_again() -> None:
-    """However long the chain; one whose needs are done is queued."""
+    """However long the chain; a job whose dependencies are done is queued."""
     chain = [
         cancelled("a"),
         cancelled("b", "a", why=Why.DEPENDENCY_FAILED),
@@ -66,14 +66,14 @@ def test_jobs_that_wait_for_one_that_goes_on_wait_again() -> None:
 
 
 def test_a_job_waits_for_a_worktree_that_is_not_finished() -> None:
-    """The job before it is done, and what it changed is not committed yet."""
+    """The job before it is done, but its changes are not committed yet."""
     herd = [done("a"), cancelled("b", "a"), done("c"), cancelled("d", "c")]
 
     assert states(continue_jobs(herd, {"a"})) == {"b": "waiting", "d": "queued"}
 
 
 def test_jobs_that_wait_for_one_that_failed_stay() -> None:
-    """And those that wait for these, also when the interruption met them first."""
+    """So do the jobs that wait for these, even if the interruption cancelled them first."""
     failed = ended("f", JobState.FAILED, Reason(Why.EXITED, code=1))
     herd = [
         failed,
@@ -87,12 +87,12 @@ def test_jobs_that_wait_for_one_that_failed_stay() -> None:
 
 
 def test_a_job_whose_need_is_not_known_goes_on() -> None:
-    """The record of a job that it waited for was removed: it was done."""
+    """The record of its dependency was removed: that job was done."""
     assert states(continue_jobs([cancelled("a", "gone")])) == {"a": "queued"}
 
 
 def test_a_circle_of_cancelled_jobs_ends() -> None:
-    """Nothing that a store may hold makes this run for ever."""
+    """No content of a store makes this run forever."""
     circle = [
         cancelled("a", "b", why=Why.DEPENDENCY_FAILED),
         cancelled("b", "a", why=Why.DEPENDENCY_FAILED),
@@ -102,8 +102,8 @@ def test_a_circle_of_cancelled_jobs_ends() -> None:
 
 
 def test_a_job_that_waits_for_its_user_is_tried_again() -> None:
-    """The branches may merge now. Jobs after it that were cut off wait for it again, and those that
-    waited for it all the time still do.
+    """The branches may merge now. Jobs after it that were interrupted wait for it again, and jobs
+    that were already waiting for it still do.
     """
     conflict = Reason(Why.MERGE_CONFLICT, files="x")
     herd = [
@@ -120,7 +120,7 @@ def test_a_job_that_waits_for_its_user_is_tried_again() -> None:
 
 
 def test_a_job_that_is_done_does_not_hide_one_that_was_cut_off() -> None:
-    """All that a job waited for is looked at."""
+    """All dependencies of a job are checked."""
     herd = [done("a"), cancelled("b"), cancelled("c", "b", "a", why=Why.DEPENDENCY_FAILED)]
 
     assert states(continue_jobs(herd)) == {"b": "queued", "c": "waiting"}

@@ -10,7 +10,7 @@ from ramherd.decide.run_clock import LEAST_JUMP_S, LONGEST_STEP_S, find_gap_s, f
     [(0.5, 0.0), (LONGEST_STEP_S, 0.0), (LONGEST_STEP_S + 0.25, 5.25), (3600.0, 3600.0)],
 )
 def test_a_long_time_between_two_steps_does_not_count(passed_s: float, gap_s: float) -> None:
-    """A step that takes a little longer does."""
+    """A step that takes slightly longer does count."""
     assert find_gap_s(100.0, 100.0 + passed_s) == gap_s
 
 
@@ -19,5 +19,5 @@ def test_a_long_time_between_two_steps_does_not_count(passed_s: float, gap_s: fl
     [(0.0, 0.0), (1.5, 0.0), (-1.5, 0.0), (LEAST_JUMP_S, 2.0), (-3600.0, -3600.0)],
 )
 def test_a_wall_clock_that_was_set_is_noticed(moved_s: float, jump_s: float) -> None:
-    """Both ways; a clock that is corrected a little is not."""
+    """In both directions; a small correction of the clock does not count."""
     assert find_jump_s(1000.0, 1000.0 + moved_s) == jump_s

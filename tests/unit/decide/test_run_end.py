@@ -1,4 +1,4 @@
-"""When a run is stopped, killed, cleared after and over."""
+"""When a run is stopped, killed, cleared and over."""
 
 import errno
 from typing import Any
@@ -28,7 +28,7 @@ REFUSED = run("refused", refused=(2, "cannot start x"))
 
 
 def test_a_signal_stops_every_live_run() -> None:
-    """Those that have ended, never began, or are told already, are not told again."""
+    """Runs that have ended, never began, or are already told to end are not told again."""
     now = snapshot(LIVE, ENDED, TOLD, REFUSED, run("other"), interrupts=1)
 
     reason = Reason(Why.INTERRUPTED, signals=1)
@@ -40,7 +40,7 @@ def test_a_signal_stops_every_live_run() -> None:
 
 
 def test_a_run_is_stopped_at_its_timeout() -> None:
-    """With the limit and the time it took; a job without one runs for ever."""
+    """The reason has the limit and the elapsed time; a job without a timeout runs forever."""
     timed = job("t", timeout_s=30.0)
     runs = [
         run("late", timed, started_s=69.12345),
@@ -57,7 +57,7 @@ def test_a_run_is_stopped_at_its_timeout() -> None:
 
 
 def test_a_timeout_does_not_count_what_a_run_was_held_for() -> None:
-    """It stood still for want of memory, through no fault of its own."""
+    """The run was frozen for lack of memory, through no fault of its own."""
     timed = job("t", timeout_s=30.0)
     held, late = (run("r", timed, started_s=50.0, uncounted_s=held_s) for held_s in (20.5, 20.0))
 
@@ -68,7 +68,7 @@ def test_a_timeout_does_not_count_what_a_run_was_held_for() -> None:
 
 
 def test_where_the_kernel_holds_no_limit_we_do() -> None:
-    """Above its memory_limit, with the limit and the peak; where the kernel looks we do not."""
+    """Above its memory_limit, with the limit and the peak; not where the kernel enforces it."""
     limited = job("l", memory_limit_bytes=GIB)
     over = run("over", limited, used=GIB + 1, peak=2 * GIB, kernel_limits=False)
     at = run("at", limited, used=GIB, kernel_limits=False)
@@ -87,7 +87,7 @@ def over_budget(*runs: RunView, fleet: int = GIB + 65 * MIB) -> list[str]:
 
 
 def test_over_the_budget_the_youngest_goes_back_into_the_queue() -> None:
-    """One at a time, with what all hold and what they may."""
+    """One at a time, with the memory of the fleet and its limit."""
     now = snapshot(
         run("oldest", started_s=1), run("youngest", started_s=3), run("middle", started_s=2),
         fleet=GIB + 65 * MIB,
@@ -98,19 +98,19 @@ def test_over_the_budget_the_youngest_goes_back_into_the_queue() -> None:
 
 
 def test_a_fleet_below_its_mark_is_left_alone() -> None:
-    """The budget may be passed by 64 MiB: the hard limit is at 256."""
+    """The fleet may exceed the budget by 64 MiB: the hard limit is at 256 MiB."""
     assert over_budget(run("a"), run("b", started_s=1), fleet=GIB + 64 * MIB) == []
     assert over_budget(run("a"), run("b", started_s=1), fleet=GIB + 64 * MIB + 1) == ["b"]
 
 
 def test_the_oldest_is_never_put_back() -> None:
-    """The herd always makes progress: who runs alone runs on, as long as it fits."""
+    """The herd always makes progress: a run that is alone continues while it fits."""
     assert over_budget(run("oldest", used=GIB)) == []
     assert over_budget(run("oldest", started_s=1), run("ended", started_s=2, exit=exited())) == []
 
 
 def test_who_is_alone_and_above_the_budget_has_failed() -> None:
-    """No waiting will help it; what is left of others is not its fault."""
+    """Waiting does not help it; the remains of other runs are not its fault."""
     lone, ended = run("lone", used=GIB + 1), run("ended", used=MIB, exit=exited())
 
     reason = Reason(Why.TOO_BIG, need_bytes=GIB + 1, budget_bytes=GIB)
@@ -122,7 +122,7 @@ def test_who_is_alone_and_above_the_budget_has_failed() -> None:
 
 
 def test_who_is_too_big_is_killed_without_grace() -> None:
-    """Memory is at stake; a failure of another kind has its grace."""
+    """Memory is short; other failures have the grace period."""
     big = run("big", stop=stopping(RunEnd.FAILED, why=Why.TOO_BIG))
     other = run("other", stop=stopping(RunEnd.FAILED))
 
@@ -132,12 +132,12 @@ def test_who_is_too_big_is_killed_without_grace() -> None:
 
 
 def test_of_two_that_began_together_the_later_one_goes() -> None:
-    """Starts of one round have the same time: their order tells."""
+    """Starts of one round have the same time: their order decides."""
     assert over_budget(run("first", started_s=5), run("second", started_s=5)) == ["second"]
 
 
 def test_nobody_else_goes_while_one_is_on_its_way() -> None:
-    """Its memory is counted until the fleet is looked at again, also when its pen is empty."""
+    """Its memory is counted until the fleet is measured again, even when its pen is empty."""
     a, b = run("a", started_s=1), run("b", started_s=2)
 
     for procs in (1, 0):
@@ -155,7 +155,7 @@ def test_nobody_else_goes_while_one_is_on_its_way() -> None:
     ],
 )  # fmt: skip
 def test_kill_comes_after_the_grace(end: RunEnd, grace_s: float) -> None:
-    """Not before; and where memory is at stake there is none."""
+    """Not before; and where memory is short there is no grace."""
     told = run("r", stop=stopping(end, since_s=100.0))
 
     assert kill_overdue(snapshot(told, at_s=100.0 + grace_s), policy()) == [
@@ -166,7 +166,7 @@ def test_kill_comes_after_the_grace(end: RunEnd, grace_s: float) -> None:
 
 
 def grace_of(end: RunEnd, why: Why, **of: Any) -> float:
-    """When KILL comes after TERM."""
+    """The time from TERM to KILL."""
     told = run("r", job("r", **of), stop=stopping(end, since_s=100.0, why=why))
     (kill,) = kill_overdue(snapshot(told, at_s=500.0), policy())
     grace_s = float(kill.reason.numbers["grace_s"])
@@ -175,8 +175,8 @@ def grace_of(end: RunEnd, why: Why, **of: Any) -> float:
 
 
 def test_who_makes_room_and_can_resume_may_put_its_session_down() -> None:
-    """Two seconds: somebody waits. Who starts over anyway has nothing to put down, and at the
-    fleet's hard limit there is no time.
+    """Two seconds, because another run waits. A run that starts over has nothing to save, and at
+    the fleet's hard limit there is no time.
     """
     resumes = {"resume_argv": ("agent", "--resume")}
 
@@ -187,8 +187,8 @@ def test_who_makes_room_and_can_resume_may_put_its_session_down() -> None:
 
 
 def test_a_command_that_is_restarted_for_a_leak_has_the_whole_grace() -> None:
-    """Nobody waits for it. An agent has its session on disk between two turns, so it is restarted
-    soon; one that a user restarts may be in a tool.
+    """No run waits for it. An agent has its session on disk between two turns, so it is restarted
+    soon; an agent restarted by the user may be in a tool.
     """
     agent = {"brief": Brief("qwen", "do it")}
 
@@ -219,14 +219,14 @@ AGE_S = 100.0
 def test_a_start_that_failed_for_memory_says_something_of_the_machine(
     end: RunEnd, age_s: float, refused: tuple[int, str] | None, *, failed: bool
 ) -> None:
-    """Refused for want of memory, or killed at birth: nothing else, and no full heap."""
+    """Refused for lack of memory, or killed at birth: nothing else, and no full heap."""
     one = run("r", started_s=AGE_S - age_s, refused=refused)
 
     assert is_failed_start(one, end, AGE_S) is failed
 
 
 def test_leftovers_have_a_shorter_grace() -> None:
-    """The run itself has ended: nobody waits for what they write."""
+    """The run itself has ended: their output is not needed."""
     clearing = run("r", exit=exited(), clearing_s=100.0)
 
     assert kill_overdue(snapshot(clearing, at_s=101.9), policy()) == []
@@ -236,7 +236,7 @@ def test_leftovers_have_a_shorter_grace() -> None:
 
 
 def test_a_second_signal_kills_at_once() -> None:
-    """What is being stopped and what is being cleared alike."""
+    """This applies to runs that are being stopped and those that are being cleared."""
     told = run("told", stop=stopping(RunEnd.CANCELLED))
     clearing = run("clearing", exit=exited(), clearing_s=100.0)
 
@@ -246,7 +246,7 @@ def test_a_second_signal_kills_at_once() -> None:
 
 
 def test_what_survives_a_kill_is_killed_again() -> None:
-    """A second after the last one, not sooner, also when hurried."""
+    """One second after the last KILL, not sooner, even after a second signal."""
     killed = run("r", stop=stopping(RunEnd.CANCELLED, since_s=90.0), killed_s=100.0)
 
     assert kill_overdue(snapshot(killed, at_s=100.9, interrupts=2), policy()) == []
@@ -256,14 +256,14 @@ def test_what_survives_a_kill_is_killed_again() -> None:
 
 
 def test_an_empty_pen_is_not_killed() -> None:
-    """And nobody who was not told to end."""
+    """Nor is a run that was not told to end."""
     empty = run("r", procs=0, stop=stopping(RunEnd.CANCELLED, since_s=0.0))
 
     assert kill_overdue(snapshot(empty, LIVE, ENDED, interrupts=2), policy()) == []
 
 
 def test_what_a_run_left_alive_is_ended_with_it() -> None:
-    """Once, with how many there are; what is being stopped is not cleared as well."""
+    """Once, with their number; a run that is being stopped is not cleared as well."""
     left = run("left", procs=3, exit=exited())
     again = run("again", procs=3, exit=exited(), clearing_s=99.0)
     told = run("told", procs=3, exit=exited(), stop=stopping(RunEnd.TIMEOUT))
@@ -275,7 +275,7 @@ def test_what_a_run_left_alive_is_ended_with_it() -> None:
 
 
 def test_a_run_is_over_when_nothing_of_it_is_left() -> None:
-    """Its first process has ended, its pen is empty, and all it printed is on disk."""
+    """Its first process has ended, its pen is empty, and all its output is on disk."""
     over = run("over", procs=0, exit=exited(), output_closed=True)
     printing = run("printing", procs=0, exit=exited())
     crowded = run("crowded", procs=1, exit=exited(), output_closed=True)
@@ -308,7 +308,7 @@ STOPPED = stopping(RunEnd.TIMEOUT, since_s=100.0)
     ],
 )  # fmt: skip
 def test_what_cannot_be_ended_is_given_up(stuck: RunView, end: RunEnd, why: Reason) -> None:
-    """Grace and 30 s after it was told, as what it was told; until then it is killed again."""
+    """After the grace and 30 s, with the end it was told; until then it is killed again."""
     before, after = snapshot(stuck, at_s=139.9), snapshot(stuck, at_s=140.0)
 
     assert finish_ended(before, policy(kill_again_s=0.5)) == []
@@ -318,7 +318,7 @@ def test_what_cannot_be_ended_is_given_up(stuck: RunView, end: RunEnd, why: Reas
 
 
 def test_nobody_is_given_up_before_it_was_killed() -> None:
-    """However long ago it was told, and whoever was never told."""
+    """However long ago it was told to end; nor a run that was never told."""
     told = run("told", stop=stopping(RunEnd.TIMEOUT, since_s=0.0))
     never = run("never", killed_s=0.0)
 
@@ -326,7 +326,7 @@ def test_nobody_is_given_up_before_it_was_killed() -> None:
 
 
 def test_the_next_deadline_is_the_earliest_of_all() -> None:
-    """Graces, timeouts and back-offs; without any there is none."""
+    """Of grace periods, timeouts and back-offs; without any there is no deadline."""
     timed = run("timed", job("timed", timeout_s=60.0), started_s=100.0)
     told = run("told", stop=stopping(RunEnd.CANCELLED, since_s=100.0))
     late = status("late", not_before_s=130.0)
@@ -340,11 +340,11 @@ def test_the_next_deadline_is_the_earliest_of_all() -> None:
 
 
 def test_at_its_deadline_something_is_decided() -> None:
-    """Else the loop would spin: what it waits for is what the rules compare with."""
+    """Otherwise the loop would spin: the deadline is the time that the rules compare with."""
     for since in (0.1, 0.3, 1e9 + 0.7):
         told = run("r", stop=stopping(RunEnd.CANCELLED, since_s=since))
         timed = run("t", job("t", timeout_s=0.7), started_s=since)
-        # A float's rounding may cost one turn, not more.
+        # Floating-point rounding may cost one more step of the loop, not more.
         at_kill = next_deadline_s(snapshot(told), policy()) + 1e-6
         at_timeout = next_deadline_s(snapshot(timed), policy()) + 1e-6
 
@@ -353,7 +353,7 @@ def test_at_its_deadline_something_is_decided() -> None:
 
 
 def test_a_run_that_was_held_is_not_due_at_its_old_time() -> None:
-    """Else the loop would spin until what it was held for has passed."""
+    """Otherwise the loop would spin for as long as the run was held."""
     held = run("t", job("t", timeout_s=10.0), started_s=85.0, uncounted_s=7.0)
 
     assert stop_timed_out(snapshot(held, at_s=100.0)) == []

@@ -1,4 +1,4 @@
-"""What a run that is over counts as, and with which reason."""
+"""Which end a finished run counts as, and with which reason."""
 
 import errno
 from typing import Any
@@ -33,12 +33,12 @@ def judged(exit_: Exit | None, **changes: Any) -> tuple[RunEnd, Reason]:
     ("code", "end"), [(0, RunEnd.DONE), (1, RunEnd.FAILED), (255, RunEnd.FAILED)]
 )
 def test_an_exit_status_tells(code: int, end: RunEnd) -> None:
-    """Zero is done, anything else failed."""
+    """Zero is done, any other status is failed."""
     assert judged(exited(code)) == (end, Reason(Why.EXITED, code=code))
 
 
 def test_a_signal_from_somewhere_is_a_failure() -> None:
-    """By its number; KILL too, if the kernel counted no kill of its own."""
+    """With its number; also KILL, if the kernel counted no kill of its own."""
     for number in (SIGSEGV, SIGKILL):
         assert judged(killed_by(number)) == (
             RunEnd.FAILED,
@@ -56,7 +56,7 @@ def test_a_kernel_kill_at_its_own_limit_is_a_limit_kill() -> None:
 
 
 def test_the_peak_of_a_limit_kill_is_the_kernels() -> None:
-    """A run that filled its limit between two looks was never seen to be so large."""
+    """A run that filled its limit between two measurements was never measured at that size."""
     seen = PenReading(0, 12, 0, kernel_kills=1, limit_hit=True, charged_bytes=100 * MIB)
 
     _end, reason = judged(killed_by(SIGKILL), of=LIMITED, pen=seen)
@@ -69,14 +69,14 @@ def test_the_peak_of_a_limit_kill_is_the_kernels() -> None:
     [{"of": LIMITED, "pen": pen(kills=1)}, {"pen": pen(kills=1, limit_hit=True)}],
 )
 def test_any_other_kernel_kill_is_an_oom_kill(changes: dict[str, Any]) -> None:
-    """Not at its limit, or without one: the fleet's failure, not the run's."""
+    """Not at its limit, or without a limit: the fleet's failure, not the run's."""
     found = judged(killed_by(SIGKILL), **changes)
 
     assert found == (RunEnd.OOM_KILL, Reason(Why.OOM_KILL, peak_bytes=90 * MIB))
 
 
 def test_a_kernel_kill_that_the_run_survived_is_not_its_end() -> None:
-    """The kernel mostly kills a tool; what the run then says counts."""
+    """The kernel mostly kills a tool; then the run's own exit counts."""
     for code, end in ((0, RunEnd.DONE), (3, RunEnd.FAILED)):
         found = judged(exited(code), of=LIMITED, pen=pen(kills=1, limit_hit=True))
         assert found == (end, Reason(Why.EXITED, code=code))
@@ -91,7 +91,7 @@ def test_a_shell_that_passes_a_kernel_kill_on_is_judged_by_the_kill() -> None:
 
 @pytest.mark.parametrize("exit_", [exited(134), killed_by(SIGABRT)])
 def test_a_full_v8_heap_is_told_apart(exit_: Exit) -> None:
-    """The agent's heap was full, the machine need not have been."""
+    """The agent's heap was full; the machine was not necessarily full."""
     found = judged(exit_, heap_exhausted=True, pen=pen())
 
     assert found == (RunEnd.HEAP_EXHAUSTED, Reason(Why.HEAP_EXHAUSTED, peak_bytes=90 * MIB))
@@ -99,8 +99,8 @@ def test_a_full_v8_heap_is_told_apart(exit_: Exit) -> None:
 
 @pytest.mark.parametrize("exit_", [exited(134), killed_by(SIGABRT)])
 def test_an_abort_of_node_says_what_node_aborts_for(exit_: Exit) -> None:
-    """Nobody reads what a session prints: that its heap was full is what node aborts for, not a
-    fact. Another program that aborts is only that.
+    """The output of a session is not read: a full heap is the likely cause of an abort of node, not
+    a fact. For any other program the abort alone is reported.
     """
     reason = Reason(Why.NODE_ABORT, peak_bytes=90 * MIB)
 
@@ -110,7 +110,7 @@ def test_an_abort_of_node_says_what_node_aborts_for(exit_: Exit) -> None:
 
 
 def test_a_kernel_kill_comes_before_what_was_printed() -> None:
-    """A message on stderr is the agent's word, a counted kill is the kernel's."""
+    """A message on stderr comes from the agent, a counted kill from the kernel."""
     end, _reason = judged(killed_by(SIGKILL), heap_exhausted=True, pen=pen(kills=1))
 
     assert end is RunEnd.OOM_KILL
@@ -119,7 +119,7 @@ def test_a_kernel_kill_comes_before_what_was_printed() -> None:
 @pytest.mark.parametrize("end", [RunEnd.TIMEOUT, RunEnd.CANCELLED, RunEnd.PREEMPTED, RunEnd.LOST])
 @pytest.mark.parametrize("exit_", [exited(0), killed_by(SIGKILL), None])
 def test_what_we_did_to_it_comes_first(end: RunEnd, exit_: Exit | None) -> None:
-    """A run that was told to end ended by that, with that reason, however it then ended."""
+    """A run that was told to end counts as that, with that reason, however it exited."""
     stop = stopping(end)
 
     assert judged(exit_, stop=stop, pen=pen(kills=1)) == (end, stop.reason)
@@ -135,7 +135,7 @@ def test_what_we_did_to_it_comes_first(end: RunEnd, exit_: Exit | None) -> None:
     ],
 )  # fmt: skip
 def test_a_start_that_failed_is_the_jobs_or_the_machines(number: int, end: RunEnd) -> None:
-    """No memory and no descriptors are the machine's failure: the job is tried again."""
+    """A lack of memory or descriptors is the machine's failure: the job is tried again."""
     found = judged(None, refused=(number, "cannot start x"))
 
     assert found == (end, Reason(Why.NOT_STARTED, errno=number, what="cannot start x"))
@@ -150,14 +150,14 @@ def test_what_we_could_not_prepare_is_not_the_jobs(number: int) -> None:
 
 
 def test_only_some_errors_of_a_preparation_are_the_jobs_own() -> None:
-    """A memory limit that is none, and a stdin that no file can hold."""
+    """An invalid memory limit, and a stdin that is too large for a file."""
     own = {number for number in errno.errorcode if is_own_failure(number)}
 
     assert own == {errno.EINVAL, errno.ERANGE, errno.EFBIG}
 
 
 def test_a_start_without_memory_or_descriptors_is_for_want_of_them() -> None:
-    """It is tried again later. Only ENOMEM is a sign that memory is short."""
+    """It is tried again later. Only ENOMEM shows that memory is short."""
     want = {number for number in errno.errorcode if is_for_want(number)}
 
     assert want == {errno.ENOMEM, errno.EAGAIN, errno.ENFILE, errno.EMFILE}
@@ -165,12 +165,12 @@ def test_a_start_without_memory_or_descriptors_is_for_want_of_them() -> None:
 
 
 def test_a_run_without_an_exit_is_lost() -> None:
-    """Its keeper died before it could tell."""
+    """The keeper died before it could report the exit."""
     assert judged(None) == (RunEnd.LOST, Reason(Why.KEEPER_LOST))
 
 
 def test_every_end_there_is_can_be_judged() -> None:
-    """No name in the list of ends without a way to it."""
+    """Every end in the list can be reached."""
     runs: list[RunView] = [
         run(exit=exited(0)),
         run(exit=exited(1)),
@@ -206,7 +206,7 @@ def test_every_end_there_is_can_be_judged() -> None:
     ],
 )
 def test_an_agents_word_counts(exit_: Exit, said: Said, end: RunEnd, why: Why) -> None:
-    """More than its exit status, in both directions."""
+    """It counts for more than the exit status, in both directions."""
     found, reason = judged(exit_, said=said)
 
     assert (found, reason.why) == (end, why)
@@ -214,7 +214,7 @@ def test_an_agents_word_counts(exit_: Exit, said: Said, end: RunEnd, why: Why) -
 
 @pytest.mark.parametrize("end", [RunEnd.PREEMPTED, RunEnd.RECYCLED, RunEnd.LOST, RunEnd.TIMEOUT])
 def test_an_agent_that_was_through_when_it_was_stopped_is_done(end: RunEnd) -> None:
-    """It would go on later for nothing; a timeout stays one."""
+    """Nothing would be left to resume; a timeout stays a timeout."""
     found, _reason = judged(exited(143), said=Said(result=True), stop=stopping(end))
     cut, _reason = judged(exited(143), said=Said(), stop=stopping(end))
 
@@ -242,7 +242,7 @@ def test_an_agent_that_was_through_when_it_was_stopped_is_done(end: RunEnd) -> N
     ],
 )
 def test_why_an_agent_gave_up(said: Said, reason: Reason) -> None:
-    """In its own words, or with what it has cost and may, to a millionth of a dollar."""
+    """With the agent's own message, or with the cost and its limit, to a millionth of a dollar."""
     assert judged(exited(1), said=said) == (RunEnd.FAILED, reason)
 
 
@@ -254,7 +254,7 @@ def test_a_warm_process_that_is_gone_loses_the_run() -> None:
 
 
 def test_without_a_kernel_kill_the_peak_is_what_was_seen() -> None:
-    """The kernel's own peak counts page cache."""
+    """The kernel's own peak includes page cache."""
     seen = PenReading(0, 0, 1, charged_bytes=100 * MIB)
 
     reason = Reason(Why.LIMIT_KILL, limit_bytes=MIB, peak_bytes=0)

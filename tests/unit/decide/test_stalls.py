@@ -12,7 +12,7 @@ def stall(
 
 
 def test_a_silent_agent_is_reported_once() -> None:
-    """At the limit, with the tool that it is in."""
+    """At the limit, with the tool in use."""
     silence = OutputSilence(100.0)
 
     assert stall(silence, 699.9) is None
@@ -23,19 +23,19 @@ def test_a_silent_agent_is_reported_once() -> None:
 
 
 def test_an_agent_between_tools_waits_for_its_api() -> None:
-    """Which the sentence says."""
+    """The sentence names the API."""
     found = stall(OutputSilence(0.04), 700.0, tool="")
 
     assert found == Reason(Why.STALLED, silent_s=700.0, doing="and runs no tool", limit_s=600.0)
 
 
 def test_zero_is_never() -> None:
-    """The setting that turns it off."""
+    """0 turns the warning off."""
     assert stall(OutputSilence(0.0), 1e9, after_s=0.0) is None
 
 
 def test_held_time_is_no_silence() -> None:
-    """A run that is frozen cannot print."""
+    """A frozen run cannot print."""
     silence = OutputSilence(100.0, uncounted_s=50.0)
 
     assert silence.length_s(800.0, 150.0) == 600.0
@@ -44,7 +44,7 @@ def test_held_time_is_no_silence() -> None:
 
 
 def test_output_ends_a_silence() -> None:
-    """The next one is reported again."""
+    """The next silence is reported again."""
     before = OutputSilence(100.0, 5.0, is_reported=True)
     after = next_silence(before, at_s=800.0, uncounted_s=7.0, has_printed=True)
 
@@ -53,7 +53,7 @@ def test_output_ends_a_silence() -> None:
 
 
 def test_a_wait_that_was_announced_is_no_silence() -> None:
-    """The agent has said how long it waits for its API."""
+    """The agent has reported how long it waits for its API."""
     after = next_silence(
         OutputSilence(0.0), at_s=100.0, uncounted_s=0.0, has_printed=True, wait_s=300.0
     )

@@ -20,14 +20,14 @@ WHAT = "cannot make a directory in /s/runs: No space left on device"
 
 
 def test_a_pause_is_not_tried_unless_its_end_can_only_be_tried() -> None:
-    """Whoever watches a cause reports its end."""
+    """The part that watches a cause reports its end."""
     assert StartPause(Reason(Why.STORE, what="x")) == StartPause(
         Reason(Why.STORE, what="x"), 0, math.inf
     )
 
 
 def test_a_failed_start_is_tried_again_soon_then_less_and_less_often() -> None:
-    """Half a second, one, two, four, eight, then every fifteen."""
+    """After 0.5, 1, 2, 4 and 8 seconds, then every 15 seconds."""
     pause, delays = None, []
     for at_s in (10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0):
         pause = after_failed_start(pause, WHAT, at_s)
@@ -38,21 +38,21 @@ def test_a_failed_start_is_tried_again_soon_then_less_and_less_often() -> None:
 
 
 def test_a_start_that_fails_for_years_is_still_tried() -> None:
-    """The delay is bounded before it is too large for a number."""
+    """The delay is bounded before the number overflows."""
     before = StartPause(Reason(Why.CANNOT_PREPARE, what=WHAT), 1 << 20, 0.0)
 
     assert after_failed_start(before, WHAT, 1.0).next_s == 1.0 + LONGEST_TRY_S
 
 
 def test_one_start_is_tried_at_a_time() -> None:
-    """The next one waits for the outcome, but not for ever."""
+    """The next one waits for the outcome, but not forever."""
     pause = after_failed_start(None, WHAT, 10.0)
 
     assert after_try(pause, 11.0) == StartPause(pause.reason, 1, 11.0 + OUTCOME_S)
 
 
 def test_a_try_does_not_make_a_watched_cause_end() -> None:
-    """It is still not tried by itself."""
+    """The cause is still not tried by itself."""
     pause = StartPause(Reason(Why.STORE, what="x"))
 
     assert after_try(pause, 11.0) == pause

@@ -1,4 +1,4 @@
-"""Which job makes the keeper die: on values, and on whole herds that die again and again."""
+"""Which job makes the keeper die: with single values, and with whole herds and many deaths."""
 
 import math
 import random
@@ -66,7 +66,7 @@ def test_a_death_that_says_nothing_about_jobs_counts_for_nobody(why: Why) -> Non
 
 
 def test_the_third_death_makes_a_suspect() -> None:
-    """With the longest life of its runs, and no death alone: it was not on trial."""
+    """With the greatest age of its runs, and no death alone: it was not on trial."""
     found = after_death(suspected("a", 2, 0, 1.0), death(lived_s=4.0), RULES)
 
     assert (found.state, found.suspicion) == (JobState.QUEUED, Suspicion(3, 0, 4.0))
@@ -84,7 +84,7 @@ def test_only_deaths_with_nothing_beside_a_suspect_count_as_alone(beside: int, a
 
 
 def test_the_fourth_death_alone_is_the_end() -> None:
-    """With both numbers in the reason."""
+    """The reason has both numbers."""
     found = after_death(suspected("a", 6, 3), death(), RULES)
 
     assert found.state is JobState.FAILED
@@ -92,12 +92,12 @@ def test_the_fourth_death_alone_is_the_end() -> None:
 
 
 def test_a_death_without_a_suspect_undoes_its_deaths_alone() -> None:
-    """Something else ends keepers too. It is still a suspect."""
+    """Something else kills keepers too. The job stays a suspect."""
     assert after_other_death(suspected("a", 5, 2, 3.0)) == suspected("a", 5, 0, 3.0)
 
 
 def test_a_survivor_is_cleared_and_its_age_is_remembered() -> None:
-    """A job that is suspected again is tried for as long as its longest life."""
+    """A job that is suspected again is tried for as long as its longest run."""
     assert after_survival(suspected("a", 5, 2, 3.0)) == suspected("a", 0, 0, 3.0)
 
 
@@ -105,18 +105,18 @@ def test_a_survivor_is_cleared_and_its_age_is_remembered() -> None:
 def test_a_survivor_has_lived_twice_as_long_and_two_seconds(
     ran_s: float, *, survives: bool
 ) -> None:
-    """A start under load takes a while, and not every run takes the same time."""
+    """A start under load takes a while, and runs differ in length."""
     assert is_survivor(Suspicion(1, 0, 5.0), ran_s, RULES) is survives
 
 
 def test_a_job_that_saw_no_death_is_no_survivor() -> None:
-    """There is nothing to clear it of."""
+    """There is nothing to clear."""
     assert not is_survivor(Suspicion(0, 0, 5.0), 1e9, RULES)
 
 
 @pytest.mark.parametrize("end", list(RunEnd))
 def test_a_run_that_ends_by_itself_clears_its_job(end: RunEnd) -> None:
-    """One that was stopped says nothing: it might have killed the keeper a moment later."""
+    """A stopped run proves nothing: it might have killed the keeper a moment later."""
     before = replace(suspected("a", 3, 1, 5.0, state=JobState.RUNNING), lost=0)
 
     found = after_run(before, end, Reason(Why.EXITED, code=1), at_s=1.0, policy=policy())
@@ -143,7 +143,7 @@ def test_without_suspects_there_is_no_trial() -> None:
     ],
 )
 def test_half_of_those_with_most_deaths_are_tried(deaths: Sequence[int], tried: str) -> None:
-    """The first in line first, and the reason has the numbers."""
+    """In queue order, and the reason has the numbers."""
     names = "abcdef"[: len(deaths)]
     statuses = [suspected(name, number) for name, number in zip(names, deaths, strict=True)]
 
@@ -180,7 +180,7 @@ def test_a_suspect_on_trial_goes_on() -> None:
 
 
 def test_several_suspects_are_tried_without_a_wait() -> None:
-    """They are not alone, so no death of them proves anything."""
+    """They are not alone, so their deaths prove nothing."""
     trial = choose_trial([suspected(name, 4, 1) for name in "abcd"], 0.0, RULES)
 
     assert trial is not None
@@ -188,8 +188,8 @@ def test_several_suspects_are_tried_without_a_wait() -> None:
 
 
 class Herd:
-    """Jobs on a machine with room for some of them, a keeper that guilty jobs kill at some age, and
-    somebody outside who kills it too.
+    """Jobs on a machine with room for some of them, a keeper that guilty jobs kill at a certain
+    age, and kills of the keeper from outside.
     """
 
     def __init__(
@@ -212,7 +212,7 @@ class Herd:
             self.advance(self.start(queued))
 
     def start(self, queued: list[JobStatus]) -> float:
-        """When something may start that may not now."""
+        """The time of the next possible start."""
         live = [self.jobs[name] for name in self.started]
         trial = choose_trial([*live, *queued], self.now_s - self.died_s + BIT_S, RULES)
         may = [one for one in queued if trial is None or one.job.id in trial.jobs]
@@ -269,7 +269,7 @@ LASTS = st.lists(st.floats(0.1, 600.0), min_size=1, max_size=40)
 def test_guilty_jobs_fail_after_a_bounded_number_of_deaths_and_all_others_are_done(
     lasts_s: list[float], room: int, data: st.DataObject, reached: Reached
 ) -> None:
-    """For each: three deaths, the halving of those that ran together, and four deaths alone."""
+    """For each: three deaths, the halving of the jobs that ran together, and four deaths alone."""
     guilty = data.draw(st.sets(st.sampled_from(range(len(lasts_s))), max_size=4))
     kills = {at: lasts_s[at] * data.draw(st.floats(0.01, 0.9)) for at in guilty}
     herd = Herd(lasts_s, room, kills)
@@ -287,7 +287,7 @@ def test_guilty_jobs_fail_after_a_bounded_number_of_deaths_and_all_others_are_do
 @pytest.mark.parametrize("seed", range(20))
 @pytest.mark.parametrize("gap_s", [0.5, 1.5, 5.0, 20.0])
 def test_a_keeper_that_is_killed_from_outside_fails_no_job(gap_s: float, seed: int) -> None:
-    """At random instants, hundreds of times, and every job is done in the end."""
+    """At random times, hundreds of times, and every job is done in the end."""
     chance = random.Random(seed)
     lasts_s = [chance.uniform(0.05, 1.5) for _job in range(30)]
     herd = Herd(lasts_s, 10, {}, lambda now_s: now_s + chance.expovariate(1 / gap_s))

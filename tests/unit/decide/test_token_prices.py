@@ -1,4 +1,4 @@
-"""What tokens cost, where an agent has not reported it."""
+"""The cost of tokens, where an agent has not reported it."""
 
 import pytest
 
@@ -22,12 +22,12 @@ def test_tokens_of_all_kinds_are_worth_so_many_input_tokens() -> None:
 
 
 def test_output_is_guessed_by_its_length() -> None:
-    """Four letters in a token, each worth five input tokens."""
+    """Four letters per token, and each token is worth five input tokens."""
     assert output_units(8) == 10
 
 
 def test_a_report_shows_the_price_of_a_unit() -> None:
-    """41,000 tokens in and 500 out for 0.174 dollars; a report of nothing shows none."""
+    """41,000 tokens in and 500 out for 0.174 dollars; a report of zero shows no price."""
     assert price_of(TokenCounts(fresh=41_000, output=500).units, 0.174) == pytest.approx(4e-6)
     assert price_of(0, 0.1) is None
     assert price_of(100, 0) is None
@@ -49,12 +49,12 @@ def test_a_report_shows_the_price_of_a_unit() -> None:
     ],
 )
 def test_some_models_are_listed(model: str, usd: float | None) -> None:
-    """The longest name that fits; of other models nothing is known."""
+    """The longest matching name; other models have no price."""
     assert listed_price(model) == (None if usd is None else pytest.approx(usd, rel=1e-9))
 
 
 def test_what_is_reported_later_replaces_an_estimate() -> None:
-    """A small rest is the error of the estimate, not a cost."""
+    """A small remainder is the error of the estimate, not a cost."""
     assert estimate_left(1.0, 0.0) == 1.0
     assert estimate_left(1.0, 0.4) == 0.6
     assert estimate_left(1.0, 0.96) == 0.0

@@ -79,8 +79,8 @@ def test_of_several_windows_the_longest_counts() -> None:
 def test_a_limit_may_be_of_one_model(
     model: str, refusal_model: str, scope: tuple[str, bool]
 ) -> None:  # fmt: skip
-    """Its name in the name of a job's model; jobs that leave the model to the agent have the one
-    of the job that was refused.
+    """It applies if its name is part of the name of a job's model. Jobs without a model use that of
+    the refused job.
     """
     limit = ApiRefusal("limit", "seven_day_opus", NOW + 9, refusal_model)
     window = after_refusal(None, Quota("claude", "a1", model), limit, NOW, "r")
@@ -92,7 +92,7 @@ def test_a_limit_may_be_of_one_model(
 
 
 def test_without_a_time_probes_are_further_and_further_apart() -> None:
-    """1, 2, 4 ... 30 minutes, without end."""
+    """1, 2, 4 ... 30 minutes, indefinitely."""
     window, delays = refused(None, UNTIMED), []
     for _probe in range(8):
         delays.append(window.until_s - NOW)
@@ -104,14 +104,14 @@ def test_without_a_time_probes_are_further_and_further_apart() -> None:
 
 
 def test_what_a_running_session_adds() -> None:
-    """A new time counts; no time changes nothing, nor the probe that is under way."""
+    """A new time counts; a refusal without a time changes neither the time nor the probe."""
     later = ApiRefusal("weekly limit", "seven_day", NOW + 9000)
     assert refused(CLOSED, later).until_s == NOW + 9000
     kept = refused(with_probe(CLOSED, "p"), UNTIMED)
     assert (kept.until_s, kept.is_timed, kept.probe, kept.refused_probes) == (1300, True, "p", 0)
     again = refused(refused(None, UNTIMED), UNTIMED)
     assert (again.until_s, again.is_timed) == (NOW + 60, False)
-    # What is over by now is not the time of another refusal.
+    # A time that has passed is not used for another refusal.
     assert refused(replace(CLOSED, until_s=NOW), UNTIMED).until_s == NOW + 60
 
 
@@ -127,7 +127,7 @@ def test_what_a_running_session_adds() -> None:
     ],
 )
 def test_times_that_cannot_be(until_s: float, expected_s: float) -> None:
-    """A reset that has just passed is over. One long ago, or in years, is none."""
+    """A reset that has just passed is reached. A reset long ago, or years ahead, is ignored."""
     window = refused(None, ApiRefusal("limit", "five_hour", until_s))
 
     assert window.until_s == expected_s
@@ -135,14 +135,14 @@ def test_times_that_cannot_be(until_s: float, expected_s: float) -> None:
 
 
 def test_a_clock_that_is_ahead_of_the_apis() -> None:
-    """The reset has passed here and not there: its probe is refused, and the next one waits."""
+    """The reset has passed here but not there: the probe is refused, and the next one waits."""
     for until_s in (NOW - 1, NOW):
         window = refused(with_probe(CLOSED, "p"), replace(LIMIT, until_s=until_s), "p")
         assert (window.until_s, window.is_timed) == (NOW + 120, False)
 
 
 def test_a_job_goes_on_with_its_fallback_model() -> None:
-    """If it is to, has one, and the limit is of its own model alone."""
+    """If `on_limit` and `fallback_model` are set, and the limit applies to its own model alone."""
     brief = Brief("claude", "x", "opus", "sonnet", on_limit=FALLBACK, account="a1")
     opus = replace(CLOSED, model="opus")
     own, other = quota_of(brief), quota_of(brief, "sonnet")
@@ -158,7 +158,7 @@ def test_a_job_goes_on_with_its_fallback_model() -> None:
 
 
 def test_a_new_herd_asks_for_an_account_without_access() -> None:
-    """Its user may have logged in since; a limit lasts as long as it lasts."""
+    """The user may have logged in since; a usage limit stays until its reset."""
     denied = replace(CLOSED, window=NO_ACCESS)
 
     assert end_denial(CLOSED) == CLOSED
@@ -178,7 +178,7 @@ def test_a_quota_as_text() -> None:
 
 
 def test_reasons() -> None:
-    """With the reset where it is known."""
+    """With the reset if it is known."""
     numbers = {"agent": "claude", "window": "five-hour window", "what": "5-hour limit"}
     assert explain_window(CLOSED, NOW) == Reason(Why.USAGE_LIMIT, **numbers, until_at=1300)
     assert explain_window(replace(CLOSED, is_timed=False), NOW) == Reason(

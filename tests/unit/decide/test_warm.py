@@ -1,4 +1,4 @@
-"""When a warm process serves another job, and what ends it."""
+"""When a warm process serves another job, and when it is ended."""
 
 import pytest
 
@@ -31,7 +31,7 @@ def worn(**changes: object) -> Worn:
 
 
 def test_a_process_serves_until_one_of_its_limits() -> None:
-    """At its number of jobs; above its size, its age and its time without a job."""
+    """At its number of jobs; above its size, its age and its idle time."""
     assert why_retired(FRESH, POLICY, wanted=False, needed=True) is None
     assert cause(worn(jobs=3)) == "job_limit"
     assert cause(worn(company=1)) == "left_processes"
@@ -45,14 +45,14 @@ def test_a_process_serves_until_one_of_its_limits() -> None:
 
 
 def test_a_process_goes_for_memory_and_when_no_job_may_come() -> None:
-    """Whatever it could serve."""
+    """Even if it could serve more jobs."""
     assert cause(FRESH, wanted=True) == "memory_wanted"
     assert cause(FRESH, needed=False) == "not_needed"
     assert cause(worn(jobs=3), wanted=True) == "job_limit"
 
 
 def test_its_end_has_the_numbers() -> None:
-    """How many jobs it served, and what it held."""
+    """The number of jobs that it served, and its memory."""
     assert why_retired(FRESH, POLICY, wanted=True, needed=True) == Reason(
         Why.RETIRED, cause="memory_wanted", jobs=2, used_bytes=7
     )
@@ -79,7 +79,7 @@ def test_after_a_job_that_went_wrong_it_serves_no_other(
 
 
 def test_the_first_in_line_starts_in_a_process_of_its_kind() -> None:
-    """Its grant stays; while runs are held nobody starts."""
+    """The process keeps its grant; while runs are held no job starts."""
 
     def reuse(demand: WarmDemand) -> Admit | None:
         return choose_reuse(demand, "key", 50, jobs=2, most_jobs=9)
@@ -91,7 +91,7 @@ def test_the_first_in_line_starts_in_a_process_of_its_kind() -> None:
 
 
 def test_memory_is_wanted_of_a_process_that_the_first_in_line_cannot_use() -> None:
-    """While runs are held, of every process."""
+    """While runs are held, every process has to give its memory back."""
     assert not WarmDemand("j", "key").is_memory("other")
     assert WarmDemand("j", "key", short=True).is_memory("other")
     assert not WarmDemand("j", "key", short=True).is_memory("key")
@@ -99,7 +99,7 @@ def test_memory_is_wanted_of_a_process_that_the_first_in_line_cannot_use() -> No
 
 
 def test_a_process_serves_the_first_in_line_only() -> None:
-    """If there is one, of its kind, and nobody is held."""
+    """If there is one of its kind, and no run is held."""
     assert WarmDemand("j", "key").is_served_by("key")
     assert not WarmDemand("j", "key").is_served_by("other")
     assert not WarmDemand(None, "key").is_served_by("key")

@@ -1,4 +1,4 @@
-"""Scenes made of a few numbers, and what actions do to them."""
+"""Scenes made of a few numbers, and the effects of actions on them."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,7 +7,7 @@ from ramherd.core.memory import MB, Admit, Candidate, Grant, GrantAction, Penned
 
 
 def pen(name: str, used_mb: float, grant_mb: float, **more: object) -> Penned:
-    """Started at its number, so that `r1` is older than `r2`."""
+    """The start time is the number in the name, so that `r1` is older than `r2`."""
     number = int(name[1:])
     run = Penned(
         run=name,

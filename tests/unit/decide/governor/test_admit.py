@@ -1,4 +1,4 @@
-"""Each question of admission by itself: the numbers it compares, at their edges."""
+"""Each rule of admission by itself, with the compared numbers at their edges."""
 
 import math
 from dataclasses import replace
@@ -58,13 +58,13 @@ def closed(
 def obstacle(
     at: Scene, *, crowd: Scene | None = None, policy: GrantPolicy = POLICY
 ) -> Reason | None:
-    """Of the first in the queue; the runs are those of another scene if that is given."""
+    """For the first job in the queue; the runs come from another scene if one is given."""
     room = Room(at, policy)
     return find_obstacle(at.queue[0], Crowd(crowd or at, policy), at, room, policy)
 
 
 def test_a_crowd_holds_what_it_uses_and_what_young_ones_will() -> None:
-    """A run is young for 20 s, and fresh for one; those that end are still there."""
+    """A run is young for 20 s, and fresh for one; ending runs still count."""
     runs = (
         pen("r1", 300, 332),
         pen("r2", 10, 215, started_s=80.5),
@@ -81,7 +81,7 @@ def test_a_crowd_holds_what_it_uses_and_what_young_ones_will() -> None:
 
 
 def test_nobody_holds_nothing() -> None:
-    """A grown run that uses nothing is expected to hold nothing."""
+    """A grown run without memory is expected to stay without."""
     nobody = Crowd(scene(4000), POLICY)
 
     assert (nobody.number, nobody.starting, nobody.fresh_bytes) == (0, 0, 0)
@@ -90,14 +90,14 @@ def test_nobody_holds_nothing() -> None:
 
 
 def test_fresh_bytes_add_up() -> None:
-    """Each of those started within the last second."""
+    """All runs started within the last second count."""
     fresh = [pen(f"r{n}", 10, 215, started_s=99.5) for n in (1, 2)]
 
     assert Crowd(scene(4000, *fresh), POLICY).fresh_bytes == 2 * BASE
 
 
 def test_one_more_adds_its_base_and_its_share_of_the_spread() -> None:
-    """The spread of all of them together, so many deviations of it."""
+    """The spread of all runs together, times the number of deviations."""
     crowd = Crowd(scene(4000, pen("r1", 300, 332)), POLICY)
     known = Estimate(100 * MB, 50 * MB)
 
@@ -106,7 +106,7 @@ def test_one_more_adds_its_base_and_its_share_of_the_spread() -> None:
 
 
 def test_who_was_let_in_belongs_to_the_crowd() -> None:
-    """The next one is measured against it as well."""
+    """The next job is compared with it as well."""
     crowd = Crowd(replace(scene(4000, pen("r1", 300, 332, started_s=99.5)), starting=2), POLICY)
     crowd.add(120 * MB, Estimate(100 * MB, 50 * MB))
 
@@ -117,13 +117,13 @@ def test_who_was_let_in_belongs_to_the_crowd() -> None:
 
 
 def test_an_empty_queue_asks_for_nothing() -> None:
-    """Whatever keeps everybody out."""
+    """Whatever keeps jobs from starting."""
     assert decide(scene(4000), waiting=1) == []
     assert in_line(scene(4000), History(), POLICY) == []
 
 
 def test_one_wait_says_why_nobody_is_let_in() -> None:
-    """It is the next one's."""
+    """The Wait is for the next job."""
     queue = [waiting_job(1), waiting_job(2)]
 
     assert decide(scene(4000, queue=queue), waiting=2) == [
@@ -132,7 +132,7 @@ def test_one_wait_says_why_nobody_is_let_in() -> None:
 
 
 def test_nobody_is_let_in_while_somebody_waits_or_leaves() -> None:
-    """One is enough: what a leaving run frees belongs to those that run."""
+    """One run is enough: the memory of a leaving run belongs to the live runs."""
     leaving = scene(4000, pen("r1", 200, 232, leaving=True))
 
     assert closed(scene(4000), waiting=1) == Reason(Why.SOMEBODY_WAITS, waiting=1)
@@ -142,7 +142,7 @@ def test_nobody_is_let_in_while_somebody_waits_or_leaves() -> None:
 
 
 def test_max_parallel_counts_those_that_end() -> None:
-    """Two may run: one does, and one is over but for its pen."""
+    """Two may run: one is live, and one has ended but still has its pen."""
     two = GrantPolicy(max_parallel=2)
     at = scene(4000, pen("r1", 200, 232))
 
@@ -152,7 +152,7 @@ def test_max_parallel_counts_those_that_end() -> None:
 
 
 def test_the_ramp_counts_those_that_end() -> None:
-    """As `--max-parallel` does."""
+    """Like `--max-parallel`."""
     at = replace(scene(4000, pen("r1", 200, 232)), ramp=2)
 
     assert closed(at) is None
@@ -161,7 +161,7 @@ def test_the_ramp_counts_those_that_end() -> None:
 
 
 def test_above_calm_one_at_a_time_goes_on() -> None:
-    """But for pressure that others make."""
+    """Except under pressure that other programs cause."""
     level, idle = Level.TIGHT, scene(4000)
     shut = Reason(Why.LEVEL, level="tight")
 
@@ -191,14 +191,14 @@ def rushed(at: Scene, **crowd: int) -> Reason | None:
 
 
 def test_starts_under_way_are_limited() -> None:
-    """Sixteen at once."""
+    """Sixteen at the same time."""
     assert rushed(scene(4000), starting=15) is None
     assert rushed(scene(4000), starting=16) == Reason(Why.STARTING, starting=16, limit=16)
     assert rushed(scene(4000), starting=17) == Reason(Why.STARTING, starting=17, limit=16)
 
 
 def test_fresh_runs_are_limited_to_a_quarter_of_the_lease() -> None:
-    """The first is let in however large it is."""
+    """The first one starts however large it is."""
     at = scene(1000)
 
     assert rushed(at, fresh_bytes=0) is None
@@ -211,7 +211,7 @@ def test_fresh_runs_are_limited_to_a_quarter_of_the_lease() -> None:
 
 
 def test_a_rush_stops_the_round() -> None:
-    """The next one waits, and nobody is asked behind it."""
+    """The next job waits, and the jobs behind it are not checked."""
     queue = [waiting_job(n) for n in (1, 2, 3)]
     at = replace(scene(400_000, pen("r1", 200, 232), queue=queue), starting=15)
 
@@ -222,7 +222,7 @@ def test_a_rush_stops_the_round() -> None:
 
 
 def test_too_big_is_more_than_the_largest_lease() -> None:
-    """And not one byte less."""
+    """To the byte."""
     at = scene(500)
 
     assert find_too_big(waiting_job(1, need_bytes=500 * MB), at) is None
@@ -232,7 +232,7 @@ def test_too_big_is_more_than_the_largest_lease() -> None:
 
 
 def test_one_that_is_too_big_fails_and_the_next_is_asked() -> None:
-    """It keeps nobody waiting."""
+    """It does not delay the next job."""
     queue = [waiting_job(1, need_bytes=5000 * MB), waiting_job(2)]
 
     first, second = decide(scene(4000, queue=queue))
@@ -246,7 +246,7 @@ def test_one_that_is_too_big_fails_and_the_next_is_asked() -> None:
 
 
 def test_the_first_grant_is_the_largest_of_need_base_and_quantum_up_to_the_limit() -> None:
-    """What is known of its class counts if it needs no more."""
+    """The estimate of its class counts if the job does not need more."""
     small = replace(scene(4000), estimates={"": Estimate(MB, MB)})
 
     assert first_grant(waiting_job(1), scene(4000), POLICY) == BASE
@@ -257,7 +257,7 @@ def test_the_first_grant_is_the_largest_of_need_base_and_quantum_up_to_the_limit
 
 
 def test_the_first_of_all_gets_what_there_is() -> None:
-    """Less than its base, but not less than it was said to need of the largest lease."""
+    """Less than its base, but not less than its `memory`, up to the largest lease."""
     job, empty = waiting_job(1, need_bytes=600 * MB), scene(0)
 
     def alone(lease_mb: int, largest_mb: int, **runs: int) -> Reason | None:
@@ -275,13 +275,13 @@ def test_the_first_of_all_gets_what_there_is() -> None:
     assert obstacle(nothing) == Reason(
         Why.NO_ROOM_LEASE, need_bytes=BASE, used_bytes=0, lease_bytes=0
     )
-    # Others hold all of it, and are not runs that count.
+    # The memory is granted to a run that does not count here.
     held = scene(100, pen("r1", 100, 99.999999), queue=[waiting_job(1)])
     assert obstacle(held, crowd=empty) is None
 
 
 def test_one_more_has_to_fit_by_statistics() -> None:
-    """Expected use and its spread within 95 % of the lease; more of it for one that starts over."""
+    """Expected use and its spread within 95 % of the lease; starting over needs more room."""
     need = 300 * MB + BASE + 0.5 * math.sqrt(2) * SD
     over = 300 * MB + BASE + 1.5 * math.sqrt(2) * SD
 
@@ -300,7 +300,7 @@ def test_one_more_has_to_fit_by_statistics() -> None:
 
 
 def test_one_more_may_fill_its_share_of_the_lease_to_the_byte() -> None:
-    """95 % of 1000 MB, where nothing spreads."""
+    """95 % of 1000 MB, without any spread."""
     at = scene(1000, pen("r1", 300, 308), queue=[waiting_job(2)])
     exact = replace(at, estimates={"": Estimate(650 * MB, 0)})
     more = replace(at, estimates={"": Estimate(650 * MB + 1, 0)})
@@ -310,7 +310,7 @@ def test_one_more_may_fill_its_share_of_the_lease_to_the_byte() -> None:
 
 
 def test_one_more_has_to_fit_into_what_is_not_granted() -> None:
-    """The lease is given out, and nobody has more than it needs but for a few bytes."""
+    """The lease is granted, and no run has more than it needs, except for a few bytes."""
     queue = [waiting_job(2)]
     slim = POLICY.slim_bytes
 
@@ -320,7 +320,7 @@ def test_one_more_has_to_fit_into_what_is_not_granted() -> None:
 
     fits = replace(granted(1000 * MB), lease_bytes=2000 * MB)
     assert obstacle(fits) is None
-    # Idle by statistics, promised to its run: nothing of it can be taken back.
+    # Idle by statistics, but promised to its run: it cannot be taken back.
     promised = replace(
         pen("r1", 100, 0), grant_bytes=2000 * MB - BASE + 1, promised_bytes=2000 * MB
     )
@@ -333,7 +333,7 @@ def test_one_more_has_to_fit_into_what_is_not_granted() -> None:
 
 
 def test_no_more_start_in_one_round_than_may_run() -> None:
-    """Those let in a moment ago count."""
+    """Jobs admitted a moment ago count."""
     queue = [waiting_job(n) for n in (1, 2, 3)]
     at = scene(40_000, queue=queue)
 
@@ -346,7 +346,7 @@ def test_no_more_start_in_one_round_than_may_run() -> None:
 
 
 def test_a_start_takes_its_grant_from_the_room() -> None:
-    """And is part of the crowd from then on."""
+    """From then on it is part of the crowd."""
     at = scene(1000, queue=[waiting_job(1, need_bytes=300 * MB)])
     room, crowd = Room(at, POLICY), Crowd(at, POLICY)
 
@@ -360,7 +360,7 @@ def test_a_start_takes_its_grant_from_the_room() -> None:
 
 
 def test_the_first_of_all_starts_with_less_than_its_base() -> None:
-    """There are 100 MB."""
+    """Only 100 MB are free."""
     at = scene(100, queue=[waiting_job(1)])
 
     assert decide(at) == [
@@ -369,14 +369,14 @@ def test_the_first_of_all_starts_with_less_than_its_base() -> None:
 
 
 def test_equal_priorities_keep_the_order_of_the_queue() -> None:
-    """It is sorted already; only where priorities differ may the waiting change it."""
+    """The queue is sorted already; waiting changes the order only between different priorities."""
     queue = [waiting_job(2, queued_s=90.0), waiting_job(1, queued_s=90.0)]
 
     assert in_line(scene(4000, queue=queue), History(), POLICY) == queue
 
 
 def test_a_priority_rises_by_one_in_ten_minutes() -> None:
-    """Whole steps only."""
+    """In whole steps only."""
     job = waiting_job(1, priority=3, queued_s=100.0)
 
     assert risen(job, 699.9, POLICY) == 3
@@ -385,7 +385,7 @@ def test_a_priority_rises_by_one_in_ten_minutes() -> None:
 
 
 def test_the_line_is_by_risen_priority_then_by_place() -> None:
-    """One of low priority that waited for long stands with those of the next."""
+    """A job of low priority that has waited long is equal to jobs of the next priority."""
     queue = [
         waiting_job(5, priority=1, queued_s=1000.0),
         waiting_job(7, priority=1, queued_s=1000.0),
@@ -398,14 +398,14 @@ def test_the_line_is_by_risen_priority_then_by_place() -> None:
 
 
 def test_a_job_is_in_line_from_its_time_on() -> None:
-    """It waits for its next try until then."""
+    """Until then it waits for its next try."""
     queue = [waiting_job(1, not_before_s=100.5), waiting_job(2, not_before_s=100.0)]
 
     assert [one.seq for one in in_line(scene(4000, queue=queue), History(), POLICY)] == [2]
 
 
 def test_only_the_head_of_the_line_is_asked() -> None:
-    """As many as may start at a time, and some behind."""
+    """As many as may start at the same time, and some behind them."""
     queue = [waiting_job(n) for n in range(1, 100)]
 
     line = in_line(scene(4000, queue=queue), History(), POLICY)
@@ -413,7 +413,7 @@ def test_only_the_head_of_the_line_is_asked() -> None:
 
 
 def test_only_a_large_job_is_passed_and_not_for_ever() -> None:
-    """Four times its base or more, and within two minutes."""
+    """A need of four times its base or more, and within two minutes."""
     at = scene(4000)
 
     def passes(need: int, queued_s: float = 99.0) -> bool:
@@ -423,13 +423,13 @@ def test_only_a_large_job_is_passed_and_not_for_ever() -> None:
     assert not passes(4 * BASE - 1)
     assert passes(4 * BASE, queued_s=-19.9)
     assert not passes(4 * BASE, queued_s=-20.0)
-    # It could not start even alone.
+    # The job could not start even alone.
     assert passes(4000 * MB + 1, queued_s=-1000.0)
     assert not passes(4000 * MB, queued_s=-1000.0)
 
 
 def test_behind_one_that_does_not_fit_the_small_ones_start() -> None:
-    """Only the first that does not fit is told."""
+    """Only the first job that does not fit gets a Wait."""
     queue = [
         waiting_job(3, need_bytes=3500 * MB, queued_s=990.0),
         waiting_job(4, need_bytes=3600 * MB, queued_s=990.0),
@@ -446,7 +446,7 @@ def test_behind_one_that_does_not_fit_the_small_ones_start() -> None:
 
 
 def test_behind_a_large_one_the_next_that_does_not_fit_stops_the_line() -> None:
-    """Each job that does not fit is asked whether others may pass it."""
+    """For each job that does not fit, it is checked whether others may pass it."""
     runs = [pen("r1", 800, 832)]
     queue = [waiting_job(2, need_bytes=900 * MB, queued_s=990.0), waiting_job(3), waiting_job(4)]
     small = replace(waiting_job(4), promised_bytes=MB, need_bytes=MB)
@@ -463,7 +463,7 @@ def returning(seq: int, need_mb: int = 3500, **more: object) -> Candidate:
 
 
 def test_a_job_returns_if_it_was_stopped_while_held_and_goes_on() -> None:
-    """Not one that starts over, that never ran, or that needs what it was promised."""
+    """Not a job that starts over, never ran, or needs no more than its `memory`."""
     assert returning(3).is_returning
     assert not returning(3, mode=Mode.STARTS_OVER).is_returning
     assert not returning(3, first_s=None).is_returning
@@ -471,7 +471,7 @@ def test_a_job_returns_if_it_was_stopped_while_held_and_goes_on() -> None:
 
 
 def test_nobody_drains_for_a_job_that_returns() -> None:
-    """Others pass it for as long as it takes, where one that starts over is passed for a while."""
+    """Others may always pass it; a job that starts over is passed only for a while."""
     runs = [pen("r1", 300, 332), pen("r2", 300, 332)]
 
     def starts(first: Candidate) -> list[str]:
@@ -482,7 +482,7 @@ def test_nobody_drains_for_a_job_that_returns() -> None:
 
 
 def test_a_job_returns_when_its_need_fits() -> None:
-    """With that as its grant: with less it would only be stopped again."""
+    """Its need is its grant: with less it would be stopped again."""
     (start,) = decide(scene(4000, pen("r1", 300, 332), queue=[returning(4, 3000)], at_s=1000.0))
 
     assert isinstance(start, Admit)
@@ -490,7 +490,7 @@ def test_a_job_returns_when_its_need_fits() -> None:
 
 
 def test_the_oldest_job_returns_with_its_base() -> None:
-    """No run is older: the others make room for it when it grows. Runs that leave do not count."""
+    """No run is older: the others make room when it grows. Leaving runs do not count."""
     queue = [returning(2), returning(3)]
     eased = [replace(queue[0], need_bytes=0), queue[1]]
 
@@ -499,15 +499,15 @@ def test_the_oldest_job_returns_with_its_base() -> None:
     assert ease_oldest(queue, scene(4000, pen("r1", 300, 332, leaving=True))) == eased
     assert ease_oldest(queue, scene(4000, pen("r1", 300, 332), pen("r4", 9, 9))) == queue
     assert ease_oldest([waiting_job(1)], scene(4000)) == [waiting_job(1)]
-    # With a lease that is too small for it, it would only be held again.
+    # With a lease that is too small for the job, it would be held again.
     assert ease_oldest(queue, scene(3500)) == eased
     assert ease_oldest(queue, scene(3499.9)) == queue
-    # A run of a higher priority is older, whenever it was started.
+    # A run of a higher priority counts as older, whenever it was started.
     assert ease_oldest(queue, scene(4000, pen("r4", 300, 332, priority=1))) == queue
 
     actions = decide(scene(4000, pen("r4", 3000, 3032), queue=queue, at_s=1000.0))
     assert admitted(actions) == ["next-2"]
-    # It keeps what was asked for with `memory`, and if that does not fit, the others wait.
+    # The job keeps its `memory`, and if that does not fit, the others wait.
     asked = returning(2, promised_bytes=900 * MB)
     actions = decide(scene(4000, pen("r4", 3000, 3032), queue=[asked, queue[1]], at_s=1000.0))
     assert [one.job for one in actions] == ["next-2"]
@@ -515,13 +515,13 @@ def test_the_oldest_job_returns_with_its_base() -> None:
 
 
 def test_a_job_that_never_ran_is_younger_than_all() -> None:
-    """And a higher priority comes before the time."""
+    """A higher priority counts before the time."""
     assert waiting_job(1).age > returning(9).age
     assert returning(9, priority=1).age < returning(1).age
 
 
 def test_a_job_that_was_stopped_often_waits_for_the_end_of_an_older_one_that_bursts() -> None:
-    """Five stops, and two bursts or more of a run that is older; then it may come back."""
+    """Five stops, and two bursts or more of an older run; it may start after that run's end."""
     worn, fresh = returning(5, 300, stops=5), returning(6, 300, stops=4)
     bursts = {"job-r2": Bursts(2, 50.0)}
 
@@ -537,7 +537,7 @@ def test_a_job_that_was_stopped_often_waits_for_the_end_of_an_older_one_that_bur
 
 
 def test_behind_a_small_one_that_does_not_fit_nobody_starts() -> None:
-    """It is next, whatever would fit."""
+    """It is the next job, whatever else would fit."""
     runs = [pen("r1", 800, 832)]
     queue = [waiting_job(2), waiting_job(3, promised_bytes=MB, need_bytes=MB)]
 

@@ -1,4 +1,4 @@
-"""What holds for every scene that can be thought of."""
+"""Properties that hold for every scene."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -77,10 +77,10 @@ def candidates(draw: st.DrawFn, seq: int, priority: int) -> Candidate:
 
 @st.composite
 def scenes(draw: st.DrawFn, *kinds: str) -> Scene:
-    """One in five is any scene. There somebody mostly waits, or something else keeps everybody
-    out, and nobody starts: so the others have room, and most of them no gate that is shut; in
-    half of them runs wait all the same. Of a named kind, no gate is shut; a "tight" one has no
-    room, or less than none, for runs that wait.
+    """One scene in five is arbitrary. In most of these a run waits, or another rule prevents all
+    starts, so no job starts. The other scenes have room, and most of them no closed gate; in half
+    of them runs wait nevertheless. A named kind has no closed gate; a "tight" one has no room, or a
+    debt, for runs that wait.
     """
     kind = draw(st.sampled_from(kinds or ("calm", "calm", "roomy", "roomy", "any")))
     is_open = bool(kinds) or (kind != "any" and draw(st.integers(0, 3)) > 0)
@@ -148,7 +148,7 @@ def test_no_action_raises_the_grants_above_the_lease(
 def test_a_grant_is_never_lowered_under_what_is_used(
     reached: Reached, scene: Scene, history: History
 ) -> None:
-    """The kernel would refuse it, or kill."""
+    """The kernel would refuse the limit, or kill the run."""
     _, actions = govern(scene, history, POLICY)
 
     by_name = {run.run: run for run in scene.runs}
@@ -163,7 +163,7 @@ def test_a_grant_is_never_lowered_under_what_is_used(
 
 @given(scenes() | scenes("calm"), histories())
 def test_no_more_run_than_the_ramp_allows(reached: Reached, scene: Scene, history: History) -> None:
-    """Those that are over but for their pens count as well."""
+    """Ended runs that still have their pens count."""
     _, actions = govern(scene, history, POLICY)
 
     started = sum(isinstance(action, Admit) for action in actions)
@@ -178,8 +178,8 @@ def test_no_more_run_than_the_ramp_allows(reached: Reached, scene: Scene, histor
 def test_nobody_starts_or_grows_beyond_its_limit(
     reached: Reached, scene: Scene, history: History
 ) -> None:
-    """At its `memory_limit` it is the kernel that acts: more is no use, but for the mark, and
-    the byte by which one that is there already is served.
+    """At `memory_limit` the kernel acts: a larger grant does not help, except for the distance of
+    the mark, and one byte for a run that is already there.
     """
     _, actions = govern(scene, history, POLICY)
 
@@ -200,7 +200,7 @@ def test_nobody_starts_or_grows_beyond_its_limit(
 def test_page_cache_takes_nothing_from_anybody(
     reached: Reached, scene: Scene, history: History
 ) -> None:
-    """It gets what is free or is dropped: all else is decided as if it were not there."""
+    """It gets free memory or is dropped: all other decisions are the same as without it."""
     _, actions = govern(scene, history, POLICY)
     without = replace(scene, runs=[replace(run, cache_full=False) for run in scene.runs])
     _, others = govern(without, history, POLICY)
@@ -217,7 +217,7 @@ def test_page_cache_takes_nothing_from_anybody(
 def test_the_oldest_run_is_never_stopped_for_another(
     reached: Reached, scene: Scene, history: History
 ) -> None:
-    """Somebody always goes on."""
+    """At least one run always continues."""
     _, actions = govern(scene, history, POLICY)
 
     live = oldest_first(run for run in scene.runs if not run.leaving)
@@ -228,7 +228,7 @@ def test_the_oldest_run_is_never_stopped_for_another(
 
 @given(scenes(), histories())
 def test_everybody_is_told_one_thing(reached: Reached, scene: Scene, history: History) -> None:
-    """One stop for a run, one start for a job, and none for one that is leaving already."""
+    """One stop for a run, one start for a job, and none for a run that is already leaving."""
     _, actions = govern(scene, history, POLICY)
 
     stopped = [action.run for action in actions if isinstance(action, Stop)]
@@ -244,7 +244,7 @@ def test_everybody_is_told_one_thing(reached: Reached, scene: Scene, history: Hi
 def test_nobody_is_let_in_while_somebody_waits(
     reached: Reached, scene: Scene, history: History
 ) -> None:
-    """What is free belongs to those that run: also where there is room for the next one."""
+    """Free memory belongs to the live runs, even if there is room for the next job."""
     _, actions = govern(scene, history, POLICY)
     nobody = replace(scene, runs=[replace(run, held_since_s=None) for run in scene.runs])
     _, others = govern(nobody, history, POLICY)
@@ -259,8 +259,8 @@ def test_nobody_is_let_in_while_somebody_waits(
 def test_the_first_waiter_gets_on_or_somebody_makes_room(
     reached: Reached, scene: Scene, history: History
 ) -> None:
-    """Whoever waits first gets more, or waits less than its patience, or one is on its way out,
-    or a burst is under way, or it has everything there is.
+    """The first waiting run gets more, or has waited less than its patience, or another run is
+    leaving, or a burst is under way, or it has all the memory there is.
     """
     _, actions = govern(scene, history, POLICY)
 
@@ -281,7 +281,7 @@ def test_the_first_waiter_gets_on_or_somebody_makes_room(
 @settings(max_examples=50)
 @given(scenes(), histories())
 def test_every_action_says_why(reached: Reached, scene: Scene, history: History) -> None:
-    """Each reason has the numbers its sentence needs."""
+    """Each reason has the numbers that its sentence needs."""
     _, actions = govern(scene, history, POLICY)
 
     reached(actions, "an action")

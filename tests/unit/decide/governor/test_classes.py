@@ -1,4 +1,4 @@
-"""What is learned from past runs."""
+"""Estimates from past runs."""
 
 from contextlib import closing
 from pathlib import Path
@@ -36,14 +36,14 @@ def test_a_class_nobody_has_seen_is_the_prior() -> None:
 
 
 def test_a_few_runs_move_the_prior_and_many_replace_it() -> None:
-    """One run is a fifth of the prior's weight."""
+    """One run has a fifth of the prior's weight."""
     assert 215 * MB < estimate(after(USUAL)).base_bytes < 260 * MB
     assert estimate(after(*[USUAL] * 60)).base_bytes == pytest.approx(400 * MB, rel=0.05)
 
 
 def test_what_a_job_was_said_to_need_stands_in_for_the_prior() -> None:
-    """With half of it as the spread, and the less the more runs were seen. More than the prior
-    says nothing about the others of its class.
+    """Half of `memory` is the spread; both count less the more runs were seen. A `memory` that is
+    not below the base changes nothing.
     """
     fresh = PRIOR.promised(40 * MB)
     once, often = (estimate(after(*[USUAL] * runs)) for runs in (1, 60))
@@ -66,7 +66,7 @@ def test_an_outlier_hardly_counts() -> None:
 
 
 def test_old_runs_are_forgotten() -> None:
-    """A project that changed is known again after a while."""
+    """A project that has changed is learned again after a while."""
     record = after(*[USUAL] * 100, *[RunSummary(100 * MB, 10 * MB, 150 * MB, 60.0)] * KEEP_RUNS)
 
     assert estimate(record).base_bytes == pytest.approx(100 * MB, rel=0.1)
@@ -74,7 +74,7 @@ def test_old_runs_are_forgotten() -> None:
 
 
 def test_coverage_says_how_often_the_prediction_was_right() -> None:
-    """The first two are near the prior, the third is far from it."""
+    """The first two runs are near the prior, the third is far from it."""
     near = RunSummary(220 * MB, 30 * MB, 300 * MB, 100.0)
     far = RunSummary(2000 * MB, 30 * MB, 2500 * MB, 100.0)
 
@@ -82,7 +82,7 @@ def test_coverage_says_how_often_the_prediction_was_right() -> None:
 
 
 def test_what_was_learned_survives_in_the_store(tmp_path: Path) -> None:
-    """And classes do not mix."""
+    """Classes are not mixed."""
     key, other = ClassKey("claude", "/src/app", "tests"), ClassKey("claude", "/src/app", "docs")
     with closing(SqliteStore(tmp_path / "store.db")) as store:
         for _ in range(3):
@@ -112,7 +112,7 @@ def test_history_shows_what_is_known(
 
 
 def test_one_run_counts_a_sixth_beside_the_prior() -> None:
-    """Its distance from the new base is a part of the spread."""
+    """Its distance from the new base is part of the spread."""
     base = (5 * PRIOR.base_bytes + 400 * MB) / 6
     variance = (5 * PRIOR.sd_bytes**2 + (40 * MB) ** 2 + (400 * MB - base) ** 2) / 6
 
@@ -123,8 +123,8 @@ def test_one_run_counts_a_sixth_beside_the_prior() -> None:
 
 
 def test_a_long_run_counts_for_more_than_a_short_one() -> None:
-    """Both are clipped to the middle: of 1 s and 3 s, 1.2 and 2.8; of 100 and 400 MB, 130 and
-    370. A run of no time counts as a second.
+    """Both are clipped to the middle: 1 s and 3 s to 1.2 and 2.8; 100 and 400 MB to 130 and 370. A
+    run of zero seconds counts as one second.
     """
     long = RunSummary(400 * MB, 0, 0, 3.0)
     base = (5 * PRIOR.base_bytes + (0.6 * 130 + 1.4 * 370) * MB) / 7
@@ -135,14 +135,14 @@ def test_a_long_run_counts_for_more_than_a_short_one() -> None:
 
 
 def test_values_and_weights_are_averaged_in_pairs() -> None:
-    """With the prior as five runs; a value without a weight is a mistake."""
+    """The prior counts as five runs; a value without a weight is a mistake."""
     assert mixed(90.0, [200.0, 300.0], [1.0, 3.0]) == (450 + 200 + 900) / 9
     with pytest.raises(ValueError, match="shorter"):
         mixed(90.0, [200.0, 300.0], [1.0])
 
 
 def test_a_quantile_lies_between_its_neighbours() -> None:
-    """As far as its share."""
+    """In proportion to its share."""
     three = [0.0, 10.0, 30.0]
 
     found = [quantile(three, share) for share in (0.0, 0.25, 0.5, 0.75, 1.0)]
@@ -159,6 +159,6 @@ def test_a_prediction_covers_two_standard_deviations() -> None:
 
 
 def test_each_agent_has_a_prior_of_its_own() -> None:
-    """An unknown command is taken for claude."""
+    """An unknown command has the prior of claude."""
     assert prior_of("codex").base_bytes == 165 * MB
     assert prior_of("claude") is prior_of("my-script") is PRIOR

@@ -1,4 +1,4 @@
-"""What one round of the governor costs: it grows no faster than the number of runs."""
+"""The cost of one round of the governor: it grows no faster than the number of runs."""
 
 import sys
 from collections.abc import Callable
@@ -46,7 +46,7 @@ def many(number: int, *, every_held: int | None, lease_mb: float) -> Scene:
 def test_the_cost_of_a_round_grows_no_faster_than_the_runs(
     every_held: int | None, lease_mb: float
 ) -> None:
-    """From 50 to 500 runs at most ten times and a tenth, with room and without."""
+    """From 50 to 500 runs at most eleven times, with room and without."""
     few, lots = (
         count_calls(partial(govern, at, History(), POLICY))
         for at in (many(number, every_held=every_held, lease_mb=lease_mb) for number in (50, 500))

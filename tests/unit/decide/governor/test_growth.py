@@ -10,7 +10,7 @@ from unit.decide.governor.scenes import admitted, carried_out, grants, held, pen
 
 POLICY = GrantPolicy()
 QUANTUM, ARM = POLICY.quantum_bytes, POLICY.arm_below_bytes
-# A run that is held gets away from its mark, and a quantum.
+# A held run gets the distance to its mark plus a quantum.
 STEP = QUANTUM + ARM + POLICY.near_bytes
 
 
@@ -19,14 +19,14 @@ def decide(at: Scene, history: History | None = None) -> list[GrantAction]:
 
 
 def test_who_was_held_late_gets_what_it_went_too_far_on_top() -> None:
-    """A quantum alone would hold it again at once."""
+    """With a quantum alone it would be held again at once."""
     late = held("r1", 200, 99, used_bytes=250 * MB)
 
     assert grants(decide(scene(1000, late))) == {"r1": 250 * MB + STEP}
 
 
 def test_growth_ends_at_the_limit_of_the_run() -> None:
-    """Its mark comes to lie on it: from there on it is the kernel that acts."""
+    """Its mark then equals the limit: from there on the kernel acts."""
     near = held("r1", 200, 99, limit_bytes=210 * MB)
     far = held("r1", 200, 99, limit_bytes=400 * MB)
 
@@ -40,20 +40,20 @@ def cached(used: float, grant: float, cache: int, **more: object) -> Scene:
 
 
 def test_page_cache_doubles_while_nobody_wants_the_room() -> None:
-    """A quantum at least; the last quantum is left to others."""
+    """At least a quantum; the last quantum is left to others."""
     assert grants(decide(cached(100, 300, 200))) == {"r1": 500 * MB}
     assert grants(decide(cached(298, 300, 2))) == {"r1": 300 * MB + QUANTUM}
 
 
 def test_page_cache_is_dropped_where_there_is_no_room() -> None:
-    """The run is neither held nor stopped for it, and others keep what they have."""
+    """The run is neither held nor stopped for it, and other grants do not change."""
     actions = decide(cached(100, 600, 500))
 
     assert [(type(action), action.reason.why) for action in actions] == [(Trim, Why.CACHE)]
 
 
 def test_page_cache_ends_at_the_limit_of_the_run() -> None:
-    """More would be no use to it."""
+    """More would not help the run."""
     assert grants(decide(cached(100, 300, 200, limit_bytes=350 * MB))) == {"r1": 350 * MB + ARM}
 
 
@@ -67,7 +67,7 @@ def test_who_is_held_or_leaves_gets_nothing_for_its_cache() -> None:
 
 
 def test_growth_comes_before_page_cache() -> None:
-    """What is left after that goes to the cache, or the cache is dropped."""
+    """The rest goes to the cache, or the cache is dropped."""
     cache = pen("r2", 100, 300, cache_bytes=200 * MB, cache_full=True)
     actions = decide(scene(550, held("r1", 200, 99), cache))
 
@@ -76,7 +76,7 @@ def test_growth_comes_before_page_cache() -> None:
 
 
 def test_page_cache_is_left_alone_when_a_grant_shrinks() -> None:
-    """It is no idle memory: dropping it would make the run slower for nothing."""
+    """It is not idle memory: dropping it would slow the run down for nothing."""
     idle = History(idle_since_s={"r1": 0.0})
     full = scene(1000, pen("r1", 100, 400, cache_bytes=290 * MB))
     half = scene(1000, pen("r1", 100, 400, cache_bytes=100 * MB))
@@ -86,7 +86,7 @@ def test_page_cache_is_left_alone_when_a_grant_shrinks() -> None:
 
 
 def test_a_waiter_takes_the_room_of_page_cache() -> None:
-    """Who needs it for its own memory comes first."""
+    """A run that needs memory of its own comes first."""
     cache = pen("r2", 100, 400, cache_bytes=300 * MB)
 
     assert grants(decide(scene(600, held("r1", 200, 99), cache))) == {
@@ -96,7 +96,7 @@ def test_a_waiter_takes_the_room_of_page_cache() -> None:
 
 
 def test_a_scaled_policy_is_the_same_for_small_and_fast_agents() -> None:
-    """Times and sizes alike; what the kernel needs and shares of a whole stay as they are."""
+    """Times and sizes are scaled; distances that the kernel needs and shares stay the same."""
     fast = POLICY.scaled(10.0, 4.0)
 
     for name in TIMES:
@@ -104,7 +104,7 @@ def test_a_scaled_policy_is_the_same_for_small_and_fast_agents() -> None:
     sizes = {"quantum_bytes", "headroom_bytes"}
     for name in sizes:
         assert getattr(fast, name) == getattr(POLICY, name) // 4
-    # Less than this above what is used would hold a run at once.
+    # With less headroom a run would be held at once.
     assert POLICY.scaled(1.0, 100.0).headroom_bytes == POLICY.slim_bytes
     changed = {*TIMES, *sizes}
     same = [name for name in POLICY._fields if name not in changed]
@@ -114,7 +114,7 @@ def test_a_scaled_policy_is_the_same_for_small_and_fast_agents() -> None:
 
 
 def test_however_small_agents_are_what_one_keeps_is_above_its_mark() -> None:
-    """It would else be held by the grant that is left to it."""
+    """Otherwise its own grant would hold it."""
     tiny = POLICY.scaled(1.0, 1000.0)
 
     assert min(tiny.headroom_bytes, tiny.slim_bytes) > tiny.arm_below_bytes + tiny.near_bytes

@@ -1,4 +1,4 @@
-"""What leaks and what only looks like it, and what is done about it."""
+"""Leaks, memory that only looks like a leak, and the restarts."""
 
 from dataclasses import replace
 
@@ -44,7 +44,7 @@ def test_a_leak_says_how_long_it_takes_to_the_limit() -> None:
 
 
 def test_a_day_of_samples_takes_no_more_room_than_a_minute() -> None:
-    """Pairs become their lower one."""
+    """Each pair is reduced to its lower point."""
     watch = IdleSamples()
     for second in range(20_000):
         watch = next_samples(watch, float(second), second * MB)
@@ -80,7 +80,7 @@ def test_a_leak_is_ended_before_it_reaches_its_mark() -> None:
 
 
 def test_a_run_back_at_its_mark_soon_does_not_leak() -> None:
-    """Its session needs that much: the mark doubles, and it is left alone."""
+    """Its session needs that much: the mark doubles, and the run continues."""
     watches = Watches(recycled_s={"j1": 100.0})
     watches, stops = recycle([Own("r2", "j1", 600 * MB)], watches, 300.0, POLICY)
 
@@ -91,7 +91,7 @@ def test_a_run_back_at_its_mark_soon_does_not_leak() -> None:
 
 
 def test_samples_within_one_interval_are_their_lowest() -> None:
-    """At the time of the first."""
+    """At the time of the first one."""
     watch = IdleSamples(((5.0, 50), (10.0, 100)), 2.0)
 
     assert next_samples(watch, 11.9, 90) == IdleSamples(((5.0, 50), (10.0, 90)), 2.0)
@@ -100,7 +100,7 @@ def test_samples_within_one_interval_are_their_lowest() -> None:
 
 
 def test_a_full_watch_becomes_half_as_dense() -> None:
-    """Each pair its lower one, at its first moment."""
+    """Each pair is reduced to its lower value, at the time of its first point."""
     points = tuple((float(n), 100 - n % 2) for n in range(KEEP_POINTS - 1))
     full = next_samples(IdleSamples(points, 1.0), float(KEEP_POINTS - 1), 7)
 
@@ -114,7 +114,7 @@ def test_a_full_watch_becomes_half_as_dense() -> None:
 
 
 def test_valleys_are_the_lowest_of_twelve_windows() -> None:
-    """The last moment belongs to the last window; the first of equals stays."""
+    """The last point belongs to the last window; of equal points the first is kept."""
     points = [(float(t), 100 + t % 3) for t in range(37)]
 
     assert valleys(points) == [(float(t), 100) for t in range(0, 36, 3)]
@@ -123,7 +123,7 @@ def test_valleys_are_the_lowest_of_twelve_windows() -> None:
 
 
 def test_a_trend_is_the_middle_slope_and_the_share_that_rises() -> None:
-    """Pairs of one moment say nothing."""
+    """Pairs of the same time do not count."""
     assert trend([(0.0, 0), (1.0, 2), (2.0, 4)]) == (2.0, 1.0)
     assert trend([(0.0, 0), (1.0, 5), (2.0, 0)]) == (0.0, 1 / 3)
     assert trend([(0.0, 9), (0.0, 0), (2.0, 4)]) == (2.0, 0.5)
@@ -131,7 +131,7 @@ def test_a_trend_is_the_middle_slope_and_the_share_that_rises() -> None:
 
 
 def test_a_trend_has_to_last() -> None:
-    """In its last third it is two fifths as steep, at least."""
+    """In the last third its slope is at least two fifths of the whole."""
 
     def bent(slope: int) -> list[tuple[float, int]]:
         early = [(float(t), 10 * t) for t in range(8)]
@@ -139,7 +139,7 @@ def test_a_trend_has_to_last() -> None:
 
     assert is_steady(bent(4), 10.0)
     assert not is_steady(bent(3), 10.0)
-    # Three points are the least that says something.
+    # At least three points are needed.
     assert is_steady([(0.0, 0), (1.0, 0), (2.0, 9), (3.0, 10)], 10.0)
     assert not is_steady([(0.0, 0), (1.0, 9), (2.0, 9), (3.0, 10)], 10.0)
 
@@ -155,7 +155,7 @@ def line(number: int, slope: float) -> list[tuple[float, int]]:
 
 
 def test_a_few_points_are_no_leak() -> None:
-    """Three for each window."""
+    """Three for each window are needed."""
     assert find_leak(line(LEAST_POINTS - 1, 10.0 * MB)) is None
     found = find_leak(line(LEAST_POINTS, 10.0 * MB))
     assert found is not None
@@ -164,7 +164,7 @@ def test_a_few_points_are_no_leak() -> None:
 
 
 def test_a_small_rise_is_no_leak() -> None:
-    """Less than idle agents move by."""
+    """It is less than the variation of idle agents."""
     points = line(121, (LEAST_RISE_BYTES + MB) / 110)
     low = valleys(points)
 
@@ -174,7 +174,7 @@ def test_a_small_rise_is_no_leak() -> None:
 
 
 def test_points_that_lie_together_are_no_leak() -> None:
-    """Half of the windows have to have one."""
+    """At least half of the windows need a point."""
     together = [(t / 100, 0) for t in range(40)]
 
     assert find_leak([*together, (100.0, 900 * MB), (101.0, 910 * MB)]) is None
@@ -182,7 +182,7 @@ def test_points_that_lie_together_are_no_leak() -> None:
 
 
 def test_falling_memory_is_no_leak() -> None:
-    """Nor is memory that stays."""
+    """Nor is constant memory."""
     assert find_leak([(float(t), (900 - t) * MB) for t in range(200)]) is None
     assert find_leak([(float(t), 900 * MB) for t in range(200)]) is None
 
@@ -200,7 +200,7 @@ def test_half_of_the_windows_are_enough() -> None:
 
 
 def test_memory_that_falls_as_often_as_this_is_no_leak() -> None:
-    """It rises on the whole, and in its last third; 10 of 66 pairs of valleys fall."""
+    """It rises overall, and in its last third; 10 of 66 pairs of valleys fall."""
     up_and_down = [
         (float(3 * window + n), (300 + 100 * window + (150 if window % 2 else -150)) * MB)
         for window in range(12)
@@ -223,26 +223,26 @@ def test_the_least_rise_is_enough() -> None:
 
 
 def test_when_the_samples_begin_does_not_matter() -> None:
-    """Only how far they are from each other."""
+    """Only the distances between them matter."""
     late = [(1e5 + t, size) for t, size in line(121, (LEAST_RISE_BYTES - MB) / 110)]
 
     assert find_leak(late) is None
 
 
 def test_windows_are_equal_parts_from_the_first_moment_to_the_last() -> None:
-    """Two seconds each; the last one is the last point's."""
+    """Two seconds each; the last point belongs to the last window."""
     points = [(100.0 + t, 50 + t) for t in range(12)]
 
     assert valleys([*points, (124.0, 99)]) == [*points[::2], (124.0, 99)]
 
 
 def test_a_trend_may_be_less_than_a_byte_a_second() -> None:
-    """All of it rises."""
+    """All pairs rise."""
     assert trend([(0.0, 0), (2.0, 1), (4.0, 2)]) == (0.5, 1.0)
 
 
 def test_the_last_third_is_looked_at() -> None:
-    """Four valleys of twelve; of four valleys three, which is the least."""
+    """Four valleys of twelve; three of four, which is the minimum."""
     flat_end = [(8.0, 0), (9.0, 15), (10.0, 15), (11.0, 16)]
     before = [(float(t), 0) for t in range(8)]
 
@@ -251,7 +251,7 @@ def test_the_last_third_is_looked_at() -> None:
 
 
 def test_half_of_the_distances_are_at_most_the_noise() -> None:
-    """From the middle one."""
+    """From the median."""
     sizes = (0, 1, 5, 30, 100)
 
     assert noise([(float(t), size) for t, size in enumerate(sizes)], 0.0) == 5

@@ -29,7 +29,7 @@ def choose(mine: Lease, *others: Lease, budget: int = 100, granted: int = 0) -> 
 
 
 def test_a_lease_grows_into_what_is_free() -> None:
-    """Up to what is wanted, and to what there is."""
+    """Up to the wanted size, and to the free memory."""
     assert choose(Lease("a", 10, wants_bytes=60)) == Choice(60, 60)
     assert choose(Lease("a", 10, wants_bytes=160)) == Choice(100, 100)
     other = Lease("b", 30)
@@ -37,7 +37,7 @@ def test_a_lease_grows_into_what_is_free() -> None:
 
 
 def test_what_an_application_could_lease() -> None:
-    """What no other holds, and its share even if others hold that for now."""
+    """The unleased memory, or its share even if others hold that for now."""
     assert possible_bytes([], 100) == 100
     assert possible_bytes([Lease("b", 30)], 100) == 70
     assert possible_bytes([Lease("b", 90)], 100) == 50
@@ -48,12 +48,12 @@ def test_a_lease_falls_to_what_is_wanted_but_not_below_what_is_granted() -> None
     """The difference is its debt."""
     assert choose(Lease("a", 60, wants_bytes=20)) == Choice(20, 20)
     assert choose(Lease("a", 60, wants_bytes=20), granted=35) == Choice(35, 20)
-    # More than it had is not its own, whatever its runs were granted.
+    # Bytes above its lease do not belong to it, whatever was granted to its runs.
     assert choose(Lease("a", 60, wants_bytes=20), granted=80) == Choice(60, 20)
 
 
 def test_what_an_older_waiter_lacks_is_left_to_it() -> None:
-    """Of its share, and not more; a younger one waits itself."""
+    """Up to its share, and not more; a younger one has to wait itself."""
     mine = Lease("a", 10, wants_bytes=100, waiting_since_s=5.0)
     older = Lease("b", 20, wants_bytes=100, waiting_since_s=4.0)
 
@@ -64,12 +64,12 @@ def test_what_an_older_waiter_lacks_is_left_to_it() -> None:
 
 
 def test_a_budget_that_fell_is_no_debt_of_one_below_its_share() -> None:
-    """It keeps what it has."""
+    """It keeps its lease."""
     assert choose(Lease("a", 10, wants_bytes=10), Lease("b", 200)) == Choice(10, 10)
 
 
 def test_a_waiter_is_entitled_to_what_it_lacks_of_its_share() -> None:
-    """Of what it wants, if that is less; nothing if nobody of it waits."""
+    """Or of what it wants, if that is less; nothing if none of its jobs or runs waits."""
     lease = Lease("a", 10, wants_bytes=100, waiting_since_s=0.0)
 
     assert entitled(lease, 50) == 40
@@ -79,7 +79,7 @@ def test_a_waiter_is_entitled_to_what_it_lacks_of_its_share() -> None:
 
 
 def test_who_waits_longest_goes_first() -> None:
-    """The name decides between equals; one that does not wait goes before nobody."""
+    """The name decides between equals; an application that does not wait never goes first."""
     mine = Lease("b", 0, waiting_since_s=5.0)
 
     assert goes_first(Lease("c", 0, waiting_since_s=4.0), mine)
@@ -92,11 +92,11 @@ def test_who_waits_longest_goes_first() -> None:
 
 
 def test_only_what_is_above_the_share_is_given_back() -> None:
-    """Each its part of what is short."""
+    """Each gives its part of the shortage."""
     waiter = Lease("w", 0, wants_bytes=90, waiting_since_s=0.0)
     mine, other = Lease("a", 60), Lease("b", 30)
 
-    # 30 for each: 90 of 90 are leased, and 30 are short; I alone am above my share.
+    # 30 for each: 90 of 90 are leased, and 30 are short; only mine is above its share.
     assert owed(mine, [other, waiter], 90) == 30
     assert owed(other, [mine, waiter], 90) == 0
     # 20 above and 10 above pay 2 to 1, rounded up.
@@ -104,7 +104,7 @@ def test_only_what_is_above_the_share_is_given_back() -> None:
     assert owed(Lease("b", 40), [Lease("a", 50), waiter], 90) == 10
     few = waiter._replace(wants_bytes=10)
     assert owed(Lease("a", 50), [Lease("b", 40), few], 90) == 7
-    # What is free is not short.
+    # Free memory is not short.
     assert owed(Lease("a", 40), [Lease("b", 20), few], 90) == 0
     assert owed(Lease("a", 40), [Lease("b", 20), waiter], 90) == 0
     assert owed(mine, [other], 100) == 0
@@ -126,7 +126,7 @@ def test_all_there_is_is_wanted_while_somebody_waits() -> None:
 
 
 def test_else_what_is_granted_and_room_for_growth_is_wanted() -> None:
-    """A quantum for each run and one more, or an eighth; never more than there is."""
+    """A quantum for each run and one more, or an eighth; never more than the largest lease."""
     run = pen("r1", 100, 100)
 
     assert wanted_lease(scene(100), POLICY) == QUANTUM
@@ -138,7 +138,7 @@ def test_else_what_is_granted_and_room_for_growth_is_wanted() -> None:
 
 
 def test_an_application_waits_since_its_oldest_waiter() -> None:
-    """A held run, or the first in the queue."""
+    """A held run, or the first job in the queue."""
     queue = [waiting_job(1, queued_s=50.0), waiting_job(2, queued_s=10.0)]
 
     assert waiting_since(scene(1000, pen("r1", 100, 100))) is None
@@ -160,7 +160,9 @@ def test_a_share_is_whole_bytes() -> None:
 
 
 def test_what_is_left_to_others_is_never_written_down_as_mine() -> None:
-    """Whatever my runs were granted: what an older waiter lacks, and what is not there."""
+    """Whatever was granted to its runs: the bytes that an older waiting application lacks, and
+    bytes that do not exist.
+    """
     mine = Lease("a", 10, wants_bytes=100, waiting_since_s=5.0)
     older = Lease("b", 20, wants_bytes=100, waiting_since_s=4.0)
 
@@ -174,14 +176,14 @@ def test_who_wants_nothing_has_nothing() -> None:
 
 
 def test_a_single_byte_is_given_back() -> None:
-    """Where it is what a waiter lacks."""
+    """If a waiting application lacks it."""
     waiter = Lease("w", 0, wants_bytes=1, waiting_since_s=0.0)
 
     assert owed(Lease("a", 60), [Lease("b", 30), waiter], 90) == 1
 
 
 def test_an_application_that_lost_its_lease_goes_first() -> None:
-    """Its runs hold more than it has leased; to have as much as they hold is no loss."""
+    """Its runs hold more than its lease; equal sizes mean no loss."""
     assert choose_place(5.0, 99, granted_bytes=100) == 0.0
     assert choose_place(None, 99, granted_bytes=100) == 0.0
     assert choose_place(5.0, 100, granted_bytes=100) == 5.0
@@ -189,6 +191,6 @@ def test_an_application_that_lost_its_lease_goes_first() -> None:
 
 
 def test_a_ledger_that_does_not_answer_is_explained_by_what_is_known() -> None:
-    """With a lease runs go on, also with one of nothing; without an answer nothing starts."""
+    """With a lease, even of zero, runs continue; without an answer no job starts."""
     assert explain_ledger("x", 0) == Reason(Why.LEDGER, what="x", lease_bytes=0)
     assert explain_ledger("x", None) == Reason(Why.NO_LEASE, what="x")

@@ -1,4 +1,4 @@
-"""Calm, tight, single: what asks for a level, how long it lasts, and how often it changes."""
+"""Calm, tight, single: the signs of a level, how long it lasts, and how often it changes."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -28,7 +28,7 @@ HUNDRED = {"": Estimate(100 * MB, MB)}
 
 
 def test_a_gate_has_two_marks() -> None:
-    """On at the first, off below the second."""
+    """On at the first mark, off below the second."""
     marks = (0.9, 0.75)
 
     assert is_on(0.9, marks, was_on=False)
@@ -49,7 +49,7 @@ def test_pressure_and_swapping_press() -> None:
 
 
 def test_what_runs_one_at_a_time() -> None:
-    """A budget under two bases, three failed starts, a debt of ten seconds: each with numbers."""
+    """A budget below two bases, three failed starts, a debt of ten seconds: each with numbers."""
     at = replace(scene(200, queue=[waiting_job(1)]), estimates=HUNDRED)
 
     assert find_single(at, History(), POLICY) is None
@@ -71,7 +71,7 @@ def test_what_runs_one_at_a_time() -> None:
 
 
 def test_a_small_lease_is_no_small_budget() -> None:
-    """What the application could lease counts: with nothing running it has asked for little."""
+    """The possible lease counts: with nothing running, the application has asked for little."""
     at = replace(scene(10, queue=[waiting_job(1)]), estimates=HUNDRED)
 
     assert find_single(replace(at, budget_bytes=200 * MB), History(), POLICY) is None
@@ -81,7 +81,9 @@ def test_a_small_lease_is_no_small_budget() -> None:
 
 
 def test_a_small_budget_stays_small_when_the_last_job_has_started() -> None:
-    """It does not become calm because nobody waits; but with nobody waiting it does not begin."""
+    """It does not become calm when no job waits any more; but without a waiting job it does not
+    begin.
+    """
     at = replace(scene(150, pen("r1", 90, 100), pen("r2", 1, 1)), estimates=HUNDRED)
 
     assert find_single(at, History(level=Level.SINGLE), POLICY) is not None
@@ -91,7 +93,7 @@ def test_a_small_budget_stays_small_when_the_last_job_has_started() -> None:
 
 
 def test_a_debt_counts_when_it_has_lasted() -> None:
-    """With all that is granted, and the lease."""
+    """The reason has the granted bytes and the lease."""
     at = scene(100, pen("r1", 1, 70), pen("r2", 1, 80))
 
     assert find_debt(at, History(), 1.0) is None
@@ -140,7 +142,7 @@ def test_the_sternest_level_holds() -> None:
 
 
 def test_debt_is_counted_from_its_first_look() -> None:
-    """And forgotten when it is paid."""
+    """It is forgotten when it is paid."""
     at = scene(99, pen("r1", 1, 100))
 
     assert next_debt_since(at, History(), Room(at, POLICY)) == 100.0
@@ -150,7 +152,7 @@ def test_debt_is_counted_from_its_first_look() -> None:
 
 
 def test_a_debt_that_is_paid_at_once_is_none() -> None:
-    """Idle grants go first: what the budget loses a little at a time never adds up to a debt."""
+    """Idle grants are taken first: a budget that falls slowly never adds up to a debt."""
     history = History()
     for at_s in range(100, 120):
         at = scene(900 - at_s, pen("r1", 100, 1000 - at_s), at_s=float(at_s))
@@ -165,7 +167,7 @@ def look(history: History, at_s: float, failed_starts: int = 0) -> tuple[History
 
 
 def test_a_level_lasts_longer_than_its_sign() -> None:
-    """Five seconds after the last sign it falls, to what is asked for then."""
+    """Five seconds after its last sign it falls to the level that is called for then."""
     history, why = look(History(), 100.0, failed_starts=3)
     assert (history.level, why) == (Level.SINGLE, Reason(Why.FAILED_STARTS, starts=3))
 
@@ -191,7 +193,9 @@ def test_a_sterner_level_begins_at_once() -> None:
 
 @pytest.mark.parametrize(("pause_s", "lasts_s"), [(59.9, 30.0), (60.0, 5.0)])
 def test_a_level_that_comes_back_soon_lasts_longer(pause_s: float, lasts_s: float) -> None:
-    """Within a minute of its end. A level that rises or falls meanwhile is the same trouble."""
+    """Within a minute of its end. A level that rises or falls meanwhile belongs to the same
+    trouble.
+    """
     history, _ = look(History(), 100.0, failed_starts=1)
     assert lasting_s(history, POLICY) == 5.0
     history, _ = look(history, 105.0)
@@ -205,7 +209,7 @@ def test_a_level_that_comes_back_soon_lasts_longer(pause_s: float, lasts_s: floa
 
 
 def count_changes(scene_at: Callable[[float], Scene], *, seconds: int = 68) -> int:
-    """Changes of the level, looked at twice a second."""
+    """Changes of the level, with two checks a second."""
     history, changes = History(), 0
     for tick in range(2 * seconds):
         history, actions = govern(scene_at(tick / 2), history, POLICY)
@@ -216,9 +220,9 @@ def count_changes(scene_at: Callable[[float], Scene], *, seconds: int = 68) -> i
 @pytest.mark.parametrize("period_s", [2, 3, 4, 4.5, 6, 8, 9, 11, 12, 15, 18, 25, 30, 34, 45])
 @pytest.mark.parametrize("share", [0.2, 0.5, 0.8])
 def test_a_hog_outside_changes_the_level_four_times_at_most(period_s: float, share: float) -> None:
-    """It takes 3 GB and gives them back again and again: the oldest run alone does not fit then,
-    and processes wait for memory. One that stays for 10 s each time also makes it single, so twice
-    more.
+    """It repeatedly takes and releases 3 GB: meanwhile the oldest run alone does not fit, and
+    processes wait for memory. A program that stays for 10 s each time also causes the single level,
+    with two more changes.
     """
     most = 4 if share * period_s <= POLICY.single_debt_s else 6
 

@@ -1,4 +1,4 @@
-"""Each question of making room by itself: the numbers it compares, at their edges."""
+"""Each rule of preemption by itself, with the compared numbers at their edges."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -48,13 +48,13 @@ def held_too_long(held_s: float) -> Reason:
 
 
 def test_a_run_waits_since_it_was_held() -> None:
-    """One that is not held has not waited."""
+    """A run that is not held has not waited."""
     assert waited_s(held("r1", 200, 97.5), 100.0) == 2.5
     assert waited_s(pen("r1", 200, 200), 100.0) == 0.0
 
 
 def test_only_the_first_waiter_becomes_urgent() -> None:
-    """When all of them together have waited for the patience."""
+    """When all runs together have waited for the patience."""
     at = scene(600, held("r1", 200, 97.0), held("r2", 200, 98.0))
 
     assert urgent(at) == {"r1": 100.0}
@@ -62,7 +62,7 @@ def test_only_the_first_waiter_becomes_urgent() -> None:
 
 
 def test_an_urgent_waiter_stays_so_while_it_is_held() -> None:
-    """Also if it is not the first; its mark is of this look."""
+    """Even if it is not the first; its mark has the time of this check."""
     at = scene(600, held("r1", 200, 99.9), held("r2", 200, 99.9))
 
     assert urgent(at, r2=99.0) == {"r2": 100.0}
@@ -74,13 +74,13 @@ def test_an_urgent_mark_is_forgotten_after_two_seconds() -> None:
 
     assert urgent(at, r1=98.1) == {"r1": 98.1}
     assert urgent(at, r1=98.0) == {}
-    # Nobody waits and nobody has: there is nothing to do.
+    # No run waits or has waited: there is nothing to do.
     history = History()
     assert next_urgent([], at, history, POLICY) is history.urgent_s
 
 
 def test_a_mark_is_kept_while_nobody_waits_and_others_are_new() -> None:
-    """Each is looked at by itself."""
+    """Each mark is checked by itself."""
     at = scene(600, held("r1", 200, 90.0), pen("r2", 200, 232))
 
     assert urgent(at, r2=99.0) == {"r1": 100.0, "r2": 99.0}
@@ -92,7 +92,7 @@ def test_nobody_is_stopped_while_nobody_waits_and_nothing_is_owed() -> None:
 
 
 def test_the_youngest_is_stopped_for_an_urgent_waiter() -> None:
-    """With the waiter's name and what it has waited."""
+    """With the name of the waiting run and the time it has waited."""
     runs = (held("r1", 200, 99.8766), pen("r2", 200, 200), pen("r3", 200, 200))
     at = scene(600, *runs)
 
@@ -104,7 +104,7 @@ def test_the_youngest_is_stopped_for_an_urgent_waiter() -> None:
 
 
 def test_nobody_is_stopped_for_a_waiter_that_got_something_or_is_not_urgent() -> None:
-    """Nor for one that is urgent behind it."""
+    """Nor for a run that is urgent behind it."""
     runs = (held("r1", 200, 99.8), held("r2", 200, 99.8), pen("r3", 200, 200))
     at = scene(600, *runs)
 
@@ -117,7 +117,7 @@ def test_nobody_is_stopped_for_a_waiter_that_got_something_or_is_not_urgent() ->
 
 
 def test_one_leaves_at_a_time() -> None:
-    """What it frees may be enough; two that run are two, however many leave."""
+    """Its memory may be enough; two live runs count as two, however many leave."""
     runs = (held("r1", 200, 60), pen("r2", 200, 200), pen("r3", 200, 200, leaving=True))
 
     assert decide(scene(600, *runs), r1=99.0) == []
@@ -142,7 +142,7 @@ def test_a_run_held_for_its_time_is_stopped_unless_it_is_the_oldest() -> None:
 
 
 def test_one_held_for_long_goes_when_nobody_goes_for_a_waiter() -> None:
-    """The first waiter is served just now."""
+    """The first waiting run has just been served."""
     runs = (held("r1", 200, 99), held("r2", 200, 60), pen("r3", 200, 200))
 
     assert decide(scene(600, *runs), raised=runs[:1]) == [
@@ -160,7 +160,7 @@ def owed(granted_mb: int, lease_mb: int) -> Reason:
 
 
 def test_the_youngest_go_until_the_debt_is_paid() -> None:
-    """And no more than that; the oldest stays, whatever is owed."""
+    """And no more than that; the oldest stays, however large the debt."""
     runs = [pen(f"r{n}", 100, 100) for n in (1, 2, 3, 4)]
 
     assert debt(scene(300, *runs)) == [Stop("r4", RunEnd.PREEMPTED, owed(400, 300))]
@@ -180,7 +180,7 @@ def test_what_those_hold_that_leave_is_paid_already() -> None:
 
 
 def test_debt_comes_before_waiters() -> None:
-    """Nobody waits: the youngest goes all the same, also while another leaves."""
+    """No run waits: the youngest is stopped anyway, even while another leaves."""
     runs = (pen("r1", 200, 200), pen("r2", 200, 200))
 
     assert decide(scene(300, *runs)) == [Stop("r2", RunEnd.PREEMPTED, owed(400, 300))]
@@ -198,7 +198,7 @@ def aside(at: Scene, raised: Sequence[Penned] = ()) -> list[Stop]:
 
 
 def test_the_last_run_steps_aside_while_the_budget_is_small() -> None:
-    """Held for its time, in less than there could be, and nothing for it in this round."""
+    """Held for its time, with less than the largest lease, and without growth in this round."""
     alone = held("r1", 500, 70.0)
     small = replace(scene(500, alone), largest_bytes=500 * MB + 1)
 
@@ -211,7 +211,7 @@ def test_the_last_run_steps_aside_while_the_budget_is_small() -> None:
     third = replace(small, runs=[replace(alone, held_since_s=66.66666)])
     assert aside(third)[0].reason == held_too_long(33.333)
     assert decide(small) == aside(small)
-    # With two of them it is the younger that goes.
+    # Of two runs, the younger one is stopped.
     two = replace(small, runs=[alone, held("r2", 0, 70.0)])
     assert [stop.run for stop in decide(two)] == ["r2"]
 
@@ -224,7 +224,7 @@ def too_big(at: Scene, raised: Sequence[Penned] = ()) -> list[Settle]:
 
 
 def test_alone_with_the_whole_budget_and_held_is_too_big() -> None:
-    """With the numbers of both; in every other case it goes on."""
+    """The reason has both numbers; in every other case the run continues."""
     alone = held("r1", 500, 99.0, used_bytes=501 * MB)
     whole = scene(500, alone)
 
@@ -245,13 +245,13 @@ def test_alone_with_the_whole_budget_and_held_is_too_big() -> None:
 
 
 def test_the_largest_younger_run_that_is_held_makes_room() -> None:
-    """Half grown, it blocks the waiter and does not get on itself. Else it is the youngest."""
+    """Half grown, it blocks the waiting run and makes no progress. Otherwise the youngest does."""
     first, small, large = held("r1", 200, 90.0), held("r2", 300, 99.0), held("r3", 400, 99.0)
     youngest = pen("r4", 900, 900)
 
     assert choose_victim(first, [first, small, large, youngest]) is large
     assert choose_victim(first, [first, pen("r2", 300, 300), youngest]) is youngest
-    # One that starts over would lose all that it did, and an older one goes before the waiter.
+    # A run that starts over would lose all its work, and an older run goes before the waiting one.
     over = replace(large, resumes=False)
     assert choose_victim(first, [first, small, over, youngest]) is small
     assert choose_victim(large, [first, small, large, youngest]) is youngest
@@ -259,7 +259,7 @@ def test_the_largest_younger_run_that_is_held_makes_room() -> None:
 
 
 def test_a_run_that_was_stopped_least_often_makes_room() -> None:
-    """Those with at most one stop more than the others are asked."""
+    """Runs with at most one stop more than the others are candidates."""
     first = held("r1", 200, 90.0)
     runs = [held("r2", 300, 99.0), held("r3", 400, 99.0, stops=1), held("r4", 500, 99.0, stops=2)]
 
@@ -286,7 +286,7 @@ def test_a_burst_under_way_is_waited_for() -> None:
 
 
 def test_nobody_is_stopped_while_a_burst_is_under_way() -> None:
-    """The waiter's patience is over; the burst ends by itself."""
+    """The patience of the waiting run is over; the burst ends by itself."""
     at = scene(1200, held("r1", 200, 90.0), pen("r2", 700, 700), pen("r3", 300, 300))
     room = Room(at, POLICY)
 
@@ -321,7 +321,7 @@ def test_bursts_for_which_others_leave_are_counted_by_job() -> None:
 
 
 def test_a_job_that_bursts_repeatedly_keeps_its_room() -> None:
-    """For 20 s after the second burst, 40 s after the third; of 0.6 of the lease or more."""
+    """For 20 s after the second burst, 40 s after the third, from 0.6 of the lease on."""
 
     def kept(grant_mb: float, times: int, idle_s: float) -> set[str]:
         at = scene(1000, pen("r1", 100, grant_mb), pen("r2", 100, 100))

@@ -1,4 +1,4 @@
-"""Whose cold memory goes to swap: of whom, how much, when, and when not."""
+"""Whose cold memory goes to swap: how much, when, and when not."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ def choose(
 
 
 def test_an_idle_agent_gives_while_a_run_waits() -> None:
-    """64 MiB at a time, with the number of those that wait."""
+    """64 MiB at a time, with the number of waiting runs."""
     assert choose() == Reclaim("r2", 64 * MIB, Reason(Why.RECLAIM, most_bytes=64 * MIB, waiting=1))
 
 
@@ -40,7 +40,7 @@ def test_a_run_that_was_just_held_is_not_waiting_yet() -> None:
 
 
 def test_pressure_and_swapping_in_stop_it() -> None:
-    """From the second marks on: more would only move in circles."""
+    """From the second marks on: more would only move back and forth."""
     assert choose(memory_pressure=0.10) is None
     assert choose(memory_pressure=0.09) is not None
     assert choose(swap_in_bytes_per_s=float(MIB)) is None
@@ -48,7 +48,7 @@ def test_pressure_and_swapping_in_stop_it() -> None:
 
 
 def test_the_largest_that_has_not_given_for_a_while_gives() -> None:
-    """Each once in 30 s."""
+    """Each agent once in 30 s."""
     small, large = IdleRun("r2", 110 * MIB), IdleRun("r3", 300 * MIB, 70.1)
 
     first = choose(small, large)
@@ -68,7 +68,7 @@ def test_the_largest_that_has_not_given_for_a_while_gives() -> None:
     [(79 * MIB, None), (80 * MIB, 32 * MIB), (100 * MIB, 52 * MIB), (800 * MIB, 64 * MIB)],
 )
 def test_an_agent_keeps_what_it_works_with(used: int, most: int | None) -> None:
-    """48 MiB; and less than a quantum is not worth it."""
+    """48 MiB; and less than a quantum is not moved."""
     chosen = choose(IdleRun("r2", used))
 
     assert (chosen.most_bytes if chosen is not None else None) == most
@@ -78,7 +78,7 @@ def test_an_agent_keeps_what_it_works_with(used: int, most: int | None) -> None:
     ("free", "most"), [(0, None), (64 * MIB - 2, None), (64 * MIB, 32 * MIB), (100 * MIB, 50 * MIB)]
 )
 def test_half_of_the_free_swap_is_left_alone(free: int, most: int | None) -> None:
-    """Without swap nothing happens."""
+    """Without swap nothing is moved."""
     chosen = choose(free_swap=free)
 
     assert (chosen.most_bytes if chosen is not None else None) == most

@@ -1,4 +1,4 @@
-"""Planned restarts: the numbers that are compared, at their edges."""
+"""Planned restarts: the compared numbers at their edges."""
 
 from ramherd.core.memory import MB
 from ramherd.core.model import Reason, RunEnd, Stop, Why
@@ -11,7 +11,7 @@ OVER = Reason(Why.OVER_MARK, own_bytes=500 * MB, mark_bytes=500 * MB)
 
 
 def test_a_run_at_its_mark_is_stopped_with_both_numbers() -> None:
-    """When it was is remembered, for its job."""
+    """The time is remembered for its job."""
     watches, stops = recycle([Own("r1", "j1", 500 * MB)], Watches(), 10.0, POLICY)
 
     assert stops == [Stop("r1", RunEnd.RECYCLED, OVER)]
@@ -21,7 +21,7 @@ def test_a_run_at_its_mark_is_stopped_with_both_numbers() -> None:
 
 
 def test_each_run_is_looked_at_by_itself() -> None:
-    """One with an open tool call, or within a turn, does not hide the next."""
+    """A run with an open tool call, or within a turn, does not hide the next."""
     seen = [
         Own("r1", "j1", None),
         Own("r2", "j2", 900 * MB, turn_over=False),
@@ -39,7 +39,7 @@ def test_each_run_is_looked_at_by_itself() -> None:
 
 
 def test_one_that_is_back_within_its_time_gets_twice_the_mark() -> None:
-    """At the end of that time it is recycled as any other."""
+    """At the end of that time it is recycled like any other."""
     own = Own("r2", "j1", 500 * MB)
     within = POLICY.back_within_s
 
@@ -48,7 +48,7 @@ def test_one_that_is_back_within_its_time_gets_twice_the_mark() -> None:
     assert recycle([own], Watches(recycled_s={"j1": 0.0}), within, POLICY)[1] != []
     late = Watches(recycled_s={"j1": within})
     assert recycle([own], late, 2 * within - 0.1, POLICY)[1] == []
-    # Of its job, not of another.
+    # The restart of another job does not count.
     assert recycle([own], Watches(recycled_s={"j9": 0.0}), 1.0, POLICY)[1] != []
 
 
@@ -65,7 +65,7 @@ def test_a_doubled_mark_doubles_again() -> None:
 
 
 def test_samples_are_of_idle_moments_of_living_runs() -> None:
-    """An open tool call adds none; a run that is gone is forgotten."""
+    """An open tool call adds no sample; a run that is gone is forgotten."""
     before = Watches({"r1": IdleSamples(((1.0, 5),)), "gone": IdleSamples(((1.0, 5),))})
 
     watches, _ = recycle([Own("r1", "j1", None)], before, 10.0, POLICY)
@@ -78,7 +78,7 @@ LEAKING = IdleSamples(tuple((float(t), (100 + t) * MB) for t in range(200)))
 
 
 def test_a_trend_is_looked_for_from_half_of_the_mark_on() -> None:
-    """It takes a while to work out."""
+    """The trend takes a while to calculate."""
     assert find_reason(300 * MB, 310 * MB, LEAKING, POLICY) is not None
     assert find_reason(155 * MB, 310 * MB, LEAKING, POLICY) is not None
     assert find_reason(155 * MB, 310 * MB + 1, LEAKING, POLICY) is not None

@@ -50,7 +50,7 @@ def test_lowering_frees_what_it_takes() -> None:
 
 
 def test_growing_takes_from_what_is_free() -> None:
-    """The new grant is told."""
+    """The action has the new grant."""
     run = pen("r1", 100, 300)
     room = Room(scene(500, run), POLICY)
     room.grow(run, 50 * MB, WHY)
@@ -60,7 +60,7 @@ def test_growing_takes_from_what_is_free() -> None:
 
 
 def test_room_is_made_only_where_too_little_is_free() -> None:
-    """By so much as is missing, from what is idle, down to what is used and a little."""
+    """Only the missing bytes, from idle memory, down to the used bytes plus a margin."""
     run = pen("r1", 100, 300)
     room = Room(scene(400, run), POLICY)
 
@@ -76,7 +76,7 @@ def test_room_is_made_only_where_too_little_is_free() -> None:
 
 
 def test_grown_runs_give_before_young_ones() -> None:
-    """A young one is about to use what it was given; it gives when the grown ones have."""
+    """A young run is about to use its grant; it gives after the grown ones have."""
     runs = (pen("r1", 0, 200, started_s=80.0), pen("r2", 0, 200, started_s=80.1))
     room = Room(scene(400, *runs), POLICY)
 
@@ -87,7 +87,7 @@ def test_grown_runs_give_before_young_ones() -> None:
 
 
 def test_what_is_promised_held_or_leaving_is_not_idle() -> None:
-    """Nothing of it is given to another."""
+    """None of it is given to another run."""
     runs = (
         pen("r1", 100, 300, promised_bytes=300 * MB),
         held("r2", 300, 99, used_bytes=100 * MB),
@@ -100,7 +100,7 @@ def test_what_is_promised_held_or_leaving_is_not_idle() -> None:
 
 
 def test_the_oldest_come_first() -> None:
-    """By priority, then by when their job began, then by its place."""
+    """By priority, then by the first start of the job, then by its place."""
     runs = [pen("r3", 1, 1), pen("r1", 1, 1), pen("r2", 1, 1, priority=1)]
 
     assert [run.run for run in oldest_first(runs)] == ["r2", "r1", "r3"]
@@ -114,7 +114,7 @@ def test_waiters_are_held_and_stay() -> None:
 
 
 def grown(lease_mb: float, *runs: Penned, short_s: float | None = None) -> dict[str, int]:
-    """By how much each of them grows."""
+    """The growth of each run."""
     at = scene(lease_mb, *runs)
     room = Room(at, POLICY)
     refused = grow(waiters(at), History(short_s=short_s), room, POLICY)
@@ -127,7 +127,7 @@ STEP = QUANTUM + POLICY.arm_below_bytes + POLICY.near_bytes
 
 
 def test_less_than_a_step_goes_to_the_first_alone() -> None:
-    """If it is enough to get away from its mark; the last byte, only to one that is alone."""
+    """If it is enough to get away from the mark; the last byte only goes to a run that is alone."""
     first, second = held("r1", 100, 99), held("r2", 100, 99)
 
     assert grown(200 + 2 * STEP / MB, first, second) == {"r1": STEP, "r2": STEP}
@@ -139,7 +139,7 @@ def test_less_than_a_step_goes_to_the_first_alone() -> None:
 
 
 def test_while_memory_is_short_only_the_first_waiter_grows() -> None:
-    """For 2 s after growth was refused: bursts would else stand half grown side by side."""
+    """For 2 s after growth was refused: otherwise half grown bursts would block each other."""
     first, second = held("r1", 100, 99), held("r2", 100, 99)
 
     assert grown(900, first, second, short_s=98.1) == {"r1": STEP}
@@ -150,7 +150,7 @@ def test_while_memory_is_short_only_the_first_waiter_grows() -> None:
 
 
 def test_when_a_run_last_grew_is_known_for_as_long_as_a_burst_lasts() -> None:
-    """7 s; one that grows now has the time of now."""
+    """7 s; a run that grows now has the present time."""
     at = scene(900, held("r1", 100, 99), pen("r2", 100, 200))
     room = Room(at, POLICY)
     nothing = History()
@@ -162,7 +162,7 @@ def test_when_a_run_last_grew_is_known_for_as_long_as_a_burst_lasts() -> None:
 
 
 def test_a_run_that_keeps_its_room_is_not_asked_for_it() -> None:
-    """Neither when others need it nor when it has not used it for long."""
+    """Neither when others need it nor when it has not been used for long."""
     at = scene(600, pen("r1", 100, 500), at_s=1000.0)
     room = Room(at, POLICY)
     room.kept = {"r1"}
@@ -173,7 +173,7 @@ def test_a_run_that_keeps_its_room_is_not_asked_for_it() -> None:
 
 
 def test_growth_says_what_was_used_and_free() -> None:
-    """With what there was for it."""
+    """With the memory that was free for it."""
     at = scene(150, held("r1", 100, 99))
     room = Room(at, POLICY)
     assert not grow(waiters(at), History(), room, POLICY)
@@ -184,7 +184,7 @@ def test_growth_says_what_was_used_and_free() -> None:
 
 
 def test_growth_beyond_the_limit_is_of_no_use() -> None:
-    """Up to the mark above it, and a byte for one that is there."""
+    """Up to the mark above it, and one byte for a run that is already there."""
     run = held("r1", 100, 99, limit_bytes=110 * MB)
     room = Room(scene(900, run), POLICY)
 
@@ -195,7 +195,7 @@ def test_growth_beyond_the_limit_is_of_no_use() -> None:
 
 
 def test_page_cache_gets_what_nobody_wants_but_for_a_quantum() -> None:
-    """To the byte; else it is dropped. Each run is looked at by itself."""
+    """To the byte; otherwise it is dropped. Each run is checked by itself."""
     cached = pen("r2", 100, 200, cache_bytes=100 * MB, cache_full=True)
     exact = 300 * MB + QUANTUM
 
@@ -209,7 +209,7 @@ def test_page_cache_gets_what_nobody_wants_but_for_a_quantum() -> None:
 
 
 def test_a_grant_is_idle_since_it_was_first_seen_so() -> None:
-    """Above what is used, cached and the headroom."""
+    """Above the used bytes, the cache and the headroom."""
     edge = 100 * MB + POLICY.headroom_bytes
     idle = replace(pen("r1", 60, 0, cache_bytes=40 * MB), grant_bytes=edge + 1)
     at = scene(900, idle)
@@ -228,7 +228,7 @@ def test_a_grant_is_idle_since_it_was_first_seen_so() -> None:
 def test_an_idle_grant_shrinks_after_its_time(
     since_s: float, started_s: float, shrinks: bool
 ) -> None:
-    """Five seconds, in runs that are not young; others before it are looked at as well."""
+    """Five seconds, in runs that are not young; runs before it in the list are checked as well."""
     at = scene(900, pen("r0", 1, 1), pen("r1", 100, 300, started_s=started_s))
     room = Room(at, POLICY)
     shrink(at, History(idle_since_s={"r1": since_s}), room, POLICY)
@@ -239,7 +239,7 @@ def test_an_idle_grant_shrinks_after_its_time(
 
 
 def test_an_idle_grant_shrinks_to_its_promise() -> None:
-    """And to what is cached."""
+    """And to its page cache."""
     at = scene(900, pen("r1", 100, 300, promised_bytes=250 * MB))
     room = Room(at, POLICY)
     shrink(at, History(idle_since_s={"r1": 91.23456}), room, POLICY)
@@ -249,7 +249,7 @@ def test_an_idle_grant_shrinks_to_its_promise() -> None:
 
 
 def test_debt_takes_what_is_idle_promised_or_not() -> None:
-    """Of runs at work; without debt nothing."""
+    """From live runs; without debt nothing is taken."""
     run = pen("r1", 100, 300, promised_bytes=300 * MB)
     runs = (run, held("r2", 100, 99, used_bytes=MB), pen("r3", 1, 100, leaving=True))
 

@@ -23,7 +23,7 @@ from ramherd.decide.governor.govern import govern
 from unit.decide.governor.scenes import admitted, grants, held, pen, scene, stops, waiting_job
 
 POLICY = GrantPolicy()
-# A run that is held gets away from its mark, and a quantum.
+# A held run gets the distance to its mark plus a quantum.
 STEP = POLICY.quantum_bytes + POLICY.arm_below_bytes + POLICY.near_bytes
 
 
@@ -36,14 +36,14 @@ def why(actions: list[GrantAction]) -> list[Why]:
 
 
 def test_the_oldest_waiter_is_served_first() -> None:
-    """There is one quantum, and two wait for it."""
+    """One quantum is free, and two runs wait for it."""
     actions = decide(scene(445, held("r2", 200, 99), held("r1", 200, 99.5)))
 
     assert grants(actions) == {"r1": 200 * MB + STEP}
 
 
 def test_idle_memory_of_others_comes_before_a_stop() -> None:
-    """The lease is given out, but one run does not use what it has."""
+    """The lease is fully granted, but one run does not use its grant."""
     actions = decide(scene(600, held("r1", 200, 90), pen("r2", 100, 400)))
 
     assert grants(actions) == {"r2": 400 * MB - STEP, "r1": 200 * MB + STEP}
@@ -51,7 +51,7 @@ def test_idle_memory_of_others_comes_before_a_stop() -> None:
 
 
 def test_what_was_promised_is_not_taken_for_growth() -> None:
-    """`memory` in a job is a promise."""
+    """`memory` of a job is a promise."""
     promised = pen("r2", 100, 400, promised_bytes=400 * MB)
     actions = decide(scene(600, held("r1", 200, 99), promised))
 
@@ -69,8 +69,8 @@ def test_the_youngest_makes_room_when_patience_is_over() -> None:
 
 
 def test_patience_is_shared_by_all_who_wait() -> None:
-    """Three that stand still for two seconds lose as much as one in six. The largest of those
-    that are held goes.
+    """Three runs that wait for two seconds lose as much as one run that waits for six. The largest
+    of the held runs is stopped.
     """
     runs = [held("r1", 200, 98), held("r2", 201, 98), held("r3", 200, 98)]
 
@@ -79,7 +79,7 @@ def test_patience_is_shared_by_all_who_wait() -> None:
 
 
 def test_growth_that_is_refused_makes_memory_short() -> None:
-    """Then the second waiter waits until the first has what it needs."""
+    """Then the second run waits until the first has what it needs."""
     first, second = held("r1", 200, 99.5), held("r2", 200, 99.5)
     history, _ = govern(scene(400, first, second), History(), POLICY)
     assert history.short_s == 100.0
@@ -91,7 +91,7 @@ def test_growth_that_is_refused_makes_memory_short() -> None:
 
 
 def test_the_governor_remembers_who_grew_and_for_whom_others_left() -> None:
-    """Both are asked when the next one has to make room."""
+    """Both count when the next run has to make room."""
     history, _ = govern(scene(900, held("r1", 200, 99.5)), History(), POLICY)
     assert history.grown_s == {"r1": 100.0}
 
@@ -102,7 +102,7 @@ def test_the_governor_remembers_who_grew_and_for_whom_others_left() -> None:
 
 
 def test_what_a_job_with_bursts_keeps_is_given_to_nobody() -> None:
-    """It made others leave twice: its room is kept for 20 s after the fall."""
+    """It made others leave twice: its room is kept for 20 s after its memory fell."""
     at = scene(1000, pen("r1", 100, 900), queue=[waiting_job(2)], at_s=100.0)
     twice = History(bursts={"job-r1": Bursts(2, 90.0)})
 
@@ -111,7 +111,7 @@ def test_what_a_job_with_bursts_keeps_is_given_to_nobody() -> None:
 
 
 def test_one_that_still_grows_does_not_wait_again() -> None:
-    """Its patience ran out a second ago, and one that left was not enough."""
+    """Its patience ran out a second ago, and one leaving run was not enough."""
     runs = (held("r1", 200, 100), pen("r2", 200, 200))
 
     assert stops(decide(scene(400, *runs), History(urgent_s={"r1": 99.0}))) == ["r2"]
@@ -119,25 +119,25 @@ def test_one_that_still_grows_does_not_wait_again() -> None:
 
 
 def test_nobody_else_is_stopped_while_one_leaves() -> None:
-    """What it frees may be enough."""
+    """Its memory may be enough."""
     runs = (held("r1", 200, 50), pen("r2", 200, 200), pen("r3", 200, 200, leaving=True))
 
     assert stops(decide(scene(600, *runs))) == []
 
 
 def test_a_run_held_for_long_is_stopped_itself() -> None:
-    """It may hold a lock that those need who would make room for it."""
+    """It may hold a lock that the runs that would make room for it need."""
     runs = (pen("r1", 300, 300), held("r2", 200, 70), pen("r3", 100, 100))
     actions = decide(scene(600, *runs), History(urgent_s={}))
 
-    # The first waiter's patience is over as well, and the youngest goes first.
+    # The patience of the first waiting run is over as well, and the youngest goes first.
     assert stops(actions) == ["r3"]
     actions = decide(scene(600, pen("r1", 300, 300), held("r2", 300, 70)))
     assert stops(actions) == ["r2"]
 
 
 def test_a_job_that_alone_needs_more_than_the_budget_fails() -> None:
-    """It has all there is and wants more."""
+    """It has the whole budget and needs more."""
     actions = decide(scene(500, held("r1", 500, 99)))
 
     (failed,) = (action for action in actions if isinstance(action, Settle))
@@ -146,7 +146,7 @@ def test_a_job_that_alone_needs_more_than_the_budget_fails() -> None:
 
 
 def test_a_job_that_does_not_fit_while_others_use_the_machine_steps_aside() -> None:
-    """The budget is only small for now."""
+    """The budget is small only for now."""
     alone = replace(scene(500, held("r1", 500, 60)), largest_bytes=900 * MB)
 
     assert stops(decide(alone)) == ["r1"]
@@ -154,7 +154,7 @@ def test_a_job_that_does_not_fit_while_others_use_the_machine_steps_aside() -> N
 
 
 def test_a_grant_follows_usage_down_after_a_while() -> None:
-    """To what is used and the headroom."""
+    """To the used bytes and the headroom."""
     at = scene(1000, pen("r1", 100, 300))
     history, actions = govern(at, History(), POLICY)
     assert actions == []
@@ -174,14 +174,14 @@ def test_debt_takes_idle_grants_and_then_the_youngest() -> None:
 
 
 def test_those_on_their_way_out_count_towards_the_debt() -> None:
-    """One leaves with 300 MB, and 200 MB are missing."""
+    """One run leaves with 300 MB, and 200 MB are missing."""
     runs = (pen("r1", 300, 300), pen("r2", 300, 300), pen("r3", 300, 300, leaving=True))
 
     assert stops(decide(scene(700, *runs))) == []
 
 
 def test_as_many_are_let_in_as_statistics_allow() -> None:
-    """With 16 grown runs there is room for one of the prior's size, and not for two."""
+    """With 16 grown runs there is room for one of the prior's size, but not for two."""
     runs = [pen(f"r{n}", 200, 232) for n in range(1, 17)]
     actions = decide(scene(4000, *runs, at_s=1000.0, queue=[waiting_job(n) for n in range(20, 24)]))
 
@@ -190,7 +190,7 @@ def test_as_many_are_let_in_as_statistics_allow() -> None:
 
 
 def test_agents_that_start_over_are_let_in_with_more_room() -> None:
-    """The same scene holds none of them."""
+    """In the same scene none of them is admitted."""
     runs = [pen(f"r{n}", 200, 232) for n in range(1, 17)]
     queue = [waiting_job(20, mode=Mode.STARTS_OVER)]
 
@@ -198,7 +198,7 @@ def test_agents_that_start_over_are_let_in_with_more_room() -> None:
 
 
 def test_starts_are_spread() -> None:
-    """Those within a second are expected to hold a quarter of the lease; the first is let in
+    """Starts within a second are expected to hold a quarter of the lease; the first one starts
     however large it is.
     """
     queue = [waiting_job(n) for n in range(20, 30)]
@@ -216,7 +216,7 @@ def test_starts_are_spread() -> None:
 
 
 def test_only_so_many_starts_are_under_way() -> None:
-    """Hundreds at once make each of them late, however much memory there is."""
+    """Hundreds of simultaneous starts delay each other, however much memory there is."""
     queue = [waiting_job(n) for n in range(1, 31)]
     at = replace(scene(400_000, pen("r1", 10, 215), queue=queue), starting=14)
 
@@ -227,7 +227,7 @@ def test_only_so_many_starts_are_under_way() -> None:
 
 
 def test_a_learned_class_decides_what_is_expected() -> None:
-    """A class of 1 GB does not get in where the prior would."""
+    """A class of 1 GB is not admitted where the prior would be."""
     runs = [pen("r1", 200, 232)]
     at = scene(1300, *runs, at_s=1000.0, queue=[waiting_job(2, label="big")])
     known = replace(at, estimates={"big": Estimate(1000 * MB, 100 * MB)})
@@ -237,8 +237,8 @@ def test_a_learned_class_decides_what_is_expected() -> None:
 
 
 def test_small_jobs_are_let_in_as_such() -> None:
-    """Before anything was seen of them, by what they were said to need: where one of unknown size
-    does not fit, three of these start in a second.
+    """Their `memory` counts before any run was seen: where a job of unknown size does not fit,
+    three of these start in a second.
     """
     small = {"need_bytes": 40 * MB, "promised_bytes": 40 * MB}
     room = pen("r1", 200, 232)
@@ -253,7 +253,7 @@ def test_small_jobs_are_let_in_as_such() -> None:
 
 
 def test_a_tiny_job_is_not_held_before_it_has_begun() -> None:
-    """However little it was said to need."""
+    """However small its `memory` is."""
     (start,) = decide(scene(500, queue=[waiting_job(1, promised_bytes=MB)]))
 
     assert isinstance(start, Admit)
@@ -261,7 +261,7 @@ def test_a_tiny_job_is_not_held_before_it_has_begun() -> None:
 
 
 def test_small_jobs_pass_a_large_one_for_a_while() -> None:
-    """Then the large one is next, and the machine empties for it."""
+    """Then the large one is next, and runs end until it fits."""
     runs = [pen("r1", 200, 232), pen("r2", 200, 232)]
     queue = [waiting_job(3, need_bytes=3500 * MB, queued_s=990.0), waiting_job(4)]
 
@@ -274,7 +274,7 @@ def test_small_jobs_pass_a_large_one_for_a_while() -> None:
 
 
 def test_a_low_priority_rises_with_time() -> None:
-    """After twenty minutes it is before a fresh job of one priority more."""
+    """After twenty minutes it comes before a new job of the next priority."""
     fresh = waiting_job(9, priority=1, queued_s=1990.0)
     patient = waiting_job(1, priority=0, queued_s=800.0)
 
@@ -287,7 +287,7 @@ def test_a_low_priority_rises_with_time() -> None:
 
 
 def test_busy_cpus_keep_new_runs_out_until_they_calm_down() -> None:
-    """Two marks: shut at 0.9, open again below 0.75."""
+    """Two marks: closed at 0.9, open again below 0.75."""
     at = scene(4000, pen("r1", 200, 232), at_s=1000.0, queue=[waiting_job(2)])
     history, actions = govern(replace(at, cpu_pressure=0.95), History(), POLICY)
     assert why(actions) == [Why.CPU_PRESSURE]
@@ -299,7 +299,7 @@ def test_busy_cpus_keep_new_runs_out_until_they_calm_down() -> None:
 
 
 def test_pressure_makes_it_tight_until_it_is_well_below() -> None:
-    """And the level changes once, not at every look."""
+    """The level changes once, not at every check."""
     at = scene(4000, pen("r1", 200, 232), at_s=1000.0, queue=[waiting_job(2)])
     history, actions = govern(replace(at, memory_pressure=0.3), History(), POLICY)
     assert history.level is Level.TIGHT
@@ -326,7 +326,7 @@ def test_a_budget_under_two_bases_runs_one_at_a_time() -> None:
 
 
 def test_a_debt_of_ten_seconds_runs_one_at_a_time() -> None:
-    """What is owed cannot be paid: the oldest alone is above the lease."""
+    """The debt cannot be paid: the oldest run alone is above the lease."""
     at = scene(600, pen("r1", 700, 700), at_s=100.0)
     history, _ = govern(at, History(), POLICY)
     assert history.level is Level.CALM
@@ -338,7 +338,7 @@ def test_a_debt_of_ten_seconds_runs_one_at_a_time() -> None:
 
 
 def test_starts_that_fail_for_memory_step_the_level_down() -> None:
-    """One is a sign, three are a verdict."""
+    """One failed start makes it tight, three make it single."""
     at = scene(4000, pen("r1", 200, 232), at_s=1000.0, queue=[waiting_job(2)])
 
     assert govern(replace(at, failed_starts=1), History(), POLICY)[0].level is Level.TIGHT
@@ -346,8 +346,8 @@ def test_starts_that_fail_for_memory_step_the_level_down() -> None:
 
 
 def test_runs_on_their_way_out_make_no_level() -> None:
-    """What they hold until their pens are empty is ours again in a moment: the budget is no
-    smaller for that.
+    """The memory that they hold until their pens are empty is free in a moment: it does not reduce
+    the budget.
     """
     at = scene(300, pen("r1", 200, 232), queue=[waiting_job(2)])
     ending = replace(at, ending=3, ending_bytes=700 * MB)
@@ -357,14 +357,14 @@ def test_runs_on_their_way_out_make_no_level() -> None:
 
 
 def test_a_new_level_is_an_action_with_its_reason() -> None:
-    """The first of all."""
+    """It is the first action."""
     at = replace(scene(4000, pen("r1", 200, 232), at_s=1000.0), failed_starts=1)
 
     assert decide(at)[0] == SetLevel(Level.TIGHT, Reason(Why.FAILED_STARTS, starts=1))
 
 
 def test_the_queue_is_told_how_many_wait_for_memory() -> None:
-    """Also where there would be room for the next one."""
+    """Even if there is room for the next job."""
     at = scene(9000, held("r1", 200, 99.5), held("r2", 200, 99.5), queue=[waiting_job(3)])
 
     assert [one for one in decide(at) if isinstance(one, Wait | Admit)] == [
@@ -373,7 +373,7 @@ def test_the_queue_is_told_how_many_wait_for_memory() -> None:
 
 
 def test_while_a_run_is_stopped_nothing_is_decided_about_the_queue() -> None:
-    """What becomes free by it is known at the next look."""
+    """The memory that becomes free is known at the next check."""
     at = scene(600, pen("r1", 400, 400), pen("r2", 400, 400), queue=[waiting_job(3)])
     actions = decide(at)
 

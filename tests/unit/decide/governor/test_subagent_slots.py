@@ -1,4 +1,4 @@
-"""Who may start a subagent next."""
+"""Which subagent may start next."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -29,7 +29,7 @@ def ask(
 
 
 def test_a_subagent_gets_its_whole_slot_or_none() -> None:
-    """One byte short is no room."""
+    """With one byte too little there is no room."""
     mine = holder("a", 1, 1.0)
     assert choose_slot(mine, [], Caps(2 * NEED)).is_yes
     assert choose_slot(mine, [], Caps(2 * NEED - 1)).reason.why is Why.NO_ROOM_BUDGET
@@ -42,32 +42,32 @@ def test_the_oldest_of_a_session_goes_first() -> None:
 
 
 def test_the_older_waiter_of_two_sessions_goes_first() -> None:
-    """Where neither has more than its share."""
+    """If neither session has more than its share."""
     assert ask(holder("a", 0, 2.0), holder("b", 0, 1.0)).reason.why is Why.SOMEBODY_WAITS
     assert ask(holder("b", 0, 1.0), holder("a", 0, 2.0)).is_yes
 
 
 def test_a_session_below_its_share_goes_before_an_older_waiter() -> None:
-    """Otherwise the first of two large turns would have everything until its end."""
+    """Otherwise the first of two large turns would keep all memory until its end."""
     many, none = holder("a", 1, 1.0), holder("b", 0, 2.0)
     assert ask(many, none).reason.why is Why.SOMEBODY_WAITS
     assert ask(none, many).is_yes
 
 
 def test_who_waits_for_nothing_is_in_nobodys_way() -> None:
-    """A session that has what it wants."""
+    """A session that has all it needs."""
     assert ask(holder("a", 0, 5.0), holder("b", 1)).is_yes
 
 
 def test_a_herd_below_its_share_goes_first() -> None:
-    """It takes what there is at its next look; above its share it has to wait."""
+    """It takes the free memory at its next check; above its share it has to wait."""
     herd = SlotHolder("run", NEED // 2, 0, 1.0, 0, is_hooked=False)
     assert ask(holder("a", 0, 2.0), herd).reason.why is Why.SOMEBODY_WAITS
     assert ask(holder("a", 0, 2.0), herd._replace(bytes=NEED)).is_yes
 
 
 def test_numbers_may_be_capped_too() -> None:
-    """In a session, and in all; a subagent that waits for a number to fall asks for no memory."""
+    """Per session, and in total; a subagent that waits for a number to fall needs no memory."""
     mine, other = holder("a", 2, 1.0), holder("b", 3)
     own = choose_slot(mine, [other], Caps(99 * NEED, per_session=2))
     everybody = choose_slot(mine, [other], Caps(99 * NEED, in_all=5))
@@ -78,7 +78,7 @@ def test_numbers_may_be_capped_too() -> None:
 
 
 def test_other_applications_leave_memory_to_who_waits_for_it() -> None:
-    """There is none, or somebody else comes first."""
+    """There is no memory, or another application comes first."""
     assert ask(holder("a", 2, 1.0)).is_for_memory
     assert ask(holder("a", 0, 2.0), older_s=1.0).is_for_memory
 
@@ -111,7 +111,7 @@ def test_two_sessions_take_turns_under_max_parallel() -> None:
 
 
 def test_sessions_that_do_nothing_have_no_share_of_max_parallel() -> None:
-    """Nor has a herd: two sessions of five share four between them."""
+    """Nor does a herd: two of five sessions share four slots."""
     caps, idle = Caps(99 * NEED, in_all=4), [holder("c"), holder("d")]
     herd = SlotHolder("run", NEED, is_hooked=False)
     mine, other = holder("a", 1, 1.0), holder("b", 1, 2.0)
@@ -121,7 +121,9 @@ def test_sessions_that_do_nothing_have_no_share_of_max_parallel() -> None:
 
 
 def test_a_session_that_only_runs_subagents_has_its_share() -> None:
-    """Of three, two may have one each: the third session is busy, though it waits for nothing."""
+    """Of three slots, two go to one session each: the third session is busy, though it does not
+    wait.
+    """
     caps = Caps(99 * NEED, in_all=5)
     mine, other, busy = holder("a", 1, 1.0), holder("b", 0, 2.0), holder("c", 2)
     assert choose_slot(mine, [other, busy], caps).reason.why is Why.SOMEBODY_WAITS
@@ -129,7 +131,7 @@ def test_a_session_that_only_runs_subagents_has_its_share() -> None:
 
 
 def test_of_equals_the_one_served_longest_ago_is_next() -> None:
-    """With room for a single subagent no session has a slot when the next one is chosen."""
+    """With room for a single subagent, no session has a slot when the next one is chosen."""
     served, other = holder("a", 0, 1.0)._replace(granted_s=3.0), holder("b", 0, 2.0)
     assert ask(served, other, room=1).reason.why is Why.SOMEBODY_WAITS
     assert ask(other, served, room=1).is_yes
@@ -137,7 +139,7 @@ def test_of_equals_the_one_served_longest_ago_is_next() -> None:
 
 
 def test_the_place_in_line_follows_the_turns() -> None:
-    """Two sessions alternate; the oldest of each goes first."""
+    """Two sessions alternate; the oldest subagent of each goes first."""
     line = [Waiter("a", f"a{n}", 9.0 - n, NEED) for n in (3, 1, 2)]
     line += [Waiter("b", f"b{n}", 12.0 - n, NEED) for n in (1, 2)]
     caps = Caps(99 * NEED, in_all=2)
@@ -149,12 +151,12 @@ def test_the_place_in_line_follows_the_turns() -> None:
     equal = order_waiters(line, [holder("a"), holder("b"), holder("c", 1)], Caps(99 * NEED))
     order = sorted(equal, key=lambda key: equal[key])
     assert order == [("a", "a3"), ("b", "b2"), ("a", "a2"), ("b", "b1"), ("a", "a1")]
-    # Of an owner that holds nothing, nothing is known but that it waits.
+    # For an owner without a lease, only the wait is known.
     assert order_waiters([Waiter("x", "x1", 1.0, NEED)], [], Caps(NEED)) == {("x", "x1"): 1}
 
 
 def test_the_one_that_has_waited_longest_is_the_first_in_line() -> None:
-    """Of sessions that were given nothing yet."""
+    """Of sessions that have had no slot yet."""
     line = [Waiter("a", "a1", 5.0, NEED), Waiter("b", "b1", 1.0, NEED)]
     assert order_waiters(line, [], Caps(99 * NEED)) == {("b", "b1"): 1, ("a", "a1"): 2}
 
@@ -175,7 +177,7 @@ def test_a_herd_has_no_share_of_max_parallel() -> None:
 
 
 def test_memory_that_is_given_counts_for_the_next_place() -> None:
-    """A session is above its share once it would have been given what it waits for."""
+    """A session is above its share once the memory that it waits for is counted."""
     line = [Waiter("a", "a1", 1.0, 3 * NEED), Waiter("a", "a2", 2.0, 3 * NEED)]
     line += [Waiter("b", f"b{n}", 3.0 + n, NEED) for n in (1, 2, 3)]
     places = order_waiters(line, [holder("a"), holder("b")], Caps(8 * NEED))
@@ -184,7 +186,7 @@ def test_memory_that_is_given_counts_for_the_next_place() -> None:
 
 
 def test_one_that_is_capped_has_its_place_in_its_own_session() -> None:
-    """Others pass it, whenever they came."""
+    """Other sessions pass it, whenever they came."""
     line = [
         Waiter("a", "a1", 2.0, NEED, is_capped=True), Waiter("a", "a2", 1.0, NEED, is_capped=True),
         Waiter("b", "b1", 3.0, NEED, is_capped=True), Waiter("c", "c1", 4.0, NEED),
@@ -206,7 +208,7 @@ def test_the_budget_of_hooked_sessions_does_not_count_herds() -> None:
 
 
 def test_the_reason_has_the_numbers_that_were_compared() -> None:
-    """What it needs and what the budget has left; the choice tells how many run."""
+    """The needed bytes and the rest of the budget; the choice has how many subagents run."""
     choice = choose_slot(holder("a", 1, 1.0), [holder("b", 2)], Caps(3 * NEED + 5))
     assert choice.reason == Reason(
         Why.NO_ROOM_BUDGET, need_bytes=NEED, budget_bytes=3 * NEED + 5, have_bytes=5
@@ -215,7 +217,7 @@ def test_the_reason_has_the_numbers_that_were_compared() -> None:
 
 
 def test_a_choice_has_its_numbers() -> None:
-    """What it needs, what is free, never less than nothing, and how many run."""
+    """The needed bytes, the free bytes, never below zero, and how many run."""
     fits = Reason(Why.FITS, need_bytes=NEED, have_bytes=NEED)
     assert choose_slot(holder("a", 1, 1.0), [holder("b", 2)], Caps(4 * NEED)) == SlotChoice(
         fits, NEED, NEED, 1, 3
@@ -224,7 +226,7 @@ def test_a_choice_has_its_numbers() -> None:
 
 
 def test_a_cap_is_told_with_how_many_run() -> None:
-    """A cap of none as well."""
+    """Also for a cap of zero."""
     mine, other = holder("a", 2, 1.0), holder("b", 3)
 
     def reason(caps: Caps, mine: SlotHolder = mine, *others: SlotHolder) -> Reason:
@@ -244,7 +246,7 @@ def test_a_cap_is_told_with_how_many_run() -> None:
 
 
 def test_all_that_go_first_are_counted() -> None:
-    """Of other sessions, and one of its own; one that has waited as long is not older."""
+    """From other sessions, and one of its own; a subagent that has waited as long is not older."""
     two = ask(holder("a", 0, 3.0), holder("b", 0, 1.0), older_s=2.0, room=9)
 
     assert two.reason == Reason(Why.SOMEBODY_WAITS, waiting=2)
@@ -266,7 +268,7 @@ def test_the_first_moment_is_a_moment() -> None:
 
 
 def test_a_herds_share_is_whole_bytes_of_the_smaller_budget() -> None:
-    """That of hooked sessions is shared by these alone."""
+    """Only hooked sessions share the budget of hooked sessions."""
     herd = SlotHolder("run", NEED, 0, 1.0, 0, is_hooked=False)
     mine, other = holder("a", 0, 2.0), holder("b")
 
@@ -288,7 +290,7 @@ WAITERS = st.lists(
 def test_somebody_goes_on_whenever_there_is_room(
     reached: Reached, waiting: list[SlotHolder], room: int
 ) -> None:
-    """Of all that wait exactly one is let in if a slot is free, and nobody if none is."""
+    """Exactly one waiting subagent is admitted if a slot is free, and none otherwise."""
     caps = Caps(room * NEED)
     free = caps.budget_bytes - sum(one.bytes for one in waiting)
     let_in = [
