@@ -1,4 +1,4 @@
-"""A scene has many parts: on a busy machine making one up may take a while."""
+"""A scene has many parts: on a busy machine generating one may take a while."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What holds for every herd on every machine, second by second."""
+"""Properties that hold for every herd on every machine, second by second."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,13 +14,13 @@ from support.reached import Reached
 
 POLICY = GrantPolicy()
 BUDGET = 900 * MB
-# Higher than this and a run would not fit alone.
+# Above this, a run would not fit alone.
 FITS = BUDGET - POLICY.arm_below_bytes
 
 
 @st.composite
 def jobs(draw: st.DrawFn, most_mb: int = 1200) -> list[SimJob]:
-    """Up to a dozen jobs of stairs up and down, some after others, some that cannot resume."""
+    """Up to a dozen jobs that go up and down in steps; some have dependencies or cannot resume."""
     herd: list[SimJob] = []
     for seq in range(draw(st.integers(1, 12))):
         stairs = draw(st.lists(
@@ -37,7 +37,7 @@ def jobs(draw: st.DrawFn, most_mb: int = 1200) -> list[SimJob]:
 
 
 def fits_with_all(herd: list[SimJob], after: tuple[str, ...]) -> bool:
-    """What waits for a job that fails is cancelled, which is another rule's test."""
+    """A job that waits for a failing one is cancelled, which another test covers."""
     return all(job.course.peak_bytes <= FITS for job in herd if job.name in after)
 
 
@@ -51,7 +51,7 @@ def play(herd: list[SimJob], ground: Ground) -> SimCounters:
 def test_every_job_that_fits_alone_is_done_and_no_other(
     reached: Reached, herd: list[SimJob]
 ) -> None:
-    """None is lost, and only what needs more than the whole budget fails."""
+    """None is lost, and only jobs that need more than the whole budget fail."""
     tally = play(herd, level_ground(BUDGET))
 
     reached(tally.preempted, "one that makes room")
@@ -64,7 +64,7 @@ def test_every_job_that_fits_alone_is_done_and_no_other(
 
 
 def test_a_job_that_needs_the_last_byte_gets_it() -> None:
-    """All but the distance at which growth is noticed."""
+    """Except for the distance at which growth is noticed."""
     course = Course("whole", (200 * MB, FITS, FITS), (0, 1, 1))
     small = Course("small", (100 * MB,) * 30, tuple(range(30)))
     herd = [SimJob(f"j{seq}", seq, one) for seq, one in enumerate((small, course, small))]
@@ -77,7 +77,7 @@ def test_a_job_that_needs_the_last_byte_gets_it() -> None:
 def test_a_budget_that_comes_and_goes_loses_no_job(
     reached: Reached, herd: list[SimJob], falls: list[tuple[int, int]]
 ) -> None:
-    """Whatever the machine leaves us on the way, all get done in the end."""
+    """However the budget changes meanwhile, all jobs are done in the end."""
     ends = [sum(seconds for seconds, _ in falls[: n + 1]) for n in range(len(falls))]
 
     def budget_at(second: int) -> int:
@@ -97,7 +97,7 @@ def test_a_budget_that_comes_and_goes_loses_no_job(
 @settings(max_examples=40, deadline=None)
 @given(jobs(most_mb=800))
 def test_the_oldest_run_always_gets_on(reached: Reached, herd: list[SimJob]) -> None:
-    """It stands still for its patience, for a burst, and while others leave, one in two seconds."""
+    """It only waits for its patience, for a burst, and while others leave, one in two seconds."""
     tally = SimCounters()
     app = Application(herd, POLICY, tally)
     app.lease_bytes = app.largest_bytes = BUDGET
@@ -123,7 +123,7 @@ def test_the_oldest_run_always_gets_on(reached: Reached, herd: list[SimJob]) -> 
 def test_two_applications_never_hold_more_than_there_is(
     reached: Reached, one: list[SimJob], two: list[SimJob]
 ) -> None:
-    """And both get done."""
+    """Both finish all jobs."""
     tally = SimCounters()
     apps = [Application(herd, POLICY, tally) for herd in (one, two)]
 

@@ -1,4 +1,4 @@
-"""The bar: what the governor reaches on traces of real agents, four copies in file order."""
+"""The bar: the governor's results on traces of real agents, four copies in file order."""
 
 import time
 from random import Random
@@ -23,13 +23,13 @@ FOUR, TWELVE = 4 * GB, 128 * GB // 10
 def test_grants_come_within_4_percent_of_the_oracle(
     budget: int, over_plain: float, over_best: float
 ) -> None:
-    """No kill, no loss, little redone, and well ahead of every fixed number."""
+    """No kill, no loss, little repeated work, and much faster than every fixed number."""
     herd = courses() * 4
     ours = simulate(herd, budget)
     plain = simulate(herd, budget, f"fixed:{budget // (500 * 10**6)}", oracle_s=ours.oracle_s)
     _, best_s = best_fixed(herd, budget)
 
-    # The bar is for the published traces; built-in ones, all alike, are not quite as kind.
+    # The bar is for the published traces; the built-in ones, all alike, are slightly harder.
     assert ours.oracle_share >= (0.96 if FOUND.is_file() else 0.95)
     assert (ours.tally.oom_kills, ours.tally.failed, ours.lost) == (0, 0, 0)
     assert ours.redone_share <= 0.03
@@ -38,7 +38,7 @@ def test_grants_come_within_4_percent_of_the_oracle(
 
 
 def test_agents_that_cannot_resume_lose_little() -> None:
-    """They are let in with more room, since being stopped costs them all."""
+    """They are admitted with more room, since a stop costs them all their work."""
     assert simulate(courses() * 4, FOUR, mode=Mode.STARTS_OVER).oracle_share >= 0.88
 
 
@@ -56,7 +56,7 @@ def test_another_order_does_as_well(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", [5, 6])
 def test_other_agents_do_as_well(seed: int) -> None:
-    """Nor to these agents."""
+    """Nothing is tuned to these agents."""
     herd = [make_course(profile) for profile in synthetic(seed, 200)]
 
     ours = simulate(herd, FOUR)

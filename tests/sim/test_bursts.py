@@ -1,4 +1,4 @@
-"""Bursts and giants: no fixed number does better, few runs are stopped, no job again and again."""
+"""Bursts and giants: no fixed number is faster, few runs are stopped, no job again and again."""
 
 from statistics import mean
 
@@ -16,7 +16,7 @@ from sim.traces import FOUND, courses
 
 BUDGET = 3 * GIB
 SEEDS = range(16)
-# The numbers that a search over 1 to 16 finds best for these herds.
+# The best fixed numbers for these herds, from a search over 1 to 16.
 NUMBERS = {20: (10, 12, 14), 8: (3, 5, 8)}
 FOUR_GB = 4 * 10**9
 
@@ -40,7 +40,7 @@ def wall_s(played: list[tuple[SimCounters, list[SimJob]]]) -> float:
 def test_no_fixed_number_is_faster_than_the_governor(
     number: int, bursting: int, most: float, most_stops: float, life_s: tuple[int, int]
 ) -> None:
-    """Of all herds together, within a few percent; no job is stopped more than twice."""
+    """For all herds together, within a few percent; no job is stopped more than twice."""
     ours = play(number, bursting, life_s)
     best_s = min(wall_s(play(number, bursting, life_s, cap)) for cap in NUMBERS[number])
 
@@ -52,7 +52,7 @@ def test_no_fixed_number_is_faster_than_the_governor(
 
 @pytest.mark.parametrize(("mode", "least"), [(Mode.RESUMES, 1.05), (Mode.STARTS_OVER, 0.86)])
 def test_a_few_giants_among_many_are_done_in_time(mode: Mode, least: float) -> None:
-    """1.5 % of the jobs need 85 to 95 % of the budget for a while; nobody is stopped for ever."""
+    """1.5 % of the jobs need 85 to 95 % of the budget for a while; no job is stopped forever."""
     herd = heavy_herd(courses() * 4, FOUR_GB, seed=1)
     jobs = make_jobs(herd, mode)
     tally = run_grants(jobs, level_ground(FOUR_GB))

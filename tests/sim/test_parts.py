@@ -13,12 +13,12 @@ def course(*mb: int) -> Course:
 
 
 def test_the_oracle_starts_each_job_when_its_whole_trace_fits() -> None:
-    """The second's peak falls into the second after the first has ended."""
+    """The peak of the second job comes in the second after the end of the first."""
     assert oracle_starts([course(5, 5, 5), course(1, 8)], 10 * MB) == [0, 2]
 
 
 def test_the_oracle_lets_nobody_pass() -> None:
-    """The third would fit at once, but the second is in front of it."""
+    """The third job would fit at once, but the second is in front of it."""
     jobs = [course(6, 6, 6), course(6, 6), course(2)]
 
     assert oracle_starts(jobs, 10 * MB) == [0, 3, 3]
@@ -27,12 +27,12 @@ def test_the_oracle_lets_nobody_pass() -> None:
 
 
 def test_the_oracle_leaves_out_what_never_fits() -> None:
-    """And goes on with the next."""
+    """It continues with the next job."""
     assert oracle_starts([course(20), course(5)], 10 * MB) == [None, 0]
 
 
 def test_the_kernel_kills_the_largest_of_a_fixed_number() -> None:
-    """Over the limit in the second second: 6 and 5 of 10. Its work is redone."""
+    """Over the limit in the second second: 6 and 5 of 10. Its work is repeated."""
     tally = run_peer(fixed(2), [course(3, 6, 3), course(3, 5, 3)], 10 * MB)
 
     assert (tally.oom_kills, tally.done) == (1, 2)
@@ -40,7 +40,7 @@ def test_the_kernel_kills_the_largest_of_a_fixed_number() -> None:
 
 
 def test_memfree_kills_the_youngest_when_memory_runs_out() -> None:
-    """Started on 5 free, killed below 2.5."""
+    """Started with 5 free, killed below 2.5."""
     tally = run_peer(memfree(5 * MB), [course(1, 1, 8, 8), course(1, 1, 1, 1)], 10 * MB)
 
     assert tally.preempted >= 1
@@ -48,14 +48,14 @@ def test_memfree_kills_the_youngest_when_memory_runs_out() -> None:
 
 
 def test_a_second_holds_its_highest_sample() -> None:
-    """A burst between two looks is not lost."""
+    """A burst between two measurements is not lost."""
     profile = Profile("p", (0.0, 0.4, 0.8, 2.0), (1 * MB, 9 * MB, 2 * MB, 2 * MB))
 
     assert make_course(profile).bytes == (9 * MB, 2 * MB)
 
 
 def test_a_resume_goes_back_before_the_open_tool_call() -> None:
-    """And ten seconds at least."""
+    """At least ten seconds."""
     open_call = Course("c", (MB,) * 100, (*range(50), *(50,) * 40, *range(90, 100)))
 
     assert open_call.resume_at(80) == 50
@@ -64,7 +64,7 @@ def test_a_resume_goes_back_before_the_open_tool_call() -> None:
 
 
 def test_growth_within_a_second_is_held_until_it_is_granted() -> None:
-    """Two need 600 MB at the same moment and there are 1000: one waits, none is killed."""
+    """Two runs need 600 MB at the same time and there are 1000: one waits, none is killed."""
     burst = course(*[100] * 30, *[600] * 5, *[100] * 10)
     result = simulate([burst, burst], 1000 * MB)
 
@@ -76,7 +76,7 @@ def test_growth_within_a_second_is_held_until_it_is_granted() -> None:
 
 
 def test_who_cannot_resume_pays_with_all_it_did() -> None:
-    """The same herd redoes more."""
+    """The same herd repeats more work."""
     herd = [course(*[100] * 40, *[500] * 20, *[100] * 40)] * 6
     again = simulate(herd, 1000 * MB, mode=Mode.STARTS_OVER)
 

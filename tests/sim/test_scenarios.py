@@ -1,4 +1,4 @@
-"""Situations that the governor has to stand: nobody is killed, nobody is lost."""
+"""Situations that the governor has to handle: no run is killed, no job is lost."""
 
 from functools import cache
 
@@ -6,7 +6,7 @@ import pytest
 
 from ramherd.sim.scenarios import SCENARIOS, Played, play
 
-# What each must reach of an oracle that knows every trace, has one application and no debt.
+# The least share of an oracle that knows every trace, has one application and no debt.
 LEAST_SHARE = {
     "in-step": 1.0,
     "all-leak": 0.4,
@@ -27,13 +27,13 @@ FAILED = {"too-big": 1}
 
 @cache
 def played(name: str) -> Played:
-    """Once in each process: several tests ask for the same scenario."""
+    """Once in each process: several tests use the same scenario."""
     return play(name)
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_all_jobs_that_fit_are_done_without_a_kill(name: str) -> None:
-    """And in a time not far from the best there is."""
+    """The time is close to the best possible."""
     result = played(name).result
 
     assert result.tally.oom_kills == 0
@@ -44,7 +44,7 @@ def test_all_jobs_that_fit_are_done_without_a_kill(name: str) -> None:
 
 
 def test_debt_is_paid_within_ten_seconds() -> None:
-    """Half of the memory goes at once, and comes back later."""
+    """Half of the memory is taken at once, and returns later."""
     tally = played("outside").result.tally
 
     assert 0 < tally.debt_s <= 10
@@ -52,7 +52,7 @@ def test_debt_is_paid_within_ten_seconds() -> None:
 
 
 def test_leaking_agents_are_recycled_and_not_only_preempted() -> None:
-    """Each is restarted before it has three times the memory it began with."""
+    """Each is restarted before it has three times its memory at the start."""
     tally = played("all-leak").result.tally
 
     assert tally.recycled >= 40
@@ -78,7 +78,7 @@ def test_a_job_of_nine_tenths_does_not_wait_for_all_small_ones() -> None:
 
 
 def test_a_large_machine_is_filled_within_a_minute() -> None:
-    """Starts are spread, but the more run, the more may start."""
+    """Starts are spread, but the more runs there are, the more may start."""
     picture = play("large-machine", picture=True).result.tally.picture or []
 
     assert len(picture[60]) > 800

@@ -37,7 +37,7 @@ def test_json_has_the_agreed_keys(
 
 
 def test_a_picture_is_drawn_as_svg(traces: str, tmp_path: Path) -> None:
-    """Well-formed, with the budget's line."""
+    """Well-formed, with the line of the budget."""
     path = tmp_path / "memory.svg"
     assert call(["simulate", "--traces", traces, "--budget", "1GB", "--plot", str(path)]) == 0
 
@@ -47,7 +47,7 @@ def test_a_picture_is_drawn_as_svg(traces: str, tmp_path: Path) -> None:
 
 
 def test_a_picture_is_drawn_as_png(traces: str, tmp_path: Path) -> None:
-    """With rows of the size that its header says."""
+    """With rows of the size in its header."""
     path = tmp_path / "memory.png"
     assert call(["simulate", "--traces", traces, "--budget", "1GB", "--plot", str(path)]) == 0
 
@@ -72,13 +72,13 @@ def test_a_picture_is_drawn_as_png(traces: str, tmp_path: Path) -> None:
 def test_a_wrong_request_is_said_in_one_line(
     argv: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With exit code 2 and nothing simulated."""
+    """With exit code 2, and nothing is simulated."""
     assert call(["simulate", *argv]) == 2
     assert said in capsys.readouterr().err
 
 
 def test_a_scenario_is_played_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
-    """A failed job shows in the exit code."""
+    """A failed job is visible in the exit code."""
     assert call(["simulate", "--scenario", "too-big"]) == 1
     assert "1 failed, 0 lost" in capsys.readouterr().out
     assert call(["simulate", "--scenario", "list"]) == 0

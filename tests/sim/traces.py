@@ -1,4 +1,4 @@
-"""The published traces where they are at hand, else the built-in ones."""
+"""The published traces if they are available, otherwise the built-in ones."""
 
 import os
 from functools import cache
