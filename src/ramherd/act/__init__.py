@@ -1,4 +1,4 @@
-"""Changing the machine: pens, the keeper, starting and ending processes.
+"""Changes the machine: pens, the keeper, starting and ending processes.
 
-Kept free of imports: the keeper loads this file.
+This file has no imports, because the keeper loads it.
 """

@@ -1,4 +1,4 @@
-"""The ballast: a file beside the store whose space is given back when the disk is full."""
+"""The ballast: a file beside the store whose space is released when the disk is full."""
 
 import os
 from pathlib import Path
@@ -9,8 +9,8 @@ FLAGS = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 def set_ballast(state: Path, size: int) -> bool:
-    """Whether it holds that much now. Released, it keeps its size as a hole: so every ramherd knows
-    how much there was.
+    """Returns whether the ballast has `size` bytes now. When released, it keeps its length as a
+    hole, so that every ramherd can read how large it was.
     """
     try:
         fd = os.open(state / BALLAST, FLAGS, 0o600)
@@ -18,7 +18,7 @@ def set_ballast(state: Path, size: int) -> bool:
             resize(fd, size)
         finally:
             os.close(fd)
-    except OSError:  # the disk has become full, or takes no such file
+    except OSError:  # the disk is full now, or does not support such a file
         return False
     return True
 

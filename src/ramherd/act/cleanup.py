@@ -1,7 +1,7 @@
-"""What is left to do after a run: removing its TMPDIR and its pen.
+"""Cleans up after a run: removes its TMPDIR and its pen.
 
-The files of a TMPDIR are removed in a thread, because the supervisor's loop must not stand
-still for a build tree; a cgroup that is still busy is tried again in the next step.
+The files of a TMPDIR are removed in a thread, because a build tree must not block the supervisor's
+loop; a cgroup that is still busy is tried again in the next step.
 """
 
 import os
@@ -39,7 +39,7 @@ class Cleanup:
         return bool(self._tasks)
 
     def add(self, run: str, pen: Pen, tmp: Path) -> None:
-        """Recorded only: the next start does not wait for it."""
+        """Only records the task: the next start does not wait for it."""
         self._tasks[run] = CleanupTask(pen, tmp)
 
     def _begin(self, task: CleanupTask) -> None:
@@ -50,7 +50,7 @@ class Cleanup:
             self._trees.put(task)
 
     def advance(self, wait_s: float = 0.0) -> list[CleanedPen]:
-        """The pens that were removed since the last time."""
+        """Returns the pens that were removed since the last call."""
         for task in self._tasks.values():
             if not task.begun:
                 self._begin(task)
@@ -84,11 +84,11 @@ class Cleanup:
         while (task := self._trees.get()) is not None:
             with suppress(OSError):
                 remove_tree(task.tmp)
-            task.tmp_done = True  # or it cannot be done: the pen does not wait for it
+            task.tmp_done = True  # or it failed: the pen does not wait for it
 
 
 def is_removed(task: CleanupTask, wait_s: float) -> bool:
-    """What the run left in tmpfs is read first: it stays charged to the fleet afterwards."""
+    """First reads the memory that the run left in tmpfs: it stays charged to the fleet."""
     if task.residue_bytes is None:
         task.residue_bytes = task.pen.residue_bytes()
     return task.pen.remove(wait_s)
@@ -106,8 +106,8 @@ def is_gone(tmp: Path) -> bool:
 
 
 def remove_tree(path: Path) -> None:
-    """A run may have taken its own permissions away (Go's module cache does), or put a link in
-    the place of its TMPDIR: where that leads to is not ours.
+    """A run may have removed its own permissions (Go's module cache does), or replaced its TMPDIR
+    by a link: the target of the link is not ours.
     """
     if path.is_symlink():
         path.unlink()
@@ -118,7 +118,7 @@ def remove_tree(path: Path) -> None:
     for root, dirs, _files in os.walk(path):
         for name in dirs:
             open_up(Path(root, name))
-    # `shutil.rmtree` would do, with 1 MB for the compression that `shutil` offers too.
+    # `shutil.rmtree` would work, but importing `shutil` costs 1 MB for its compression modules.
     with suppress(OSError):
         for _root, dirs, files, fd in os.fwalk(path, topdown=False):
             for name in (*files, *dirs):
@@ -127,7 +127,7 @@ def remove_tree(path: Path) -> None:
 
 
 def remove_entry(name: str, directory: int) -> None:
-    """A file, a link, or an empty directory; what cannot be removed stays."""
+    """Removes a file, a link, or an empty directory, if possible."""
     with suppress(OSError):
         try:
             os.unlink(name, dir_fd=directory)
@@ -136,13 +136,13 @@ def remove_entry(name: str, directory: int) -> None:
 
 
 def has_mounts(path: Path) -> bool:
-    """Whether a file system is mounted at it or below: its files do not belong to the run."""
+    """Whether a file system is mounted at or below it: those files do not belong to the run."""
     real = os.path.realpath(path)
     return any(point == real or point.startswith(f"{real}/") for point, _kind in read_mounts())
 
 
 def open_up(directory: Path) -> None:
-    """Before the walk goes into it."""
+    """Makes the directory accessible before the walk enters it."""
     try:
         if not directory.is_symlink():
             directory.chmod(0o700)

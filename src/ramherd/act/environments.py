@@ -1,4 +1,4 @@
-"""The variables of runs, inherited and of their jobs: as values, and as layers for the keeper.
+"""The variables of runs, inherited or set by jobs: as values, and as layers for the keeper.
 
 A layer is a table of variables, or a part of a file that the keeper's child reads.
 """
@@ -13,17 +13,18 @@ from ramherd.store.inputs import environment_path, read_inherited, read_variable
 from ramherd.system.environ import read_own_environ
 
 Layer = dict[str, str | None] | tuple[str, int, int]
-# An ordinary environment has some kB. So many are held in memory, and no larger ones.
+# An ordinary environment has a few kB. At most this many are kept in memory, and none larger than
+# this.
 KEPT = 8
 KEPT_BYTES = 64 << 10
 
 
 def choose_passed(patterns: Sequence[str] | None) -> dict[str, str]:
-    """The variables of this process that runs inherit; without patterns all."""
+    """The variables of this process that runs inherit; all without patterns."""
     own = read_own_environ()
     if patterns is None:
         return own
-    from fnmatch import fnmatchcase  # noqa: PLC0415 - `re`, for those who set `pass_env`
+    from fnmatch import fnmatchcase  # noqa: PLC0415 - `re`, only for `pass_env`
 
     return {
         name: text
@@ -33,8 +34,8 @@ def choose_passed(patterns: Sequence[str] | None) -> dict[str, str]:
 
 
 class Environments(NamedTuple):
-    """`layers` gives two of a job: what its runs inherit, and its own variables. `read` gives both
-    together, for programs that are searched and processes that are shared.
+    """`layers` returns two layers of a job: the inherited variables, and its own. `read` returns
+    both together, to search for programs and to share processes.
     """
 
     layers: Callable[[Job], tuple[Layer, Layer]]
@@ -42,21 +43,21 @@ class Environments(NamedTuple):
 
 
 def one_environment(inherited: Mapping[str, str]) -> Environments:
-    """For `ramherd run`: all jobs inherit the same, and their own variables are in memory."""
+    """For `ramherd run`: all jobs inherit the same variables; their own are in memory."""
     return Environments(
         lambda job: (dict(inherited), dict(job.env)), lambda job: {**inherited, **job.env}
     )
 
 
 class HerdEnvironments:
-    """For the service: each herd has a file, which `find` names."""
+    """For the service: each herd has a file, whose path `find` returns."""
 
     def __init__(
         self, state: Path, find: Callable[[str], EnvironmentFile], own: Mapping[str, str]
     ) -> None:
         self._state = state
         self._find = find
-        # What runs of a herd that was submitted without an environment inherit.
+        # Inherited by the runs of a herd that was submitted without an environment.
         self._own = own
         self._kept: dict[str, Mapping[str, str]] = {}
 
@@ -93,5 +94,5 @@ class HerdEnvironments:
 
 
 def own_part(job: Job, file: EnvironmentFile) -> tuple[str, int, int] | None:
-    """A job that was retried after the end of its herd has none: the file is another."""
+    """None for a job that was retried after the end of its herd: its file is a different one."""
     return job.env_at if job.env_at is not None and job.env_at[0] == file.name else None

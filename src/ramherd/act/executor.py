@@ -1,6 +1,6 @@
-"""Carrying out what was decided: runs in pens, through the keeper.
+"""Carries out decisions: runs in pens, through the keeper.
 
-It knows each live run and what the keeper reported of it; it decides nothing.
+It has each live run and the keeper's reports about it; it decides nothing.
 """
 
 import math
@@ -56,7 +56,7 @@ class Executor:
         self.fleet = fleet
         self.enforcer = GrantEnforcer(grants or GrantPolicy())
         self.runs: dict[str, LiveRun] = {}
-        # Runs whose start the keeper has reported since this was last read.
+        # Runs whose start the keeper has reported since this list was last read.
         self.started: list[LiveRun] = []
         self._start_keeper = start_keeper
         self.runs_dir = runs_dir
@@ -66,7 +66,8 @@ class Executor:
         # The warm processes that runs took over in this step.
         self._taken: dict[str, IdleProcess] = {}
         self.environments: Environments | HerdEnvironments = one_environment(read_own_environ())
-        # Whether the keeper reported something in this step; whether it has not answered for long.
+        # Whether the keeper reported something in this step; whether it has not answered for a long
+        # time.
         self.is_keeper_heard = False
         self.is_keeper_hanging = False
         # How much the logs of all runs may grow: a new keeper gets the same limit.
@@ -77,7 +78,7 @@ class Executor:
         self.start_keeper()
 
     def start_keeper(self) -> None:
-        """Its first answer shows that it works."""
+        """The keeper's first answer shows that it works."""
         try:
             self.keeper = self._start_keeper()
         except OSError as error:
@@ -103,13 +104,13 @@ class Executor:
         self.keeper.send("log_growth", bytes=growth_bytes)
 
     def adopt(self, run: LiveRun, grant_bytes: int) -> None:
-        """A run that an earlier supervisor started. The keeper will report how it stands."""
+        """Adopts a run that an earlier supervisor started. The keeper will report its state."""
         self.runs[run.id] = run
         self.enforcer.set_grant(run, grant_bytes, run.started_s)
 
     def start(self, run: LiveRun, grant_bytes: int, *, resumed: bool) -> IdleProcess | None:
-        """Returns the warm process that the run takes over, if there is one. A run that is refused
-        already never begins. OSError: it could not be prepared, and nothing of it is left.
+        """Returns the warm process that the run takes over, if there is one. A run that was refused
+        never begins. OSError: the run could not be prepared, and nothing of it is left.
         """
         if run.refused is not None:
             self.runs[run.id] = run
@@ -133,7 +134,7 @@ class Executor:
             return None
         self.runs[run.id] = run
         if run.agent_run is not None:
-            # Once it is on disk, a large prompt need not be in memory.
+            # A large prompt that is on disk need not be in memory.
             run.agent_run.launch = replace(run.agent_run.launch, stdin="")
         if key is not None:
             most = run.job.brief.reuse if run.job.brief is not None else 0
@@ -146,7 +147,7 @@ class Executor:
         return None
 
     def add_pen(self, name: str, limit_bytes: int) -> Pen:
-        """For a program of our own, which is no run."""
+        """For a program of our own, which is not a run."""
         pen = self.fleet.add(name, limit_bytes)
         limit_pids(pen, self._policy.pids_limit)
         return pen
@@ -176,7 +177,7 @@ class Executor:
         return f"cannot prepare a run in {[*cgroups, self.runs_dir][0]}: {error.strerror}"
 
     def _program(self, run: LiveRun, *, resumed: bool) -> dict[str, Any]:
-        """What is large is not read here: the keeper's child reads the file."""
+        """Large values are not read here: the keeper's child reads the file."""
         field, argv = argv_of(run, resumed=resumed)
         file = str(input_path(self.state, run.job.id, field)) if field in run.job.large else ""
         env = layers_of(run, *self.environments.layers(run.job), resumed=resumed)
@@ -195,15 +196,15 @@ class Executor:
         return self._policy.log_head_bytes, self._policy.log_ring_bytes
 
     def key_of(self, job: Job, launch: "Launch") -> Hashable:
-        """What two jobs have to agree in to share a process."""
+        """The key that two jobs must have in common to share a process."""
         env = self.environments.read(job)
         reuse = job.brief.reuse if job.brief is not None else 0
         variables = frozenset(launch.env.items()), frozenset(env.items())
         return launch.argv, job.cwd, job.memory_limit_bytes, reuse, variables
 
     def _reuse(self, run: LiveRun, idle: IdleProcess, grant_bytes: int, stdin: str) -> None:
-        """Another job's process, in its pen. The run is granted what the process uses in any case:
-        that was not free before.
+        """Takes over another job's process, in its pen. The grant is at least the memory that the
+        process uses: that memory was not free before.
         """
         self._taken = {run.id: idle, **self._taken}
         run.reuse(idle)
@@ -214,7 +215,7 @@ class Executor:
         )
 
     def withdraw(self, run: LiveRun) -> bool:
-        """Undoes the start of a run if the keeper does not know of it yet. Whether it did not."""
+        """Undoes the start of a run that was not sent to the keeper yet. Returns whether it did."""
         if not self.keeper.withdraw(run.id):
             return False
         del self.runs[run.id]
@@ -228,12 +229,12 @@ class Executor:
         return True
 
     def release_starts(self) -> None:
-        """The store has the runs that were started: the keeper may start them."""
+        """The store has the new runs: the keeper may start them."""
         self._taken.clear()
         self.keeper.release()
 
     def send_stdin(self, run: LiveRun, text: str) -> None:
-        """More to ask of a warm process."""
+        """Sends more input to a warm process."""
         try:
             path = write_file(run.dir / "in.new", text)
         except OSError:
@@ -242,12 +243,12 @@ class Executor:
             self.keeper.send("feed", run=run.id, stdin=path)
 
     def close_stdin(self, run: LiveRun) -> None:
-        """Its warm process gets no other job, and ends by itself when it has no more to do."""
+        """The run's warm process gets no other job, and exits when its work is done."""
         run.close_warm()
         self.keeper.send("hang_up", run=run.id)
 
     def make_idle(self, run: LiveRun, at_s: float) -> IdleProcess:
-        """The run is over, its process waits for another."""
+        """The run has ended; its process waits for another run."""
         assert run.warm is not None
         assert run.pen is not None
         del self.runs[run.id]
@@ -268,7 +269,7 @@ class Executor:
             self._remove_idle(idle)
 
     def receive(self, at_s: float) -> bool:
-        """Reads what the keeper reported; False when the keeper is gone."""
+        """Reads the keeper's reports; False when the keeper is gone."""
         messages = self.keeper.receive()
         if messages is None and not self.keeper.has_answered:
             self._drop_failed_keeper()
@@ -292,10 +293,10 @@ class Executor:
                 if run.pen is not None:
                     run.pen.set_first(first)
                 self.started.append(run)
-                if run.stop_order is not None:  # it was told to end before it had started
+                if run.stop_order is not None:  # it was asked to end before it had started
                     self._send_end(run)
             case "refused":
-                # A keeper of an earlier version does not say whose failure it is.
+                # A keeper of an earlier version does not report whose failure it is.
                 is_ours = message.get("is_ours", False)
                 run.refuse(Refusal(message["errno"], message["what"], is_ours), at_s)
                 if run.warm is not None and run.warm.taken_from:
@@ -306,17 +307,17 @@ class Executor:
                 run.close_output(heap_exhausted=is_heap_exhausted(run.dir, run.exit))
 
     def _end_late_start(self, message: dict[str, Any]) -> None:
-        """A run that was ended while the keeper did not answer, and that it started afterwards."""
+        """Ends a run that the keeper started late: it was ended while the keeper did not answer."""
         if message["run"] not in self.warm_pool.all:
             signal_processes([ProcId(message["pid"], message["start_ticks"])], signal.SIGKILL)
 
     def end_without_keeper(self, at_s: float, *, is_last: bool) -> None:
-        """The keeper does not answer. A run that was told to end is over when its pen is empty;
-        with `is_last`, so is every other one that is ending: its output is not waited for.
+        """The keeper does not answer. A run that was asked to end has ended when its pen is empty;
+        with `is_last`, so has every other run that is ending: its output is not waited for.
         """
         for run in self.runs.values():
             is_told = run.stop_order is not None or (is_last and run.is_ending)
-            # A polling pen does not keep the keeper from starting the run afterwards.
+            # With a polling pen, the keeper could still start the run afterwards.
             may_start = run.first is None and not self.fleet.kernel_limits and not is_last
             if not is_told or may_start or run.refused is not None:
                 continue
@@ -330,14 +331,14 @@ class Executor:
             self.keeper.send("close", run=run.id)
 
     def _abandon(self, run: LiveRun, taken_from: str) -> None:
-        """Kills the process that the run was to take over, if anything of it lives."""
+        """Kills the process that the run was to take over, if any part of it is alive."""
         if run.pen is not None:
             run.pen.kill()
         self.keeper.send("close", run=taken_from)
         self._forget(taken_from)
 
     def _receive_exit(self, run: LiveRun, message: dict[str, Any], at_s: float) -> None:
-        # A keeper of an earlier version does not say whether processes are left.
+        # A keeper of an earlier version does not report whether processes are left.
         may_have_left = message.get("left", True)
         run.record_exit(
             Exit(message["code"], message["signal"], at_s),
@@ -349,17 +350,17 @@ class Executor:
         if message["closed"]:
             run.close_output(heap_exhausted=is_heap_exhausted(run.dir, run.exit))
         if run.agent_run is not None and run.stop_order is not None:
-            self._send_end(run)  # the tools that its agent has left
+            self._send_end(run)  # ends the tools that its agent left
 
     def _drop_failed_keeper(self) -> None:
-        """It ended before its first answer, and so before it was asked for a run."""
+        """The keeper ended before its first answer, and so before any request for a run."""
         self.keeper.kill()
         self._keeper_failure = self.keeper.read_failure()
         self.keeper = NoKeeper()
 
     def replace_keeper(self, at_s: float, *, is_dead: bool = True) -> None:
-        """The keeper died, and with it the pipes of its runs: they cannot go on. One that does not
-        answer is killed, and no job is suspected for that.
+        """The keeper died, and with it the pipes of its runs: they cannot continue. A keeper that
+        does not answer is killed, and no job is suspected for that.
         """
         self.keeper.kill()
         live = [run for run in self.runs.values() if run.refused is None]
@@ -389,14 +390,14 @@ class Executor:
         run.stop(stopping)
 
     def clear(self, run: LiveRun, at_s: float) -> int:
-        """Ends the processes that the first one left: how many there were."""
+        """Ends the processes that the first process left, and returns their number."""
         leftovers = self._send_end(run)
         run.clear(leftovers, at_s)
         return leftovers
 
     def _send_end(self, run: LiveRun) -> int:
-        """TERM, and CONT for processes that have stopped themselves or are held, and would not
-        receive it. A held run is thawed after this.
+        """Sends TERM, then CONT: processes that are stopped or held would not receive TERM. A held
+        run is thawed after this.
         """
         if run.pen is None:
             return 0
@@ -411,7 +412,7 @@ class Executor:
             run.pen.kill()
 
     def close_output(self) -> None:
-        """Once nothing lives in a pen that could print, its output is complete."""
+        """The output of a run is complete once no process in its pen can print."""
         for run in self.runs.values():
             if run.ask_to_close():
                 self.keeper.send("close", run=run.id)
@@ -445,7 +446,7 @@ class Executor:
         }
 
     def muted_for_s(self, at_s: float) -> float:
-        """Until the events of a run are read again."""
+        """The time until the events of a run are read again."""
         waits = (run.grant.muted_until_s - at_s for run in self.runs.values())
         return min((wait for wait in waits if wait > 0), default=math.inf)
 
@@ -458,18 +459,18 @@ class Executor:
 
     @property
     def has_lost_runs(self) -> bool:
-        """Runs of a keeper that died are being cleared."""
+        """Whether runs of a dead keeper are being cleared."""
         stops = (run.stop_order for run in self.runs.values())
         return any(stop is not None and stop.end is RunEnd.LOST for stop in stops)
 
     @property
     def is_busy(self) -> bool:
-        """Something is about to end: the next step comes soon."""
+        """Whether a run or process is about to end: the next step comes soon."""
         busy = self._cleanup.is_busy or self.warm_pool.is_busy
         return busy or any(run.is_ending or run.is_renewing for run in self.runs.values())
 
     def shut_down(self, wait_s: float = 10.0) -> list[CleanedPen]:
-        """Whatever happened before, nothing is left: pens first, then the keeper, the fleet."""
+        """Leaves nothing behind, in any state: ends the pens, then the keeper, then the fleet."""
         deadline = time.monotonic() + wait_s
         for run in list(self.runs.values()):
             run.release(deadline)
@@ -488,9 +489,7 @@ class Executor:
 
 
 def layers_of(run: LiveRun, inherited: Layer, own: Layer, *, resumed: bool) -> list[Layer]:
-    """The environment of a run: what it inherits, what its agent needs, the job's own variables,
-    and ours.
-    """
+    """The environment of a run: inherited variables, the agent's, the job's own, and ours."""
     ours: Layer = {
         "RAMHERD_RUN": run.id,
         "RAMHERD_JOB": run.job.id,
@@ -504,7 +503,7 @@ def layers_of(run: LiveRun, inherited: Layer, own: Layer, *, resumed: bool) -> l
 
 
 def send_end(run: LiveRun, pen: Pen) -> int:
-    """At first an agent alone gets the signal: if its tools ended too, it would record their
+    """At first only the agent gets the signal: if its tools ended too, it would record their
     failure in its history.
     """
     if run.agent_run is not None and run.exit is None and run.first is not None:
@@ -513,7 +512,7 @@ def send_end(run: LiveRun, pen: Pen) -> int:
 
 
 def argv_of(run: LiveRun, *, resumed: bool) -> tuple[str, tuple[str, ...]]:
-    """With the field of the job that it comes from. A job that cannot resume starts over."""
+    """The job's field and the arguments in it. A job that cannot resume starts over."""
     if run.agent_run is not None:
         return "", run.agent_run.launch.argv
     if resumed and run.job.resume_argv:
@@ -522,8 +521,8 @@ def argv_of(run: LiveRun, *, resumed: bool) -> tuple[str, tuple[str, ...]]:
 
 
 def stdin_of(run: LiveRun) -> str | None:
-    """It goes through a file, not a pipe: it can have any size, and no process has to write it.
-    None: it has none, or a large one that is a file already.
+    """Standard input is a file, not a pipe: it can have any size, and no process has to write it.
+    None: there is no input, or it is large and in a file already.
     """
     if run.agent_run is not None:
         launch = run.agent_run.launch
@@ -532,7 +531,7 @@ def stdin_of(run: LiveRun) -> str | None:
 
 
 def large_stdin_of(run: LiveRun, state: Path) -> str:
-    """The file of a large one, of a job of the service."""
+    """The file with the large standard input of a job of the service."""
     if run.agent_run is not None:
         field = "prompt" if run.agent_run.launch.is_prompt_file else ""
     else:
@@ -561,6 +560,6 @@ def read_exit(run_dir: Path, at_s: float) -> Exit | None:
 
 
 def is_heap_exhausted(run_dir: Path, exit_: Exit | None) -> bool:
-    """V8 aborts with its own message: its heap was full, the machine need not have been."""
+    """V8 aborts with its own message: its heap was full, the machine's memory perhaps not."""
     aborted = exit_ is not None and (exit_.signal == signal.SIGABRT or exit_.code == V8_EXIT_CODE)
     return aborted and V8_MESSAGE in read_tail(run_dir, "err", TAIL_BYTES)

@@ -1,4 +1,4 @@
-"""Grants on real pens: a run is frozen at its mark, and goes on when it gets more.
+"""Enforces grants on real pens: a run is frozen at its mark, and continues with a larger grant.
 
 The mark is a little below the grant, so that a held run stays within it; the backstop, which is
 the kernel's own limit, is a margin above. The governor decides how much each run gets, and
@@ -19,12 +19,12 @@ from ramherd.core.policies import GrantPolicy
 from ramherd.decide.hold import choose_hold, is_at_limit
 from ramherd.system.wait import clear_event, open_event, set_event
 
-# A run that reads and writes files crosses its mark by page cache, again and again: its events are
-# read so often at most. At 1 GB/s of growth meanwhile it stays below the backstop.
+# A run that reads and writes files crosses its mark by page cache again and again: its events are
+# read at most this often. A run that grows by 1 GB/s meanwhile stays below the backstop.
 MUTE_S = 0.05
 LEAVING_BYTES = 64 << 20
 ARMING_THREADS = 4
-# Many a run is over by then, and no run has grown to its first grant (60 ms at 3.3 GB/s).
+# Many runs have ended by then, and no run has grown to its first grant (60 ms at 3.3 GB/s).
 SETTLED_S = 0.02
 
 
@@ -38,7 +38,7 @@ class GrantEnforcer:
         self._set(run, grant_bytes)
 
     def set_grant(self, run: LiveRun, grant_bytes: int, at_s: float) -> bool:
-        """False, and nothing is changed, if the run has grown past the new grant meanwhile."""
+        """Returns False and changes nothing if the run has grown past the new grant meanwhile."""
         before = run.grant.grant_bytes
         self._set(run, grant_bytes)
         run.measure()
@@ -62,7 +62,7 @@ class GrantEnforcer:
                 self.worker.arm(run)
 
     def receive_armed(self, at_s: float) -> None:
-        """New marks are in place. Nothing has reported what was used meanwhile."""
+        """New marks are armed. They cause no event for memory that is used already."""
         for run, event, mark in self.worker.receive_armed():
             if run.pen is None:  # it could not be started
                 os.close(event)
@@ -70,19 +70,19 @@ class GrantEnforcer:
             run.pen.set_event(event)
             run.measure()
             self.enforce(run, at_s)
-            if mark != run.grant.mark_bytes:  # of two at a time the older may come last
+            if mark != run.grant.mark_bytes:  # the older of two marks may arrive last
                 self.worker.arm(run)
 
     def _release(self, run: LiveRun, at_s: float) -> None:
-        """Only if the new grant is enough for a moment; else its wait begins again."""
+        """Thaws only if the new grant is enough for a moment; else the wait begins again."""
         if isinstance(self._choose(run), Hold):
             run.wait_again(at_s)
         else:
             run.release(at_s)
 
     def raise_backstop(self, run: LiveRun) -> None:
-        """A run that was told to end may need a little more to do so: at its backstop it would
-        sleep in the kernel, and receive no signal but KILL.
+        """A run that was asked to end may need a little more memory to do so: at its backstop it
+        would sleep in the kernel, and receive no signal but KILL.
         """
         if run.pen is not None and run.grant.grant_bytes:
             most = run.grant.grant_bytes + self.policy.margin_bytes + LEAVING_BYTES
@@ -98,7 +98,7 @@ class GrantEnforcer:
                 run.mute_events(at_s + MUTE_S)
 
     def enforce(self, run: LiveRun, at_s: float) -> None:
-        """After each measurement."""
+        """Called after each measurement."""
         if run.held_since_s is not None or run.is_ending:
             return
         chosen = self._choose(run)
@@ -111,8 +111,8 @@ class GrantEnforcer:
         return choose_hold(run.reading, run.grant, run.job.memory_limit_bytes, self.policy)
 
     def trim(self, run: LiveRun) -> None:
-        """In a thread: dropping page cache takes the kernel a while. Half of the way from what
-        is used to the mark is left to it.
+        """In a thread: the kernel takes a while to drop page cache. The page cache keeps half of
+        the memory between the use of the run and its mark.
         """
         run.set_cache_full(is_full=False)
         if run.pen is not None:
@@ -120,7 +120,7 @@ class GrantEnforcer:
             self.worker.trim(run.pen, to_bytes)
 
     def reclaim(self, run: LiveRun, most_bytes: int) -> None:
-        """In a thread as well."""
+        """In a thread too."""
         if run.pen is not None:
             self.worker.reclaim(run.pen, most_bytes)
 
@@ -129,16 +129,16 @@ class GrantEnforcer:
 
 
 class KernelWorker:
-    """Slow calls of the kernel, in threads: dropping page cache, moving cold memory to swap, and
-    arming marks of cgroup v1.
+    """Makes slow kernel calls in threads: to drop page cache, move cold memory to swap, and arm
+    marks of cgroup v1.
 
-    One thread trims, since that takes the processor. Arming only waits (16 ms for each mark), and
-    many runs grow at a time, so there are some threads for it; while one waits for its turn a newer
-    mark of the same run takes its place.
+    One thread trims, since that uses the processor. Arming only waits (16 ms for each mark), and
+    many runs grow at a time, so several threads arm; a newer mark replaces one of the same run that
+    is still in the queue.
     """
 
     def __init__(self) -> None:
-        # Becomes readable when something was armed; there is none before the first time.
+        # Readable when a mark was armed; empty until the first mark.
         self.fds: list[int] = []
         self._arming: SimpleQueue[LiveRun | None] = SimpleQueue()
         self._queued: set[str] = set()

@@ -1,7 +1,7 @@
-"""The supervisor's end of the keeper: starting or adopting it, and lines of JSON over a socket.
+"""The supervisor's side of the keeper: starts or adopts it; lines of JSON over a socket.
 
-Requests are collected and sent by `flush`. Those that need a record are held back until the store
-has it: what runs is on disk first, and can be withdrawn until then.
+`flush` sends the collected requests. Requests that need a record are held back until the store has
+it: a run is on disk before it starts, and can be withdrawn until then.
 """
 
 import json
@@ -23,25 +23,25 @@ from ramherd.system.pidfd import open_pid, send_signal, wait_end, wait_ends
 from ramherd.system.procfs import read_process
 from ramherd.system.unix_socket import connect, listen
 
-# A keeper answers in milliseconds; one that has just lost its supervisor first reads the last
-# requests of that one.
+# A keeper answers in milliseconds; if it has just lost its supervisor, it first reads that
+# supervisor's last requests.
 ANSWER_S = 10.0
-# It has no run any more: one that does not end by then does not answer.
+# The keeper has no run any more: if it has not ended by then, it does not answer.
 CLOSE_S = 5.0
 KEEP = str(Path(__file__).parent.parent / "keeper/__main__.py")
 NOT_ADOPTABLE = ("-1", "0")
-# The end of the output of a failed keeper: it contains the last line, shown up to this length.
+# The end of a failed keeper's output, which has its last line, shown up to this length.
 ERROR_BYTES = 4096
 ERROR_CHARS = 200
-# The next supervisor would not know a run that starts without a record, and would lose the end
-# of a run that the keeper forgets before it is recorded.
+# The next supervisor would not find a run that starts without a record, and would lose the end of a
+# run that the keeper forgets before it is recorded.
 NEED_RECORD = ("spawn", "pass", "forget")
 
 
 @dataclass(frozen=True, slots=True)
 class Adoption:
-    """Where the next supervisor finds the keeper: the first of these paths on which it can listen.
-    And how long its runs go on without a supervisor.
+    """Where the next supervisor finds the keeper: the first of these paths on which it can listen;
+    and how long its runs continue without a supervisor.
     """
 
     paths: tuple[Path, ...]
@@ -49,7 +49,7 @@ class Adoption:
 
 
 class OwnProcess:
-    """A keeper that we started. `errors` is the file that it prints to, from byte `begin` on."""
+    """A keeper that we started. It prints to the file `errors`, from byte `begin` on."""
 
     def __init__(self, process: "subprocess.Popen[bytes]", errors: Path, begin: int) -> None:
         self._process = process
@@ -57,7 +57,7 @@ class OwnProcess:
         self._begin = begin
 
     def read_failure(self) -> str:
-        """Why it has ended: the last line that it printed, or its exit status."""
+        """Why the keeper has ended: the last line that it printed, or its exit status."""
         return read_last_line(self._errors, self._begin) or describe_end(self._process.wait())
 
     @property
@@ -79,7 +79,7 @@ class OwnProcess:
 
 
 class AdoptedProcess:
-    """A keeper that an earlier supervisor started: it is no child of ours."""
+    """A keeper that an earlier supervisor started: not our child."""
 
     def __init__(self, pidfd: int) -> None:
         self._pidfd = pidfd
@@ -102,8 +102,8 @@ class AdoptedProcess:
 
 
 class KeeperClient:
-    """The connection to a keeper that runs: `start_keeper` or `adopt_keeper` makes it. `known` are
-    the runs that the keeper had when it was adopted.
+    """The connection to a running keeper, made by `start_keeper` or `adopt_keeper`. `known` has the
+    runs of the keeper when it was adopted.
     """
 
     def __init__(
@@ -113,7 +113,7 @@ class KeeperClient:
     ) -> None:  # fmt: skip
         self._socket = channel
         self._process = process
-        # `early` came together with the greeting.
+        # `early` arrived together with the greeting.
         self._inbox = b""
         self._early = early
         self._outbox = b""
@@ -122,17 +122,17 @@ class KeeperClient:
         self.proc_id = proc_id
         self.known = known
         self.is_adoptable = is_adoptable
-        # A keeper of an earlier ramherd takes variables and arguments as text only.
+        # A keeper of an earlier ramherd accepts variables and arguments as text only.
         self.takes_files = takes_files
-        # A new keeper that ends before this could not start. It has no run.
+        # A new keeper that ends before its first answer could not start. It has no run.
         self.has_answered = has_answered
 
     def fileno(self) -> int:
         return self._socket.fileno()
 
     def send(self, do: str, **values: Any) -> None:
-        """Collected only: `flush` sends it. A request about a run stays behind those about the
-        same run that are held back.
+        """Only queues the request: `flush` sends it. If requests about the same run are held back,
+        it is sent after them.
         """
         request = {"do": do, **values}
         if do in NEED_RECORD or self._is_held_back(values.get("run")):
@@ -151,7 +151,7 @@ class KeeperClient:
         self._unrecorded.clear()
 
     def withdraw(self, run: str) -> bool:
-        """Whether the start of this run was held back; then it is never sent."""
+        """Returns whether the start of this run was held back; if so, it is never sent."""
         kept = [held for held in self._unrecorded if run not in (held["run"], held.get("to"))]
         is_found = any(is_start_of(run, held) for held in self._unrecorded)
         if is_found:
@@ -163,8 +163,8 @@ class KeeperClient:
         return bool(self._outbox)
 
     def flush(self) -> None:
-        """As much as the socket takes: if both ends waited for the other to read, both would
-        wait for ever. A keeper that is gone is noticed by `receive`, after its last messages.
+        """Sends as much as the socket accepts: if each end waited for the other to read, both would
+        wait for ever. `receive` notices that a keeper is gone, after its last messages.
         """
         try:
             while self._outbox:
@@ -176,7 +176,7 @@ class KeeperClient:
             self._outbox = b""
 
     def receive(self) -> list[dict[str, Any]] | None:
-        """The messages of the keeper since the last time; None when it is gone."""
+        """The keeper's messages since the last call; None when the keeper is gone."""
         data, self._early = self._early, b""
         try:
             while chunk := self._socket.recv(1 << 16, socket.MSG_DONTWAIT):
@@ -193,7 +193,7 @@ class KeeperClient:
         return [json.loads(line) for line in lines]
 
     def close(self) -> None:
-        """No run is left: the keeper ends when its socket does, or when it is told to."""
+        """No run is left: the keeper ends when its socket is closed, or by request."""
         if self.is_adoptable:
             self.send("end")
             self.release()
@@ -208,25 +208,25 @@ class KeeperClient:
             self._process.wait()
 
     def leave(self) -> None:
-        """The keeper and its runs go on without us."""
+        """The keeper and its runs continue without us."""
         self._socket.close()
         if isinstance(self._process, AdoptedProcess):
             self._process.close()
 
     def kill(self) -> None:
-        """A keeper that closed its socket is not trusted with runs any more."""
+        """Kills the keeper: one that closed its socket is not trusted with runs any more."""
         self._process.kill()
         self._socket.close()
         self._process.wait()
 
     def read_failure(self) -> str:
-        """Why it has ended without an answer. After `kill`."""
+        """Why the keeper ended without an answer. Called after `kill`."""
         return self._process.read_failure() if isinstance(self._process, OwnProcess) else ""
 
 
 class NoKeeper:
-    """In place of a keeper that could not be started, until the next try. Requests are dropped:
-    no run is left that they could be about.
+    """Replaces a keeper that could not be started, until the next try. Requests are dropped: there
+    is no run.
     """
 
     proc_id = ProcId(0, 0)
@@ -264,7 +264,7 @@ class NoKeeper:
 def start_keeper(
     grace_s: float, errors: Path, nofile: int, adoption: Adoption | None = None
 ) -> KeeperClient:
-    """A keeper of our own. OSError: it could not be started."""
+    """Starts a keeper of our own. OSError: it could not be started."""
     ours, theirs = socket.socketpair()
     with ExitStack() as opened, ExitStack() as undo:
         undo.callback(ours.close)
@@ -274,7 +274,7 @@ def start_keeper(
             passed.append(listener.fileno())
             ends = (str(listener.fileno()), str(adoption.alone_s))
         begin, log = size_of(errors), opened.enter_context(open_errors(errors))
-        # -I -S: no site, no user paths; 2 MB less, and nothing of the user's environment runs.
+        # -I -S: no site, no user paths; 2 MB less, and no code from the user's environment runs.
         # -X utf8: names of files are the same bytes in every locale.
         numbers = (str(theirs.fileno()), str(grace_s), str(nofile), *ends)
         command = [sys.executable, "-I", "-S", "-X", "utf8", KEEP, *numbers]
@@ -293,7 +293,7 @@ def start_keeper(
 
 
 def listen_on_first(paths: tuple[Path, ...]) -> socket.socket:
-    """Some file systems have no sockets, and a full one has no room for another."""
+    """Some file systems do not support sockets, and a full one has no space for one."""
     *earlier, last = paths
     for path in earlier:
         try:
@@ -304,8 +304,8 @@ def listen_on_first(paths: tuple[Path, ...]) -> socket.socket:
 
 
 def adopt_keeper(path: Path, wait_s: float = ANSWER_S) -> KeeperClient | None:
-    """The keeper that listens there; None when there is none any more. One that still has a
-    supervisor is asked again for a while: it may not have noticed yet that this one died.
+    """The keeper that listens on `path`; None if there is none any more. If the keeper still has a
+    supervisor, this tries again for a while: the keeper may not have noticed yet that it died.
     """
     deadline = time.monotonic() + wait_s
     while True:
@@ -326,7 +326,7 @@ def adopt_keeper(path: Path, wait_s: float = ANSWER_S) -> KeeperClient | None:
         return None
     pid = greeting["pid"]
     proc_id = proc_id_of(pid)
-    # While it is connected it lives, so the number is still its own.
+    # The keeper is connected, so it is alive, and the pid is still its own.
     pidfd = open_pid(pid)
     if pidfd is None:  # it ended with its last run, just now
         channel.close()
@@ -354,7 +354,7 @@ def proc_id_of(pid: int) -> ProcId:
 
 
 def read_line(channel: socket.socket) -> tuple[dict[str, Any] | None, bytes]:
-    """The first line and what came with it; None if the other end went away instead."""
+    """The first line, and the data after it; None if the other end closed the connection."""
     data = b""
     try:
         while b"\n" not in data:
@@ -370,7 +370,7 @@ def read_line(channel: socket.socket) -> tuple[dict[str, Any] | None, bytes]:
 def open_errors(path: Path) -> IO[bytes]:
     try:
         return open(path, "ab", opener=open_private)
-    except OSError:  # a full disk: the herd runs without a log of the keeper's errors
+    except OSError:  # full disk: the herd runs without a log of the keeper's errors
         return open(os.devnull, "ab")
 
 

@@ -1,6 +1,6 @@
-"""What a ramherd that died left behind: its pens are cleared, its open jobs closed.
+"""Recovers after a ramherd that died: clears its pens and closes its open jobs.
 
-Mostly its keeper has cleared the pens already; if both died, the next start of any ramherd does.
+Usually the keeper has cleared the pens already; if both died, the next start of any ramherd does.
 """
 
 from pathlib import Path
@@ -18,8 +18,8 @@ from ramherd.system.procfs import read_boot_id
 
 
 def recover(store: Store, runtime: Path, runs_dir: Path) -> int:
-    """How many herds of dead owners were closed. One whose pens cannot be cleared stays open,
-    and the next start tries again.
+    """Returns how many herds of dead owners were closed. A herd whose pens cannot be cleared stays
+    open, and the next start tries again.
     """
     lost = read_lost_herds(store, runtime)
     closed = [herd for herd, owner in lost.items() if clear_pens(store, herd, owner, runs_dir)]
@@ -31,7 +31,7 @@ def recover(store: Store, runtime: Path, runs_dir: Path) -> int:
 
 
 def clear_pens(store: Store, herd: str, owner: Owner, runs_dir: Path) -> bool:
-    """Pens of runs before the fleet that holds them. What a reboot ended has no pens."""
+    """Clears the pens of runs before their fleet. After a reboot there are no pens."""
     rebooted = owner.boot_id != read_boot_id()
     done = True
     for stored in sorted(read_pens(store, herd), key=lambda pen: not pen.run):
@@ -46,7 +46,7 @@ def clear_pens(store: Store, herd: str, owner: Owner, runs_dir: Path) -> bool:
 
 
 def clear(stored: StoredPen) -> bool:
-    """Kill until it is empty, then remove it. A polling fleet is nothing but its pens."""
+    """Kills until the pen is empty, then removes it. A polling fleet consists only of its pens."""
     if stored.record["kind"] == polling.KIND and not stored.run:
         return True
     pen = pen_from_record(stored.record)

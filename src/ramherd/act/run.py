@@ -1,6 +1,6 @@
 """A live run, from its start until its pen is empty: its phase, and the only ways to change it.
 
-Other modules ask, and call the transitions below; they assign no field. `core/run_phase.py` has
+Other modules read it and call the transitions below; they assign no field. `core/run_phase.py` has
 the phases and which may follow which.
 """
 
@@ -32,20 +32,20 @@ if TYPE_CHECKING:
     from ramherd.act.warm_pool import IdleProcess, WarmProcess
     from ramherd.agents.run_state import AgentRun
 
-# The length of single holds is kept of the first so many.
+# The number of holds, from the first on, whose length is kept.
 KEEP_HOLDS = 1000
 
 
 @dataclass
 class Usage:
-    """What was measured of a run. The moments are of its memory: how many readings there were,
-    and the sums of their values and squares.
+    """The measurements of a run. The moments are of its memory: the number of readings, and the
+    sums of their values and squares.
     """
 
-    # The least memory that the machine had available meanwhile.
+    # The least available memory of the machine during the run.
     available_least: int = 0
     reading: PenReading = field(default_factory=PenReading)
-    # The socket of a container engine that it talks to.
+    # The socket of the container engine that the run is connected to.
     engine: str = ""
     number: int = 0
     sum: int = 0
@@ -61,7 +61,7 @@ class Usage:
 
 @dataclass
 class HoldTimes:
-    """How long a run was held: all together, and each time by the clock."""
+    """How long a run was held: in total, and each hold by the clock."""
 
     total_s: float = 0.0
     each_s: list[float] = field(default_factory=list)
@@ -74,10 +74,10 @@ class LiveRun:
     attempt: int
     runs_dir: Path
     started_s: float
-    # When its job was first started, and what its class is called.
+    # When its job was first started, and the name of its class.
     first_s: float = 0.0
     label: str = ""
-    # The run that its pen and TMPDIR were made for: this one, or the first of a warm process.
+    # The run that its pen and TMPDIR were made for: this run, or the first of a warm process.
     home: str = ""
     pen: Pen | None = None
     first: ProcId | None = None
@@ -87,12 +87,12 @@ class LiveRun:
     holds: HoldTimes = field(default_factory=HoldTimes)
     # How long it was not measured, because the machine slept or its supervisor was stopped.
     gaps_s: float = 0.0
-    # What is known of its agent, and of its process if that serves other jobs as well.
+    # The state of its agent, and of its process if that serves other jobs as well.
     agent_run: "AgentRun | None" = None
     warm: WarmUse | None = None
-    # What its user was warned of already.
+    # The warnings that the user got already.
     warned: set[Why] = field(default_factory=set)
-    # How often runs of its job were stopped to make room.
+    # How often a run of its job was stopped to make room.
     stops: int = 0
 
     def __post_init__(self) -> None:
@@ -130,7 +130,7 @@ class LiveRun:
 
     @property
     def held_since_s(self) -> float | None:
-        """Since when it waits for more memory, counted from its last grant."""
+        """When it began to wait for more memory, counted from its last grant."""
         return self.phase.since_s if isinstance(self.phase, Held) else None
 
     @property
@@ -139,34 +139,34 @@ class LiveRun:
 
     @property
     def hit_bytes(self) -> int:
-        """The grant at which it was held when it was told to end."""
+        """The grant at which it was held when it was asked to end."""
         stop = self.stop_order
         return stop.hit_bytes if stop is not None else 0
 
     @property
     def may_have_left(self) -> bool:
-        """Whether processes of it may live that its pen does not know."""
+        """Whether processes of the run may live that its pen has not found."""
         return self.phase.may_have_left if isinstance(self.phase, Clearing) else True
 
     @property
     def is_free(self) -> bool:
-        """Its job is done, and its process can have another."""
+        """Whether its job is done, and its process can take another job."""
         return self.warm is not None and self.warm.is_ready and not self.is_ending
 
     @property
     def is_renewing(self) -> bool:
-        """Its process gets a new session: that takes some milliseconds."""
+        """Whether its process gets a new session: that takes some milliseconds."""
         is_closed = self.warm is not None and self.warm.is_closed
         renews = self.agent_run is not None and self.agent_run.renewal is not None
         return renews and not is_closed
 
     def held_s(self, at_s: float) -> float:
-        """How long it was held, until now."""
+        """How long it was held so far."""
         frozen_s = self.frozen_s
         return self.holds.total_s + (at_s - frozen_s if frozen_s is not None else 0.0)
 
     def uncounted_s(self, at_s: float) -> float:
-        """How much of the time since its start its timeout does not count."""
+        """The time since its start that does not count toward its timeout."""
         return self.held_s(at_s) + self.gaps_s
 
     def view(self, *, kernel_limits: bool, at_s: float) -> RunView:
@@ -183,8 +183,8 @@ class LiveRun:
     # Measurements.
 
     def measure(self) -> None:
-        """Peaks between two readings: the largest single process is known at the end, and the
-        kernel's own peak is never below it.
+        """For peaks between two readings: the memory of the largest process is reported at the end,
+        and the kernel's own peak is never below it.
         """
         if self.pen is None:
             return
@@ -208,13 +208,13 @@ class LiveRun:
         self.pen = pen
 
     def reuse(self, idle: "IdleProcess") -> None:
-        """The process of another job, with its pen."""
+        """Takes over the process of another job, with its pen."""
         last = idle.last
         self.home, self.pen, self.first = last.home, idle.pen, last.first
         self.warm = WarmUse(idle.process, taken_from=last.id, peak_before=idle.peak_bytes)
 
     def leave_pen(self) -> None:
-        """It could not be prepared: no pen, and no process of another job, is its own."""
+        """The run could not be prepared: it has no pen, and no process of another job."""
         self.home, self.pen, self.first, self.warm = self.id, None, None, None
 
     def serve_many(self, process: "WarmProcess") -> None:
@@ -231,23 +231,23 @@ class LiveRun:
             self.warm = replace(self.warm, is_closed=True)
 
     def drive(self, agent_run: "AgentRun") -> None:
-        """Its agent was chosen, with what it is to be asked."""
+        """Its agent was chosen, with the prompt."""
         self.agent_run = agent_run
 
     def set_grant(self, grant_bytes: int, mark_bytes: int) -> None:
         self.grant = RunGrant(grant_bytes, mark_bytes, muted_until_s=self.grant.muted_until_s)
 
     def set_cache_full(self, *, is_full: bool) -> None:
-        """Page cache has brought it to its grant."""
+        """Whether page cache has brought it to its grant."""
         if self.grant.cache_full is not is_full:
             self.grant = self.grant._replace(cache_full=is_full)
 
     def mute_events(self, until_s: float) -> None:
-        """Its memory events are not waited for until then."""
+        """Its memory events are ignored until then."""
         self.grant = self.grant._replace(muted_until_s=until_s)
 
     def warn_once(self, why: Why) -> bool:
-        """Whether its user was not warned of this before."""
+        """Returns whether this warning is new."""
         is_new = why not in self.warned
         self.warned.add(why)
         return is_new
@@ -258,7 +258,7 @@ class LiveRun:
             self._enter(Running())
 
     def refuse(self, refusal: Refusal, at_s: float) -> None:
-        """It never began."""
+        """The run never began."""
         if not isinstance(self.phase, Ended):
             self.release(at_s)
             self._enter(Ended(stop=self.stop_order, refused=refusal))
@@ -269,12 +269,12 @@ class LiveRun:
             self._enter(Held(reason, at_s, at_s, time.monotonic()))
 
     def wait_again(self, at_s: float) -> None:
-        """It got more, and that was not enough: its wait begins again, its hold does not."""
+        """Its larger grant was not enough: its wait begins again, its hold continues."""
         if isinstance(self.phase, Held):
             self._enter(replace(self.phase, since_s=at_s))
 
     def release(self, at_s: float) -> None:
-        """Lets a held run go on."""
+        """Lets a held run continue."""
         if not isinstance(self.phase, Held) or self.pen is None:
             return
         self.pen.thaw()
@@ -297,7 +297,7 @@ class LiveRun:
         self._enter(Clearing(exit_, stop, largest_bytes, may_have_left, killed_s=killed_s))
 
     def clear(self, leftovers: int, at_s: float) -> None:
-        """The processes that its first one left were told to end."""
+        """The processes that its first process left were asked to end."""
         assert isinstance(self.phase, Clearing)
         self._enter(replace(self.phase, since_s=at_s, leftovers=leftovers))
 
@@ -306,7 +306,7 @@ class LiveRun:
             self._enter(replace(self.phase, killed_s=at_s))
 
     def ask_to_close(self) -> bool:
-        """Whether its output is to be closed now: nothing lives in its pen that could print."""
+        """Returns whether to close its output now: no process in its pen can print."""
         if not isinstance(self.phase, Clearing) or self.phase.output is not Output.OPEN:
             return False
         if self.usage.reading.procs:
@@ -320,7 +320,7 @@ class LiveRun:
             self._enter(phase)
 
     def end(self, at_s: float) -> None:
-        """Its pen is empty, or given up, or its process is free for the next job."""
+        """Its pen is empty or abandoned, or its process is free for the next job."""
         self.release(at_s)
         if not isinstance(self.phase, Ended):
             heap_exhausted = run_phase.is_heap_exhausted(self.phase)
@@ -332,7 +332,7 @@ class LiveRun:
 
 
 def record_engine_clients(runs: Iterable[LiveRun], clients: dict[int, str]) -> None:
-    """Which runs talk to a container engine."""
+    """Records which runs are connected to a container engine."""
     for run in runs if clients else ():
         if not run.usage.engine and run.pen is not None:
             run.usage.engine = find_client(run.pen.pids(), clients)

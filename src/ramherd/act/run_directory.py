@@ -1,5 +1,5 @@
-"""The directory of a run, made whole before the keeper is asked to start it: a disk without room
-or inodes for it is noticed while nothing has happened yet.
+"""The directory of a run, made completely before the keeper starts the run: a disk without space or
+inodes is noticed before anything has happened.
 """
 
 import errno
@@ -11,15 +11,15 @@ from pathlib import Path
 from ramherd.system.environ import encode
 from ramherd.system.files import allocate_record
 
-# A run whose start would leave fewer descriptors than this waits: the loop opens files of /proc
-# and of cgroups, and the store its own.
+# A run whose start would leave fewer descriptors than this waits: the loop opens files of /proc and
+# of cgroups, and the store opens its own files.
 SPARE_DESCRIPTORS = 32
 RECORDS = ("status", "meta.json")
 LOGS = ("out", "err")
 
 
 def make_run_directory(path: Path, stdin: str | None) -> str:
-    """Returns the file that is the run's stdin, or an empty text."""
+    """Returns the file for the run's stdin, or ""."""
     try:
         path.mkdir(mode=0o700)
     except FileNotFoundError:  # `runs` was removed
@@ -36,13 +36,13 @@ def make_run_directory(path: Path, stdin: str | None) -> str:
 def make_log(path: Path) -> None:
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     os.close(fd)
-    # It is the lowest number that was free.
+    # The new descriptor is the lowest free number.
     if fd + SPARE_DESCRIPTORS > resource.getrlimit(resource.RLIMIT_NOFILE)[0]:
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE), str(path))
 
 
 def remove_run_directory(path: Path) -> None:
-    """What was made of it, as long as no process of the run was there."""
+    """Removes the files that were made, if no process of the run was there."""
     for name in (*RECORDS, *LOGS, "in"):
         with suppress(OSError):
             (path / name).unlink()

@@ -1,8 +1,8 @@
-"""The runtime directory of a process that lives long.
+"""The runtime directory of a long-lived process.
 
-logind removes /run/user/UID when its user logs out, and the path is another one then: the programs
-of that user find each other in /tmp until the next login. A process with files there checks once a
-tick that they are still where others look for them.
+logind removes /run/user/UID when its user logs out. Until the next login, programs of that user
+find each other in /tmp. A process with files in the runtime directory checks once a tick that they
+are still where other programs look for them.
 """
 
 from __future__ import annotations
@@ -17,23 +17,24 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    # Makes files of its own again where they are missing in a directory; whether they were.
+    # Makes the files of the process again if they are missing in a directory; returns whether they
+    # were.
     Restore = Callable[[Path], bool]
 
 
 class RuntimeFiles:
-    """A plain class: `ramherd exec` has one, and `dataclasses` takes 20 ms to import."""
+    """A plain class: `ramherd exec` uses it, and `dataclasses` takes 20 ms to import."""
 
     def __init__(
         self, path: Path, parts: list[Restore], find_dir: Callable[[], Path] = runtime_dir
     ) -> None:
         self.path, self.parts = path, parts
         self._find_dir = find_dir
-        # Why the files cannot be made now: tried again with the next tick.
+        # Why the files cannot be made now: the next tick tries again.
         self._trouble = ""
 
     def restore(self) -> Reason | None:
-        """What happened, if it is news."""
+        """Returns what happened, if that is new."""
         before, self._trouble = self._trouble, ""
         is_restored = False
         try:

@@ -1,9 +1,9 @@
-"""Moving this process into a systemd scope of its own, so that an ordinary user gets kernel limits.
+"""Moves this process into a systemd scope of its own, so that an ordinary user gets kernel limits.
 
-On a systemd machine with cgroup v2 a user's terminal is in a cgroup that other processes are in as
-well. The user's manager makes a scope with `Delegate=yes`, which is ours to divide, and puts this
-process into it: what `systemd-run --user --scope -p Delegate=yes` asks for, without a second start
-of Python. It has to come before anything is started, because children would stay behind.
+On a systemd machine with cgroup v2, a user's terminal shares its cgroup with other processes. The
+user's manager makes a scope with `Delegate=yes`, which we may divide, and moves this process into
+it, as for `systemd-run --user --scope -p Delegate=yes`, without a second start of Python. This has
+to happen before any process is started, because children would stay behind.
 """
 
 import os
@@ -15,7 +15,7 @@ from ramherd.act.pens.cgroup2 import read_pids
 from ramherd.measure.cgroups import Trees, read_trees
 from ramherd.system.ids import new_id
 
-# A manager answers within 10 ms, and has moved us 5 ms later. One that is busy gets a second for
+# A manager answers within 10 ms, and has moved us 5 ms later. A busy manager gets a second for
 # each: a user waits for this start, and there are other pens.
 ANSWER_S = 1.0
 MOVE_S = 1.0
@@ -23,9 +23,9 @@ LOOK_EVERY_S = 0.001
 
 
 def enter_scope(kind: str) -> str:
-    """Returns within two seconds in any case. Where there is no need for a scope, or no way to get
-    one, the pens find the strongest kind that works without it. The text is why a manager that is
-    there gave no scope, or empty.
+    """Always returns within two seconds. If a scope is not needed, or cannot be made, the pens find
+    the strongest kind that works without it. Returns why a manager that is present gave no scope,
+    or "".
     """
     if kind not in ("auto", cgroup2.KIND) or os.geteuid() == 0:
         return ""
@@ -43,8 +43,8 @@ def enter_scope(kind: str) -> str:
 
 
 def needs_scope(trees: Trees) -> bool:
-    """cgroup v2 with memory in it, and our own cgroup is not ours alone. A cgroup that cannot be
-    read is a matter for the pens, which report it.
+    """Whether cgroup v2 has the memory controller, and other processes share our cgroup. The pens
+    report a cgroup that cannot be read.
     """
     own = trees.v2
     try:
@@ -65,7 +65,7 @@ def manager_socket() -> str:
 
 
 def can_start_scope() -> bool:
-    """Tried with a process that only sleeps, and is ended at once."""
+    """Tries it with a process that only sleeps, and ends that process at once."""
     if not has_manager():
         return False
     pid = os.posix_spawnp("sleep", ["sleep", str(ANSWER_S)], os.environ)
@@ -77,7 +77,7 @@ def can_start_scope() -> bool:
 
 
 def start_scope(pid: int) -> str:
-    """Empty, or why there is none: the manager does not answer in time, or refuses."""
+    """Returns "", or why there is no scope: the manager does not answer in time, or refuses."""
     from ramherd.system.dbus import MethodCall, call_method  # noqa: PLC0415 - few machines need it
 
     call = MethodCall(

@@ -1,5 +1,5 @@
-"""A command of the user that ramherd starts at an event: in a session of its own, in a pen where
-there is one, and with a limit on its time. Only the caller waits for it.
+"""A command of the user that ramherd starts at an event: in a session of its own, in a pen if there
+is one, and with a time limit. Only the caller waits for it.
 """
 
 import os
@@ -15,15 +15,15 @@ from ramherd.system.termination import LOOP_REAP_S, kill_group
 MOST_S = 60.0
 # Joins the pen, then becomes the command.
 JOIN = 'while [ "$1" != -- ]; do echo 0 >"$1" || exit 125; shift; done; shift; exec "$@"'
-# So much of the end of its output is kept, for the line that reports a failure.
+# This much of the end of its output is kept, for the line that reports a failure.
 KEPT_BYTES = 4096
 SHOWN = 200
 
 
 class UserCommand:
-    """`stdin` is a file, or None for no input. What the command prints is read, and its last line
-    reported if it fails; with `is_shown` it goes where our own output goes. OSError: it could not
-    be started.
+    """`stdin` is a file, or None for no input. The output of the command is read, and its last line
+    is reported if it fails; with `is_shown` the output goes to our own output. OSError: the command
+    could not be started.
     """
 
     def __init__(
@@ -49,13 +49,11 @@ class UserCommand:
 
     @property
     def fds(self) -> tuple[int, ...]:
-        """Readable when it has printed something, or has closed its output."""
+        """Readable when the command has printed something, or has closed its output."""
         return () if self._output is None or self._output.closed else (self._output.fileno(),)
 
     def receive(self, at_s: float, most_s: float = MOST_S) -> str | None:
-        """Why it has failed, "" if it has not, None while it runs. One that takes too long is
-        ended.
-        """
+        """Why the command failed, "" if it did not, None while it runs. Ends it after `most_s`."""
         self._read()
         if self._process.poll() is None:
             if at_s - self.started_s < most_s:
@@ -80,12 +78,12 @@ class UserCommand:
         return f"{what}: {last[:SHOWN]}" if last else what
 
     def kill(self) -> None:
-        """With all that it started; without a pen, all that stayed in its session's group."""
+        """Kills all processes of the command; without a pen, those still in its process group."""
         kill_group(self._process, LOOP_REAP_S)
         self._close()
 
     def _close(self) -> None:
-        """What it left behind does not live on."""
+        """Also kills processes that the command left behind."""
         if self.pen is not None:
             self.pen.kill()
         self._close_output()
@@ -96,7 +94,7 @@ class UserCommand:
 
 
 def open_input(folder: Path, name: str, data: bytes) -> int:
-    """A file for standard input, which has no name any more: any size, and no pipe to fill."""
+    """An unlinked file for standard input: it can have any size, and there is no pipe to fill."""
     path = folder / f".input-{name}"
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:

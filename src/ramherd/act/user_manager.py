@@ -9,7 +9,7 @@ COMMAND_S = 30.0
 
 
 def run_command(*argv: str, text: str = "") -> "subprocess.CompletedProcess[str]":
-    """A program that is missing or hangs has failed, as one that says so."""
+    """A program that is missing or hangs counts as failed."""
     try:
         return subprocess.run(
             argv, input=text, capture_output=True, text=True, timeout=COMMAND_S, check=False
@@ -39,6 +39,6 @@ def unit_dir() -> Path:
 
 
 def quote_unit(word: str) -> str:
-    """systemd expands % and $, and knows quotes and backslashes."""
+    """systemd expands % and $, and interprets quotes and backslashes."""
     escaped = word.replace("\\", "\\\\").replace('"', '\\"').replace("%", "%%").replace("$", "$$")
     return f'"{escaped}"'

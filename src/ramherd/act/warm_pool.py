@@ -1,4 +1,4 @@
-"""Warm processes: one serves several jobs, and waits in its pen between two of them."""
+"""Warm processes: each serves several jobs, and waits in its pen between two jobs."""
 
 import signal
 from collections.abc import Hashable, Iterator
@@ -10,14 +10,14 @@ from ramherd.act.pens import Pen
 if TYPE_CHECKING:
     from ramherd.act.run import LiveRun
 
-# From the end of its stdin to its exit: claude takes 0.1 s.
+# From the end of stdin to the exit: claude takes 0.1 s.
 LEAVE_S = 5.0
 
 
 @dataclass
 class WarmProcess:
-    """A process that serves one job after another. `key` is what was started, where, with which
-    environment and limit: only jobs that agree in all of it share the process.
+    """A process that serves one job after another. `key` has the program, its directory,
+    environment and limit: only jobs with the same key share the process.
     """
 
     key: Hashable
@@ -28,9 +28,9 @@ class WarmProcess:
 
 @dataclass(frozen=True, slots=True)
 class WarmUse:
-    """A run's use of a process that serves other jobs as well: which run had the process before,
-    and the most memory that it held until then; whether it is ready for the next job, and whether
-    its stdin was closed, so that it serves no other.
+    """A run's use of a process that serves other jobs as well: the previous run of the process, and
+    its peak memory until then; whether the process is ready for the next job, and whether its stdin
+    was closed, so that it serves no other.
     """
 
     process: WarmProcess
@@ -42,7 +42,7 @@ class WarmUse:
 
 @dataclass
 class IdleProcess:
-    """A warm process without a job. `last` is its last run, whose id it has with the keeper."""
+    """A warm process without a job. `last` is its last run, whose id the keeper uses for it."""
 
     last: "LiveRun"
     process: WarmProcess
@@ -54,7 +54,7 @@ class IdleProcess:
     exited: bool = False
 
     def is_gone(self, at_s: float) -> bool:
-        """It exits by itself when its stdin is closed; one that does not is killed."""
+        """A process exits when its stdin is closed; if it does not, it is killed."""
         reading = self.pen.read()
         self.used_bytes, self.peak_bytes = reading.used_bytes, reading.peak_bytes
         late = self.leaving_s is not None and at_s - self.leaving_s > LEAVE_S

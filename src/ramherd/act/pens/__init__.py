@@ -1,7 +1,7 @@
-"""Pens: what holds one run's whole process tree. A fleet is the pens of one supervisor.
+"""Pens: a pen holds the whole process tree of one run. A fleet is the pens of one supervisor.
 
 The kinds, strongest first: `cgroup2` and `cgroup1` (the kernel limits, freezes and kills), and
-`polling` (this process looks, and signals). `selection.py` finds the strongest that works by doing.
+`polling` (this process scans and signals). `selection.py` finds the strongest by trying each.
 """
 
 from typing import Any, Protocol, TypedDict
@@ -10,7 +10,7 @@ from ramherd.core.model import PenReading, ProcId
 
 
 class SpawnPart(TypedDict):
-    """What the keeper needs to know of a pen."""
+    """The part of a spawn request that describes the pen."""
 
     join: list[str]
     on_loss: dict[str, list[tuple[str, str]]]
@@ -18,13 +18,13 @@ class SpawnPart(TypedDict):
 
 
 class Pen(Protocol):
-    """A grant is what the run may hold now. `grant_fd` becomes readable at its mark (None: look
-    by yourself), and by page cache too: `read` tells what it was, after `clear_event`. Where it
-    `arms_slowly`, a new mark counts from `arm`, which may be called in a thread; the event that it
-    returns is passed to `set_event`. A mark below what is used already is never announced, so
-    read after each of these as well.
-    Where it `can_reclaim`, `reclaim` moves cold memory to swap; that takes long, as `trim` does.
-    `freeze` holds the run; more is given by a larger grant, then `thaw`.
+    """A grant is the memory that the run may hold now. `grant_fd` becomes readable at the mark
+    (None: the caller has to poll), for page cache too: `read` shows the cause, after `clear_event`.
+    If the pen `arms_slowly`, a new mark takes effect with `arm`, which may be called in a thread;
+    the event that it returns is passed to `set_event`. A mark below the current use causes no
+    event, so call `read` after each of these as well.
+    If the pen `can_reclaim`, `reclaim` moves cold memory to swap; that is slow, as `trim` is.
+    `freeze` holds the run; a larger grant, then `thaw`, lets it continue.
     """
 
     def spawn_part(self) -> SpawnPart: ...

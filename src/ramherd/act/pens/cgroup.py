@@ -27,8 +27,8 @@ WHOLE_BYTES = 2048
 
 
 class CgroupFiles:
-    """Files of a cgroup that are read again and again, kept open: reading 50 pens so costs 0.05 ms
-    instead of 0.36. Marks are armed in threads, so two threads may want the same file at a time.
+    """Files of a cgroup that are read often, kept open: reading 50 pens then costs 0.05 ms instead
+    of 0.36. Marks are armed in threads, so two threads may read the same file at a time.
     """
 
     def __init__(self, path: Path) -> None:
@@ -48,7 +48,7 @@ class CgroupFiles:
     def read(self, name: str) -> bytes:
         fd = self.fd(name)
         data = os.pread(fd, 1 << 16, 0)
-        # The kernel fills a page before it leaves off between two lines.
+        # The kernel fills a page before it stops between two lines.
         if len(data) < WHOLE_BYTES:
             return data
         while more := os.pread(fd, 1 << 16, len(data)):
@@ -56,7 +56,7 @@ class CgroupFiles:
         return data
 
     def close(self) -> None:
-        """Nothing is opened from now on: the cgroup was removed."""
+        """The cgroup was removed: no file is opened after this."""
         with self._lock:
             self._closed = True
             for fd in self._fds.values():
@@ -77,7 +77,7 @@ class CgroupProcesses:
         self._files = CgroupFiles(path)
 
     def pids(self) -> list[int]:
-        """Also in cgroups that a run made below its own: each is one more link to ours."""
+        """Includes cgroups that a run made below its own: each adds a link to our directory."""
         found = [int(pid) for pid in self._files.read("cgroup.procs").split()]
         if os.stat(self._path).st_nlink > 2:
             for path in self._path.glob("**/*/cgroup.procs"):
@@ -85,13 +85,13 @@ class CgroupProcesses:
         return found
 
     def on_loss(self) -> dict[str, list[tuple[str, str]]]:
-        """What the keeper writes when there is no supervisor any more."""
+        """The files that the keeper writes when there is no supervisor any more."""
         kill = [] if self._freezer else [(f"{self._path}/cgroup.kill", "1")]
         return {"thaw": [self._freeze_write(frozen=False)], "kill": kill}
 
     def signal(self, number: int) -> int:
-        """To every process; how many got it. The list is read again once the processes are
-        pinned: a pid of the first list may be someone else by then.
+        """Signals every process and returns their number. The list is read again once the processes
+        are pinned: a pid of the first list may belong to another process by then.
         """
         pinned = {pid: fd for pid in self.pids() if (fd := open_pid(pid)) is not None}
         try:
@@ -115,8 +115,8 @@ class CgroupProcesses:
         return f"{self._path}/cgroup.freeze", "1" if frozen else "0"
 
     def kill(self) -> None:
-        """Everything, whatever it forks meanwhile: at once on cgroup2; else frozen, so that
-        nothing forks, then killed, which takes effect on thawing.
+        """Kills all processes, including those forked meanwhile: at once on cgroup2; else they are
+        frozen, so that none forks, then killed, which takes effect on thawing.
         """
         if not self._freezer:
             if not try_control(f"{self._path}/cgroup.kill", "1"):
@@ -159,11 +159,11 @@ class CgroupPen:
         return [str(path) for path in self._paths.values()]
 
     def set_first(self, first: ProcId) -> None:
-        """Needed only if another program moves the run elsewhere and removes its cgroup."""
+        """Needed only if another program moves the run and removes its cgroup."""
         self._first = first
 
     def set_empty(self) -> None:
-        """Not needed: the kernel knows which processes are in a cgroup."""
+        """Not needed: the kernel lists the processes of a cgroup."""
 
     def read(self) -> PenReading:
         """The memory of a pen that another process removed is unknown."""
@@ -174,7 +174,7 @@ class CgroupPen:
             return PenReading(procs=len(self._processes_elsewhere()))
 
     def read_memory(self) -> PenReading:
-        """Without the number of processes: a fleet would have to read a file for each pen."""
+        """Omits the number of processes: a fleet would have to read a file for each pen."""
         try:
             return self._memory.read(0)
         except OSError as error:
@@ -182,8 +182,8 @@ class CgroupPen:
             return PenReading()
 
     def _processes_elsewhere(self) -> list[ProcId]:
-        """Of a run that was moved out of its cgroup before that was removed: its session, as long
-        as its first process lives. After that the number may be anybody's.
+        """The processes of a run that was moved out of its cgroup before the cgroup was removed:
+        its session, while its first process lives. After that, another session may have the number.
         """
         first = self._first
         if first is None or self._removed or not is_running(first):
@@ -201,7 +201,7 @@ class CgroupPen:
         self._memory.set_limit(limit_bytes)
 
     def set_grant(self, mark_bytes: int, most_bytes: int) -> None:
-        """The first grant has to be in place; later nobody can hold a pen to it that is gone."""
+        """The first grant has to succeed; later, a pen that is gone cannot be limited."""
         try:
             self._memory.set_grant(mark_bytes, most_bytes)
         except OSError as error:
@@ -233,7 +233,7 @@ class CgroupPen:
         return self._memory.arm()
 
     def set_event(self, event: int) -> None:
-        """A pen that is gone needs none."""
+        """A pen that is gone needs no event."""
         if self._removed:
             os.close(event)
         else:
@@ -252,8 +252,8 @@ class CgroupPen:
         self._act(self._processes.kill, signal.SIGKILL)
 
     def _act(self, on_cgroup: Callable[[], int | None], number: int) -> int:
-        """On the cgroup. If that was removed: by signals, to the processes that were moved out.
-        How many were signalled.
+        """Acts on the cgroup. If it was removed, signals the processes that were moved out of it.
+        Returns how many were signalled.
         """
         try:
             return on_cgroup() or 0
@@ -262,19 +262,19 @@ class CgroupPen:
             return signal_processes(self._processes_elsewhere(), number)
 
     def close(self) -> None:
-        """Its files only."""
+        """Closes the files only."""
         self._memory.close()
         self._processes.close()
 
     def residue_bytes(self) -> int:
-        """What the run left in tmpfs: it stays charged to the fleet when the pen is gone."""
+        """Memory that the run left in tmpfs: it stays charged to the fleet when the pen is gone."""
         try:
             return self._memory.residue_bytes()
         except OSError:
             return 0
 
     def remove(self, wait_s: float = 2.0) -> bool:
-        """What could not be removed is read again, and removed later."""
+        """A pen that could not be removed is still read, and removed later."""
         self._removed = self._removed or remove_dirs(self.dirs(), wait_s)
         if self._removed:
             self.close()
@@ -285,9 +285,9 @@ class CgroupPen:
 
 
 class CgroupFleet:
-    """The parents of all pens; one more pen as to counting, limiting and removing. `make_parents`
-    makes what is missing of them, `make_pen` the cgroups of one run; `leave` undoes what was
-    changed around the fleet.
+    """The parents of all pens; counted, limited and removed like a pen. `make_parents` makes the
+    missing ones, `make_pen` makes the cgroups of one run; `leave` undoes the changes around the
+    fleet.
     """
 
     kernel_limits = True
@@ -322,7 +322,7 @@ class CgroupFleet:
         return pen
 
     def _make_again(self) -> None:
-        """Another program has removed some or all of the fleet's own cgroups."""
+        """Called when another program has removed some or all of the fleet's own cgroups."""
         whole = self._make_parents()
         self._whole.close()
         self._whole = whole
@@ -330,14 +330,14 @@ class CgroupFleet:
             whole.set_limit(self._limit_bytes)
 
     def scan(self) -> None:
-        """Not needed: the kernel knows the processes of each pen."""
+        """Not needed: the kernel lists the processes of each pen."""
 
     def read(self) -> PenReading:
-        """Its memory. The processes are counted by each pen."""
+        """Reads the memory of the fleet. Each pen counts its own processes."""
         return self._whole.read_memory()
 
     def set_limit(self, limit_bytes: int) -> None:
-        """A fleet that is gone gets it as soon as it is made again."""
+        """A fleet that is gone gets the limit as soon as it is made again."""
         self._limit_bytes = limit_bytes
         try:
             self._whole.set_limit(limit_bytes)
@@ -345,7 +345,7 @@ class CgroupFleet:
             raise_unless_gone(error)
 
     def set_keeper(self, keeper: ProcId) -> None:
-        """The keeper stays outside: it is no run."""
+        """The keeper stays outside: it is not a run."""
 
     def dirs(self) -> list[str]:
         return self._whole.dirs()
@@ -360,21 +360,21 @@ class CgroupFleet:
 
 
 def raise_unless_gone(error: OSError) -> None:
-    """A cgroup that another process removed is an ordinary answer."""
+    """A cgroup that another process removed is not an error."""
     if error.errno not in (errno.ENODEV, errno.ENOENT):
         raise error
 
 
 def limit_pids(pen: Pen, most: int) -> bool:
-    """How many processes one pen may hold: the same file in cgroup v1 and v2. False where no kernel
-    holds the pen to it.
+    """Limits the processes of a pen: the same file in cgroup v1 and v2. False if the kernel does
+    not enforce it.
     """
     wrote = [try_control(f"{path}/pids.max", str(most)) for path in pen.spawn_part()["dirs"]]
     return any(wrote)
 
 
 def refuse_read_only(own: Path) -> None:
-    """Most container engines mount it so: the error differs from that for missing rights."""
+    """Most container engines mount cgroups read-only: this error differs from missing rights."""
     if os.statvfs(own).f_flag & os.ST_RDONLY:
         raise NoPen(
             f"the cgroup {own} is mounted read-only",

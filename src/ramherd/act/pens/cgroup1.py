@@ -1,5 +1,5 @@
-"""Pens of cgroup v1: memory is limited and counted there; freezing and killing is done on the
-cgroup2 mount of a hybrid machine where there is one, else with the v1 freezer.
+"""Pens of cgroup v1, which limits and counts memory. Freezing and killing use the cgroup2 mount of
+a hybrid machine if there is one, else the v1 freezer.
 """
 
 import os
@@ -21,7 +21,7 @@ from ramherd.measure.cgroups import Trees, parse_file_bytes_v1, parse_flat
 from ramherd.system.files import remove_dirs, try_control, write_control
 from ramherd.system.wait import clear_event, open_event
 
-# The counter is charged in batches of 64 pages a core: a kill at the limit leaves it this near.
+# The counter is charged in batches of 64 pages per core: at a kill it is this close to the limit.
 NEAR_LIMIT_BYTES = MIB
 KIND = "cgroup1"
 MEMORY, PIDS, FREEZER, V2 = "memory", "pids", "freezer", "cgroup2"
@@ -34,7 +34,7 @@ class Cgroup1Memory:
         self._files = CgroupFiles(path)
         self._peak = 0
         self._event: int | None = None
-        # What the kernel holds the run to: its limit, or the backstop of its grant below that.
+        # The limit that the kernel enforces: the run's own, or the lower backstop of its grant.
         self._most: int | None = None
         self._mark = 0
 
@@ -53,8 +53,8 @@ class Cgroup1Memory:
         self._write_limit(limit_bytes)
 
     def _write_limit(self, limit_bytes: int) -> None:
-        """With swap accounting the sum with swap is limited too: a limit that pages out does
-        not hold. The larger of the two has to be raised first.
+        """With swap accounting, the sum of memory and swap is limited too: a run could exceed its
+        limit by paging out. The larger of the two has to be raised first.
         """
         own, both = (f"{self._path}/memory.{name}limit_in_bytes" for name in ("", "memsw."))
         if not try_control(own, str(limit_bytes)):
@@ -67,8 +67,9 @@ class Cgroup1Memory:
         self._mark = mark_bytes
 
     def _set_backstop(self, most_bytes: int) -> None:
-        """At the backstop a run sleeps in the kernel; at its own limit it is killed. Lowering
-        a limit below page cache takes the kernel as long as dropping that: left for `trim`.
+        """At the backstop a run sleeps in the kernel; at its own limit it is killed. To lower a
+        limit below the page cache, the kernel has to drop the page cache, which is slow: left to
+        `trim`.
         """
         own_limit = self._limit is not None and most_bytes >= self._limit
         most = self._limit if own_limit and self._limit is not None else most_bytes
@@ -83,8 +84,8 @@ class Cgroup1Memory:
         self._most = most
 
     def arm(self) -> int | None:
-        """A threshold of its own for each grant. Being stopped at the backstop is told by the
-        same event. The kernel takes 16 ms for it (it waits until nobody reads its list).
+        """Each grant has its own threshold. The same event reports a stop at the backstop. The
+        kernel takes 16 ms (it waits until no reader uses its list).
         """
         event = open_event()
         marks = (("memory.usage_in_bytes", self._mark), ("memory.oom_control", ""))
@@ -92,23 +93,24 @@ class Cgroup1Memory:
             for name, argument in marks:
                 line = f"{event} {self._files.fd(name)} {argument}"
                 write_control(f"{self._path}/cgroup.event_control", line)
-        except OSError:  # the run is over
+        except OSError:  # the run has ended
             os.close(event)
             return None
         return event
 
     def set_event(self, event: int) -> None:
-        """From now on it is this one; closing the old one takes its threshold back."""
+        """Replaces the event; closing the old event removes its threshold."""
         self._close_event()
         self._event = event
 
     def trim(self, to_bytes: int) -> None:
-        """A limit for a moment: the kernel drops the coldest page cache until it fits. It may
-        not (dirty pages, or the run has grown): the next look will tell. Also called in a
-        thread, so the grant may have changed meanwhile: it is what counts afterwards.
+        """Sets a lower limit for a moment: the kernel drops the coldest page cache until the run
+        fits. It may not fit (dirty pages, or the run has grown): the next reading shows that. Also
+        called in a thread, so the grant may have changed meanwhile: the current grant is set at the
+        end.
         """
         oom = f"{self._path}/memory.oom_control"
-        try_control(oom, "1")  # one that grows meanwhile sleeps, even if its own limit is near
+        try_control(oom, "1")  # a run that grows meanwhile sleeps, even if near its own limit
         try_control(f"{self._path}/memory.limit_in_bytes", str(to_bytes))
         for _ in range(2):
             if (most := self._most) is not None:
@@ -118,7 +120,7 @@ class Cgroup1Memory:
     can_reclaim = False
 
     def reclaim(self, most_bytes: int) -> None:
-        """Not done here: `memory.force_empty` takes all, and the limit counts swap as well."""
+        """Not supported: `memory.force_empty` reclaims all, and the limit counts swap as well."""
 
     def grant_fd(self) -> int | None:
         return self._event
@@ -141,14 +143,14 @@ class Cgroup1Memory:
 
 
 def make_fleet(trees: Trees, owner: str) -> CgroupFleet:
-    """Below our own cgroups, so that an outer limit holds as well."""
+    """Makes the fleet below our own cgroups, so that an outer limit applies as well."""
     return fleet_at(
         {name: tree / f"ramherd-{owner}" for name, tree in find_trees(trees).items()}
     )  # fmt: skip
 
 
 def fleet_at(parents: Mapping[str, Path]) -> CgroupFleet:
-    """The cgroups that are missing are made."""
+    """Makes the cgroups that are missing."""
     try:
         return CgroupFleet(
             partial(make_parents, parents), partial(make_pen, parents), lambda: None
@@ -170,7 +172,7 @@ def make_parents(parents: Mapping[str, Path]) -> CgroupPen:
     except OSError:
         remove_dirs(made)
         raise
-    # Kernels before 5.11 count children only when told to.
+    # Kernels before 5.11 count children only with this setting.
     try_control(f"{parents[MEMORY]}/memory.use_hierarchy", "1")
     return pen_at(parents)
 
@@ -187,7 +189,7 @@ def make_pen(parents: Mapping[str, Path], run: str) -> CgroupPen:
 
 
 def pen_at(paths: Mapping[str, Path]) -> CgroupPen:
-    """By what the directories are for: `memory`, `pids`, and `cgroup2` or `freezer`."""
+    """`paths` has the directory for each purpose: `memory`, `pids`, and `cgroup2` or `freezer`."""
     processes = (
         CgroupProcesses(paths[V2]) if V2 in paths else CgroupProcesses(paths[FREEZER], freezer=True)
     )
@@ -195,7 +197,7 @@ def pen_at(paths: Mapping[str, Path]) -> CgroupPen:
 
 
 def find_trees(trees: Trees) -> dict[str, Path]:
-    """The trees that pens need here: memory, pids if there, and one that freezes and kills."""
+    """The trees that pens need: memory, pids if present, and one that freezes and kills."""
     if MEMORY not in trees.v1:
         raise NoPen("no cgroup v1 memory controller on this machine", hint="pass --pen polling")
     refuse_read_only(trees.v1[MEMORY])
@@ -212,7 +214,7 @@ def find_trees(trees: Trees) -> dict[str, Path]:
 
 
 def has_kill(own: Path) -> bool:
-    """cgroup.kill (kernel 5.14) is in every cgroup but the root, so a root asks a child."""
+    """cgroup.kill (kernel 5.14) is in every cgroup but the root; for a root, a child is checked."""
     if (own / "cgroup.kill").exists():
         return os.access(own, os.W_OK)
     probe = own / f"ramherd-probe-{os.getpid()}"

@@ -41,14 +41,14 @@ class Home(NamedTuple):
 
 
 class Cgroup2Memory:
-    """`may_swap`: of a parent, whose pens are each limited by themselves."""
+    """`may_swap` is set for a parent: each of its pens has its own limit."""
 
     def __init__(self, path: Path, *, may_swap: bool = False) -> None:
         self._path = path
         self._may_swap = may_swap
         self._files = CgroupFiles(path)
         self._has_peak = (path / "memory.peak").exists()
-        # Something of it may be in swap.
+        # Some of its memory may be in swap.
         self._has_reclaimed = False
         self._peak = 0
         self._limit: int | None = None
@@ -62,7 +62,7 @@ class Cgroup2Memory:
         self._peak = max(self._peak, used)
         events = parse_flat(self._files.read("memory.events.local"))
         cache = max(stat.get("file", 0) - stat.get("shmem", 0), 0)
-        # At the backstop of a grant it is the fleet that failed, not the job's own limit.
+        # An OOM at the backstop of a grant is a failure of the fleet, not of the job's own limit.
         limit_hit = events["oom"] > 0 and self._most in (None, self._limit)
         swapped = int(self._files.read(SWAPPED)) if self._has_reclaimed else 0
         return PenReading(
@@ -70,22 +70,22 @@ class Cgroup2Memory:
         )
 
     def set_limit(self, limit_bytes: int) -> None:
-        """No swap beside it: a limit that pages out does not hold. Not `memory.oom.group`: a
-        tool child over the limit is killed alone, and the agent goes on.
+        """Forbids swap: a run could exceed its limit by paging out. `memory.oom.group` is not set:
+        a tool child over the limit is killed alone, and the agent continues.
         """
         self._limit = limit_bytes
         write_control(f"{self._path}/memory.max", str(limit_bytes))
         self._forbid_swap()
 
     def _forbid_swap(self) -> None:
-        """What is in swap already stays there until it is used."""
+        """Memory already in swap stays there until it is used."""
         if not self._may_swap:
             try_control(f"{self._path}/memory.swap.max", "0")
 
     def set_grant(self, mark_bytes: int, most_bytes: int) -> None:
-        """Above `memory.high` the kernel drops page cache, then slows the run down to a crawl,
-        and says so. The file that says so is always readable: only its EPOLLPRI means news, so
-        it has a poller of its own, whose descriptor is what others wait for.
+        """Above `memory.high` the kernel drops page cache, then slows the run down to a crawl, and
+        counts an event. The file of events is always readable: only EPOLLPRI reports a change, so
+        the file has its own poller, and callers wait for the descriptor of the poller.
         """
         own_limit = self._limit is not None and most_bytes >= self._limit
         self._set_backstop(self._limit if own_limit and self._limit is not None else most_bytes)
@@ -95,7 +95,7 @@ class Cgroup2Memory:
             self._poller.add(self._files.fd("memory.events"), NEWS)
 
     def _set_backstop(self, most_bytes: int) -> None:
-        """Never lowered under what is charged: the kernel would kill at once."""
+        """Never lowered below the charged memory: the kernel would kill at once."""
         lower = self._most is not None and most_bytes < self._most
         if lower and int(self._files.read("memory.current")) > most_bytes:
             return
@@ -113,11 +113,11 @@ class Cgroup2Memory:
             self._files.read("memory.events")
 
     def arm(self) -> int | None:
-        """Armed already, with the grant itself."""
+        """Not needed: setting the grant arms the mark."""
         return None
 
     def set_event(self, event: int) -> None:
-        """There is one for all grants."""
+        """Not needed: all grants share one event."""
 
     def trim(self, to_bytes: int) -> None:
         """Nothing to do: above `memory.high` the kernel drops page cache by itself."""
@@ -128,9 +128,9 @@ class Cgroup2Memory:
         return all((self._path / name).exists() for name in (RECLAIM, SWAPPED))
 
     def reclaim(self, most_bytes: int) -> None:
-        """Moves the coldest memory to swap, so many bytes at most. The pen may use swap meanwhile
-        only: at its grant a run is held, it does not page out. Takes the kernel some milliseconds
-        for each megabyte, so it is called in a thread. Where there is nothing cold, or no swap,
+        """Moves at most `most_bytes` of the coldest memory to swap. The pen may use swap only
+        during this call: at its grant a run is held, it does not page out. The kernel takes some
+        milliseconds for each megabyte, so this is called in a thread. Without cold memory or swap,
         nothing happens.
         """
         try:
@@ -138,13 +138,13 @@ class Cgroup2Memory:
             write_control(f"{self._path}/memory.swap.max", str(in_swap + most_bytes))
             self._has_reclaimed = True
             self._write_reclaim(most_bytes)
-        except OSError:  # the run is over, or this is not ours to write
+        except OSError:  # the run has ended, or we may not write the file
             pass
         finally:
             self._forbid_swap()
 
     def _write_reclaim(self, most_bytes: int) -> None:
-        """Kernels before 6.9 cannot be told to leave page cache alone."""
+        """Kernels before 6.9 always reclaim page cache as well."""
         try:
             write_control(f"{self._path}/{RECLAIM}", f"{most_bytes} swappiness=200")
         except OSError as error:
@@ -170,7 +170,7 @@ def make_fleet(trees: Trees, owner: str) -> CgroupFleet:
 
 
 def fleet_at(path: Path, home: Home) -> CgroupFleet:
-    """Its cgroup is made if it is missing."""
+    """Makes the cgroup of the fleet if it is missing."""
     try:
         return CgroupFleet(
             partial(make_parent, path, home), partial(make_pen, path), partial(leave_home, home)
@@ -212,7 +212,7 @@ def find_home(own: Path) -> Home:
 
 
 def try_own(own: Path, enable: str) -> Home | None:
-    """Enabled already, or empty but for us."""
+    """Usable if the controllers are enabled already, or if only we are in the cgroup."""
     if can_enable(own, enable):
         return Home(own, enable)
     if set(read_pids(own)) <= {os.getpid()}:
@@ -221,7 +221,7 @@ def try_own(own: Path, enable: str) -> Home | None:
 
 
 def try_beside(own: Path, enable: str) -> Home | None:
-    """As root, next to our own cgroup, where its parent hands out controllers."""
+    """As root, next to our own cgroup, if its parent enables controllers for its children."""
     parent = own.parent
     if os.getuid() != 0 or not (parent / "cgroup.procs").exists() or read_limit_v2(own):
         return None
@@ -229,7 +229,7 @@ def try_beside(own: Path, enable: str) -> Home | None:
 
 
 def try_moving(own: Path, enable: str) -> Home | None:
-    """As root of a container: its own cgroup is the top, and all in it move to a leaf."""
+    """As root of a container: its own cgroup is the top; all processes in it move to a leaf."""
     return move_to_leaf(own, enable) if os.getuid() == 0 else None
 
 
@@ -264,7 +264,7 @@ def undo_move(own: Path) -> None:
 
 
 def move_all(source: Path, target: Path) -> None:
-    """Again and again, because they fork meanwhile; what has gone needs no moving."""
+    """Repeats, because processes fork meanwhile; processes that have ended are skipped."""
     for _round in range(100):
         pids = read_pids(source)
         if not pids:

@@ -1,7 +1,7 @@
-"""The end of whole pens, by the one ladder of `system/termination.py`.
+"""Ends whole pens, by the one ladder of `system/termination.py`.
 
-The supervisor stops its runs over many ticks instead; this is for pens that nobody else looks
-after: what a dead supervisor left, and the session of `ramherd exec`.
+The supervisor stops its runs over many ticks instead; this is for pens without a supervisor: those
+that a dead supervisor left, and the session of `ramherd exec`.
 """
 
 from collections.abc import Callable, Collection
@@ -17,7 +17,7 @@ def has_members(pen: Pen) -> bool:
 
 
 def is_empty(pen: Pen) -> bool:
-    """A pen that is gone, or was not made yet, has nobody in it."""
+    """A pen that is gone, or was not made yet, is empty."""
     try:
         return not has_members(pen)
     except FileNotFoundError:
@@ -27,8 +27,9 @@ def is_empty(pen: Pen) -> bool:
 def end_pens(
     pens: Collection[Pen], grace_s: float, wait: Callable[[float], bool] | None = None
 ) -> bool:
-    """TERM, the grace, KILL for all pens at once. Whether all are empty. `wait` replaces the plain
-    wait of at most so many seconds until they are: it returns whether nobody is left.
+    """TERM, the grace, KILL for all pens at once. Returns whether all pens are empty. `wait`
+    replaces the default wait of at most that many seconds for empty pens, and returns whether they
+    are empty.
     """
 
     def send(number: int) -> None:
@@ -48,7 +49,7 @@ def end_pens(
 
 
 def kill_pens(pens: Collection[Pen]) -> bool:
-    """KILL until all are empty, at most for a while. Whether they are."""
+    """KILL until all pens are empty, for a limited time. Returns whether they are."""
 
     def wait_empty(for_s: float) -> bool:
         return wait_until(lambda: all(map(is_empty, pens)), for_s)

@@ -1,9 +1,9 @@
-"""Pens without rights: this process looks who belongs to a run, and signals.
+"""Pens that need no rights: this process finds the processes of each run, and signals them.
 
-Weaker than cgroups, and said so: growth between two looks is not seen, and what escapes the
-tree with a cleaned environment is known only while the keeper lives. The keeper is a subreaper,
-so whatever loses its parent becomes the keeper's child and is attributed there, by what was
-seen of it before, by its environment tag, or by its session.
+They are weaker than cgroups, and the user is warned: growth between two scans is missed, and a
+process that leaves the tree with a cleaned environment is attributed only while the keeper lives.
+The keeper is a subreaper, so a process that loses its parent becomes the keeper's child and is
+attributed by an earlier scan, by its environment tag, or by its session.
 """
 
 import signal
@@ -18,17 +18,17 @@ from ramherd.system.procfs import is_running, read_anonymous_bytes, read_process
 
 KIND = "polling"
 TAG = "RAMHERD_RUN"
-# How often a limit is compared that no kernel enforces. A program that fills memory at 1 GiB/s is
-# over its limit by 100 MiB when it is seen.
+# How often a limit that the kernel does not enforce is checked. A program that fills memory at 1
+# GiB/s is 100 MiB over its limit at the next check.
 POLL_S = 0.1
 
 
 class PollingFleet:
-    """Who belongs to which run, as of the last scan."""
+    """The processes of each run, as of the last scan."""
 
     kind = KIND
     kernel_limits = False
-    # A scan of 100 processes takes 2 ms, of 1000 some 20.
+    # A scan of 100 processes takes 2 ms, a scan of 1000 about 20 ms.
     soon_s = 0.05
 
     def __init__(self, proc: Root = PROC) -> None:
@@ -55,7 +55,7 @@ class PollingFleet:
         self._owner[proc] = run
 
     def scan(self) -> None:
-        """One look at all processes, for all pens."""
+        """Scans all processes once, for all pens."""
         procs = {proc.id.pid: proc for proc in read_processes(self._proc)}
         keeper = procs.get(self._keeper.pid) if self._keeper is not None else None
         self._keeper_lives = keeper is not None and keeper.id == self._keeper and keeper.is_alive
@@ -75,8 +75,8 @@ class PollingFleet:
     def _find_owner(
         self, pid: int, procs: dict[int, Process], owners: dict[int, str | None]
     ) -> str | None:
-        """Known already, or the parent's, or by its own marks; a long line of ancestors is
-        walked once.
+        """The owner that is on record, or the parent's, or by its own marks; a long line of
+        ancestors is walked once.
         """
         line: list[int] = []
         run: str | None = None
@@ -95,8 +95,8 @@ class PollingFleet:
         return self._keeper_lives and self._keeper is not None and proc.ppid == self._keeper.pid
 
     def _marked(self, proc: Process) -> str | None:
-        """Our tag or session, asked of the keeper's own children, or of everybody once the
-        keeper is gone. A process that was asked once is not asked again.
+        """The owner by our tag or session, read for the keeper's own children, or for all processes
+        once the keeper is gone. Each process is read only once.
         """
         if proc.id in self._strangers:
             return None
@@ -109,8 +109,8 @@ class PollingFleet:
         return run
 
     def _by_session(self, proc: Process) -> str | None:
-        """A session keeps its number for as long as anybody is in it; after that, and after a
-        reboot, the number may be anybody's: then its first process has to be there still.
+        """A session keeps its number while it has a process; after that, and after a reboot,
+        another session may have the number, so its first process has to be alive.
         """
         for run, pen in self._pens.items():
             if pen.first is not None and pen.first.pid == proc.sid:
@@ -124,7 +124,7 @@ class PollingFleet:
         return PenReading(used, self._peak, sum(reading.procs for reading in readings))
 
     def set_limit(self, limit_bytes: int) -> None:
-        """Nobody holds it here but admission."""
+        """Only admission enforces the limit."""
 
     def dirs(self) -> list[str]:
         return []
@@ -152,7 +152,7 @@ class PollingPen:
         self._fleet.set_owner(first, self._run)
 
     def set_empty(self) -> None:
-        """Known without a scan: every process in it has ended."""
+        """Every process of the pen has ended: no scan is needed."""
         self.members = []
 
     def read(self) -> PenReading:
@@ -165,14 +165,14 @@ class PollingPen:
         return [proc.id.pid for proc in self.members]
 
     def set_grant(self, mark_bytes: int, most_bytes: int) -> None:
-        """Only the caller measures it."""
+        """Not needed: the caller compares the readings with the grant."""
 
     def grant_fd(self) -> int | None:
-        """Nobody tells: it has to be looked at."""
+        """There is no event: the caller has to poll."""
         return None
 
     def clear_event(self) -> None:
-        """There are none."""
+        """There are no events."""
 
     arms_slowly = False
 
@@ -180,22 +180,22 @@ class PollingPen:
         return None
 
     def set_event(self, event: int) -> None:
-        """There are none."""
+        """There are no events."""
 
     def trim(self, to_bytes: int) -> None:
-        """Page cache is not counted here."""
+        """Not needed: page cache is not counted."""
 
     can_reclaim = False
 
     def reclaim(self, most_bytes: int) -> None:
-        """No kernel holds it."""
+        """Not supported: there is no cgroup."""
 
     def signal(self, number: int) -> int:
         self._fleet.scan()
         return signal_processes((proc.id for proc in self.members), number)
 
     def freeze(self) -> None:
-        """STOP until nobody new appears: a stopped process cannot fork."""
+        """STOP until no new process appears: a stopped process cannot fork."""
         stopped: set[ProcId] = set()
         while True:
             self._fleet.scan()

@@ -1,4 +1,4 @@
-"""The strongest kind of pen that works here, found by trying; and pens made from their records."""
+"""Finds the strongest kind of pen that works here, by trying; makes pens from their records."""
 
 from pathlib import Path
 from typing import Any
@@ -13,14 +13,14 @@ from ramherd.measure.cgroups import Trees
 
 Fleet = CgroupFleet | PollingFleet
 
-# What is lost where no cgroup can be used: one line of 80 columns. The doctor says why.
+# The disadvantage where no cgroup can be used: one line of 80 columns. The doctor prints the cause.
 POLLED = f"limits are polled: a run can exceed its own for {POLL_S} s (ramherd doctor)"
 # Strongest first.
 CGROUPS = (cgroup2, cgroup1)
 
 
 def make_fleet(kind: str, trees: Trees, owner: str) -> tuple[Fleet, str]:
-    """A fleet, and, if stronger kinds failed, why."""
+    """Returns a fleet, and, if stronger kinds failed, why."""
     reasons = []
     for cgroups in CGROUPS:
         if kind in ("auto", cgroups.KIND):
@@ -34,13 +34,13 @@ def make_fleet(kind: str, trees: Trees, owner: str) -> tuple[Fleet, str]:
 
 
 def what_is_better(error: NoPen) -> str:
-    """Its hint in brackets, without the part that suggests polling pens: they are used now."""
+    """The hint in brackets, without the part that suggests polling pens: they are used now."""
     better = error.hint.removesuffix("pass --pen polling").removesuffix(", or ")
     return f" ({better})" if better else ""
 
 
 def fleet_from_record(record: dict[str, Any], trees: Trees) -> Fleet:
-    """The fleet of an earlier supervisor, whose runs go on in it."""
+    """The fleet of an earlier supervisor, in which its runs continue."""
     paths = {name: Path(path) for name, path in record.get("paths", {}).items()}
     if record["kind"] == cgroup2.KIND:
         if trees.v2 is None:
@@ -50,9 +50,9 @@ def fleet_from_record(record: dict[str, Any], trees: Trees) -> Fleet:
 
 
 def adopt_pen(fleet: Fleet, record: dict[str, Any], limit_bytes: int | None) -> Pen:
-    """The pen of a run that goes on."""
+    """The pen of a run that continues."""
     if isinstance(fleet, PollingFleet):
-        pen = fleet.add(record["run"], limit_bytes)  # the one that started its process
+        pen = fleet.add(record["run"], limit_bytes)  # the run that started its process
         if record.get("first") is not None:
             pen.set_first(ProcId(*record["first"]))
         return pen

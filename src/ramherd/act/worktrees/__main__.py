@@ -1,6 +1,6 @@
-"""The program that finishes one worktree, or merges the branches that one starts from: started by
-a path, in a pen that it joins itself, with its task as JSON on standard input. It prints what it
-found.
+"""The program that finishes one worktree, or merges the branches that a worktree starts from. It is
+started by its path, joins its pen itself, reads its task as JSON from standard input, and prints
+its result.
 """
 
 import json

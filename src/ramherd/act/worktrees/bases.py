@@ -1,8 +1,8 @@
-"""The commit that a worktree starts from: `base` of the job, or the branches of the jobs that it is
-after, merged; else what is checked out.
+"""The commit that a worktree starts from: the job's `base`, or the merged branches of the jobs in
+its `after`; else the commit that is checked out.
 
-Merging writes objects only, no branch and no file, until the worktree is made from the result. So
-a merge that is interrupted, or that meets a conflict, has changed nothing.
+A merge writes only objects, no branch and no file, until the worktree is made from the result. So a
+merge that is interrupted, or has a conflict, changes nothing.
 """
 
 import re
@@ -27,7 +27,7 @@ MERGE_TREE = (2, 38)
 
 @record
 class Tip:
-    """Where the branch of a job ends: what jobs after it start from."""
+    """The last commit of a job's branch: jobs after it start there."""
 
     name: str
     commit: str
@@ -51,7 +51,7 @@ def with_bases(jobs: Iterable[Job]) -> list[Job]:
 
 
 def with_base(job: Job, known: dict[tuple[str, str], str]) -> Job:
-    """`known` has the commits that were looked up: repository and base."""
+    """`known` has the commits found so far, by repository and base."""
     brief = job.brief
     if brief is None or brief.tree is None or not brief.base:
         return job
@@ -67,20 +67,20 @@ def with_base(job: Job, known: dict[tuple[str, str], str]) -> Job:
 
 
 def list_names(top: str) -> list[str]:
-    """Its branches and tags, and HEAD."""
+    """The branches and tags of the repository, and HEAD."""
     form = "--format=%(refname:short)"
     found = read_git(top, "for-each-ref", form, "refs/heads", "refs/tags", "refs/remotes")
     return [HEAD, *found.splitlines()]
 
 
 def find_commit(top: str, name: str) -> str:
-    """The commit that a branch, a tag or a beginning of an id names, or ""."""
+    """The commit of a branch, a tag or the beginning of an id, or ""."""
     return read_git(top, "rev-parse", "--verify", "-q", f"{name}^{{commit}}")
 
 
 def with_parents(jobs: Sequence[Job], tops: Mapping[str, str]) -> list[Job]:
-    """Jobs after others of the same repository start from their branches. `tops` is the
-    repository by directory. A job that names its base does not, nor one after a command.
+    """Jobs after others of the same repository start from their branches, except jobs with their
+    own base and jobs after a command. `tops` has the repository of each directory.
     """
     by_name = {job.name: job for job in jobs}
     return [
@@ -103,8 +103,8 @@ def with_parents_among(job: Job, earlier: Sequence[Job], tops: Mapping[str, str]
 
 
 def check_same_place(job: Job, earlier: Job) -> None:
-    """What one changes in the checkout is in no branch, and what is in a branch is not in the
-    checkout: a job that is after another would not see what it waited for.
+    """Changes in the checkout are in no branch, and changes in a branch are not in the checkout: a
+    job after another would not see the changes that it waited for.
     """
     tree, other = job.tree, earlier.tree
     if (tree is None) == (other is None):
@@ -118,9 +118,9 @@ def check_same_place(job: Job, earlier: Job) -> None:
 
 
 def read_tip(name: str, tree: Tree, *, is_changed: bool) -> Tip:
-    """A branch without changes was removed by ramherd: its tip is the commit that it started from.
-    One with changes was removed by its user, mostly after a merge: the commit that is checked out
-    has what the user wanted of it.
+    """If a missing branch had no changes, ramherd removed it: its tip is the commit that it started
+    from. If it had changes, the user removed it, usually after a merge: the commit that is checked
+    out has the changes that the user kept.
     """
     commit = find_commit(tree.repository, f"refs/heads/{tree.branch}")
     if not commit:
@@ -129,8 +129,8 @@ def read_tip(name: str, tree: Tree, *, is_changed: bool) -> Tip:
 
 
 def check_committed(name: str, tree: Tree) -> None:
-    """The changes of a job could not be committed when it ended, or its worktree is in the middle
-    of a rebase: without them its successor would not see what it waited for.
+    """Fails if the changes of a job could not be committed when it ended, or if its worktree is in
+    the middle of a rebase: its successor would not see the changes that it waited for.
     """
     if not Path(tree.path, ".git").exists():
         return
@@ -141,9 +141,9 @@ def check_committed(name: str, tree: Tree) -> None:
 
 
 def merge_branches(top: str, parents: Sequence[tuple[str, Tree, bool]]) -> MergedBase:
-    """The branches of the jobs `parents`, merged; each with whether it has changes.
-    Commits in their submodules are fetched first: git compares them to merge, and the new worktree
-    needs them. A branch whose worktree is in the middle of something lacks changes.
+    """Merges the branches of the jobs `parents`; each comes with whether it has changes. Commits in
+    their submodules are fetched first: git compares them to merge, and the new worktree needs them.
+    A branch whose worktree is in the middle of an operation lacks changes.
     """
     try:
         for name, tree, _changed in parents:
@@ -166,8 +166,8 @@ def merge_branches(top: str, parents: Sequence[tuple[str, Tree, bool]]) -> Merge
 
 
 def merge_tips(top: str, tips: Sequence[Tip]) -> str | Conflict:
-    """One commit that has all tips, merged in their order. Conflicts that the user has resolved
-    count: a checked out commit with all tips in it is taken as it is.
+    """One commit that has all tips, merged in their order. A checked out commit that has all tips
+    is used as it is, so that conflicts which the user has resolved stay resolved.
     """
     commit, merged = tips[0].commit, [tips[0]]
     for tip in tips[1:]:
@@ -181,7 +181,7 @@ def merge_tips(top: str, tips: Sequence[Tip]) -> str | Conflict:
 
 
 def merge_one(top: str, commit: str, merged: Sequence[Tip], tip: Tip) -> str | Conflict:
-    """`commit` has the tips in `merged`."""
+    """Merges `tip` into `commit`, which has the tips in `merged`."""
     if is_in(top, tip.commit, commit):
         return commit
     if is_in(top, commit, tip.commit):
@@ -196,7 +196,7 @@ def merge_one(top: str, commit: str, merged: Sequence[Tip], tip: Tip) -> str | C
 
 
 def find_opponent(top: str, merged: Sequence[Tip], tip: Tip) -> Tip:
-    """The first tip that conflicts with this one by itself."""
+    """The first merged tip that alone conflicts with `tip`."""
     for one in merged[:-1]:
         if not isinstance(merge_trees(top, one.commit, tip.commit), str):
             return one
@@ -228,8 +228,8 @@ def merge_trees(top: str, ours: str, theirs: str) -> str | tuple[str, ...]:
 
 
 def merge_in_worktree(top: str, ours: str, theirs: str) -> str | tuple[str, ...]:
-    """The same with a git that needs files to merge: in a worktree that is removed again."""
-    import tempfile  # noqa: PLC0415 - 1 MB, for a supervisor that never comes here
+    """The same with a git that needs files to merge: in a temporary worktree."""
+    import tempfile  # noqa: PLC0415 - 1 MB that the supervisor never needs
 
     with tempfile.TemporaryDirectory(prefix="ramherd-merge-", ignore_cleanup_errors=True) as folder:
         path = str(Path(folder) / "tree")
@@ -251,14 +251,14 @@ def merge_in_worktree(top: str, ours: str, theirs: str) -> str | tuple[str, ...]
 
 
 def read_version(top: str) -> tuple[int, int]:
-    """The first two numbers of git's version; (0, 0) where it has none."""
+    """The first two numbers of git's version; (0, 0) if there are none."""
     found = re.search(r"(\d+)\.(\d+)", read_git(top, "--version"))
     return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
 def read_identity(top: str) -> dict[str, str]:
-    """The user's own, as configured; else that of ramherd. git would guess one from the name of the
-    machine.
+    """The user's configured identity; else that of ramherd. git would guess an identity from the
+    host name.
     """
     asked = ("-c", "user.useConfigOnly=true", "var")
     if read_git(top, *asked, "GIT_COMMITTER_IDENT") and read_git(top, *asked, "GIT_AUTHOR_IDENT"):

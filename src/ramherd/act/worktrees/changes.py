@@ -1,4 +1,4 @@
-"""What was changed in a worktree and is not committed, as `git status` reports it."""
+"""The uncommitted changes in a worktree, as `git status` reports them."""
 
 import os
 from typing import NamedTuple
@@ -7,7 +7,7 @@ from ramherd.act.worktrees.git import run_git
 from ramherd.core.record import replace
 from ramherd.decide.left_out import ChangedFile, is_committed
 
-# `--no-renames`: a renamed file is one that is gone and one that is new.
+# `--no-renames`: a renamed file counts as a removed file and a new file.
 STATUS = (
     "status", "--porcelain=v2", "-z", "--untracked-files=all", "--ignored=matching", "--no-renames",
     "--ignore-submodules=none",
@@ -16,7 +16,7 @@ NO_MODE = "000000"
 
 
 class Change(NamedTuple):
-    """One line of the report. `head` is what the commit has: mode and object, or nothing."""
+    """One line of the report. `head` is the mode and object in the commit, or empty."""
 
     file: ChangedFile
     head: tuple[str, str] | None = None
@@ -29,7 +29,7 @@ class Change(NamedTuple):
 
 
 def read_changes_in(worktree: str) -> list[Change]:
-    """It writes nothing, not even a refreshed index. GitFailed, where git cannot tell."""
+    """Writes nothing, not even a refreshed index. GitFailed if git cannot read the changes."""
     around = {"GIT_CEILING_DIRECTORIES": os.path.dirname(worktree), "GIT_OPTIONAL_LOCKS": "0"}
     return measure_files(parse_status(run_git(worktree, *STATUS, env=around)), worktree)
 
@@ -53,7 +53,7 @@ def parse_line(line: str) -> Change:
 
 
 def measure_files(changes: list[Change], top: str) -> list[Change]:
-    """With sizes, and whether each can be read. What is gone, or no regular file, has no size."""
+    """Adds sizes, and whether each file can be read. Only regular files that exist have a size."""
     return [
         change._replace(file=measure_file(change.file, top))
         if not change.file.is_ignored
@@ -70,8 +70,8 @@ def measure_file(file: ChangedFile, top: str) -> ChangedFile:
 
 
 def render_index_info(changes: list[Change], no_object: str) -> str:
-    """For `git update-index -z --index-info`: files that are left out become what the commit has,
-    whatever the agent has staged.
+    """For `git update-index -z --index-info`: files that are left out are reset to the commit, even
+    if the agent has staged them.
     """
     rows = ((change.head or ("0", no_object), change.file.path) for change in changes)
     return "".join(f"{mode} {name} 0\t{path}\0" for (mode, name), path in rows)

@@ -13,7 +13,7 @@ from ramherd.core.record import record
 
 @record
 class UnmergedChanges:
-    """What is nowhere but in a job's worktree and branch: files, and the subjects of commits."""
+    """Changes only in a job's worktree and branch: files, and the subjects of commits."""
 
     files: tuple[str, ...] = ()
     commits: tuple[str, ...] = ()
@@ -23,8 +23,8 @@ class UnmergedChanges:
 
 
 def find_unmerged(branch: JobBranch, own_branch: str) -> UnmergedChanges:
-    """`own_branch` is the one that was made for the job; an agent may have left it for another,
-    which stays.
+    """`own_branch` was made for the job; the agent may have switched to another branch, which
+    stays.
     """
     own = list_own(branch, own_branch)
     tips = [branch.tip, *(find_commit(branch.repository, heads(name)) for name in own)]
@@ -42,7 +42,7 @@ def find_unmerged(branch: JobBranch, own_branch: str) -> UnmergedChanges:
 
 
 def list_own(branch: JobBranch, own_branch: str) -> list[str]:
-    """Also a second one, which `finishing.py` makes where the first has other commits."""
+    """Includes a second branch, which `finishing.py` makes if the first has other commits."""
     is_second = branch.branch.startswith(f"{own_branch}-")
     return [own_branch, branch.branch] if is_second else [own_branch]
 
@@ -55,7 +55,7 @@ def list_unmerged(repository: str, tip: str, own: list[str]) -> list[str]:
 
 
 def is_merged_in_content(repository: str, tip: str) -> bool:
-    """Merged as one commit (`--squash`), or by hand: merging it once more changes nothing."""
+    """Whether it was merged with `--squash` or by hand: merging it again changes nothing."""
     head = find_commit(repository, "HEAD")
     try:
         return merge_trees(repository, head, tip) == tree_id(repository, head)
@@ -64,7 +64,7 @@ def is_merged_in_content(repository: str, tip: str) -> bool:
 
 
 def list_submodule_commits(branch: JobBranch) -> Iterator[str]:
-    """Commits made in a submodule of the worktree, which has them alone."""
+    """Commits that exist only in a submodule of the worktree."""
     listed = read_git(branch.worktree, "submodule", "foreach", "--quiet", "--recursive", PRINT_PATH)
     for path in filter(None, listed.split("\n")):
         made, ours = os.path.join(branch.worktree, path), os.path.join(branch.repository, path)
@@ -76,7 +76,7 @@ def list_submodule_commits(branch: JobBranch) -> Iterator[str]:
 
 
 def drop_branch(branch: JobBranch, own_branch: str) -> None:
-    """GitFailed where git refuses, for example for a file of another user."""
+    """GitFailed if git refuses, for example because of a file of another user."""
     if branch.worktree:
         remove = ("worktree", "remove", "--force", branch.worktree)
         run_git(branch.repository, *remove, timeout_s=MERGE_S)

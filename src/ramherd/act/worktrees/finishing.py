@@ -1,9 +1,9 @@
-"""Finishes the worktree of a job that has ended, so that nothing lives only there: what the agent
-did not commit becomes a commit on top of the job's branch, and what the job changed is counted. A
-worktree in which nothing was changed is removed.
+"""Finishes the worktree of a job that has ended, so that no change exists only there: uncommitted
+changes become a commit on top of the job's branch, and the changes of the job are counted. A
+worktree without changes is removed.
 
-To do it again changes nothing. It works on a worktree that ramherd made, never on the user's own
-checkout, and what cannot be committed stays where it is, with a note.
+Finishing again changes nothing. Only worktrees that ramherd made are finished, never the user's own
+checkout. Changes that cannot be committed stay in the worktree, with a note.
 """
 
 import fcntl
@@ -26,17 +26,17 @@ from ramherd.core.record import replace
 from ramherd.decide.left_out import choose_listed
 from ramherd.system.procfs import read_cwd, read_processes
 
-# Two supervisors may want to finish the same worktree, after one has died: the second waits.
+# Two supervisors may finish the same worktree, after one has died: the second waits.
 LOCK_S = 30.0
 NOTHING_CHANGED = {"files_changed": 0, "lines_added": 0, "lines_removed": 0}
 
 
 class LeftAlone(RamherdError):
-    """Nothing is committed in this worktree now; the message is why."""
+    """Nothing is committed in this worktree now; the message has the cause."""
 
 
 def finish(tree: Tree, job: str, most_s: float) -> dict[str, Any]:
-    """What became of it, by the keys of `core.agent_task.SAID`."""
+    """The result, by the keys of `core.agent_task.SAID`."""
     finishing = Finishing(tree, job, time.monotonic() + most_s)
     try:
         return finishing.run()
@@ -61,14 +61,14 @@ class Finishing:
             return self._finish_without_directory()
         self._git_dir = self._find_git_dir()
         if not os.path.exists(f"{self._git_dir}/{MARK}"):
-            return self._remove()  # it was half made: the agent has not been in it
+            return self._remove()  # incomplete: the agent never worked in it
         with open(f"{self._git_dir}/{MARK}", encoding="utf-8") as mark:
             wait_for_lock(mark, min(self._deadline_s, time.monotonic() + LOCK_S))
             self._base = mark.read().strip() or self._base
             return self._finish()
 
     def _finish_without_directory(self) -> dict[str, Any]:
-        """It was never made, or was removed. Commits on its branch stay."""
+        """The worktree was never made, or was removed. Commits on its branch stay."""
         tip = read_git(self._tree.repository, "rev-parse", "--verify", "-q", self._ref)
         if tip in ("", self._base):
             return self._remove()
@@ -104,7 +104,7 @@ class Finishing:
         return {"worktree": None, "branch": None, **NOTHING_CHANGED}
 
     def _read_changes(self) -> list[Change]:
-        """LeftAlone in the middle of something."""
+        """LeftAlone if git is in the middle of an operation."""
         if what := find_operation(self._tree.path):
             raise LeftAlone(f"in the middle of {what}")
         self._remove_stale_locks()
@@ -115,11 +115,11 @@ class Finishing:
 
     def _remove_stale_locks(self) -> None:
         """All processes of the job have ended. A lock that one of them left would block git for
-        ever; it may be held by another process that works in the worktree, such as the user's.
+        ever; another process that works in the worktree, such as the user's, may hold it.
         """
         common = self._git("rev-parse", "--path-format=absolute", "--git-common-dir").strip()
         paths = (f"{self._git_dir}/index", f"{self._git_dir}/HEAD", f"{common}/{self._ref}")
-        # The last one is git's on an index of our own, when this was killed.
+        # The last is git's lock on our own index, left if this process was killed.
         locks = (*(f"{path}.lock" for path in paths), f"{self._git_dir}/index.lock.lock")
         for lock in filter(os.path.exists, locks):
             if user := find_process_in(self._tree.path):
@@ -153,8 +153,9 @@ class Finishing:
 
     @contextmanager
     def _own_index(self) -> Iterator[dict[str, str]]:
-        """A copy of the index, which takes its place at the end. It has the name of git's lock: no
-        other git changes the index meanwhile, and one that is killed here leaves it as it was.
+        """A copy of the index, which replaces the index at the end. It has the name of git's lock:
+        no other git changes the index meanwhile, and if this process is killed, the index is
+        unchanged.
         """
         index, lock = f"{self._git_dir}/index", f"{self._git_dir}/index.lock"
         try:
@@ -170,7 +171,7 @@ class Finishing:
                     os.unlink(path)
 
     def _commit_tree(self, written: str, head: str) -> str:
-        """No hook, no editor and no signature has a part in this."""
+        """Runs no hook and no editor, and signs nothing."""
         message = f"ramherd: uncommitted changes of {' '.join(self._job.split())}"
         parents = ("-p", head) if head else ()
         made = self._git(
@@ -179,11 +180,11 @@ class Finishing:
         return made.strip()
 
     def _move_branch(self, at: str, head: str, new: str) -> None:
-        """The job's branch has all that was done, also if the agent has checked out another one,
-        or none (`at` is ""). A branch of the user is never changed. If the job's branch has other
-        commits, one more is made.
+        """The job's branch gets all commits, even if the agent has checked out another branch, or
+        none (`at` is ""). A branch of the user is never changed. If the job's branch has other
+        commits, a second branch is made.
         """
-        if at == self._ref or at.startswith(f"{self._ref}-"):  # or the one more
+        if at == self._ref or at.startswith(f"{self._ref}-"):  # or the second branch
             if new != head:
                 self._git("update-ref", "-m", "ramherd", at, new, head)
             return
@@ -198,7 +199,7 @@ class Finishing:
         self._git("symbolic-ref", "-m", "ramherd", "HEAD", target)
 
     def _is_own_work(self, at: str, head: str) -> bool:
-        """Whether commits of the agent end here: on no branch at all, or on one that it made."""
+        """Whether `head` is the agent's own work: on no branch, or on a branch that it made."""
         if not at:
             others = ("--not", "--branches", "--remotes", "--tags")
             return bool(read_git(self._tree.path, "rev-list", "-n", "1", "HEAD", *others))
@@ -226,7 +227,9 @@ class Finishing:
         return set(self._git("rev-parse", "HEAD", self._ref).split())
 
     def _count(self) -> dict[str, int]:
-        """Between the commit that the job started from and its branch, as `ramherd diff` has it."""
+        """Counts changes from the commit that the job started from to its branch, as `ramherd
+        diff`.
+        """
         tip = run_git(self._tree.repository, "rev-parse", "--verify", self._ref).strip()
         base = choose_base(replace(self._tree, commit=self._base), tip)
         files = read_numstat(self._tree.repository, base, tip)
@@ -248,7 +251,7 @@ class Finishing:
         self, *args: str, stdin: str = "", env: Mapping[str, str] | None = None,
         timeout_s: float = GIT_S,
     ) -> str:  # fmt: skip
-        """In the worktree, and in no repository around it."""
+        """Runs git in the worktree, and never in a repository around it."""
         around = {"GIT_CEILING_DIRECTORIES": os.path.dirname(self._tree.path)}
         return run_git(
             self._tree.path, *args, stdin=stdin,
@@ -269,7 +272,7 @@ def wait_for_lock(file: IO[str], deadline_s: float) -> None:
 
 
 def copy_file(source: str, target: str) -> None:
-    """FileExistsError if the target is there. An index that is not there yet is empty."""
+    """FileExistsError if the target exists. An index that does not exist yet is empty."""
     with open(target, "xb") as copy, suppress(FileNotFoundError), open(source, "rb") as file:
         while chunk := file.read(1 << 20):
             copy.write(chunk)

@@ -1,6 +1,6 @@
 """Runs git with a timeout and a closed environment: no hooks, signing, editor, pager, prompt or
-background work, whatever the user's shell and configuration say. The user's identity and the other
-settings of the repository hold.
+background work, despite the user's shell and configuration. The user's identity and the other
+settings of the repository apply.
 """
 
 import os
@@ -12,8 +12,8 @@ from ramherd.core.errors import RamherdError
 from ramherd.system.termination import kill_group
 
 GIT_S = 60.0
-# What git gets of our own environment: where it and its configuration are, and who the user is.
-# GIT_DIR and its kin stay out: inside a hook of git's they name another repository.
+# The variables of our own environment that git gets: the places of git and its configuration, and
+# the user. GIT_DIR and similar ones are not passed: inside a git hook they name another repository.
 PASSED = (
     "PATH", "HOME", "USER", "LOGNAME", "TMPDIR", "XDG_CONFIG_HOME", "LD_LIBRARY_PATH",
     "GIT_EXEC_PATH", "GIT_CONFIG_GLOBAL", "GIT_CONFIG_SYSTEM", "GIT_CONFIG_NOSYSTEM",
@@ -31,7 +31,7 @@ SETTINGS = (
     "advice.detachedHead=false", "core.safecrlf=false",
 )  # fmt: skip
 
-# What git leaves in its folder of a worktree while it is in the middle of something.
+# Files that git keeps in its folder of a worktree in the middle of an operation.
 OPERATIONS = {
     "MERGE_HEAD": "a merge",
     "rebase-merge": "a rebase",
@@ -44,8 +44,8 @@ OPERATIONS = {
 
 
 class GitFailed(RamherdError):
-    """git ended with an error, took too long, or is not there. `line` is the one of `stderr` that
-    has the reason; `code` is its exit status, None where it has none.
+    """git ended with an error, took too long, or is not installed. `line` is the line of `stderr`
+    that has the reason; `code` is the exit status, or None.
     """
 
     def __init__(
@@ -59,8 +59,8 @@ def run_git(
     where: str, *args: str, stdin: str = "", env: Mapping[str, str] | None = None,
     timeout_s: float = GIT_S,
 ) -> str:  # fmt: skip
-    """What git prints, as it is: names of files are not always UTF-8 (surrogateescape), so ask for
-    them with `-z`. `env` is added to the closed environment (GIT_INDEX_FILE, an identity).
+    """Returns the unchanged output of git: names of files are not always UTF-8 (surrogateescape),
+    so use `-z` for them. `env` is added to the closed environment (GIT_INDEX_FILE, an identity).
     """
     settings = [word for setting in SETTINGS for word in ("-c", setting)]
     try:
@@ -77,7 +77,7 @@ def run_git(
     except subprocess.TimeoutExpired:
         raise GitFailed(args, f"took longer than {timeout_s:.0f} s", None, "") from None
     finally:
-        # With its filters: one of these may hold the pipe that we would read to its end.
+        # Kills its filters too: a filter may hold the pipe that we would read to its end.
         kill_group(process)
         close_pipes(process)
     if process.returncode != 0:
@@ -86,8 +86,8 @@ def run_git(
 
 
 def read_git(where: str, *args: str) -> str:
-    """What git prints, without the blanks around it; "" where it fails, or is not there. It writes
-    nothing, not even a refreshed index.
+    """Returns the stripped output of git; "" if git fails or is not installed. Writes nothing, not
+    even a refreshed index.
     """
     try:
         return run_git(where, *args, env={"GIT_OPTIONAL_LOCKS": "0"}).strip()
@@ -96,7 +96,7 @@ def read_git(where: str, *args: str) -> str:
 
 
 def find_operation(worktree: str) -> str:
-    """What git is in the middle of there, or ""."""
+    """The unfinished git operation in the worktree, or ""."""
     folder = read_git(worktree, "rev-parse", "--absolute-git-dir")
     found = (what for name, what in OPERATIONS.items() if os.path.exists(f"{folder}/{name}"))
     return next(found, "") if folder else ""
@@ -114,7 +114,7 @@ def close_pipes(process: "subprocess.Popen[str]") -> None:
 
 
 def find_reason(stderr: str) -> str:
-    """The last line, but for advice that git gives after its reason."""
+    """The last line, without the advice that git prints after the reason."""
     lines = [line.strip() for line in stderr.strip().splitlines()]
     fatal = [line.removeprefix("fatal: ") for line in lines if line.startswith("fatal: ")]
     return (fatal or lines or ["no message"])[-1]

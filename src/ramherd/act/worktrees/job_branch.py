@@ -1,6 +1,6 @@
-"""Where the changes of a job are, and which: its worktree while there is one, else its branch.
+"""Finds the changes of a job: in its worktree while there is one, else in its branch.
 
-Everything here only reads. `merge_back.py` and `drop_branch.py` change something.
+This module only reads. `merge_back.py` and `drop_branch.py` write.
 """
 
 import os
@@ -21,7 +21,7 @@ from ramherd.core.record import record, replace
 
 @record
 class JobBranch:
-    """`worktree` is "" when it is gone; it was at `path`. `branch` is "" when an agent has detached
+    """`worktree` is "" if it is gone; it was at `path`. `branch` is "" if an agent has detached
     HEAD there.
     """
 
@@ -48,11 +48,11 @@ class FileChange:
 
 
 class BranchGone(UsageError):
-    """Neither the worktree nor the branch of the job is there."""
+    """Neither the worktree nor the branch of the job exists."""
 
 
 def find_branch(job: str, tree: Tree) -> JobBranch:
-    """BranchGone where nothing of it is left."""
+    """BranchGone if neither worktree nor branch is left."""
     if not read_git(tree.repository, "rev-parse", "--git-dir"):
         check_repository(job, tree.repository)
     tip = find_commit(tree.path, "HEAD") if Path(tree.path, ".git").exists() else ""
@@ -81,15 +81,15 @@ def heads(branch: str) -> str:
 
 
 def check_repository(job: str, repository: str) -> None:
-    """With the reason of git's, for example that the repository is another user's."""
+    """Fails with git's reason, for example that another user owns the repository."""
     if not os.path.isdir(repository):
         raise UsageError(f"the repository of job {job} is gone: {repository}")
     run_git(repository, "rev-parse", "--git-dir")
 
 
 def choose_base(tree: Tree, tip: str) -> str:
-    """The commit that the job started from. When the user's branch was merged into the job's since
-    then, the newest commit that both have: what others changed is not the job's.
+    """The commit that the job started from. If the user's branch was merged into the job's since
+    then, the newest commit that both have: changes of others are not the job's.
     """
     shared = read_git(tree.repository, "merge-base", "HEAD", tip)
     if shared not in ("", tip) and is_in(tree.repository, tree.commit, shared):
@@ -105,14 +105,14 @@ def list_uncommitted(worktree: str) -> list[str]:
         if field:
             found.append(field[3:])
             if field[0] in "RC":
-                next(fields, "")  # the name before
+                next(fields, "")  # the previous name
     return found
 
 
 @contextmanager
 def index_with_new_files(branch: JobBranch) -> Iterator[dict[str, str]]:
-    """The environment for a `git diff` that has files in it which git does not know yet. The index
-    of the worktree stays as it is: its user or agent may be at work there.
+    """The environment for a `git diff` that includes untracked files. The index of the worktree is
+    not changed: its user or agent may be at work there.
     """
     if not branch.worktree:
         yield {}
@@ -123,13 +123,13 @@ def index_with_new_files(branch: JobBranch) -> Iterator[dict[str, str]]:
         if os.path.exists(source := os.path.join(branch.worktree, index)):
             shutil.copyfile(source, copy)
         env = {"GIT_INDEX_FILE": copy}
-        with suppress(GitFailed):  # a file that an agent has removed in this moment
+        with suppress(GitFailed):  # an agent has just removed a file
             run_git(branch.worktree, "add", "--intent-to-add", "--ignore-errors", ".", env=env)
         yield env
 
 
 def diff_words(branch: JobBranch) -> tuple[str, ...]:
-    """What `git diff` compares: the base with the files of the worktree, or with the branch."""
+    """Arguments of `git diff`: the base with the files of the worktree, or with the branch."""
     return (branch.base,) if branch.worktree else (branch.base, branch.tip)
 
 
@@ -155,8 +155,8 @@ def parse_numstat(text: str) -> list[FileChange]:
 
 
 def find_checkout(branch: JobBranch, cwd: str) -> str:
-    """The user's own: the one that they are in, if it is of the job's repository, else the one that
-    the job was started from.
+    """The user's own checkout: the one that has `cwd`, if it belongs to the job's repository, else
+    the one that the job was started from.
     """
     top = find_top(cwd)
     if top and top != branch.worktree and common_dir(top) == common_dir(branch.repository):

@@ -1,5 +1,5 @@
-"""Which jobs get a worktree and a branch of their own, and how a run makes it: by itself, in its
-pen, because a checkout takes seconds and memory.
+"""Chooses the jobs that get a worktree and a branch of their own. Each run makes its worktree
+itself, in its pen, because a checkout takes seconds and memory.
 """
 
 import os
@@ -16,12 +16,12 @@ from ramherd.core.errors import UsageError
 from ramherd.core.model import Job, Tree
 from ramherd.core.units import shown
 
-# $1 repository, $2 commit, $3 branch, $4 path, $5 where in it, $6 what fills its submodules, then
-# what to start there. A run that was stopped in the middle of it leaves no mark (MARK) in git's own
-# folder of the worktree, and the next starts over. Two at a time get in each other's way (8 of 120
-# failed with git 2.39, 40 at once), so it is tried again; never `worktree prune`, which takes away
-# what another is just making. A branch that has commits of an earlier run is checked out as it is:
-# the user removed its worktree alone.
+# $1 repository, $2 commit, $3 branch, $4 path, $5 directory in it, $6 the script that fills its
+# submodules, then the command to start there. A run that was stopped in the middle leaves no mark
+# (MARK) in git's own folder of the worktree, and the next run starts over. Concurrent calls disturb
+# each other (8 of 120 failed with git 2.39, 40 at once), so a failed call is repeated; never
+# `worktree prune`, which removes worktrees that other runs are making. A branch that has commits of
+# an earlier run is checked out as it is: the user removed only its worktree.
 MAKE = """\
 is_made() { [ -e "$(git -C "$1" rev-parse --absolute-git-dir 2>/dev/null)/ramherd-made" ]; }
 add() {
@@ -52,7 +52,7 @@ exec "$@"
 
 
 def isolate(jobs: Sequence[Job], folder: Path) -> list[Job]:
-    """Jobs with an agent that asked for a worktree, or that share a repository, get one."""
+    """Jobs with an agent get a worktree if they ask for one or share a repository."""
     tops = {cwd: find_top(cwd) for cwd in {job.cwd for job in jobs if job.brief is not None}}
     sharing = Counter(tops[job.cwd] for job in jobs if job.brief is not None)
     commits = {top: find_commit(top, HEAD) for top in sharing if top}
@@ -88,7 +88,7 @@ def with_tree(job: Job, top: str, commit: str, folder: Path, *, shared: bool) ->
 
 
 def check_no_base(name: str, base: str) -> None:
-    """Without a worktree a job starts from what is checked out, which `HEAD` says as well."""
+    """Without a worktree, a job starts from the checked out commit: only `HEAD` is valid."""
     if base not in ("", HEAD):
         raise UsageError(
             f"job {name}: base {shown(base)} needs a worktree, and worktree is false",
@@ -97,8 +97,8 @@ def check_no_base(name: str, base: str) -> None:
 
 
 def no_commit(job: Job, top: str) -> UsageError:
-    """No worktree starts from nothing. Several agents in one directory would write over each
-    other, so that needs a word of the user.
+    """A worktree needs a commit to start from. Several agents in one directory would overwrite each
+    other's files, so the user has to ask for that.
     """
     if not top:
         return UsageError(f"job {job.name}: no worktree: {job.cwd} is in no git repository")
@@ -110,7 +110,7 @@ def no_commit(job: Job, top: str) -> UsageError:
 
 
 def branch_of(job: Job) -> str:
-    """Telling, allowed in a ref, and never that of another job."""
+    """A readable name that is valid in a ref and unique to the job."""
     words = "".join(c if c.isascii() and c.isalnum() else " " for c in job.name).split()
     return f"ramherd/{'-'.join(words)[:40]}-{job.id[-8:].lower()}"
 

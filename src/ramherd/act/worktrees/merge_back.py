@@ -1,8 +1,8 @@
 """Merges a job's branch into the branch that the user has checked out.
 
 First the user's branch is merged into the job's, in the job's worktree: a conflict stays there.
-Then the user's checkout is fast-forwarded, which git refuses where it would overwrite a file that
-is not committed. No hooks run and nothing is signed.
+Then the user's checkout is fast-forwarded, which git refuses if that would overwrite an uncommitted
+file. No hooks run and nothing is signed.
 """
 
 import os
@@ -20,16 +20,16 @@ from ramherd.act.worktrees.submodules import fetch_submodules, find_submodules
 from ramherd.core.errors import RamherdError, UsageError
 from ramherd.core.record import record, replace
 
-# Filters such as git-lfs may fetch each file. Nothing is ended in the middle of a checkout.
+# Filters such as git-lfs may fetch each file. A checkout is never killed in the middle.
 MERGE_S = 3600.0
-# The user may commit to the branch in the very moment.
+# The user may commit to the branch at the same moment.
 TRIES = 3
 SUBJECT_LENGTH = 72
 
 
 @record
 class MergeConflict:
-    """It stays in `worktree`: the user's checkout is as it was."""
+    """The conflict stays in `worktree`: the user's checkout is unchanged."""
 
     worktree: str
     files: tuple[str, ...]
@@ -37,7 +37,7 @@ class MergeConflict:
 
 @record
 class MergedBranch:
-    """The user's `branch` in `checkout` went from the commit `before` to `commit`. `submodules`
+    """The user's `branch` in `checkout` moved from the commit `before` to `commit`. `submodules`
     point to other commits now.
     """
 
@@ -49,7 +49,7 @@ class MergedBranch:
 
 
 class CannotMerge(RamherdError):
-    """Nothing was changed, in the user's checkout at least."""
+    """The user's checkout is unchanged."""
 
     exit_code = 1
 
@@ -57,8 +57,8 @@ class CannotMerge(RamherdError):
 def merge_back(
     branch: JobBranch, checkout: str, *, squash: str = ""
 ) -> MergedBranch | MergeConflict | None:
-    """None: the user's branch has all of it already. `squash` is the message of the one commit that
-    all of it becomes, if any.
+    """None: the user's branch has all changes already. With `squash`, all changes become one commit
+    with that message.
     """
     name = read_user_branch(branch, checkout)
     for tries in range(TRIES):
@@ -107,7 +107,7 @@ def tree_id(top: str, commit: str) -> str:
 
 
 def merge_user_branch(branch: JobBranch, head: str, name: str) -> JobBranch | MergeConflict:
-    """The job's branch with the user's in it."""
+    """Merges the user's branch into the job's branch."""
     if branch.worktree and (what := find_operation(branch.worktree)):
         raise in_the_middle(branch, what)
     if is_in(branch.repository, head, branch.tip) or is_in(branch.repository, branch.tip, head):
@@ -139,13 +139,13 @@ def in_the_middle(branch: JobBranch, what: str) -> CannotMerge:
 
 
 def add_worktree(branch: JobBranch) -> JobBranch:
-    """The user has removed the worktree, and its branch is there."""
+    """Makes the worktree again: the user has removed it, but not its branch."""
     if other := find_worktree_with(branch):
         raise CannotMerge(
             f"branch {branch.branch} is checked out in {other}",
             hint=f"git -C {shlex.quote(other)} switch BRANCH",
         )
-    # The path may be registered still. MAKE of `making.py` starts over where the mark is missing.
+    # The path may still be registered. MAKE in `making.py` starts over if the mark is missing.
     run_git(
         branch.repository, "worktree", "add", "-q", "-f", branch.path, branch.branch,
         timeout_s=MERGE_S,
@@ -156,7 +156,7 @@ def add_worktree(branch: JobBranch) -> JobBranch:
 
 
 def find_worktree_with(branch: JobBranch) -> str:
-    """Another one that has the job's branch checked out, or ""."""
+    """Another worktree that has the job's branch checked out, or ""."""
     path = ""
     for line in run_git(branch.repository, "worktree", "list", "--porcelain").splitlines():
         word, _, value = line.partition(" ")
@@ -168,7 +168,7 @@ def find_worktree_with(branch: JobBranch) -> str:
 
 
 def abort_merge(branch: JobBranch) -> None:
-    """The job's worktree is as it was before its merge."""
+    """Restores the job's worktree to its state before the merge."""
     if not branch.worktree or find_operation(branch.worktree) != "a merge":
         raise UsageError(f"no merge of job {branch.job} is open")
     run_git(branch.worktree, "merge", "--abort", timeout_s=MERGE_S)
@@ -192,7 +192,7 @@ def fast_forward(branch: JobBranch, checkout: str, target: str) -> None:
 
 @contextmanager
 def uninterrupted() -> Iterator[None]:
-    """A git that is killed in the middle of a checkout leaves half of it."""
+    """Ignores SIGINT: a git that is killed during a checkout leaves it incomplete."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         yield
@@ -201,7 +201,7 @@ def uninterrupted() -> Iterator[None]:
 
 
 def refused(error: GitFailed, name: str, where: str) -> CannotMerge:
-    """With the files that git would have overwritten, where it named any."""
+    """Lists the files that git would have overwritten, if git named any."""
     files = parse_overwritten(error.stderr)
     if not files:
         return CannotMerge(f"git cannot merge into {name} in {where}: {error.line}")
@@ -217,7 +217,7 @@ def parse_overwritten(stderr: str) -> list[str]:
 
 
 def render_squash_message(job: str, prompt: str, messages: Sequence[str]) -> str:
-    """What the agent wrote of its only commit; else the prompt, and the subjects of its commits."""
+    """The message of the agent's only commit; else the prompt, and the subjects of its commits."""
     if len(messages) == 1:
         return messages[0]
     first, _, rest = prompt.strip().partition("\n")

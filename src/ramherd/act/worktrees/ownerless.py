@@ -1,5 +1,5 @@
-"""Worktrees whose job is gone from the store: they are named, and removed only if nothing was
-changed in them.
+"""Worktrees whose job is no longer in the store: they are listed, and removed only if they have no
+changes.
 """
 
 import os
@@ -16,7 +16,7 @@ from ramherd.core.record import record
 
 @record
 class OwnerlessWorktree:
-    """`repository` is "" when that is gone, or when the directory is no worktree any more."""
+    """`repository` is "" if it is gone, or if the directory is no longer a worktree."""
 
     path: str
     repository: str = ""
@@ -25,7 +25,7 @@ class OwnerlessWorktree:
 
 
 def find_ownerless(folder: Path, has_job: Callable[[str], bool]) -> Iterator[OwnerlessWorktree]:
-    """`folder` has a directory for each job, by its id."""
+    """`folder` has a directory for each job, named by its id."""
     if not folder.is_dir():
         return
     with os.scandir(folder) as entries:
@@ -36,7 +36,7 @@ def find_ownerless(folder: Path, has_job: Callable[[str], bool]) -> Iterator[Own
 
 
 def read_ownerless(path: str) -> OwnerlessWorktree:
-    """What git cannot tell counts as changed; so does one in which a process works."""
+    """A worktree that git cannot read counts as changed; so does one in which a process works."""
     env = {"GIT_CEILING_DIRECTORIES": os.path.dirname(path), "GIT_OPTIONAL_LOCKS": "0"}
     words = ("rev-parse", "--path-format=absolute", "--git-common-dir", "--absolute-git-dir")
     try:
@@ -52,7 +52,7 @@ def read_ownerless(path: str) -> OwnerlessWorktree:
 
 
 def remove_ownerless(found: OwnerlessWorktree) -> bool:
-    """Whether it was removed: only if nothing was changed in it."""
+    """Returns whether the worktree was removed: only if it has no changes."""
     if found.is_changed:
         return False
     base = read_git(found.path, "rev-parse", "HEAD")

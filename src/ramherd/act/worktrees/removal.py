@@ -8,13 +8,13 @@ from ramherd.core.model import Tree
 
 
 def remove_worktree(tree: Tree, base: str) -> bool:
-    """The caller knows that nothing was changed in it. The branch goes too, unless it has another
-    commit than `base`. Whether the directory is gone.
+    """The caller has checked that the worktree has no changes. The branch is removed too, unless it
+    has a commit other than `base`. Returns whether the directory is gone.
     """
     with suppress(GitFailed):
         run_git(tree.repository, "worktree", "remove", "--force", tree.path)
     if Path(tree.path).exists():
-        from ramherd.act.cleanup import remove_tree  # noqa: PLC0415 - git cannot, seldom
+        from ramherd.act.cleanup import remove_tree  # noqa: PLC0415 - rarely, where git fails
 
         remove_tree(Path(tree.path))
     with suppress(GitFailed):

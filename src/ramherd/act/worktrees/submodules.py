@@ -1,5 +1,5 @@
-"""Submodules of a worktree. git leaves them empty in a new one, and a commit that is made in one of
-them is in no other: neither in the user's checkout nor in the worktrees of other jobs.
+"""Submodules of a worktree. git leaves them empty in a new worktree, and a commit that is made in a
+submodule exists only there: neither in the user's checkout nor in the worktrees of other jobs.
 """
 
 from collections.abc import Iterator
@@ -7,8 +7,8 @@ from pathlib import Path
 
 from ramherd.act.worktrees.git import run_git
 
-# Runs in each submodule that the user's checkout has, with its parents before it: `git submodule
-# foreach` sets the names in lower case. The worktree gets it from there, not from a remote.
+# Runs in each submodule of the user's checkout, parents first: `git submodule foreach` sets the
+# names in lower case. The worktree gets the submodule from there, not from a remote.
 FILL = """\
 to=$RAMHERD_TREE${toplevel#"$RAMHERD_TOP"}
 case $(git -C "$to" ls-files -s -- "$sm_path") in 160000*)
@@ -24,7 +24,7 @@ esac
 
 
 def find_submodules(top: str, before: str, after: str) -> Iterator[tuple[str, str]]:
-    """Submodules that point to another commit, and to which."""
+    """The submodules that point to another commit, each with that commit."""
     words = ("diff-tree", "-r", "-z", "--no-renames", before, after)
     fields = run_git(top, *words).split("\0")
     for entry, path in zip(fields[::2], fields[1::2], strict=False):
@@ -34,9 +34,9 @@ def find_submodules(top: str, before: str, after: str) -> Iterator[tuple[str, st
 
 
 def fetch_submodules(worktree: str, checkout: str, before: str, after: str, branch: str) -> None:
-    """The user's submodules, where they are there, get the commits that were made in those of the
-    worktree, if there is one. On a branch: `git submodule update` would ask the remote for a commit
-    that no ref has.
+    """Fetches commits made in the submodules of the worktree, if there is one, into the user's
+    submodules that exist. They get a branch: `git submodule update` would fetch a commit without a
+    ref from the remote.
     """
     if not worktree:
         return

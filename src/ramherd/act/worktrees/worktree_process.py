@@ -1,5 +1,5 @@
-"""The process that finishes one worktree, or merges the branches that one starts from: git works in
-a pen, with a limit for its memory and its time, and the supervisor's loop goes on meanwhile.
+"""The process that finishes one worktree, or merges the branches that a worktree starts from: git
+runs in a pen, with limits on its memory and time, and does not block the supervisor's loop.
 """
 
 import json
@@ -22,16 +22,16 @@ from ramherd.system.termination import LOOP_REAP_S, reap
 PROGRAM = str(Path(__file__).parent / "__main__.py")
 # The index of a repository with 500,000 files takes 100 MB in git's memory.
 LIMIT_BYTES = 512 * MIB
-# Most worktrees take 0.2 s; a filter such as git-lfs reads each file. The program gives up by then.
+# Most worktrees take 0.2 s; a filter such as git-lfs reads each file. The program then gives up.
 MOST_S = 120.0
-# One that does not is killed.
+# A program that does not give up is killed.
 KILL_AFTER_S = MOST_S + 10.0
 
 
 class WorktreeProcess:
-    """`name` is that of its pen, `task` what it does: `finish_task` or `merge_task`. It is handed
-    over in a file below `folder`: 400 jobs to merge do not fit in an argument. OSError: the process
-    could not be started.
+    """`name` is the name of its pen, `task` is from `finish_task` or `merge_task`. The task is
+    passed in a file below `folder`: 400 jobs to merge do not fit in an argument. OSError: the
+    process could not be started.
     """
 
     def __init__(
@@ -56,11 +56,13 @@ class WorktreeProcess:
             pen.set_first(process.id)
 
     def fileno(self) -> int:
-        """Readable when it has printed something, or has ended."""
+        """Readable when the process has printed something, or has ended."""
         return self._output.fileno()
 
     def receive(self) -> dict[str, Any] | None:
-        """What it found, once it has ended; None until then. `error` is why it found nothing."""
+        """The result, once the process has ended; None until then. `error` is why there is no
+        result.
+        """
         with suppress(BlockingIOError):
             while chunk := os.read(self.fileno(), 1 << 16):
                 self._printed += chunk
@@ -71,18 +73,18 @@ class WorktreeProcess:
         return None
 
     def kill(self) -> None:
-        """With all that it started."""
+        """Kills the process with all its children."""
         self.pen.kill()
         self._process.kill()
         self._close()
 
     def _close(self) -> None:
-        """A process that hangs in the kernel, at a file system that does not answer, is left."""
+        """A process that hangs in the kernel, on a file system that does not answer, is left."""
         self._output.close()
         reap(self._process, LOOP_REAP_S)
 
     def is_over_limit(self) -> bool:
-        """Also where no kernel holds it to the limit."""
+        """Also works where the kernel does not enforce the limit."""
         return self.pen.read().used_bytes > LIMIT_BYTES
 
 
@@ -91,8 +93,8 @@ def finish_task(job: Job) -> dict[str, Any]:
 
 
 def merge_task(job: Job, parents: Iterable[tuple[Job, bool]]) -> dict[str, Any]:
-    """`parents` are the jobs whose branches are merged, in their order, and whether each changed
-    something.
+    """`parents` are the jobs whose branches are merged, in their order, each with whether it has
+    changes.
     """
     trees = [(one.name, asdict(tree_of(one)), is_changed) for one, is_changed in parents]
     return {"merge": {"top": tree_of(job).repository, "parents": trees}}
@@ -104,7 +106,7 @@ def tree_of(job: Job) -> Tree:
 
 
 def parse_result(printed: bytes) -> dict[str, Any] | None:
-    """It is the last line: warnings of Python may come before it."""
+    """The result is the last line: warnings of Python may precede it."""
     lines = printed.splitlines()
     try:
         found = json.loads(lines[-1]) if lines else None
@@ -127,5 +129,5 @@ def explain_failure(why: object) -> str:
 
 
 def stays(tree: Tree, note: str) -> dict[str, Any]:
-    """Nothing is removed: the worktree is as the job left it."""
+    """Nothing is removed: the worktree stays as the job left it."""
     return {"worktree": tree.path, "branch": tree.branch, "worktree_note": note}
