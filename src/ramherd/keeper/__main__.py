@@ -1,7 +1,7 @@
-"""The keeper's first lines: a path, because it runs without site, and what the rest is.
+"""Starts the keeper: sets the import path, because Python runs without site, and calls the keeper.
 
-Short, because Python compiles the file that it is given each time: for the keeper itself that
-took 1 MB of the memory that it then lives with.
+This file is short because Python compiles its main file at each start: for the keeper's own file
+that took 1 MB, which the process then kept.
 """
 
 import os

@@ -1,5 +1,5 @@
-"""Where the next supervisor connects. Used by the keeper: `_socket`, because what `socket` adds to
-it costs 0.7 MB.
+"""The socket to which the next supervisor connects. Used by the keeper: `_socket` instead of
+`socket` saves 0.7 MB.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from ramherd.keeper.event_loop import GONE
 
 
 class AdoptionSocket:
-    """A listening socket, and how long runs go on while no supervisor connects."""
+    """A listening socket, and how long runs continue while no supervisor connects."""
 
     def __init__(self, fd: int, alone_s: float) -> None:
         self.fd = fd
@@ -25,7 +25,7 @@ class AdoptionSocket:
         self.is_ready = True
 
     def accept(self) -> int:
-        """GONE when the one that connected went away again."""
+        """GONE if the client has closed its connection."""
         self.is_ready = False
         try:
             return self._socket._accept()[0]  # type: ignore[attr-defined,no-any-return]
@@ -34,9 +34,9 @@ class AdoptionSocket:
 
 
 def refuse_second(fd: int) -> None:
-    """There is a supervisor already."""
+    """Closes the connection: there is a supervisor already."""
     try:
         os.write(fd, b'{"did": "busy", "run": ""}\n')
-    except OSError:  # it went by itself
+    except OSError:  # the client has closed it
         pass
     os.close(fd)

@@ -1,6 +1,6 @@
-"""The runs as children of the keeper: how they start, what they print and read, and how they end.
+"""The runs as children of the keeper: their start, output, input and end.
 
-Used by the keeper, so a few modules of the standard library only.
+Used by the keeper, so it imports only a few modules of the standard library.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ramherd.system.files import write_json, write_record
 from ramherd.system.proc_stat import read_start_ticks
 from ramherd.system.wait import WRITE
 
-TYPE_CHECKING = False  # the keeper does without the 1 MB that `typing` costs
+TYPE_CHECKING = False  # the keeper avoids the 1 MB that `typing` costs
 if TYPE_CHECKING:
     from typing import Any
 
@@ -33,7 +33,7 @@ NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 
 class Child:
-    """One run: its pid, the pipes it prints into, and where they go."""
+    """One run: its pid, the pipes of its output, and their logs."""
 
     def __init__(
         self, request: dict[str, Any], logs: dict[str, OutputLog], stdin: StdinWriter | None
@@ -41,15 +41,15 @@ class Child:
         self.id: str = request["run"]
         self.dir: str = request["dir"]
         self.pid = GONE
-        # Closes at exec, or carries what went wrong.
+        # Closes at exec, or carries the error.
         self.report = GONE
         self.pipes: dict[str, int] = {}
-        # Of a run that gets more than one prompt.
+        # For a run that gets more than one prompt.
         self.stdin = stdin
         self.logs = logs
         self.meta_at = 0.0
         self.meta_due = False
-        # How to end it without a supervisor: files to write, then directories to remove.
+        # How to end the run without a supervisor: files to write, then directories to remove.
         self.on_loss: dict[str, list[list[str]]] = request["on_loss"]
         self.dirs: list[str] = request["dirs"]
 
@@ -57,15 +57,17 @@ class Child:
         return {name: log.meta() for name, log in self.logs.items()}
 
     def write_status(self, status: dict[str, Any]) -> None:
-        """How it ended, for the next supervisor if this one and we die."""
+        """Records how the run ended, for the next supervisor if this supervisor and we die."""
         path = f"{self.dir}/{STATUS}"
         try:
             write_record(path, status)
-        except OSError as error:  # the supervisor gets the message all the same
+        except OSError as error:  # the supervisor still gets the message
             log_error(f"cannot write {path}: {error.strerror}")
 
     def write_meta(self) -> None:
-        """A reader may be at it, so as a new file; on a full disk over the old one."""
+        """Writes a new file, because a reader may have the old one open; on a full disk,
+        overwrites.
+        """
         path, meta = f"{self.dir}/{META}", self.meta()
         try:
             try:
@@ -78,7 +80,7 @@ class Child:
             log_error(f"cannot write {path}: {error.strerror}")
 
     def write_meta_if_due(self) -> None:
-        """Where the ring stands, for those who read while it is written: once a second."""
+        """Writes the position in the ring, for readers during the run: once a second."""
         now = time.monotonic()
         if self.meta_due and now - self.meta_at >= META_EVERY_S:
             self.meta_at = now
@@ -87,8 +89,8 @@ class Child:
 
 
 class Children:
-    """`ends` is how runs ended, until a supervisor has it on record: only the next one asks for
-    it, so without `keeps_ends` there is none.
+    """`ends` has how runs ended, until a supervisor has recorded it. Only the next supervisor reads
+    it, so it is empty without `keeps_ends`.
     """
 
     def __init__(
@@ -103,13 +105,13 @@ class Children:
         self.quota = LogQuota()
 
     def set_log_growth(self, size: int) -> None:
-        """What is dropped for it stands in `meta.json` within a second."""
+        """`meta.json` has the bytes dropped for it within a second."""
         self.quota.set_growth(size)
         for run in self.runs.values():
             run.meta_due = run.meta_due or any(log.is_partial for log in run.logs.values())
 
     def start(self, request: dict[str, Any]) -> None:
-        """Fork, not vfork with a wrapper: 1.7 ms, and each step that fails has a message."""
+        """Uses fork, not vfork with a wrapper: 1.7 ms, and each step that fails has a message."""
         if request["run"] in self.runs:
             raise ValueError(f"{request['run']} runs already")
         opened: list[int] = []
@@ -145,7 +147,7 @@ class Children:
         self._watch(run)
 
     def _refuse(self, run: str, error: OSError) -> None:
-        """Nothing of the job was touched yet: what failed is ours, or the machine's."""
+        """No part of the job has run yet: the failure is ours, or the machine's."""
         where = f" ({error.filename})" if error.filename else ""
         what = f"cannot prepare a run: {error.strerror}{where}"
         self._send_end("refused", run, errno=error.errno, what=what, is_ours=True)
@@ -159,7 +161,7 @@ class Children:
         self._write_stdin(run)
 
     def _write_stdin(self, run: Child) -> None:
-        """Written to the program as fast as it reads; closed after the last of it."""
+        """Writes to the program as fast as it reads; closes the pipe after the last byte."""
         stdin = run.stdin
         if stdin is None or stdin.pipe == GONE:
             return
@@ -176,7 +178,7 @@ class Children:
         if run is not None and run.stdin is not None:
             try:
                 run.stdin.add(request["stdin"])
-            except OSError as error:  # the supervisor notices that no answer comes
+            except OSError as error:  # the supervisor notices the missing answer
                 log_error(f"cannot read {request['stdin']}: {error.strerror}")
             self._write_stdin(run)
 
@@ -186,8 +188,8 @@ class Children:
             self._write_stdin(run)
 
     def reassign(self, request: dict[str, Any]) -> None:
-        """The process of one run is another's from now on: what it printed until now is the first
-        one's, what it prints after the next prompt the other's.
+        """Gives the process of one run to another run: output until now belongs to the first run,
+        output after the next prompt to the other.
         """
         run = self.runs.get(request["run"])
         logs: dict[str, OutputLog] = {}
@@ -211,7 +213,7 @@ class Children:
         self._write_stdin(run)
 
     def _finish_start(self, run: Child) -> bool:
-        """The report pipe closes at exec; what stands in it before is an error."""
+        """The report pipe closes at exec; any text in it is an error."""
         text = os.read(run.report, 4096)
         self._loop.close(run.report)
         run.report = GONE
@@ -231,7 +233,7 @@ class Children:
         run.write_meta_if_due()
 
     def reap(self) -> None:
-        """All children are ours to reap: runs are reported, adopted ones just go."""
+        """Reaps all children: the ends of runs are reported, those of adopted children are not."""
         while True:
             try:
                 pid, status, usage = os.wait4(-1, os.WNOHANG)
@@ -247,14 +249,14 @@ class Children:
         if run.report != GONE and not self._finish_start(run):
             return
         run.pid = GONE
-        # Before `status` is there: another run may wait for that, and then leave something behind.
+        # Before `status` is written: another run may wait for it, and then leave a process behind.
         left = has_orphans({other.pid for other in self.runs.values()})
         how = {"code": code if code >= 0 else None, "signal": -code if code < 0 else None}
         run.write_status({**how, "at_s": time.time()})
         # Nothing was dropped, so the rest can be read without the meta file.
         closed = self._drain(run) and not run.meta_due
         if closed:
-            # Before the message: the supervisor then removes that directory, and we would wait.
+            # Before the message: the supervisor then removes that directory, which would delay us.
             run.write_meta()
             self._drop(run)
         self._send_end(
@@ -262,7 +264,7 @@ class Children:
         )
 
     def _drain(self, run: Child) -> bool:
-        """Whether its output is complete: usually no other process holds the pipes."""
+        """Returns whether the output is complete: usually no other process holds the pipes."""
         for name, pipe in list(run.pipes.items()):
             if not run.logs[name].drain(pipe):
                 self._loop.close(run.pipes.pop(name))
@@ -270,7 +272,7 @@ class Children:
         return not run.pipes
 
     def close(self, name: str) -> None:
-        """The run is over and its pen empty: the last of its output goes into its logs."""
+        """The run has ended and its pen is empty: the rest of its output goes into its logs."""
         run = self.runs.get(name)
         if run is None:
             return
@@ -292,7 +294,7 @@ class Children:
         self.runs.pop(run.id, None)
 
     def send_all(self) -> None:
-        """Everything that a new supervisor has to know."""
+        """Sends the complete state to a new supervisor."""
         self._link.send("here", "", runs=[*self.runs, *self.ends], pid=os.getpid(), files=True)
         for run in list(self.runs.values()):
             if run.report == GONE and run.pid != GONE:
@@ -311,8 +313,8 @@ class Children:
 
 
 def open_logs(request: dict[str, Any], logs: dict[str, OutputLog], quota: LogQuota) -> None:
-    """The supervisor has made the directory, with the space for what is written about a run at its
-    end.
+    """The supervisor has made the directory, with space for the records written at the end of a
+    run.
     """
     head, ring = request["log"]
     for name in ("out", "err"):
@@ -325,7 +327,7 @@ def close_all(logs: dict[str, OutputLog]) -> None:
 
 
 def log_error(text: str) -> None:
-    """Into keeper.err, if its disk takes it."""
+    """Writes to keeper.err, if the disk has space."""
     try:
         os.write(2, f"{text}\n".encode())
     except OSError:

@@ -1,6 +1,6 @@
-"""What the keeper waits for: descriptors, each with the function to call when it is ready.
+"""The keeper's event loop: descriptors, each with the function to call when it is ready.
 
-Used by the keeper, so os only.
+Used by the keeper, so it imports only os.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ import os
 
 from ramherd.system.wait import READ, Poller
 
-TYPE_CHECKING = False  # the keeper does without the 1 MB that `typing` costs
+TYPE_CHECKING = False  # the keeper avoids the 1 MB that `typing` costs
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-# In place of a descriptor or a pid.
+# The value for no descriptor or no pid.
 GONE = -1
 
 
@@ -34,12 +34,12 @@ class EventLoop:
             self._poller.remove(fd)
 
     def close(self, fd: int) -> None:
-        """From now on the number may be another one's."""
+        """After this, the number may belong to another file."""
         self.unwatch(fd)
         os.close(fd)
 
     def turn(self, timeout_s: float) -> None:
         for fd, _events in self._poller.wait(timeout_s):
             handler = self._handlers.get(fd)
-            if handler is not None:  # else closed in this turn
+            if handler is not None:  # else it was closed in this turn
                 handler()

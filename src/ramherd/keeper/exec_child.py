@@ -11,23 +11,23 @@ from ramherd.system.environ import encode, merge_layers, parse_words, read_all
 from ramherd.system.files import write_control
 from ramherd.system.own_process import AGENT_OOM_SCORE_ADJ, set_oom_score_adj
 
-TYPE_CHECKING = False  # the keeper does without the 1 MB that `typing` costs
+TYPE_CHECKING = False  # the keeper avoids the 1 MB that `typing` costs
 if TYPE_CHECKING:
     from typing import Any
 
-# What Python ignores or the keeper handles: the program gets the defaults back.
+# Signals that Python ignores or the keeper handles: the program gets the defaults back.
 TAKEN_SIGNALS = (
     signal.SIGPIPE, signal.SIGXFSZ, signal.SIGCHLD, signal.SIGTERM, signal.SIGINT, signal.SIGHUP,
 )  # fmt: skip
 
 # Whose failure a step is, in the report.
 OURS, THE_JOBS = "ours", "job"
-# Of the whole machine, or our limit: no job has one of its own.
+# The machine's limit, or ours: no job has a limit of its own.
 NO_DESCRIPTORS = (errno.ENFILE, errno.EMFILE)
 
 
 class ChildEnds:
-    """The child's ends of its pipes; `report` closes at exec or carries what went wrong."""
+    """The child's ends of its pipes; `report` closes at exec or carries the error."""
 
     def __init__(self, stdin: int, out: int, err: int, report: int) -> None:
         self.stdin, self.out, self.err, self.report = stdin, out, err, report
@@ -55,7 +55,7 @@ def exec_program(request: dict[str, Any], ends: ChildEnds, nofile: tuple[int, in
         whose, step = THE_JOBS, f"enter {shown(request['cwd'])}"
         os.chdir(encode(request["cwd"]))
         step = "read what the job was given"
-        # Read here and not in the keeper, whose memory stays as it is, however large they are.
+        # Read here and not in the keeper, whose memory then does not depend on their size.
         env = merge_layers(request["env"])
         argv = [encode(word) for word in request["argv"]]
         if request["argv_file"]:
@@ -78,7 +78,7 @@ def exec_program(request: dict[str, Any], ends: ChildEnds, nofile: tuple[int, in
 
 
 def explain_too_big(argv: list[bytes], env: dict[bytes, bytes]) -> str:
-    from ramherd.core import exec_limits  # noqa: PLC0415 - only once something is wrong
+    from ramherd.core import exec_limits  # noqa: PLC0415 - only after an error
 
     most = exec_limits.limit_of_stack(resource.getrlimit(resource.RLIMIT_STACK)[0])
     too_long = exec_limits.explain_length(argv) or exec_limits.explain_variables(env)

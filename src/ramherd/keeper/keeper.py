@@ -1,12 +1,12 @@
 """The keeper: the small process that is parent and subreaper of the runs.
 
-Stdlib only, and little of it: it lives as long as the runs do and its memory counts. It joins
-each run to its pen before exec, moves what the run prints to disk, and writes its exit status.
-Its supervisor sends requests over one inherited socket. When that closes, the supervisor is gone:
-the keeper ends what still runs (TERM, grace, KILL), then itself. With a socket to listen on, it
-lets its runs go on instead, until the next supervisor connects.
+It uses a small part of the standard library only, because it lives as long as the runs and its
+memory counts. It joins each run to its pen before exec, moves the output of the run to disk, and
+writes its exit status. The supervisor sends requests over one inherited socket. When the socket
+closes, the supervisor is gone: the keeper ends the remaining runs (TERM, grace, KILL), then itself.
+With a socket to listen on, it lets its runs continue instead, until the next supervisor connects.
 
-What a pen is, when to stop a run and what its end means is decided elsewhere.
+Other modules decide what a pen is, when to stop a run, and what its end means.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from ramherd.system.files import remove_dirs, try_control
 from ramherd.system.own_process import become_subreaper
 from ramherd.system.termination import terminate
 
-TYPE_CHECKING = False  # the keeper does without the 1 MB that `typing` costs
+TYPE_CHECKING = False  # the keeper avoids the 1 MB that `typing` costs
 if TYPE_CHECKING:
     from typing import Any
 
@@ -44,12 +44,12 @@ class Keeper:
         self.asked_to_end = False
         self.loop = EventLoop()
         self.link = SupervisorLink(self.loop, self.handle, self.release_runs)
-        # The limit that the user has: ours was raised.
+        # The user's limit: ours was raised.
         limits = (nofile, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
         self.children = Children(self.loop, self.link, limits, keeps_ends=adoption is not None)
 
     def serve(self, control: int, wakeup: int) -> None:
-        """Until the supervisor is gone, and no other will come."""
+        """Runs until the supervisor is gone and no other will connect."""
         self.link.connect(control)
         self.loop.watch(wakeup, lambda: self.receive_child_signal(wakeup))
         if self.adoption is not None:
@@ -60,13 +60,13 @@ class Keeper:
             self.loop.turn(META_EVERY_S if due or not self.link.is_connected else -1)
             for run in list(runs.values()) if due else ():
                 run.write_meta_if_due()
-            # Not within the turn: the number of a socket lost there could be the new one's.
+            # Not within the turn: the new socket could get the number of a socket closed in it.
             if self.adoption is not None and self.adoption.is_ready:
                 self.accept_supervisor(self.adoption)
 
     def is_over(self) -> bool:
-        """Without a supervisor: at once, or when nothing runs any more, or nobody came in time.
-        What ended by then is on disk.
+        """Without a supervisor, the keeper ends at once, or when no run is left, or when no
+        supervisor connected in time. Runs that have ended by then are on disk.
         """
         if self.link.is_connected or self.asked_to_end:
             return self.asked_to_end
@@ -79,7 +79,7 @@ class Keeper:
         self.children.reap()
 
     def accept_supervisor(self, adoption: AdoptionSocket) -> None:
-        """The next supervisor, if there is none; a second one is refused."""
+        """Accepts a supervisor if there is none; refuses a second one."""
         fd = adoption.accept()
         if fd == GONE:
             return
@@ -112,7 +112,7 @@ class Keeper:
                 self.asked_to_end = True
 
     def release_runs(self) -> None:
-        """The supervisor is gone. Held runs go on: nobody is there to give them more memory."""
+        """The supervisor is gone. Held runs continue: no supervisor could raise their grants."""
         self.write_on_loss("thaw")
         runs = list(self.children.runs.values())
         for run in runs:
@@ -121,7 +121,7 @@ class Keeper:
             signal_all(find_descendants(os.getpid()), signal.SIGCONT)
 
     def end_everything(self, grace_s: float) -> None:
-        """The supervisor is gone: TERM, the grace, KILL; then nothing of it is left."""
+        """The supervisor is gone: TERM, the grace, KILL, until no process of its runs is left."""
         self.link.disconnect()
         if self.adoption is not None:
             self.loop.close(self.adoption.fd)
@@ -135,12 +135,12 @@ class Keeper:
         remove_dirs(self.fleet_dirs)
 
     def kill(self) -> None:
-        """By the pens where the kernel kills all in one, and by what is below us."""
+        """Kills by the pens, if the kernel can kill a whole pen, and all our descendants."""
         self.write_on_loss("kill")
         kill_descendants(os.getpid())
 
     def turn_until_alone(self, most_s: float) -> bool:
-        """Until no child is left, which is exact: whatever loses its parent becomes ours."""
+        """Until no child is left, which is exact: a process that loses its parent becomes ours."""
         deadline = time.monotonic() + most_s
         while is_left := has_children():
             if time.monotonic() >= deadline:
@@ -155,7 +155,7 @@ class Keeper:
 
 
 def start_as_subreaper() -> None:
-    """Starts this program again: the setting survives exec, the 1.1 MB that it took does not."""
+    """Executes this program again: that keeps the setting and frees the 1.1 MB that it took."""
     if sys.argv[-1] == "subreaper":
         return
     become_subreaper()
@@ -176,10 +176,10 @@ def main() -> None:
     wakeup, write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     signal.set_wakeup_fd(write, warn_on_full_buffer=False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
-    # At a shutdown everybody gets TERM. The supervisor ends the runs, and we end with it.
+    # At a shutdown all processes get TERM. The supervisor ends the runs, and we end with it.
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     keeper = Keeper(nofile, adoption)
-    gc.freeze()  # pages that no collection touches stay shared with every fork
+    gc.freeze()  # pages that no collection writes to stay shared with every fork
     keeper.serve(control, wakeup)
     keeper.end_everything(grace_s)

@@ -1,19 +1,19 @@
-"""How much the logs of all runs may grow until the supervisor has measured the disk again.
+"""Limits the growth of the logs of all runs until the supervisor has measured the disk again.
 
-Used by the keeper, so os only. Growth that is not allowed is taken back at once from the largest
-log: the oldest of what it holds goes, and its newest lines stay. So the bound holds however fast
-runs print, and no run loses its log to another one that prints more.
+Used by the keeper, so it imports only os. For growth over the limit, the largest log is cut at
+once: it loses its oldest lines and keeps its newest. So the limit holds however fast runs print,
+and no run loses its log to a run that prints more.
 """
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # the keeper does without the 1 MB that `typing` costs
+TYPE_CHECKING = False  # the keeper avoids the 1 MB that `typing` costs
 if TYPE_CHECKING:
     from ramherd.keeper.output_log import OutputLog
 
-# Each stream of a live run may hold so much in any case: agents report what they do there.
+# Each stream of a live run may always keep this much: agents report their progress there.
 LEAST_BYTES = 1 << 20
-# Dropped at once, because each drop costs a system call and a change of the file's map.
+# Dropped in one step, because each drop costs a system call and a change of the file's map.
 STEP_BYTES = 1 << 20
 
 
@@ -27,17 +27,17 @@ class LogQuota:
         self._logs.append(log)
 
     def remove(self, log: OutputLog) -> None:
-        """What it holds is a finished run's, and the supervisor's to count."""
+        """The log belongs to a finished run now: the supervisor counts it."""
         if log in self._logs:
             self._logs.remove(log)
 
     def set_growth(self, size: int) -> None:
-        """All logs together may grow by so much from now on, or have to shrink by it."""
+        """All logs together may grow by `size` from now on; if negative, they have to shrink."""
         self._left = size
         self._drop_excess()
 
     def may_grow(self, log: OutputLog) -> bool:
-        """False for a log that could not make room again."""
+        """False for a log that could not free its space again."""
         is_free = self._left is None or self._left > 0
         return is_free or not log.is_fixed or log.held < LEAST_BYTES
 
@@ -47,7 +47,7 @@ class LogQuota:
             self._drop_excess()
 
     def _drop_excess(self) -> None:
-        """Half of the largest log at most in one go: then another one may be the largest."""
+        """Drops at most half of the largest log at a time: then another log may be the largest."""
         while self._left is not None and self._left < 0:
             droppable = [log for log in self._logs if not log.is_fixed and log.held > LEAST_BYTES]
             if not droppable:

@@ -1,9 +1,9 @@
-"""What a run prints, on disk with a bound: the first 8 MiB, then a ring of the last 56 MiB.
+"""The output of a run, on disk with a limit: the first 8 MiB, then a ring of the last 56 MiB.
 
-Used by the keeper, so os only. Bytes go from the pipe to the file inside the kernel (splice):
-whatever an agent prints, 5 GB or one line of 1 GB, the keeper's memory stays as it is. When all
-logs together are too large, the oldest of the ring goes (a hole in the file), then the end of the
-head: where a byte stands in the file never changes.
+Used by the keeper, so it imports only os. Bytes go from the pipe to the file inside the kernel
+(splice): the keeper's memory does not grow, even if an agent prints 5 GB or one line of 1 GB. When
+all logs together are too large, the oldest part of the ring is dropped (a hole in the file), then
+the end of the head: the position of a byte in the file never changes.
 """
 
 import errno
@@ -16,7 +16,7 @@ from ramherd.system.splice import splice
 
 HEAD_BYTES = 8 << 20
 RING_BYTES = 56 << 20
-# One splice moves what the pipe holds, 64 KiB mostly; after 64 of them other runs get a turn.
+# One splice moves the content of the pipe, usually 64 KiB; after 64 of them other runs get a turn.
 CHUNK_BYTES = 1 << 20
 TURNS = 64
 PAGE_BYTES = 4096
@@ -25,8 +25,8 @@ RETRY_S = 1.0
 
 
 class OutputLog:
-    """One stream of one run. `total` counts what was printed, `lost` what no disk took. Of the rest
-    the file holds all but what was dropped: from `_gap` up to `_oldest`.
+    """One stream of one run. `total` counts the printed bytes, `lost` those that a full disk
+    refused. The file has the rest, except for the dropped bytes from `_gap` up to `_oldest`.
     """
 
     def __init__(
@@ -46,14 +46,14 @@ class OutputLog:
         self.lost = 0
         self.error = 0
         self._retry_s = 0.0
-        # Its file system makes no holes.
+        # Its file system does not support holes.
         self.is_fixed = False
         self._quota = quota or LogQuota()
         self._quota.add(self)
 
     @property
     def kept(self) -> int:
-        """How much was written to the file, whatever was dropped since."""
+        """How many bytes were written to the file, including those dropped since."""
         return self.total - self.lost
 
     @property
@@ -65,7 +65,7 @@ class OutputLog:
         return self.kept - self.dropped
 
     def drain(self, pipe: int) -> bool:
-        """Move what the pipe holds into the file; False at its end."""
+        """Moves the content of the pipe into the file; False at its end."""
         for _turn in range(TURNS):
             try:
                 moved = self._move(pipe)
@@ -95,30 +95,30 @@ class OutputLog:
         return moved
 
     def _position(self) -> tuple[int, int]:
-        """Where the next byte goes, and how many fit there in one piece."""
+        """The offset of the next byte, and how many bytes fit there in one piece."""
         offset = self._offset_of(self.kept)
         end = self._head if offset < self._head else self._head + self._ring
         return offset, min(end - offset, CHUNK_BYTES)
 
     def _offset_of(self, place: int) -> int:
-        """Where byte `place` of the stream stands in the file."""
+        """The offset of byte `place` of the stream in the file."""
         if place < self._head:
             return place
         return self._head + (place - self._head) % self._ring
 
     def _count_growth(self, moved: int) -> None:
-        """What the ring overwrote was dropped, and did not make the file larger."""
+        """Bytes that the ring overwrote count as dropped, and did not make the file larger."""
         before = self.dropped
         if self.kept > self._head + self._ring:
-            if self._oldest < self._head:  # the end of the head is not overwritten by itself
+            if self._oldest < self._head:  # writing does not overwrite the end of the head
                 self._punch(self._oldest, self._head)
                 self._oldest = self._head
             self._oldest = max(self._oldest, self.kept - self._ring)
         self._quota.count(moved - (self.dropped - before))
 
     def drop(self, size: int) -> int:
-        """Frees so many bytes, in whole pages: returns how many. An eighth of what stays is the
-        beginning, as in a log that has all its room.
+        """Frees `size` bytes, in whole pages, and returns how many. An eighth of the remaining
+        bytes is the beginning, as in a log of full size.
         """
         before, left = self.held, self.held - size
         gap = min(self._gap, left // 8 // PAGE_BYTES * PAGE_BYTES)
@@ -137,7 +137,7 @@ class OutputLog:
         return before - self.held
 
     def _punch(self, first: int, end: int) -> None:
-        """Bytes `first` to `end` of the stream, wherever they stand in the file."""
+        """Frees bytes `first` to `end` of the stream, which may be in several parts of the file."""
         while first < end:
             offset = self._offset_of(first)
             edge = self._head if first < self._head else self._head + self._ring
@@ -163,7 +163,7 @@ class OutputLog:
         self._retry_s = time.monotonic() + RETRY_S
 
     def _discard(self, pipe: int) -> int:
-        """A full disk must not stop the agent: what it prints meanwhile is counted, not kept."""
+        """A full disk must not stop the agent: its output is counted meanwhile, not kept."""
         if self._null < 0:
             self._null = os.open("/dev/null", os.O_WRONLY | os.O_CLOEXEC)
         moved = splice(pipe, self._null, CHUNK_BYTES)
@@ -173,7 +173,7 @@ class OutputLog:
 
     @property
     def is_partial(self) -> bool:
-        """The file alone does not say what was printed: `meta.json` is needed."""
+        """Whether output is missing in the file: `meta.json` is needed to read it."""
         return self.dropped > 0 or self.lost > 0
 
     def meta(self) -> dict[str, int]:

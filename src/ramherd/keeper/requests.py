@@ -1,6 +1,6 @@
-"""What the keeper is asked, checked before it is done: a wrong line must not end its runs.
+"""Checks requests to the keeper before they are carried out: a wrong line must not end its runs.
 
-Used by the keeper, so os and json only.
+Used by the keeper, so it imports only os and json.
 """
 
 from __future__ import annotations
@@ -8,17 +8,17 @@ from __future__ import annotations
 import json
 import os
 
-TYPE_CHECKING = False  # the keeper does without the 1 MB that `typing` costs
+TYPE_CHECKING = False  # the keeper avoids the 1 MB that `typing` costs
 if TYPE_CHECKING:
     from typing import Any
 
-# The kernel gives a program 2 MiB of arguments and environment, JSON at most six times that. From
-# the service, what is large comes as the name of a file.
+# The kernel limits arguments and environment to 2 MiB, JSON takes at most six times that. The
+# service sends large values as the name of a file.
 MOST_BYTES = 16 << 20
 
 
 def parse_request(line: bytes) -> dict[str, Any]:
-    """ValueError, with what is wrong."""
+    """ValueError, with the cause, for a wrong request."""
     try:
         request = json.loads(line)
     except RecursionError:
@@ -33,7 +33,7 @@ def parse_request(line: bytes) -> dict[str, Any]:
 
 
 def is_text(value: Any) -> bool:
-    """What a program can be given: no NUL, and nothing that has no bytes."""
+    """Whether a program can get this text: it has no NUL, and can be encoded."""
     if not isinstance(value, str) or "\0" in value:
         return False
     try:
@@ -60,7 +60,7 @@ def is_argv(value: Any) -> bool:
 
 
 def is_environment(value: Any) -> bool:
-    """Layers, each above the one before: variables (null removes one), or a part of a file."""
+    """Layers, each over the previous one: variables (null removes one), or a part of a file."""
     return isinstance(value, list) and all(is_variables(one) or is_part(one) for one in value)
 
 
@@ -89,14 +89,14 @@ def is_on_loss(value: Any) -> bool:
 
 
 def is_log(value: Any) -> bool:
-    """Head and ring: a ring of nothing has no place for the next byte."""
+    """Head and ring: an empty ring has no place for the next byte."""
     if not isinstance(value, list) or len(value) != 2:
         return False
     return all(type(size) is int and 0 <= size < 1 << 62 for size in value) and value[1] > 0
 
 
 def is_size(value: Any) -> bool:
-    """Whether it can be the size of a change, which may be below zero."""
+    """Whether it can be the size of a change, which may be negative."""
     return type(value) is int and abs(value) < 1 << 62
 
 

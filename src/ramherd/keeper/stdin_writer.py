@@ -1,7 +1,7 @@
 """The stdin of a run that gets one prompt after another: a pipe, written from files.
 
-Used by the keeper, so os only. A prompt may be larger than a pipe, and a reader slow: as much is
-written as the pipe takes, and no more of a file is in memory than that.
+Used by the keeper, so it imports only os. A prompt may be larger than a pipe, and a reader slow:
+only as much of a file is read and written as the pipe accepts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ class StdinWriter:
     def __init__(self, pipe: int) -> None:
         os.set_blocking(pipe, False)
         self.pipe = pipe
-        # No more prompts come: close the pipe when all is written.
+        # There are no more prompts: close the pipe when all is written.
         self.is_last = False
         self._files: list[int] = []
         self._rest = b""
@@ -26,13 +26,13 @@ class StdinWriter:
         self._files.append(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
 
     def advance(self) -> bool:
-        """Writes as much as the pipe takes. Whether there is more."""
+        """Writes as much as the pipe accepts. Returns whether there is more."""
         while self._rest or self._read_more():
             try:
                 self._rest = self._rest[os.write(self.pipe, self._rest) :]
             except BlockingIOError:
                 return True
-            except BrokenPipeError:  # the program reads no more
+            except BrokenPipeError:  # the program has closed its stdin
                 self._drop()
         return False
 

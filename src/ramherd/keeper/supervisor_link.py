@@ -1,6 +1,6 @@
-"""The socket to the supervisor: requests come in, messages go out, both as lines of JSON.
+"""The socket to the supervisor: requests arrive and messages are sent as lines of JSON.
 
-Used by the keeper, so os and json only.
+Used by the keeper, so it imports only os and json.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from ramherd.keeper.event_loop import GONE
 from ramherd.keeper.requests import MOST_BYTES, parse_request
 
-TYPE_CHECKING = False  # the keeper does without the 1 MB that `typing` costs
+TYPE_CHECKING = False  # the keeper avoids the 1 MB that `typing` costs
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class SupervisorLink:
-    """`handle` gets each request, and raises ValueError for one that cannot be done; `on_lost` is
+    """`handle` gets each request, and raises ValueError if it cannot be carried out; `on_lost` is
     called once the supervisor is gone.
     """
 
@@ -48,7 +48,7 @@ class SupervisorLink:
 
     def send(self, did: str, run: str, **values: Any) -> None:
         """A supervisor that is gone gets no message. Its last requests may still be in the socket:
-        `_receive` reads them, then the end.
+        `_receive` reads them, then the end of the connection.
         """
         message = json.dumps({"did": did, "run": run, **values}).encode() + b"\n"
         try:
@@ -58,7 +58,7 @@ class SupervisorLink:
             pass
 
     def disconnect(self) -> None:
-        """Half a request is none."""
+        """An incomplete request is dropped."""
         if self.is_connected:
             self._loop.close(self._fd)
             self._fd = GONE
