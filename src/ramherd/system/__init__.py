@@ -1,1 +1,1 @@
-"""The operating system behind small functions: /proc, pidfd, epoll, splice, prctl, sockets."""
+"""Small functions for the operating system: /proc, pidfd, epoll, splice, prctl, sockets."""

@@ -1,6 +1,7 @@
 """One method call to a D-Bus peer that listens on a unix socket, without a bus in between.
 
-As much of the protocol as `act/systemd_scope.py` needs: https://dbus.freedesktop.org/doc/dbus-specification.html
+The part of the protocol that `act/systemd_scope.py` needs:
+https://dbus.freedesktop.org/doc/dbus-specification.html
 """
 
 import errno
@@ -17,13 +18,13 @@ METHOD_CALL, METHOD_RETURN, ERROR = 1, 2, 3
 PATH, INTERFACE, MEMBER, DESTINATION, SIGNATURE = 1, 2, 3, 6, 8
 FIXED_HEADER = 16
 BYTE_ORDERS = {b"l": "<", b"B": ">"}
-# An answer has some 100 bytes; the manager's signals, which may come before, up to some 1,000.
+# An answer has about 100 bytes; the manager's signals, which may precede it, up to about 1,000.
 MOST_LINE_BYTES = 1 << 10
 MOST_MESSAGE_BYTES = 1 << 20
 
 
 class DBusError(OSError):
-    """The peer refused the call, or speaks another protocol."""
+    """The peer refused the call, or uses another protocol."""
 
 
 class MethodCall(NamedTuple):
@@ -36,7 +37,7 @@ class MethodCall(NamedTuple):
 
 
 class Message(NamedTuple):
-    """`kind` is METHOD_RETURN, ERROR or another one; `order` is that of its numbers."""
+    """`kind` is METHOD_RETURN, ERROR or another kind; `order` is the byte order of its numbers."""
 
     kind: int
     order: str
@@ -44,7 +45,7 @@ class Message(NamedTuple):
 
 
 class Writer:
-    """Values in the order of their signature, each at its alignment."""
+    """Writes values in the order of their signature, each at its alignment."""
 
     def __init__(self) -> None:
         self.data = bytearray()
@@ -64,7 +65,7 @@ class Writer:
         self.data += bytes([len(value)]) + value.encode() + b"\0"
 
     def begin_array(self, alignment: int) -> tuple[int, int]:
-        """What `end_array` needs: where its length stands, and where its content begins."""
+        """Returns the arguments of `end_array`: the position of the length, and of the content."""
         self.uint32(0)
         length_at = len(self.data) - 4
         self.align(alignment)
@@ -115,8 +116,8 @@ def call_method(address: str, call: MethodCall, timeout_s: float) -> None:
 
 
 class Stream:
-    """What a peer sends, until the deadline (monotonic): a limit for each read alone would let a
-    peer that sends byte by byte keep us for ever.
+    """Data from a peer, until the deadline (monotonic): with a limit for each read alone, a peer
+    that sends byte by byte could block us for ever.
     """
 
     def __init__(self, peer: socket.socket, deadline_s: float) -> None:
@@ -157,7 +158,7 @@ class Stream:
 
 
 def parse_error(message: Message) -> str:
-    """The text that the body of an error begins with; most peers send one."""
+    """The text at the beginning of the body of an error; most peers send one."""
     body = message.body
     if len(body) < 4:
         return "no reason given"

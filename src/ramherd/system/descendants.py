@@ -1,7 +1,8 @@
-"""Ending every descendant of a process, where no cgroup holds them together.
+"""Ends every descendant of a process, where no cgroup holds them together.
 
-Used by the keeper, so os only. The keeper is a subreaper: whatever double-forks or calls
-setsid below it becomes its child in the end, so its descendants are all there is to find.
+Used by the keeper, so it imports only os. The keeper is a subreaper: a process below it that
+double-forks or calls setsid becomes its child in the end, so its descendants include all processes
+of its runs.
 """
 
 import os
@@ -11,7 +12,7 @@ from ramherd.system.proc_stat import read_children, read_parents
 
 
 def find_descendants(root: int) -> set[int]:
-    """All living processes below `root`, itself not among them."""
+    """All living processes below `root`, without `root`."""
     children: dict[int, list[int]] = {}
     for pid, ppid in read_parents().items():
         children.setdefault(ppid, []).append(pid)
@@ -24,15 +25,15 @@ def find_descendants(root: int) -> set[int]:
 
 
 def has_orphans(firsts: set[int]) -> bool:
-    """Whether a child of ours is none of the first processes of runs: then some run has left
-    it behind. What lives below a process that has ended becomes our child with its end.
+    """Whether a child of ours is not the first process of a run: then some run has left it behind.
+    When a process ends, its living children become ours.
     """
     children = read_children(os.getpid())
     return children is None or not firsts.issuperset(children)
 
 
 def has_children() -> bool:
-    """Whether anything is left at all; exact, because a subreaper inherits them all."""
+    """Whether any process is left; exact, because a subreaper inherits all orphans."""
     try:
         os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
     except ChildProcessError:
@@ -49,7 +50,7 @@ def signal_all(pids: set[int], number: int) -> None:
 
 
 def kill_descendants(root: int) -> None:
-    """STOP until nobody new appears, then KILL: a stopped process cannot fork any more."""
+    """STOP until no new process appears, then KILL: a stopped process cannot fork."""
     stopped: set[int] = set()
     while fresh := find_descendants(root).union(read_children(os.getpid()) or ()) - stopped:
         signal_all(fresh, signal.SIGSTOP)

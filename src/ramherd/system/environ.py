@@ -1,14 +1,14 @@
 """Variables and arguments as bytes in a file, in the format of /proc/PID/environ.
 
-Inside ramherd they are text: bytes that are no UTF-8 are lone surrogates (surrogateescape), which
-JSON carries as well. Used by the keeper, so os only.
+Inside ramherd they are text: bytes that are not UTF-8 are lone surrogates (surrogateescape), which
+JSON can carry. Used by the keeper, so it imports only os.
 """
 
 from __future__ import annotations
 
 import os
 
-TYPE_CHECKING = False  # the keeper does without the 1 MB that `typing` costs
+TYPE_CHECKING = False  # the keeper avoids the 1 MB that `typing` costs
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from typing import Any
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def encode(text: str) -> bytes:
-    """Whatever the locale says: what one process wrote, another in another locale reads."""
+    """Independent of the locale: processes with different locales read each other's files."""
     return text.encode("utf-8", "surrogateescape")
 
 
@@ -40,7 +40,7 @@ def parse_environ(data: bytes) -> dict[bytes, bytes]:
 
 
 def merge_layers(layers: Iterable[Layer]) -> dict[bytes, bytes]:
-    """Each above the one before: variables, of which None removes one, or a part of a file."""
+    """Each layer over the previous one: variables (None removes one), or a part of a file."""
     env: dict[bytes, bytes] = {}
     for layer in layers:
         if not isinstance(layer, dict):
@@ -59,12 +59,12 @@ def render_words(words: Iterable[str]) -> bytes:
 
 
 def parse_words(data: bytes) -> list[bytes]:
-    """An empty argument is one, too."""
+    """Keeps empty arguments."""
     return data.split(b"\0")[:-1]
 
 
 def read_part(path: str, start: int, end: int) -> bytes:
-    """The bytes of a file from `start` to `end`; fewer are an error that names the file."""
+    """The bytes of a file from `start` to `end`; fewer bytes are an error that names the file."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
     try:
         data = b""

@@ -1,4 +1,4 @@
-"""How many files this process may have open (`ulimit -n`)."""
+"""The number of files that this process may have open (`ulimit -n`)."""
 
 from ramherd.core.errors import LimitTooLow
 
@@ -6,7 +6,7 @@ RAISE = "raise the limit: ulimit -n 4096"
 
 
 def check_file_limit(limit: int, least: int) -> None:
-    """Better now, in one line, than in the middle of something. Below zero there is no limit."""
+    """Fails early, in one line, instead of in the middle of a run. A negative limit is none."""
     if 0 <= limit < least:
         raise LimitTooLow(
             f"only {limit} files may be open at a time, and {least} are needed",

@@ -1,7 +1,7 @@
-"""Which processes hold locks on a file, by /proc/locks.
+"""Finds the processes that hold locks on a file, by /proc/locks.
 
-F_GETLK would tell as well, but needs the file open, and closing it drops the POSIX locks that
-this process holds there: those of its own SQLite connection.
+F_GETLK would work as well, but needs the file open, and closing it drops the POSIX locks that this
+process holds on it: those of its own SQLite connection.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class FileLock(NamedTuple):
-    """An exclusive lock that is held. `last` is None for one that reaches to the end."""
+    """An exclusive lock that is held. `last` is None for a lock up to the end of the file."""
 
     pid: int
     inode: int
@@ -30,7 +30,7 @@ class FileLock(NamedTuple):
 
 
 def parse_locks(text: str) -> Iterator[FileLock]:
-    """Shared locks, and those who wait for a lock ("->"), are left out. A process of another pid
+    """Omits shared locks, and processes that wait for a lock ("->"). A process of another pid
     namespace has the pid 0, an open file description -1.
     """
     for line in text.splitlines():

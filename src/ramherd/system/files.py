@@ -1,4 +1,4 @@
-"""Small writes that must be whole or must not hide their error. Used by the keeper: os only."""
+"""Small writes that must be atomic or must report errors. Used by the keeper: imports only os."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import os
 import stat
 import time
 
-TYPE_CHECKING = False  # the keeper does without the 1 MB that `typing` costs
+TYPE_CHECKING = False  # the keeper avoids the 1 MB that `typing` costs
 if TYPE_CHECKING:
     from typing import Any
 
-# A disk writes a sector of this size whole.
+# A disk writes a sector of this size atomically.
 RECORD_BYTES = 512
 
 
 def open_private(path: str, flags: int) -> int:
-    """A plain file of this user, made with mode 0600. A link is not followed. What else is found
-    there is an OSError whose text says what it is.
+    """Opens a plain file of this user, made with mode 0600. Does not follow a link. Anything else
+    at the path is an OSError whose text names it.
     """
     problem = find_foreign(path)
     if problem is not None:
@@ -28,8 +28,8 @@ def open_private(path: str, flags: int) -> int:
 def find_foreign(path: str) -> str | None:
     """Why a path is not a plain file of this user; None for one that does not exist yet.
 
-    Between this answer and the open nobody else can change it: our files are in directories of
-    this user with mode 0700. O_NOFOLLOW and this check are for what was there before.
+    No other user can change the path between this check and the open: our files are in directories
+    of this user with mode 0700. O_NOFOLLOW and this check are for files that existed before.
     """
     try:
         found = os.lstat(path)
@@ -45,7 +45,7 @@ def find_foreign(path: str) -> str | None:
 
 
 def write_json(path: str, value: Any) -> None:
-    """Whole or not at all: a reader never sees half of it."""
+    """Writes atomically: a reader never sees an incomplete file."""
     import json  # noqa: PLC0415 - 8 ms for `ramherd exec`, which starts a program first
 
     data = json.dumps(value).encode()
@@ -62,7 +62,7 @@ def write_json(path: str, value: Any) -> None:
 
 
 def allocate_record(path: str) -> None:
-    """Takes the disk's space for a record now, so that a full disk cannot refuse it later."""
+    """Allocates the disk space of a record now, so that writing it cannot fail on a full disk."""
     fd = open_private(path, os.O_WRONLY | os.O_CREAT)
     try:
         if hasattr(os, "posix_fallocate"):
@@ -74,8 +74,8 @@ def allocate_record(path: str) -> None:
 
 
 def write_record(path: str, value: Any) -> None:
-    """Over the allocated space, in one write of one sector that ends in a newline: a record of
-    which a part is missing does not.
+    """Overwrites the allocated space, in one write of one sector that ends in a newline: an
+    incomplete record does not end in one.
     """
     import json  # noqa: PLC0415 - see write_json
 
@@ -90,8 +90,8 @@ def write_record(path: str, value: Any) -> None:
 
 
 def parse_record(data: bytes) -> Any:
-    """None for space that is allocated only, and for a part of a record. What `write_json` wrote
-    is a record as well.
+    """None for space that is only allocated, and for an incomplete record. The output of
+    `write_json` is a record as well.
     """
     import json  # noqa: PLC0415 - see write_json
 
@@ -102,7 +102,7 @@ def parse_record(data: bytes) -> Any:
 
 
 def write_control(path: str, value: str) -> None:
-    """A cgroup or proc file. os.write, because open().write() hides EACCES until close."""
+    """For a cgroup or proc file. os.write, because open().write() hides EACCES until close."""
     fd = os.open(path, os.O_WRONLY | os.O_CLOEXEC)
     try:
         os.write(fd, value.encode())
@@ -111,7 +111,7 @@ def write_control(path: str, value: str) -> None:
 
 
 def try_control(path: str, value: str) -> bool:
-    """The same where a file that is gone, or not ours, is an ordinary answer."""
+    """The same, but False if the file is gone or not ours."""
     try:
         write_control(path, value)
     except OSError:
@@ -140,8 +140,8 @@ def remove_dir(path: str, deadline: float) -> bool:
 
 
 def remove_below(path: str) -> bool:
-    """A run may have made cgroups of its own; another process may be removing them too.
-    Whether there was anything to do; else it is busy, and a moment passes.
+    """A run may have made cgroups of its own; another process may be removing them too. Returns
+    whether any was removed; if none was, the directory is busy, and this waits a moment.
     """
     found = False
     for inner, dirs, _files in os.walk(path, topdown=False):

@@ -8,7 +8,7 @@ _last = 0
 
 
 def new_id() -> str:
-    """A new ULID; within this process each one sorts after the one before."""
+    """A new ULID; within this process each sorts after the previous one."""
     global _last  # noqa: PLW0603 - order within one millisecond needs the last value
     number = int(time.time() * 1000) << 80 | int.from_bytes(os.urandom(10), "big")
     if number <= _last:

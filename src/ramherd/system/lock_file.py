@@ -1,6 +1,6 @@
-"""Files whose lock shows that a process lives: the kernel releases it in every kind of death.
+"""Files whose lock shows that a process lives: the kernel releases it however the process ends.
 
-The hook loads this module for each subagent, so it does without pathlib.
+The hook loads this module for each subagent, so it does not import pathlib.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 
 from ramherd.system.files import open_private
 
-# There is no such file, or none that a process of this user could have locked.
+# The file does not exist, or a process of this user could not have locked it.
 NO_LOCK = (errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ELOOP)
 
 
@@ -26,7 +26,7 @@ class LockFile:
         return is_same(self.path, self.fd)
 
     def remove(self) -> None:
-        """Another process may have made a file at the path since ours was removed: it stays."""
+        """Keeps a file that another process has made at the path since ours was removed."""
         if self.is_in_place():
             os.unlink(self.path)
         self.close()
@@ -36,8 +36,8 @@ class LockFile:
 
 
 def acquire_lock(path: str, *, wait: bool = True) -> LockFile | None:
-    """Made if need be, with its directory. None if another process has the lock, and we do not
-    wait for that.
+    """Makes the file, and its directory, if missing. None if another process has the lock and
+    `wait` is False.
     """
     os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
     while True:
@@ -67,8 +67,8 @@ def is_same(path: str, fd: int) -> bool:
 
 
 def is_locked(path: str) -> bool:
-    """Whether a process holds the lock. True also where we cannot find out, for example without a
-    descriptor to spare: nobody is declared dead for that.
+    """Whether a process holds the lock. Also True if that cannot be found out, for example without
+    a spare descriptor: a living process must not count as dead.
     """
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -96,7 +96,7 @@ def remove_unlocked(directory: str) -> int:
 
 
 def remove_if_unlocked(path: str) -> bool:
-    """We hold the lock while we remove it: a process that opened it meanwhile makes another."""
+    """Holds the lock during the removal: a process that opened the file meanwhile makes another."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:

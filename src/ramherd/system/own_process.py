@@ -1,6 +1,6 @@
-"""What a process sets for itself: a parent of orphans, and the score by which the kernel kills.
+"""Settings of this process: parent of orphans, and the score by which the kernel kills.
 
-Used by the keeper: `os` alone; ctypes, which costs 1.1 MB, only inside of the call that needs it.
+Used by the keeper: imports only `os`; ctypes, which costs 1.1 MB, only in the call that needs it.
 """
 
 import os
@@ -8,12 +8,12 @@ import os
 from ramherd.system.files import try_control
 
 PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
-# When the kernel must kill, an agent goes before the user's desktop.
+# When the kernel must kill, it kills an agent before the user's desktop.
 AGENT_OOM_SCORE_ADJ = 500
 
 
 def become_subreaper() -> None:
-    """Whatever loses its parent below us becomes our child. The setting survives exec, and a
+    """A process below us that loses its parent becomes our child. The setting survives exec, and a
     child does not inherit it.
     """
     import ctypes  # noqa: PLC0415
@@ -22,11 +22,11 @@ def become_subreaper() -> None:
 
 
 def end_with_parent(parent: int) -> None:
-    """The kernel sends TERM to this process when the thread that started it has ended. If it ended
-    before this call, we have another parent by now.
+    """The kernel sends TERM to this process when the thread that started it ends. If that thread
+    ended before this call, we have another parent now.
     """
     import ctypes  # noqa: PLC0415
-    from signal import SIGTERM  # noqa: PLC0415 - the keeper does without
+    from signal import SIGTERM  # noqa: PLC0415 - not needed in the keeper
 
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(SIGTERM), 0, 0, 0)
     if os.getppid() != parent:
@@ -34,18 +34,18 @@ def end_with_parent(parent: int) -> None:
 
 
 def set_oom_score_adj(value: int) -> bool:
-    """Inherited by what we start. False where the kernel refuses."""
+    """Processes that we start inherit it. False if the kernel refuses."""
     return try_control("/proc/self/oom_score_adj", str(value))
 
 
 def read_file_size_limit() -> int | None:
-    """How large a file of ours may become, if that is limited (`ulimit -f`)."""
-    import resource  # noqa: PLC0415 - seldom
+    """The largest size of a file of ours, if limited (`ulimit -f`)."""
+    import resource  # noqa: PLC0415 - rarely used
 
     soft, _hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     return None if soft == resource.RLIM_INFINITY else soft
 
 
 def close_descriptors_from(first: int) -> None:
-    """Nobody may wait for us to let go of a terminal, a pipe or a lock."""
+    """Other processes must not wait for us to close a terminal, a pipe or a lock."""
     os.closerange(first, max(map(int, os.listdir("/proc/self/fd"))) + 1)

@@ -1,7 +1,7 @@
-"""Processes held by pidfd: what is signalled can only be that very process.
+"""Processes held by pidfd: a signal can only reach the process that was opened.
 
-A pid may be another process by the time it is signalled. So a process is opened first, compared
-with the one that was meant, and signalled through its descriptor.
+A pid may belong to another process by the time it is signalled. So a process is opened first,
+compared with the intended one, and signalled through its descriptor.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class EndResult(StrEnum):
     ENDED = "ended"
     KILLED = "killed"
     DENIED = "denied"
-    # It lives on after KILL: asleep in the kernel.
+    # It survives KILL: asleep in the kernel.
     STUCK = "stuck"
 
 
 def open_pid(pid: int) -> int | None:
-    """The process that has the number now; None if there is none."""
+    """The process that has the pid now; None if there is none."""
     try:
         return os.pidfd_open(pid)
     except OSError:
@@ -39,7 +39,7 @@ def open_pid(pid: int) -> int | None:
 
 
 def open_process(proc: ProcId) -> int | None:
-    """None when it has ended; the number may be another's by now."""
+    """None if the process has ended; its pid may belong to another process by now."""
     fd = open_pid(proc.pid)
     if fd is not None and not is_running(proc):
         os.close(fd)
@@ -58,7 +58,7 @@ def close_processes(opened: Mapping[ProcId, int]) -> None:
 
 
 def send_signal(fd: int, number: int) -> bool:
-    """False if that is not allowed; a process that has ended needs no signal."""
+    """False if not permitted; a process that has ended needs no signal."""
     try:
         signal.pidfd_send_signal(fd, number)
     except ProcessLookupError:
@@ -69,7 +69,7 @@ def send_signal(fd: int, number: int) -> bool:
 
 
 def signal_process(proc: ProcId, number: int) -> bool:
-    """Whether it was still there, and ours to signal."""
+    """Returns whether the process was alive, and we were permitted to signal it."""
     fd = open_process(proc)
     if fd is None:
         return False
@@ -80,7 +80,7 @@ def signal_process(proc: ProcId, number: int) -> bool:
 
 
 def signal_processes(procs: Iterable[ProcId], number: int) -> int:
-    """How many got it."""
+    """Returns how many processes got the signal."""
     return sum(signal_process(proc, number) for proc in procs)
 
 
@@ -101,14 +101,14 @@ def wait_ends(fds: Iterable[int], for_s: float) -> set[int]:
 
 
 def wait_end(fd: int) -> None:
-    """However long it takes."""
+    """Waits without a limit."""
     select.select([fd], [], [])
 
 
 def end_processes(
     opened: Mapping[ProcId, int], grace_s: float, first: int = signal.SIGTERM
 ) -> dict[ProcId, EndResult]:
-    """TERM, the grace, KILL, for all at once: each has its grace at the same time."""
+    """TERM, the grace, KILL for all processes at once: their graces run in parallel."""
     ending = _Ending(opened)
     terminate(ending.send, ending.kill, ending.wait, grace_s, first=first, kill_s=KILL_S)
     return {proc: ending.result_of(fd) for proc, fd in opened.items()}

@@ -1,44 +1,44 @@
-"""/proc/PID/stat and the list of a process's children: the only module that opens them.
+"""/proc/PID/stat and the list of a process's children: only this module opens them.
 
-`os` alone: the keeper uses this as it is. Everybody else gets records from `system/procfs.py`.
-A process that has gone is an ordinary answer (`None`, or absent from the result).
+It imports only `os`, because the keeper uses it directly. All others get records from
+`system/procfs.py`. A process that is gone is not an error (`None`, or absent from the result).
 """
 
 from __future__ import annotations
 
 import os
 
-TYPE_CHECKING = False  # the keeper does without the 1 MB that `typing` costs
+TYPE_CHECKING = False  # the keeper avoids the 1 MB that `typing` costs
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PROC = "/proc"
-# A directory that looks like /proc: tests have some of their own.
+# A directory that looks like /proc: tests have their own.
 Root = str | os.PathLike[str]
-# Positions after the name, which proc(5) counts as field 3 and on.
+# Positions after the name, counted from field 3 of proc(5).
 STATE, PPID, PGID, SID, TTY, FLAGS, UTIME, STIME, START, RSS = 0, 1, 2, 3, 4, 6, 11, 12, 19, 21
-# Zombies and the dead.
+# Zombie and dead processes.
 ENDED = (b"Z", b"X", b"x")
 GONE = (FileNotFoundError, ProcessLookupError, PermissionError)
-# The longest line has some 400 bytes.
+# The longest line has about 400 bytes.
 STAT_BYTES = 4096
 
 
 def split_stat(text: bytes) -> tuple[bytes, list[bytes]]:
-    """The name, and the fields after it. The name stands in brackets and may itself hold
-    brackets, spaces and newlines.
+    """The name, and the fields after it. The name is in brackets and may itself contain brackets,
+    spaces and newlines.
     """
     right = text.rindex(b")")
     return text[text.index(b"(") + 1 : right], text[right + 2 :].split()
 
 
 def read_stat(pid: int | str, proc: Root = PROC) -> tuple[bytes, int] | None:
-    """The line of one process, and the user whose rights it has."""
+    """The line of one process, and its effective user."""
     return _read(f"{proc}/{pid}/stat")
 
 
 def read_stats(proc: Root = PROC) -> Iterator[tuple[int, bytes, int]]:
-    """(pid, line, user) of every process. By the open directory: 3 us less for each."""
+    """(pid, line, user) of every process. Relative to an open directory, which saves 3 us each."""
     directory = os.open(proc, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         for entry in os.listdir(directory):
@@ -62,7 +62,7 @@ def _read(path: str, directory: int | None = None) -> tuple[bytes, int] | None:
 
 
 def read_start_ticks(pid: int, proc: Root = PROC) -> int | None:
-    """When it started, in ticks since boot: with the pid, which process it is."""
+    """The start time, in ticks since boot: together with the pid it identifies a process."""
     found = read_stat(pid, proc)
     return None if found is None else int(split_stat(found[0])[1][START])
 
@@ -71,7 +71,7 @@ def read_parents(proc: Root = PROC) -> dict[int, int]:
     """pid -> ppid of every process that is not a zombie."""
     parents = {}
     for pid, text, _uid in read_stats(proc):
-        # Not `split_stat`: the keeper asks for two of fifty fields, 50 times a second at the end.
+        # Not `split_stat`: the keeper needs two of fifty fields, 50 times a second at the end.
         state, ppid = text[text.rindex(b")") + 2 :].split(maxsplit=2)[:2]
         if state not in ENDED:
             parents[pid] = int(ppid)
@@ -79,9 +79,9 @@ def read_parents(proc: Root = PROC) -> dict[int, int]:
 
 
 def read_children(pid: int, proc: Root = PROC) -> list[int] | None:
-    """The children of all threads of a process, as the kernel lists them: a process that forks
-    and exits in a chain is seldom found by looking through /proc. None from a kernel that does not
-    list them, and of a process that has gone.
+    """The children of all threads of a process, as the kernel lists them: a scan of /proc rarely
+    finds a process that forks and exits in a chain. None if the kernel does not list them, or if
+    the process is gone.
     """
     children: list[int] = []
     try:

@@ -1,8 +1,8 @@
-"""/proc: the machine's memory and its processes. The only package that opens it is `system/`, and
-each file is opened by one function here (/proc/PID/stat and children: `system/proc_stat.py`).
+"""/proc: the machine's memory and its processes. Only the package `system/` opens /proc, and one
+function here opens each file (/proc/PID/stat and children: `system/proc_stat.py`).
 
-A process that has gone, or is none of ours to look at, is an ordinary answer (`None`, or absent
-from the result). `proc` is a directory that looks like /proc: tests have some of their own.
+A process that is gone, or that we may not read, is not an error (`None`, or absent from the
+result). `proc` is a directory that looks like /proc: tests have their own.
 
 Nothing here imports pathlib or dataclasses: the hook and `exec` load it at each start.
 """
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
 PAGE = os.sysconf("SC_PAGE_SIZE")
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PF_KTHREAD = 0x00200000
-# No more than this of an environment is read.
+# At most this much of an environment is read.
 ENVIRON_BYTES = 1 << 20
-# No agent has more: a tree that is larger is not read to its end.
+# No agent has more: a larger tree is not read to its end.
 MOST_DESCENDANTS = 512
 
 
@@ -70,19 +70,19 @@ def parse_stat(text: bytes, uid: int = 0) -> Process:
 
 
 def read_process(pid: int, proc: Root = PROC) -> Process | None:
-    """A zombie is one still: ask `is_alive`."""
+    """Includes zombies: check `is_alive`."""
     found = read_stat(pid, proc)
     return None if found is None else parse_stat(*found)
 
 
 def read_processes(proc: Root = PROC) -> Iterator[Process]:
-    """Every process there is, zombies and kernel threads with them."""
+    """Every process, including zombies and kernel threads."""
     for _pid, text, uid in read_stats(proc):
         yield parse_stat(text, uid)
 
 
 def read_table(proc: Root = PROC) -> dict[int, Process]:
-    """Living processes by pid, without kernel threads: 13 ms of CPU for 1000 of them."""
+    """Living processes by pid, without kernel threads: 13 ms of CPU for 1000 processes."""
     return {
         process.id.pid: process
         for process in read_processes(proc)
@@ -91,7 +91,7 @@ def read_table(proc: Root = PROC) -> dict[int, Process]:
 
 
 def is_running(proc_id: ProcId, proc: Root = PROC) -> bool:
-    """Whether that very process is still alive."""
+    """Whether this process is still alive, and its pid was not reused."""
     found = read_process(proc_id.pid, proc)
     return found is not None and found.id == proc_id and found.is_alive
 
@@ -103,8 +103,8 @@ def read_own_id() -> ProcId:
 
 
 def read_descendants(root: int, proc: Root = PROC) -> list[int]:
-    """All below a process, by the kernel's lists of children: cheap for a small tree, and
-    empty on a kernel without them. `system/descendants.py` finds them in the whole table.
+    """All descendants of a process, by the kernel's lists of children: cheap for a small tree, and
+    empty on a kernel without such lists. `system/descendants.py` finds them in the whole table.
     """
     found: list[int] = []
     edge = [root]
@@ -115,7 +115,7 @@ def read_descendants(root: int, proc: Root = PROC) -> list[int]:
 
 
 def read_statm(pid: int | str, proc: Root = PROC) -> tuple[int, int]:
-    """(resident bytes, those of them that are shared or of files); zeros when it is gone."""
+    """(resident bytes, the part that is shared or file-backed); zeros if the process is gone."""
     text = read_bytes_of(f"{proc}/{pid}/statm")
     if not text:
         return 0, 0
@@ -124,7 +124,7 @@ def read_statm(pid: int | str, proc: Root = PROC) -> tuple[int, int]:
 
 
 def read_anonymous_bytes(pid: int | str, proc: Root = PROC) -> int:
-    """What only this process holds, nearly: resident less file-backed and shared pages.
+    """Approximately the memory of this process alone: resident minus file-backed and shared pages.
 
     statm is 30 times cheaper than smaps_rollup; pages shared since a fork count twice.
     """
@@ -133,12 +133,12 @@ def read_anonymous_bytes(pid: int | str, proc: Root = PROC) -> int:
 
 
 def read_rss_bytes(pid: int, proc: Root = PROC) -> int:
-    """What it holds now, with what it shares; 0 when it is gone."""
+    """The resident memory, including shared pages; 0 if the process is gone."""
     return read_statm(pid, proc)[0]
 
 
 def read_pss_bytes(pid: int, proc: Root = PROC) -> int | None:
-    """Its fair share of what it shares; None where that is not ours to read. 13 ms for 500 MB."""
+    """The proportional set size; None if we may not read it. 13 ms for 500 MB."""
     text = read_bytes_of(f"{proc}/{pid}/smaps_rollup") or b""
     at = text.find(b"\nPss:")
     return int(text[at + 5 :].split(None, 1)[0]) * KIB if at >= 0 else None
@@ -153,14 +153,14 @@ def read_peak_rss_bytes(pid: int, proc: Root = PROC) -> int:
 
 
 def ignores_signal(pid: int, number: int, proc: Root = PROC) -> bool:
-    """Whether it was told to ignore a signal, as nohup does with SIGHUP."""
+    """Whether the process ignores a signal, as with nohup and SIGHUP."""
     _before, found, rest = read_status(pid, proc).partition("\nSigIgn:")
     return bool(found) and bool(int(rest.split(None, 1)[0], 16) & 1 << (number - 1))
 
 
 def read_environ(pid: int, proc: Root = PROC) -> dict[str, str] | None:
-    """The variables that it was started with; of two with one name the first counts, as for
-    getenv(3). None where that is not ours to read.
+    """The variables that the process was started with; the first of two with the same name counts,
+    as for getenv(3). None if we may not read them.
     """
     data = read_bytes_of(f"{proc}/{pid}/environ", ENVIRON_BYTES)
     if data is None:
@@ -170,14 +170,14 @@ def read_environ(pid: int, proc: Root = PROC) -> dict[str, str] | None:
 
 
 def read_variable(pid: int, key: str, proc: Root = PROC) -> str | None:
-    """One of them; None if it is unreadable or not there."""
+    """One variable; None if it is unreadable or not set."""
     data = read_bytes_of(f"{proc}/{pid}/environ", ENVIRON_BYTES)
     _before, found, rest = b"".join((b"\0", data or b"")).partition(f"\0{key}=".encode())
     return rest.split(b"\0", 1)[0].decode(errors="replace") if found else None
 
 
 def read_cmdline(pid: int, proc: Root = PROC, most_bytes: int = 1 << 20) -> tuple[str, ...] | None:
-    """The words it was started with, or what it has put in their place; empty for a zombie."""
+    """The arguments of the process, or the text that replaced them; empty for a zombie."""
     data = read_bytes_of(f"{proc}/{pid}/cmdline", most_bytes)
     if data is None:
         return None
@@ -185,7 +185,7 @@ def read_cmdline(pid: int, proc: Root = PROC, most_bytes: int = 1 << 20) -> tupl
 
 
 def read_exe(pid: int, proc: Root = PROC) -> str | None:
-    """The path of its binary, also of one that was replaced meanwhile."""
+    """The path of its binary, even if the file was replaced meanwhile."""
     path = read_link(f"{proc}/{pid}/exe")
     return None if path is None else path.removesuffix(" (deleted)")
 
@@ -195,18 +195,18 @@ def read_cwd(pid: int, proc: Root = PROC) -> str | None:
 
 
 def read_namespaces(pid: int | str, proc: Root = PROC) -> tuple[str, ...]:
-    """Where its sockets and pids are numbered; empty if that is not ours to read."""
+    """Its network and pid namespaces; empty if we may not read them."""
     links = [read_link(f"{proc}/{pid}/ns/{kind}") for kind in ("net", "pid")]
     return tuple(link for link in links if link is not None) if None not in links else ()
 
 
 def read_pid_namespace(proc: Root = PROC) -> str:
-    """Our own. With the boot id: where a pid and its start mean one process."""
+    """Our own. A pid and its start time identify a process within a namespace and a boot id."""
     return os.readlink(f"{proc}/self/ns/pid")
 
 
 def read_descriptors(pid: int | str, proc: Root = PROC) -> dict[int, str] | None:
-    """What each descriptor leads to; None if that is not ours to read."""
+    """The target of each descriptor; None if we may not read them."""
     found = {}
     try:
         for fd in os.listdir(f"{proc}/{pid}/fd"):
@@ -220,13 +220,13 @@ def read_descriptors(pid: int | str, proc: Root = PROC) -> dict[int, str] | None
 
 
 def list_own_descriptors() -> list[int]:
-    """The numbers of our open files, with the one that lists them."""
+    """The numbers of our open files, including the one used for this list."""
     return [int(fd) for fd in os.listdir(f"{PROC}/self/fd")]
 
 
 def read_open_file(path: str, most_bytes: int) -> bytes | None:
-    """The first bytes of a file that this process has open, through the descriptor that it has: to
-    open another, and close it, would give up all locks on the file (fcntl).
+    """The first bytes of a file that this process has open, through its existing descriptor:
+    opening and closing another would drop all locks on the file (fcntl).
     """
     links = read_descriptors("self") or {}
     fd = next((fd for fd, link in links.items() if link == path), None)
@@ -234,19 +234,19 @@ def read_open_file(path: str, most_bytes: int) -> bytes | None:
 
 
 def open_descriptor(pid: int, fd: int, flags: int, proc: Root = PROC) -> int:
-    """A pipe, socket or file of another process, opened once more. OSError if that fails."""
+    """Opens a pipe, socket or file of another process again. OSError if that fails."""
     return os.open(f"{proc}/{pid}/fd/{fd}", flags | os.O_CLOEXEC)
 
 
 def read_oom_score(pid: int, proc: Root = PROC) -> tuple[int, int] | None:
-    """(how likely the kernel is to kill it, what was added to that by hand)."""
+    """(oom_score, oom_score_adj): how likely the kernel is to kill it, and the adjustment."""
     texts = [read_text(f"{proc}/{pid}/{name}") for name in ("oom_score", "oom_score_adj")]
     score, added = (text or "" for text in texts)
     return (int(score), int(added)) if score and added else None
 
 
 def read_cgroup(pid: int | str = "self", proc: Root = PROC) -> str:
-    """The cgroups of a process; `measure/cgroups.py` says what the lines mean."""
+    """The cgroups of a process; `measure/cgroups.py` parses the lines."""
     return read_text(f"{proc}/{pid}/cgroup") or ""
 
 
@@ -260,7 +260,7 @@ def read_ulimits(proc: Root = PROC) -> str:
 
 @cache
 def read_boot_id(proc: Root = PROC) -> str:
-    """Another one after each boot: what was recorded before is void."""
+    """A new id after each boot: records from before are void."""
     return read_bytes(f"{proc}/sys/kernel/random/boot_id").decode().strip()
 
 
@@ -279,7 +279,7 @@ def read_meminfo(proc: Root = PROC) -> tuple[int, int]:
 
 
 def read_uptime_ticks(proc: Root = PROC) -> int:
-    """On the clock of start times."""
+    """The uptime, on the clock of start times."""
     return int(float(read_bytes(f"{proc}/uptime").split()[0]) * TICKS_PER_S)
 
 
@@ -290,8 +290,8 @@ def read_vmstat(proc: Root = PROC) -> dict[str, int]:
 
 
 def read_pressure(kind: str, proc: Root = PROC) -> str:
-    """`memory`, `cpu` or `io`. Kernels without pressure files (before 4.20, or not switched on)
-    show none, or refuse to be read though the files are there.
+    """`memory`, `cpu` or `io`. Kernels without pressure information (before 4.20, or disabled) have
+    no such files, or refuse to read them.
     """
     try:
         return read_text(f"{proc}/pressure/{kind}") or ""
@@ -305,7 +305,7 @@ def read_mountinfo(proc: Root = PROC) -> str:
 
 
 def read_mounts(proc: Root = PROC) -> list[tuple[str, str]]:
-    """(mount point, type of the file system) of each."""
+    """(mount point, type of the file system) of each mount."""
     mounts = []
     for line in read_mountinfo(proc).split("\n"):
         left, dash, right = line.partition(" - ")
@@ -325,23 +325,23 @@ def read_locks(proc: Root = PROC) -> str:
 
 
 def read_version(proc: Root = PROC) -> str:
-    """What the kernel calls itself."""
+    """The version line of the kernel."""
     return read_text(f"{proc}/version") or ""
 
 
 def sysctl_path(name: str, proc: Root = PROC) -> str:
-    """Where a value such as `vm.overcommit_memory` stands."""
+    """The file of a value such as `vm.overcommit_memory`."""
     return f"{proc}/sys/{name.replace('.', '/')}"
 
 
 def read_sysctl(name: str, proc: Root = PROC) -> str:
-    """Empty where the kernel has no such value."""
+    """Empty if the kernel has no such value."""
     return (read_text(sysctl_path(name, proc)) or "").strip()
 
 
 def read_net(name: str, proc: Root = PROC) -> list[str]:
-    """The rows of `tcp`, `tcp6` or `unix`, without the heading; none where the kernel has no
-    such protocol. Of our own network namespace.
+    """The rows of `tcp`, `tcp6` or `unix` in our own network namespace, without the heading; none
+    if the kernel lacks the protocol.
     """
     return (read_text(f"{proc}/net/{name}") or "").splitlines()[1:]
 
@@ -369,15 +369,15 @@ def unescape(text: str) -> str:
     """mountinfo and swaps write a space in a path as \\040, byte by byte."""
     if "\\" not in text:
         return text
-    import re  # noqa: PLC0415 - seldom
+    import re  # noqa: PLC0415 - rarely used
 
     return re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), text)
 
 
 def read_text(path: Root) -> str | None:
-    """A file of a process, or None when the process has gone, or is none of ours (hidepid).
+    """A file of a process, or None if the process is gone, or hidden from us (hidepid).
 
-    Names of processes and arguments are bytes of any kind.
+    Names of processes and arguments can be any bytes.
     """
     data = read_bytes_of(path)
     return None if data is None else data.decode(errors="surrogateescape")
@@ -391,7 +391,7 @@ def read_bytes_of(path: Root, most_bytes: int | None = None) -> bytes | None:
 
 
 def read_bytes(path: Root, most_bytes: int | None = None) -> bytes:
-    """A scan reads hundreds of them: a path as text and no file object take 5 us, not 15."""
+    """A scan reads hundreds of files: without Path and file object each takes 5 us, not 15."""
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         data = b""

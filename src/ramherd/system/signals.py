@@ -1,4 +1,4 @@
-"""Ctrl-C, TERM and a closed window, as a number that the loop reads and a pipe that wakes it."""
+"""Ctrl-C, TERM and a closed window, as a number that the loop reads and a pipe to wake it."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ END_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass
 class Signals:
-    """`fd` becomes readable with each signal; `count` is how many asked us to end."""
+    """`fd` becomes readable with each signal; `count` is the number of signals to end."""
 
     fd: int
     count: int = 0
@@ -22,7 +22,7 @@ class Signals:
 
 @contextmanager
 def catching_signals() -> Iterator[Signals]:
-    """A signal that we were started to ignore (nohup, a shell's `&`) stays ignored."""
+    """A signal that was ignored at our start (nohup, a shell's `&`) stays ignored."""
     caught = [one for one in END_SIGNALS if signal.getsignal(one) is not signal.SIG_IGN]
     signals = Signals(-1)
     with catching(caught, signals.receive) as signals.fd:

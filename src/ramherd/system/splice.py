@@ -1,4 +1,4 @@
-"""Bytes from a pipe to a file inside the kernel: no memory of ours is used. `os` alone."""
+"""Moves bytes from a pipe to a file inside the kernel, without memory of ours. Imports only os."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 
 def splice(pipe: int, file: int, most_bytes: int, offset: int | None = None) -> int:
-    """How many were moved; 0 at the end of the pipe. BlockingIOError when it is empty, EINVAL on
-    a file system that cannot.
+    """Returns how many bytes were moved; 0 at the end of the pipe. BlockingIOError if the pipe is
+    empty, EINVAL if the file system does not support splice.
     """
     return os.splice(pipe, file, most_bytes, offset_dst=offset)

@@ -1,11 +1,11 @@
 """The one way to end processes: TERM, the grace, KILL.
 
-What is ended is the caller's: a set of processes by pidfd (`system/pidfd.py`), a pen, or the
-descendants of the keeper. The caller passes three functions; the order of signals and the times are
-here. A run that the supervisor stops goes through the same stages over many ticks, which
-`decide/run_end.py` decides.
+The caller chooses the processes: a set of pidfds (`system/pidfd.py`), a pen, or the descendants of
+the keeper. It passes three functions; this module has the order of signals and the times. A run
+that the supervisor stops goes through the same stages over many ticks, decided by
+`decide/run_end.py`.
 
-Used by the keeper: a few modules of the standard library only.
+Used by the keeper: imports only a few modules of the standard library.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ import os
 import signal
 import time
 
-TYPE_CHECKING = False  # the keeper does without the 1 MB that `typing` costs
+TYPE_CHECKING = False  # the keeper avoids the 1 MB that `typing` costs
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable
 
-# A process that lives on after KILL is asleep in the kernel, or root's by a setuid program.
+# A process that survives KILL is asleep in the kernel, or belongs to root by a setuid program.
 KILL_S = 10.0
-# What is killed may have forked a moment before: KILL is sent again so often.
+# A process may have forked just before it was killed: KILL is repeated at this interval.
 AGAIN_S = 0.02
 REAP_EVERY_S = 0.001
 # The loop of a supervisor waits no longer for a process that it killed.
@@ -37,9 +37,9 @@ def terminate(
     first: int = signal.SIGTERM,
     kill_s: float = KILL_S,
 ) -> bool:
-    """Whether nothing is left. `send` signals everything; `kill` ends everything at once, also
-    what appeared meanwhile; `wait` waits at most so many seconds until nothing is left, and
-    returns whether that is so. It may return earlier, which ends the grace.
+    """Returns whether no process is left. `send` signals all processes; `kill` kills all at once,
+    including new ones; `wait` waits at most the given seconds until none is left, and returns
+    whether none is. It may return earlier, which ends the grace.
     """
     send(first)
     # A stopped process has to continue to receive TERM.
@@ -50,7 +50,7 @@ def terminate(
 def kill_all(
     kill: Callable[[], object], wait: Callable[[float], bool], kill_s: float = KILL_S
 ) -> bool:
-    """KILL until nothing is left. Whether that is so."""
+    """KILL until no process is left. Returns whether none is."""
     deadline = time.monotonic() + kill_s
     while True:
         kill()
@@ -61,7 +61,7 @@ def kill_all(
 
 
 def wait_until(is_done: Callable[[], bool], for_s: float, every_s: float = 0.01) -> bool:
-    """For what cannot be waited for, only asked. Whether it is done."""
+    """Polls a condition that has no event. Returns whether it is true."""
     deadline = time.monotonic() + for_s
     while not is_done():
         if time.monotonic() >= deadline:
@@ -73,8 +73,8 @@ def wait_until(is_done: Callable[[], bool], for_s: float, every_s: float = 0.01)
 def kill_group(
     process: subprocess.Popen[bytes] | subprocess.Popen[str], most_s: float = KILL_S
 ) -> None:
-    """A command in a session of its own, with all that it started. We have not reaped it yet, so
-    the number is still its own. Its end is awaited for `most_s`.
+    """Kills a command in a session of its own, with its process group. The command was not reaped
+    yet, so its pid is still its own. Waits at most `most_s` for its end.
     """
     if process.poll() is None:
         try:
@@ -85,8 +85,8 @@ def kill_group(
 
 
 def reap(process: subprocess.Popen[bytes] | subprocess.Popen[str], most_s: float) -> bool:
-    """Waits for the end of a process that was killed; whether it has ended. `subprocess` reaps one
-    that has not when it starts another.
+    """Waits for the end of a killed process; returns whether it has ended. If not, `subprocess`
+    reaps it when it starts another.
     """
     deadline_s = time.monotonic() + most_s
     while process.poll() is None:

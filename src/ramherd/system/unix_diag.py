@@ -29,7 +29,7 @@ def read_unix_sockets() -> Iterator[tuple[int, str, int]]:
                     if kind in (NLMSG_DONE, NLMSG_ERROR):
                         return
                     yield parse_socket(body)
-    except OSError:  # a kernel without it
+    except OSError:  # a kernel without sock_diag
         return
 
 

@@ -1,5 +1,5 @@
-"""Unix sockets by path, of any length: the kernel takes 107 bytes, a directory of ours may be
-longer, so its descriptor stands in for it.
+"""Unix sockets by a path of any length: the kernel accepts 107 bytes, our directories may be
+longer, so the path goes through a descriptor of the directory.
 """
 
 import os
@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def listen(path: Path) -> socket.socket:
-    """For this user alone. The caller holds the lock of its owner: an old socket is removed."""
+    """Accessible to this user only. The caller holds the owner's lock: an old socket is removed."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.unlink(missing_ok=True)
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -27,7 +27,7 @@ def listen(path: Path) -> socket.socket:
 
 
 def connect(path: Path, timeout_s: float | None = None) -> socket.socket:
-    """ConnectionRefusedError or FileNotFoundError when nobody listens."""
+    """ConnectionRefusedError or FileNotFoundError if no process listens."""
     made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
         made.settimeout(timeout_s)
@@ -48,7 +48,7 @@ def is_listening(path: Path) -> bool:
 
 
 def connect_within(made: socket.socket, path: str, timeout_s: float | None) -> None:
-    """With a timeout the kernel refuses at once while its queue is full: tried again until then."""
+    """With a timeout, the kernel refuses at once while its queue is full: this tries again."""
     deadline = time.monotonic() + (timeout_s or 0.0)
     while True:
         try:

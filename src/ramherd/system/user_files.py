@@ -1,4 +1,4 @@
-"""Files that a user wrote, as text, and the directory that the user is in."""
+"""Reads files that a user wrote, as text, and the user's current directory."""
 
 import os
 
@@ -17,7 +17,7 @@ def read_bytes(path: str) -> bytes:
 
 def explain_unreadable(path: str, error: OSError) -> str:
     """The file that was probably meant, or the command that shows why it cannot be read."""
-    import difflib  # noqa: PLC0415 - only once something is wrong
+    import difflib  # noqa: PLC0415 - only after an error
     import shlex  # noqa: PLC0415
 
     folder, name = os.path.split(path)

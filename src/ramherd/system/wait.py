@@ -1,5 +1,5 @@
-"""Waiting until a descriptor is ready, and descriptors that a thread, or the kernel at a memory
-mark, makes ready. Used by the keeper: `os` and `select` alone.
+"""Waits until a descriptor is ready; makes descriptors that a thread, or the kernel at a memory
+mark, makes ready. Used by the keeper: imports only `os` and `select`.
 """
 
 from __future__ import annotations
@@ -7,24 +7,24 @@ from __future__ import annotations
 import os
 import select
 
-TYPE_CHECKING = False  # the keeper does without the 1 MB that `typing` costs
+TYPE_CHECKING = False  # the keeper avoids the 1 MB that `typing` costs
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 READ, WRITE = select.EPOLLIN, select.EPOLLOUT
-# News in a file of a cgroup, which is always readable.
+# A change of a cgroup file, which is always readable.
 NEWS = select.EPOLLPRI
 CLOSED = select.EPOLLHUP | select.EPOLLERR
 
 
 class Poller:
-    """Many descriptors that are waited for again and again; each costs only when it is ready."""
+    """Waits repeatedly for many descriptors; a descriptor costs time only when it is ready."""
 
     def __init__(self) -> None:
         self._epoll = select.epoll()
 
     def fileno(self) -> int:
-        """Readable while one of them is ready: a poller can be waited for by another."""
+        """Readable while a descriptor is ready: one poller can wait for another."""
         return self._epoll.fileno()
 
     def add(self, fd: int, events: int = READ) -> None:
@@ -37,7 +37,7 @@ class Poller:
         self._epoll.unregister(fd)
 
     def wait(self, timeout_s: float = -1) -> list[tuple[int, int]]:
-        """(descriptor, events) of those that are ready; -1 waits however long it takes."""
+        """(descriptor, events) of each ready descriptor; -1 waits without a limit."""
         return self._epoll.poll(timeout_s)
 
     def close(self) -> None:
@@ -45,8 +45,8 @@ class Poller:
 
 
 def wait_for(link: int, fds: Iterable[int], timeout_s: float, *, sending: bool) -> set[int]:
-    """Those that are readable; `link` also when it can be written to, if `sending`. A negative
-    `link` is none.
+    """The readable descriptors; with `sending`, also `link` when it is writable. A negative `link`
+    is ignored.
     """
     poll = select.poll()
     if link >= 0:
@@ -57,14 +57,14 @@ def wait_for(link: int, fds: Iterable[int], timeout_s: float, *, sending: bool) 
 
 
 def wait_writable(fd: int, timeout_s: float | None) -> bool:
-    """None waits however long it takes."""
+    """None waits without a limit."""
     poll = select.poll()
     poll.register(fd, select.POLLOUT)
     return bool(poll.poll(None if timeout_s is None else timeout_s * 1000))
 
 
 def wait_readable(fd: int, timeout_s: float) -> bool:
-    """Whether there was something to read, or an end, in time."""
+    """Whether there was data, or the end of the stream, in time."""
     poll = select.poll()
     poll.register(fd, select.POLLIN)
     return bool(poll.poll(timeout_s * 1000))
@@ -78,7 +78,7 @@ def is_hung_up(fd: int) -> bool:
 
 
 def open_event() -> int:
-    """Readable once it is set."""
+    """An event that is readable once it is set."""
     return os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
 
 
@@ -87,7 +87,7 @@ def set_event(fd: int) -> None:
 
 
 def clear_event(fd: int) -> bool:
-    """Whether it was set."""
+    """Returns whether the event was set."""
     try:
         os.eventfd_read(fd)
     except BlockingIOError:
