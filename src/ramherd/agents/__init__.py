@@ -1,9 +1,9 @@
-"""The CLIs that ramherd can drive: how each is started, resumed, understood and stopped.
+"""The agent CLIs that ramherd supports: how each is started, resumed, read and stopped.
 
-One file an agent, loaded when it is needed. An adapter says what to start (`Launch`) and makes a
-reader for what the CLI prints; it starts nothing itself. What adapters share: `base.py` (what most
-CLIs have in common), `json_lines.py` (bytes to events), `progress.py` (what events mean),
-`find_program.py`, `resume_prompt.py`, `user_args.py` (arguments that a user may add),
+Each agent has one file, loaded when it is needed. An adapter returns the command to start
+(`Launch`) and a reader for the output of the CLI; it starts nothing itself. Adapters share
+`base.py` (defaults for most CLIs), `json_lines.py` (bytes to events), `progress.py` (the meaning of
+events), `find_program.py`, `resume_prompt.py`, `user_args.py` (arguments that a user may add),
 `allow_rules.py` (tools that a user allows for one run) and `heap.py` (memory settings).
 """
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class LaunchRequest:
-    """What is asked of an agent. `args` are the user's own, put after ours.
+    """A request to an agent. `args` are the user's own, added after ours.
 
-    `session` is the one to resume, or the name of a new one (`Agent.new_session`).
-    `heap_bytes` is what `heap.choose_heap_bytes` allows a runtime that takes such a setting.
+    `session` is the session to resume, or the name of a new one (`Agent.new_session`).
+    `heap_bytes` is from `heap.choose_heap_bytes`, for a runtime with such a setting.
     """
 
     prompt: str
@@ -34,7 +34,7 @@ class LaunchRequest:
     args: tuple[str, ...] = ()
     skip_permissions: bool = False
     heap_bytes: int | None = None
-    # For a CLI that ends by itself when a run has cost so much.
+    # For a CLI that ends itself when a run has cost this much.
     max_cost_usd: float | None = None
     # Tools that need no permission in this run (`allow_rules.py`).
     allow: tuple[str, ...] = ()
@@ -42,15 +42,15 @@ class LaunchRequest:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What to start. `env` goes under the job's own variables, `stdin` is all of its input; of a
-    `warm` process it is the first.
+    """The command to start. The job's own variables override `env`. `stdin` is the whole input, or
+    the first part of it for a `warm` process.
     """
 
     argv: tuple[str, ...]
     env: Mapping[str, str] = field(default_factory=dict)
     stdin: str = ""
     warm: bool = False
-    # `stdin` is a large prompt and nothing else: the file of the job that has it is used instead.
+    # `stdin` is only a large prompt: the file of the job with the prompt is used instead.
     is_prompt_file: bool = False
 
 
@@ -62,43 +62,43 @@ class WarmPrompts:
     fresh: str
     # The stdin of the process stays open: the process ends when it is closed.
     start: "Callable[[AgentProgram, LaunchRequest], Launch]"
-    # A prompt as the process expects it on stdin.
+    # Formats a prompt as the process expects it on stdin.
     prompt: Callable[[str], str]
 
 
 class EventReader(Protocol):
-    """Makes facts of one run's events; it has seen all the earlier ones."""
+    """Turns the events of one run, in order, into facts."""
 
     def read(self, event: Mapping[str, Any]) -> "Iterator[Fact]": ...
 
     def read_long(self, found: Mapping[str, str]) -> "Iterator[Fact]":
-        """An event too long to keep: `found` are the plain fields in its head and tail."""
+        """Reads an event too long to keep: `found` has the plain fields of its head and tail."""
         ...
 
 
 class Agent(Protocol):
-    """One CLI. Nothing here reads a clock or starts a process."""
+    """One CLI. No method reads a clock or starts a process."""
 
     name: str
     runtime: str  # node, bun, native, unknown
-    floor_bytes: int  # with less memory it does not live through ordinary work
-    stop_signal: int  # after which the history can be resumed; then clear the pen
+    floor_bytes: int  # with less memory it does not survive ordinary work
+    stop_signal: int  # the history can be resumed after it; then clear the pen
     resumes: bool
     reports_cost: bool
     holds_to_cost: (
-        bool  # ends by itself at `max_cost_usd`, because it reports its cost at its end only
+        bool  # ends itself at `max_cost_usd`, because it reports its cost only at its end
     )
-    ours: tuple[str, ...]  # its options that are not the user's: ramherd sets or relies on them
+    ours: tuple[str, ...]  # options that users cannot pass: ramherd sets or relies on them
     account_env: tuple[str, ...]  # variables that select the account at the API
     needs_result: bool  # an exit code of 0 without a result is not a success
     warm: WarmPrompts | None  # None: one process, one prompt
 
     def find(self, path: str, program: str = "") -> "AgentProgram":
-        """The executable on a PATH, or the one that a setting names."""
+        """The executable on a PATH, or the one in a setting."""
         ...
 
     def new_session(self) -> str:
-        """An id for a new session, or "" where the CLI chooses it and says so in an event."""
+        """An id for a new session, or "" if the CLI chooses it and reports it in an event."""
         ...
 
     def start(self, program: "AgentProgram", request: LaunchRequest) -> Launch: ...
@@ -106,27 +106,27 @@ class Agent(Protocol):
     def resume(self, program: "AgentProgram", request: LaunchRequest) -> Launch:
         """The same with `request.session`: in the same cwd, with `resume_prompt.py`'s prompt.
 
-        Only sessions that the CLI has opened can be resumed (`Progress.session`), and a new one
-        needs a new id: claude refuses one that it has seen.
+        Only sessions that the CLI has opened can be resumed (`Progress.session`), and a new session
+        needs a new id: claude refuses an id that was used before.
         """
         ...
 
     def attach(self, program: "AgentProgram", request: LaunchRequest) -> Launch:
-        """The CLI for a person at a terminal, in `request.session`. The prompt is not used."""
+        """The CLI for a user at a terminal, in `request.session`. The prompt is not used."""
         ...
 
     def attach_argv(self, session: str, program: str = "") -> tuple[str, ...]:
-        """The same as a user types it in the job's directory. Nothing is looked up."""
+        """The same, as a user would type it in the job's directory. No program is searched for."""
         ...
 
     def check_allow(self, rules: Sequence[str]) -> None:
-        """Raises UsageError for a rule that the CLI cannot be given for one run."""
+        """Raises UsageError for a rule that the CLI does not accept for one run."""
         ...
 
     def reader(self) -> EventReader: ...
 
     def read_errors(self, printed: str) -> "Iterator[Fact]":
-        """Facts that are on stderr only: `printed` is the end of it, once a run has ended."""
+        """Facts that are only on stderr: `printed` is the end of stderr after the run."""
         ...
 
 

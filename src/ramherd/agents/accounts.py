@@ -1,7 +1,7 @@
-"""Which account a job uses at its API, as a hash: limits are counted for each account.
+"""The API account of a job, as a hash: limits are counted for each account.
 
-The variables that select it are the agent's (`Agent.account_env`). Neither a key nor a path is
-stored: only whether two jobs have the same.
+`Agent.account_env` has the variables that select it. Neither a key nor a path is stored: only
+whether two jobs have the same account.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,14 +13,14 @@ from ramherd.agents import find_agent
 from ramherd.core.model import Job
 from ramherd.core.record import replace
 
-# 48 bits: two accounts of one user do not meet.
+# 48 bits: two accounts of one user do not collide.
 HASH_LENGTH = 12
-# Whose configuration it is, if no variable names a directory.
+# Selects the configuration, if no variable names a directory.
 HOME = "HOME"
 
 
 def with_accounts(jobs: Sequence[Job], inherited: Mapping[str, str]) -> list[Job]:
-    """The jobs with their accounts; `inherited` is what their runs inherit."""
+    """The jobs with their accounts; `inherited` has the variables that their runs inherit."""
     known: dict[tuple[str, ...], str] = {}
     return [with_account(job, inherited, known) for job in jobs]
 
@@ -45,7 +45,7 @@ def hash_account(parts: Sequence[str]) -> str:
 
 
 def find_sha256() -> Callable[[bytes], Any]:
-    """Python's own, as `random` finds it: `hashlib` loads OpenSSL, which is 3.7 MB."""
+    """Python's own, found as in `random`: `hashlib` loads OpenSSL, which takes 3.7 MB."""
     for module in ("_sha2", "_sha256", "hashlib"):
         with suppress(ImportError):
             found: Callable[[bytes], Any] = import_module(module).sha256

@@ -1,7 +1,7 @@
-"""Rules that allow an agent a tool in a run that nobody watches: `Bash(npm test)`, `edit`.
+"""Rules that allow an agent a tool in an unattended run: `Bash(npm test)`, `edit`.
 
-A rule names a tool of the CLI, and what of it in brackets. `Bash` is the shell of every CLI,
-whatever its own name for it is. Each adapter has the arguments that its CLI takes for rules.
+A rule names a tool of the CLI, and the allowed use in brackets. `Bash` is the shell tool of every
+CLI, even if the CLI has another name for it. Each adapter has the arguments of its CLI for rules.
 """
 
 import re
@@ -15,12 +15,12 @@ from ramherd.core.units import shown
 
 # A tool of an MCP server may have dots, colons and slashes in its name.
 RULE = re.compile(r"(?P<tool>[A-Za-z_][\w.:/*-]*)(?:\((?P<what>[^\n]+)\))?", re.ASCII)
-# What people call the shell tool, by the CLI that they know.
+# Names of the shell tool in the CLIs.
 SHELLS = ("Bash", "bash", "run_shell_command", "ShellTool", "shell", "Shell")
 
 
 def parse_rule(agent: str, rule: str) -> tuple[str, str]:
-    """The tool, and what of it is allowed ("" for all of it)."""
+    """The tool, and its allowed use ("" for every use)."""
     found = RULE.fullmatch(rule.strip())
     if found is None:
         raise UsageError(
@@ -31,7 +31,7 @@ def parse_rule(agent: str, rule: str) -> tuple[str, str]:
 
 
 def render_rule(agent: str, rule: str, shell: str) -> str:
-    """The rule with the name that this CLI has for its shell tool."""
+    """The rule with the CLI's own name of the shell tool."""
     tool, what = parse_rule(agent, rule)
     named = shell if tool in SHELLS else tool
     return f"{named}({what})" if what else named
@@ -51,9 +51,7 @@ def parse_rules(value: Any) -> list[str]:
 def choose_rules(
     job: str, brief: Brief | None, session: str | None, rules: Sequence[str]
 ) -> tuple[str, ...]:
-    """All that the next run of the job is allowed, which goes on in its session. UsageError where
-    that is not possible.
-    """
+    """All rules for the next run of the job, which continues its session; else UsageError."""
     if brief is None:
         raise UsageError(f"job {job} is a command: it asks for no permission")
     if brief.skip_permissions:

@@ -1,4 +1,4 @@
-"""Events that carry a model's messages whole: claude's, and qwen's after its example."""
+"""Events that carry complete messages of a model: those of claude, which qwen imitates."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -26,23 +26,23 @@ from ramherd.agents.progress import (
 from ramherd.agents.tool_text import content_text, main_argument
 
 API_ERROR = "[API Error:"
-# A message comes in several events, those of subagents in between.
+# A message comes in several events, with events of subagents in between.
 MESSAGES_KEPT = 64
 
 
 class MessagesReader:
-    # In a rule that allows a command.
+    # The suffix for any arguments in a rule that allows a command.
     any_arguments = ""
 
     def __init__(self) -> None:
         self.session = ""
         self.messages: list[str] = []
-        # Tools in use, each with what is reported should its call be refused.
+        # Tools in use, each with the fact to report if its call is refused.
         self.open: dict[str, Denied] = {}
         # Refused calls that are reported already: the result lists them again.
         self.denied: set[str] = set()
         self.in_turn = False
-        # Since the last result, by its messages. What they say of the output comes too early.
+        # Since the last result, counted from messages. Their output counts are sent too early.
         self.tokens_in = 0
         self.tokens_out = 0
 
@@ -69,7 +69,7 @@ class MessagesReader:
                 ended = ToolEnded(found.get("tool_use_id", ""), TOO_LONG, 1)
                 yield from self.end_tools(iter([ended]))
             case "assistant":
-                # Its first id is the message's; which tool it calls is not known.
+                # The first id is the message's; the tool of the call is not known.
                 by_subagent = bool(found.get("parent_tool_use_id"))
                 if self.is_new(found.get("id", "")) and not by_subagent:
                     yield from self.start_turn()
@@ -149,7 +149,7 @@ class MessagesReader:
             yield deny_call(word(denial, "tool_name"), args, self.any_arguments)
         self.denied.clear()
 
-    def is_error(self, reply: str) -> bool:  # noqa: ARG002 - not every CLI hides them there
+    def is_error(self, reply: str) -> bool:  # noqa: ARG002 - some CLIs report errors as a reply
         return False
 
     def problem(self, event: Mapping[str, Any]) -> str:
@@ -159,7 +159,7 @@ class MessagesReader:
         return listed_errors or text(event, "error", "message") or text(event, "subtype")
 
     def read_usage(self, event: Mapping[str, Any]) -> Iterator[Fact]:
-        """The result knows better what its messages have taken."""
+        """The result has better counts than its messages."""
         usage = table(event, "usage")
         yield from self.correct(tokens_read(usage), count(usage, "output_tokens"))
 
@@ -171,13 +171,13 @@ class MessagesReader:
 
 
 def is_error_message(event: Mapping[str, Any]) -> bool:
-    """claude and qwen report an error of the API as a message of their own, too."""
+    """claude and qwen also report an error of the API as a message of their own."""
     first = next(iter(tables(event, "message", "content")), {})
     synthetic = text(event, "message", "model") == "<synthetic>"
     return synthetic or text(first, "text").startswith(API_ERROR)
 
 
 def tokens_read(usage: Mapping[str, Any]) -> int:
-    """All that went in, from a cache or not."""
+    """All input tokens, cached or not."""
     names = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
     return sum(count(usage, name) for name in names)

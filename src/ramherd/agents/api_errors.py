@@ -1,7 +1,7 @@
-"""What the text of an API's error means: a busy API, a usage limit, or an account without access.
+"""Classifies the text of an API error: a busy API, a usage limit, or an account without access.
 
-The texts are those of the CLIs and of the APIs behind them; each was seen in a run of the CLI
-against the model of the tests, or stands in the source of the CLI.
+The texts are from the CLIs and their APIs; each was seen in a run of the CLI against the model of
+the tests, or is in the source of the CLI.
 """
 
 import re
@@ -42,7 +42,7 @@ WINDOWS = (
     (re.compile(r"\bmonthly\b", re.IGNORECASE), "month", ""),
     (re.compile(r"extra usage", re.IGNORECASE), "overage", ""),
 )
-# The model that a limit of this name concerns; any other limit is of the whole account.
+# The model that a limit of this name concerns; other limits concern the whole account.
 MODELS = {"seven_day_opus": "opus", "seven_day_sonnet": "sonnet"}
 
 
@@ -55,8 +55,8 @@ def is_usage_limit(text: str) -> bool:
 
 
 def is_denial(text: str) -> bool:
-    """An error that trying again does not heal. A quota that resets is a limit, even where its text
-    also mentions billing.
+    """Whether a retry cannot help. A quota that resets is a limit, even if its text also mentions
+    billing.
     """
     return DENIAL.search(text) is not None and LATER.search(text) is None
 

@@ -1,4 +1,4 @@
-"""What the adapters of real CLIs have in common, unless they say otherwise."""
+"""Defaults for the adapters of real CLIs."""
 
 import os
 import signal
@@ -21,17 +21,17 @@ from ramherd.core.units import shown
 
 class Cli:
     source: Source
-    # INT writes into claude's history that the user wants it to stop.
+    # INT would write into claude's history that the user stopped it.
     stop_signal = signal.SIGTERM
     resumes = True
     reports_cost = False
     holds_to_cost = False
-    # gemini ends with 0 after TERM, and not only gemini after it gave up.
+    # gemini exits with 0 after TERM, and several CLIs do after they gave up.
     needs_result = True
-    # Else the CLI does, and says so in an event.
+    # Else the CLI names the session, and reports the name in an event.
     names_sessions = False
     warm: WarmPrompts | None = None
-    # A comma ends a rule that allows a tool, also inside of brackets.
+    # A comma ends a rule that allows a tool, even inside brackets.
     splits_rules = False
     account_env: tuple[str, ...] = ()
 
@@ -57,12 +57,12 @@ class Cli:
                     hint="allow its beginning, as in --allow 'Bash(npm test)'",
                 )
 
-    def read_errors(self, printed: str) -> Iterator[Fact]:  # noqa: ARG002 - events tell of them
+    def read_errors(self, printed: str) -> Iterator[Fact]:  # noqa: ARG002 - events report them
         return iter(())
 
 
 def new_uuid() -> str:
-    """A random UUID (version 4), without the module that knows all the others."""
+    """A random UUID (version 4), without importing `uuid`."""
     number = bytearray(os.urandom(16))
     number[6] = number[6] & 0x0F | 0x40
     number[8] = number[8] & 0x3F | 0x80
@@ -71,8 +71,8 @@ def new_uuid() -> str:
 
 
 class Turns:
-    """Turns of CLIs that do not report them: from the first sign of a reply to the end of its
-    last tool.
+    """Turns of CLIs that do not report them: from the first event of a reply to the end of its last
+    tool.
     """
 
     def __init__(self) -> None:

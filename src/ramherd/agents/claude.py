@@ -1,4 +1,4 @@
-"""Claude Code: a native binary (Bun). Session ids are ours; one process takes many prompts."""
+"""Claude Code: a native binary (Bun). We choose session ids; one process takes many prompts."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -69,7 +69,8 @@ class Claude(Cli):
     source = SOURCE
     name = "claude"
     runtime = "bun"
-    # In a cgroup: 140 MB dies at its start, 250 within 20 heavy prompts, 300 lives.
+    # In a cgroup: with 140 MB it dies at its start, with 250 within 20 heavy prompts, 300 are
+    # enough.
     floor_bytes = 400 * 10**6 // MIB * MIB
     names_sessions = True
     reports_cost = True
@@ -101,13 +102,13 @@ class Claude(Cli):
 
 
 def launch(program: AgentProgram, request: LaunchRequest, session: tuple[str, ...]) -> Launch:
-    """Older ones are Node programs."""
+    """Older versions are Node programs."""
     node = (program.node, *node_options(request.heap_bytes)) if program.node else ()
     memory = {} if program.node else bun_environment(request.heap_bytes)
     argv = [*node, program.file, "-p", "--output-format", "stream-json", "--verbose", *session]
     if request.max_cost_usd is not None:
         argv += ["--max-budget-usd", f"{request.max_cost_usd:.6f}"]
-    # Fifty at once would all fetch the same update.
+    # Fifty runs at once would all fetch the same update.
     env = {"DISABLE_AUTOUPDATER": "1", **memory}
     return Launch((*argv, *settings(request)), env, request.prompt)
 
@@ -140,14 +141,14 @@ class ClaudeReader(MessagesReader):
             case "background_tasks_changed":
                 yield from self.read_tasks(event)
             case "permission_denied" if call := self.open.get(word(event, "tool_use_id")):
-                # Also in the result, which a run that is stopped does not reach.
+                # Also in the result, which a stopped run does not reach.
                 self.denied.add(word(event, "tool_use_id"))
                 yield call
             case _:
                 yield from super().read_system(event)
 
     def read_tasks(self, event: Mapping[str, Any]) -> Iterator[Fact]:
-        """Subagents behind: their tool call is answered at once, and they work on."""
+        """Subagents in the background: their tool call is answered at once, and they continue."""
         agents = {
             word(task, "task_id"): word(task, "subagent_type")
             for task in tables(event, "tasks")[:TOOLS_KEPT]
@@ -174,13 +175,13 @@ class ClaudeReader(MessagesReader):
     def count_units(
         self, message: str, model: str, units: float, *, is_own: bool
     ) -> Iterator[Fact]:  # fmt: skip
-        """`is_own`: the message is another one of the agent itself."""
+        """`is_own`: the message is new, and from the agent itself."""
         if is_own and not self.unbilled:
             self.unbilled = message
         yield TokenUsage(model, units, is_own)
 
     def read_long(self, found: Mapping[str, str]) -> Iterator[Fact]:
-        """The ends of the line have its numbers; of the output it says at least how long it is."""
+        """The ends of the line have its numbers; its length is a lower bound for the output."""
         message, model = found.get("id", ""), model_name(found.get("model", ""))
         is_first = message not in self.messages
         if "num_turns" in found and "total_cost_usd" in found:
@@ -200,7 +201,7 @@ class ClaudeReader(MessagesReader):
         yield Billed()
 
     def read_usage(self, event: Mapping[str, Any]) -> Iterator[Fact]:
-        """`modelUsage` has the subagents in it; both it and the cost go on over a resume."""
+        """`modelUsage` includes subagents; it and the cost keep counting across a resume."""
         models = table(event, "model_usage_since_last_result")
         since = usage_of(models)
         if since == Spent():
@@ -226,14 +227,14 @@ def usage_of(models: Mapping[str, Any]) -> Spent:
 
 
 def model_name(name: str) -> str | None:
-    """Without the size of its context, as in "claude-opus[1m]"; None for a message that Claude Code
-    wrote itself.
+    """The name without the context size, as in "claude-opus[1m]"; None for a message that Claude
+    Code wrote itself.
     """
     return None if not name or name.startswith("<") else name.partition("[")[0]
 
 
 def count_letters(part: Mapping[str, Any]) -> int:
-    """What the model has written in one part of its message."""
+    """The letters that the model wrote in one part of its message."""
     written = text(part, "text") or text(part, "thinking")
     return len(written) if written else len(json.dumps(part.get("input", "")))
 
@@ -249,7 +250,7 @@ def counts_of(usage: Mapping[str, Any]) -> TokenCounts:
 
 
 def model_counts(used: Mapping[str, Any]) -> TokenCounts:
-    """The tokens of all messages of one model, as a result has them."""
+    """The tokens of all messages of one model, from a result."""
     hour = number(used, "cacheCreationEphemeral1hInputTokens")
     written = number(used, "cacheCreationInputTokens")
     return TokenCounts(
@@ -267,7 +268,7 @@ def parse_number(text: str) -> float:
 
 
 def read_limit(info: Mapping[str, Any]) -> Iterator[Fact]:
-    """Printed for accounts with a plan, when what the API says of their windows has changed."""
+    """Printed for accounts with a plan, when the API reports a change of their windows."""
     window, until_s = word(info, "rateLimitType"), number(info, "resetsAt") or None
     match text(info, "status"):
         case "rejected":
@@ -278,7 +279,7 @@ def read_limit(info: Mapping[str, Any]) -> Iterator[Fact]:
 
 
 def retry_of(event: Mapping[str, Any]) -> Overload | Retry | ApiRefusal:
-    """After a 401 claude asks for a new token once; then it goes on trying for three minutes."""
+    """After a 401, claude requests a new token once; then it keeps trying for three minutes."""
     status = number(event, "error_status")
     problem = f"{status:.0f} {word(event, 'error')}"
     wait_s = number(event, "retry_delay_ms") / 1000

@@ -1,8 +1,8 @@
-"""Tokens from Claude's own history. Its events have the output of a reply before it is
-complete, and its cost comes with the result only: not when it was killed.
+"""Tokens from Claude's own history. Its events count the output of a reply before it is complete,
+and the cost comes only with the result, which a killed run does not print.
 
-One line an entry, one entry for each part of a message; `usage` is that of the whole message. The
-messages of subagents are in files of their own, in a directory with the name of the session.
+Each line is an entry, with one entry for each part of a message; `usage` is for the whole message.
+The messages of subagents are in separate files, in a directory with the name of the session.
 """
 
 import os
@@ -20,9 +20,8 @@ COUNT = re.compile(
     rb'"(input_tokens|cache_creation_input_tokens|cache_read_input_tokens|output_tokens'
     rb'|ephemeral_1h_input_tokens)":(\d+)'
 )
-# Of the session, and of all its subagents together. The supervisor does nothing else meanwhile: so
-# much takes 10 ms, and 30 where there is nothing but replies. More is not read: the events have to
-# do.
+# For the session, and for all its subagents together. Reading blocks the supervisor: this much
+# takes 10 ms, and 30 ms if it is only replies. If there is more, only the events are used.
 MOST_BYTES = 4 << 20
 
 
@@ -36,8 +35,8 @@ class HistoryMessage(NamedTuple):
 
 
 def read_messages_since(session: str, first: str, env: Mapping[str, str]) -> list[HistoryMessage]:
-    """The replies of a session and its subagents from the message `first` on; none where that is
-    not found.
+    """The replies of a session and its subagents from the message `first` on; none if it is not
+    found.
     """
     home = env.get("CLAUDE_CONFIG_DIR") or f"{env.get('HOME') or os.path.expanduser('~')}/.claude"
     for file in Path(home, "projects").glob(f"*/{session}.jsonl"):
@@ -60,7 +59,7 @@ def read_subagents(folder: Path, since: bytes) -> Iterator[HistoryMessage]:
 
 
 def read_end(file: Path, most: int) -> bytes:
-    """Nothing where it cannot be read."""
+    """Empty if the file cannot be read."""
     try:
         with file.open("rb") as opened:
             size = os.fstat(opened.fileno()).st_size
@@ -71,7 +70,7 @@ def read_end(file: Path, most: int) -> bytes:
 
 
 def parse_messages(data: bytes) -> Iterator[HistoryMessage]:
-    """Each once; its last entry knows most."""
+    """Each message once; its last entry is the most complete."""
     found: dict[bytes, HistoryMessage] = {}
     for line in data.splitlines():
         usage = line.rfind(b'"usage":{')

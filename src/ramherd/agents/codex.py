@@ -1,4 +1,4 @@
-"""Codex: a native binary (Rust) behind a Node script, which is left out."""
+"""Codex: a native binary (Rust) behind a Node script, which is skipped."""
 
 import os
 import re
@@ -42,14 +42,14 @@ SOURCE = Source(
 )
 # Older packages have the binary one folder up or in a folder of its own.
 PLACES = ("vendor/*/bin/codex", "vendor/*/codex/codex")
-# What `--allow` may name: a sandbox, or the network in the sandbox that may write.
+# Values of `--allow`: a sandbox, or the network in the sandbox that may write.
 WRITE, NETWORK, FULL = ALLOWED = ("workspace-write", "network", "danger-full-access")
 AGAIN, FIRST_AGAIN = "Reconnecting", "Reconnecting... 1/"
 NO_TOOLS = ("agent_message", "reasoning", "error", "todo_list")
-# What a command prints, and codex logs, when the sandbox refuses.
+# Printed by a command, and logged by codex, when the sandbox refuses.
 READ_ONLY = "Read-only file system"
 REFUSED = re.compile(r"tools::router: error=.*(rejected by user approval|approval policy is Never)")
-# `/bin/bash -lc 'echo it'` is how it runs the command `echo it`.
+# codex runs the command `echo it` as `/bin/bash -lc 'echo it'`.
 SHELL = re.compile(r"(?:\S*/\w+ -lc (?:'(?P<quoted>[^']*)'$)?)?(?P<plain>.*)", re.DOTALL)
 
 
@@ -57,7 +57,7 @@ class Codex(Cli):
     source = SOURCE
     name = "codex"
     runtime = "native"
-    # 12 tools of 100 kB output each: it lives with 48; its history is in memory.
+    # 12 tools of 100 kB output each: 48 MiB are enough; its history is in memory.
     floor_bytes = 128 * MIB
     account_env = ("CODEX_HOME", "OPENAI_API_KEY", "CODEX_API_KEY", "OPENAI_BASE_URL")
     ours = ("--json", "-m", "--model", "-C", "--cd", "--worktree", "--ephemeral")
@@ -96,7 +96,7 @@ class Codex(Cli):
         return CodexReader()
 
     def read_errors(self, printed: str) -> Iterator[Fact]:
-        """A patch or command that its sandbox does not allow is on stderr only."""
+        """A patch or command that the sandbox refuses is reported only on stderr."""
         for line in printed.splitlines():
             if REFUSED.search(line):
                 yield Denied("apply_patch" if "patch rejected" in line else "shell", "", WRITE)
@@ -112,9 +112,9 @@ def find_native(script: str) -> str:
 
 
 def launch(program: AgentProgram, request: LaunchRequest, session: tuple[str, ...]) -> Launch:
-    """`resume` takes few options itself: they stand before it."""
+    """`resume` accepts few options itself: options precede it."""
     node = (program.node,) if program.node else ()
-    # Outside of a git repository it would refuse to start: what may be written is its sandbox's.
+    # Outside a git repository it would refuse to start; its sandbox limits writes anyway.
     anywhere = "--skip-git-repo-check"
     argv = [*node, program.file, "exec", "--json", *({anywhere} - set(request.args))]
     argv += ["--model", request.model] if request.model else []
@@ -123,7 +123,7 @@ def launch(program: AgentProgram, request: LaunchRequest, session: tuple[str, ..
 
 
 def own_args(request: LaunchRequest) -> tuple[str, ...]:
-    """codex refuses a second `--sandbox`: the one that is allowed now replaces the user's own."""
+    """codex refuses a second `--sandbox`: the allowed sandbox replaces the user's own."""
     if request.skip_permissions or not request.allow:
         return request.args
     network = ("-c", "sandbox_workspace_write.network_access=true")
@@ -187,7 +187,7 @@ class CodexReader:
                 if is_read_only(item):
                     yield Denied("shell", " ".join(argument_of(item).split()), WRITE)
                 if (tool := word(item, "id")) not in self.turns.open:
-                    # Changes of files come with their end alone.
+                    # Changes of files are reported only at their end.
                     yield from self.turns.start_tool(tool, kind, argument_of(item))
                 yield from self.turns.end_tool(ended_of(item))
 
@@ -203,7 +203,7 @@ class CodexReader:
 
 
 def argument_of(item: Mapping[str, Any]) -> str:
-    """The command without the shell that runs it, or the paths that change, or the call's own."""
+    """The command without its shell, or the changed paths, or the argument of the call."""
     if paths := ", ".join(word(change, "path") for change in tables(item, "changes")):
         return paths[:ARGUMENT_LENGTH]
     if tool := word(item, "tool"):
@@ -222,20 +222,20 @@ def ended_of(item: Mapping[str, Any]) -> ToolEnded:
 
 
 def is_read_only(item: Mapping[str, Any]) -> bool:
-    """The sandbox made a command fail; what the command prints about it is all there is."""
+    """Whether the sandbox made a command fail; only the output of the command shows it."""
     is_failed = text(item, "type") == "command_execution" and text(item, "status") == "failed"
     return is_failed and READ_ONLY in text(item, "aggregated_output")
 
 
 def spent_of(event: Mapping[str, Any]) -> Spent:
-    """The tokens of the whole thread, including earlier runs of a resumed one."""
+    """The tokens of the whole thread, including earlier runs of a resumed thread."""
     usage = table(event, "usage")
     return Spent(count(usage, "input_tokens"), count(usage, "output_tokens"), whole=True)
 
 
 def trouble_of(message: str) -> Overload | Retry | Failure | ApiRefusal:
-    """codex tries again five times, also after a 401: what it reports at its first try may be over
-    by the last.
+    """codex tries again five times, also after a 401: the error of the first try may be gone by the
+    last.
     """
     clipped = clip(message)
     if not message.startswith(AGAIN):

@@ -1,4 +1,4 @@
-"""Any other program: `request.args` is what to run, the prompt is its input. It says no facts."""
+"""Any other program: `request.args` is the command, the prompt its input. It reports no facts."""
 
 import signal
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,7 +15,7 @@ class Command:
     runtime = "unknown"
     floor_bytes = 0
     stop_signal = signal.SIGTERM
-    # What a job's `resume_command` does is the user's: with one, pass it as `args`.
+    # The user defines a job's `resume_command`: if there is one, pass it as `args`.
     resumes = False
     reports_cost = False
     holds_to_cost = False
@@ -23,7 +23,7 @@ class Command:
     needs_result = False
     warm = None
 
-    def find(self, path: str, program: str = "") -> AgentProgram:  # noqa: ARG002 - PATH is exec's affair
+    def find(self, path: str, program: str = "") -> AgentProgram:  # noqa: ARG002 - exec searches PATH
         return AgentProgram(program)
 
     def new_session(self) -> str:

@@ -1,4 +1,4 @@
-"""Cursor's agent, by its documentation: it is not on npm, and was never run against this."""
+"""Cursor's agent, by its documentation: it is not on npm, and this file was never run with it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -31,14 +31,14 @@ SOURCE = Source(
     install="https://cursor.com/docs/cli/installation",
 )
 REFUSALS = {"rejected", "permissionDenied"}
-# The kernel takes no argument of 128 KiB or more.
+# The kernel accepts no argument of 128 KiB or more.
 LONGEST = (128 << 10) - 1
 
 
 class Cursor(Cli):
     source = SOURCE
     name = "cursor"
-    # Its own Node, behind a script of its own.
+    # It brings its own Node, behind a script.
     runtime = "unknown"
     floor_bytes = 400 * MIB
     account_env = ("CURSOR_API_KEY", "CURSOR_CONFIG_DIR")
@@ -68,7 +68,7 @@ class Cursor(Cli):
 
 
 def launch(program: AgentProgram, request: LaunchRequest, session: tuple[str, ...]) -> Launch:
-    """The prompt is the last argument; one that begins with a dash is no option for it."""
+    """The prompt is the last argument; a leading dash must not make it an option."""
     size = len(request.prompt.encode())
     if size >= LONGEST:
         raise UsageError(f"the prompt has {size} bytes, and cursor accepts at most {LONGEST - 1}")
@@ -121,7 +121,7 @@ class CursorReader:
 
 
 def ended_of(event: Mapping[str, Any]) -> ToolEnded:
-    """Its result has one table: `success`, or another name for a failure."""
+    """The result has one table: `success`, or another name for a failure."""
     name = next(iter(table(event, "tool_call")), "")
     result = table(event, "tool_call", name, "result")
     outcome = next(iter(result), "success")
@@ -132,7 +132,7 @@ def ended_of(event: Mapping[str, Any]) -> ToolEnded:
 
 
 def read_denials(event: Mapping[str, Any]) -> Iterator[Fact]:
-    """A call has what became of it as the name of its result. It takes no rules for one run."""
+    """The name of a call's result is its outcome. The CLI accepts no rules for one run."""
     for name, call in table(event, "tool_call").items():
         if REFUSALS & table(call, "result").keys():
             tool = name.removesuffix("ToolCall")[:WORD_LENGTH]

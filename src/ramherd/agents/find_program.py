@@ -1,4 +1,4 @@
-"""Where an agent's program is, what it is, and its version as far as a file says it.
+"""Finds an agent's program, its kind, and its version if a file has it.
 
 No program is started for this: `--version` of a Node CLI takes a second and 150 MB.
 """
@@ -20,9 +20,9 @@ SCRIPTS = (".js", ".mjs", ".cjs")
 
 @dataclass(frozen=True, slots=True)
 class AgentProgram:
-    """`file` is what the links lead to; `version` is "" where no file says it.
+    """`file` is the target of all links; `version` is "" if no file has it.
 
-    `node` is the interpreter of a script, "" for what runs by itself.
+    `node` is the interpreter of a script, "" for a native program.
     """
 
     file: str
@@ -32,7 +32,7 @@ class AgentProgram:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a user can get: the names it may have, its package, the oldest version that works."""
+    """How a program is distributed: its names, its package, the oldest version that works."""
 
     agent: str
     names: tuple[str, ...]
@@ -75,7 +75,7 @@ def is_node_script(file: str) -> bool:
 
 
 def read_version(file: Path, package: str) -> str:
-    """From the package that the file is in, else from its path (`versions/2.1.0`)."""
+    """From the package of the file, else from its path (`versions/2.1.0`)."""
     for folder in list(file.parents)[:6]:
         described = read_package(folder / "package.json")
         if described.get("name", "").startswith(package or "\0"):
@@ -107,7 +107,7 @@ def as_numbers(version: str) -> tuple[int, ...]:
 
 
 def packages_beside(file: str, pattern: str) -> Iterator[Path]:
-    """Packages of that name next to the one that a file is in, or inside of it."""
+    """Packages of that name next to or inside the package of a file."""
     for folder in Path(file).parents:
         if (folder / "package.json").exists():
             yield from sorted(folder.parent.glob(pattern))

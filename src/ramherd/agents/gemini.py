@@ -1,4 +1,4 @@
-"""Gemini CLI: a Node program, started without the process that would start it again."""
+"""Gemini CLI: a Node program, started without its relaunching parent process."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -36,7 +36,7 @@ SOURCE = Source(
 )
 
 
-# Without a person it has these tools only if they were allowed.
+# Without a user it has these tools only if they were allowed.
 NEED_PERMISSION = ("run_shell_command", "write_file", "replace", "web_fetch")
 
 
@@ -44,7 +44,7 @@ class Gemini(Cli):
     source = SOURCE
     name = "gemini"
     runtime = "node"
-    # 12 tools of 100 kB output each: 192 die, 224 live.
+    # 12 tools of 100 kB output each: it dies with 192 MiB and survives with 224.
     floor_bytes = 320 * MIB
     names_sessions = True
     splits_rules = True
@@ -89,7 +89,7 @@ def settings(request: LaunchRequest) -> tuple[str, ...]:
 class GeminiReader:
     def __init__(self) -> None:
         self.turns = Turns()
-        # What is reported should the call of a tool in use be refused.
+        # For each tool in use, the fact to report if its call is refused.
         self.calls: dict[str, Denied] = {}
         self.reply = ""
         self.problem = ""
@@ -119,7 +119,7 @@ class GeminiReader:
                 yield from self.read_result(event)
 
     def read_denial(self, event: Mapping[str, Any]) -> Iterator[Fact]:
-        """Denied by its policy; or the tool is not there, because it was not allowed."""
+        """Denied by its policy; or the tool is missing, because it was not allowed."""
         call, error = self.calls.pop(word(event, "tool_id"), None), text(event, "error", "type")
         if call is None:
             return
@@ -132,7 +132,7 @@ class GeminiReader:
         if text(event, "status") == "error":
             yield from failures(text(event, "error", "message") or self.problem)
         elif self.problem and not self.reply:
-            # "Loop detected, stopping execution", and then it calls it a success.
+            # "Loop detected, stopping execution", followed by a report of success.
             yield from failures(self.problem)
         else:
             yield Result(self.reply)

@@ -1,7 +1,7 @@
-"""Tokens from gemini's own history: gemini prints them at its end only, and not when stopped.
+"""Tokens from gemini's own history: gemini prints them only at its end, and not when stopped.
 
-One line an entry. Each run of a session begins with a line that names it; a message may be written
-more than once, as more becomes known of it.
+Each line is an entry. Each run of a session begins with a line that names the session; a message
+may be written more than once, each time more complete.
 """
 
 import os
@@ -15,13 +15,13 @@ from ramherd.agents.progress import Spent
 BEGIN = b'{"sessionId":'
 MESSAGE = re.compile(rb'\{"id":"([^"]+)","timestamp":"[^"]*","type":"gemini"')
 TOKENS = re.compile(rb'"tokens":\{"input":(\d+),"output":(\d+)')
-# Of each line, and of the file's end: 10 ms of reading.
+# Long lines are read in pieces, and only the end of the file is read: 10 ms.
 PIECE_BYTES = 64 << 10
 MOST_BYTES = 16 << 20
 
 
 def read_last_run(session: str, env: Mapping[str, str]) -> Spent:
-    """What the last run of a session took; nothing where its history is not found."""
+    """The tokens of the last run of a session; none if its history is not found."""
     home = env.get("GEMINI_CLI_HOME") or env.get("HOME") or os.path.expanduser("~")
     for file in Path(home, ".gemini/tmp").glob(f"*/chats/session-*-{session[:8]}.jsonl"):
         try:

@@ -1,27 +1,27 @@
-"""The heap limit that a runtime gets, where such a setting has an effect."""
+"""The heap limit of a runtime, if such a setting has an effect."""
 
 from ramherd.agents import Agent
 from ramherd.core.errors import UsageError
 from ramherd.core.units import MIB, format_size
 
-# gemini and qwen wait with 160 MiB of anonymous memory, and live with an old space of 128: what is
-# outside of it (young objects, code, buffers) grows with the work.
+# Idle, gemini and qwen have 160 MiB of anonymous memory, and survive with an old space of 128 MiB:
+# the memory outside of it (young objects, code, buffers) grows with the work.
 OUTSIDE_BYTES = 128 * MIB
-# At 96 both abort while they start, at 128 they do one small task.
+# At 96 MiB both abort during their start, at 128 MiB they complete one small task.
 LEAST_BYTES = 192 * MIB
 # Enough for long sessions; the grant holds a run back long before.
 USUAL_BYTES = 1024 * MIB
 FORCE = 'write memory_limit = "{}" or more, or ramherd run --force'
 
 
-# V8 takes its options with either mark.
+# V8 accepts options with dashes or underscores.
 OLD_SPACE = "--max-old-space-size="
 
 
 def choose_heap_bytes(
     grant_bytes: int, limit_bytes: int | None, own_bytes: int | None = None
 ) -> int:
-    """What the user set for node; else below the limit, else twice the grant."""
+    """The user's setting for node; else a value below the limit, else twice the grant."""
     if own_bytes is not None:
         return own_bytes
     if limit_bytes is not None:
@@ -30,7 +30,7 @@ def choose_heap_bytes(
 
 
 def parse_node_heap(options: str) -> int | None:
-    """The heap that NODE_OPTIONS sets, the last one of several; None where it sets none."""
+    """The heap that NODE_OPTIONS sets, the last of several; None if it sets none."""
     words = [word.replace("_", "-") for word in options.split()]
     sizes = [word.removeprefix(OLD_SPACE) for word in words if word.startswith(OLD_SPACE)]
     found = [int(size) * MIB for size in sizes if size.isascii() and size.isdigit() and int(size)]
@@ -38,12 +38,12 @@ def parse_node_heap(options: str) -> int | None:
 
 
 def node_options(heap_bytes: int | None) -> tuple[str, ...]:
-    """On the command line: through NODE_OPTIONS every tool of the agent would inherit it."""
+    """On the command line: every tool of the agent would inherit NODE_OPTIONS."""
     return () if heap_bytes is None else (f"--max-old-space-size={heap_bytes // MIB}",)
 
 
 def bun_environment(heap_bytes: int | None) -> dict[str, str]:
-    """Bun takes no limit; told of so much RAM, claude collects earlier (16 % less, 20 prompts)."""
+    """Bun has no limit; with this RAM size, claude collects earlier (16 % less, 20 prompts)."""
     return {} if heap_bytes is None else {"BUN_JSC_forceRAMSize": str(heap_bytes)}
 
 

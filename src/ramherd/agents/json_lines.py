@@ -1,7 +1,7 @@
-"""Bytes of any kind to events, in bounded memory.
+"""Parses any bytes into events, in bounded memory.
 
-A line longer than `LINE_BYTES` is not kept: its head and its tail are, and the plain fields in
-them (`sniff`) mostly say what it was. Agents print such lines for images and long files.
+Of a line longer than `LINE_BYTES`, only the head and the tail are kept: their plain fields
+(`sniff`) usually identify the event. Agents print such lines for images and long files.
 """
 
 import json
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from ramherd.agents import EventReader
     from ramherd.agents.progress import Fact
 
-# 50 runs in the middle of a line hold 13 MB at the worst; lines beyond it were seen for images.
+# 50 runs in the middle of a line hold at most 13 MB; longer lines were seen for images.
 LINE_BYTES = 256 << 10
 END_BYTES = 4 << 10
-# No count is larger.
+# Larger numbers are no counts.
 MOST = 1e15
 WORD_LENGTH = 200
-# A quote inside of a JSON text has a backslash before it, so this sees only the structure.
+# A quote inside a JSON text has a backslash before it, so this matches only the structure.
 FIELD = re.compile(rb'(?<!\\)"(\w+)":\s*(?:"([^"\\]{0,200})"|(-?[0-9.eE+-]{1,30}|true|false))')
 
 
@@ -31,7 +31,7 @@ class LongLine:
 
 
 class Lines:
-    """Splits a stream that comes in pieces of any size."""
+    """Splits a stream of pieces of any size."""
 
     def __init__(self, line_bytes: int = LINE_BYTES, end_bytes: int = END_BYTES) -> None:
         self.line_bytes = line_bytes
@@ -56,7 +56,7 @@ class Lines:
             del self.open[: -self.end_bytes]
 
     def close(self) -> Iterator[bytes | LongLine]:
-        """The line so far: at a newline, or at the end, where it may be cut short."""
+        """The line so far: at a newline, or at the end, where it may be incomplete."""
         line, head = bytes(self.open), self.head
         self.open, self.head = bytearray(), b""
         if head:
@@ -74,7 +74,7 @@ def sniff(line: LongLine) -> dict[str, str]:
 
 
 class Events:
-    """What one run prints, as facts. Whatever is no event is passed over."""
+    """The output of one run, as facts. Anything that is not an event is skipped."""
 
     def __init__(self, reader: "EventReader") -> None:
         self.reader = reader
@@ -104,7 +104,7 @@ def parse_event(line: bytes) -> dict[str, Any] | None:
 
 
 def table(event: Any, *path: str) -> Mapping[str, Any]:
-    """The table at a path into an event, empty where there is none."""
+    """The table at a path in an event, or an empty one."""
     for name in path:
         event = event.get(name) if isinstance(event, dict) else None
     return event if isinstance(event, dict) else {}
@@ -122,12 +122,12 @@ def text(event: Any, *path: str) -> str:
 
 
 def word(event: Any, *path: str) -> str:
-    """An id or a name; what an agent prints there without end is cut."""
+    """An id or a name, cut to a maximum length."""
     return text(event, *path)[:WORD_LENGTH]
 
 
 def number(event: Any, *path: str) -> float:
-    """Zero where there is none; a number that no count can be (below zero, endless) is none."""
+    """Zero if there is none; a number that cannot be a count (negative, infinite) is none."""
     found = table(event, *path[:-1]).get(path[-1])
     if isinstance(found, bool) or not isinstance(found, int | float):
         return 0

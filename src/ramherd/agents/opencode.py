@@ -1,4 +1,4 @@
-"""opencode: a native binary (Bun). It reports tools only after they have ended."""
+"""opencode: a native binary (Bun). It reports tools only after their end."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,9 +38,9 @@ SOURCE = Source(
 )
 
 
-# Permission was needed and no user was there to give it; or a rule in its settings forbids it.
+# Permission was needed and no user could give it; or a rule in its settings forbids the call.
 REFUSALS = ("The user rejected permission", "The user has specified a rule which prevents")
-# Tools that a rule takes away; the model may call any other that is not there.
+# Tools that a rule can remove; calls of other missing tools are mistakes of the model.
 RULED = ("bash", "edit", "write", "patch", "apply_patch", "webfetch", "websearch")
 
 
@@ -48,7 +48,7 @@ class Opencode(Cli):
     source = SOURCE
     name = "opencode"
     runtime = "bun"
-    # 12 tools of 100 kB output each: 400 die, 480 live.
+    # 12 tools of 100 kB output each: it dies with 400 MiB and survives with 480.
     floor_bytes = 600 * MIB
     reports_cost = True
     account_env = (
@@ -89,8 +89,8 @@ def settings(request: LaunchRequest) -> tuple[str, ...]:
 
 
 def permissions(rules: Sequence[str]) -> dict[str, str]:
-    """Merged over the user's own. A table replaces a word there: with `"bash": "deny"` a table with
-    one command would allow all others, unless it says what holds for them.
+    """Merged over the user's own permissions, where a table replaces a word: over `"bash": "deny"`,
+    a table with one command would allow all others, unless it has an entry for them.
     """
     if not rules:
         return {}
@@ -161,7 +161,7 @@ def read_tool(part: Mapping[str, Any]) -> Iterator[Fact]:
 
 
 def read_denial(tool: str, state: Mapping[str, Any]) -> Iterator[Fact]:
-    """A tool that was refused, or that its settings took away."""
+    """A tool that was refused, or that its settings removed."""
     args = table(state, "input")
     if text(state, "error").startswith(REFUSALS):
         yield deny_call(tool, args, " *")

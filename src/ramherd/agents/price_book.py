@@ -1,4 +1,4 @@
-"""What a unit of tokens costs (`decide/token_prices.py`), by agent and model, as reported."""
+"""The reported price of a unit of tokens (`decide/token_prices.py`), by agent and model."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -13,21 +13,21 @@ class ModelPrice(NamedTuple):
 
 
 class PriceBook:
-    """Shared by all runs of a supervisor: what one run shows is known to the others at once."""
+    """Shared by all runs of a supervisor: a price from one run applies to the others at once."""
 
     def __init__(self) -> None:
         self._prices: dict[tuple[str, str], float] = {}
         self._learned: dict[tuple[str, str], float] = {}
-        # Another one for each change.
+        # Incremented with each change.
         self.version = 0
 
     def load(self, prices: Iterable[tuple[str, str, float]]) -> None:
-        """What was learned before: agent, model and price."""
+        """Adds the prices learned before: agent, model and price."""
         self._prices.update({(agent, model): usd for agent, model, usd in prices})
         self.version += 1
 
     def find(self, agent: str, model: str) -> float | None:
-        """Seen in a report, else listed; None if it is not known."""
+        """The price seen in a report, else the listed price; None if there is none."""
         seen = self._prices.get((agent, model))
         return listed_price(model) if seen is None else seen
 
@@ -39,6 +39,6 @@ class PriceBook:
         self.version += 1
 
     def pop_learned(self) -> list[ModelPrice]:
-        """What is new since the last call, for the store."""
+        """The prices learned since the last call, for the store."""
         learned, self._learned = self._learned, {}
         return [ModelPrice(*key, usd) for key, usd in learned.items()]

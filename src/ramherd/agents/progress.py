@@ -1,8 +1,8 @@
-"""What agents report, in the same words for all CLIs, and what it adds up to.
+"""The facts that agents report, the same for all CLIs, and the progress that results from them.
 
 A turn is one reply of the model with the tools that it called. Between `TurnEnded` and the next
-`TurnStarted` the agent waits on the API and no tool runs: the moment to judge its memory, and the
-one at which stopping it loses least.
+`TurnStarted` the agent waits for the API and no tool runs: the best moment to judge its memory, and
+the moment at which a stop loses least.
 """
 
 from collections.abc import Iterable
@@ -12,15 +12,15 @@ from ramherd.agents.api_errors import find_window, is_denial, is_overload, is_us
 from ramherd.core.agent_task import NO_ACCESS, ApiRefusal
 from ramherd.decide.token_prices import estimate_left
 
-# Below any cost: the error of a sum.
+# Smaller than any cost: the rounding error of a sum.
 NOTHING_USD = 1e-9
 TEXT_LENGTH = 16_384
 TOO_LONG = "(too long to keep)"
-# Of what a tool returned.
+# Of the output of a tool.
 OUTPUT_LENGTH = 2000
-# Claude caps its subagents at 20; more open tools than this are not counted.
+# Claude limits its subagents to 20; more open tools than this are not counted.
 TOOLS_KEPT = 100
-# More calls than this that were refused are not kept.
+# At most this many refused calls are kept.
 DENIED_KEPT = 20
 
 
@@ -41,7 +41,7 @@ class TurnEnded:
 
 @dataclass(frozen=True, slots=True)
 class ModelText:
-    """Text of the model for its reader. `is_part`: the next message continues it."""
+    """Text of the model for the user. `is_part`: the next message continues it."""
 
     text: str
     is_part: bool = False
@@ -52,14 +52,14 @@ class ModelText:
 class ToolStarted:
     id: str
     name: str
-    # What the call is about: the command, the path.
+    # The main argument of the call: the command, the path.
     argument: str = ""
     by_subagent: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ToolEnded:
-    """`output` is the beginning of what the tool returned, which had so many `lines`."""
+    """`output` is the beginning of the tool's output, which had this many `lines`."""
 
     id: str
     output: str = ""
@@ -69,20 +69,20 @@ class ToolEnded:
 
 @dataclass(frozen=True, slots=True)
 class CliWarning:
-    """The CLI mentions something that ends nothing."""
+    """A warning of the CLI that does not end the run."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """More tokens and cost; with `whole`, at least so much in the session since its beginning."""
+    """More tokens and cost; with `whole`, the least total of the session since its beginning."""
 
     tokens_in: int = 0
     tokens_out: int = 0
     cost_usd: float = 0.0
     whole: bool = False
-    # Of what the agent has not reported.
+    # The estimated cost of unreported tokens.
     estimate_usd: float = 0.0
 
     @property
@@ -106,7 +106,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Overload:
-    """The API refuses for its load; the agent may try again by itself."""
+    """The API refuses because of its load; the agent may try again itself."""
 
     text: str
     wait_s: float = 0.0
@@ -114,7 +114,7 @@ class Overload:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """The agent tries again after some other trouble with the API."""
+    """The agent tries again after another error of the API."""
 
     text: str
     wait_s: float = 0.0
@@ -122,8 +122,8 @@ class Retry:
 
 @dataclass(frozen=True, slots=True)
 class Denied:
-    """A tool call that the CLI refused: nobody was there to allow it. `allow` is the rule that
-    would have allowed it, as `ramherd retry --allow` takes it, or "" where there is none.
+    """A tool call that the CLI refused, because no user could allow it. `allow` is the rule that
+    would have allowed it, for `ramherd retry --allow`, or "" if there is none.
     """
 
     tool: str
@@ -133,7 +133,7 @@ class Denied:
 
 @dataclass(frozen=True, slots=True)
 class NearUsageLimit:
-    """The API still serves the account: so much of a window is used (None: not reported)."""
+    """The API still serves the account; the used share of a window (None: not reported)."""
 
     window: str
     used_share: float | None = None
@@ -143,7 +143,7 @@ class NearUsageLimit:
 @dataclass(frozen=True, slots=True)
 class TokenUsage:
     """Tokens whose cost is not reported yet, in units (`decide/token_prices.py`). `starts_reply`:
-    they are the first of another reply of the agent itself.
+    they are the first tokens of a new reply of the agent itself.
     """
 
     model: str
@@ -153,7 +153,7 @@ class TokenUsage:
 
 @dataclass(frozen=True, slots=True)
 class ModelCost:
-    """What the agent reports for so many units of one model."""
+    """The cost that the agent reports for these units of one model."""
 
     model: str
     units: float
@@ -177,7 +177,8 @@ class Progress:
     """The state of a job as its agent reports it; the next run starts with `resumed`."""
 
     session: str = ""
-    # In this run: a resumed one that ends by itself without has not found its session.
+    # Whether this run opened a session: a resumed run that ends without one did not find its
+    # session.
     opened: bool = False
     turns: int = 0
     in_turn: bool = False
@@ -185,13 +186,13 @@ class Progress:
     tokens_in: int = 0
     tokens_out: int = 0
     cost_usd: float = 0.0
-    # What earlier runs of the session cost and never reported, by an estimate; and units of them
-    # whose price is not known yet.
+    # The estimated cost that earlier runs of the session never reported; and their units without a
+    # known price.
     estimate_usd: float = 0.0
     unpriced: tuple[tuple[str, float], ...] = ()
-    # Of this run: units of each model that are not reported yet.
+    # Units of each model in this run that are not reported yet.
     unreported: tuple[tuple[str, float], ...] = ()
-    # Whether a cost was reported, if only one of nothing.
+    # Whether a cost was reported, even if it was 0.
     is_billed: bool = False
     # The model and the units of the last reply.
     reply: tuple[str, float] = ("", 0.0)
@@ -200,21 +201,21 @@ class Progress:
     overloads: int = 0
     retries: int = 0
     denied: tuple[Denied, ...] = ()
-    # The API served this run no more.
+    # Why the API stopped serving this run.
     refusal: ApiRefusal | None = None
 
     @property
     def is_between_turns(self) -> bool:
-        """Nothing is lost by stopping it now but the reply that it waits for."""
+        """Whether a stop now loses only the reply that the agent waits for."""
         return bool(self.session) and not self.in_turn and not self.tools
 
     @property
     def tool(self) -> str:
-        """The tool in use; of several, the latest."""
+        """The tool in use; the latest of several."""
         return self.tools[-1][1] if self.tools else ""
 
     def resumed(self) -> "Progress":
-        """At the start of another run of the same job."""
+        """The progress at the start of another run of the same job."""
         return replace(
             self, opened=False, in_turn=False, tools=(), result=None, failure=None, refusal=None
         )
@@ -267,15 +268,15 @@ def without(tools: tuple[tuple[str, str], ...], id: str) -> tuple[tuple[str, str
 
 
 def after_denial(at: Progress, denied: Denied) -> Progress:
-    """A CLI may report a refusal twice, and a model tries the same call again."""
+    """Ignores repeats: a CLI may report a refusal twice, and a model may repeat a call."""
     if denied in at.denied or len(at.denied) >= DENIED_KEPT:
         return at
     return replace(at, denied=(*at.denied, denied))
 
 
 def after_spending(at: Progress, spent: Spent) -> Progress:
-    """Some CLIs count on over a resume, others start from zero: neither is counted twice. What
-    was estimated for a run that was stopped is replaced by what the next one reports of it.
+    """Some CLIs keep counting across a resume, others start from zero: neither is counted twice.
+    The next run's report about a stopped run replaces the estimate.
     """
     if spent.whole:
         gain_usd = max(spent.cost_usd - at.cost_usd, 0.0)
@@ -308,7 +309,7 @@ def after_usage(at: Progress, usage: TokenUsage) -> Progress:
 
 
 def failures(text: str) -> list[ApiRefusal | Overload | Failure]:
-    """The facts of an agent that gave up: also what its text says of the API."""
+    """The facts of an agent that gave up, including the API error in its text."""
     failure = Failure(clip(text) or "the agent gave no reason")
     trouble = trouble_in(failure.text)
     return [failure] if trouble is None else [trouble, failure]
@@ -324,7 +325,7 @@ def trouble_in(text: str) -> ApiRefusal | Overload | None:
 
 
 def choose_refusal(before: ApiRefusal | None, new: ApiRefusal) -> ApiRefusal:
-    """An event has the time of the reset; the text that follows it is for people."""
+    """An event has the time of the reset; the text after it is for users."""
     if before is None or new.until_s is not None or before.until_s is None:
         return new
     return replace_text(before, new.what)

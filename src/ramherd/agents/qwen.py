@@ -1,4 +1,4 @@
-"""Qwen Code: a Node program, started without the process that would start it again."""
+"""Qwen Code: a Node program, started without its relaunching parent process."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -23,7 +23,7 @@ SOURCE = Source(
     oldest="0.15.0",
 )
 REFUSED = "but that permission was declined"
-# Its only work is to start cli.js with --expose-gc.
+# cli-entry.js only starts cli.js with --expose-gc.
 ENTRY, PROPER = "cli-entry.js", "cli.js"
 
 
@@ -31,7 +31,7 @@ class Qwen(Cli):
     source = SOURCE
     name = "qwen"
     runtime = "node"
-    # 12 tools of 100 kB output each: 192 die, 256 live.
+    # 12 tools of 100 kB output each: it dies with 192 MiB and survives with 256.
     floor_bytes = 320 * MIB
     names_sessions = True
     splits_rules = True
@@ -90,19 +90,19 @@ class QwenReader(MessagesReader):
         yield from super().read(event)
 
     def read_refusals(self, event: Mapping[str, Any]) -> Iterator[Fact]:
-        """Also in the result, which a run that is stopped does not reach."""
+        """Refusals are also in the result, which a stopped run does not reach."""
         for part in tables(event, "message", "content"):
             call = self.open.get(word(part, "tool_use_id"))
             if call is not None and REFUSED in text(part, "content"):
                 yield call
 
     def read_usage(self, event: Mapping[str, Any]) -> Iterator[Fact]:
-        """Its result has the whole session in it, also over a resume."""
+        """The result counts the whole session, including runs before a resume."""
         usage = table(event, "usage")
         yield Spent(tokens_read(usage), count(usage, "output_tokens"), whole=True)
 
     def is_error(self, reply: str) -> bool:
-        """It calls this a success, with an exit code of 0."""
+        """qwen reports this as a success, with an exit code of 0."""
         return reply.startswith(API_ERROR)
 
 

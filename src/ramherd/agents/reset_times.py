@@ -1,4 +1,4 @@
-"""When a usage limit resets, by the text that tells a person so.
+"""Parses the time at which a usage limit resets from the message to the user.
 
     You've hit your session limit · resets 8:45am (UTC)
     You've hit your weekly limit · resets Nov 20, 9am (Europe/Berlin)
@@ -6,7 +6,7 @@
     You've hit your usage limit ... try again at Nov 20th, 2026 8:45 PM.
     Claude AI usage limit reached|1760000000
 
-A time without a date is the next one, unless it has just passed: a text may be read late.
+A time without a date is in the future, unless it has just passed: a text may be read late.
 """
 
 import re
@@ -14,7 +14,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 
 DAY_S = 86_400.0
 UNITS = {"d": DAY_S, "h": 3600.0, "m": 60.0, "s": 1.0}
-# So long ago a time of day has just passed; any longer, it is tomorrow's.
+# A time of day up to this long ago has just passed; an earlier one is tomorrow's.
 JUST_PASSED = timedelta(hours=1)
 MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
 # No limit of any vendor lasts longer than a month.
@@ -23,7 +23,7 @@ LONGEST_S = 32 * DAY_S
 EPOCH = re.compile(r"\|\s*(\d{10})(?:\d{3})?\b")
 ISO = re.compile(r"\b(\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d+)?)?)\s*(Z|[+-]\d\d:?\d\d)?")
 AMOUNT = r"\d+(?:\.\d+)?\s*(?:days?|hours?|hrs?|minutes?|mins?|seconds?|secs?|ms|d|h|m|s)\b"
-# "1h30m" has no border between the parts.
+# "1h30m" has no separator between its parts.
 COMPACT = r"(?:\d+d)?(?:\d+h)?(?:\d+m)?(?:\d+(?:\.\d+)?s)?"
 IN = re.compile(
     rf"\b(?:in|after)\s+(?:about\s+)?((?:{AMOUNT}\s*,?\s*(?:and\s+)?)+|(?=\d){COMPACT}\b)",
@@ -41,8 +41,8 @@ AT = re.compile(
 
 
 def parse_reset_s(text: str, now_s: float, zone: tzinfo | None = None) -> float | None:
-    """Epoch seconds; None where the text has no time that can be one. `zone` is that of times
-    without one (None: the zone of this machine).
+    """Epoch seconds; None if the text has no plausible time. `zone` is for times without a zone
+    (None: the zone of this machine).
     """
     for find in (find_epoch, find_iso, find_relative, find_clock):
         at_s = find(text, now_s, zone)
@@ -80,7 +80,7 @@ def find_relative(text: str, now_s: float, _zone: tzinfo | None) -> float | None
 
 def find_clock(text: str, now_s: float, zone: tzinfo | None) -> float | None:
     for found in AT.finditer(text):
-        # A bare number is no time: "try again at 5" is, "reset on 20" is not.
+        # A bare number is not a time: "try again at 5", "reset on 20".
         if found["half"] or found["minute"]:
             named = find_zone(found["zone"] or found["utc"])
             return choose_time(found, now_s, named or zone)
@@ -106,8 +106,8 @@ def choose_time(found: "re.Match[str]", now_s: float, zone: tzinfo | None) -> fl
 
 
 def next_of_day(at: datetime, now_s: float, zone: tzinfo | None) -> float:
-    """The first of yesterday's, today's and tomorrow's that has not passed for long. In the hour
-    that a change of clocks repeats, the second one counts once the first has passed.
+    """The first of yesterday's, today's and tomorrow's time that has not long passed. In the hour
+    that a clock change repeats, the second time counts once the first has passed.
     """
     days = [at + timedelta(days=days) for days in (-1, 0, 1)]
     times = [to_epoch(day.replace(fold=fold), zone) for day in days for fold in (0, 1)]
@@ -120,12 +120,12 @@ def next_of_day(at: datetime, now_s: float, zone: tzinfo | None) -> float:
 
 
 def to_epoch(at: datetime, zone: tzinfo | None) -> float:
-    """A naive time in the zone, or in that of this machine."""
+    """Converts a naive time in the zone, or in the zone of this machine."""
     return (at if zone is None else at.replace(tzinfo=zone)).timestamp()
 
 
 def find_zone(name: str | None) -> tzinfo | None:
-    """None for a zone that this machine does not know."""
+    """None for a zone that is not in this machine's database."""
     if not name:
         return None
     if name.upper() in ("UTC", "GMT", "Z"):

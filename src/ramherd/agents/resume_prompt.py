@@ -1,12 +1,12 @@
-"""The prompt with which a stopped agent goes on in its session.
+"""The prompt with which a stopped agent continues its session.
 
-After a stop the history ends in a tool call that was cut off, often with "exit code 137". Without
-an explanation agents take that for an out-of-memory kill, or for a failure of their command.
+After a stop, the history ends in an interrupted tool call, often with "exit code 137". Without an
+explanation, agents take that for an out-of-memory kill, or for a failure of their command.
 """
 
 from ramherd.core.model import Reason, Why
 
-# Every resumed session reads this, whatever the reason of its stop.
+# Every resumed session gets this text.
 GO_ON = "Go on where you were; first check what is already done."
 PLANNED = (
     "A tool call that was cut off, or that ended with exit code 137 or 143 just before, was ended "
@@ -31,7 +31,7 @@ CAUSES = {
     Why.KEEPER_REPLACED: RESTART,
     Why.SUSPECTED: RESTART,
 }
-# The agent ended by itself: the results of its tools are as they report.
+# Ramherd did not stop the agent: the results of its tools are as reported.
 UNPLANNED = {
     Why.OVERLOAD: "The API was too busy, and your process ended",
     Why.USAGE_LIMIT: "The account had reached its usage limit, and your process ended",

@@ -1,6 +1,6 @@
-"""One run of an agent, and what the runs of a job leave to the next.
+"""One run of an agent, and the state that the runs of a job leave for the next run.
 
-What a job's runs have left is written down beside the job, so that another supervisor can go on.
+That state is stored with the job, so that another supervisor can continue.
 """
 
 from collections.abc import Mapping
@@ -31,11 +31,11 @@ from ramherd.decide.stalls import OutputSilence, next_silence
 from ramherd.measure.last_error import parse_last_error
 from ramherd.measure.run_output import Follower
 
-# Of one run in one step: 10 ms of parsing at the worst.
+# Read from one run in one step: at most 10 ms of parsing.
 STEP_BYTES = 512 << 10
 TOLD_LENGTH = 300
 DENIED_NAMED = 5
-# What is kept of an agent's progress once its run is over.
+# The parts of an agent's progress that are kept after its run.
 KEPT = (
     "session", "turns", "tokens_in", "tokens_out", "cost_usd", "overloads", "retries",
     "estimate_usd", "is_billed",
@@ -44,12 +44,12 @@ KEPT = (
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What a job's runs have left: where its session is, and what earlier sessions took."""
+    """The state after a job's runs: its session, and the usage of earlier sessions."""
 
     progress: Progress = field(default_factory=Progress)
     before: Spent = field(default_factory=Spent)
     turns_before: int = 0
-    # Its heap was too small once: what it gets since.
+    # The heap that it gets since its heap was too small once.
     heap_bytes: int = 0
 
     @property
@@ -79,7 +79,7 @@ def past_from_json(kept: Mapping[str, Any]) -> Past:
     model, units = kept.get("reply", ("", 0.0))
     unpriced = tuple((name, count) for name, count in kept.get("unpriced", ()))
     return Past(
-        # Earlier versions knew no estimates.
+        # Earlier versions had no estimates.
         Progress(
             **{name: kept[name] for name in KEPT if name in kept},
             denied=denied,
@@ -98,7 +98,7 @@ def parse_spent(tokens_in: int, tokens_out: int, cost: float, estimate: float = 
 
 @dataclass
 class Renewal:
-    """A new session, asked of a warm process after its job."""
+    """A new session, requested from a warm process after its job."""
 
     since_s: float
     progress: Progress = field(default_factory=Progress)
@@ -109,23 +109,23 @@ class Renewal:
 
     @property
     def is_new(self) -> bool:
-        """The agent reported a session other than the one before."""
+        """Whether the agent reported a session other than the previous one."""
         return self.progress.result is not None and self.progress.opened
 
 
 @dataclass
 class AgentRun:
-    """One run of an agent: what was started, and what the agent has reported."""
+    """One run of an agent: the command that was started, and the agent's reports."""
 
     agent: Agent
     launch: Launch
     model: str
     follower: Follower
     events: Events
-    # What the next run of its job begins with, should this one leave nothing.
+    # The state for the next run of its job, if this run leaves none.
     past: Past = field(default_factory=Past)
     progress: Progress = field(default_factory=Progress)
-    # What earlier sessions of its job have taken.
+    # The usage of earlier sessions of its job.
     before: Spent = field(default_factory=Spent)
     turns_before: int = 0
     limit_usd: float | None = None
@@ -136,28 +136,28 @@ class AgentRun:
     fallback: Reason | None = None
     is_read: bool = False
     renewal: Renewal | None = None
-    # What was put on record last.
+    # The progress that was recorded last.
     recorded: Progress | None = None
-    # Where it works, and the program that a setting names instead of the one in PATH.
+    # Its working directory, and the program from a setting instead of the one in PATH.
     cwd: str = ""
     program: str = ""
-    # Why it failed, in the words of the CLI.
+    # Why it failed, as the CLI reported it.
     error: str = ""
     prices: PriceBook = field(default_factory=PriceBook)
-    # Since when it has printed nothing, and for how long.
+    # When its silence began, and how long it has lasted.
     silence: OutputSilence | None = None
     silent_s: float = 0.0
     # How long its oldest open tool call has run; and when each of them began.
     open_tool_s: float = 0.0
     _tools_began_s: dict[str, float] = field(default_factory=dict)
     _printed: int = 0
-    # How long it waits for its API, as it said last.
+    # How long it waits for its API, by its last report.
     _wait_s: float = 0.0
-    # What counts against its limit, in all and of this run alone, and what that was made from.
+    # The usage that counts against its limit, in total and of this run alone, and its inputs.
     _counted: tuple[Progress, int, Spent, float] | None = None
 
     def go_on(self, session: str) -> None:
-        """Where its job stands: in a session that is there, or in a new one."""
+        """Continues its job in an existing session, or in a new one."""
         past, self.resumed = self.past, bool(session)
         if session:
             self.progress = past.progress.resumed()
@@ -167,7 +167,7 @@ class AgentRun:
             self.turns_before = past.turns_before + past.progress.turns
 
     def read(self, *, closed: bool) -> list[Fact]:
-        """What is new. `closed`: nothing more will be printed."""
+        """Returns new facts. `closed`: no more output will follow."""
         facts = [f for piece in self.follower.read(STEP_BYTES) for f in self.events.feed(piece)]
         if closed and not self.is_read and not self.follower.is_behind:
             self.is_read = True
@@ -180,7 +180,7 @@ class AgentRun:
         return facts
 
     def measure_silence(self, at_s: float, uncounted_s: float) -> OutputSilence:
-        """After a `read`."""
+        """Called after a `read`."""
         has_printed, self._printed = self.follower.at != self._printed, self.follower.at
         self.silence = next_silence(
             self.silence or OutputSilence(at_s, uncounted_s), at_s=at_s, uncounted_s=uncounted_s,
@@ -190,8 +190,8 @@ class AgentRun:
         return self.silence
 
     def measure_tools(self, worked_s: float) -> None:
-        """After a `read`, until the run is stopped: a stop loses the tool calls that are open. By a
-        clock that stands still while the run is held.
+        """Called after a `read`, until the run is stopped: a stop loses the open tool calls. The
+        clock stops while the run is held.
         """
         tools, began_s = self.progress.tools, self._tools_began_s
         if tools or began_s:
@@ -200,7 +200,7 @@ class AgentRun:
 
     def _record(self, fact: Fact) -> None:
         """A session that starts after the result belongs to another job. A supervisor that reads
-        the output again later comes to the same answer.
+        the output again later gets the same facts.
         """
         at = self.progress
         if isinstance(fact, ModelCost):
@@ -213,18 +213,18 @@ class AgentRun:
             self.progress = after_fact(at, fact)
 
     def set_refusal(self, refusal: ApiRefusal) -> None:
-        """With the time that its text names."""
+        """Replaces the refusal by one with the time in its text."""
         self.progress = replace(self.progress, refusal=refusal)
 
     def renew(self, at_s: float) -> str:
-        """What to ask for a new session: from now on the process no longer speaks of this job."""
+        """Returns the request for a new session: later output is not about this job."""
         assert self.agent.warm is not None
         self.renewal = Renewal(at_s)
         return self.agent.warm.fresh
 
     def count_unreported(self, env: Mapping[str, str]) -> None:
-        """gemini reports tokens with its result, claude its cost: for a stopped run they are in its
-        history.
+        """gemini reports tokens with its result, claude its cost: for a stopped run they come from
+        its history.
         """
         at = self.progress
         if self.agent.name == "gemini" and at.opened and at.result is None and at.failure is None:
@@ -234,7 +234,7 @@ class AgentRun:
 
     def _read_unbilled(self, env: Mapping[str, str]) -> None:
         from ramherd.agents.claude import ClaudeReader  # noqa: PLC0415 - loaded already
-        from ramherd.agents.claude_history import read_messages_since  # noqa: PLC0415 - seldom
+        from ramherd.agents.claude_history import read_messages_since  # noqa: PLC0415 - rarely used
 
         reader = self.events.reader
         assert isinstance(reader, ClaudeReader)
@@ -255,7 +255,7 @@ class AgentRun:
 
     @property
     def reply_usd(self) -> float:
-        """What the last reply cost, and another one would; 0 where no price is known."""
+        """The cost of the last reply, an estimate for the next; 0 if no price is known."""
         model, units = self.progress.reply
         return units * (self._price(model) or 0.0)
 
@@ -290,7 +290,7 @@ class AgentRun:
 
     @property
     def is_cost_known(self) -> bool:
-        """Reported by the agent, or estimated from its tokens."""
+        """Whether the agent reported the cost, or it was estimated from tokens."""
         at = self.progress
         return (
             at.result is not None
@@ -300,8 +300,8 @@ class AgentRun:
 
     @property
     def counted(self) -> Spent:
-        """What counts against a limit while it runs. A CLI that holds to its limit itself counts
-        what this run costs.
+        """The usage that counts against a limit during the run. A CLI that enforces its limit
+        itself counts the cost of this run.
         """
         return self._count()[0]
 
@@ -310,7 +310,7 @@ class AgentRun:
         return self._count()[1]
 
     def _count(self) -> tuple[Spent, float]:
-        """Every step of the loop asks for it: it is worked out again when something is new."""
+        """Called in every step of the loop: computed again only after a change."""
         at, version = self.progress, self.prices.version
         if self._counted is None or self._counted[0] is not at or self._counted[1] != version:
             left = self.leaves
@@ -326,8 +326,8 @@ class AgentRun:
 
     @property
     def leaves(self) -> Past:
-        """What the next run of its job would begin with, were this one over: the cost of what is
-        not reported is estimated then.
+        """The state for the next run of its job if this run ended now: unreported cost is estimated
+        then.
         """
         at = self.progress
         costs = [
@@ -364,23 +364,23 @@ class AgentRun:
 
     @property
     def denied_calls(self) -> list[str]:
-        """Tool calls that were refused, in a few words each; the first of them."""
+        """The first refused tool calls, each in a few words."""
         named = [describe_denied(one, self.cwd) for one in self.progress.denied[:DENIED_NAMED]]
         return [name_call(one["tool"], one["what"]) for one in named]
 
     @property
     def resume_command(self) -> str:
-        """For a shell, without ramherd; "" if there is no session to go on in."""
+        """For a shell, without ramherd; "" if there is no session to continue."""
         if not self.progress.session or not self.agent.resumes:
             return ""
-        from shlex import join, quote  # noqa: PLC0415 - for agents that have a session only
+        from shlex import join, quote  # noqa: PLC0415 - only for agents that have a session
 
         argv = self.agent.attach_argv(self.progress.session, self.program)
         return f"cd {quote(self.cwd)} && {join(argv)}"
 
     def read_errors(self, printed: str, *, is_failed: bool) -> None:
-        """`printed` is the end of its stderr. Why it failed is in there, unless the agent itself
-        has reported it.
+        """`printed` is the end of its stderr. It has the cause of a failure that the agent itself
+        did not report.
         """
         for fact in self.agent.read_errors(printed):
             self._record(fact)
@@ -396,7 +396,7 @@ class AgentRun:
         return self.recorded is not None and self.progress.session != self.recorded.session
 
     def next_record(self) -> dict[str, Any]:
-        """The same for the store, with what another supervisor needs to go on."""
+        """The same for the store, with the state that another supervisor needs to continue."""
         self.recorded = self.progress
         run = {
             "share_usd": self.share_usd, "heap_bytes": self.heap_bytes, "resumed": self.resumed,
@@ -407,7 +407,7 @@ class AgentRun:
 
 
 def describe_denied(denied: Denied, cwd: str) -> dict[str, str]:
-    """Paths below the job's directory are short."""
+    """Shortens paths below the job's directory."""
     return {
         "tool": denied.tool,
         "what": denied.what.removeprefix(f"{cwd}/"),

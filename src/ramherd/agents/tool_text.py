@@ -1,4 +1,4 @@
-"""What a tool call was about, and what came of it, short enough for one line and a few."""
+"""The subject of a tool call in one line, and its result in a few."""
 
 import json
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from typing import Any
 from ramherd.agents.json_lines import tables, text
 
 ARGUMENT_LENGTH = 400
-# The arguments that tell what a call does, in all CLIs; the first that is there.
+# The main arguments of calls, in all CLIs; the first that is present is used.
 TELLING = (
     "command", "cmd", "file_path", "filePath", "absolute_path", "path", "notebook_path",
     "dir_path", "pattern", "query", "url", "description", "prompt", "skill", "task_id",

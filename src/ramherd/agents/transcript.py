@@ -1,6 +1,6 @@
-"""What one run of an agent printed, as a text to read: the facts of its events, one after another.
+"""The output of one run of an agent as readable text: the facts of its events in order.
 
-Turns, tokens and costs are left to `ramherd show`; the model's thoughts to `ramherd logs --raw`.
+`ramherd show` has turns, tokens and costs; `ramherd logs --raw` has the model's thoughts.
 """
 
 from collections.abc import Iterator
@@ -34,19 +34,19 @@ INDENT = "  "
 
 
 class Transcript:
-    """Bytes of a run's stdout in, lines out; `close` at its end."""
+    """Turns the bytes of a run's stdout into lines; call `close` at its end."""
 
     def __init__(self, agent: str, palette: Palette) -> None:
         self._events = Events(find_agent(agent).reader())
         self._palette = palette
         self._session = ""
-        # A warm process that has answered goes on with another job.
+        # A warm process that has answered continues with another job.
         self._has_result = self._is_over = False
-        # Text of which the end of the line has not come yet.
+        # Text whose line is not complete yet.
         self._open_text = ""
         self._is_in_text = False
         self._last_text = self._last_failure = ""
-        # Reported with the call, and by some CLIs at the end once more.
+        # Reported with the call, and by some CLIs again at the end.
         self._denied: list[Denied] = []
         self._tools: dict[str, ToolStarted] = {}
         # The tool call in the last line.
@@ -74,7 +74,7 @@ class Transcript:
             yield from lines
 
     def _render_text(self, said: ModelText) -> Iterator[str]:
-        """Parts of a text are joined to lines; a blank line is before each text."""
+        """Joins parts of a text into lines; a blank line precedes each text."""
         indent = INDENT * said.by_subagent
         if not self._is_in_text:
             yield ""
@@ -108,14 +108,14 @@ class Transcript:
             case CliWarning() | Overload() | Retry():
                 yield from self._render_trouble(fact)
             case Failure(text):
-                # Some report it twice, or have written it as the model's text.
+                # Some CLIs report a failure twice, or print it as the model's text.
                 if text != self._last_failure:
                     known = text.strip() == self._last_text.strip()
                     yield from render_failure("" if known else text, self._palette)
                 self._last_failure = text
             case Result(text):
                 self._has_result = True
-                # Mostly the last text once more.
+                # Usually a repeat of the last text.
                 if text.strip() != self._last_text.strip():
                     yield from ("", *map(clean, text.splitlines()), "")
 
@@ -131,7 +131,7 @@ class Transcript:
                 yield render_trouble(again, self._palette, wait_s=wait_s)
 
     def _render_ended(self, ended: ToolEnded) -> Iterator[str]:
-        """Below its call; one of several that ran at once is named again."""
+        """Below its call; if several ran at once, the tool is named again."""
         tool = self._tools.pop(ended.id, None)
         indent = INDENT if tool is not None and tool.by_subagent else ""
         lines = list(

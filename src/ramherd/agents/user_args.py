@@ -1,4 +1,4 @@
-"""Arguments of the user's own for an agent: which of them would undo what ramherd sets."""
+"""Checks the user's own arguments for an agent: some would undo settings of ramherd."""
 
 import re
 from collections.abc import Sequence
@@ -7,7 +7,7 @@ from ramherd.agents import Agent
 from ramherd.core.errors import UsageError
 from ramherd.core.units import shown
 
-# What a setting of ours is for.
+# The setting of ramherd to use instead of an option.
 INSTEAD = {
     "--model": "model",
     "-m": "model",
@@ -18,7 +18,7 @@ INSTEAD = {
 
 
 def check_args(agent: Agent, args: Sequence[str]) -> None:
-    """A word that is no option would be a prompt, or part of one."""
+    """A word that is not an option would become a prompt, or part of one."""
     if args and not args[0].startswith("-"):
         raise UsageError(f"agent_args: {shown(args[0])} is not an option of {agent.name}")
     for word in args:
