@@ -16,7 +16,7 @@ from ramherd.core.model import Event
 from ramherd.show.colors import Palette, is_colored
 from ramherd.show.event_lines import CHANGES, LASTING, LineShow
 from ramherd.show.live_display import LiveShow
-from ramherd.show.tty import is_drawable
+from ramherd.show.tty import is_drawable, is_pipe
 from ramherd.show.view import View
 
 if TYPE_CHECKING:
@@ -72,7 +72,9 @@ class RunDisplay:
         # One command alone passes through: nothing is drawn below it.
         is_single = len(shown) == jobs == 1
         self._palette = Palette(is_colored=is_colored(out))
-        self.show = choose_show(out, options, is_single=is_single)
+        # The reader of a pipe prints where the table would be.
+        is_plain = is_single or (bool(shown) and is_pipe(sys.stdout))
+        self.show = choose_show(out, options, is_plain=is_plain)
         self._output: JobOutput | None = None
         if shown:
             self._output = self._make_output(options, shown, is_single=is_single)
@@ -129,11 +131,11 @@ class RunDisplay:
 
 
 def choose_show(
-    out: TextIO, options: argparse.Namespace, *, is_single: bool
+    out: TextIO, options: argparse.Namespace, *, is_plain: bool
 ) -> LiveShow | LineShow:  # fmt: skip
     """A table where it can be drawn over, else lines."""
     is_verbose = getattr(options, "verbose", False)
-    if is_drawable(out) and not is_single:
+    if is_drawable(out) and not is_plain:
         return LiveShow(out, None if is_verbose else LASTING)
-    kinds = None if is_verbose else LASTING if out.isatty() and is_single else CHANGES
+    kinds = None if is_verbose else LASTING if out.isatty() and is_plain else CHANGES
     return LineShow(out, kinds, has_summary=not options.json and not is_verbose)

@@ -1,12 +1,19 @@
 """What a display has to know of the terminal that it draws on."""
 
 import os
+import stat
 from typing import TextIO
 
 
 def is_drawable(out: TextIO) -> bool:
     """Whether it is a terminal whose cursor can be moved: not with TERM=dumb."""
     return out.isatty() and os.environ.get("TERM", "dumb") not in ("", "dumb")
+
+
+def is_pipe(out: TextIO) -> bool:
+    """Whether another program reads it, which may print on the terminal at any time."""
+    mode = os.fstat(out.fileno()).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
 
 def read_size(out: TextIO) -> tuple[int, int]:

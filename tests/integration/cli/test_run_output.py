@@ -1,6 +1,7 @@
 """What `ramherd run` shows of what commands print, on real runs."""
 
 import json
+import shlex
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from integration.conftest import Ramherd, await_
+from ramherd.show.live_display import BEGIN_FRAME
 from support.terminals import open_terminal
 
 RUN = [sys.executable, "-m", "ramherd", "run"]
@@ -59,7 +61,7 @@ def test_quiet_and_json_show_none_of_it(ramherd: Ramherd) -> None:
     for flags, other in ((("--tag", "--json"), "--json"), (("-k", "-q"), "--quiet")):
         refused = ramherd.run("run", *flags, "--", "echo", stdin="x\n")
         assert refused.returncode == 2
-        assert f"{other} shows none" in refused.stderr
+        assert f"cannot be used with {other}, which shows no output" in refused.stderr
 
 
 def test_much_output_is_whole(ramherd: Ramherd) -> None:
@@ -147,6 +149,26 @@ def test_a_terminal_has_lines_above_the_table(ramherd: Ramherd) -> None:
         shown.expect("first | half a line\r\n")
         shown.expect("2 of 2 jobs done")
         assert shown.wait() == 0
+
+
+def test_a_pipe_on_a_terminal_has_no_table(ramherd: Ramherd) -> None:
+    """The reader of the pipe prints there too: its lines would be drawn over."""
+    script = f"seq 3 | {shlex.join(RUN)} -- sh -c 'sleep 0.5; echo val {{}}' | cat"
+    with closing(open_terminal(["sh", "-c", script], ramherd.env)) as shown:
+        text = shown.expect("3 of 3 jobs done")
+        assert shown.wait() == 0
+    assert sorted(text.split("\r\n")[:3]) == ["val 1", "val 2", "val 3"]
+    assert BEGIN_FRAME not in text
+
+
+def test_a_file_beside_a_terminal_has_a_table(ramherd: Ramherd) -> None:
+    """Nothing else is printed there: standard output is in the file."""
+    out = ramherd.state.with_name("out")
+    script = f"seq 3 | {shlex.join(RUN)} -- sh -c 'sleep 0.5; echo val {{}}' > {out}"
+    with closing(open_terminal(["sh", "-c", script], ramherd.env)) as shown:
+        assert BEGIN_FRAME in shown.expect("3 of 3 jobs done")
+        assert shown.wait() == 0
+    assert sorted(out.read_text().splitlines()) == ["val 1", "val 2", "val 3"]
 
 
 def test_a_single_job_on_a_terminal_has_no_table(ramherd: Ramherd) -> None:
