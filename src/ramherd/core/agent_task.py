@@ -73,8 +73,7 @@ class Brief:
     program: str = ""
     # None: only if other jobs of the herd work in the same repository.
     worktree: bool | None = None
-    # The commit that the worktree starts from, as the user wrote it; `after` then only sets the
-    # order.
+    # The commit that the worktree starts from, as the user wrote it; then `after` is order only.
     base: str = ""
     tree: Tree | None = None
     # The number of jobs that share a process, one after another.

@@ -1,8 +1,7 @@
 """The nouns of memory: the governor's input, history and actions.
 
-The governor takes a scene and a history, and returns actions and the next history. A supervisor
-with real pens and the simulator use the same values. Bytes are without page cache, times are
-monotonic.
+The governor takes a scene and a history, and returns actions and the next history. Supervisors with
+real pens and the simulator use the same values. Sizes exclude page cache, times are monotonic.
 """
 
 import math
@@ -125,9 +124,7 @@ class Candidate:
 
     @property
     def age(self) -> tuple[int, float, int]:
-        """The job's place among the runs: see `Penned.age`. A job that never ran is younger than
-        all.
-        """
+        """The place among the runs: see `Penned.age`. A job that never ran is younger than all."""
         return -self.priority, math.inf if self.first_s is None else self.first_s, self.seq
 
     @property

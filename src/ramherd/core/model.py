@@ -122,7 +122,8 @@ class JobStatus:
 @record
 class PenReading:
     """The memory of a pen now. `used` is without page cache, `peak` the highest `used` that was
-    seen, `charged` the kernel's own peak, which includes page cache. `swapped` is the part in swap.
+    seen, `charged` the kernel's own peak, which includes page cache. `swapped` is the memory in
+    swap, which is not part of `used`.
     """
 
     used_bytes: int = 0
@@ -150,8 +151,7 @@ class RunView:
     # The run's first process is node. Only set for `exec`, whose output is not read.
     is_node: bool = False
     kernel_limits: bool = True
-    # The socket of a container engine that the run is connected to, and whether a warning was
-    # given.
+    # The socket of a connected container engine, and whether the user was warned about it.
     engine: str = ""
     warned: bool = False
     # Time that does not count toward the timeout: the run was held or not measured.

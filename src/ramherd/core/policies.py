@@ -19,8 +19,8 @@ class Policy(NamedTuple):
     no_wait: bool = False
     # Above 80 % of memory in use the machine begins to swap or to drop its page cache.
     budget_share: float = 0.80
-    # Agents end within 0.4 s of TERM (claude, in a tool): 10 s is for test runs and builds started
-    # by them, which write their files.
+    # Agents ended within 0.4 s of TERM in tests (claude, in a tool): 10 s is for test runs and
+    # builds started by them, which write their files.
     grace_s: float = 10.0
     leftover_grace_s: float = 2.0
     # Another run waits for the memory of a preempted one; an agent takes half a second to save its
@@ -121,7 +121,7 @@ class GrantPolicy(NamedTuple):
     max_parallel: int | None = None
     # A waiting job rises by one priority level in this time.
     ageing_s: float = 600.0
-    # Small jobs may overtake a large one that does not fit for this long.
+    # For this long, small jobs may overtake a large one that does not fit yet.
     overtake_s: float = 120.0
     # A debt that is paid at once, as most are, does not raise the level.
     tight_debt_s: float = 1.0
@@ -144,8 +144,8 @@ class GrantPolicy(NamedTuple):
         quantum, headroom = (
             int(value / size) for value in (self.quantum_bytes, self.headroom_bytes)
         )
-        # The memory that a run keeps stays above its mark, which the kernel sets; otherwise it is
-        # held.
+        # More than the distance from grant to mark, which depends on the kernel: no run is held by
+        # it.
         headroom = max(headroom, self.slim_bytes)
         return self._replace(**times, quantum_bytes=quantum, headroom_bytes=headroom)
 
@@ -162,8 +162,7 @@ class RecyclePolicy(NamedTuple):
     recycle_at_bytes: int = int(1.5 * GIB)
     # A leak that would reach the mark within this time is ended at the next turn.
     horizon_s: float = 60.0
-    # An agent that is back at the mark this soon after a restart does not leak: its session needs
-    # the memory.
+    # Back at the mark this soon after a restart: the session needs the memory and does not leak.
     back_within_s: float = 600.0
 
     def scaled(self, time: float) -> "RecyclePolicy":
@@ -182,8 +181,7 @@ class ReusePolicy(NamedTuple):
 
 class StrayPolicy(NamedTuple):
     grace_s: float = 600.0
-    # An agent may wait this long for its user over lunch; a server unused for this long is
-    # abandoned.
+    # An agent may wait this long for a user at lunch; a server unused for this long is abandoned.
     idle_s: float = 1800.0
     suspect_s: float = 4 * 3600.0
     warn_at_bytes: int = 3 << 29

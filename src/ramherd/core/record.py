@@ -1,9 +1,8 @@
 """`@record`: a frozen class with slots, like `@dataclass(frozen=True, slots=True)`.
 
 Importing `dataclasses` takes 10 ms of CPU (it imports `inspect`), and each frozen class 0.6 ms.
-`ramherd exec` would pay that at every start for about 25 nouns. A record class takes 0.03 ms,
-because nothing is compiled. The functions of `dataclasses` (`replace`, `fields`, `asdict`) work on
-records.
+`ramherd exec` would pay that at every start for about 25 nouns. A record class takes 0.03 ms:
+nothing is compiled. The functions of `dataclasses` (`replace`, `fields`, `asdict`) work on records.
 """
 
 from collections.abc import Callable

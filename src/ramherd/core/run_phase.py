@@ -127,9 +127,7 @@ FOLLOWING: dict[type[Phase], tuple[type[Phase], ...]] = {
 
 
 def skip(phase: Phase, gap_s: float) -> Phase:
-    """The phase shifted by a time that does not count, so that its deadlines are as far away as
-    before.
-    """
+    """The phase shifted by a time that does not count: its deadlines stay as far away as before."""
     if isinstance(phase, Held):
         return replace(phase, since_s=phase.since_s + gap_s, frozen_s=phase.frozen_s + gap_s)
     if isinstance(phase, Stopping):

@@ -5,9 +5,7 @@ from ramherd.core.record import record
 
 @record
 class LogUsage:
-    """The disk space used by the output of all runs; `writers` is the number of ramherds with live
-    runs.
-    """
+    """Disk space used by the output of all runs; `writers` counts the ramherds with live runs."""
 
     finished_bytes: int
     live_bytes: int

@@ -39,7 +39,7 @@ class ValueType(NamedTuple):
     parse: Callable[[Any], Any]
     show: Callable[[Any], str] = str
     from_text: Callable[[Any], Any] = lambda value: value
-    # JSON Schema: of what is written, and of what it is parsed to.
+    # JSON Schemas of the written value and of the parsed value.
     written: Schema = {}  # noqa: RUF012 - never changed
     parsed: Schema = {}  # noqa: RUF012
     # The type as a Python annotation.
