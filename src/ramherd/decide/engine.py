@@ -20,8 +20,8 @@ from ramherd.decide.run_end import (
 )
 
 T = TypeVar("T")
-# The reasons to wait that `--no-wait` refuses. A held run is not among them: most holds take some
-# milliseconds.
+# The reasons to wait that `--no-wait` refuses. Waiting for a held run is not among them: most holds
+# take some milliseconds.
 MEMORY = (Why.NO_ROOM_LEASE, Why.LEVEL, Why.NO_LEASE)
 
 

@@ -23,9 +23,7 @@ def find_obstacle(need_bytes: int, machine: Machine, policy: Policy) -> Reason |
 def find_lease_obstacle(
     need_bytes: int, lease_bytes: int, machine: Machine, policy: Policy
 ) -> Reason | None:
-    """The same check for the lease from the ledger: other applications may hold the rest of the
-    budget.
-    """
+    """The same for the lease: other applications may hold the rest of the budget."""
     if lease_bytes >= need_bytes:
         return None
     budget = budget_bytes(machine, 0, policy, capped=False)

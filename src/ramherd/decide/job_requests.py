@@ -24,9 +24,7 @@ def choose_settle(status: JobStatus, *, cancel: bool, why: Why = Why.ASKED) -> S
 
 
 def explain_retry(allow: Sequence[str]) -> Reason:
-    """The reason of a job that the user queued again, perhaps with tools allowed that were denied
-    before.
-    """
+    """The reason of a job that the user queued again, with the tools that are now allowed."""
     if allow:
         return Reason(Why.ALLOWED, rules=", ".join(allow))
     return explain_request(Why.ASKED, RETRY)

@@ -77,8 +77,8 @@ def is_unserved(job: Job, reason: Reason) -> bool:
 
 
 def goes_on(status: JobStatus, end: RunEnd, reason: Reason) -> bool:
-    """Whether the next run resumes the work of this one. The session of an agent also survives the
-    end of its process; a session in which the agent gave up, or took too long, is not resumed.
+    """Whether the next run resumes the work of this one. The session of an agent also survives a
+    kill of its process; a session in which the agent gave up, or took too long, is not resumed.
     """
     if reason.why is Why.SESSION_LOST:
         return False

@@ -1,6 +1,4 @@
-"""What is removed of finished runs, the oldest first: output by the total size, and everything by
-age.
-"""
+"""What is removed of finished runs, the oldest first: output by total size, everything by age."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

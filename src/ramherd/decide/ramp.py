@@ -1,7 +1,6 @@
 """`--ramp N`: N runs at first, and N more after each step without trouble.
 
-Trouble is a run that had to wait for memory, was stopped to make room, or was killed for lack of
-memory.
+Trouble is a run that had to wait for memory, was stopped to make room, or was killed for it.
 """
 
 from dataclasses import dataclass, replace

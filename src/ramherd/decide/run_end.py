@@ -47,9 +47,7 @@ def stop_interrupted(snapshot: Snapshot) -> list[Action]:
 
 
 def stop_timed_out(snapshot: Snapshot) -> list[Action]:
-    """`timeout` ends the whole pen. The time in which a run was held, or the machine slept, does
-    not count.
-    """
+    """`timeout` ends the whole pen. Time while held, or while the machine slept, does not count."""
     return [
         Stop(run.run, RunEnd.TIMEOUT, Reason(Why.TIMEOUT, limit_s=limit, ran_s=round(ran, 3)))
         for run in snapshot.runs

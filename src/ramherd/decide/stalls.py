@@ -26,9 +26,7 @@ def next_silence(
     has_printed: bool,
     wait_s: float = 0.0,
 ) -> OutputSilence:
-    """`wait_s` is the time for which the agent reported that it waits for its API, which is no
-    silence.
-    """
+    """`wait_s` is how long the agent reported to wait for its API, which is no silence."""
     if not has_printed:
         return before
     return OutputSilence(at_s + wait_s, uncounted_s)

@@ -42,9 +42,7 @@ class Cause(StrEnum):
 
 @record
 class StartPause:
-    """`next_s` is when a start is tried despite the cause: never, if another part watches the
-    cause.
-    """
+    """`next_s` is when a start is tried anyway: never, if another part watches the cause."""
 
     reason: Reason
     failures: int = 0

@@ -52,9 +52,7 @@ def after_death(status: JobStatus, reason: Reason, policy: Policy) -> JobStatus:
 
 
 def after_other_death(status: JobStatus) -> JobStatus:
-    """The keeper died while this job did not run. Its own deaths in trials alone no longer prove
-    anything.
-    """
+    """The keeper died while this job did not run. Its deaths alone no longer prove anything."""
     return replace(status, suspicion=replace(status.suspicion, alone=0))
 
 

@@ -34,9 +34,7 @@ LONGEST_S = 32 * 86_400.0
 
 
 class Quota(NamedTuple):
-    """Jobs that an API counts together: the agent, the account and the model ("" means the agent's
-    default).
-    """
+    """Jobs that an API counts together, by agent, account and model ("": the agent's default)."""
 
     agent: str
     account: str
@@ -159,9 +157,7 @@ def find_probed(
 
 
 def choose_quota(brief: Brief, windows: Iterable[UsageWindow], now_s: float) -> Quota:
-    """With `on_limit = "fallback_model"`, a limit on the job's own model alone is no reason to
-    wait.
-    """
+    """With `on_limit = "fallback_model"`, a limit on the job's model alone causes no wait."""
     own, windows = quota_of(brief), list(windows)
     if brief.on_limit != FALLBACK or not brief.fallback_model:
         return own

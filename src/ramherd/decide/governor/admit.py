@@ -15,7 +15,7 @@ from ramherd.core.policies import GrantPolicy
 from ramherd.decide.governor.levels import is_pressed
 from ramherd.decide.governor.room import Room
 
-# The number of jobs behind a first job that does not fit which are checked as well.
+# How many jobs are checked behind a first job that does not fit.
 LOOK_BEHIND = 20
 
 
@@ -105,8 +105,7 @@ def would_leave_again(candidate: Candidate, scene: Scene, history: History) -> b
 
 def ease_oldest(line: Sequence[Candidate], scene: Scene) -> Sequence[Candidate]:
     """A stopped job that is older than every run starts with its base alone: room for the rest is
-    made when it grows, since the oldest run is never stopped. The lease has to be large enough for
-    it.
+    made when it grows, since the oldest run is never stopped. It has to fit into the lease.
     """
     returning = [one for one in line if one.is_returning and one.need_bytes <= scene.lease_bytes]
     if not returning:
@@ -175,9 +174,7 @@ def first_grant(candidate: Candidate, scene: Scene, policy: GrantPolicy) -> int:
 def find_obstacle(
     candidate: Candidate, crowd: Crowd, scene: Scene, room: Room, policy: GrantPolicy
 ) -> Reason | None:
-    """Why this job does not fit. If there are no other runs, it gets all free memory, as the
-    oldest.
-    """
+    """Why this job does not fit. Without other runs it gets all free memory, as the oldest."""
     base = first_grant(candidate, scene, policy)
     if crowd.number == 0:
         short = min(candidate.need_bytes, scene.largest_bytes) > scene.lease_bytes

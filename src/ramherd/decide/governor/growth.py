@@ -23,8 +23,7 @@ def grow(waiting: list[Penned], history: History, room: Room, policy: GrantPolic
     # Less than this is worth a hold only for a run that has the whole rest of the lease.
     least = 1 if len(room.grants) == 1 else policy.slim_bytes
     for run in waiting[:1] if is_short(room.scene, history, policy) else waiting:
-        # The run has to get away from its mark to continue; a run that was held late is past its
-        # mark.
+        # To continue, the run has to get away from its mark; a run that was held late is past it.
         held_at = run.grant_bytes - policy.arm_below_bytes - policy.near_bytes
         wish = policy.quantum_bytes + max(run.used_bytes - held_at, 0)
         free = room.make(wish)

@@ -42,9 +42,7 @@ class Choice(NamedTuple):
 def choose_lease(
     mine: Lease, others: Sequence[Lease], budget_bytes: int, *, granted_bytes: int
 ) -> Choice:
-    """The next lease of `mine`. It grows only into free memory, and shrinks only to the granted
-    bytes.
-    """
+    """The next lease of `mine`: it grows only into free memory, and falls only to its grants."""
     everyone = [mine, *others]
     share = budget_bytes // len(everyone)
     free = budget_bytes - sum(lease.bytes for lease in everyone)
@@ -86,9 +84,7 @@ def goes_first(other: Lease, mine: Lease) -> bool:
 
 
 def owed(mine: Lease, others: Sequence[Lease], budget_bytes: int) -> int:
-    """The bytes that `mine` has to give back: its part of the shortage, from its bytes above the
-    share.
-    """
+    """The bytes that `mine` has to give back: its part of the shortage, from above its share."""
     everyone = [mine, *others]
     share = budget_bytes // len(everyone)
     free = budget_bytes - sum(lease.bytes for lease in everyone)
@@ -111,9 +107,7 @@ def wanted_lease(scene: Scene, policy: GrantPolicy) -> int:
 
 
 def waiting_since(scene: Scene) -> float | None:
-    """The time since which this application has waited: for its oldest held run, or the first job
-    of its queue.
-    """
+    """The time since which a run is held or the first job of the queue has waited."""
     since = [run.held_since_s for run in scene.runs if run.held_since_s is not None]
     since += [candidate.queued_s for candidate in scene.queue[:1]]
     return min(since, default=None)

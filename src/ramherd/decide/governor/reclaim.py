@@ -42,8 +42,8 @@ def choose_reclaim(
     scene: Scene, idle: Sequence[IdleRun], free_swap_bytes: int, policy: GrantPolicy
 ) -> Reclaim | None:
     """Chooses the largest run whose memory was not moved for a while; half of the free swap is left
-    alone. None while memory returns from swap or processes wait for it: more would only move back
-    and forth.
+    alone. None while memory returns from swap or processes wait for it: more would only go back and
+    forth.
     """
     waiting = count_waiters(scene, policy)
     if not waiting or is_pressed(scene, policy):

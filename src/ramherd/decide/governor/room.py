@@ -42,9 +42,7 @@ class Room:
         self.raised[run.run] = Grant(run.run, self.grants[run.run], reason)
 
     def make(self, need_bytes: int) -> int:
-        """How much of `need_bytes` is free, if necessary after taking memory that other runs do not
-        use.
-        """
+        """How much of `need_bytes` is free, if necessary after taking idle memory of other runs."""
         if self.free_bytes < need_bytes:
             self._reclaim(need_bytes)
         return max(min(need_bytes, self.free_bytes), 0)

@@ -40,9 +40,7 @@ class SlotHolder(NamedTuple):
 
     @property
     def turn_s(self) -> float:
-        """The time since which it is the session's turn: each new slot moves the session to the
-        end.
-        """
+        """The time since which it is the session's turn: each slot moves the session to the end."""
         return max(self.since_s or 0.0, self.granted_s)
 
     @property
