@@ -119,8 +119,7 @@ def run(options: argparse.Namespace) -> int:
         acquire_lock(options.lock)
     profile = scaled(load_profile(options), options.size, options.time)
     catch_signals(ignore_term=options.ignore_term, agent_pid=os.getpid())
-    # The backstop for a flood that no process reads. Frozen time counts, so it is far above any
-    # profile.
+    # The backstop for a flood that no process reads. Far above any profile: frozen time counts.
     signal.alarm(min(3600 + 4 * int(profile.duration_s), 2**31 - 1))
     if options.helper:
         leave_helper(options.helper)

@@ -94,9 +94,7 @@ class ToolCall:
 
 
 def _obey(orders: int, peak_bytes: int) -> None:
-    """Hold the sizes read from the pipe. The pipe ends with the parent, so the child cannot outlive
-    it.
-    """
+    """Hold the sizes read from the pipe, which ends with the parent: no child outlives it."""
     reserve = Reserve(peak_bytes)
     while order := os.read(orders, 8):
         reserve.resize(int.from_bytes(order, "little"))

@@ -160,9 +160,7 @@ class Application:
         self.runs = {name: run for name, run in self.runs.items() if run.job is not job}
 
     def _clear(self, at_s: float) -> None:
-        """Runs that were told to end a second ago are gone, and their jobs are back in their
-        places.
-        """
+        """Runs told to end a second ago are gone, and their jobs are back in their places."""
         for run in [run for run in self.runs.values() if run.leaving]:
             del self.runs[run.id]
             job, at = run.job, run.position

@@ -1,7 +1,7 @@
 """`python -m ramherd.sim.bench`: the simulated benchmarks, as the tables of docs/benchmarks.md.
 
-With `--write FILE` the section between its markers is replaced; without traces (`--traces`, or
-RAMHERD_TRACES) the built-in ones stand in, and the tables say so.
+`--write FILE` replaces the section between its markers. Without traces (`--traces`, or
+RAMHERD_TRACES) the built-in ones are used, and the tables note that.
 """
 
 import argparse
@@ -26,8 +26,7 @@ GB = 10**9
 BUDGETS = (4 * GB, 128 * GB // 10)
 COPIES = 4
 MARK = "bench-sim"
-# Less than the memory of any agent: a fixed number of runs above budget / SMALLEST always has OOM
-# kills.
+# Less than the memory of any agent: more runs than budget / SMALLEST always cause OOM kills.
 SMALLEST = 150 * 10**6
 
 

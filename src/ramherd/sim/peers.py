@@ -25,8 +25,7 @@ class Going:
         return self.course.bytes[self.position] if self.position >= 0 else 0
 
 
-# How many runs to start, and how many of the youngest to kill, given the live runs and the free
-# bytes.
+# How many to start, and how many of the youngest to kill, given the runs and the free bytes.
 Starts = Callable[[Sequence[Going], int], int]
 Kills = Callable[[Sequence[Going], int], int]
 

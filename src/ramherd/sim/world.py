@@ -39,8 +39,8 @@ def run_world(apps: Sequence[Application], ground: Ground, tally: SimCounters) -
         tally.debt_s = max(tally.debt_s, owed_s)
         used = {run.id: run.used for app in apps for run in app.runs.values()}
         tally.see(used)
-        # The limit at which peers are killed. After the budget fell, memory above it is debt: the
-        # machine keeps a fifth of its memory for that.
+        # The limit at which runs of peers are killed. After the budget fell, memory above it is
+        # debt: the machine keeps a fifth of its memory for that.
         tally.oom_kills += not owed_s and sum(used.values()) > budget
         tally.makespan_s = second + 1
     return tally
