@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ramherd.measure.run_output import read_tail
 
-# Longer than most Node stacks with the error above them; no more is read.
+# Enough for a Node stack with the error above it, which is longer than most errors.
 TAIL_BYTES = 8 << 10
 LINE_LENGTH = 300
 # Colours and other terminal sequences.

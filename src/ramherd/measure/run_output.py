@@ -131,8 +131,7 @@ class OutputCursor:
 class Follower:
     """One stream of a growing run: new output, once, in pieces of bounded size.
 
-    `kept_bytes` is the capacity of the file: below it, the file's size is the number of bytes
-    printed.
+    `kept_bytes` is the capacity of the file: below it, the file's size is all that was printed.
     """
 
     def __init__(self, run_dir: Path, stream: str, kept_bytes: int) -> None:
