@@ -85,9 +85,7 @@ def test_runs_of_other_ramherds_are_not_outside() -> None:
 
 
 def test_another_ramherd_counts_only_in_the_limits_it_lives_under() -> None:
-    """Our 4 GiB container has 3 GiB in use, 1 GiB of it by runs of the other; its other runs are
-    outside.
-    """
+    """3 GiB of our 4 GiB container are used, 1 GiB by runs of the other; its rest is outside."""
     inside = Machine(64 * GIB, 60 * GIB, (Limit(4 * GIB, 3 * GIB, GIB),), 2 * GIB)
     outside = Machine(64 * GIB, 60 * GIB, (Limit(4 * GIB, 3 * GIB, 0),), 2 * GIB)
     rules = policy(budget_share=1.0)

@@ -144,8 +144,7 @@ def test_what_other_applications_use_is_no_obstacle_twice(
         closing(OwnerLock(tmp_path)) as lock,
     ):
         other.ask(Ask(4 * GIB, used_bytes=4 * GIB, granted_bytes=4 * GIB), 12 * GIB)
-        # 12.8 GiB less 8 GiB used leaves 4.8; of these 8, 4 belong to a run of the other
-        # application.
+        # 12.8 GiB less 8 GiB used leaves 4.8; 4 of these 8 belong to a run of the other one.
         with closing(admission(tmp_path, 6 * GIB, Policy(), lock)) as asking:
             obstacle = asking.find_obstacle()
 

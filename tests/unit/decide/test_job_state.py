@@ -75,9 +75,7 @@ def test_the_back_off_doubles_up_to_its_cap() -> None:
 
 
 def test_the_back_off_holds_for_any_number_of_retries() -> None:
-    """`retries = 5000` means a thousand failures in 17 hours: the herd must not end because of
-    that.
-    """
+    """`retries = 5000` means a thousand failures in 17 hours, which must not end the herd."""
     found = after(status(job(retries=5000), failures=1024), RunEnd.FAILED)
 
     assert found.not_before_s == 160.0
@@ -185,9 +183,7 @@ def test_a_start_that_failed_is_still_to_go_on() -> None:
 
 @pytest.mark.parametrize("interrupted", [True, False])
 def test_a_run_that_we_could_not_prepare_costs_nothing(interrupted: bool) -> None:
-    """It costs neither a retry nor a loss, however often, and the next run resumes at the same
-    point.
-    """
+    """It costs neither a retry nor a loss, however often; the next run resumes at that point."""
     before = status(job(), JobState.RUNNING, interrupted=interrupted, lost=2)
     reason = Reason(Why.CANNOT_PREPARE, what="no space")
 

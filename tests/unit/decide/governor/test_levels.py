@@ -81,9 +81,7 @@ def test_a_small_lease_is_no_small_budget() -> None:
 
 
 def test_a_small_budget_stays_small_when_the_last_job_has_started() -> None:
-    """It does not become calm when no job waits any more; but without a waiting job it does not
-    begin.
-    """
+    """It does not become calm when no job waits any more, but only a waiting job can begin it."""
     at = replace(scene(150, pen("r1", 90, 100), pen("r2", 1, 1)), estimates=HUNDRED)
 
     assert find_single(at, History(level=Level.SINGLE), POLICY) is not None
@@ -193,9 +191,7 @@ def test_a_sterner_level_begins_at_once() -> None:
 
 @pytest.mark.parametrize(("pause_s", "lasts_s"), [(59.9, 30.0), (60.0, 5.0)])
 def test_a_level_that_comes_back_soon_lasts_longer(pause_s: float, lasts_s: float) -> None:
-    """Within a minute of its end. A level that rises or falls meanwhile belongs to the same
-    trouble.
-    """
+    """Within a minute of its end. A level that rises or falls meanwhile is the same trouble."""
     history, _ = look(History(), 100.0, failed_starts=1)
     assert lasting_s(history, POLICY) == 5.0
     history, _ = look(history, 105.0)

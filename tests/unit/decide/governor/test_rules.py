@@ -346,8 +346,8 @@ def test_starts_that_fail_for_memory_step_the_level_down() -> None:
 
 
 def test_runs_on_their_way_out_make_no_level() -> None:
-    """The memory that they hold until their pens are empty is free in a moment: it does not reduce
-    the budget.
+    """The memory that they hold until their pens are empty is free in a moment, so it does not
+    reduce the budget.
     """
     at = scene(300, pen("r1", 200, 232), queue=[waiting_job(2)])
     ending = replace(at, ending=3, ending_bytes=700 * MB)

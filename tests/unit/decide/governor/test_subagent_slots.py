@@ -121,9 +121,7 @@ def test_sessions_that_do_nothing_have_no_share_of_max_parallel() -> None:
 
 
 def test_a_session_that_only_runs_subagents_has_its_share() -> None:
-    """Of three slots, two go to one session each: the third session is busy, though it does not
-    wait.
-    """
+    """A session with running subagents counts when slots are shared, even if it does not wait."""
     caps = Caps(99 * NEED, in_all=5)
     mine, other, busy = holder("a", 1, 1.0), holder("b", 0, 2.0), holder("c", 2)
     assert choose_slot(mine, [other, busy], caps).reason.why is Why.SOMEBODY_WAITS
