@@ -13,8 +13,7 @@ from ramherd.store.inputs import environment_path, read_inherited, read_variable
 from ramherd.system.environ import read_own_environ
 
 Layer = dict[str, str | None] | tuple[str, int, int]
-# An ordinary environment has a few kB. At most this many are kept in memory, and none larger than
-# this.
+# An ordinary environment has a few kB. At most this many, each up to this size, are kept in memory.
 KEPT = 8
 KEPT_BYTES = 64 << 10
 

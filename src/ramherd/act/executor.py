@@ -66,8 +66,7 @@ class Executor:
         # The warm processes that runs took over in this step.
         self._taken: dict[str, IdleProcess] = {}
         self.environments: Environments | HerdEnvironments = one_environment(read_own_environ())
-        # Whether the keeper reported something in this step; whether it has not answered for a long
-        # time.
+        # Whether the keeper reported something in this step; whether it has stopped answering.
         self.is_keeper_heard = False
         self.is_keeper_hanging = False
         # How much the logs of all runs may grow: a new keeper gets the same limit.

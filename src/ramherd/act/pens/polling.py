@@ -18,8 +18,8 @@ from ramherd.system.procfs import is_running, read_anonymous_bytes, read_process
 
 KIND = "polling"
 TAG = "RAMHERD_RUN"
-# How often a limit that the kernel does not enforce is checked. A program that fills memory at 1
-# GiB/s is 100 MiB over its limit at the next check.
+# How often a limit is checked that the kernel does not enforce. At 1 GiB/s of growth, a program is
+# 100 MiB over its limit at the next check.
 POLL_S = 0.1
 
 

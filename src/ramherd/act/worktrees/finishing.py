@@ -227,9 +227,7 @@ class Finishing:
         return set(self._git("rev-parse", "HEAD", self._ref).split())
 
     def _count(self) -> dict[str, int]:
-        """Counts changes from the commit that the job started from to its branch, as `ramherd
-        diff`.
-        """
+        """Counts changes from the commit that the job started from to its branch."""
         tip = run_git(self._tree.repository, "rev-parse", "--verify", self._ref).strip()
         base = choose_base(replace(self._tree, commit=self._base), tip)
         files = read_numstat(self._tree.repository, base, tip)

@@ -60,9 +60,7 @@ class WorktreeProcess:
         return self._output.fileno()
 
     def receive(self) -> dict[str, Any] | None:
-        """The result, once the process has ended; None until then. `error` is why there is no
-        result.
-        """
+        """The result, once the process has ended; None until then. `error` is why it has none."""
         with suppress(BlockingIOError):
             while chunk := os.read(self.fileno(), 1 << 16):
                 self._printed += chunk
