@@ -34,7 +34,7 @@ class AdoptionSocket:
 
 
 def refuse_second(fd: int) -> None:
-    """Closes the connection: there is a supervisor already."""
+    """Refuses the connection: there is a supervisor already."""
     try:
         os.write(fd, b'{"did": "busy", "run": ""}\n')
     except OSError:  # the client has closed it

@@ -65,9 +65,7 @@ class Child:
             log_error(f"cannot write {path}: {error.strerror}")
 
     def write_meta(self) -> None:
-        """Writes a new file, because a reader may have the old one open; on a full disk,
-        overwrites.
-        """
+        """Replaces the file, because a reader may have it open; overwrites it on a full disk."""
         path, meta = f"{self.dir}/{META}", self.meta()
         try:
             try:
@@ -105,7 +103,7 @@ class Children:
         self.quota = LogQuota()
 
     def set_log_growth(self, size: int) -> None:
-        """`meta.json` has the bytes dropped for it within a second."""
+        """Within a second, `meta.json` has the bytes that were dropped."""
         self.quota.set_growth(size)
         for run in self.runs.values():
             run.meta_due = run.meta_due or any(log.is_partial for log in run.logs.values())

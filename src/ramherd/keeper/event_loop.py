@@ -1,6 +1,6 @@
 """The keeper's event loop: descriptors, each with the function to call when it is ready.
 
-Used by the keeper, so it imports only os.
+Used by the keeper, so it imports only small modules.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Limits the growth of the logs of all runs until the supervisor has measured the disk again.
 
-Used by the keeper, so it imports only os. For growth over the limit, the largest log is cut at
+Used by the keeper, so it imports nothing. For growth over the limit, the largest log is cut at
 once: it loses its oldest lines and keeps its newest. So the limit holds however fast runs print,
 and no run loses its log to a run that prints more.
 """

@@ -1,9 +1,9 @@
 """The output of a run, on disk with a limit: the first 8 MiB, then a ring of the last 56 MiB.
 
-Used by the keeper, so it imports only os. Bytes go from the pipe to the file inside the kernel
-(splice): the keeper's memory does not grow, even if an agent prints 5 GB or one line of 1 GB. When
-all logs together are too large, the oldest part of the ring is dropped (a hole in the file), then
-the end of the head: the position of a byte in the file never changes.
+Used by the keeper, so it imports only small modules. Bytes go from the pipe to the file inside the
+kernel (splice): the keeper's memory does not grow, even if an agent prints 5 GB or one line of 1
+GB. When all logs together are too large, the oldest part of the ring is dropped (a hole in the
+file), then the end of the head: the position of a byte in the file never changes.
 """
 
 import errno

@@ -1,7 +1,7 @@
 """The stdin of a run that gets one prompt after another: a pipe, written from files.
 
-Used by the keeper, so it imports only os. A prompt may be larger than a pipe, and a reader slow:
-only as much of a file is read and written as the pipe accepts.
+Used by the keeper, so it imports only small modules. A prompt may be larger than a pipe, and a
+reader slow: only as much of a file is read and written as the pipe accepts.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The socket to the supervisor: requests arrive and messages are sent as lines of JSON.
 
-Used by the keeper, so it imports only os and json.
+Used by the keeper, so it imports only small modules.
 """
 
 from __future__ import annotations
