@@ -1,8 +1,8 @@
 """Ends every descendant of a process, where no cgroup holds them together.
 
-Used by the keeper, so it imports only os. The keeper is a subreaper: a process below it that
-double-forks or calls setsid becomes its child in the end, so its descendants include all processes
-of its runs.
+Used by the keeper, so it imports only small modules. The keeper is a subreaper: a process below it
+that double-forks or calls setsid becomes its child in the end, so its descendants include all
+processes of its runs.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""Small writes that must be atomic or must report errors. Used by the keeper: imports only os."""
+"""Small writes that must be atomic or must report errors. Used by the keeper: small imports."""
 
 from __future__ import annotations
 
