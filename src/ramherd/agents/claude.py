@@ -69,8 +69,7 @@ class Claude(Cli):
     source = SOURCE
     name = "claude"
     runtime = "bun"
-    # In a cgroup: with 140 MB it dies at its start, with 250 within 20 heavy prompts, 300 are
-    # enough.
+    # In a cgroup: with 140 MB it dies at its start, with 250 within 20 heavy prompts, not with 300.
     floor_bytes = 400 * 10**6 // MIB * MIB
     names_sessions = True
     reports_cost = True
