@@ -23,6 +23,7 @@ from ramherd.core.api_version import API
 from ramherd.core.errors import UsageError
 from ramherd.core.model import JobState
 from ramherd.core.service_status import ServiceStatus, parse_status
+from ramherd.core.units import format_size
 from ramherd.core.values import SIZE, WHOLE, parse_amount, parse_variables
 from ramherd.show.metrics import Queue, render_metrics
 from ramherd.store import listing
@@ -121,7 +122,7 @@ class Answers:
     def pause_job(self, store: Store, asked: RequestParts) -> Response:
         job = find_job(store, asked)
         if not requests.pause_job(store, job["id"]):
-            raise HttpError(409, explain_not_queued(job))
+            raise HttpError(409, explain_not_queued(job), hint=hint_for_running(job))
         return json_response({"job": job["id"], "paused": True})
 
     def resume_job(self, store: Store, asked: RequestParts) -> Response:
@@ -136,6 +137,7 @@ class Answers:
         given = {name: kind.parse(body[name]) for name, kind in EDITED.items() if name in body}
         if not given:
             raise HttpError(400, f"nothing to change: give {' or '.join(EDITED)}")
+        check_memory(given.get("memory") or 0, self._status().largest_budget_bytes)
         edited = requests.edit_job(
             store, job["id"], priority=given.get("priority"), memory_bytes=given.get("memory")
         )
@@ -221,15 +223,30 @@ def wish(store: Store, job: Mapping[str, Any], wanted: Wish) -> Response:
 
 def why_not(job: Mapping[str, Any]) -> str:
     if JobState(job["state"]).is_final:
-        return f"job {job['name']!r} has ended: it is {job['state']}"
+        return f"job {job['name']!r} has ended ({job['state']})"
     return f"job {job['name']!r} is not the service's: it belongs to a `ramherd run`"
+
+
+def check_memory(memory_bytes: int, largest_budget_bytes: int) -> None:
+    """A job that needs more could never start. A budget of 0 is not known yet."""
+    if 0 < largest_budget_bytes < memory_bytes:
+        need, most = format_size(memory_bytes), format_size(largest_budget_bytes)
+        raise HttpError(400, f"memory of {need} is more than the whole budget of {most}")
 
 
 def explain_not_queued(job: Mapping[str, Any]) -> str:
     """Why a job cannot be paused or edited."""
-    if job["state"] in (JobState.QUEUED, JobState.WAITING):
+    state = JobState(job["state"])
+    if state.is_final or state in (JobState.QUEUED, JobState.WAITING):
         return why_not(job)
-    return f"job {job['name']!r} is {job['state']}: only a job that is queued can be changed"
+    return f"job {job['name']!r} is {state}: only a job that is queued can be paused or edited"
+
+
+def hint_for_running(job: Mapping[str, Any]) -> str:
+    """What a user who wants to pause a job can do with one that runs."""
+    if job["state"] not in (JobState.RUNNING, JobState.HELD):
+        return ""
+    return f"end it: ramherd cancel {job['number']}; restart it: ramherd recycle {job['number']}"
 
 
 def json_response(value: Any, status: int = 200) -> Response:

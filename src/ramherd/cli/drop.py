@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ramherd.act.worktrees.drop_branch import UnmergedChanges, drop_branch, find_unmerged
+from ramherd.act.worktrees.git import find_operation
 from ramherd.act.worktrees.job_branch import BranchGone
 from ramherd.cli.job_names import add_herd_option
 from ramherd.cli.job_worktree import (
@@ -64,6 +65,8 @@ def drop_job(stored: StoredJob, *, force: bool = False) -> dict[str, Any]:
         raise
     lost = find_unmerged(branch, tree.branch)
     if lost and not force:
+        if branch.worktree and find_operation(branch.worktree) == "a merge":
+            raise explain_open_merge(name, branch.worktree)
         left_out = frozenset(one["path"] for one in stored.said.get("left_out") or ())
         raise explain_loss(name, branch.worktree, lost, left_out)
     drop_branch(branch, tree.branch)
@@ -77,6 +80,16 @@ def drop_job(stored: StoredJob, *, force: bool = False) -> dict[str, Any]:
 def render_dropped(dropped: Mapping[str, Any]) -> str:
     what = "its worktree and its branch" if dropped["worktree"] else "its branch"
     return printable(f"{dropped['job']}: removed {what} {dropped['branch']}")
+
+
+def explain_open_merge(job: str, worktree: str) -> RamherdError:
+    """The files that git reports as changed are mostly those of the user's branch."""
+    name = shlex.quote(job)
+    return RamherdError(
+        printable(f"job {job} has a merge that is not finished, in {worktree}"),
+        hint=f"undo it: ramherd merge --abort {name}, or lose the changes of the job: "
+        f"ramherd drop --force {name}",
+    )
 
 
 def explain_loss(

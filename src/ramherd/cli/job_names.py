@@ -58,11 +58,16 @@ def find_job(store: Store, name: str, herd: str | None = None) -> str:
         return found[0]
     if numbered is not None:
         return numbered
-    names = read_job_names(store, where, COMPARED)
-    raise UsageError(
-        f"no job {name!r} in herd {where}",
-        hint=nearest(name, names) if names and not name.isdigit() else "ramherd jobs --all",
-    )
+    raise explain_unknown(store, where, name)
+
+
+def explain_unknown(store: Store, herd: str, name: str) -> UsageError:
+    """Numbers are unique over all herds; names are not."""
+    if name.isdigit():
+        return UsageError(f"no job has the number {name}", hint="ramherd jobs --all")
+    names = read_job_names(store, herd, COMPARED)
+    hint = nearest(name, names) if names else "ramherd jobs --all"
+    return UsageError(f"no job {name!r} in herd {herd}", hint=hint)
 
 
 def find_herd(store: Store, herd: str | None = None) -> str:

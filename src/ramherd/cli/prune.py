@@ -14,7 +14,7 @@ from ramherd.act.worktrees.ownerless import OwnerlessWorktree, find_ownerless, r
 from ramherd.cli.flag_values import parse_flag
 from ramherd.config.load import load_config
 from ramherd.config.paths import runtime_dir, state_dir
-from ramherd.core.errors import StoreError
+from ramherd.core.errors import StoreError, UsageError
 from ramherd.core.units import format_size, parse_duration, parse_size
 from ramherd.decide.pruning import PruneRule
 from ramherd.show.event_lines import printable
@@ -103,11 +103,21 @@ def render_worktrees(
 
 
 def make_rule(options: argparse.Namespace, now_s: float) -> PruneRule:
-    older_s = parse_flag("--older", options.older, parse_duration)
+    older_s = parse_flag("--older", options.older, parse_age)
     keep = parse_flag("--keep", options.keep, parse_keep)
     if keep is None:
         keep = load_config(argparse.Namespace())["log_total"]
     return PruneRule(keep, None if older_s is None else now_s - older_s)
+
+
+def parse_age(text: str) -> float:
+    """A number without a unit is refused: records are removed, and most people mean days."""
+    age_s, number = parse_duration(text), text.strip()
+    if number[-1].isdigit():
+        raise UsageError(
+            f"duration {number!r} has no unit", hint=f"{number} seconds? say {number}d"
+        )
+    return age_s
 
 
 def parse_keep(text: str) -> int:

@@ -86,6 +86,8 @@ class ServiceStatus:
     level: str = "calm"
     draining: bool = False
     budget_bytes: int = 0
+    # What the budget could be with nothing else on the machine: no run can have more.
+    largest_budget_bytes: int = 0
     leased_bytes: int = 0
     granted_bytes: int = 0
     used_bytes: int = 0

@@ -8,6 +8,7 @@ from pathlib import Path
 from ramherd import __version__
 from ramherd.act.run import LiveRun
 from ramherd.core.service_status import RunStatus, ServiceStatus
+from ramherd.decide.budget import largest_budget_bytes
 from ramherd.service.alerts import standing_of
 from ramherd.service.service_loop import Service
 from ramherd.supervisor.memory_governor import MemoryGovernor
@@ -53,6 +54,7 @@ class StatusPublisher:
             level=memory.history.level.value,
             draining=service.leaving,
             budget_bytes=memory.lease.budget_bytes,
+            largest_budget_bytes=largest_budget_bytes(machine, memory.policy),
             leased_bytes=memory.lease.lease_bytes,
             granted_bytes=sum(run.grant.grant_bytes for run in runs),
             used_bytes=memory.fleet_used,

@@ -101,6 +101,10 @@ def describe_task(job: Mapping[str, Any], *, full: bool) -> Iterator[tuple[str, 
         yield "directory", job["cwd"]
     if job.get("after"):
         yield "after", ", ".join(job["after"])
+    if job.get("memory_bytes"):
+        yield "memory", f"{format_size(job['memory_bytes'])} reserved from its start"
+    if job.get("priority"):
+        yield "priority", str(job["priority"])
 
 
 def describe_denied(job: Mapping[str, Any], name: str) -> Iterator[tuple[str, str]]:

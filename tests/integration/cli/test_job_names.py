@@ -48,7 +48,7 @@ def test_a_name_means_the_newest_job_that_has_it(ramherd: Ramherd, store: Store)
     assert unknown.value.hint == "did you mean 'unit tests'?"
     with pytest.raises(UsageError, match="no herd 'build'"):
         find_job(store, "build", "build")
-    with pytest.raises(UsageError, match="no job '99' in herd") as unknown:
+    with pytest.raises(UsageError, match="no job has the number 99") as unknown:
         find_job(store, "99")
     assert unknown.value.hint == "ramherd jobs --all"
     assert is_herd(store, older)

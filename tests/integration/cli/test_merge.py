@@ -88,6 +88,10 @@ def test_a_conflict_stays_in_the_worktree_of_the_job(project: Project) -> None:
     assert again.returncode == 1
     assert "is in the middle of a merge" in again.stderr
     assert "undo it: ramherd merge --abort one" in again.stderr
+    dropped = project.call("drop", "one")
+    assert dropped.returncode == 1
+    assert "job one has a merge that is not finished" in dropped.stderr
+    assert "hint: undo it: ramherd merge --abort one, or lose" in dropped.stderr
     assert "undone" in project.call("merge", "--abort", "one").stdout
     assert project.git("status", "--porcelain", where=worktree) == ""
     found = json.loads(project.call("merge", "--json", "one").stdout)

@@ -74,6 +74,8 @@ def test_a_herd_keeps_log_total(ramherd: Ramherd) -> None:
     ("args", "message"),
     [
         (["--older", "soon"], "ramherd: --older: duration 'soon' does not parse"),
+        (["--older", "7"], "ramherd: --older: duration '7' has no unit"),
+        (["--older", "1.5 "], "ramherd: --older: duration '1.5' has no unit"),
         (["--keep", "-1"], "ramherd: --keep: size '-1' does not parse"),
         (["--", "true"], "ramherd: prune takes no command"),
     ],

@@ -25,7 +25,7 @@ def test_a_paused_job_does_not_start_and_others_do(service: Service) -> None:
     assert "paused by you" in listed
     shown = json.loads(service.ramherd.run("jobs", "--json").stdout.splitlines()[0])
     assert (shown["number"], shown["paused"], shown["reason"]["why"]) == (1, True, "job_paused")
-    for verb, told in (("pause", "only a job that is queued"), ("resume", "is not paused")):
+    for verb, told in (("pause", "job 'b' has ended (done)"), ("resume", "is not paused")):
         refused = service.ramherd.run(verb, "b")
         assert refused.returncode != 0
         assert told in refused.stderr
@@ -46,14 +46,20 @@ def test_an_edited_job_starts_first_with_its_memory(service: Service) -> None:
     await_(lambda: service.job("c")["reason"]["why"] == "max_parallel", "it waits")
     assert service.ramherd.run("edit", "c", "--priority", "5", "--memory", "40MiB").returncode == 0
     assert (service.job("c")["priority"], service.job("c")["memory_bytes"]) == (5, 40 << 20)
+    shown = service.ramherd.run("show", "c").stdout
+    assert "\nmemory     40 MiB reserved from its start\npriority   5\n" in shown
+    refused = service.ramherd.run("pause", "first")
+    assert "job 'first' is running: only a job that is queued can be paused" in refused.stderr
+    assert "hint: end it: ramherd cancel 1; restart it: ramherd recycle 1" in refused.stderr
     for words, told in (
         (["edit", "first", "--priority", "5"], "only a job that is queued"),
         (["edit", "b"], "nothing to change"),
         (["edit", "b", "--memory", "40"], "has no unit"),
+        (["edit", "b", "--memory", "640TiB"], "memory of 640 TiB is more than the whole budget of"),
         (["edit", "b", "--priority", "high"], "high"),
     ):
         refused = service.ramherd.run(*words)
-        assert refused.returncode != 0, words
+        assert refused.returncode == 2, words
         assert told in refused.stderr
     service.client.cancel("1")
     service.await_state("c", "running")
