@@ -1,1 +1,1 @@
-"""`ramherd.Client`: the service from a script."""
+"""`ramherd.Client`: a script's access to the service."""

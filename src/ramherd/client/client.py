@@ -34,20 +34,20 @@ from ramherd.system.unix_socket import is_listening
 
 SOCKET = "api.sock"
 UP = "start one: ramherd up"
-# A service that is started again is back within seconds.
+# A service that restarts is back within seconds.
 COMES_BACK_S = 30.0
-# As many streams are open as the service allows: events are asked for instead.
+# The service has no free stream: the client polls for events instead.
 ASK_EVERY_S = 1.0
-# Events after which nothing of a herd runs; a retry may follow.
+# After these events no run of a herd is live; a retry may follow.
 HERD_ENDS = ("herd_ended", "herd_stuck")
-# The result of an agent may be 16 kB: a page is some MB.
+# An agent's result may be 16 kB, so a page is a few MB.
 PAGE = 250
 
 
 class Client:
-    """Over the user's socket, over the one at `path` (the socket, or the runtime directory that has
-    it), or over `url` (http://127.0.0.1:PORT) with the token. Each call raises `NoService` if the
-    service does not answer within `timeout_s`.
+    """Connects to the user's socket, to the socket at `path` (or in the runtime directory `path`),
+    or to `url` (http://127.0.0.1:PORT) with the token. Each call raises `NoService` if the service
+    does not answer within `timeout_s`.
     """
 
     def __init__(
@@ -65,10 +65,10 @@ class Client:
         max_cost_usd: float | None = None, on_done: str | None = None,
         start_at_s: float | None = None,
     ) -> str:  # fmt: skip
-        """The id of the herd, which is on disk when this returns. The keys of a job are those of
-        `NewJob`; the service checks them. `defaults` has values for jobs that do not give one,
-        `profiles` for jobs that name a profile; `source` is the name of the file, for errors.
-        No job starts before `start_at_s` (epoch seconds).
+        """Returns the id of the herd, which is on disk by then. The keys of a job are those of
+        `NewJob`; the service checks them. `defaults` has values for jobs that do not set them,
+        `profiles` for jobs that name a profile; `source` is the file name for errors. No job starts
+        before `start_at_s` (epoch seconds).
         """
         given = {
             "env": env, "cwd": cwd, "defaults": defaults, "profiles": profiles, "source": source,
@@ -90,7 +90,7 @@ class Client:
     def jobs(
         self, herd: str | None = None, state: str | None = None, *, runs: bool = False
     ) -> Iterator[JobInfo]:
-        """All of them, page by page; with their runs if asked for."""
+        """All jobs, page by page; with their runs on request."""
         asked = {"herd": herd, "state": state, "runs": "true" if runs else "false", "limit": PAGE}
         after = ""
         while page := self._read_jobs(**asked, after=after):
@@ -116,8 +116,8 @@ class Client:
     def resume_herd(
         self, herd: str, env: Mapping[str, str] | None = None, *, max_cost_usd: float | None = None
     ) -> int:
-        """The service goes on with a herd that was interrupted: with how many of its jobs. `env`
-        is what its runs inherit.
+        """The service continues an interrupted herd. Returns the number of continued jobs. Runs
+        inherit `env`.
         """
         given = {"env": env, "max_cost_usd": max_cost_usd}
         body = {key: value for key, value in given.items() if value is not None}
@@ -130,9 +130,9 @@ class Client:
     def retry(
         self, job: str, env: Mapping[str, str] | None = None, *, allow: Sequence[str] = ()
     ) -> list[str]:
-        """The jobs that are queued again: this one, and those that were cancelled for it. `env` is
-        for runs of a herd that has ended, whose own environment is gone. With `allow`, rules such
-        as `Bash(npm test)`, the job goes on in its session, also when it is done.
+        """The jobs that are queued again: this job, and the jobs that were cancelled because of it.
+        `env` is for runs of a herd that has ended, whose own environment is gone. With `allow`,
+        rules such as `Bash(npm test)`, the job continues its session, even if it is done.
         """
         given = {"env": env, "allow": list(allow) or None}
         body = {key: value for key, value in given.items() if value is not None} or None
@@ -143,7 +143,7 @@ class Client:
         self._link.ask("POST", f"/v1/jobs/{quote(job, '')}/recycle")
 
     def pause(self, job: str | None = None) -> None:
-        """No job starts, or this one does not, until `resume`."""
+        """No job starts, or this job does not start, until `resume`."""
         self._link.ask("POST", f"/v1/jobs/{quote(job, '')}/pause" if job else "/v1/pause")
 
     def resume(self, job: str | None = None) -> None:
@@ -152,7 +152,7 @@ class Client:
     def edit(
         self, job: str, *, priority: int | None = None, memory: str | int | None = None
     ) -> None:
-        """Changes a job that is queued."""
+        """Changes a queued job."""
         given = {"priority": priority, "memory": memory}
         body = {key: value for key, value in given.items() if value is not None}
         self._link.ask("POST", f"/v1/jobs/{quote(job, '')}/edit", body)
@@ -168,8 +168,8 @@ class Client:
         self, job: str, stream: str = "out", *,
         follow: bool = False, timeout_s: float | None = None,
     ) -> Iterator[bytes]:  # fmt: skip
-        """What it printed; followed until the job has ended. `WaitTimeout` if that takes longer
-        than `timeout_s`.
+        """The output of a job; with `follow`, until the job has ended. Raises `WaitTimeout` if that
+        takes longer than `timeout_s`.
         """
         query = {"stream": stream, "follow": "true" if follow else "false"}
         target = f"/v1/jobs/{quote(job, '')}/logs?{urlencode(query)}"
@@ -189,10 +189,10 @@ class Client:
     def events(
         self, after: int = 0, herd: str | None = None, *, timeout_s: float | None = None
     ) -> Iterator[EventInfo]:
-        """Events as they happen, of all herds or of one. Those of one herd end when it has ended,
-        or when all its jobs that are left wait for their user. If the service is started again,
-        they continue without a gap; a service that stays away is `NoService`. `WaitTimeout` if they
-        go on for longer than `timeout_s`.
+        """Events as they happen, of all herds or of one. The events of one herd stop when it has
+        ended, or when all its remaining jobs wait for the user. They continue without a gap when
+        the service restarts; a service that does not come back raises `NoService`. Raises
+        `WaitTimeout` after `timeout_s`.
         """
         waiting = Deadline(timeout_s, f"herd {herd} has not ended" if herd else "events go on")
         lost_s: float | None = None
@@ -223,10 +223,10 @@ class Client:
     def _read_events(
         self, after: int, herd: str | None, waiting: "Deadline"
     ) -> Iterator[EventInfo | None]:
-        """None when the service reports that there is nothing new, or that events are missing."""
+        """None when the service reports that there is no new event, or that events are missing."""
         try:
             yield from self._read_event_stream(after, herd, waiting)
-        except ServiceBusy:  # no stream for this client
+        except ServiceBusy:  # no free stream
             time.sleep(ASK_EVERY_S)
             yield from self._read_event_page(after, herd)
             yield None
@@ -252,20 +252,19 @@ class Client:
                     kind = ""
 
     def wait(self, herd: str, after: int = 0, *, timeout_s: float | None = None) -> HerdInfo:
-        """Until it has ended, or all its jobs that are left wait for their user. Events up to
-        `after` are not read again. `WaitTimeout` if it takes longer than `timeout_s`; the herd goes
-        on.
+        """Waits until the herd has ended, or all its remaining jobs wait for the user. Events up to
+        `after` are not read again. Raises `WaitTimeout` after `timeout_s`; the herd continues.
         """
         for _event in self.events(after, herd, timeout_s=timeout_s):
             pass
         return self.herd(herd)
 
     def summary(self, herd: str) -> dict[str, Any]:
-        """The object of `run --json`. What an older service does not have is None."""
+        """The object of `run --json`. Fields that an older service does not have are None."""
         return summarize(self.herd(herd), self.jobs(herd, runs=True))
 
     def result(self, herd: str) -> HerdResult:
-        """The same, typed."""
+        """`summary`, typed."""
         return parse_result(self.summary(herd))
 
     def _get(self, path: str, **query: Any) -> dict[str, Any]:
@@ -274,7 +273,7 @@ class Client:
 
     @contextmanager
     def _understood(self) -> Iterator[None]:
-        """A response without what nobody can do without is of another version."""
+        """A response that lacks a required field is of another version."""
         try:
             yield
         except KeyError as error:
@@ -282,7 +281,7 @@ class Client:
 
 
 class Deadline:
-    """How long a caller still waits, and what for."""
+    """The time that a caller still waits, and for what."""
 
     def __init__(self, timeout_s: float | None, what: str) -> None:
         self._until_s = None if timeout_s is None else time.monotonic() + timeout_s
@@ -293,7 +292,7 @@ class Deadline:
     @overload
     def left_s(self, at_most_s: float) -> float: ...
     def left_s(self, at_most_s: float | None = None) -> float | None:
-        """WaitTimeout if there is no time left."""
+        """Raises WaitTimeout if no time is left."""
         if self._until_s is None:
             return at_most_s
         left_s = self._until_s - time.monotonic()
@@ -323,7 +322,7 @@ def may_be_last(event: EventInfo | None) -> bool:
 
 
 def is_going_on(herd: HerdInfo) -> bool:
-    """Whether a job of it runs, or will without its user."""
+    """Whether a job of the herd runs, or will run without the user."""
     is_active = any(herd["counts"].get(state) for state in ("queued", "running", "held"))
     return herd["ended_s"] is None and (is_active or not herd["counts"].get("waiting"))
 
@@ -332,5 +331,5 @@ def is_running(path: Path | None = None) -> bool:
     """Whether a service listens."""
     try:
         return is_listening(path or runtime_dir() / SOCKET)
-    except StoreError:  # no directory in which one could
+    except StoreError:  # no directory for a socket
         return False

@@ -1,7 +1,6 @@
-"""What a herd came to, typed: the object of `ramherd run --json`, with the same names.
+"""The result of a herd, typed: the object of `ramherd run --json`, with the same names.
 
-A field that an older service does not report is None; a field that this version does not know is
-left out.
+A field that an older service does not report is None; an unknown field is left out.
 """
 
 from collections.abc import Mapping
@@ -12,7 +11,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobResult:
-    """What one job came to."""
+    """The result of one job."""
 
     job: str
     state: str
@@ -23,10 +22,10 @@ class JobResult:
     peak_bytes: int = 0
     wall_s: float = 0.0
     held_s: float = 0.0
-    # What the last run printed to standard output.
+    # The standard output of the last run.
     log: Path | None = None
     reason: Mapping[str, Any] | None = None
-    # The rest is reported by agents, and is None for commands.
+    # Agents report the other fields; they are None for commands.
     session: str | None = None
     turns: int | None = None
     tokens_in: int | None = None
@@ -54,7 +53,7 @@ class JobResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SupervisorCost:
-    """What ramherd itself needed."""
+    """The resources that ramherd itself used."""
 
     rss_peak_bytes: int | None = None
     cpu_s: float | None = None
@@ -63,7 +62,7 @@ class SupervisorCost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HerdResult:
-    """What all jobs of a herd came to."""
+    """The result of all jobs of a herd."""
 
     herd: str
     jobs: int
@@ -85,7 +84,7 @@ class HerdResult:
     pen: str | None = None
     level_changes: int | None = None
     supervisor: SupervisorCost | None = None
-    # Whether the service ran it.
+    # Whether the service ran the herd.
     service: bool = False
 
     @property

@@ -1,4 +1,4 @@
-"""The object of `ramherd run --json`, made of what the store or the service has of a herd."""
+"""The object of `ramherd run --json`, made from the records of the store or the service."""
 
 import time
 from collections import Counter
@@ -9,19 +9,19 @@ from typing import Any
 from ramherd.config.paths import state_path
 from ramherd.core.agent_task import SAID
 
-# What only the service knows, and what it counts better than the ends of runs do.
+# Only the service has these values, or its count is better than one from the ends of runs.
 OF_SERVICE = (
     "budget_bytes", "peak_bytes", "redone_s", "leftovers_ended", "residue_bytes", "pen",
     "level_changes", "supervisor",
 )  # fmt: skip
 KNOWN = (*OF_SERVICE, "oom_kills", "limit_kills")
-# A job may be tried again after its herd has ended: these are counted again.
+# A job may be retried after its herd has ended, so these are counted again.
 COUNTED = ("jobs", "done", "failed", "cancelled", "results")
 
 
 def summarize(herd: Mapping[str, Any], jobs: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """`herd` with the summary of its end, if it has ended; `jobs` with their runs. What an older
-    service does not have is None.
+    """`herd` with the summary of its end, if it has ended; `jobs` with their runs. Fields that an
+    older service does not have are None.
     """
     now = time.time()
     results = [result_of(job, now) for job in jobs]
@@ -45,7 +45,7 @@ def summarize(herd: Mapping[str, Any], jobs: Iterable[Mapping[str, Any]]) -> dic
 
 
 def choose_stored(herd: Mapping[str, Any]) -> dict[str, Any]:
-    """What was recorded at the end of the herd and is still true."""
+    """Values that were recorded at the end of the herd and still hold."""
     stored: Mapping[str, Any] = herd.get("summary") or {}
     if herd["service"]:
         return {key: value for key, value in stored.items() if key in KNOWN}
@@ -53,7 +53,7 @@ def choose_stored(herd: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def result_of(job: Mapping[str, Any], now: float) -> dict[str, Any]:
-    """With the ends of its runs, so that they can be counted."""
+    """The result of a job, with the ends of its runs for the counts."""
     runs = job.get("runs", [])
     last = runs[-1] if runs else None
     return {

@@ -1,6 +1,4 @@
-"""Requests to the service over HTTP: within seconds there is a response, or one line that says why
-not.
-"""
+"""HTTP requests to the service: each returns a response or a one-line error within seconds."""
 
 import http.client
 import json
@@ -16,16 +14,16 @@ from ramherd.core.errors import NoService, RamherdError, ServiceBusy, UsageError
 from ramherd.system.unix_socket import connect
 from ramherd.system.wait import wait_readable
 
-# The service replaces an API that hangs within 5 s: a request that can be repeated is.
+# The service replaces an API that hangs within 5 s; requests that can be repeated are repeated.
 ANSWERS_WITHIN_S = 10.0
 AGAIN_S = 0.2
-# A request that takes long, as a large submission does: whether the service is alive is asked so
-# often, and it has so long to answer.
+# During a long request, such as a large submission, the client checks this often that the service
+# is alive, which has PROBE_S to answer.
 PROBE_EVERY_S = 5.0
 PROBE_S = 4.0
-# The events of a service are never silent for longer.
+# The longest silence of an event stream.
 STREAM_S = 45.0
-# A request that is not repeated is waited for no longer, even if the service is alive.
+# The longest wait for a request that cannot be repeated, even if the service is alive.
 RESPONSE_S = 600.0
 RESTART = "start the service again with this version: ramherd up"
 
@@ -41,14 +39,14 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 class HttpLink:
-    """To the user's socket at `path`, or to an address with a token."""
+    """A link to the user's socket at `path`, or to an address with a token."""
 
     def __init__(
         self, path: Path | None, address: SplitResult | None, token: str | None, timeout_s: float
     ) -> None:
         self._path, self._address, self._token = path, address, token
         self._timeout_s = timeout_s
-        # The version of the API, by its last response.
+        # The API version of the last response.
         self.api = API
 
     def ask(self, method: str, target: str, body: Any = None) -> dict[str, Any]:
@@ -97,7 +95,7 @@ class HttpLink:
             link.request(method, target, data, self._fields(data, headers))
             if data is not None:
                 self._await_response(link)
-            # The link lets go of its socket when it has the head of a response.
+            # The link closes its socket after it has read the head of a response.
             sock = link.sock
             answer = link.getresponse()
         except (OSError, http.client.HTTPException):
@@ -125,7 +123,7 @@ class HttpLink:
         return fields
 
     def _await_response(self, link: http.client.HTTPConnection) -> None:
-        """A request that is not repeated is waited for, as long as the service is alive."""
+        """Waits for a request that cannot be repeated, while the service is alive."""
         assert link.sock is not None
         until_s = time.monotonic() + RESPONSE_S
         while not wait_readable(link.sock.fileno(), min(PROBE_EVERY_S, self._timeout_s)):
@@ -154,7 +152,7 @@ class HttpLink:
 
 
 class Response:
-    """The body of a response, which may be silent for so long."""
+    """The body of a response, with a limit on silence."""
 
     def __init__(
         self, answer: http.client.HTTPResponse, sock: socket.socket | None, silence_s: float
@@ -175,7 +173,7 @@ class Response:
             raise no_service(error, self._silence_s) from None
 
     def read_chunk(self, within_s: float | None) -> bytes:
-        """b"" at the end. A TimeoutError if nothing comes within this time (None: for ever)."""
+        """b"" at the end. Raises TimeoutError if no data comes within this time (None: no limit)."""
         self._allow_silence(within_s)
         try:
             return self.answer.read1(1 << 16)
@@ -185,7 +183,7 @@ class Response:
             raise no_service(error) from None
 
     def read_line(self, within_s: float) -> bytes:
-        """b"" when the other end went away, or was silent for longer than this."""
+        """b"" when the other end has closed, or was silent for longer than this."""
         self._allow_silence(within_s)
         try:
             return self.answer.readline()

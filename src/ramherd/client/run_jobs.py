@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ramherd.client.new_job import NewJob
 
 Jobs = Iterable["NewJob | Mapping[str, Any]"]
-# How the program names its standard input in errors.
+# The name of standard input in the program's errors.
 STANDARD_INPUT = "standard input"
 # In Python an integer is a number of bytes; in a flag or a file a size needs a unit.
 SIZES = {name for name, kind in RunSettings.__annotations__.items() if kind == str | int | None}
@@ -44,11 +44,11 @@ def run(
 ) -> HerdResult:  # fmt: skip
     """Runs jobs and waits for them: `ramherd.run([{"command": "make"}], budget="2GiB")`.
 
-    A job is a dict with the keys of a [[job]] table, or a `ramherd.Job`; `cwd` is where jobs run
-    that name no directory. The settings are those of `ramherd run`. If a service is running and
-    no setting is given that is the service's to decide, the service runs the jobs, unless `own` is
-    true. A job that fails is part of the result; a mistake raises `ramherd.UsageError`.
-    An exception in the caller, such as KeyboardInterrupt, stops all runs before it goes on.
+    A job is a dict with the keys of a [[job]] table, or a `ramherd.Job`; `cwd` is the working
+    directory of jobs that name none. The settings are those of `ramherd run`. If a service is
+    running and no setting is given that only the service decides, the service runs the jobs, unless
+    `own` is true. A job that fails is part of the result; a mistake raises `ramherd.UsageError`. An
+    exception in the caller, such as KeyboardInterrupt, stops all runs before it propagates.
     """
     with open_files(jobs) as files:
         child = start(make_argv(cwd, own=own, settings=settings), files)
@@ -78,7 +78,7 @@ async def run_async(
 def make_argv(
     cwd: str | os.PathLike[str] | None, *, own: bool, settings: Mapping[str, Any]
 ) -> list[str]:
-    """`-P`: a directory of the caller that is called ramherd is not the program."""
+    """`-P` prevents the import of a directory of the caller that is called ramherd."""
     program = [sys.executable, "-P", "-m", "ramherd", "run", "-", "--json"]
     program.append(f"--caller={os.getpid()}")
     if own:
@@ -110,7 +110,7 @@ def with_unit(name: str, value: Any) -> Any:
 
 
 def unknown_setting(name: str) -> UsageError:
-    from difflib import get_close_matches  # noqa: PLC0415 - only once something is wrong
+    from difflib import get_close_matches  # noqa: PLC0415 - only for errors
 
     close = get_close_matches(name, RunSettings.__annotations__, 1)
     hint = f"did you mean {close[0]!r}?" if close else "all settings: ramherd config"
@@ -142,8 +142,8 @@ def encode_job(job: object, number: int) -> bytes:
 
 
 def start(argv: list[str], files: ChildFiles) -> "subprocess.Popen[bytes]":
-    """In a process group of its own: Ctrl-C reaches the caller alone, which then stops the child
-    once. A second signal would end all runs without their grace.
+    """Starts the program in its own process group: Ctrl-C reaches only the caller, which then stops
+    the child once. A second signal would end all runs without their grace.
     """
     try:
         return subprocess.Popen(
@@ -154,7 +154,7 @@ def start(argv: list[str], files: ChildFiles) -> "subprocess.Popen[bytes]":
 
 
 def stop(child: "subprocess.Popen[bytes]") -> None:
-    """The program ends its runs first. Another Ctrl-C is another signal: no more grace."""
+    """The program ends its runs first. Another Ctrl-C is another signal, which ends the grace."""
     while child.poll() is None:
         child.terminate()
         with suppress(KeyboardInterrupt):
@@ -171,7 +171,7 @@ async def stop_async(child: "subprocess.Popen[bytes]") -> None:
 
 
 async def wait_end(child: "subprocess.Popen[bytes]") -> None:
-    """In any loop of any thread: no signal handler and no child watcher is needed."""
+    """Works in any loop of any thread: needs no signal handler and no child watcher."""
     import asyncio  # noqa: PLC0415
 
     pidfd = open_pid(child.pid)

@@ -1,5 +1,5 @@
-"""What the service answers, typed. Fields of a newer service are ignored, and fields that an older
-one does not have are unknown: what stands for that is here.
+"""The responses of the service, typed. Fields of a newer service are ignored; fields that an older
+service does not have get the defaults in this file.
 """
 
 from collections.abc import Mapping
@@ -117,7 +117,7 @@ UNKNOWN_LIVE_RUN = asdict(RunStatus("", "", "", 0, 0, 0, 0, 0.0))
 
 
 def complete_job(value: Mapping[str, Any]) -> JobInfo:
-    """A KeyError names what nobody can do without."""
+    """A KeyError names a missing required field."""
     need(value, "id", "name", "state")
     job = {**UNKNOWN_JOB, **value}
     if "runs" in value:
