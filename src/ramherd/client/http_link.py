@@ -173,7 +173,7 @@ class Response:
             raise no_service(error, self._silence_s) from None
 
     def read_chunk(self, within_s: float | None) -> bytes:
-        """b"" at the end. Raises TimeoutError if no data comes within this time (None: no limit)."""
+        """b"" at the end. Raises TimeoutError if none comes within this time (None: no limit)."""
         self._allow_silence(within_s)
         try:
             return self.answer.read1(1 << 16)

@@ -1,1 +1,1 @@
-"""Text and screens. Reads what was decided and measured; changes nothing."""
+"""Text and screens. Reads decisions and measurements; changes nothing."""

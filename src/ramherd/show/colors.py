@@ -1,6 +1,6 @@
-"""Colour on a terminal: a few colours, each with one meaning.
+"""Colours on a terminal: a few, each with one meaning.
 
-A user who wants none sets NO_COLOR (no-color.org).
+NO_COLOR turns them off (no-color.org).
 """
 
 import os
@@ -31,6 +31,6 @@ class Palette:
         return f"\x1b[{color}m{text}\x1b[0m" if self.is_colored and text and color else text
 
     def paint_word(self, line: str) -> str:
-        """The first word, if it says how a job stands."""
+        """Colours the first word, if it is the state of a job."""
         word, space, rest = line.partition(" ")
         return self.paint(word, WORD_COLORS.get(word, "")) + space + rest

@@ -1,11 +1,11 @@
-"""What an agent has cost, in a word: "$0.12", or "~$0.12" where part of it is an estimate."""
+"""The cost of an agent, in a word: "$0.12", or "~$0.12" if part of it is an estimate."""
 
 from collections.abc import Mapping
 from typing import Any
 
 
 def render_cost(said: Mapping[str, Any]) -> str:
-    """`said` has the keys of `core.agent_task.SAID`. "" where no cost is known: that is not 0."""
+    """`said` has the keys of `core.agent_task.SAID`. "" if no cost is known, which is not 0."""
     cost_usd = said.get("cost_usd")
     if cost_usd is None:
         return ""

@@ -11,14 +11,14 @@ from ramherd.show.nonblocking_writer import NonblockingWriter
 from ramherd.show.reasons import render_reason
 from ramherd.show.view import View
 
-# What a user has to know of a herd, also when it is over.
+# Events that a user needs to see even after the herd has ended.
 LASTING = frozenset({
     "job_cancelled", "run_warning", "run_fallback", "alert", "on_done_failed", "herd_stuck",
     "usage_limit", "usage_served", "starts_paused", "starts_resumed", "paused", "resumed",
     "keeper_lost", "ledger_waits", "ledger_repaired", "store_restored", "runtime_missing",
     "runtime_restored", "ballast_released", "logs_removed", "logs_smaller",
 })  # fmt: skip
-# The states of jobs, and of memory.
+# The states of jobs and of memory.
 CHANGES = LASTING | {
     "run_started", "run_adopted", "run_held", "run_granted", "job_queued", "job_waiting",
     "job_done", "job_failed", "level_calm", "level_tight", "level_single", "api_calm",
@@ -26,14 +26,14 @@ CHANGES = LASTING | {
 ACTIONS = {"run_started": "started: ", "run_held": "held: "}
 STARTS = ("run_started", "run_adopted")
 ENDS = ("job_queued", "job_done", "job_failed", "job_cancelled")
-# A shorter grace period, of a drill in scaled time, is shown as 0.0s.
+# A shorter grace period, as in a drill in scaled time, is shown as 0.0s.
 LEAST_GRACE_S = 0.05
 FOLLOWS_REFUSAL = ("run_stopping", "job_queued", "start_waits")
 
 
 class LineShow:
     """`kinds` are the events that are shown; None: all. With `has_summary`, the end of a job has a
-    short line, because the summary says why it failed.
+    short line, because the summary gives the cause of a failure.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class LineShow:
         self._writer = NonblockingWriter(out)
         self._kinds, self._has_summary = kinds, has_summary
         self._refusal: Reason | None = None
-        # When the jobs that are running started.
+        # The start times of running jobs.
         self._started_s: dict[str, float] = {}
         # The job whose wait, or the end of all runs, was shown last.
         self._shown_once = ""
@@ -63,7 +63,7 @@ class LineShow:
         return self._kinds is CHANGES and self._is_new(self._find_silence(event))
 
     def _find_silence(self, event: Event) -> str:
-        """Nothing is running, or all runs end: one line says why no other comes."""
+        """While nothing runs, or all runs end, one line gives the reason for the silence."""
         if event.kind == "start_waits" and not self._started_s:
             return f"{event.job} {event.reason.why}"
         is_interrupt = event.reason.why is Why.INTERRUPTED
@@ -80,14 +80,14 @@ class LineShow:
         return render_event(event, "all runs" if is_for_all else name)
 
     def _repeats_refusal(self, event: Event) -> bool:
-        """An API that refuses one job refuses all: one line says so, not three for each of them."""
+        """An API that refuses one job refuses all: one line reports it, not three for each job."""
         if event.kind == "usage_limit":
             self._refusal = event.reason
             return False
         return event.kind in FOLLOWS_REFUSAL and event.reason == self._refusal
 
     def update(self, view: Callable[[], View]) -> None:  # noqa: ARG002
-        """Lines are written with events; this writes what the reader was too slow for then."""
+        """Lines are written with events; this writes lines that the reader was too slow for."""
         self._writer.flush()
 
     def print(self, line: str) -> None:
@@ -113,23 +113,23 @@ def render_event(event: Event, name: str) -> str | None:
 
 
 def is_at_once(reason: Reason) -> bool:
-    """A run without a grace period is killed as soon as it is stopped: that is no news."""
+    """A run without a grace period is killed as soon as it is stopped: not worth a line."""
     return float(reason.numbers.get("grace_s", 1.0)) < LEAST_GRACE_S
 
 
 def render_stored(kind: str, name: str, reason: Mapping[str, Any]) -> str:
-    """An event from a store. A kind that is not in WORDS is shown as it is stored."""
+    """The line of a stored event. A kind that is not in WORDS is shown as it is stored."""
     sentence = render_cause(kind, reason_from_json(reason))
     return printable(f"{WORDS.get(kind, kind):<9} {name}: {sentence}")
 
 
 def render_cause(kind: str, reason: Reason) -> str:
-    """Its sentence, without the action that the first word of the line names already."""
+    """The sentence of the reason, without the action that the first word of the line names."""
     return render_reason(reason).removeprefix(ACTIONS.get(kind, ""))
 
 
 def printable(text: str) -> str:
-    """Names and messages reach a terminal: no control sequence does."""
+    """Names and messages reach a terminal, so control characters are removed."""
     return "".join(char if char.isprintable() else "?" for char in text)
 
 

@@ -1,7 +1,7 @@
-"""What the commands of a herd print, on our own standard output and error, while the herd runs.
+"""Prints the output of a herd's commands on our own standard output and error, while the herd runs.
 
-A thread of its own reads the files of the runs and writes: a slow reader of our output delays
-nothing but this. No output is held in memory.
+A separate thread reads the files of the runs and writes: a slow reader of our output delays only
+this thread. No output is held in memory.
 """
 
 import errno
@@ -19,22 +19,23 @@ from ramherd.show.output_lines import OutputLines, make_tag
 from ramherd.system.wait import wait_writable
 
 STREAMS = ("out", "err")
-# How often the files of live runs are looked at.
+# How often the files of live runs are read.
 EVERY_S = 0.1
 STARTS = ("run_started", "run_adopted")
 ENDS = ("job_done", "job_failed", "job_cancelled")
 
-# Writes all that it is given, however long that takes.
+# Writes all of its argument, however long that takes.
 Sink = Callable[[bytes], None]
 
 
-# Each line as it comes; each job when it has ended; or when it and those before it have ended.
+# Each line as it comes; each job when it has ended; or each job when it and all jobs before it have
+# ended.
 LIVE, ENDED, GIVEN = "live", "ended", "given"
 
 
 def write_all(fd: int, warn: Callable[[str], None]) -> Sink:
-    """Writes to a descriptor. Once that fails, nothing more is written: the herd goes on. `warn`
-    gets the cause, unless a reader has gone away.
+    """Writes to a descriptor. After a failure nothing more is written, and the herd continues.
+    `warn` gets the cause, unless the reader has closed its end.
     """
     is_gone = False
 
@@ -55,20 +56,20 @@ def write_all(fd: int, warn: Callable[[str], None]) -> Sink:
 
 
 class CommandJob:
-    """A job whose output is shown, and how far it has come."""
+    """A job whose output is shown, and its progress."""
 
     def __init__(self, name: str, tag: bytes) -> None:
         self.name, self.tag = name, tag
         self.run = ""
         self.has_ended = self.is_printed = False
-        # The streams of its run, while they are printed.
+        # The streams of the job's run, while they are printed.
         self.streams: list[tuple[OutputCursor, OutputLines]] = []
 
 
 class JobOutput:
-    """Prints the output of the jobs that are named in `jobs` (id to name, in their order).
+    """Prints the output of the jobs in `jobs` (id to name, in their order).
 
-    `warn` gets a line about bytes that are missing.
+    `warn` gets a line about missing bytes.
     """
 
     def __init__(
@@ -77,7 +78,7 @@ class JobOutput:
     ) -> None:  # fmt: skip
         self._runs_dir, self._sinks, self._warn = runs_dir, sinks, warn
         self._order = order
-        # Others print between lines: of a terminal with a display, or of several live jobs.
+        # Other text is printed between lines: a display on a terminal, or several live jobs.
         self._is_whole = order is LIVE and (is_terminal or len(jobs) > 1)
         widest = max(map(len, jobs.values()), default=0)
         self._jobs = {
@@ -86,7 +87,7 @@ class JobOutput:
             )
             for id_, name in jobs.items()
         }
-        # In the given order: those that were not printed yet.
+        # In the given order: the jobs that are not printed yet.
         self._waiting = deque(self._jobs.values())
         self._live: list[CommandJob] = []
         self._events: deque[Event] = deque()
@@ -102,7 +103,7 @@ class JobOutput:
             self._news.set()
 
     def close(self) -> None:
-        """Prints all that is left. The herd has ended."""
+        """Prints the rest. The herd has ended."""
         self._is_closing = True
         self._news.set()
         self._thread.join()
@@ -136,7 +137,7 @@ class JobOutput:
             self._open_streams(job)
 
     def _print_ended(self, ended: CommandJob) -> None:
-        """The job; in the given order also jobs that waited for it, if it is its turn."""
+        """Prints the job; in the given order, on its turn, also ended jobs that waited for it."""
         if self._order is not GIVEN:
             self._print_rest(ended)
             return

@@ -1,4 +1,4 @@
-"""All that is known of one job, as text: a word in front of each thing."""
+"""The page of one job: a label in front of each entry."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote
@@ -22,25 +22,25 @@ from ramherd.show.result_lines import (
 LABEL_WIDTH = 11
 # Lines of a prompt and of an answer without `--full`.
 PROMPT_LINES, ANSWER_LINES = 6, 20
-# The first runs of a job that was tried very often are not shown.
+# Only the last runs of a job with very many runs are shown.
 RUNS_SHOWN = 20
 
 
 class JobLogs(NamedTuple):
-    """Where the last run printed to; `is_there`: nobody has removed it."""
+    """Where the output of the last run is; `is_there` is false after it was removed."""
 
     path: str = ""
     is_there: bool = False
 
 
 def render_job(job: Mapping[str, Any], logs: JobLogs, width: int, *, full: bool) -> list[str]:
-    """`job` as the API has it."""
+    """`job` is the object of the API."""
     return [line for label, text in describe(job, logs, full=full)
             for line in render_entry(label, text, width)]  # fmt: skip
 
 
 def render_entry(label: str, text: str, width: int) -> list[str]:
-    """The first line begins with its label; long lines are wrapped, but commands and paths."""
+    """The first line begins with its label; long lines are wrapped, except commands and paths."""
     first, rest = f"{label:<{LABEL_WIDTH}}", " " * LABEL_WIDTH
     if label in UNWRAPPED:
         parts = text.split("\n")
@@ -89,7 +89,7 @@ def describe(job: Mapping[str, Any], logs: JobLogs, *, full: bool) -> Iterator[t
 
 
 def describe_task(job: Mapping[str, Any], *, full: bool) -> Iterator[tuple[str, str]]:
-    """What was asked for."""
+    """The task of the job."""
     if job.get("agent"):
         yield "agent", f"{job['agent']}, model {job['model']}" if job.get("model") else job["agent"]
     if job.get("prompt"):

@@ -13,9 +13,9 @@ from ramherd.show.wait_text import render_details
 
 Job = Mapping[str, Any]
 
-# Running jobs come first, then those that will run, then those that have ended.
+# Running jobs come first, then jobs that will run, then jobs that have ended.
 ORDER = ("running", "held", "queued", "waiting", "lost", "failed", "cancelled", "done")
-# An id of a herd is shown by its last characters: the first ones are a time.
+# The id of a herd is shown by its last characters: the first ones are a time.
 HERD_CHARACTERS = 6
 SHORTEST_NAME, LONGEST_NAME = 12, 24
 GAP = "  "
@@ -25,7 +25,7 @@ NAME, DETAILS = 1, 5
 
 
 def render_table(jobs: Sequence[Job], columns: int, now_s: float) -> list[str]:
-    """With a header. The column of the herd is left out if all jobs are of one."""
+    """With a header. The herd column is left out if all jobs are of one herd."""
     herds = {job["herd"] for job in jobs}
     last = len(HEADER) if len(herds) > 1 else len(HEADER) - 1
     rows = [HEADER[:last], *(make_row(job, now_s)[:last] for job in in_order(jobs))]
@@ -53,7 +53,7 @@ def short_herd(herd: str) -> str:
 
 
 def fit_columns(widths: list[int], columns: int) -> None:
-    """Names give way to details, then details to what else there is."""
+    """Shrinks names first, then details, then the other columns."""
     widths[NAME] = min(widths[NAME], LONGEST_NAME)
     for at, least in ((NAME, SHORTEST_NAME), (DETAILS, len(HEADER[DETAILS]))):
         over = sum(widths) + len(GAP) * (len(widths) - 1) - columns
@@ -73,7 +73,7 @@ def shorten(text: str, width: int) -> str:
 
 
 def render_memory(job: Job) -> str:
-    """`340M/1.2G`: used and granted, of a job that runs."""
+    """`340M/1.2G`: the used and the granted memory of a running job."""
     used = job.get("used_bytes")
     if used is None:
         return ""
@@ -89,7 +89,7 @@ def short_size(size: float) -> str:
 
 
 def render_time(job: Job, now_s: float) -> str:
-    """How long its run takes or took; how long it is in the queue."""
+    """The duration of the run, or the time in the queue."""
     started_s, ended_s = job.get("started_s"), job.get("ended_s")
     if job["state"] in (JobState.QUEUED, JobState.WAITING):
         started_s, ended_s = job["updated_s"], None

@@ -1,12 +1,12 @@
-"""The progress display on a terminal: a table that is drawn over.
+"""The progress display on a terminal: a table that is redrawn in place.
 
-A frame replaces the one before it line by line, so that the table is never missing from the screen;
+A frame replaces the previous one line by line, so that the table is never missing from the screen;
 the whole screen is never cleared, because some terminals then copy it to their scrollback. The
 cursor is not hidden and no mode outlasts a frame: a ramherd that is killed leaves the terminal as
 it was.
 
-Written by hand and part of the supervisor: it costs 0.1 MB there, where a library for it costs
-7 MB, and a process of its own 15.
+Written by hand and part of the supervisor: it costs 0.1 MB there; a library would cost 7 MB, and a
+separate process 15 MB.
 """
 
 import time
@@ -23,18 +23,18 @@ from ramherd.show.tty import read_size
 from ramherd.show.view import RunLine, View
 
 EVERY_S = 0.2
-# A narrower bar says nothing.
+# A narrower bar is too coarse to read.
 LEAST_BAR_CELLS = 8
-# The text beside the bars is padded to a multiple of this, so that they seldom change their width.
+# The text beside the bars is padded to a multiple of this, so that their width seldom changes.
 TEXT_STEP = 8
 HEAD = f"{'MEMORY':>9} {'GRANTED':>9} {'TIME':>7}  NAME"
 LEVEL_COLORS = {"calm": CYAN, "tight": YELLOW, "single": RED}
 
 CLEAR_LINE, CLEAR_BELOW = "\x1b[K", "\x1b[J"
 SAVE_CURSOR, RESTORE_CURSOR, DOWN = "\x1b7", "\x1b8", "\x1b[B"
-# Terminals that know mode 2026 show a frame when it is complete; others ignore it.
+# Terminals that support mode 2026 show a frame when it is complete; others ignore it.
 BEGIN_FRAME, END_FRAME = "\x1b[?2026h", "\x1b[?2026l"
-# A line that is too wide, because the window has just become smaller, is cut and not wrapped.
+# A line that is too wide, because the window has just shrunk, is cut instead of wrapped.
 WRAP_OFF, WRAP_ON = "\x1b[?7l", "\x1b[?7h"
 
 # Pieces of text, each with its colour ("": none).
@@ -78,7 +78,7 @@ class LiveShow:
             self._writer.write(f"{BEGIN_FRAME}{up}{self._table(clear_first=is_resized)}{END_FRAME}")
 
     def close(self, last: Sequence[str] = ()) -> None:
-        """These lines replace the table."""
+        """Replaces the table with these lines."""
         with self._writer.lock:
             if last:
                 text = "".join(f"{line}\n" for line in last)
@@ -93,7 +93,7 @@ class LiveShow:
         self.print_above(f"{line}\n".encode(errors="replace"))
 
     def print_above(self, data: bytes) -> None:
-        """Whole lines above the table. What jobs print is as they printed it."""
+        """Prints whole lines above the table. The output of jobs is not changed."""
         with self._writer.lock:
             self._write_above(data, self._table(clear_first=True))
 
@@ -109,13 +109,15 @@ class LiveShow:
         return self._writer.is_behind
 
     def _up(self, columns: int = 0) -> str:
-        """To the first line of the table. A window that became narrower has wrapped its lines."""
+        """Moves to the first line of the table. A window that became narrower has wrapped its
+        lines.
+        """
         wrapped = columns and columns < self._columns
         rows = sum(-(-cells(plain(line)) // columns) or 1 if wrapped else 1 for line in self._drawn)
         return f"\x1b[{rows}F" if rows else "\r"
 
     def _table(self, *, clear_first: bool) -> str:
-        """`clear_first`: something else stands where it is drawn."""
+        """With `clear_first`, the lines below the cursor hold other text."""
         if not self._drawn:
             return ""
         clear = CLEAR_LINE if clear_first else ""
@@ -127,8 +129,8 @@ class LiveShow:
 
 
 def clear_for(line: bytes, columns: int, drawn: int) -> bytes:
-    """Clears the rows that a line is about to take, of those that are drawn on. Tabs and escape
-    sequences of the line would leave parts of them.
+    """Clears the drawn rows that a line will cover. Tabs and escape sequences in the line would
+    leave parts of them.
     """
     wraps = min(len(line.expandtabs()) // columns, drawn)
     below = f"{SAVE_CURSOR}{f'{DOWN}{CLEAR_LINE}' * wraps}{RESTORE_CURSOR}" if wraps else ""
@@ -136,7 +138,7 @@ def clear_for(line: bytes, columns: int, drawn: int) -> bytes:
 
 
 def render_live(view: View, columns: int, rows: int, last_failed: str = "") -> list[Line]:
-    """As many runs as there are rows for, the oldest first; one row stays for the cursor."""
+    """As many runs as there are rows for, the oldest first; one row stays free for the cursor."""
     top, below = render_bars(view, columns - 1), []
     if last_failed:
         below.append([("last failed: ", RED), (last_failed, "")])
@@ -148,7 +150,7 @@ def render_live(view: View, columns: int, rows: int, last_failed: str = "") -> l
 
 
 def render_runs(runs: tuple[RunLine, ...], space: int) -> list[Line]:
-    """In the order of their starts, which does not change while they run."""
+    """In order of start, which does not change while they run."""
     if space < 2:
         return []
     ordered = [render_run(run) for run in sorted(runs, key=lambda run: -run.ran_s)]
@@ -159,7 +161,7 @@ def render_runs(runs: tuple[RunLine, ...], space: int) -> list[Line]:
 
 
 def render_bars(view: View, columns: int) -> list[Line]:
-    """Both as wide as the window and the longer text allow."""
+    """Both bars are as wide as the window and the longer text allow."""
     progress, memory = render_progress(view), render_memory(view)
     widest = max(len(plain(progress)), len(plain(memory)))
     width = columns - len("[] ") - -(-widest // TEXT_STEP) * TEXT_STEP
@@ -216,7 +218,7 @@ def plain(line: Line) -> str:
 
 
 def cut_line(line: Line, columns: int) -> Line:
-    """To the width of the terminal."""
+    """Cuts the line to the width of the terminal."""
     kept: Line = []
     for text, color in line:
         shown = cut(text, columns)
@@ -229,10 +231,10 @@ def cut_line(line: Line, columns: int) -> Line:
 
 
 def cells(text: str) -> int:
-    """How wide a terminal draws it: East Asian wide characters take two cells."""
+    """The width on a terminal: East Asian wide characters take two cells."""
     if text.isascii():
         return len(text)
-    import unicodedata  # noqa: PLC0415 - its tables are for names that are not English
+    import unicodedata  # noqa: PLC0415 - its tables are only for names outside ASCII
 
     return sum(2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text)
 

@@ -1,4 +1,4 @@
-"""Prometheus text from what the service says of itself. docs/metrics.md is made from `METRICS`."""
+"""Prometheus text from the service's status. docs/metrics.md is made from `METRICS`."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ LEVELS = ("calm", "tight", "single")
 
 @dataclass(frozen=True, slots=True)
 class Queue:
-    """The jobs of the service by state, and since when the first of them is queued."""
+    """The jobs of the service by state, and the time at which the first of them was queued."""
 
     counts: Mapping[str, int]
     oldest_s: float | None

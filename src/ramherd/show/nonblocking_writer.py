@@ -1,7 +1,7 @@
-"""Writing to a terminal or a pipe without ever waiting for its reader.
+"""Writes to a terminal or a pipe without ever waiting for its reader.
 
-`ramherd run | less`, Ctrl-S, a window that is gone: limits, timeouts and signals are handled all
-the same. What the reader does not take at once is kept, up to a bound, and written later.
+With `ramherd run | less`, Ctrl-S or a closed window, limits, timeouts and signals still work. Text
+that the reader does not take at once is kept, up to a bound, and written later.
 """
 
 import io
@@ -11,7 +11,7 @@ from typing import TextIO
 
 from ramherd.system.wait import wait_writable
 
-# A pipe that is ready takes so much without blocking (PIPE_BUF).
+# A pipe that is ready takes this much without blocking (PIPE_BUF).
 PIECE_BYTES = 4096
 MOST_BYTES = 1 << 18
 
@@ -23,7 +23,7 @@ class NonblockingWriter:
         self._fd = out.fileno() if self._apart is None else self._apart.fileno()
         self._waiting = b""
         self._dropped = 0
-        # The output of jobs comes from a thread of its own.
+        # The output of jobs comes from a separate thread.
         self.lock = threading.RLock()
 
     def write(self, text: str) -> None:
@@ -39,12 +39,12 @@ class NonblockingWriter:
 
     @property
     def is_behind(self) -> bool:
-        """The reader has not taken what was written long ago."""
+        """The reader has not taken text that was written long ago."""
         self.flush()
         return len(self._waiting) > PIECE_BYTES
 
     def flush(self) -> None:
-        """As much as is taken now."""
+        """Writes as much as the reader takes now."""
         with self.lock:
             self._flush()
 
@@ -54,13 +54,13 @@ class NonblockingWriter:
                 self._write_piece()
         except BlockingIOError:
             return
-        except OSError:  # the reader is gone: not a reason to end anything
+        except OSError:  # a closed reader does not end anything
             self._waiting = b""
         if not self._waiting:
             self._report_dropped()
 
     def finish(self) -> None:
-        """All of it, however long that takes: there is nothing else left to do."""
+        """Writes everything, however long that takes: nothing else is left to do."""
         with self.lock:
             self._report_dropped()
             while self._waiting:
@@ -84,8 +84,8 @@ class NonblockingWriter:
 
 
 def open_apart(fd: int) -> io.FileIO | None:
-    """A terminal that is ready may take less than a piece: it is opened once more, so that only
-    we do not wait for it. Others share the descriptor that we were given.
+    """A terminal that is ready may take less than a piece, so it is opened a second time, as
+    non-blocking: other processes share the descriptor that we were given.
     """
     try:
         flags = os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC

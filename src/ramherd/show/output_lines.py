@@ -1,5 +1,5 @@
-"""What jobs print, as lines on our own output: with a tag before each, and whole where several
-jobs take turns.
+"""The output of jobs as lines on our own output: with a tag before each line, and only whole lines
+where several jobs take turns.
 """
 
 import json
@@ -7,13 +7,13 @@ from collections.abc import Mapping
 
 from ramherd.show.event_lines import printable
 
-# A line that is longer is broken where several jobs take turns.
+# A longer line is broken where several jobs take turns.
 LINE_BYTES = 256 << 10
 WIDEST_NAME = 24
 
 
 def make_tag(name: str, widest: int, *, is_terminal: bool) -> bytes:
-    """In columns on a terminal; elsewhere the name and a tab, as GNU parallel has it."""
+    """In columns on a terminal; elsewhere the name and a tab, as in GNU parallel."""
     shown = printable(name)
     if not is_terminal:
         return f"{shown}\t".encode()
@@ -21,8 +21,8 @@ def make_tag(name: str, widest: int, *, is_terminal: bool) -> bytes:
 
 
 class OutputLines:
-    """One stream that comes in pieces. With `is_whole` the beginning of a line waits for its end:
-    others may print in between.
+    """One stream that arrives in pieces. With `is_whole`, the beginning of a line waits for its
+    end, because others may print in between.
     """
 
     def __init__(self, tag: bytes = b"", *, is_whole: bool = False) -> None:
@@ -41,7 +41,7 @@ class OutputLines:
         return self._tagged(data)
 
     def close(self) -> bytes:
-        """What waits, with the newline that it lacks where lines have tags or are whole."""
+        """The waiting text, with its missing newline if lines have tags or are whole."""
         rest, self._held = self._tagged(self._held), b""
         if self._is_at_start or not (self._tag or self._is_whole):
             return rest
@@ -60,7 +60,7 @@ class OutputLines:
 
 
 class JsonLines(OutputLines):
-    """Each line as an object, beside what is known of it."""
+    """Each line as an object, together with the fields in `known`."""
 
     def __init__(self, known: Mapping[str, str]) -> None:
         super().__init__(is_whole=True)
@@ -73,7 +73,7 @@ class JsonLines(OutputLines):
         return self._encode(super().close())
 
     def _encode(self, data: bytes) -> bytes:
-        """Bytes that are no UTF-8 are written as escapes."""
+        """Bytes that are not UTF-8 are written as escapes."""
         texts = [line.decode(errors="backslashreplace") for line in data.split(b"\n")[:-1]]
         lines = [json.dumps({**self._known, "text": text}) for text in texts]
         return "".join(f"{line}\n" for line in lines).encode()

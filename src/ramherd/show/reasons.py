@@ -1,4 +1,4 @@
-"""One sentence for each reason, made from its own numbers."""
+"""One sentence for each reason, made from the reason's numbers."""
 
 import signal
 import time
@@ -7,9 +7,9 @@ from collections.abc import Callable
 from ramherd.core.reasons import Number, Reason, Why, reason_from_json
 from ramherd.core.units import format_duration, format_size
 
-# Closed names, as the store and `--json` have them.
+# Closed names, as in the store and in `--json`.
 CODES = ("after", "cause")
-# `{runs:run|runs}` is the number with the word that it takes: `1 run`, `2 runs`.
+# `{runs:run|runs}` is the number with the matching word: `1 run`, `2 runs`.
 SENTENCES = {
     Why.SUBMITTED: "submitted",
     Why.FITS: "started: expects {need_bytes}, {have_bytes} free",
@@ -109,7 +109,7 @@ SENTENCES = {
     Why.LOGS_SMALLER: (
         "output uses {used_bytes} of log_total {limit_bytes}: the logs of running jobs are cut"
     ),
-    # Of agents.
+    # Agents.
     Why.SAID_DONE: "the agent reported success",
     Why.GAVE_UP: "the agent gave up: {what}",
     Why.NO_RESULT: "the agent exited without a result",
@@ -145,7 +145,7 @@ SENTENCES = {
     Why.HERD_STUCK: (
         "waiting for you: {done} done, {failed} failed, {cancelled} cancelled, {waiting} waiting"
     ),
-    # The governor's.
+    # The governor.
     Why.GROWTH: "granted more memory: uses {used_bytes}, {free_bytes} free",
     Why.IDLE_GRANT: "grant reduced: has used no more than {used_bytes} for {idle_s}",
     Why.GIVES_ROOM: "grant reduced for another run: uses {used_bytes}",
@@ -175,7 +175,7 @@ SENTENCES = {
     Why.SMALL_BUDGET: "the budget of {budget_bytes} is too small for two runs of {base_bytes}",
     Why.LEAK: "grows by {slope_bytes} per minute and reaches its limit in {left_s}",
     Why.OVER_MARK: "uses {own_bytes} between turns, above its mark of {mark_bytes}",
-    # The service's.
+    # The service.
     Why.ADOPTED: "continued to run while the service was down",
     Why.ASKED: "requested by the user ({by})",
     Why.ALLOWED: "the user allowed {rules}",
@@ -201,16 +201,16 @@ SENTENCES = {
 }
 
 
-# The API did not name the time of the reset.
+# The API did not give the time of the reset.
 UNTIMED_LIMIT = "{agent} is at its usage limit ({window}) and is tried again at intervals: {what}"
-# Recorded before commands were.
+# Recorded by a version that did not record commands.
 UNNAMED_REQUEST = "requested by the user"
 # A run that is stopped at once gets no SIGTERM first.
 NO_GRACE = "killed without a grace period"
 
 
 class Text(str):
-    """A number as text, which finds its noun by itself."""
+    """A number as text, which selects its noun."""
 
     __slots__ = ()
 
@@ -264,7 +264,7 @@ def render_percent(fraction: float) -> str:
 
 
 def render_clock(at_s: float, now_s: float) -> str:
-    """`08:45`, with its date if that is another day: in the zone of this machine."""
+    """`08:45`, with the date if it is another day: in the time zone of this machine."""
     at, now = time.localtime(at_s), time.localtime(now_s)
     is_today = at[:3] == now[:3]
     return time.strftime("%H:%M" if is_today else "%b %d %H:%M", at)
@@ -277,7 +277,7 @@ def signal_name(number: float) -> str:
         return f"signal {number}"
 
 
-# How a number is shown, by the end of its name.
+# The format of a number, by the end of its name.
 UNITS: dict[str, Callable[[float], str]] = {
     "_bytes": format_size,
     "_at": lambda at_s: render_clock(at_s, time.time()),

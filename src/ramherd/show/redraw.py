@@ -1,4 +1,4 @@
-"""A screen that is drawn again in its place: nothing of it stays in the scrollback."""
+"""A screen that is redrawn in place and leaves nothing in the scrollback."""
 
 from collections.abc import Sequence
 from types import TracebackType
@@ -46,7 +46,7 @@ class Redraw:
 
 
 def fit_rows(lines: Sequence[str], rows: int) -> Sequence[str]:
-    """The last line, which counts them all, is always shown."""
+    """The last line, which has the total, is always shown."""
     if len(lines) <= rows:
         return lines
     kept = max(rows - 2, 1)

@@ -1,5 +1,5 @@
-"""What came of each job, as a few lines of text: its answer, its changes, what it cost, and what to
-type next. The end of `ramherd run`, `ramherd results` and `ramherd show` print these.
+"""The result of each job, as a few lines of text: its answer, its changes, its cost, and commands
+to type next. The end of `ramherd run`, `ramherd results` and `ramherd show` print these lines.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,19 +18,20 @@ from ramherd.show.reasons import render_reason
 Result = Mapping[str, Any]
 
 INDENT = " " * 10
-# Up to so many jobs are shown with all of their lines at the end of a run; of more, one line each.
+# Up to this many jobs are shown with all their lines at the end of a run; of more jobs, one line
+# each.
 MOST_BLOCKS, MOST_LINES = 8, 20
-# Lines of an answer: of the only job, of one of some, and of one of several.
+# Lines of an answer: of the only job, of one of some jobs, and of one of several.
 ALONE_LINES, SOME_LINES, FEW_LINES = 8, 4, 2
 SOME_JOBS = 3
-# Of a job in a command that is to be typed.
+# The longest job name in a suggested command.
 LONGEST_NAME = 24
 CALLS_SHOWN, RULES_SHOWN, LEFT_OUT_SHOWN = 5, 3, 5
 
 
 def render_results(results: Sequence[Result], width: int = 80, *, every: bool = False) -> list[str]:
-    """Jobs that have something to tell. Without `every`, many jobs get a line each, and those that
-    did not simply succeed come first.
+    """Jobs that have something to report. Without `every`, many jobs get one line each, and those
+    that did not simply succeed come first.
     """
     telling = [result for result in results if is_telling(result)]
     if not every and len(telling) > MOST_BLOCKS:
@@ -40,7 +41,7 @@ def render_results(results: Sequence[Result], width: int = 80, *, every: bool = 
 
 
 def choose_answer_lines(jobs: int, *, every: bool) -> int:
-    """How much of each answer is shown."""
+    """The number of lines of each answer."""
     if jobs == 1:
         return ALONE_LINES
     return SOME_LINES if every or jobs <= SOME_JOBS else FEW_LINES
@@ -56,8 +57,8 @@ def render_many(results: Sequence[Result], width: int) -> list[str]:
 
 
 def render_address(result: Result) -> str:
-    """The job, as a command takes it: by its name, if that is short. By its number if the name
-    means another job (`by_number`): a newer herd has one of that name, or digits are a number.
+    """The job as a command takes it: by name, if the name is short. By number if the name means
+    another job (`by_number`): a newer herd has a job of that name, or the name is all digits.
     """
     name, number = result["job"], result.get("number")
     by_number = result.get("by_number") or name.isdigit() or len(name) > LONGEST_NAME
@@ -65,7 +66,7 @@ def render_address(result: Result) -> str:
 
 
 def state_of(job: Mapping[str, Any]) -> str:
-    """A job whose ramherd was killed is in no state: the store has what was so before."""
+    """The stored state of a job whose ramherd was killed is out of date."""
     return "lost" if job.get("reason", {}).get("why") == Why.OWNER_LOST else str(job["state"])
 
 
@@ -78,8 +79,8 @@ def is_answer(result: Result) -> bool:
 
 
 def is_telling(result: Result) -> bool:
-    """Not a command that is done, nor a job that never ran because of others: one that waits for
-    its user is told.
+    """False for a command that is done, and for a job that never ran because of others. A job that
+    waits for the user is reported.
     """
     if result["state"] == "done":
         return is_agent(result)
@@ -95,7 +96,7 @@ def is_plain_success(result: Result) -> bool:
 
 
 def render_result(result: Result, width: int = 80, answer_lines: int = SOME_LINES) -> list[str]:
-    """A reason may have a command in it that is to be copied: only answers are wrapped."""
+    """Only answers are wrapped: a reason may contain a command to be copied."""
     name = render_address(result)
     head = f"{state_of(result):<9} {result['job']}: {render_told(result)}"
     return [
@@ -114,7 +115,7 @@ def render_head(result: Result) -> str:
 
 
 def render_told(result: Result) -> str:
-    """The answer of an agent, or why there is none."""
+    """The answer of an agent, or the reason why there is none."""
     if is_answer(result):
         return (result["result"] or "").strip() or "(no answer)"
     why = render_reason(reason_from_json(result["reason"]))
@@ -123,7 +124,7 @@ def render_told(result: Result) -> str:
 
 
 def wrap_lines(text: str, width: int, most: int) -> list[str]:
-    """The first lines, none wider than `width`; `...` where there are more."""
+    """The first lines, none wider than `width`; `...` marks a cut."""
     lines: list[str] = []
     for part in filter(str.strip, text.expandtabs(4).split("\n")):
         if len(lines) > most:
@@ -171,7 +172,7 @@ def render_allow(denied: Sequence[Mapping[str, str]], name: str) -> str:
 
 
 def render_work(result: Result, width: int) -> Iterator[str]:
-    """What it changed, and what it took: in one line if there is room."""
+    """The changes and the cost of a job: in one line if there is room."""
     parts = [part for part in (render_changes(result), render_spent(result)) if part]
     if len(INDENT) + len("; ".join(parts)) <= width:
         parts = ["; ".join(parts)] if parts else []
@@ -207,7 +208,7 @@ def render_changes(result: Result) -> str:
 
 
 def render_spent(result: Result) -> str:
-    """Nothing of an agent that has not begun."""
+    """Empty for an agent that has not begun."""
     tokens = (result.get("tokens_in") or 0) + (result.get("tokens_out") or 0)
     if not tokens and not result.get("turns") and not result.get("cost_usd"):
         return ""
@@ -226,7 +227,7 @@ def render_number(number: int) -> str:
 
 
 def render_next(result: Result, name: str) -> Iterator[str]:
-    """What its user may want to type."""
+    """Commands that the user may want to type."""
     if result["state"] == "done" or not result["runs"]:
         return
     is_over = result["state"] in ("failed", "cancelled")
@@ -235,7 +236,7 @@ def render_next(result: Result, name: str) -> Iterator[str]:
 
 
 def render_more(results: Sequence[Result]) -> list[str]:
-    """Where the rest is: what a command printed, or the answers of all agents."""
+    """Where the rest is: the output of a command, or the answers of all agents."""
     ran = [result for result in results if result["runs"]]
     telling = sum(map(is_telling, results))
     if len(ran) < 2 or telling > MOST_LINES:
@@ -246,7 +247,7 @@ def render_more(results: Sequence[Result]) -> list[str]:
 
 
 def render_footer(results: Sequence[Result], width: int = 80) -> list[str]:
-    """Commands for all of it, with names that work when typed."""
+    """Commands for the whole herd, with names that work when typed."""
     changed = [
         render_address(result)
         for result in results

@@ -14,13 +14,13 @@ from ramherd.show.wait_text import render_paused, render_span, render_wait
 
 LABEL_WIDTH = 9
 OPEN = ("running", "held", "queued", "waiting")
-# Lines that are always there: the jobs get the rest of the screen.
+# The jobs get the rest of the screen, but at least this many lines.
 LEAST_JOBS = 3
 
 
 def render_status(status: Mapping[str, Any], columns: int, rows: int) -> list[str]:
-    """`status` is the object of `ramherd status --json`, with `open_jobs`: those of herds that have
-    not ended. No more lines than the screen has, but for a few jobs.
+    """`status` is the object of `ramherd status --json`, with `open_jobs`: the jobs of herds that
+    have not ended. No more lines than the screen has, except for LEAST_JOBS jobs.
     """
     now_s = time.time()
     head = [f"{label:<{LABEL_WIDTH}}{text}" for label, text in describe(status, now_s)]

@@ -1,4 +1,4 @@
-"""The last words of a herd, as text."""
+"""The summary of a herd, as text."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ from ramherd.show.result_lines import (
     state_of,
 )
 
-# Smaller differences of the machine's available memory come and go by themselves.
+# Smaller changes of the machine's available memory are normal.
 WORTH_SAYING_BYTES = 64 * MIB
 COUNTS = {
     "preempted": "preempted",
@@ -31,8 +31,8 @@ OPEN = ("running", "held", "queued", "waiting", "lost")
 def render_summary(
     summary: dict[str, Any], missing_bytes: int, width: int = 80, *, is_verbose: bool = False
 ) -> list[str]:
-    """What came of the jobs, what they took, and where the rest of it is. With `is_verbose` also
-    what ramherd did about memory, and what it took itself.
+    """The results of the jobs, their cost, and where the rest is. With `is_verbose` also ramherd's
+    actions on memory, and its own cost.
     """
     results = summary["results"]
     return [
@@ -54,7 +54,7 @@ def render_summary(
 def render_herd(
     summary: dict[str, Any], width: int = 80, *, every: bool = False, is_verbose: bool = False
 ) -> list[str]:
-    """The same of a herd of the service, or of one that has not ended: some of it is not known."""
+    """The same for a herd of the service, or one that has not ended: some values are unknown."""
     results = summary["results"]
     return [
         *render_results(results, width, every=every),
@@ -69,7 +69,7 @@ def render_herd(
 
 
 def render_kills(summary: dict[str, Any]) -> Iterator[str]:
-    """Processes that the kernel killed, if it did."""
+    """Processes that the kernel killed, if any."""
     for name, why in (
         ("limit_kills", "at the memory_limit of a job"),
         ("oom_kills", "because memory ran out"),
@@ -126,7 +126,7 @@ def render_ramp(ramp: dict[str, Any] | None) -> list[str]:
 
 
 def render_rest(summary: dict[str, Any]) -> str:
-    """How many are not done; of those that are, how many were denied something."""
+    """How many jobs are not done, and how many of the done jobs were denied a tool."""
     states = Counter(state_of(result) for result in summary["results"])
     open_ = (state for state in OPEN if states[state])
     parts = [f"{summary[state]} {state}" for state in ("failed", "cancelled") if summary[state]]

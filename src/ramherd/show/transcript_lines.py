@@ -1,6 +1,6 @@
-"""The lines of a transcript: prompts, text of the model, tool calls and what came of them.
+"""The lines of a transcript: prompts, text of the model, tool calls and their results.
 
-What an agent printed reaches a terminal: no control character of it does.
+The output of agents reaches a terminal, so control characters are removed.
 """
 
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ from ramherd.core.units import format_duration
 from ramherd.show.colors import BOLD, CYAN, DIM, RED, YELLOW, Palette
 from ramherd.show.event_lines import printable
 
-# Of the output of a tool; a line of it, and the argument of a call, are cut as well.
+# Lines shown of a tool's output; each line, and the argument of a call, is cut as well.
 OUTPUT_LINES = 5
 WIDEST = 200
 
@@ -37,7 +37,7 @@ def render_call(name: str, argument: str, palette: Palette, *, more: str = "") -
 
 
 def render_output(output: str, lines: int, palette: Palette, *, is_error: bool) -> Iterator[str]:
-    """The first lines of what a tool returned, and how many there are besides."""
+    """The first lines of a tool's result, and the number of lines left out."""
     shown = output.splitlines()[:OUTPUT_LINES]
     if is_error:
         shown = [f"error: {shown[0]}" if shown else "error", *shown[1:]]

@@ -1,4 +1,4 @@
-"""What a display has to know of the terminal that it draws on."""
+"""Properties of the terminal that a display draws on."""
 
 import os
 import stat
@@ -6,7 +6,7 @@ from typing import TextIO
 
 
 def is_drawable(out: TextIO) -> bool:
-    """Whether it is a terminal whose cursor can be moved: not with TERM=dumb."""
+    """Whether `out` is a terminal whose cursor can be moved: not with TERM=dumb."""
     return out.isatty() and os.environ.get("TERM", "dumb") not in ("", "dumb")
 
 

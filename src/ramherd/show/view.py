@@ -1,4 +1,4 @@
-"""What a display is given each tick: values only, so that any display can be tested by them."""
+"""The input of a display at each tick: values only, so that any display can be tested with them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ class RunLine:
     ran_s: float
     ending: bool
     grant_bytes: int = 0
-    # What of it is in swap.
+    # The part that is in swap.
     swapped_bytes: int = 0
-    # How long it has been held for lack of memory; None while it runs.
+    # How long the run has been held for lack of memory; None while it runs.
     held_s: float | None = None
-    # The turn of its agent, and the tool in use.
+    # The turn of the agent, and the tool in use.
     doing: str = ""
 
 
@@ -48,15 +48,15 @@ class View:
 
     @property
     def eta_s(self) -> float | None:
-        """At the pace so far; unknown before the first end."""
+        """At the pace so far; unknown before the first job has ended."""
         if not self.ended:
             return None
         return self.wall_s / self.ended * (self.total - self.ended)
 
 
 class Display(NamedTuple):
-    """Where the loop sends events, each with the name of its run or job, and what it shows: a
-    display that has no room for a view does not ask for it.
+    """The loop sends events here, each with the name of its run or job, and a function that makes
+    the view: a display without room for a view does not call it.
     """
 
     event: Callable[[Event, str], None]

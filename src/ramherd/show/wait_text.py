@@ -1,6 +1,6 @@
-"""A few words for each job of a table: what it waits for, what it does, or how it ended.
+"""A few words for each job of a table: the cause of its wait, its current action, or its end.
 
-`show/reasons.py` has the whole sentences. Reasons that have no short text here are shown with them.
+`show/reasons.py` has the whole sentences, which are used for reasons without a short text here.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ from ramherd.show.cost_text import render_cost
 from ramherd.show.reasons import render_clock, render_reason
 
 Job = Mapping[str, Any]
-# Reasons for which a job was put in the queue: nothing keeps it there.
+# Reasons for which a job entered the queue: nothing keeps it there.
 NEXT = (
     Why.SUBMITTED, Why.DEPENDENCY_DONE, Why.ASKED, Why.ALLOWED, Why.CONTINUED, Why.SERVICE_STOPS,
     Why.ADOPTED,
@@ -20,7 +20,7 @@ NEXT = (
 
 
 def render_details(job: Job, now_s: float) -> str:
-    """What a user wants to know of a job at a glance."""
+    """The details of a job at a glance."""
     state, reason = JobState(job["state"]), reason_from_json(job["reason"])
     if reason.why is Why.OWNER_LOST:
         return "its ramherd died (ramherd run --resume)"
@@ -115,7 +115,7 @@ def render_work(job: Job) -> str:
 
 
 def render_end(job: Job, reason: Reason) -> str:
-    """The exit status of a command, or what an agent used; else why there is none."""
+    """The exit status of a command, or the usage of an agent; otherwise why there is none."""
     if job["state"] == JobState.DONE:
         denied = f"{len(job['denied'])} denied" if job.get("denied") else ""
         words = [render_turns(job), render_cost(job), denied]
@@ -140,6 +140,6 @@ def render_span(time_s: float) -> str:
 
 
 def number(reason: Reason, name: str) -> float:
-    """0 if another version of ramherd does not give it."""
+    """0 if another version of ramherd does not give the number."""
     value = reason.numbers.get(name, 0)
     return float(value) if not isinstance(value, str) else 0.0
