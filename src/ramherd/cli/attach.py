@@ -82,7 +82,7 @@ def make_request(brief: Brief, session: str, model: str | None) -> LaunchRequest
 
 
 def run_launch(stored: StoredJob, launch: Launch, config: Config) -> int:
-    """Its exit code. In the store the session is a herd of its own: the job stays as it ended."""
+    """Returns the exit code. In the store the session is its own herd: the job keeps its end."""
     brief = stored.job.brief
     tree = brief.tree if brief is not None else None
     cwd = tree.repository if tree is not None else stored.job.cwd

@@ -1,4 +1,4 @@
-"""`ramherd cancel JOB|HERD`: end it, with the grace, and for good."""
+"""`ramherd cancel JOB|HERD`: ends a job or a herd for good, with the grace period."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""What Tab may add to a command line: `ramherd __complete WORD ...`, called by scripts of shells.
+"""The completions of a command line: `ramherd __complete WORD ...`, called by shell scripts at Tab.
 
 The last word is the one that is being typed. The first line of the answer is a kind: `words`, and
 then each word with its description after a tab; or `files`, `directories` or `programs`, which the
@@ -14,7 +14,7 @@ from ramherd.cli.verbs import RARE_VERBS, VERBS, WITH_COMMAND
 from ramherd.core.errors import RamherdError
 
 WORDS, FILES, DIRECTORIES, PROGRAMS = "words", "files", "directories", "programs"
-# The newest so many jobs and herds.
+# At most this many jobs and herds, the newest.
 JOBS, HERDS = 200, 20
 
 
@@ -32,7 +32,7 @@ NOTHING = TabChoices(WORDS)
 
 
 def print_choices(words: Sequence[str]) -> int:
-    """Never an error: it would appear in the line that the user is typing."""
+    """Never an error, which would appear in the line that the user is typing."""
     try:
         kind, found = complete(words)
         lines = [f"{one.word}\t{one.what}" for one in found if is_one_line(one.word)]
@@ -58,7 +58,7 @@ def complete(words: Sequence[str]) -> TabChoices:
         if verb not in WITH_COMMAND:
             return NOTHING
         return TabChoices(PROGRAMS if is_first and verb == "exec" else FILES)
-    from ramherd.cli.parser import make_parser  # noqa: PLC0415 - not for verbs alone
+    from ramherd.cli.parser import make_parser  # noqa: PLC0415 - not needed for verbs
 
     return complete_verb(make_parser(verb), list(words[1:]))
 
@@ -77,7 +77,7 @@ def starting(typed: str, choices: Iterable[TabChoice]) -> list[TabChoice]:
 
 
 def complete_verb(parser: argparse.ArgumentParser, words: list[str]) -> TabChoices:
-    """bash has `--flag`, `=` and the value as three words, the others have one."""
+    """bash passes `--flag`, `=` and the value as three words, the other shells as one."""
     if words[-1] == "=":
         words.append("")
     *before, typed = words
@@ -97,14 +97,14 @@ def complete_verb(parser: argparse.ArgumentParser, words: list[str]) -> TabChoic
 
 
 class TypedWord(NamedTuple):
-    """The parser of the word that is typed, and its argument, if it is no option."""
+    """The parser of the typed word, and its argument, if the word is not an option."""
 
     parser: argparse.ArgumentParser
     action: argparse.Action | None
 
 
 def find_typed(parser: argparse.ArgumentParser, before: Sequence[str]) -> TypedWord:
-    """After the words before it. A verb of a verb (`hook install`) has a parser of its own."""
+    """`before` are the words before it. A verb of a verb (`hook install`) has its own parser."""
     positional = [action for action in parser._actions if not action.option_strings]
     skips = False
     for at, word in enumerate(before):
@@ -128,12 +128,12 @@ def find_option(parser: argparse.ArgumentParser, word: str) -> argparse.Action |
 
 
 def takes_value(action: argparse.Action) -> bool:
-    """`--resume [HERD]` may stand alone, but a value is what is typed after it."""
+    """`--resume [HERD]` may stand alone, but the next word is its value."""
     return action.nargs != 0
 
 
 def list_options(parser: argparse.ArgumentParser, typed: str) -> list[TabChoice]:
-    """Those for experiments only if no other begins like that."""
+    """Options for experiments only if no other option begins with `typed`."""
     from ramherd.cli.parser import is_rare  # noqa: PLC0415
 
     shown = [action for action in parser._actions if action.help is not argparse.SUPPRESS]
@@ -221,7 +221,7 @@ def list_shown_verbs() -> Iterator[TabChoice]:
     return list_verbs("")
 
 
-# By the name of an option, or by what its help calls its value.
+# By the name of an option, or by the name of its value in the help.
 LISTS = {
     "agent": list_agents,
     "pen": list_pens,

@@ -1,6 +1,6 @@
 """`ramherd completion bash|zsh|fish`: the script that makes a shell complete ramherd's words.
 
-The scripts know nothing of verbs and options: they ask `ramherd __complete` (cli/complete.py).
+The scripts have no list of verbs and options: they call `ramherd __complete` (cli/complete.py).
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""`ramherd config`: each setting, its value, and where it came from."""
+"""`ramherd config`: each setting, its value, and its source."""
 
 import argparse
 import json

@@ -1,6 +1,6 @@
-"""`ramherd run --resume [HERD]`: goes on with a herd that was interrupted, here or in the service.
+"""`ramherd run --resume [HERD]`: continues an interrupted herd, here or in the service.
 
-The flags that its `ramherd run` was given count again, except for those given now.
+The flags of the first `ramherd run` apply again, unless they are given now.
 """
 
 import argparse
@@ -62,8 +62,8 @@ def continue_run(options: argparse.Namespace) -> int:
 
 
 def find_free_herd(store: Store, name: str) -> StoredHerd:
-    """The herd that is meant, without a name the newest that was interrupted. What a dead ramherd
-    left of it is cleared first.
+    """The named herd, or the newest interrupted one. The remains of a dead ramherd are cleared
+    first.
     """
     recover(store, runtime_dir(), state_dir() / "runs")
     herd = find_herd(store, name) if name else find_interrupted_herd(store)
@@ -87,7 +87,7 @@ def report_complete(store: Store, herd: str) -> int:
 
 
 def restore_settings(options: argparse.Namespace, found: StoredHerd) -> None:
-    """The flags of the interrupted call, where this one has none."""
+    """Uses the flags of the interrupted call where this call has none."""
     kept = dict(found.settings or {})
     if found.max_cost_usd is not None:
         kept.setdefault("max_cost_usd", str(found.max_cost_usd))

@@ -1,4 +1,4 @@
-"""`ramherd diff JOB`: what a job changed, committed or not, as git shows it."""
+"""`ramherd diff JOB`: the changes of a job, committed or not, as git shows them."""
 
 import argparse
 import json
@@ -24,12 +24,12 @@ examples:
 While the job runs, the files of its worktree are compared, new ones too. git shows the changes with
 your pager and colours.
 """
-# They name another repository where git itself has started us, in a hook or an alias.
+# These name another repository when git itself has started us, in a hook or an alias.
 OF_ANOTHER = (
     "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR", "GIT_NAMESPACE",
     "GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES",
 )  # fmt: skip
-# What git says by an exit code of its own is on stderr.
+# git explains its own exit codes on stderr.
 FAILED = 1
 
 
@@ -70,7 +70,7 @@ def show(branch: JobBranch, flags: list[str]) -> int:
     own = {name: value for name, value in os.environ.items() if name not in OF_ANOTHER}
     argv = ["git", "-C", branch.where, "diff", *flags, *diff_words(branch), "--"]
     with index_with_new_files(branch) as env:
-        # Ctrl-C is for the pager, which ends when it wants to.
+        # Ctrl-C is for the pager, which decides itself when to end.
         before = signal.signal(signal.SIGINT, lambda _number, _frame: None)
         try:
             code = subprocess.run(argv, env={**own, **env}, check=False).returncode

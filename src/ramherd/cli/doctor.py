@@ -1,4 +1,4 @@
-"""`ramherd doctor`: what is right with this machine, what is not, and what to do about it."""
+"""`ramherd doctor`: checks this machine, and suggests fixes."""
 
 import argparse
 import json
@@ -62,7 +62,7 @@ def refuse_wrong(options: argparse.Namespace) -> None:
 
 
 def examine_machine() -> list[Finding]:
-    """A fix that this user may not carry out is left out."""
+    """Fixes that this user may not apply are left out."""
     return [
         replace(finding, fix=None) if finding.fix and not can_apply(finding.fix) else finding
         for finding in examine(HostFacts(Host(), logs_keep_bytes()))
@@ -70,7 +70,7 @@ def examine_machine() -> list[Finding]:
 
 
 def logs_keep_bytes() -> int:
-    """Settings that do not parse are for `ramherd config` to tell, not a reason to stop here."""
+    """`ramherd config` reports settings that do not parse; they do not stop this command."""
     try:
         return int(load_config(argparse.Namespace())["log_total"])
     except (RamherdError, OSError):

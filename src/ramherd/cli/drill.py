@@ -1,4 +1,4 @@
-"""`ramherd drill`: fake agents that really allocate, to see it work before trusting it."""
+"""`ramherd drill`: runs fake agents that really allocate, to try ramherd before trusting it."""
 
 import argparse
 import sys
@@ -13,12 +13,12 @@ from ramherd.jobs.reader import Defaults, make_jobs
 from ramherd.sim import agent
 from ramherd.system.ids import new_id
 
-# A quarter of a real agent's memory, and a minute of it in a second.
+# A quarter of a real agent's memory, and one second for each minute.
 SIZE = 0.25
 PACE = 60
-# Room for some of the fifty at a time, and small enough for any machine.
+# Room for some of the fifty agents at a time, and small enough for any machine.
 BUDGET_BYTES = 2 * GIB
-# Fake agents cost nothing, and there is no service that would run a command.
+# Fake agents cost nothing, and no service runs a command.
 NO_USE = ("max_cost_usd", "on_alert", "pass_env")
 TRICKS: tuple[tuple[str, ...], ...] = (
     (),
@@ -67,7 +67,7 @@ def drill(options: argparse.Namespace) -> int:
 
 
 def make_tables(seed: int, number: int, pace: int) -> Iterator[dict[str, Any]]:
-    """Some call tools, leave a process behind, print much, leak, or do not listen."""
+    """Some call tools, leave a process behind, print much, leak, or ignore signals."""
     for index in range(number):
         command = [
             sys.executable, "-I", "-S", agent.__file__, "--synthetic", str(seed),

@@ -1,4 +1,4 @@
-"""`ramherd drop JOB`: its worktree and its branch are removed, if that loses nothing."""
+"""`ramherd drop JOB`: removes the worktree and the branch of a job, if that loses nothing."""
 
 import argparse
 import json
@@ -28,7 +28,7 @@ examples:
 
 What the job printed and its results stay: `ramherd prune` removes output.
 """
-# So many of each are named.
+# The number of files and commits that an error names.
 NAMED = 5
 
 
@@ -55,7 +55,7 @@ def drop(options: argparse.Namespace) -> int:
 
 
 def drop_job(stored: StoredJob, *, force: bool = False) -> dict[str, Any]:
-    """What is removed, as JSON. An error names what would be lost, unless that is the wish."""
+    """Returns the removed things, as JSON. Without `force`, raises if work would be lost."""
     name, tree = stored.job.name, tree_of(stored)
     try:
         branch = find_job_branch(stored)
@@ -95,7 +95,7 @@ def explain_open_merge(job: str, worktree: str) -> RamherdError:
 def explain_loss(
     job: str, worktree: str, lost: UnmergedChanges, left_out: frozenset[str]
 ) -> RamherdError:
-    """With what would be lost. A merge does not commit `left_out` either."""
+    """Names the work that would be lost. A merge does not commit `left_out` either."""
     parts = []
     if lost.commits:
         parts.append(f"{count(lost.commits, 'commit')} ({some(lost.commits)})")

@@ -1,4 +1,4 @@
-"""`ramherd edit JOB`: another priority, or another amount of memory, for a job that is queued."""
+"""`ramherd edit JOB`: changes the priority or the memory of a queued job."""
 
 import argparse
 import json

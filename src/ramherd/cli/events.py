@@ -1,4 +1,4 @@
-"""`ramherd events`: what happened to jobs, and why, also long afterwards."""
+"""`ramherd events`: the events of jobs, with their reasons, also long afterwards."""
 
 import argparse
 import json
@@ -61,7 +61,7 @@ def events(options: argparse.Namespace) -> int:
 
 
 def await_store() -> None:
-    """The first herd makes it."""
+    """The first herd creates the store."""
     while not (state_path() / NAME).exists():
         time.sleep(FOLLOW_EVERY_S)
 
@@ -83,8 +83,8 @@ def print_stored(options: argparse.Namespace) -> int:
 def follow(
     store: Store, options: argparse.Namespace, last: int, job: str | None, herd: str | None
 ) -> None:
-    """Until the job or the herd that was named has ended; otherwise until Ctrl-C. A supervisor and
-    the service write the same events, so that the store is all that has to be read.
+    """Until the named job or herd has ended; otherwise until Ctrl-C. A supervisor and the service
+    write the same events, so only the store has to be read.
     """
     while True:
         is_last = is_over(store, job, herd)
@@ -96,7 +96,7 @@ def follow(
 
 
 def is_over(store: Store, job: str | None, herd: str | None) -> bool:
-    """Asked before the last events are read: then none comes after them."""
+    """Called before the last events are read, so that none is missed."""
     if job is not None:
         state = read_job_state(store, job)
         is_final = state is None or JobState(state).is_final
@@ -109,7 +109,7 @@ def is_over(store: Store, job: str | None, herd: str | None) -> bool:
 
 
 def print_events(found: Iterator[StoredEvent], options: argparse.Namespace) -> int:
-    """The number of the last one, 0 if there is none."""
+    """Returns the number of the last event, 0 if there is none."""
     last = 0
     for event in found:
         print(json.dumps(as_json(event)) if options.json else render(event))
@@ -119,7 +119,7 @@ def print_events(found: Iterator[StoredEvent], options: argparse.Namespace) -> i
 
 
 def choose_herd(store: Store, options: argparse.Namespace) -> str | None:
-    """None means all: a job is in one herd anyway, and a time says enough."""
+    """None means all: a job is in one herd anyway, and a time is specific enough."""
     if options.job is not None:
         return None
     if options.herd is not None:

@@ -1,4 +1,4 @@
-"""`ramherd exec -- COMMAND`: one program on this terminal, in a pen, as if it ran bare."""
+"""`ramherd exec -- COMMAND`: runs one program on this terminal, in a pen, as if it ran bare."""
 
 import argparse
 import json
@@ -36,12 +36,13 @@ settings can also be in ramherd.toml and in RAMHERD_* variables: see `ramherd co
 exit codes: the program's (128+N for signal N), 127 not found, 126 not executable, 2 usage,
 3 this machine cannot, 130 interrupted while waiting for memory
 """
-# For a job without `memory`, `run` expects what runs of its kind needed. A session is never held
-# at a grant, so it asks for what agents hold at work (docs/agents.md: 215 MB and a tool or two).
+# For a job without `memory`, `run` expects the size of earlier runs of its kind. A session is never
+# held at a grant, so it asks for the size of agents at work (docs/agents.md: 215 MB and a tool or
+# two).
 MEMORY_BYTES = 512 * MIB
-# The store, the ledger and files of the pen.
+# For the store, the ledger and the files of the pen.
 LEAST_DESCRIPTORS = 20
-# The settings that make sense for one program in front of its user, and what they mean for it.
+# The settings that make sense for one program on a terminal, and their meaning for it.
 SETTINGS = {
     "budget": "the most memory it may ask for",
     "budget_share": BY_NAME["budget_share"].help,
@@ -99,22 +100,22 @@ def exec_(options: argparse.Namespace) -> int:
 
 
 def check_agent_limit(program: str, limit_bytes: int) -> None:
-    """An agent that cannot live within its limit is not started."""
+    """An agent that cannot run within its limit is not started."""
     name = os.path.basename(program)
     if name in AGENTS:
-        from ramherd.agents import find_agent  # noqa: PLC0415 - seldom, and imports are a cost
+        from ramherd.agents import find_agent  # noqa: PLC0415 - seldom, and imports take time
         from ramherd.agents.heap import check_limit  # noqa: PLC0415
 
         check_limit(find_agent(name), limit_bytes, "ramherd exec --memory-limit {} -- " + name)
 
 
 def change_shell(options: argparse.Namespace) -> int:
-    """`ramherd exec install AGENT`: a function in the user's shell; `uninstall` removes it."""
+    """`ramherd exec install AGENT`: adds a function to the user's shell; `uninstall` removes it."""
     from ramherd.exec import shell_function  # noqa: PLC0415 - seldom
 
     verb, *names = options.words or [""]
     if options.command is not None or verb not in ("install", "uninstall"):
-        from ramherd.cli.mistakes import missing_dashes  # noqa: PLC0415 - only once one is made
+        from ramherd.cli.mistakes import missing_dashes  # noqa: PLC0415 - only for errors
 
         raise missing_dashes(options.words)
     if len(names) != 1 or names[0] not in shell_function.PROGRAMS:
@@ -157,7 +158,7 @@ def render_uninstalled(name: str, file: "ShellFile", *, is_changed: bool) -> lis
 
 
 def enter_session(options: argparse.Namespace) -> Config:
-    """The settings, in the scope in which the session is to run."""
+    """The settings, in the scope in which the session will run."""
     check_file_limit(resource.getrlimit(resource.RLIMIT_NOFILE)[0], LEAST_DESCRIPTORS)
     config = load_config(options)
     for warning in config.warnings:

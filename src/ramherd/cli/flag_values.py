@@ -1,4 +1,4 @@
-"""The value of a flag that is no setting; an error names the flag."""
+"""The value of a flag that is not a setting; an error names the flag."""
 
 from collections.abc import Callable
 from typing import Any

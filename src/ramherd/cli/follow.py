@@ -1,4 +1,4 @@
-"""Following a herd of the service on this terminal, as if it ran here."""
+"""Follows a herd of the service on this terminal, as if it ran here."""
 
 import argparse
 import json
@@ -30,8 +30,8 @@ def follow(
     client: Client, herd: str, options: argparse.Namespace,
     *, after: int = 0, is_notified: bool = False,
 ) -> int:  # fmt: skip
-    """Its progress, then its summary. Ctrl-C and TERM cancel it, as they do a herd that runs here;
-    a closed window does not. Events up to `after` are those of an earlier time.
+    """Shows the progress and then the summary. Ctrl-C and TERM cancel the herd, as they do a herd
+    that runs here; a closed window does not. Events up to `after` are left out.
     """
     if signal.getsignal(signal.SIGTERM) is not signal.SIG_IGN:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
@@ -74,8 +74,8 @@ def show_events(client: Client, herd: str, display: "HerdDisplay", after: int) -
 
 
 def report_pause(client: Client, herd: str, display: "HerdDisplay") -> float:
-    """A service that is paused starts nothing of the herd. Returns when the herd was submitted, or
-    when the service was paused after that.
+    """A paused service starts no job of the herd. Returns the time of the submission, or of the
+    pause if that came later.
     """
     created_s, snapshot = client.herd(herd)["created_s"], client.snapshot()
     if not snapshot["paused"]:
@@ -96,7 +96,7 @@ def render_last(
 
 
 class HerdDisplay:
-    """Draws once a second in a thread of its own; the caller waits for events."""
+    """Draws once a second in its own thread; the caller waits for events."""
 
     def __init__(
         self, client: Client, herd: str, names: dict[str, str], display: RunDisplay
@@ -141,7 +141,7 @@ def as_event(event: EventInfo) -> Event:
 
 
 def make_view(herd: HerdInfo, snapshot: dict[str, Any], names: dict[str, str]) -> View:
-    """The herd's own runs, and the memory of all."""
+    """The runs of the herd, and the memory of all runs."""
     counts, waits = herd["counts"], snapshot["waits_for"]
     return View(
         herd=herd["herd"],

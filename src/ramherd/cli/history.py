@@ -1,4 +1,4 @@
-"""`ramherd history`: what was learned about each class of runs, and how often it was right."""
+"""`ramherd history`: the learned sizes of each class of runs, and how often they were right."""
 
 import argparse
 import json

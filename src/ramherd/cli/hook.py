@@ -1,4 +1,4 @@
-"""`ramherd hook install|uninstall|status`: Claude Code's own subagents wait for memory."""
+"""`ramherd hook install|uninstall|status`: makes Claude Code's subagents wait for memory."""
 
 import argparse
 import json
@@ -88,7 +88,7 @@ def uninstall(options: argparse.Namespace) -> int:
 
 def status(options: argparse.Namespace) -> int:
     path, now_s = str(runtime_dir() / "ledger.db"), read_boot_s()
-    # A wrong setting is for the hook to report.
+    # The hook reports wrong settings.
     wait_s = load_config(report=lambda _error: None)["hook_wait"]
     files = [open_settings(is_project=is_project) for is_project in (False, True)]
     states = [(str(one.shown), describe(one, wait_s)) for one in files]
@@ -124,14 +124,14 @@ def describe(settings: SettingsFile, wait_s: float) -> str:
 
 
 def is_long_enough(command: str, wait_s: float) -> bool:
-    """The time that Claude gives the hook, as `hook_command` wrote it."""
+    """Checks the timeout of the hook, as `hook_command` wrote it."""
     words = shlex.split(command)
     seconds = words[words.index("ramherd.hook") + 1 :][:1]
     return any(one.isdecimal() and int(one) >= pre_tool_timeout_s(wait_s) for one in seconds)
 
 
 def command_dir(command: str) -> str:
-    """python and python3 of one place are the same."""
+    """python and python3 in one directory are the same."""
     return os.path.dirname(shlex.split(command)[0])
 
 
@@ -143,7 +143,7 @@ def open_settings(*, is_project: bool) -> SettingsFile:
 
 
 def check() -> None:
-    """It works when Claude calls it: from a shell, and from anywhere."""
+    """Runs the hook as Claude does: from a shell, and from any directory."""
     env = {key: value for key, value in os.environ.items() if key != "RAMHERD_RUN"}
     command = hook_command(60).removesuffix(" || true")
     event = json.dumps({"hook_event_name": CHECK, "session_id": new_id()})

@@ -1,5 +1,5 @@
-"""The jobs that there are, with what is known of their live runs: from the service, or from the
-store if none is running.
+"""All jobs, with the values of their live runs: from the service, or from the store if none is
+running.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -22,14 +22,14 @@ from ramherd.store.service_requests import read_paused_s
 PAGE = 1000
 MOST_HERDS = 1000
 PAUSED = (Why.PAUSED, Why.JOB_PAUSED)
-# What the service knows of a live run.
+# Values that the service has of a live run.
 LIVE = ("used_bytes", "grant_bytes", "held_s", "doing")
 NOT_LIVE: Mapping[str, Any] = {"grant_bytes": None, "held_s": None, "doing": ""}
 
 
 class JobList(NamedTuple):
-    """`paused_s` is when the service was paused, None if it is not; `snapshot` is the service's,
-    None if none is running.
+    """`paused_s` is the time at which the service was paused, None if it is not; `snapshot` is the
+    service's, None if none is running.
     """
 
     jobs: list[dict[str, Any]]
@@ -38,8 +38,8 @@ class JobList(NamedTuple):
 
 
 def read_job_list(herd: str | None = None, *, is_all: bool = False) -> JobList:
-    """The jobs of a herd, or of all herds that have not ended; with `is_all`, of all. A herd that
-    is unknown is a UsageError.
+    """The jobs of a herd, or of all herds that have not ended; with `is_all`, of all. An unknown
+    herd is a UsageError.
     """
     with closing(open_to_read()) as store:
         client = Client() if is_running() else None
@@ -60,7 +60,7 @@ def read_job_list(herd: str | None = None, *, is_all: bool = False) -> JobList:
 
 
 def find_named_herd(store: Store, client: Client | None, herd: str) -> str:
-    """The service may have another store than this command."""
+    """The service may use another store than this command."""
     try:
         return find_herd(store, herd)
     except UsageError:
@@ -70,7 +70,7 @@ def find_named_herd(store: Store, client: Client | None, herd: str) -> str:
 
 
 def is_live(job: JobInfo) -> bool:
-    """The snapshot is a second old: a job may have ended since."""
+    """The snapshot is up to a second old: a job may have ended since."""
     return job["state"] in (JobState.RUNNING, JobState.HELD)
 
 
@@ -80,7 +80,7 @@ def choose_herds(herds: Iterable[HerdInfo | dict[str, Any]], *, is_all: bool) ->
 
 
 def read_stored_jobs(store: Store, herd: str | None, *, is_all: bool) -> Iterator[dict[str, Any]]:
-    """Nobody starts the jobs of a service that is not running."""
+    """While the service is not running, its jobs do not start."""
     lost = read_lost_herds(store, runtime_path())
     herds = list_herds(store, most=MOST_HERDS)
     services = {one["herd"] for one in herds if one["service"]}

@@ -1,4 +1,4 @@
-"""What one job printed, run after run, as it is shown: the bytes of a command as they are, the
+"""The output of one job, run after run, as it is shown: the bytes of a command unchanged, the
 events of an agent as a transcript.
 """
 
@@ -25,13 +25,13 @@ from ramherd.store.protocol import Store
 class LoggedJob(NamedTuple):
     id: str
     name: str
-    # The CLI whose stream is shown as a transcript.
+    # The agent CLI whose stream is shown as a transcript.
     agent: str
     prompt: str
 
 
 class RawDecoder:
-    """The bytes of one stream as they are. `skip` is a line of ours where some are missing."""
+    """The bytes of one stream, unchanged. `skip` adds a line of ours where bytes are missing."""
 
     def feed(self, data: bytes) -> bytes:
         return data
@@ -53,7 +53,7 @@ class TranscriptDecoder:
         return as_bytes(self._transcript.feed(data))
 
     def skip(self, line: str) -> bytes:
-        """The event that was cut there ends."""
+        """Ends the event that was cut there."""
         return as_bytes([*self._transcript.feed(b"\n"), line])
 
     def close(self) -> bytes:
@@ -88,7 +88,7 @@ def as_bytes(lines: Iterable[str]) -> bytes:
 
 
 class RunStream:
-    """One stream of one run, from where the last look ended."""
+    """One stream of one run, from the end of the last read."""
 
     def __init__(self, run_dir: Path, stream: str, decoder: Decoder) -> None:
         self._cursor, self._decoder = OutputCursor(run_dir, stream), decoder
@@ -117,9 +117,9 @@ def dropped_line(size: int, what: str) -> str:
 
 
 class JobLog:
-    """What one job printed, run after run: (stream, bytes) in the order in which they are shown.
+    """The output of one job, run after run: (stream, bytes) in the order in which they are shown.
 
-    `read_new` gives what has come since the last call.
+    `read_new` returns the output since the last call.
     """
 
     def __init__(
@@ -128,7 +128,7 @@ class JobLog:
     ) -> None:  # fmt: skip
         self._store, self._runs_dir, self.job = store, runs_dir, job
         self._make_streams = streams
-        # Of a transcript, which goes over all runs of its job.
+        # For a transcript, which spans all runs of its job.
         self._palette = palette
         self._run = ""
         self._streams: list[RunStream] = []
@@ -155,7 +155,7 @@ class JobLog:
         self._streams = self._make_streams(self._runs_dir / self._run)
 
     def _introduce(self, runs: list[dict[str, Any]], place: int) -> Iterator[str]:
-        """The prompt before the first run; before each other one how the last run ended."""
+        """The prompt before the first run; before each later run, the end of the previous one."""
         assert self._palette is not None
         if place == 0:
             yield from render_prompt(self.job.prompt, self._palette)
@@ -174,7 +174,7 @@ class JobLog:
                 yield self._sink_of(stream), data
 
     def _sink_of(self, stream: RunStream) -> str:
-        """Both streams of a transcript are one text."""
+        """Both streams of a transcript form one text."""
         return stream.name if self._palette is None else "out"
 
 

@@ -1,7 +1,7 @@
-"""Which job or herd a user means: a job by its number, name or id; a herd by its id, the end of its
-id, or as `last`.
+"""Finds the job or herd that a user names: a job by its number, name or id; a herd by its id, the
+end of its id, or as `last`.
 
-The store answers, with and without a service.
+The names are looked up in the store, with and without a service.
 """
 
 import argparse
@@ -23,16 +23,16 @@ from ramherd.store.job_numbers import find_numbered_job
 from ramherd.store.listing import find_herds_ending, read_herd
 from ramherd.store.protocol import Store
 
-# So many names of a herd are compared with one that is unknown.
+# An unknown name is compared with at most this many names of a herd.
 COMPARED = 1000
-# The newest herd that is no session of `ramherd exec`.
+# The newest herd that is not a session of `ramherd exec`.
 LAST = "last"
-# The end of an id is as random as the characters that it has; screens show six.
+# All characters at the end of an id are random; screens show six.
 SHORTEST_ENDING = 4
 
 
 class Named(NamedTuple):
-    """A job, or a herd: the other is None."""
+    """A job or a herd; the other is None."""
 
     job: str | None = None
     herd: str | None = None
@@ -71,7 +71,7 @@ def explain_unknown(store: Store, herd: str, name: str) -> UsageError:
 
 
 def find_herd(store: Store, herd: str | None = None) -> str:
-    """The id of a herd: the one that is given, or the newest."""
+    """The id of the given herd, or of the newest."""
     if herd is None or herd == LAST:
         newest = read_newest_herd(store) if herd is None else read_newest_batch(store)
         if newest is None:
@@ -89,7 +89,7 @@ def find_herd(store: Store, herd: str | None = None) -> str:
 
 def find_job_or_herd(store: Store, name: str) -> Named:
     """For verbs that take both. The whole id of a herd is never a job; `last` or the end of an id
-    may be the name of one, and then the job is meant.
+    may be the name of a job, which then wins.
     """
     if is_herd(store, name):
         return Named(herd=name)
@@ -103,7 +103,7 @@ def find_job_or_herd(store: Store, name: str) -> Named:
 
 
 def find_jobs(names: Iterable[str]) -> list[str]:
-    """The ids of jobs: all are found before anything is done with the first."""
+    """The ids of jobs: all are looked up before the first is changed."""
     with closing(open_to_read()) as store:
         return [find_job(store, name) for name in names]
 

@@ -1,7 +1,7 @@
-"""The job that a user names, and its worktree, for the verbs that work with what agents did.
+"""The job that a user names, and its worktree, for the verbs that use the work of agents.
 
-The store answers, with and without a service. Jobs that have ended are nobody's, so what becomes
-of their worktrees is written there directly.
+They read the store, with and without a service. No process owns a job that has ended, so the state
+of its worktree is written to the store directly.
 """
 
 import shlex
@@ -31,8 +31,8 @@ def read_named_job(name: str, herd: str | None) -> StoredJob:
 
 
 def read_ended_job(name: str, herd: str | None) -> StoredJob:
-    """UsageError while another process works on it, or will. A job whose `ramherd run` was
-    killed counts as ended.
+    """Raises UsageError while another process works on the job, or will. A job whose `ramherd run`
+    was killed counts as ended.
     """
     with closing(open_to_read()) as store:
         found = read_stored_job(store, find_job(store, name, herd))
@@ -48,7 +48,7 @@ def read_ended_job(name: str, herd: str | None) -> StoredJob:
 
 
 def tree_of(stored: StoredJob) -> Tree:
-    """UsageError for a job that has no worktree of its own."""
+    """Raises UsageError for a job without its own worktree."""
     job = stored.job
     if job.brief is None:
         raise UsageError(f"job {job.name} is a command: it has no worktree")
@@ -62,7 +62,7 @@ def tree_of(stored: StoredJob) -> Tree:
 
 @contextmanager
 def locked_worktree(stored: StoredJob) -> Iterator[None]:
-    """One verb at a time changes it."""
+    """Only one verb at a time changes a worktree."""
     lock = acquire_lock(lock_path(stored.job.id), wait=False)
     if lock is None:
         raise explain_lock(stored.job.name)
@@ -89,7 +89,7 @@ def explain_lock(name: str) -> UsageError:
 
 
 def find_job_branch(stored: StoredJob) -> JobBranch:
-    """BranchGone says why nothing of it is left, as far as that is known."""
+    """BranchGone explains why the branch is gone, as far as the reason is known."""
     tree = tree_of(stored)
     try:
         return find_branch(stored.job.name, tree)
@@ -118,16 +118,16 @@ def explain_gone(stored: StoredJob, tree: Tree, gone: str) -> BranchGone:
 
 
 def find_finished(stored: StoredJob) -> JobBranch:
-    """The branch with all changes in it: what lies uncommitted in the worktree is committed first,
+    """The branch with all changes in it: uncommitted changes in the worktree are committed first,
     as at the end of a job.
     """
-    find_job_branch(stored)  # an error says what is missing, before anything is changed
+    find_job_branch(stored)  # raises an error if something is missing, before any change
     finish_worktree(stored)
     return find_job_branch(stored)
 
 
 def finish_worktree(stored: StoredJob) -> None:
-    """Commits what is not, and removes it if nothing has changed. Nothing for a job without one."""
+    """Commits the rest, or removes an unchanged worktree. Does nothing for a job without one."""
     brief = stored.job.brief
     if brief is not None and brief.tree is not None and Path(brief.tree.path).exists():
         record_worktree(stored, finish(brief.tree, stored.job.name, MOST_S))

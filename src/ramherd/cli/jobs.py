@@ -1,4 +1,4 @@
-"""`ramherd jobs`: the jobs there are, what they use, and what they wait for."""
+"""`ramherd jobs`: the jobs, their memory, and the causes of their waits."""
 
 import argparse
 import json
@@ -47,7 +47,7 @@ def jobs(options: argparse.Namespace) -> int:
 
 
 def watch(options: argparse.Namespace) -> int:
-    """On a terminal in place; in a pipe again when a job has changed."""
+    """Redraws in place on a terminal; in a pipe prints again when a job has changed."""
     if not options.json and is_drawable(sys.stdout):
         with Redraw(sys.stdout) as screen:
             while True:
@@ -65,7 +65,7 @@ def watch(options: argparse.Namespace) -> int:
 
 
 def signature(found: JobList) -> object:
-    """What has to change before the list is printed again: not times, nor memory."""
+    """The values whose change prints the list again: not times, nor memory."""
     states = [
         (job["id"], job["state"], job["attempts"], job["reason"].get("why")) for job in found.jobs
     ]

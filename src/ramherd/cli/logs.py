@@ -1,7 +1,7 @@
-"""`ramherd logs [JOB ...]`: what jobs printed, while they run or afterwards.
+"""`ramherd logs [JOB ...]`: the output of jobs, while they run or afterwards.
 
-For agents that is a transcript of messages and tool calls, over all runs of the job; for commands
-the bytes of the newest run as they are.
+Of agents, a transcript of messages and tool calls over all runs of the job; of commands, the bytes
+of the newest run, unchanged.
 """
 
 import argparse
@@ -71,7 +71,7 @@ def logs(options: argparse.Namespace) -> int:
 
 
 def find_jobs(store: Store, names: list[str], herd: str | None) -> list[LoggedJob]:
-    """Each job once, in the order of the names; without a name all jobs of the herd."""
+    """Each job once, in the order of the names; without names, all jobs of the herd."""
     if not names:
         return list(read_herd_jobs(store, find_herd(store, herd)))
     found: dict[str, LoggedJob] = {}
@@ -99,7 +99,7 @@ def read_logged(store: Store, id_: str) -> LoggedJob:
 
 
 def choose_printable(store: Store, runs_dir: Path, jobs: list[LoggedJob]) -> Iterator[LoggedJob]:
-    """The jobs that have a log. One alone that has none is an error; of several it is said."""
+    """The jobs that have a log. A single job without one is an error, among several a line."""
     for job in jobs:
         problem = find_problem(store, runs_dir, job)
         if problem is None:
@@ -131,7 +131,7 @@ def make_printers(
 ) -> "Iterator[JobPrinter]":
     is_terminal = sys.stdout.isatty()
     widest = max((len(job.name) for job in jobs), default=0)
-    # Standard error goes where it went, unless it was asked for alone.
+    # Standard error is printed to standard error, unless it is the only stream requested.
     out = sys.stdout.buffer
     is_together = options.err or options.json
     sinks: dict[str, BinaryIO] = {"out": out, "err": out if is_together else sys.stderr.buffer}
@@ -167,7 +167,7 @@ def make_log(store: Store, job: LoggedJob, options: argparse.Namespace) -> JobLo
 
 
 def count_lines(log: JobLog) -> Counter[str]:
-    """In bounded memory, however many there are: the log is read once more to print it."""
+    """In bounded memory, whatever the number of lines: the log is read again to print it."""
     lines, last = Counter[str](), dict.fromkeys(STREAMS, b"\n")
     for stream, data in chain(log.read_new(), log.close()):
         lines[stream] += data.count(b"\n")
@@ -176,7 +176,7 @@ def count_lines(log: JobLog) -> Counter[str]:
 
 
 class JobPrinter:
-    """Prints what one job printed, from where it was last."""
+    """Prints the output of one job, from the end of the last print."""
 
     def __init__(
         self, store: Store, log: JobLog, sinks: Mapping[str, BinaryIO], skipped: Mapping[str, int],
@@ -187,7 +187,7 @@ class JobPrinter:
         self._lines = lines
 
     def is_over(self) -> bool:
-        """Asked before the last look: then nothing comes after it."""
+        """Called before the last read, so that no output is missed."""
         state = read_job_state(self._store, self._log.job.id)
         is_final = state is None or JobState(state).is_final
         return is_final or not is_owned(self._store, self._log.job.id, runtime_path())
@@ -212,7 +212,7 @@ class JobPrinter:
 
 
 class LineSkip:
-    """Leaves out the first lines of a stream that comes in pieces."""
+    """Skips the first lines of a stream that arrives in pieces."""
 
     def __init__(self, lines: int) -> None:
         self._left = lines
@@ -228,7 +228,7 @@ class LineSkip:
 
 
 def print_jobs(printers: Iterable[JobPrinter], *, is_following: bool) -> None:
-    """One job after another; those that are followed take turns, line by line."""
+    """One job after another; followed jobs take turns, line by line."""
     if not is_following:
         for printer in printers:
             printer.print_new()
@@ -242,7 +242,7 @@ def print_jobs(printers: Iterable[JobPrinter], *, is_following: bool) -> None:
 
 
 def print_turn(printer: JobPrinter) -> bool:
-    """Whether the job is over."""
+    """Returns whether the job is over."""
     is_over = printer.is_over()
     printer.print_new()
     if is_over:

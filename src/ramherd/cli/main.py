@@ -1,6 +1,6 @@
 """`ramherd VERB ...`: finds the verb, and turns errors into one line and an exit code.
 
-Only the module of the verb that is called is imported, so that each call starts quickly.
+Imports only the module of the verb that is called, so that each call starts quickly.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 BUG = 70
-# The machine refuses something; the reader of the output has gone away (`| head`).
+# The machine refuses a request; the reader of the output has closed it (`| head`).
 CANNOT, READER_GONE = 3, 1
 HINTS = {
     errno.EMFILE: "raise the limit: ulimit -n 4096",
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def call(argv: list[str]) -> int:
-    """Without a verb, help is what is wanted."""
+    """Without a verb, prints the help."""
     try:
         if not argv or argv[0].startswith("-"):
             return call_without_verb(argv)
@@ -83,7 +83,7 @@ def call_verb(argv: list[str]) -> int:
     options, unknown = parser.parse_known_args(argv[1:at])
     options.command = argv[at + 1 :] if at < len(argv) else None
     if unknown:
-        from ramherd.cli.mistakes import wrong_words  # noqa: PLC0415 - only once one is made
+        from ramherd.cli.mistakes import wrong_words  # noqa: PLC0415 - only for errors
 
         raise wrong_words(unknown, argv, parser)
     if options.command is not None and argv[0] not in WITH_COMMAND:
@@ -92,13 +92,13 @@ def call_verb(argv: list[str]) -> int:
 
 
 def refuse_verb(argv: list[str]) -> NoReturn:
-    from ramherd.cli.mistakes import wrong_verb  # noqa: PLC0415 - only once one is made
+    from ramherd.cli.mistakes import wrong_verb  # noqa: PLC0415 - only for errors
 
     raise wrong_verb(argv)
 
 
 def explain(error: Exception) -> int:
-    """One line, and the exit code. What the operating system refuses is no defect of ours."""
+    """Prints one line; returns the exit code. A refusal by the system is not a defect of ours."""
     match error:
         case RamherdError():
             print_error(str(error), hint=error.hint)
@@ -109,7 +109,7 @@ def explain(error: Exception) -> int:
         case OSError() | MemoryError():
             return explain_refusal(error)
         case UnicodeEncodeError():
-            # A name that is looked for, in the store or by the service: they know UTF-8 only.
+            # A name to look up in the store or in the service, which accept only UTF-8.
             print_error(f"{ascii(error.object)[:100]} is not UTF-8")
             return UsageError.exit_code
     print_error(
@@ -119,8 +119,8 @@ def explain(error: Exception) -> int:
 
 
 def use_utf8() -> None:
-    """Arguments, names of files and output are UTF-8 in every locale, so that the service gets the
-    same bytes from all. In the locales C and POSIX, Python does so by itself.
+    """Arguments, file names and output are UTF-8 in every locale, so that the service always gets
+    the same bytes. In the locales C and POSIX, Python does so by itself.
     """
     if sys.getfilesystemencoding() != "utf-8":
         os.execv(sys.executable, [sys.executable, "-X", "utf8", *sys.orig_argv[1:]])
@@ -146,7 +146,7 @@ def is_output_broken() -> bool:
 
 
 def finish_output(code: object) -> int:
-    """All that was printed is written now: what Python cannot write at its exit is a traceback."""
+    """Writes all output now: Python prints a traceback if it cannot write at exit."""
     number = code if isinstance(code, int) else 0 if code is None else UsageError.exit_code
     try:
         sys.stdout.flush()
@@ -173,7 +173,7 @@ def printed(name: object) -> str:
 
 
 class ErrorStream(io.FileIO):
-    """A line that cannot be written must not end anything: a full disk, a closed window."""
+    """A line that cannot be written must not end a command: a full disk, a closed window."""
 
     def write(self, data: Any, /) -> int:
         try:
@@ -191,7 +191,7 @@ def open_standard_streams() -> None:
             os.open(os.devnull, os.O_RDWR)  # gets the lowest number, which is this one
         if getattr(sys, name) is None:
             setattr(sys, name, open(fd, mode, closefd=False))  # noqa: SIM115
-    # Whatever a name or a locale holds, it is printed somehow.
+    # Any name prints in any locale.
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout = with_buffer(sys.stdout)
         sys.stdout.reconfigure(errors="backslashreplace")
@@ -202,8 +202,8 @@ def open_standard_streams() -> None:
 
 
 def with_buffer(stream: io.TextIOWrapper) -> io.TextIOWrapper:
-    """With PYTHONUNBUFFERED there is none, and a line that could not be written would be lost: then
-    nothing tells a full standard output from a full disk. Each line is still written at once.
+    """With PYTHONUNBUFFERED there is no buffer, and a line that could not be written would be lost:
+    a full standard output would look like a full disk. Each line is still written at once.
     """
     if isinstance(stream.buffer, io.BufferedWriter):
         return stream
@@ -212,7 +212,7 @@ def with_buffer(stream: io.TextIOWrapper) -> io.TextIOWrapper:
 
 
 def print_traceback() -> None:
-    """Imported only now: 4 ms that no start should pay."""
+    """Imported only here: it takes 4 ms."""
     import traceback  # noqa: PLC0415
 
     traceback.print_exc()
@@ -223,7 +223,7 @@ def print_error(text: str, *, hint: str = "") -> None:
 
 
 def read_columns() -> int:
-    """As `shutil.get_terminal_size` does, which argparse would import for each option: 9 ms."""
+    """As `shutil.get_terminal_size`, which argparse would import for each option: 9 ms."""
     columns = os.environ.get("COLUMNS", "")
     if columns.isdigit() and int(columns):
         return int(columns)

@@ -1,4 +1,4 @@
-"""The manual pages, made from the parsers as `--help` is: `python -m ramherd.cli.manual DIRECTORY`.
+"""The manual pages, made from the parsers like `--help`: `python -m ramherd.cli.manual DIRECTORY`.
 
 One page for ramherd, and one for each verb: ramherd.1, ramherd-run.1, ...
 """
@@ -118,7 +118,7 @@ def render_examples(epilog: str) -> Iterator[str]:
 
 
 def roff(text: str) -> str:
-    """A line that begins with a dot or an apostrophe would be a request."""
+    """roff reads a line that begins with a dot or an apostrophe as a request."""
     escaped = text.replace("\\", r"\e").replace("-", r"\-")
     return re.sub(r"^([.'])", r"\\&\1", escaped)
 

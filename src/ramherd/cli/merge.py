@@ -1,4 +1,4 @@
-"""`ramherd merge JOB`: a job's changes, merged into the branch that is checked out."""
+"""`ramherd merge JOB`: merges a job's changes into the branch that is checked out."""
 
 import argparse
 import json
@@ -76,12 +76,12 @@ def merge(options: argparse.Namespace) -> int:
 
 
 def merge_job(name: str, options: argparse.Namespace) -> bool:
-    """Whether it met a conflict."""
+    """Returns whether there was a conflict."""
     stored = read_ended_job(name, options.herd)
     with locked_worktree(stored):
         if options.abort:
             abort_merge(find_job_branch(stored))
-            finish_worktree(stored)  # its note may say that it is in the middle of a merge
+            finish_worktree(stored)  # the note on the worktree may still report a merge
             print(f"the merge of {printable(stored.job.name)} is undone")
             return False
         branch = find_finished(stored)
@@ -125,8 +125,8 @@ def render_merged(stored: StoredJob, merged: MergedBranch | None) -> list[str]:
 
 
 def find_left(branch: JobBranch, own_branch: str) -> tuple[list[str], str]:
-    """What the merge does not have: files that are in no commit, and the job's first branch, if
-    its agent has left commits there and ended on another one.
+    """Work that the merge leaves out: uncommitted files, and the job's first branch, if the agent
+    left commits there and ended on another branch.
     """
     files = list_uncommitted(branch.worktree) if branch.worktree else []
     first = find_commit(branch.repository, heads(own_branch))
@@ -170,7 +170,7 @@ def render_conflict(
 
 
 def render_options(options: argparse.Namespace) -> str:
-    """The same again, for a command to be typed."""
+    """The options of this call, for a command to be typed."""
     words = ["--squash"] if options.squash else []
     words += ["-m", options.message] if options.message is not None else []
     words += ["--drop"] if options.drop else []

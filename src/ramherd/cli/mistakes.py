@@ -1,7 +1,7 @@
-"""A call that is wrong: the error, in one line, and the verb, option or command that was meant.
+"""The error for a wrong call, in one line, with the verb, option or command that was meant.
 
-Imported only once something is wrong. Users of pueue, docker, uv, make and GNU parallel bring names
-along: the tables have those that differ too much from ours to be found by their spelling.
+Imported only for errors. Users of pueue, docker, uv, make and GNU parallel type names from there:
+the tables have the names that are spelled too differently from ours for a spelling check.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from ramherd.core.agent_names import AGENTS
 from ramherd.core.errors import UsageError
 from ramherd.jobs.reader import JOB_FILES
 
-# Words that stand for a verb of ours, with its options.
+# Words that mean a verb of ours, with its options.
 VERB_HABITS = {
     "add": "submit", "enqueue": "submit", "batch": "run", "parallel": "run", "xargs": "run",
     "ls": "jobs", "list": "jobs", "queue": "jobs", "top": "jobs --watch",
@@ -25,7 +25,7 @@ VERB_HABITS = {
     "restart": "retry", "rerun": "retry", "clean": "prune", "gc": "prune", "stats": "ps",
     "settings": "config", "check": "doctor", "version": "--version",
 }  # fmt: skip
-# Options that stand for one of ours: the first that the verb has.
+# Options that mean an option of ours: the first that the verb has.
 FLAG_HABITS = {
     "--max-parallel": ("-j", "-P", "--jobs", "--max-procs", "--parallel", "--concurrency",
                        "--workers", "--max-jobs"),
@@ -42,19 +42,19 @@ FLAG_HABITS = {
 }  # fmt: skip
 # Options of `run` that mean: do not wait for the jobs.
 DETACH = ("-d", "--detach", "--background")
-# Options for what needs none: the terminal is the program's, and progress is shown anyway.
+# Options that are not needed: the terminal is the program's, and progress is always shown.
 NOT_NEEDED = ("-it", "-ti", "-i", "-t", "--rm", "--tty", "--interactive", "--bar", "--progress",
               "--eta")  # fmt: skip
-# What follows these options stands alone in our verb.
+# The values of these options stand alone in our verbs.
 NO_FLAGS = (("results", "--herd"), ("show", "--job"), ("logs", "--job"))
-# An option of another verb for the same wish: `docker ps -a` lists containers that have ended.
+# Options whose purpose another verb serves: `docker ps -a` lists containers that have ended.
 OTHER_VERBS = {("ps", "-a"): "jobs --all", ("ps", "--all"): "jobs --all"}
-# A value for each kind of option, as the help names it.
+# An example value for each kind of option, by its name in the help.
 VALUES = {
     "SIZE": "2GiB", "TIME": "90s", "N": "4", "SHARE": "0.5", "AGENT": "claude", "USD": "5",
     "KIND": "auto", "DIR": ".", "PORT": "8080",
 }  # fmt: skip
-# Nearer than this is a typing error; `--set` is no `--reuse` (0.67).
+# A higher similarity is a typing error; `--set` is not `--reuse` (0.67).
 NEAR = 0.7
 MOST_NAMED = 4
 
@@ -107,7 +107,7 @@ def wrong_words(
 
 
 def missing_dashes(words: Sequence[str]) -> UsageError:
-    """`ramherd exec claude` is nearly right."""
+    """The error for `ramherd exec claude`, which lacks only the dashes."""
     hint = command("exec", "--", *(words or ["claude"]))
     return UsageError("exec needs -- before the command", hint=hint)
 

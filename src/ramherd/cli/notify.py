@@ -1,6 +1,6 @@
-"""`--notify`: a notice on the desktop when a herd has ended, or the bell of the terminal.
+"""`--notify`: a desktop notice when a herd has ended, or the bell of the terminal.
 
-It never fails a run: where neither is possible, nothing happens.
+It never fails a run: if neither is possible, nothing happens.
 """
 
 import os
@@ -14,7 +14,7 @@ from ramherd.show.summary import render_counts
 from ramherd.system.executables import find_executable
 
 NOTICE_S = 5.0
-# One of these says that there is a desktop to show a notice on.
+# If one of these is set, there is a desktop that can show a notice.
 DESKTOPS = ("DBUS_SESSION_BUS_ADDRESS", "DISPLAY", "WAYLAND_DISPLAY")
 
 

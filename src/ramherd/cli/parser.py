@@ -21,12 +21,12 @@ examples:
   ramherd exec -- claude                             Claude Code, memory limited
   ramherd help run                                   options and examples
 """
-# Options of verbs that are for experiments; settings have a mark of their own (config/keys.py).
+# Options for experiments; settings have their own mark (config/keys.py).
 RARE_OPTIONS = ("debug", "seed", "pace")
 
 
 class Example(NamedTuple):
-    """A line that can be typed, and what it does."""
+    """A line that can be typed, and its effect."""
 
     line: str
     what: str
@@ -89,7 +89,7 @@ class VerbParser(argparse.ArgumentParser):
         return super().parse_known_args(args, namespace)
 
     def error(self, message: str) -> NoReturn:
-        from ramherd.cli.mistakes import wrong_option  # noqa: PLC0415 - only once one is made
+        from ramherd.cli.mistakes import wrong_option  # noqa: PLC0415 - only for errors
 
         raise wrong_option(message, self._words, self)
 
@@ -117,7 +117,7 @@ def is_rare(action: argparse.Action) -> bool:
 
 
 def render_overview(*, shows_all: bool = False) -> str:
-    """`ramherd --help`: the verbs, by what a user wants."""
+    """`ramherd --help`: the verbs, by purpose."""
     lines = [DESCRIPTION, "", "usage: ramherd VERB [options]"]
     for title, verbs in GROUPS.items():
         lines += ["", f"{title}:"]

@@ -1,4 +1,4 @@
-"""`ramherd pause [JOB ...]`: no job starts, or these do not, until `ramherd resume`."""
+"""`ramherd pause [JOB ...]`: no job starts, or these jobs do not start, until `ramherd resume`."""
 
 import argparse
 import json

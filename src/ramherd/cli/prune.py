@@ -1,4 +1,4 @@
-"""`ramherd prune`: removes what finished runs printed, and with `--older` their records too."""
+"""`ramherd prune`: removes the output of finished runs, and with `--older` their records too."""
 
 import argparse
 import json
@@ -67,7 +67,7 @@ def prune_logs(options: argparse.Namespace) -> int:
 def prune_state(state: Path, rule: PruneRule, *, dry_run: bool) -> Pruned:
     runs_dir = state / "runs"
     with closing(open_store(state)) as store:
-        # Herds whose owner died are over as well; closing them is more than a dry run may do.
+        # Herds whose owner died are over as well, but a dry run must not close them.
         if not dry_run:
             recover(store, runtime_dir(), runs_dir)
         pruned = (foresee if dry_run else prune)(store, runs_dir, rule)
@@ -80,7 +80,7 @@ def prune_state(state: Path, rule: PruneRule, *, dry_run: bool) -> Pruned:
 def prune_worktrees(
     state: Path, *, dry_run: bool
 ) -> tuple[list[OwnerlessWorktree], list[OwnerlessWorktree]]:
-    """Worktrees of no known job: the removed ones, and the ones that have changes."""
+    """Worktrees of no known job: the removed ones, and those with changes."""
     with closing(open_store(state)) as store:
         found = list(find_ownerless(state / "worktrees", lambda job: has_job(store, job)))
     removed = [one for one in found if not one.is_changed and (dry_run or remove_ownerless(one))]

@@ -1,4 +1,4 @@
-"""`ramherd ps`: agents, MCP servers and their tools, what they hold, and whose they are."""
+"""`ramherd ps`: agents, MCP servers and their tools, with their memory and their owners."""
 
 import argparse
 import json
@@ -68,7 +68,7 @@ def ps(options: argparse.Namespace) -> int:
 
 
 def warn_of_setting(error: UsageError) -> None:
-    """A list of processes can be shown without it."""
+    """The list of processes can be shown without the setting."""
     hint = f" ({error.hint})" if error.hint else ""
     print(f"ramherd: {error}: ignored{hint}", file=sys.stderr)
 
@@ -95,7 +95,7 @@ def opened_scanner(config: Config) -> Iterator[Scanner]:
 
 
 def find_runtime() -> Path:
-    """Made if it can be: what is seen is recorded there. It is not needed to look."""
+    """The directory in which scans are recorded, made if possible. A scan works without it."""
     try:
         return runtime_dir()
     except StoreError:
@@ -115,7 +115,7 @@ def try_open_store() -> Store | None:
 
 
 def record(scanner: Scanner, scan: Scan, ended: Mapping[str, int] | None = None) -> None:
-    """A store that cannot be written to costs what later scans would know, not this one."""
+    """If the store cannot be written, only later scans lose data."""
     try:
         scanner.record(scan, ended)
     except (StoreError, OSError) as error:

@@ -1,4 +1,4 @@
-"""`ramherd reap`: ends what agents left behind; without --yes it only says what it would do."""
+"""`ramherd reap`: ends processes that agents left behind; without --yes it only lists them."""
 
 import argparse
 import json
@@ -38,7 +38,7 @@ Only processes that are proved to be abandoned are ended: docs/strays.md defines
 process with a terminal, a live client or a live parent is never ended, nor one of another user,
 nor one that cannot be examined.
 """
-# The timer's command finds the same files, and ramherd itself, in any environment.
+# With these, the timer's command finds the same files, and ramherd itself, in any environment.
 TIMER_VARIABLES = ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "RAMHERD_RUNTIME_DIR", "PYTHONPATH")
 LEAST_S = 60.0
 TIMER_RECORD = "reap-timer.json"

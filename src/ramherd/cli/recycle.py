@@ -1,4 +1,4 @@
-"""`ramherd recycle JOB`: end its run and start it again, resumed."""
+"""`ramherd recycle JOB`: ends the run of a job and resumes it in a new one."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""`ramherd results`: what came of each job of a herd, while it runs or afterwards."""
+"""`ramherd results`: the result of each job of a herd, while it runs or afterwards."""
 
 import argparse
 import json
@@ -54,14 +54,14 @@ def results(options: argparse.Namespace) -> int:
 
 
 def mark_ambiguous(store: Store, summary: dict[str, Any]) -> None:
-    """Marks the jobs of an older herd whose names are those of newer ones too."""
+    """Marks the jobs of an older herd whose names newer jobs have too."""
     jobs = read_jobs(store, summary["herd"], {})
     for result, job in zip(summary["results"], jobs, strict=False):
         result["by_number"] = find_job(store, job["name"]) != job["id"]
 
 
 def can_go_on(store: Store, summary: dict[str, Any]) -> bool:
-    """Its ramherd was killed, or it was interrupted."""
+    """The herd was interrupted, or its ramherd was killed."""
     if any(state_of(result) == "lost" for result in summary["results"]):
         return True
     return bool(summary["cancelled"]) and has_interrupted_jobs(store, summary["herd"])

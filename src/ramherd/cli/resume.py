@@ -1,4 +1,4 @@
-"""`ramherd resume [JOB ...]`: takes `ramherd pause` back."""
+"""`ramherd resume [JOB ...]`: undoes `ramherd pause`."""
 
 import argparse
 import json

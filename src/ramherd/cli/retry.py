@@ -1,5 +1,5 @@
-"""`ramherd retry JOB`: a job that failed, and those that waited for it, once more. In the service
-if one is running, else here, with the flags that its `ramherd run` was given.
+"""`ramherd retry JOB`: runs a failed job, and the jobs that waited for it, again. In the service if
+one is running, otherwise here, with the flags of its `ramherd run`.
 """
 
 import argparse
@@ -100,7 +100,7 @@ def retry_here(options: argparse.Namespace, jobs: list[str]) -> int:
 
 
 def find_rules(store: Store, job: str, allow: list[str]) -> tuple[str, ...]:
-    """All that the job may use from now on."""
+    """The rules for all tools that the job may use from now on."""
     stored = read_stored_job(store, job)
     if not allow or stored is None:
         return ()
@@ -109,7 +109,7 @@ def find_rules(store: Store, job: str, allow: list[str]) -> tuple[str, ...]:
 
 
 def find_herd_of(store: Store, jobs: list[str], *, is_allowing: bool) -> StoredHerd:
-    """The herd of jobs that can be tried again, if no process works on it."""
+    """The herd of jobs that can be retried, if no process works on it."""
     found = [job for job in (read_job(store, id_) for id_ in jobs) if job is not None]
     herds = {job["herd"] for job in found}
     if len(herds) > 1:
@@ -126,7 +126,7 @@ def find_herd_of(store: Store, jobs: list[str], *, is_allowing: bool) -> StoredH
 
 
 def with_code_of(jobs: list[str], outcome: Outcome) -> Outcome:
-    """The exit code is about the jobs that were retried, not about others of their herd."""
+    """The exit code is that of the retried jobs, not of others in their herd."""
     with closing(open_to_read()) as store:
         states = [job["state"] for id_ in jobs if (job := read_job(store, id_)) is not None]
     if outcome.exit_code == FAILED and all(state == JobState.DONE for state in states):

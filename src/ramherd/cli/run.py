@@ -45,7 +45,7 @@ from ramherd.system.ids import new_id
 from ramherd.system.own_process import end_with_parent
 from ramherd.system.unix_socket import is_listening
 
-# The second mark of the CPU gate is so far below the first.
+# The distance of the CPU gate's second mark below the first.
 CPU_CALM = 0.15
 WAITS = "jobs of that account wait; to end now and go on later: Ctrl-C, ramherd run --resume"
 # Settings of one herd, also in the service.
@@ -121,8 +121,8 @@ def run_for_caller(options: argparse.Namespace) -> int:
 
 
 def run_jobs(options: argparse.Namespace) -> int:
-    """In the service if one is running, unless a flag is given that the service decides for all
-    herds.
+    """Runs the jobs in the service if one is running, unless a flag is given that the service
+    decides for all herds.
     """
     check_output_options(options)
     if options.resume is not None:
@@ -130,7 +130,7 @@ def run_jobs(options: argparse.Namespace) -> int:
 
         return continue_run(options)
     if not is_apart(options) and is_listening(runtime_dir() / "api.sock"):
-        from ramherd.cli.submit import submit  # noqa: PLC0415 - 20 ms that no other run pays
+        from ramherd.cli.submit import submit  # noqa: PLC0415 - 20 ms that other runs do not need
 
         options.wait = True
         return submit(options)
@@ -149,7 +149,7 @@ def read_jobs(options: argparse.Namespace, config: Config, herd: str) -> list[Jo
 
 
 def plan_here(options: argparse.Namespace) -> int:
-    """`--dry-run`: with the settings of here. For those that nobody gave, a service has its own."""
+    """`--dry-run`: with the settings of this call. A service has its own for those not given."""
     from ramherd.supervisor.dry_run import plan, plan_json, render_plan  # noqa: PLC0415 - seldom
 
     config = load_config(options)
@@ -163,9 +163,7 @@ def plan_here(options: argparse.Namespace) -> int:
 
 
 def is_apart(options: argparse.Namespace) -> bool:
-    """Whether a flag needs a supervisor of its own; the limit of cost and the variables that are
-    passed do not.
-    """
+    """Whether a flag needs its own supervisor; the cost limit and the passed variables do not."""
     given = {name for name, value in vars(options).items() if value is not None}
     here = options.own or options.dry_run or options.force
     shared = (key.name for key in RUN_KEYS if not key.of_job and key.name not in HERD_SETTINGS)
@@ -173,7 +171,7 @@ def is_apart(options: argparse.Namespace) -> bool:
 
 
 def load_settings(options: argparse.Namespace, **defaults: Any) -> Config:
-    """All settings, with a warning for each variable that looks like one and is none."""
+    """All settings, with a warning for each variable that looks like a setting but is not one."""
     config = load_config(options, defaults=defaults)
     if why_not := enter_scope(config["pen"]):
         print(f"ramherd: no systemd scope: {why_not}", file=sys.stderr)
@@ -195,7 +193,7 @@ def run_and_report(herd: str, jobs: list[Job], config: Config, options: argparse
 
 
 def given_settings(options: argparse.Namespace) -> dict[str, Any]:
-    """The flags of this call that `run --resume` uses again; those of jobs are in the jobs."""
+    """The flags of this call that `run --resume` uses again; flags of jobs are in the jobs."""
     flags = vars(options)
     names = [key.name for key in RUN_KEYS if not key.of_job] + ["force"]
     return {name: flags[name] for name in names if flags.get(name) not in (None, False)}
@@ -223,7 +221,7 @@ def report(
 
 
 def render_last(outcome: Outcome, *, is_verbose: bool) -> list[str]:
-    from ramherd.show.summary import render_summary  # noqa: PLC0415 - not while it runs
+    from ramherd.show.summary import render_summary  # noqa: PLC0415 - only after the run
 
     summary, width = outcome.summary, read_columns()
     lines = render_summary(summary, outcome.missing_bytes, width, is_verbose=is_verbose)
@@ -233,7 +231,7 @@ def render_last(outcome: Outcome, *, is_verbose: bool) -> list[str]:
 
 
 def with_hint(show: RunDisplay) -> Callable[[Event, str], None]:
-    """Shows events, and at the first wait for a usage limit how to go on later."""
+    """Shows events, and at the first wait for a usage limit a hint how to continue later."""
     has_hint = False
 
     def show_event(event: Event, name: str) -> None:
@@ -247,7 +245,7 @@ def with_hint(show: RunDisplay) -> Callable[[Event, str], None]:
 
 
 def read_job_tables(options: argparse.Namespace, agent: str | None) -> JobTables:
-    """The jobs as they were written, with the directory of `--cwd` for those that name none."""
+    """The jobs as they were written, with the directory of `--cwd` for jobs that name none."""
     found = read_given(options.jobs, agent) if options.command is None else read_lines(options)
     if options.cwd is None:
         return found
@@ -284,9 +282,7 @@ def read_given(given: list[str], agent: str | None) -> JobTables:
 
 
 def read_unmarked(path: str) -> JobTables:
-    """A file whose name does not say that it has jobs. With a `.txt` at its end, prompts are more
-    likely.
-    """
+    """A file whose name does not mark it as a job file. A `.txt` file more likely has prompts."""
     try:
         return read_tables(path)
     except UsageError:
@@ -300,8 +296,8 @@ def is_file_name(word: str) -> bool:
 
 
 def explain_words(given: list[str]) -> UsageError:
-    """Words that are no job file, where no agent is chosen."""
-    from ramherd.cli.mistakes import run_words  # noqa: PLC0415 - only once one is made
+    """The error for words that are not a job file, when no agent is chosen."""
+    from ramherd.cli.mistakes import run_words  # noqa: PLC0415 - only for errors
 
     if ":::" in given:
         return UsageError(
@@ -317,7 +313,7 @@ def explain_words(given: list[str]) -> UsageError:
 
 
 def lines_for(given: list[str]) -> str:
-    """The call of GNU parallel with our syntax: one job for each line of standard input."""
+    """A GNU parallel call in our syntax: one job for each line of standard input."""
     at = given.index(":::")
     values = [word for word in given[at:] if word != ":::"]
     whole = given[:at] if any("{}" in word for word in given[:at]) else [*given[:at], "{}"]
@@ -325,7 +321,7 @@ def lines_for(given: list[str]) -> str:
 
 
 def prompts_of(word: str) -> list[str]:
-    """A word that looks like the name of a file is never a prompt, even if the file is missing."""
+    """A word that looks like a file name is never a prompt, even if the file is missing."""
     is_name = word.endswith((".txt", *JOB_FILES)) and not any(map(str.isspace, word))
     if not is_name and not os.path.isfile(word):
         return [word]
@@ -352,7 +348,7 @@ def job_values(config: Config) -> dict[str, Any]:
 
 def make_rules(config: Config, *, force: bool = False) -> Rules:
     time, size = config["time_scale"], config["size_scale"]
-    # Pressure is never above 1: starts wait for memory alone.
+    # Pressure is never above 1, so that starts wait only for memory.
     cpu = config["max_cpu_pressure"] or 2.0
     grants = GrantPolicy(
         max_parallel=config["max_parallel"],

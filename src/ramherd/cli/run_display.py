@@ -1,6 +1,6 @@
-"""What `ramherd run` shows while a herd runs: its own lines, and the output of commands.
+"""The output of `ramherd run` while a herd runs: its own lines, and the output of commands.
 
-Where the output of commands is shown it alone is on standard output, and our lines are on standard
+If the output of commands is shown, standard output has nothing else, and our lines are on standard
 error. Agents are not shown here: their answers come at the end.
 """
 
@@ -48,13 +48,13 @@ def check_output_options(options: argparse.Namespace) -> None:
 
 
 def is_output_shown(options: argparse.Namespace) -> bool:
-    """Not beside a JSON object; and not by `drill` and `submit`, which have no such options."""
+    """Not beside a JSON object; and not for `drill` and `submit`, which lack these options."""
     return not options.json and not getattr(options, "quiet", True)
 
 
 def read_commands(herd: str) -> dict[str, str]:
     """Id and name of the jobs without an agent. A service has the same store and logs."""
-    from ramherd.cli.logs import read_herd_jobs  # noqa: PLC0415 - a new herd knows its jobs
+    from ramherd.cli.logs import read_herd_jobs  # noqa: PLC0415 - not for a new herd
     from ramherd.cli.store_reader import open_to_read  # noqa: PLC0415
 
     with closing(open_to_read()) as store:
@@ -69,7 +69,7 @@ class RunDisplay:
     ) -> None:
         shown = commands if is_output_shown(options) else {}
         out = sys.stderr if options.json or shown else sys.stdout
-        # One command alone passes through: nothing is drawn below it.
+        # The output of a single command passes through: nothing is drawn below it.
         is_single = len(shown) == jobs == 1
         self._palette = Palette(is_colored=is_colored(out))
         # The reader of a pipe prints where the table would be.
@@ -97,7 +97,7 @@ class RunDisplay:
         )  # fmt: skip
 
     def _sink(self, out: TextIO) -> "Sink":
-        """Above the table, where that is on the same terminal."""
+        """Above the table, if that is on the same terminal."""
         from ramherd.show.job_output import write_all  # noqa: PLC0415
 
         show = self.show
@@ -123,7 +123,7 @@ class RunDisplay:
         self.show.print(line)
 
     def close(self, last: Sequence[str] = ()) -> None:
-        """The last lines, after all that the commands printed."""
+        """Prints the last lines, after all output of the commands."""
         if self._output is not None:
             self._output.close()
             self._output = None
@@ -133,7 +133,7 @@ class RunDisplay:
 def choose_show(
     out: TextIO, options: argparse.Namespace, *, is_plain: bool
 ) -> LiveShow | LineShow:  # fmt: skip
-    """A table where it can be drawn over, else lines."""
+    """A table if the terminal can be redrawn, otherwise lines."""
     is_verbose = getattr(options, "verbose", False)
     if is_drawable(out) and not is_plain:
         return LiveShow(out, None if is_verbose else LASTING)

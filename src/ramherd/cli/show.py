@@ -1,4 +1,4 @@
-"""`ramherd show JOB`: all that is known of a job, while it runs or afterwards."""
+"""`ramherd show JOB`: the page of a job, while it runs or afterwards."""
 
 import argparse
 import json
@@ -47,13 +47,13 @@ def show(options: argparse.Namespace) -> int:
 
 
 def is_newest(job: dict[str, Any]) -> bool:
-    """Whether commands take its name for this job: a newer herd may have one of the same name."""
+    """Whether commands take the name for this job: a newer herd may have a job of the same name."""
     with closing(open_to_read()) as store:
         return find_job(store, str(job["name"])) == str(job["id"])
 
 
 def read_named(name: str, herd: str | None) -> dict[str, Any]:
-    """The job as the API has it, with the keys of its result that are not those of the job."""
+    """The job as in the API, with the keys of its result that the job does not have."""
     with closing(open_to_read()) as store:
         found = read_job(store, find_job(store, name, herd), read_lost_herds(store, runtime_path()))
     if found is None:  # removed since it was found
@@ -63,7 +63,7 @@ def read_named(name: str, herd: str | None) -> dict[str, Any]:
 
 
 def read_logs(job: dict[str, Any]) -> JobLogs:
-    """Where the last run's output is, and whether it is still there."""
+    """The place of the last run's output, and whether it still exists."""
     if not job["runs"]:
         return JobLogs()
     out = log_path(job["runs"][-1]["run"])

@@ -1,4 +1,4 @@
-"""`ramherd simulate`: the governor's own code on traces, beside other tools and an oracle."""
+"""`ramherd simulate`: the governor's code on traces, compared with other tools and an oracle."""
 
 import argparse
 import json
@@ -51,7 +51,7 @@ def simulate_verb(options: argparse.Namespace) -> int:
 
 
 def check_plot(name: str | None) -> Path | None:
-    """Said before a long simulation, not after it."""
+    """Checked before a long simulation, not after it."""
     if name is None:
         return None
     path = Path(name)

@@ -21,7 +21,7 @@ def add_start_options(parser: argparse.ArgumentParser) -> None:
 
 
 def read_start_at(options: argparse.Namespace, now_s: float) -> float | None:
-    """Epoch seconds; None for at once."""
+    """Epoch seconds; None for now."""
     if options.at is not None and options.in_ is not None:
         raise UsageError("both --at and --in were given", hint="use one of them")
     if options.in_ is not None:
@@ -41,7 +41,7 @@ def parse_in(text: str) -> float:
 
 
 def parse_at(text: str, now_s: float) -> float:
-    """A time of day is the next one, by the clock of this machine."""
+    """A time of day means the next one, by the clock of this machine."""
     found = CLOCK.fullmatch(text.strip())
     if found is None:
         raise UsageError(f"--at {shown(text)} is not a time", hint=EXAMPLE)

@@ -39,7 +39,7 @@ examples:
   ramherd status --json     the same as one JSON object
   ramherd jobs              all jobs that have not ended
 """
-# Of the snapshot of a service.
+# From the snapshot of a service.
 OF_SERVICE = ("pid", "version", "started_s", "pen", "draining")
 OF_MEMORY = (
     "budget_bytes", "leased_bytes", "used_bytes", "available_bytes", "total_bytes", "level",
@@ -104,7 +104,7 @@ def count_states(listed: JobList) -> dict[str, int]:
 
 
 def read_memory(ledger: str) -> dict[str, Any]:
-    """What a `ramherd run` that starts now would find."""
+    """The memory that a `ramherd run` would find now."""
     rows = [
         (pid, leased, used)
         for pid, ticks, leased, used in read_ledger(
@@ -124,14 +124,14 @@ def read_memory(ledger: str) -> dict[str, Any]:
 
 
 def read_limits(store: Store) -> list[dict[str, Any]]:
-    """Accounts that their API serves no more for now."""
+    """Accounts whose API refuses requests at present."""
     now_s = time.time()
     windows = [one for one in read_windows(store) if one.until_s > now_s]
     return [explain_window(one, now_s).as_json() for one in windows]
 
 
 def read_wait(store: Store, listed: JobList) -> dict[str, Any] | None:
-    """Why the first in line does not start: in the service, else in a `ramherd run`."""
+    """Why the first queued job does not start: in the service, otherwise in a `ramherd run`."""
     if listed.snapshot is not None:
         found: dict[str, Any] | None = listed.snapshot["waits_for"]
         return found
@@ -141,7 +141,7 @@ def read_wait(store: Store, listed: JobList) -> dict[str, Any] | None:
 
 
 def find_warnings(store: Store, listed: JobList) -> Iterator[str]:
-    """What a user has to do something about."""
+    """Problems that the user has to solve."""
     herds = {job["herd"] for job in listed.jobs}
     for herd, pause in read_start_pauses(store).items():
         reason = reason_from_json(pause)

@@ -1,4 +1,4 @@
-"""The store for verbs that only read: also on a read-only disk, and in another user's directory."""
+"""The store for verbs that only read: also on a read-only disk, or in another user's directory."""
 
 import sys
 

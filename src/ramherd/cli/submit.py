@@ -41,7 +41,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="one JSON object on stdout at the end")
     add_verbose(parser)
     add_flags(parser, [key for key in RUN_KEYS if key.of_job or key.name in HERD_SETTINGS])
-    # It limits all herds of the service together: said in an error of its own.
+    # It limits all herds of the service together, so it gets its own error.
     parser.add_argument("-j", "--max-parallel", metavar="N", help=argparse.SUPPRESS)
     parser.set_defaults(verb=submit)
 
@@ -76,8 +76,8 @@ def submit(options: argparse.Namespace) -> int:
 
 
 def given_values(config: Config) -> dict[str, Any]:
-    """The settings that were given here. For the others the service has its own, but the
-    right to use tools without asking is only what was given here.
+    """The settings that were given here. The service has its own for the others, except for the
+    right to use tools without asking, which must be given here.
     """
     values = {name: config.given(name) for name in PROFILE_KEYS}
     values["skip_permissions"] = config["skip_permissions"]

@@ -84,7 +84,7 @@ def rules_of(options: argparse.Namespace) -> Rules:
 
 
 def own_flags(options: argparse.Namespace) -> list[str]:
-    """What a service that is started for this call gets."""
+    """The flags for a service that this call starts."""
     words = [f"--{name}" for name in ("drain", "leave") if getattr(options, name)]
     words += ["--port", str(options.port)] if options.port is not None else []
     return words + given_flags(options, RUN_KEYS)
@@ -110,7 +110,7 @@ def is_answering() -> bool:
 
 
 def detach(options: argparse.Namespace) -> int:
-    """One that is running already is as good: the wish is fulfilled."""
+    """A service that is already running is a success."""
     from ramherd.service.background import LOG, start_in_background  # noqa: PLC0415 - seldom
 
     state = state_dir()

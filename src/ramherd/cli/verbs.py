@@ -1,5 +1,5 @@
-"""The verbs, by what a user wants: `ramherd --help`, the completion of shells and the manual pages
-are made from this table. The options and examples of a verb are in its own file, of the same name.
+"""The verbs, by purpose: `ramherd --help`, the shell completions and the manual pages are made from
+this table. The options and examples of a verb are in its own file, of the same name.
 
 Nothing is imported here: every start reads this file.
 """
@@ -55,7 +55,7 @@ GROUPS = {
 VERBS = {verb: what for group in GROUPS.values() for verb, what in group.items()}
 # For benchmarks and experiments: `ramherd --help-all` lists them.
 RARE_VERBS = ("simulate",)
-# What the scripts of shells call at Tab: no verb for users.
+# Called by shell scripts at Tab; not a verb for users.
 COMPLETE = "__complete"
 # Words after `--` are the user's command.
 WITH_COMMAND = ("run", "submit", "exec")

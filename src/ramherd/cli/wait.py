@@ -1,5 +1,5 @@
-"""`ramherd wait [JOB|HERD ...]`: returns when they have ended. The store answers, with and without
-a service.
+"""`ramherd wait [JOB|HERD ...]`: waits until they have ended. Reads the store, with and without a
+service.
 """
 
 import argparse
@@ -108,7 +108,7 @@ def warn_without_service(store: Store, jobs: Sequence[str]) -> None:
 
 
 def wait_for_ends(store: Store, jobs: Sequence[str], timeout_s: float | None) -> bool:
-    """False if the timeout was over before. One after the other: only the first is asked for."""
+    """False after the timeout. Waits for one job after another, so it reads only the first."""
     deadline_s = float("inf") if timeout_s is None else time.monotonic() + timeout_s
     for job in jobs:
         while is_going_on(store, job):
@@ -119,7 +119,7 @@ def wait_for_ends(store: Store, jobs: Sequence[str], timeout_s: float | None) ->
 
 
 def is_going_on(store: Store, job: str) -> bool:
-    """Whether the job will end without its user. One that was pruned has ended."""
+    """Whether the job will end without the user. A pruned job has ended."""
     state = read_job_state(store, job)
     if state is None or JobState(state).is_final or not is_owned(store, job, runtime_path()):
         return False
@@ -127,7 +127,7 @@ def is_going_on(store: Store, job: str) -> bool:
 
 
 def is_stuck(store: Store, job: str) -> bool:
-    """Nothing of its herd goes on, and one of its jobs waits for its user."""
+    """No job of its herd continues, and one of its jobs waits for the user."""
     found = read_job(store, job)
     herd = None if found is None else read_herd(store, found["herd"])
     if herd is None or any(herd["counts"].get(one) for one in ("queued", "running", "held")):
@@ -137,7 +137,7 @@ def is_stuck(store: Store, job: str) -> bool:
 
 
 def report(jobs: Sequence[dict[str, Any]], options: argparse.Namespace, timeout: str) -> None:
-    """The jobs that are not done, each with its reason, and how many there are."""
+    """Prints the jobs that are not done, each with its reason, and the counts."""
     counts = Counter(map(state_of, jobs))
     if options.json:
         ended = {"jobs": len(jobs), "timeout": bool(timeout), "states": dict(counts)}
