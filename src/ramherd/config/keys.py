@@ -1,8 +1,8 @@
-"""The settings there are, and how each is written.
+"""All settings, and how each is written.
 
-`KEYS` is the one table: flags, names of variables, the check of files, `ramherd config` and
-docs/config.md are made from it, so a new key is one line. Named tuples, because every start of
-a herd pays for them: a dataclass takes 1 ms to make, one of these 0.2 ms.
+`KEYS` is the only table: flags, variable names, the check of files, `ramherd config` and
+docs/config.md are made from it, so a new key is one line. Named tuples, because every start of a
+herd pays for them: a dataclass takes 1 ms to make, a named tuple 0.2 ms.
 """
 
 import re
@@ -38,7 +38,7 @@ from ramherd.jobs.schema import SETTING_KEYS
 POLICY, GRANTS, RECYCLING, REUSE = Policy(), GrantPolicy(), RecyclePolicy(), ReusePolicy()
 STRAYS = StrayPolicy()
 PREFIX = "RAMHERD_"
-# Each splice fills at most the rest of the ring: a small one would cost a call for every line.
+# Each splice fills at most the rest of the ring: a small ring would cost a call for every line.
 LEAST_RING_BYTES = 64 * KIB
 HOOK_WAIT_S = 600.0
 
@@ -48,7 +48,7 @@ class Key(NamedTuple):
     kind: ValueType
     default: Any
     help: str
-    # What a profile may hold, and what `drill`, which makes its own jobs, does not ask for.
+    # A profile may set it; `drill`, which makes its own jobs, does not have it.
     of_job: bool = False
 
     @property
@@ -57,7 +57,7 @@ class Key(NamedTuple):
 
     @property
     def is_rare(self) -> bool:
-        """Whether `--help` leaves its flag out; `--help-all` has it."""
+        """Whether `--help` leaves out the flag; `--help-all` lists it."""
         return self.name in RARE
 
     @property
@@ -65,7 +65,7 @@ class Key(NamedTuple):
         return variable_of(self.name)
 
     def parse(self, value: Any) -> Any:
-        """`none` removes the value of a weaker place."""
+        """`none` removes the value of a weaker source."""
         if self.default is None and value == "none":
             return None
         return self.kind.parse_setting(value)
@@ -90,12 +90,12 @@ def parse_ring(value: Any) -> int:
 
 
 def parse_share(value: Any) -> float | None:
-    """`none` is no limit."""
+    """`none` means no limit."""
     return None if value == "none" else parse_part(value)
 
 
 def parse_pause(value: Any) -> float:
-    """A duration that may be none at all."""
+    """A duration that may be 0."""
     return 0.0 if str(value) in ("0", "0s") else parse_duration(value)
 
 
@@ -132,7 +132,7 @@ SHARE = ValueType("SHARE", parse_share, "{:g}".format, annotation="str | float")
 PEN = ValueType("KIND", parse_pen)
 LINE = TEXT._replace(metavar="COMMAND")
 
-# The values for jobs that do not give one.
+# Values for jobs that do not set them.
 JOB_SETTINGS = tuple(
     Key(key.name, key.kind, key.default, key.help, of_job=True) for key in SETTING_KEYS.values()
 )
@@ -261,15 +261,15 @@ ALIASES = {
     "preferentialModel": "fallback_model",
     "mcpServerSharing": "mcp.share",
 }
-# Of these, names that take a number without a unit: it is a number of MiB.
+# Aliases that take a number without a unit, in MiB.
 IN_MIB = ("max-memory", "maxMemory")
 TO_COME = ("mcp", "mcp.share")
-# Names of other tools for these: in a file that both read they do no harm.
+# Aliases for these: they do no harm in a file that another tool reads too.
 OTHERS_TO_COME = tuple(alias for alias, name in ALIASES.items() if name in TO_COME)
 
 
 class Setting(NamedTuple):
-    """A value and where it came from."""
+    """A value and its source."""
 
     value: Any
     source: str
@@ -278,9 +278,9 @@ class Setting(NamedTuple):
 Layer = Mapping[str, Setting]
 
 
-# Gets each wrong setting: raises, or leaves it out.
+# Called with each wrong setting: raises, or leaves it out.
 Report = Callable[[UsageError], None]
-# Gets a line for each setting that is left out.
+# Called with a line for each setting that is left out.
 Warn = Callable[[str], None]
 
 
@@ -299,7 +299,7 @@ def variable_of(name: str) -> str:
 
 
 def resolve(name: str, where: str) -> str:
-    """The key's own name for an alias; an error if its feature is still to come."""
+    """The key's own name for an alias; an error if its feature is not available yet."""
     known = ALIASES.get(name, name)
     if known in TO_COME:
         raise UsageError(f"{where}: the feature of key {known!r} is not available yet")
@@ -307,7 +307,7 @@ def resolve(name: str, where: str) -> str:
 
 
 def add_unit(name: str, value: Any) -> Any:
-    """The value that was written for a setting under this name, with the name's unit."""
+    """The value written for a setting under this name, with the name's unit."""
     text = size_from_number(value)
     is_number = isinstance(text, str) and re.fullmatch("[0-9]+", text.strip())
     return f"{text}MiB" if name in IN_MIB and is_number else value

@@ -1,7 +1,7 @@
 """Settings: defaults < the user's file < the project's file < profile < environment < flags.
 
-The keys are in `config/keys.py`, files in `config/settings_files.py`; what a value is used for is
-up to the caller.
+The keys are in `config/keys.py`, files in `config/settings_files.py`; callers decide how to use a
+value.
 """
 
 import os
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     import argparse
 
 DEFAULT = "default"
-# Variables of ours that are no settings: a run's own, the runtime directory, the tests'.
+# Variables of ours that are not settings: those of a run, the runtime directory, those of tests.
 NO_SETTINGS = (
     "RAMHERD_RUN", "RAMHERD_JOB", "RAMHERD_HERD", "RAMHERD_ATTEMPT", "RAMHERD_RESUMED",
     "RAMHERD_RUNTIME_DIR", "RAMHERD_TRACES", "RAMHERD_ALERT", "RAMHERD_NAME", "RAMHERD_STATE",
@@ -48,8 +48,8 @@ OF_TESTS = "RAMHERD_TEST"
 
 
 class Config:
-    """`below` is what a profile is laid over (defaults, files), `above` what is laid over it.
-    `software` are the [software.NAME] tables as they stand, with the file of each.
+    """A profile overrides `below` (defaults, files) and is overridden by `above`. `software` are
+    the [software.NAME] tables as written, with the file of each.
     """
 
     def __init__(
@@ -79,7 +79,7 @@ class Config:
 
 def add_flags(parser: "argparse.ArgumentParser", keys: Iterable[Key] = KEYS) -> None:
     """Values stay text: `load_config` parses them, like those of files and variables."""
-    import argparse  # noqa: PLC0415 - 15 ms that `exec` and the hook do without
+    import argparse  # noqa: PLC0415 - 15 ms that `exec` and the hook do not need
 
     names = set()
     for key in keys:
@@ -97,7 +97,7 @@ def add_flags(parser: "argparse.ArgumentParser", keys: Iterable[Key] = KEYS) -> 
             )
 
 
-# Short flags, as `make` and GNU parallel have them.
+# Short flags, as in `make` and GNU parallel.
 SHORT = {"max_parallel": ("-j",)}
 
 
@@ -130,7 +130,7 @@ def opposite_of(key: Key) -> str:
 
 
 def given_flags(options: "argparse.Namespace", keys: Iterable[Key]) -> list[str]:
-    """The settings of a call as words for another one."""
+    """The settings of a call as words for another call."""
     words: list[str] = []
     for key in keys:
         value = getattr(options, key.name, None)
@@ -149,7 +149,7 @@ def from_defaults(other: Mapping[str, Any]) -> Layer:
 def from_environment(
     environ: Mapping[str, str], report: Report = refuse
 ) -> tuple[Layer, list[str]]:
-    """The settings, and a line for each variable that looks like one and is none. An empty
+    """The settings, and a line for each variable that looks like a setting but is not one. An empty
     variable counts as not set.
     """
     named = {key.variable: key.name for key in KEYS}
@@ -217,8 +217,8 @@ def load_config(
 
 
 def find_cwd() -> str:
-    """Where a project's file is searched. A directory that is gone has none, and most verbs do not
-    need one.
+    """Where the search for a project's file starts. A removed directory has no such file, and most
+    verbs do not need one.
     """
     try:
         return read_cwd()
@@ -242,7 +242,7 @@ def hint(config: Config, name: str) -> str:
 
 
 def make_policy(config: Config) -> Policy:
-    """The settings that decisions compare with, for `run`, `exec`, the hook and the service."""
+    """The settings that decisions use, for `run`, `exec`, the hook and the service."""
     return Policy(
         budget_cap_bytes=config["budget"],
         budget_share=config["budget_share"],

@@ -1,4 +1,4 @@
-"""Where files are: state that is kept, and runtime files that a reboot may take."""
+"""Paths of files: state that is kept, and runtime files that a reboot may remove."""
 
 import os
 import stat
@@ -8,24 +8,24 @@ from ramherd.core.errors import StoreError
 
 
 def state_dir() -> Path:
-    """`$XDG_STATE_HOME/ramherd`: the store, and what runs printed."""
+    """`$XDG_STATE_HOME/ramherd`: the store, and the output of runs."""
     return private_dir(state_path(), "set XDG_STATE_HOME to a directory you can write to")
 
 
 def state_path() -> Path:
-    """The path alone: the directory is not made."""
+    """Only the path: the directory is not created."""
     base = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
     return Path(base).absolute() / "ramherd"
 
 
 def runtime_dir() -> Path:
-    """Another directory would have a ledger of its own, so no hint proposes one."""
+    """Another directory would have another ledger, so no hint proposes one."""
     path = runtime_path()
     return private_dir(path, f"the directory must belong to you: ls -ld {path} {path.parent}")
 
 
 def runtime_path() -> Path:
-    """The same from cron, sudo and hooks, which have no XDG_RUNTIME_DIR: it is not used."""
+    """Ignores XDG_RUNTIME_DIR, which cron, sudo and hooks lack: they use the same path."""
     uid = os.getuid()
     if chosen := os.environ.get("RAMHERD_RUNTIME_DIR"):
         return Path(chosen).absolute()
@@ -35,9 +35,9 @@ def runtime_path() -> Path:
 
 
 def private_dir(path: Path, hint: str) -> Path:
-    """Made with mode 0700, or a link to such a directory. Refused if it is another user's, since
-    anyone can make it first in /tmp. If others may enter it, it gets mode 0700 if its own name
-    starts with `ramherd`, else it is refused.
+    """Created with mode 0700, or a link to such a directory. Refused if it is another user's, since
+    anyone can create it first in /tmp. If others may enter it, it gets mode 0700 if its own name
+    starts with `ramherd`; otherwise it is refused.
     """
     path = path.absolute()
     try:
@@ -58,8 +58,8 @@ def private_dir(path: Path, hint: str) -> Path:
 
 
 def find_dir_problem(path: Path) -> str | None:
-    """Why a path is not a directory of this user. A link to one is as good, if it is our own, or
-    root's: another user's could lead us to any of our directories.
+    """Why a path is not a directory of this user. A link to one is accepted if the link is our own
+    or root's: another user's link could lead to any of our directories.
     """
     link, found = path.lstat(), path.stat()
     if link.st_uid not in (os.getuid(), 0):
@@ -72,7 +72,7 @@ def find_dir_problem(path: Path) -> str | None:
 
 
 def name_user(uid: int) -> str:
-    import pwd  # noqa: PLC0415 - only once something is wrong
+    import pwd  # noqa: PLC0415 - only for errors
 
     try:
         return f"{pwd.getpwuid(uid).pw_name} (uid {uid})"

@@ -1,8 +1,8 @@
 """Files with settings: `ramherd.toml` upwards from here, then the user's `config.toml`.
 
 Both are read, key by key: a key that the project's file does not set may be in the user's. A key
-that is spelt nearly like one of ours is an error. Others are left out with a warning: they may be
-another tool's, or a newer ramherd's.
+that is spelled nearly like one of ours is an error. Other unknown keys are left out with a warning:
+they may belong to another tool, or to a newer ramherd.
 """
 
 import os
@@ -31,8 +31,8 @@ from ramherd.system.user_files import decode, read_bytes
 
 PROJECT_FILE = "ramherd.toml"
 USER_FILE = "ramherd/config.toml"
-# Spelt as nearly as this, a key is a typing error: `buget` and `budget` are 0.91 alike, `telemetry`
-# and `memory` 0.53.
+# A key this similar to one of ours is a typing error: `buget` and `budget` are 0.91 alike,
+# `telemetry` and `memory` 0.53.
 NEAR = 0.75
 PROFILE = "profile"
 SOFTWARE = "software"
@@ -44,7 +44,7 @@ class Files(NamedTuple):
     paths: tuple[str, ...]
     settings: Layer
     profiles: Mapping[str, Layer]
-    # [software.NAME] of all files, for `ramherd ps`; checked there.
+    # [software.NAME] of all files, for `ramherd ps`, which checks them.
     software: Mapping[str, tuple[Any, str]] = {}
     # A line for each key that was left out.
     warnings: tuple[str, ...] = ()
@@ -66,7 +66,7 @@ def find_files(cwd: str, environ: Mapping[str, str]) -> Iterator[str]:
 def read_files(
     cwd: str, environ: Mapping[str, str], report: Report = refuse, personal: Collection[str] = ()
 ) -> Files:
-    """`personal` are keys that only the user's own file may set."""
+    """Only the user's own file may set the keys in `personal`."""
     paths = tuple(find_files(cwd, environ))
     settings: dict[str, Setting] = {}
     profiles: dict[str, Layer] = {}
@@ -90,7 +90,7 @@ def read_files(
 def parse_config(
     text: str, where: str, report: Report, refused: Collection[str], warn: Warn
 ) -> tuple[Layer, Mapping[str, Layer], Mapping[str, Any]]:
-    import tomllib  # noqa: PLC0415 - most calls find no file, and imports are a cost
+    import tomllib  # noqa: PLC0415 - most calls find no file, and imports take time
 
     try:
         document = tomllib.loads(text)
@@ -155,7 +155,7 @@ def parse_table(
 
 
 def find_key(written: str, names: tuple[str, ...], place: str) -> str | None:
-    """The key that is meant; None for one that is left out."""
+    """The key that is meant; None if it is left out."""
     if written in OTHERS_TO_COME:
         return None
     name = resolve(written, place)
@@ -169,8 +169,8 @@ def find_key(written: str, names: tuple[str, ...], place: str) -> str | None:
 
 
 def find_near(written: str, known: list[str]) -> str:
-    """The key of ours that this one is spelt like, also with capitals or dashes; or empty."""
-    import difflib  # noqa: PLC0415 - only once something is wrong: imports are a cost
+    """The key of ours that is spelled similarly, also with capitals or dashes; or empty."""
+    import difflib  # noqa: PLC0415 - only for errors: imports take time
 
     ours = variable_of(written).removeprefix(PREFIX).lower()
     close = difflib.get_close_matches(ours, known, 1, NEAR)
