@@ -1,8 +1,8 @@
 """Jobs from files and lines: TOML, JSONL, prompts, or one command for each line of standard input.
 
 Reading comes first (`read_tables` and the like: text to tables), then the checks (`make_jobs`:
-tables to jobs), which happen once, where the jobs will run: in `ramherd run`, or in the service
-for what was submitted to it. Each error is one line that names the file, the job and the key.
+tables to jobs). The checks happen once, where the jobs will run: in `ramherd run`, or in the
+service for submitted jobs. Each error is one line that names the file, the job and the key.
 """
 
 import codecs
@@ -33,12 +33,12 @@ from ramherd.system.user_files import decode, read_bytes, read_cwd
 STANDARD_INPUT = "standard input"
 JOB_FILES = (".toml", ".jsonl", ".ndjson")
 FORMATS = "see the examples: ramherd run --help"
-# Of a job that is named after its line or prompt: a table of jobs has room for it.
+# For a job that is named after its line or prompt: a table of jobs has room for it.
 NAME_LENGTH = 24
 
 
 class JobTables(NamedTuple):
-    """Jobs as they were written, not checked yet. `source` is where, for errors."""
+    """Jobs as they were written, not checked yet. `source` is their origin, for errors."""
 
     tables: Sequence[Any]
     source: str
@@ -46,21 +46,21 @@ class JobTables(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Defaults:
-    """The values for jobs that do not give one: by key, parsed, from the settings."""
+    """Values for jobs that do not set them: by key, parsed, from the settings."""
 
     values: Mapping[str, Any] = field(default_factory=dict)
     # The same for jobs that name a profile.
     profiles: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    # Where relative paths start, and jobs run that name no directory; if None, our own.
+    # Where relative paths start, and the directory of jobs that name none; if None, our own.
     here: str | None = None
-    # The PATH in which programs are searched; if None, our own.
+    # The PATH to search for programs; if None, our own.
     path: str | None = None
-    # The limit for the agents of a herd together, if the herd gives none.
+    # The limit for all agents of a herd, if the herd sets none.
     max_cost_usd: float | None = None
 
 
 def read_tables(path: str, stdin: bytes | None = None) -> JobTables:
-    """`-` is standard input. A `.jsonl` file and text that starts with `{` is JSONL, the rest
+    """`-` is standard input. A `.jsonl` file and text that starts with `{` is JSONL, all else
     TOML.
     """
     source = STANDARD_INPUT if path == "-" else path
@@ -71,8 +71,8 @@ def read_tables(path: str, stdin: bytes | None = None) -> JobTables:
 
 
 def sizes_as_text(table: Any) -> Any:
-    """In a file a size needs a unit; in a request of the API an integer is a number of bytes. As
-    text, a number is refused wherever the job is checked.
+    """In a file a size needs a unit; in an API request an integer is a number of bytes. As text, a
+    number without a unit is refused wherever the job is checked.
     """
     if not isinstance(table, dict):
         return table
@@ -81,8 +81,8 @@ def sizes_as_text(table: Any) -> Any:
 
 
 def tables_from_lines(argv: Sequence[str], data: bytes) -> JobTables:
-    """One job for each line that is not blank; `{}` is replaced, or the line comes last. Names of
-    files may be no UTF-8.
+    """One job for each line that is not blank; the line replaces `{}`, or comes last. File names
+    need not be UTF-8.
     """
     lines = [
         line
@@ -110,7 +110,7 @@ def tables_from_prompts(prompts: Iterable[str]) -> JobTables:
 
 
 def read_prompts(path: str) -> list[str]:
-    """One a line."""
+    """One prompt for each line."""
     return split_lines(decode(read_bytes(path), path))
 
 
@@ -136,11 +136,11 @@ def one_line(error: Exception) -> str:
 
 
 def parse_toml(text: str, where: str) -> list[Any]:
-    import tomllib  # noqa: PLC0415 - most herds are lines or JSON, and imports are a cost
+    import tomllib  # noqa: PLC0415 - most herds are lines or JSON, and imports take time
 
     try:
         document = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:  # also numbers and nestings without end
+    except (ValueError, RecursionError) as error:  # also endless numbers and nestings
         raise UsageError(f"{where} is not TOML: {one_line(error)}", hint=FORMATS) from None
     for key in document:
         if key != "job":
@@ -162,14 +162,14 @@ def parse_jsonl(text: str, where: str) -> list[Any]:
         if line.strip():
             try:
                 tables.append(json.loads(line))
-            except (ValueError, RecursionError) as error:  # also numbers without end
+            except (ValueError, RecursionError) as error:  # also endless numbers
                 message = f"{where}, line {number} is not JSON: {one_line(error)}"
                 raise UsageError(message, hint=FORMATS) from None
     return tables
 
 
 def make_jobs(tables: Iterable[Any], source: str, herd: str, defaults: Defaults) -> list[Job]:
-    """The checks of all keys, of each job alone and of the jobs together."""
+    """Checks all keys, of each job alone and of the jobs together."""
     jobs = [
         make_job(table, f"{source}: job {number}", number, herd, defaults)
         for number, table in enumerate(tables, 1)
@@ -203,7 +203,7 @@ def make_job(table: Any, where: str, number: int, herd: str, defaults: Defaults)
 
 
 def choose_usual(table: Mapping[str, Any], defaults: Defaults, where: str) -> Mapping[str, Any]:
-    """The values that the job gets for keys it does not give."""
+    """The values of keys that the job does not set."""
     if "profile" not in table:
         return defaults.values
     name = parse_value(BUILT_KEYS["profile"], table["profile"], where)
@@ -217,7 +217,7 @@ def choose_usual(table: Mapping[str, Any], defaults: Defaults, where: str) -> Ma
 
 
 def choose_agent(table: Mapping[str, Any], usual: str | None, where: str) -> str:
-    """COMMAND for a job with a command, also where a setting names an agent."""
+    """COMMAND for a job with a command, even if a setting names an agent."""
     key = BUILT_KEYS["agent"]
     agent = parse_value(key, table["agent"], where) if "agent" in table else usual
     is_named = table.get("agent", COMMAND) != COMMAND
@@ -235,8 +235,8 @@ def choose_agent(table: Mapping[str, Any], usual: str | None, where: str) -> str
 def read_values(
     table: Mapping[str, Any], usual: Mapping[str, Any], where: str, context: Context
 ) -> None:
-    """Adds the keys that the job gives or gets. A key without a value is left out: `Job` and
-    `Brief` have their own default.
+    """Adds the keys that the job sets or gets. A key without a value is left out: `Job` and `Brief`
+    have their own default.
     """
     values, agent = context.values, context.agent
     for key in BUILT_KEYS.values():
@@ -288,7 +288,7 @@ def check_memory(values: Mapping[str, Any], where: str) -> None:
 
 
 def parse_defaults(table: Any, where: str) -> dict[str, Any]:
-    """Values for jobs that do not give one, as a request has them."""
+    """Values for jobs that do not set them, as in a request."""
     if not isinstance(table, dict):
         raise UsageError(f"{where} is not an object with keys")
     for name in table:
@@ -309,7 +309,7 @@ def check_names(jobs: Sequence[Job], where: str) -> None:
 
 
 def check_after(jobs: Sequence[Job], where: str) -> None:
-    """Every name in `after` exists, and no job waits for itself, not through others either."""
+    """Every name in `after` must exist, and no job may wait for itself, even through others."""
     by_name = {job.name: job for job in jobs}
     for job in jobs:
         for name in job.after:
@@ -326,7 +326,7 @@ def check_after(jobs: Sequence[Job], where: str) -> None:
 
 
 def find_cycle(after: Mapping[str, Sequence[str]]) -> list[str]:
-    """Removes jobs that wait for no other until none is left to remove: the rest is in a circle."""
+    """Removes jobs that wait for no other until none is left to remove: the rest has a cycle."""
     waits_for = {name: set(names) for name, names in after.items()}
     free = [name for name, names in waits_for.items() if not names]
     followers: dict[str, list[str]] = {}

@@ -1,9 +1,9 @@
-"""The keys of a job: one table, from which everything about them is made.
+"""The keys of a job: one table, the source of everything about them.
 
-The checks of job files and requests (`jobs/reader.py`), the settings that give jobs their
+These are the checks of job files and requests (`jobs/reader.py`), the settings that give jobs their
 defaults (`config/keys.py`), the description of the API, the type for Python callers
-(`client/new_job.py`), what the API shows of a stored job, and the table in docs/jobs.md. A new
-key is an entry here and a field of `Job` or `Brief`.
+(`client/new_job.py`), the API's view of a stored job, and the table in docs/jobs.md. A new key is
+an entry here and a field of `Job` or `Brief`.
 """
 
 import os
@@ -42,7 +42,7 @@ from ramherd.system.executables import find_executable
 from ramherd.system.user_files import read_cwd
 
 SHELL = "/bin/sh"
-# The agent of jobs that have a command instead of one.
+# The agent of jobs that have a command instead of an agent.
 COMMAND = "command"
 COMMANDS, AGENTS_ONLY = "commands", "agents"
 # The part of the stored form that only jobs with an agent have.
@@ -50,8 +50,8 @@ BRIEF = "brief"
 
 
 class Context(NamedTuple):
-    """What some values depend on: `here` is where relative paths start (None: our own directory),
-    `values` are the keys that were read before.
+    """Input for values that depend on others: `here` is where relative paths start (None: our own
+    directory), `values` are the keys that were read before.
     """
 
     here: str | None
@@ -65,18 +65,18 @@ class JobKey(NamedTuple):
     name: str
     kind: ValueType
     help: str
-    # Jobs that may have it: COMMANDS, AGENTS_ONLY, or "" for all.
+    # Jobs that may have the key: COMMANDS, AGENTS_ONLY, or "" for all.
     use: str = ""
-    # Where the stored form has it, if not under its own name; None: nowhere.
+    # The name in the stored form, if it differs; None: not stored.
     stored: str | None = ""
-    # The setting of the same name is the value for jobs that do not give one.
+    # The setting of the same name is the value for jobs that do not set it.
     is_setting: bool = False
     default: Any = None
-    # A second check, of values that depend on others.
+    # A second check, for values that depend on others.
     check: Callable[[Any, Context], Any] | None = None
-    # The agents that support it, if not all do.
+    # The agents that support the key.
     agents: tuple[str, ...] = AGENTS
-    # For a key that is required: what to add.
+    # For a required key: what to add.
     missing: str = ""
     # The API shows it with the job.
     is_shown: bool = False
@@ -96,7 +96,7 @@ class JobKey(NamedTuple):
 
     @property
     def field(self) -> str:
-        """The attribute of `Job`, or of its `Brief`, that holds it."""
+        """The attribute of `Job`, or of its `Brief`, that holds the value."""
         return self.path.removeprefix(f"{BRIEF}.")
 
 
@@ -138,7 +138,7 @@ def check_length(words: tuple[str, ...], _context: Context | None = None) -> tup
 
 
 def find_command(argv: tuple[str, ...], context: Context) -> tuple[str, ...]:
-    """The program must be there, and the kernel take its arguments. The shell finds its own."""
+    """The program must exist, and the kernel must accept its arguments. The shell finds its own."""
     check_length(argv)
     env, cwd = context.values.get("env", {}), context.values["cwd"]
     own = os.environ.get("PATH", os.defpath) if context.path is None else context.path
@@ -182,7 +182,7 @@ def check_reuse(value: int, context: Context) -> int:
 
 
 def check_base(value: str, _context: Context) -> str:
-    """Whether the repository has it is asked before anything starts."""
+    """Whether the repository has the commit is checked before anything starts."""
     if value.startswith("-"):
         raise UsageError(f"{shown(value)} is an option, not a branch, tag or commit")
     return value
@@ -204,7 +204,7 @@ LIMIT_CHOICE = ValueType(
 )
 PROMPT = TEXT._replace(parse=parse_prompt, written=NOT_BLANK)
 
-# `agent`, `cwd` and `env` stand before the keys whose checks need them.
+# `agent`, `cwd` and `env` come before the keys whose checks need them.
 JOB_KEYS = (
     JobKey("name", NAME, "name, unique in its herd; job-N if not given"),
     JobKey(
@@ -305,13 +305,13 @@ JOB_KEYS = (
 BUILT_KEYS = {key.name: key for key in JOB_KEYS if key.is_built}
 KEYS_TO_COME = tuple(key.name for key in JOB_KEYS if not key.is_built)
 SIZE_KEYS = tuple(key.name for key in JOB_KEYS if key.kind is SIZE)
-# Whose value for jobs that give none is a setting, and may stand in a profile.
+# Keys whose default is a setting, which a profile may set.
 SETTING_KEYS = {key.name: key for key in JOB_KEYS if key.is_setting}
 PROFILE_KEYS = {name: key for name, key in SETTING_KEYS.items() if name != "profile"}
 
 
 def describe_new_job() -> Schema:
-    """JSON Schema of a job as it is submitted."""
+    """JSON Schema of a submitted job."""
     return {
         "type": "object",
         "properties": {name: describe_key(key) for name, key in BUILT_KEYS.items()},
@@ -321,7 +321,7 @@ def describe_new_job() -> Schema:
 
 
 def describe_defaults() -> Schema:
-    """JSON Schema of the values for jobs that do not give one."""
+    """JSON Schema of the values for jobs that do not set them."""
     return {
         "type": "object",
         "properties": {name: describe_key(key) for name, key in PROFILE_KEYS.items()},
@@ -334,7 +334,7 @@ def describe_key(key: JobKey) -> Schema:
 
 
 def describe_shown() -> dict[str, Schema]:
-    """JSON Schema of what the API shows of a job as it was submitted: by stored name."""
+    """JSON Schema of the API's view of a submitted job: by stored name."""
     null = {"type": "null"}
     return {
         key.field: {"anyOf": [key.kind.parsed, null]} for key in BUILT_KEYS.values() if key.is_shown

@@ -1,7 +1,7 @@
 """A job as the store has it: JSON with the fields of `Job`, of its `Brief` and of its `Tree`.
 
-Not its variables, which may be secrets, and of what is large only the beginning: for jobs of the
-service both are in files (`store/inputs.py`).
+Its variables, which may be secrets, are left out, and large fields are cut: for jobs of the service
+both are in files (`store/inputs.py`).
 """
 
 import json
@@ -15,7 +15,7 @@ from ramherd.jobs.schema import BRIEF, BUILT_KEYS
 JOB_FIELDS: tuple[str, ...] = Job.__match_args__
 BRIEF_FIELDS: tuple[str, ...] = Brief.__match_args__
 TREE_FIELDS: tuple[str, ...] = Tree.__match_args__
-# A service has some hundred jobs in memory: so much of each field.
+# A service has some hundred jobs in memory: this much of each field.
 LARGE_BYTES = 16 << 10
 SHOWN = 200
 # The fields that may be large: of `Job`, and of its `Brief`.
@@ -23,7 +23,7 @@ WORD_FIELDS, TEXT_FIELDS = ("argv", "resume_argv", "args"), ("stdin", "prompt")
 
 
 def large_fields(job: Job) -> dict[str, str | tuple[str, ...]]:
-    """What is too large for the store, by its name."""
+    """Fields that are too large for the store, by name."""
     brief = job.brief
     texts = {"stdin": job.stdin or "", "prompt": brief.prompt if brief is not None else ""}
     lists = {"argv": job.argv, "resume_argv": job.resume_argv}
@@ -35,7 +35,7 @@ def large_fields(job: Job) -> dict[str, str | tuple[str, ...]]:
 
 
 def shorten(job: Job) -> Job:
-    """The job with the beginning of what is large, as lists show it."""
+    """The job with large fields cut, as lists show it."""
     large = large_fields(job)
     if not large:
         return job
@@ -70,7 +70,7 @@ def to_dict(tree: Tree) -> dict[str, Any]:
 
 
 def job_from_json(stored: Mapping[str, Any]) -> Job:
-    """Fields that are missing are an older ramherd's, those that are not known a newer one's."""
+    """Missing fields are an older ramherd's, unknown fields a newer one's."""
     return Job(**{**known_fields(stored, JOB_FIELDS), BRIEF: brief_from_json(stored.get(BRIEF))})
 
 
@@ -89,9 +89,7 @@ def known_fields(stored: Mapping[str, Any], names: tuple[str, ...]) -> dict[str,
 
 
 def submitted_json(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """What the API shows of a job as it was submitted: not its environment, which may hold
-    secrets.
-    """
+    """The API's view of a submitted job: without its environment, which may hold secrets."""
     brief = stored.get(BRIEF) or {}
     shown = [key for key in BUILT_KEYS.values() if key.is_shown]
     of_brief = {key.field: brief.get(key.field) for key in shown if key.is_in_brief}
@@ -100,7 +98,7 @@ def submitted_json(stored: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def job_to_text(job: Job) -> str:
-    """As the store keeps it."""
+    """The form in the store."""
     return json.dumps(job_to_json(job))
 
 
