@@ -1,6 +1,6 @@
-"""Whether a session may start: the machine and the ledger are asked until both have room.
+"""Decides whether a session may start: asks the machine and the ledger until both have room.
 
-A session is never held at a grant, so its lease is what was asked for, from its start to its end.
+A session is never held at a grant, so its lease is the requested size, from its start to its end.
 """
 
 import sys
@@ -20,7 +20,7 @@ from ramherd.system.boot_clock import read_boot_s
 
 KIND = "exec"
 ASK_EVERY_S = 0.5
-# While the program runs, signals for it and its end are not kept waiting.
+# While the program runs, its signals and its end must not wait for the ledger.
 RUNNING_PATIENCE_S = 0.05
 
 
@@ -32,7 +32,7 @@ class Admission:
         self._since_s = read_boot_s()
         self._lease_bytes = 0
         self._warned = ""
-        # (pid, bytes used) of the other applications: what they use is no part of `outside`.
+        # (pid, bytes used) of the other applications: their memory is not part of `outside`.
         self._herds: list[tuple[int, int]] = []
         self._runtime, self._owner = runtime, owner
         self._ledger: Ledger | None = None
@@ -43,8 +43,8 @@ class Admission:
         self.machine = read_machine(trees)
 
     def wait(self) -> None:
-        """Until there is room, with one line that says why it waits; NoRoom if it may not wait or
-        if waiting cannot help.
+        """Waits until there is room, after one line with the reason. Raises NoRoom if it may not
+        wait or if waiting cannot help.
         """
         shown = None
         while (obstacle := self.find_obstacle()) is not None:
@@ -66,8 +66,8 @@ class Admission:
         return f"ramherd: {self._job.name} waits: {render_reason(obstacle)} (Ctrl-C to leave)"
 
     def find_obstacle(self) -> Reason | None:
-        """None when it may start. What the other applications use is known only from the ledger's
-        answer, so a first refusal is looked at again with it.
+        """None when the session may start. Only the ledger's answer has the memory of the other
+        applications, so a first refusal is checked again with it.
         """
         known = self._herds
         obstacle = self._ask()
@@ -85,10 +85,10 @@ class Admission:
         return find_lease_obstacle(need, answer.lease_bytes, self.machine, self._policy)
 
     def renew(self, used_bytes: int, *, is_due: bool) -> None:
-        """Reports what the running session uses, when that is due: what it uses above its lease
+        """Reports the memory of the running session, when that is due: memory above its lease
         counts as use by others. A lease that was lost with its ledger, or that the ledger did not
-        give, is asked for again each time. The terminal is the program's: a runtime directory
-        that was made again is no news there.
+        give, is requested again each time. The terminal is the program's: a recreated runtime
+        directory is not reported there.
         """
         self._runtime.restore()
         need = self._job.memory_bytes
@@ -108,7 +108,7 @@ class Admission:
             pass  # the next report may work; a running program does not depend on the ledger
 
     def _lease(self) -> Answer | None:
-        """None where the ledger does not answer: a line names the cause, once."""
+        """None if the ledger does not answer: a line names the cause, once."""
         if self._ledger is None:
             return None
         ask = Ask(self._job.memory_bytes, 0, self._lease_bytes, self._since_s, KIND)
@@ -124,7 +124,7 @@ class Admission:
         return answer
 
     def _ask_ledger(self, ledger: Ledger, ask: Ask) -> Answer:
-        """`--budget` caps what we ask for; what all applications share is the whole budget."""
+        """`--budget` caps our request; all applications share the whole budget."""
         budget = budget_bytes(self.machine, ask.used_bytes, self._policy, capped=False)
         answer = ledger.ask(ask, budget)
         self._herds = [(other.pid, other.used_bytes) for other in answer.others]

@@ -1,7 +1,7 @@
 """The guard: clears a session whose `ramherd exec` was killed.
 
-A fork of `ramherd exec`, not a new program: it is there in 1 ms instead of 20, and nearly all of
-its memory is shared. It sleeps until a pipe closes whose other end only `ramherd exec` holds.
+A fork of `ramherd exec`, not a new program: it starts in 1 ms instead of 20 ms, and shares nearly
+all of its memory. It sleeps until a pipe closes whose other end only `ramherd exec` holds.
 """
 
 import os
@@ -14,7 +14,7 @@ from ramherd.system.own_process import close_descriptors_from
 
 
 class Guarded(NamedTuple):
-    """What the guard must know to clear a session. `pen` is its record and `dirs` are its
+    """The values that the guard needs to clear a session. `pen` is its record and `dirs` are its
     directories, for a session that was killed before its pen was recorded in the store, or whose
     store cannot be used.
     """
@@ -38,25 +38,25 @@ class Guard:
         self._pipe = write
 
     def dismiss(self) -> None:
-        """Nothing is left to guard."""
+        """Ends the guard: nothing is left to clear."""
         os.kill(self.pid, signal.SIGKILL)
         os.waitpid(self.pid, 0)
         os.close(self._pipe)
 
 
 def watch(pipe: int, guarded: Guarded) -> NoReturn:
-    """An error here is printed by cli/main.py, into the file that gets our errors."""
+    """cli/main.py prints an error of this function, into the file for our errors."""
     os.setsid()
     leave_files(pipe, f"{guarded.state}/keeper.err")
     os.read(3, 1)
-    from ramherd.exec.guard_cleanup import clear_lost  # noqa: PLC0415 - only if it is needed
+    from ramherd.exec.guard_cleanup import clear_lost  # noqa: PLC0415 - seldom
 
     clear_lost(guarded)
     os._exit(0)
 
 
 def leave_files(pipe: int, errors: str) -> None:
-    """Nobody may wait for us to let go of a terminal, a pipe or a lock. The pipe becomes 3."""
+    """Closes all files: no process may wait for our terminal, pipe or lock. The pipe becomes 3."""
     os.dup2(pipe, 3)
     null = os.open(os.devnull, os.O_RDWR)
     log = open_private(errors, os.O_WRONLY | os.O_CREAT | os.O_APPEND)

@@ -1,4 +1,4 @@
-"""After the death of `ramherd exec`: TERM, the grace, KILL; then nothing of its session is left."""
+"""Clears a session after the death of `ramherd exec`: TERM, the grace, KILL, removal."""
 
 import sys
 import time
@@ -24,7 +24,7 @@ def clear_lost(guarded: Guarded) -> None:
             clear_stored(store, guarded)
     except StoreError as error:
         print(f"ramherd: {error}", file=sys.stderr)
-        # What was known before the program started has to do.
+        # Only the values from before the program's start are available.
         end_pens([pen_from_record(guarded.pen)], guarded.grace_s)
     remove_dirs(guarded.dirs)
     lock_path(guarded.runtime, guarded.owner).unlink(missing_ok=True)
@@ -34,7 +34,7 @@ def clear_stored(store: Store, guarded: Guarded) -> None:
     pens = [pen_from_record(pen.record) for pen in read_pens(store, guarded.herd) if pen.run]
     end_pens(pens, guarded.grace_s)
     owner = next((owner for herd, owner in read_open_herds(store) if herd == guarded.herd), None)
-    # Its files are closed a moment before the process is gone.
+    # The kernel closes its files a moment before the process is gone.
     while owner is not None and is_alive(owner, guarded.runtime):
         time.sleep(LOOK_EVERY_S)
     recover(store, guarded.runtime, guarded.state / "runs")

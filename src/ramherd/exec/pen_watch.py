@@ -1,4 +1,4 @@
-"""The session's pen as `ramherd exec` sees it: its processes, what they use, and the peak."""
+"""The pen of a session: its processes, their memory, and the peak."""
 
 import os
 import resource
@@ -16,8 +16,8 @@ class PenWatch:
         self.fleet, self.pen, self._run, self._guard = fleet, pen, run, guard
 
     def read(self) -> PenReading:
-        """Read seldom, so the peak that was seen is too small. The kernel's own peak counts page
-        cache; what it holds of the largest process does not.
+        """Read seldom, so the measured peak is too small. The kernel's own peak of the pen counts
+        page cache; its peak of the largest process does not.
         """
         self._adopt()
         self.fleet.scan()
@@ -30,8 +30,8 @@ class PenWatch:
         )  # fmt: skip
 
     def _adopt(self) -> None:
-        """On a polling pen we are the subreaper: each child of ours but the guard is the session's,
-        whatever it did to its environment.
+        """On a polling pen we are the subreaper: each child of ours except the guard belongs to the
+        session, whatever its environment is.
         """
         if not isinstance(self.fleet, PollingFleet):
             return

@@ -1,9 +1,9 @@
 """The program of a session: started in its pen, and waited for as a shell waits for a job.
 
-It stays in our own process group. So the terminal is the business of the shell alone: Ctrl-C,
-Ctrl-\\, Ctrl-Z and a change of size reach the program from the kernel, pipelines and scripts stay
-one job, and no terminal is ever taken or given. We let those signals pass, and stop when the
-program has stopped, not when it was asked to: it may first want to tidy its screen.
+It stays in our own process group, so only the shell controls the terminal: Ctrl-C, Ctrl-\\, Ctrl-Z
+and a change of size reach the program from the kernel, pipelines and scripts stay one job, and no
+terminal changes hands. We leave these signals to the program, and stop when it has stopped, not
+when it is asked to: it may first restore its screen.
 """
 
 import errno
@@ -16,34 +16,34 @@ from ramherd.system.executables import is_hidden
 from ramherd.system.files import write_control
 from ramherd.system.own_process import AGENT_OOM_SCORE_ADJ, set_oom_score_adj
 
-# The group's, not ours: the program answers them.
+# Sent to the group: the program handles them.
 PASSED = {signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP}
 ENDING = {signal.SIGTERM, signal.SIGHUP}
 
 
 class NotStarted(NamedTuple):
-    """The errno, and which step failed how."""
+    """The errno, and the step that failed with its error."""
 
     number: int
     what: str
 
 
 class Program:
-    """`status` is that of waitpid once the program has ended."""
+    """`status` is that of waitpid after the program has ended."""
 
     def __init__(self) -> None:
         self.pid = 0
         self.status: int | None = None
         self.is_ending = False
-        # What we were started to ignore (nohup) stays ignored.
+        # Signals that were ignored at our start (nohup) stay ignored.
         self.ending = {n for n in ENDING if signal.getsignal(n) is not signal.SIG_IGN}
         self.mask = signal.pthread_sigmask(
             signal.SIG_BLOCK, {signal.SIGCHLD, *PASSED, *self.ending}
         )
 
     def prepare(self, argv: tuple[str, ...], env: Mapping[str, str], join: list[str]) -> None:
-        """A child that joins the pen: the kernel takes 2 ms for each cgroup, in which we can
-        do something else. It becomes the program when told to; if we die before, it ends.
+        """Forks a child that joins the pen: the kernel takes 2 ms for each cgroup, during which we
+        do other work. The child becomes the program on `start`; if we die before, it ends.
         """
         self._report, report = os.pipe2(os.O_CLOEXEC)
         go, self._go = os.pipe2(os.O_CLOEXEC)
@@ -56,10 +56,10 @@ class Program:
         let_go_of_pipes()
 
     def start(self) -> NotStarted | None:
-        """Returns when the program runs, or which step did not work."""
+        """Returns None when the program runs, otherwise the step that failed."""
         try:
             os.write(self._go, b"!")
-        except BrokenPipeError:  # it could not join, and says so
+        except BrokenPipeError:  # it could not join, and reports that
             pass
         os.close(self._go)
         text = os.read(self._report, 4096).decode(errors="replace")
@@ -93,7 +93,7 @@ class Program:
             os._exit(127)
 
     def _restore_signals(self) -> None:
-        """What was ignored when we started stays so, but for two that Python ignores."""
+        """Signals that were ignored at our start stay ignored, except two that Python ignores."""
         for number in (signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)
         if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
@@ -106,11 +106,11 @@ class Program:
         return None if found is None else found.si_signo
 
     def pending_end(self) -> int:
-        """A signal that tells us to end and was not received yet, or 0."""
+        """A pending signal that tells us to end, or 0."""
         return min(signal.sigpending() & self.ending, default=0)
 
     def reap(self) -> None:
-        """All children are the session's: what lost its parent becomes ours and just goes."""
+        """All children belong to the session: orphans become ours and are only reaped."""
         while True:
             try:
                 pid, status = os.waitpid(-1, os.WNOHANG | os.WUNTRACED)
@@ -134,7 +134,7 @@ class Program:
 
 
 def let_go_of_pipes() -> None:
-    """When the program closes its input or output, the other end is to see that."""
+    """When the program closes its input or output, the other end must see that."""
     null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     for fd in (0, 1):
         if not os.isatty(fd):

@@ -42,12 +42,12 @@ from ramherd.system.procfs import read_process
 if TYPE_CHECKING:
     from ramherd.exec.session_end import Ending, SessionEnd
 
-# How soon the program is looked at first: by then a script has become its interpreter.
+# The delay of the first reading: by then a script has become its interpreter.
 FIRST_LOOK_S = 0.2
-# How often the lease is looked at, and what the session uses is reported to the ledger.
+# How often the lease is checked, and how often the used memory is reported to the ledger.
 LEASE_EVERY_S, REPORT_EVERY_S = 0.5, 5.0
-# The last process to close a store in WAL mode writes all of it to its place and syncs (10 ms). A
-# session as short as this is left to the next process that opens the store.
+# The last process to close a store in WAL mode checkpoints and syncs it (10 ms). A shorter session
+# leaves that to the next process that opens the store.
 SHORT_S = 1.0
 
 
@@ -85,8 +85,8 @@ class Session(NamedTuple):
 
 
 def run_session(job: Job, kind: str, policy: Policy) -> int:
-    """The exit code, when nothing of the session is left. Whatever goes wrong on the way, the
-    guard clears it once this process is gone.
+    """Returns the exit code, when the session is cleared. If anything fails on the way, the guard
+    clears the session after this process is gone.
     """
     state, runtime, trees = state_dir(), runtime_dir(), read_trees()
     with closing(OwnerLock(runtime)) as lock:
@@ -122,7 +122,7 @@ def run_admitted(session: Session, kind: str, trees: Trees, admission: Admission
 
 
 def make_pen(session: Session, kind: str, trees: Trees, most_bytes: int) -> tuple[Fleet, Pen]:
-    """A session without a `memory_limit` may hold what all runs of a herd may."""
+    """A session without a `memory_limit` may use as much as all runs of a herd."""
     limit_bytes = session.job.memory_limit_bytes
     fleet, why_weaker = make_fleet(kind, trees, session.owner.id)
     try:
@@ -141,7 +141,7 @@ def make_pen(session: Session, kind: str, trees: Trees, most_bytes: int) -> tupl
 def run_program(
     session: Session, program: Program, watch: PenWatch, recorder: "Recorder", admission: Admission
 ) -> "SessionEnd":
-    """From its start until its pen is empty."""
+    """From the start of the program until its pen is empty."""
     failure = program.start()
     from ramherd.exec.session_end import Ending, judge_refusal  # noqa: PLC0415 - the program runs
 
@@ -160,13 +160,13 @@ def run_program(
 
 
 def wait_for_end(program: Program, ending: "Ending", admission: Admission) -> int:
-    """Until the program has ended or is over a polled limit (0), or a signal told us to end."""
+    """Until the program has ended or is over a polled limit (0), or a signal tells us to end."""
     polled = not ending.view.kernel_limits and ending.view.job.memory_limit_bytes is not None
     every_s, next_report_s = min(POLL_S, FIRST_LOOK_S) if polled else FIRST_LOOK_S, 0.0
     while True:
         program.reap()
         if program.status is not None:
-            # A closed window sends HUP to both, and the program may be the faster.
+            # A closed window sends HUP to both, and the program may be faster.
             return program.pending_end()
         number = program.next_signal(every_s)
         if number in program.ending:
@@ -192,7 +192,7 @@ class Recorder:
         self._store = open_store(session.state)
 
     def record_start(self, fleet: Fleet, pen: Pen, available_bytes: int) -> None:
-        """Before the program runs, and after what a killed ramherd left has been cleared."""
+        """Before the program runs, and after the remains of a killed ramherd have been cleared."""
         from ramherd.act.recovery import recover  # noqa: PLC0415 - while the child joins
         from ramherd.store.herds import StoredPen  # noqa: PLC0415
         from ramherd.store.sessions import start_session  # noqa: PLC0415
@@ -212,14 +212,14 @@ class Recorder:
         write_json(str(session.run_dir / "meta.json"), {"interactive": True})
 
     def record_pen(self, pen: Pen) -> None:
-        """Without cgroups its first process is what it is known by."""
+        """Without cgroups a pen is identified by its first process."""
         from ramherd.store.herds import set_pen  # noqa: PLC0415
 
         set_pen(self._store, self._session.run, pen.record())
         self._store.commit()
 
     def record_end(self, outcome: "SessionEnd", *, pens_removed: bool) -> None:
-        """The exit code is the program's, also when the disk is full."""
+        """The exit code is the program's, even if the disk is full."""
         from ramherd.store.sessions import end_session  # noqa: PLC0415
 
         failures = int(outcome.state is JobState.FAILED)
@@ -245,7 +245,7 @@ def remove_tmp(tmp: Path) -> None:
 
 
 def explain(name: str, reason: Reason) -> None:
-    """What the exit code alone does not tell."""
+    """Prints the reasons that the exit code alone does not show."""
     if reason.why is Why.NOT_STARTED:
         print_line(str(reason.numbers["what"]))
     elif reason.why in (Why.LIMIT_KILL, Why.OOM_KILL, Why.NODE_ABORT):
@@ -257,5 +257,5 @@ def explain(name: str, reason: Reason) -> None:
 def print_line(text: str) -> None:
     try:
         print(f"ramherd: {text}", file=sys.stderr, flush=True)
-    except OSError:  # the window is gone
+    except OSError:  # the window is closed
         pass

@@ -1,6 +1,6 @@
-"""The end of a session: the rules of `decide/run_end.py`, carried out on one pen.
+"""The end of a session: the rules of `decide/run_end.py`, applied to one pen.
 
-Imported while the program runs, when nobody waits for a start.
+Imported while the program runs, so that the start is not delayed.
 """
 
 import errno
@@ -46,12 +46,12 @@ class SessionEnd(NamedTuple):
     reason: Reason
     exit: Exit
     pen: PenReading
-    # What `ramherd exec` exits with.
+    # The exit code of `ramherd exec`.
     code: int
 
     @property
     def state(self) -> JobState:
-        """Nothing is tried again."""
+        """There are no retries."""
         return FINAL.get(self.end, JobState.FAILED)
 
 
@@ -66,7 +66,7 @@ class Ending:
         self._machine, self._policy = machine, policy
 
     def is_over_limit(self) -> bool:
-        """Where no kernel enforces the limit, it is compared here."""
+        """Where the kernel does not enforce the limit, it is compared here."""
         self._read()
         self._stop(stop_over_limit(self._snapshot()))
         return self.view.stop is not None
@@ -78,7 +78,7 @@ class Ending:
                 self.view = replace(self.view, phase=stopping)
 
     def finish(self, told: int) -> SessionEnd:
-        """`told` is the signal that told us to end, or 0."""
+        """`told` is the signal that tells us to end, or 0."""
         self._program.is_ending = True
         if told:
             self._stop(stop_interrupted(self._snapshot(interrupts=1)))
@@ -91,7 +91,7 @@ class Ending:
         return SessionEnd(end, reason, exit_, self.view.pen, choose_exit_code(exit_, end, told))
 
     def _wait(self, for_s: float) -> bool:
-        """Whether nothing is left; the wait ends early when a signal says to hurry."""
+        """Whether nothing is left; HURRY signals end the wait early."""
         deadline = time.monotonic() + for_s
         while True:
             self._read()
@@ -126,7 +126,7 @@ def runs_node(pid: int) -> bool:
 
 
 def choose_exit_code(exit_: Exit, end: RunEnd, told: int) -> int:
-    """The program's, as a shell reports it where a signal ended the program or us."""
+    """The program's, or as a shell reports it if a signal ended the program or us."""
     if told:
         return 128 + told
     if end is RunEnd.LIMIT_KILL:

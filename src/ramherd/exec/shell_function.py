@@ -1,7 +1,7 @@
 """A function in the user's shell, so that an agent that is typed by hand runs in a pen.
 
 It stands between two marks at the very beginning of the shell's file: nothing before it has to be
-changed, so that removing it leaves the file byte for byte as it was.
+changed, so removing it leaves the file byte for byte as it was.
 """
 
 import os
@@ -13,13 +13,13 @@ from typing import NamedTuple
 from ramherd.core.errors import UsageError
 
 SHELLS = ("bash", "zsh", "fish")
-# Their programs have the names of the agents.
+# The programs have the names of the agents.
 PROGRAMS = ("claude", "codex", "gemini", "opencode", "qwen")
 BEGIN, END = "# >>> ramherd exec {name} >>>", "# <<< ramherd exec {name} <<<"
-# After the first mark, if there was no file before.
+# Follows the first mark if there was no file before.
 NEW_FILE = " (new file)"
-# `command`: the program and not this function. Within a pen there is no second one, and without
-# ramherd the program runs as ever.
+# `command` runs the program and not this function. Within a pen no second pen is made, and without
+# ramherd the program runs as usual.
 POSIX = """\
 function {name} {{
     if [ -z "${{RAMHERD_RUN-}}" ] && command -v ramherd >/dev/null 2>&1; then
@@ -53,7 +53,7 @@ class ShellFile(NamedTuple):
 
 
 def find_shell_file(shell: str | None) -> ShellFile:
-    """That of the login shell, unless another is named."""
+    """The file of the login shell, unless another shell is named."""
     name = shell or os.path.basename(os.environ.get("SHELL", ""))
     if name not in SHELLS:
         raise UsageError(
@@ -69,7 +69,7 @@ def find_shell_file(shell: str | None) -> ShellFile:
 
 
 def install(file: ShellFile, name: str) -> bool:
-    """False if the function is there already, as this version writes it."""
+    """False if the function already exists as this version writes it."""
     before = read(file.path)
     rest = remove_block(before or b"", name)
     is_new = before is None or (NEW_FILE.encode() in before.partition(b"\n")[0] and not rest)
@@ -81,7 +81,7 @@ def install(file: ShellFile, name: str) -> bool:
 
 
 def uninstall(file: ShellFile, name: str) -> bool:
-    """False if there is none. A file that we made, and nobody added to, is removed."""
+    """False if there is none. A file that we made, and that has no other lines, is removed."""
     before = read(file.path)
     if before is None or begin_mark(name) not in before:
         return False
@@ -94,7 +94,7 @@ def uninstall(file: ShellFile, name: str) -> bool:
 
 
 def has_alias(file: ShellFile, name: str) -> bool:
-    """A shell takes an alias before a function."""
+    """A shell prefers an alias to a function."""
     return (
         re.search(rb"^\s*alias\s+%b[= ]" % name.encode(), read(file.path) or b"", re.M) is not None
     )
@@ -111,7 +111,7 @@ def begin_mark(name: str) -> bytes:
 
 
 def remove_block(text: bytes, name: str) -> bytes:
-    """All but our lines. Without the second mark nothing is removed: who knows what is ours."""
+    """All but our lines. Without the second mark their end is unknown, and nothing is removed."""
     before, begin, rest = text.partition(begin_mark(name))
     _ours, end, after = rest.partition(END.format(name=name).encode() + b"\n")
     return before + after if begin and end else text
@@ -127,7 +127,7 @@ def read(path: Path) -> bytes | None:
 
 
 def write(path: Path, data: bytes) -> None:
-    """At once, with the mode that it had. A link stays one."""
+    """Writes at once, with the mode that the file had. A link stays a link."""
     real = Path(os.path.realpath(path))
     made = real.with_name(f".{real.name}.ramherd")
     try:

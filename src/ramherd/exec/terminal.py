@@ -1,4 +1,4 @@
-"""The terminal's modes: a program that was killed did not put them back."""
+"""Restores the modes of the terminal, which a killed program leaves changed."""
 
 import os
 import termios
@@ -15,8 +15,8 @@ class Terminal:
             return
 
     def restore(self) -> None:
-        """As a shell does for a job that a signal ended; it cannot see that from our exit code.
-        In the background the terminal belongs to another process.
+        """As a shell does for a job that a signal ended, which our exit code does not show. In the
+        background the terminal belongs to another process.
         """
         try:
             if self._modes is not None and os.tcgetpgrp(self._fd) == os.getpgrp():
