@@ -1,6 +1,6 @@
 """`python -m ramherd.hook`: the hook that Claude Code calls for its own subagents.
 
 The user of Claude waits for every call, so modules are imported where they are needed, and none of
-those on the way imports dataclasses (tests/bench/hook_time.py has the limit). A hook that fails
-must not stop Claude.
+those imports dataclasses (tests/bench/hook_time.py has the limit). A hook that fails must not stop
+Claude.
 """

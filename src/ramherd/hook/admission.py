@@ -1,4 +1,4 @@
-"""PreToolUse: the subagent starts when there is room for it, or the model is told why not."""
+"""PreToolUse: the subagent starts when there is room for it, or the model gets the reason."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ if TYPE_CHECKING:
     from ramherd.decide.governor.subagent_slots import SlotChoice
     from ramherd.hook.call import Call
 
-# To ask whether another process wrote to the ledger takes 0.02 ms.
+# A check whether another process wrote to the ledger takes 0.02 ms.
 POLL_EVERY_S = 0.25
 # The machine's memory changes without a row in the ledger.
 ASK_EVERY_S = 2.0
-# Claude ends a hook at its timeout and lets the tool run: we come before that.
+# Claude ends a hook at its timeout and lets the tool run, so the hook answers before that.
 MARGIN_S = 10.0
 # Shorter waits are not reported to the user.
 LONG_S = 10.0
 
 
 def admit_subagent(call: Call, timeout_s: float) -> None:
-    """A subagent's own subagent does not wait: the one that called it would hold its slot all
-    the while, and all of them could wait for each other.
+    """A subagent's own subagent does not wait: its caller would hold a slot meanwhile, and all of
+    them could wait for each other.
     """
     began_s, since_s = time.monotonic(), read_boot_s()
     wait_s = call.config["hook_wait"]
     if call.event.get("agent_id"):
         wait_s = 0.0
-    # Before the first row is written: a hook that is ended leaves none behind.
+    # Before the first row is written: a hook that is ended leaves no row behind.
     signal.signal(signal.SIGTERM, leave_on_term)
     try:
         first = choice = ask(call, since_s)
@@ -53,7 +53,7 @@ def admit_subagent(call: Call, timeout_s: float) -> None:
 
 
 def stop_waiting(call: Call) -> None:
-    """A row that cannot be removed is void in a few seconds."""
+    """A row that cannot be removed expires in a few seconds."""
     try:
         call.slots.stop_waiting(call.text("tool_use_id"))
     except StoreUnavailable:
@@ -72,9 +72,9 @@ def can_ever_fit(call: Call) -> bool:
 def wait(
     call: Call, choice: SlotChoice, since_s: float, wait_s: float, last_s: float
 ) -> SlotChoice:
-    """Until there is room, the time is over, or the session has ended. The wait for others of its
-    own session does not count as part of `wait_s`. While the ledger does not answer, the last
-    choice holds: there was no room.
+    """Waits until there is room, the time is over, or the session has ended. The wait for other
+    subagents of the same session is not part of `wait_s`. While the ledger does not answer, its
+    last choice holds: there was no room.
     """
     before_s = time.monotonic()
     while not choice.is_yes and (wait_s > 0 or choice.is_patient) and before_s < last_s:
@@ -100,5 +100,5 @@ def await_change(call: Call, until_s: float) -> None:
 
 
 def leave_on_term(_number: int, _frame: object) -> None:
-    """Claude, or its user, has given up this call."""
+    """Claude, or the user, has cancelled this call."""
     raise SystemExit

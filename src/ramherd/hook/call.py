@@ -1,4 +1,4 @@
-"""One call of the hook: the event, the session that called, its settings and its slots."""
+"""One call of the hook: the event, the calling session, its settings and its slots."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from ramherd.core.machine import Machine
     from ramherd.core.procid import ProcId
 
-# Keys that a project's file may not set: to open a repository must not run its commands.
+# Keys that a project's file may not set: opening a repository must not run its commands.
 PERSONAL = ("on_subagent_stop",)
-# How many subagents Claude Code runs in a session if its user sets nothing (2.1.325).
+# The number of subagents that Claude Code runs in a session by default (2.1.325).
 CLAUDE_CAP = 20
 
 
 class Call:
-    """`answer` is what Claude gets back."""
+    """`answer` is returned to Claude."""
 
     def __init__(self, event: dict[str, Any], session: ProcId) -> None:
         self.event, self.session = event, session
@@ -60,7 +60,7 @@ class Call:
         return str(self.event.get(key) or "")
 
     def need_bytes(self) -> int:
-        """What was set, else what was learned, else the default."""
+        """The set size, else the learned size, else the default."""
         known = self.config["subagent_memory"] or estimate_bytes(self.state, self.project)
         return int(known or DEFAULT_BYTES)
 
@@ -72,7 +72,7 @@ class Call:
         return read_tree_bytes(session)
 
     def report_notices(self) -> None:
-        """What was repaired in the ledger."""
+        """Reports repairs of the ledger."""
         for reason in self.slots.ledger.pop_notices():
             from ramherd.show.reasons import render_reason  # noqa: PLC0415 - seldom
 
@@ -91,8 +91,8 @@ class Call:
 
 
 def read_claude_cap() -> int:
-    """Claude puts the `env` of all its settings files into its own environment, and hooks inherit
-    that. As Claude does it, anything but a number from 1 on counts for nothing.
+    """Claude puts the `env` of all its settings files into its own environment, which hooks
+    inherit. As in Claude, any value but a number from 1 on is ignored.
     """
     text = os.environ.get(CAP_NAME, "").strip()
     return int(text) if text.isdecimal() and int(text) else CLAUDE_CAP

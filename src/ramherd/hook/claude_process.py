@@ -14,8 +14,8 @@ from ramherd.system.procfs import (
     read_process,
 )
 
-# Claude starts the hook through a shell whose command line has this word. A process that is no
-# shell may have it too, in a prompt or in settings: that one is not skipped.
+# Claude starts the hook through a shell whose command line has this word. A process that is not a
+# shell may have it too, in a prompt or in settings: it is not skipped.
 MARK = "ramherd.hook"
 SHELLS = ("sh", "bash", "dash", "zsh", "ash", "busybox")
 
@@ -39,8 +39,8 @@ def is_wrapper(words: tuple[str, ...]) -> bool:
 
 
 def read_tree_bytes(root: ProcId) -> int:
-    """What the session and all below it hold, without shared pages; 0 when it has gone. On a
-    kernel that does not list children these are left out, and count as memory of others.
+    """The memory of the session and all processes below it, without shared pages; 0 when it is
+    gone. A kernel that does not list children leaves them out, and they count as memory of others.
     """
     if not is_running(root):
         return 0

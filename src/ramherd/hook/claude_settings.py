@@ -1,6 +1,6 @@
-"""Claude Code's settings.json: our hooks in it, everybody else's left as they are.
+"""Claude Code's settings.json: our hooks in it, all others left as they are.
 
-Text in, text out; files are the business of `hook/install.py`. A file keeps its indentation.
+Text in, text out; `hook/install.py` reads and writes the files. A file keeps its indentation.
 """
 
 import json
@@ -13,14 +13,14 @@ from ramherd.core.errors import UsageError
 
 MARK = "-m ramherd.hook"
 TOOLS = "Task|Agent"
-# Seconds that Claude gives a hook: PreToolUse waits for memory, the others work.
+# The timeout of a hook in seconds: PreToolUse waits for memory, the others work.
 WORK_S = 60
 WAIT_MARGIN_S = 60
 # The wait for other subagents of the same session is not part of `hook_wait`.
 QUEUE_S = 24 * 3600
-# Claude shows it while the hook runs.
+# Claude shows this while the hook runs.
 STATUS = "ramherd: waiting for room for this subagent (ramherd hook status)"
-# Each event, and the tools it is for.
+# Each event, and the tools that it is for.
 EVENTS = {
     "SessionStart": "",
     "PreToolUse": TOOLS,
@@ -34,8 +34,8 @@ EVENTS = {
 
 
 def hook_command(timeout_s: int, python: str = sys.executable) -> str:
-    """`|| true`: exit code 2 would forbid the tool, and a Python that is gone must forbid nothing.
-    -P: a project's own files are not taken for modules of ours.
+    """`|| true`: exit code 2 would forbid the tool, and a missing Python must forbid nothing. -P: a
+    project's own files are not taken for modules of ours.
     """
     return f"{shlex.quote(python)} -P {MARK} {timeout_s} || true"
 
@@ -59,7 +59,7 @@ def with_hooks(text: str, where: str, wait_s: float, python: str = sys.executabl
 
 
 def without_hooks(text: str, where: str) -> str:
-    """The very text, if nothing in it is ours."""
+    """The unchanged text, if it has no hook of ours."""
     if not installed_events(text, where):
         return text
     settings = parse(text, where)
@@ -82,7 +82,7 @@ def installed_events(text: str, where: str) -> dict[str, list[str]]:
 
 
 def without(hooks: dict[str, Any]) -> dict[str, Any]:
-    """Hooks of others; an entry or event that held only ours goes with them."""
+    """The hooks of others; an entry or event that held only ours is removed."""
     kept: dict[str, Any] = {}
     for event, entries in hooks.items():
         rest = [others for entry in entries if (others := others_of(entry)) is not None]
@@ -104,7 +104,7 @@ def is_ours(command: object) -> bool:
 
 
 def parse(text: str, where: str) -> dict[str, Any]:
-    """Claude refuses a file that is no JSON as well, and with it all of its settings."""
+    """Claude also refuses a file that is not JSON, with all of its settings."""
     hint = "repair it by hand: it was left as it is"
     try:
         settings = json.loads(text, object_pairs_hook=without_twins) if text.strip() else {}
@@ -139,7 +139,7 @@ def is_well_formed(hooks: object) -> bool:
 
 
 def render(settings: dict[str, Any], like: str) -> str:
-    """With the indentation and the last newline that the text had."""
+    """With the indentation and the last newline of the text."""
     found = re.search(r"^([ \t]+)\S", like, re.MULTILINE)
     indent = found[1] if found else "  "
     end = "" if like.strip() and not like.endswith("\n") else "\n"

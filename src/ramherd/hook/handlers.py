@@ -1,4 +1,4 @@
-"""What the hook does at each event of a session. Waiting for memory is in `admission.py`."""
+"""The action of the hook for each event of a session. `admission.py` waits for memory."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from ramherd.store.subagent_slots import EndedSubagent
 
 TOOLS = ("Task", "Agent")
-# Reasons of a SessionEnd after which the process lives on.
+# Reasons of a SessionEnd after which the process continues.
 GOES_ON = ("clear", "resume")
-# Fewer or smaller ones are no reason for a message: a server that the user wants, a watcher.
+# Fewer or smaller processes are not reported: a server that the user wants, a watcher.
 MANY_STRAYS, MUCH_BYTES = 5, 256 << 20
 
 
@@ -52,13 +52,13 @@ def handle(call: Call, timeout_s: float) -> None:
 
 
 def find_background_agents(call: Call) -> list[str]:
-    """Ids of subagents in the background, which live on after the turn."""
+    """Ids of background subagents, which continue after the turn."""
     tasks = call.event.get("background_tasks") or []
     return [str(task.get("id")) for task in tasks if task.get("status") == "running"]
 
 
 def record_session(call: Call) -> None:
-    """For `ramherd ps`: which processes are below the session, and how many subagents it has."""
+    """For `ramherd ps`: the processes below the session, and the number of its subagents."""
     count = call.slots.count_running()
     record_tree(
         call.runtime, call.session.pid, agent="claude", session=call.session_id, subagents=count
@@ -126,7 +126,7 @@ def start_subagent(call: Call) -> None:
 
 
 def handle_result(call: Call) -> None:
-    """claude 2.1.197 sends no SubagentStop for a subagent that ended by an error of the API."""
+    """claude 2.1.197 sends no SubagentStop for a subagent that an API error ended."""
     response = call.event.get("tool_response")
     if isinstance(response, dict) and response.get("status") != "async_launched":
         stop_subagent(call, str(response.get("agentId") or ""))
@@ -134,7 +134,7 @@ def handle_result(call: Call) -> None:
 
 def handle_failure(call: Call) -> None:
     """The call was denied, or (claude 2.1.325) the API refused its subagent; or Claude had more
-    subagents than we know of.
+    subagents than we have counted.
     """
     from ramherd.hook.messages import REFUSED, ask_again  # noqa: PLC0415
 
@@ -148,8 +148,8 @@ def handle_failure(call: Call) -> None:
 
 
 def stop_subagent(call: Call, agent: str, leaving_s: float = 0.0) -> None:
-    """What a subagent in the background left behind cannot be told from what its session started
-    meanwhile, so it is ended with the session.
+    """Processes that a background subagent left cannot be told from those that its session started
+    meanwhile, so they are ended with the session.
     """
     past = call.slots.stop(agent, call.measure, leaving_s=leaving_s)
     if past is None:
@@ -199,7 +199,7 @@ def sweep(call: Call, since_s: float, before_s: float | None) -> None:
 
 
 def run_command(call: Call, command: str, agent: str, past: EndedSubagent) -> None:
-    """The command gets what is known of the subagent on its standard input."""
+    """The command gets the facts about the subagent on its standard input."""
     from ramherd.hook.stop_command import run  # noqa: PLC0415 - seldom set
 
     if problem := run(command, {**describe(call, agent, past), "cwd": call.cwd}, call.cwd):

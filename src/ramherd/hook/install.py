@@ -1,7 +1,8 @@
 """Writes our hooks into a settings file of Claude Code, and removes them.
 
-The file as it was before is saved in the state directory, with a checksum of what we wrote. While
-the file has this checksum, `uninstall` restores the saved bytes; else it removes only our hooks.
+The previous file is saved in the state directory, with a checksum of the text that we wrote. While
+the file has this checksum, `uninstall` restores the saved bytes; otherwise it removes only our
+hooks.
 """
 
 import hashlib
@@ -16,7 +17,7 @@ from ramherd.hook.claude_settings import with_hooks, without_hooks
 
 
 class Backup(NamedTuple):
-    """`before` is None where there was no file; `made_dirs` are directories that we made."""
+    """`before` is None if there was no file; `made_dirs` are directories that we made."""
 
     path: str
     before: bytes | None
@@ -25,7 +26,7 @@ class Backup(NamedTuple):
 
 
 class SettingsFile:
-    """One settings file; a link is followed, and stays one."""
+    """One settings file; a link is followed, and stays a link."""
 
     def __init__(self, path: Path, state: Path) -> None:
         self.shown = path
@@ -45,7 +46,7 @@ class SettingsFile:
         return self._decode(self.read() or b"")
 
     def install(self, wait_s: float) -> bool:
-        """False if our hooks are there already."""
+        """False if our hooks already exist."""
         return self._change(lambda text: with_hooks(text, str(self.shown), wait_s))
 
     def uninstall(self) -> bool:
@@ -108,7 +109,7 @@ class SettingsFile:
         for made in kept.made_dirs:
             try:
                 os.rmdir(made)
-            except OSError:  # it holds other files by now
+            except OSError:  # it has other files now
                 return
 
     def _make_dirs(self) -> tuple[str, ...]:
@@ -120,7 +121,7 @@ class SettingsFile:
         return tuple(map(str, missing))
 
     def _write(self, data: bytes, expected: bytes | None) -> None:
-        """As a whole or not at all, and not over a change made meanwhile."""
+        """Writes the whole file or nothing, and never over a change made meanwhile."""
         if self.read() != expected:
             raise UsageError(f"{self.shown} was changed meanwhile", hint="try it again")
         try:

@@ -1,4 +1,4 @@
-"""From what Claude says on standard input to what it gets back; whatever fails, it goes on."""
+"""Reads an event from Claude and writes the answer; after any failure Claude continues."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ DEFAULT_TIMEOUT_S = 60.0
 
 
 def run(args: list[str]) -> None:
-    """`args` is the timeout that Claude's settings have for this hook, in seconds."""
+    """`args` is the timeout of this hook in Claude's settings, in seconds."""
     event: dict[str, Any] = {}
     try:
         event = json.loads(sys.stdin.buffer.read())
@@ -56,5 +56,5 @@ def explain(event: object, error: BaseException) -> dict[str, object]:
         text = f"the hook does not work, and subagents start without it: {what}"
         session, kind = str(known.get("session_id", "")), str(known.get("hook_event_name", ""))
         return user_message(text) if is_first(str(runtime_path()), session, text, kind) else {}
-    except BaseException:  # and neither must its excuse
+    except BaseException:  # nor must its error message
         return {}

@@ -1,4 +1,4 @@
-"""The texts that the model and the user get."""
+"""The texts for the model and for the user."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DENIED = {
     Why.MAX_PARALLEL: "`max_parallel` is {limit}",
     Why.SUBAGENT_CAP: "`{setting}` is {limit}",
 }
-# Part of what Claude Code answers to a call above its own cap.
+# Part of Claude Code's answer to a call above its own cap.
 REFUSED = "Concurrent subagent limit reached"
 
 
@@ -50,7 +50,7 @@ def choose_advice(choice: SlotChoice) -> str:
 
 
 def describe_wait(first: SlotChoice, waited_s: float) -> str:
-    """For the user, when the subagent starts: `first` says why it had to wait."""
+    """For the user, when the subagent starts: `first` has the reason for the wait."""
     what = "memory" if first.is_for_memory else "its turn"
     waited = format_duration(waited_s)
     return f"a subagent waited {waited} for {what}: {explain(first)} (ramherd hook status)"

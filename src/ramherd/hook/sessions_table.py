@@ -1,5 +1,5 @@
-"""Hooked sessions in lines: how many of their subagents run, which wait and for what, and which
-have ended.
+"""Hooked sessions in lines: how many of their subagents run, which wait and why, and which have
+ended.
 """
 
 import time
@@ -15,7 +15,7 @@ SHOWN_ENDED = 20
 
 
 def render_sessions(sessions: Sequence[SessionState], now_s: float) -> Iterator[str]:
-    """`now_s` is since boot, as the start of each wait is."""
+    """`now_s` is since boot, like the start of each wait."""
     if not sessions:
         yield "no session with the hook runs"
     for one in sessions:

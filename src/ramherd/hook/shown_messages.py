@@ -1,5 +1,5 @@
-"""The messages that a session has shown already: one file each. Where no file can be made, only
-the start of a session shows messages: once too few is better than with every subagent.
+"""The messages that a session has already shown: one file each. If no file can be made, only the
+start of a session shows messages: once too few is better than with every subagent.
 """
 
 from __future__ import annotations
@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 import zlib
 
-# The event that `ramherd hook install` sends to see whether the hook works.
+# The event that `ramherd hook install` sends to check that the hook works.
 CHECK = "Check"
 
 
@@ -35,5 +35,5 @@ def forget(runtime: str, session: str) -> None:
 
 
 def name(session: str) -> str:
-    """The id without what could lead to another directory."""
+    """The id without characters that could lead to another directory."""
     return "".join(letter for letter in session if letter.isalnum() or letter == "-")[:64]

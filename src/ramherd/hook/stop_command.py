@@ -1,17 +1,17 @@
-"""A command of the user's, at the end of a subagent."""
+"""Runs a command of the user at the end of a subagent."""
 
 import json
 import subprocess
 
 from ramherd.system.termination import kill_group
 
-# Claude waits for it.
+# Claude waits for the command.
 MOST_S = 10.0
 
 
 def run(command: str, facts: dict[str, object], cwd: str) -> str:
-    """What went wrong, if anything did. What it prints is not kept: standard output is where
-    Claude looks for our answer.
+    """Returns the error, if any. The output of the command is discarded: Claude reads our answer
+    from standard output.
     """
     quiet = subprocess.DEVNULL
     try:

@@ -1,7 +1,7 @@
-"""What subagents were seen to hold, by project: a small file in the state directory.
+"""Measured sizes of subagents, by project: a small file in the state directory.
 
-Read without a lock and replaced as a whole: of two sessions that write at a time, one learns
-its subagent the next time.
+Read without a lock and replaced as a whole: if two sessions write at a time, one of the sizes is
+lost.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
     from typing import Any
 
 NAME = "subagents.json"
-# Of a project that nothing is known of yet.
+# For a project without sizes.
 DEFAULT_BYTES = 128 << 20
 PROJECTS, RECENT = 64, 16
-# A few say nothing yet; a subagent that just began holds 8 MB, and its tools come and go.
+# Fewer are not enough: a new subagent holds 8 MB, and its tools come and go.
 ENOUGH = 4
 LEAST_BYTES = 32 << 20
-# It is looked at when hooks run, mostly not at its highest.
+# A subagent is measured when hooks run, mostly not at its peak.
 MARGIN = 1.25
 
 
 def estimate_bytes(state: str, project: str) -> int | None:
-    """What the next one will hold, of those that held most lately."""
+    """The expected size of the next subagent: the largest of the recent ones, with a margin."""
     most = [int(past["most_bytes"]) for past in read(state).get(project, [])]
     if len(most) < ENOUGH:
         return None
@@ -36,7 +36,7 @@ def estimate_bytes(state: str, project: str) -> int | None:
 
 
 def learn(state: str, project: str, past: dict[str, Any]) -> None:
-    """One more of this project; the projects not seen for longest are forgotten."""
+    """Adds a subagent of this project; the projects not seen for longest are removed."""
     known = read(state)
     recent = [*known.pop(project, []), {**past, "at_s": int(time.time())}]
     known[project] = recent[-RECENT:]
@@ -50,7 +50,7 @@ def learn(state: str, project: str, past: dict[str, Any]) -> None:
 
 
 def read(state: str) -> dict[str, list[dict[str, Any]]]:
-    """What is no longer understood is learned again."""
+    """A file that does not parse is learned again."""
     try:
         with open(f"{state}/{NAME}") as file:
             known = json.load(file)
