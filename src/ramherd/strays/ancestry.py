@@ -1,4 +1,4 @@
-"""Records which processes an agent has below it, for the time when the agent is gone.
+"""Records the processes below an agent, for the time after its end.
 
 Hooks call it on every tool call, so it imports os only: one line for each record, in a file of the
 runtime directory that is void after a reboot. Two files of at most `LIMIT_BYTES` are kept.
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 NAME = "ancestry"
 LIMIT_BYTES = 1 << 20
 
-# (agent, session, subagents, pid and start of the agent, pid and start of each below it)
+# (agent, session, subagents, pid and start of the agent, pid and start of each process below it)
 Record = tuple[str, str, int, tuple[int, int], list[tuple[int, int]]]
 
 
 def record_tree(
     runtime: str, pid: int, *, agent: str, session: str = "", subagents: int = 0
 ) -> int:
-    """How many processes below `pid` were recorded; 0 for a process that is gone."""
+    """Returns the number of recorded processes below `pid`; 0 for a process that is gone."""
     start = read_start_ticks(pid)
     if start is None:
         return 0
@@ -47,7 +47,7 @@ def append(runtime: str, record: Record) -> None:
     line = " ".join("".join(word.split()) for word in words) + "\n"
     fd = open_private(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     try:
-        # One write: the lines of hooks that run at the same time do not mix.
+        # One write, so that lines of concurrent hooks do not mix.
         os.write(fd, line.encode(errors="replace"))
         full = os.fstat(fd).st_size > LIMIT_BYTES
     finally:
@@ -72,7 +72,7 @@ def read_records(runtime: str) -> Iterator[Record]:
 
 
 def parse_record(words: list[str], here: str) -> Record | None:
-    """None for another boot's, and for a line that a full disk cut short."""
+    """None for another boot, and for a line that a full disk cut short."""
     if len(words) < 5 or words[0] != here:
         return None
     try:
@@ -84,5 +84,5 @@ def parse_record(words: list[str], here: str) -> Record | None:
 
 
 def read_place() -> str:
-    """Where a pid with its start means one process: this boot, this pid namespace."""
+    """Where a pid with its start identifies a process: this boot, this pid namespace."""
     return f"{read_boot_id()}/{read_pid_namespace()}"

@@ -1,9 +1,9 @@
-"""What the tools of a session left behind, found and ended at once.
+"""Finds and ends processes that the tools of a session left behind, at once.
 
-`reap` waits for the grace, because it only sees that nobody can want a process any more. Here the
+`reap` waits for the grace, because it only finds that a process is not needed any more. Here the
 agent itself reports that a session or a subagent is over. The proof is in `judge/orphan_proofs.py`,
-and what speaks against ending a process speaks against it here too. Mostly nothing was left behind,
-and an agent waits for the answer, so modules that only a find needs are imported after it.
+and the objections to ending a process hold here too. Mostly nothing is left behind, and an agent
+waits for the answer, so modules that only a find needs are imported after it.
 """
 
 import os
@@ -22,12 +22,12 @@ from ramherd.strays.judge.software import AGENTS
 from ramherd.strays.nouns import ProcessScene
 from ramherd.system.procfs import TICKS_PER_S, read_environ, read_table, read_uptime_ticks
 
-# A process that is ended may start another one at its end.
+# A process may start another one at its end.
 ROUNDS = 3
 
 
 def find_left_behind(ended: EndedSession) -> list[ProcId]:
-    """Each with all below it, parents first."""
+    """Each with all processes below it, parents first."""
     processes = read_table()
     tree = ProcessTree(processes, {}, {})
     tops = [
@@ -61,7 +61,7 @@ def read_scene(tree: ProcessTree, pids: Sequence[int]) -> ProcessScene:
 
 
 def end_left_behind(ended: EndedSession, grace_s: float) -> int:
-    """How many processes were ended: TERM, the grace, KILL."""
+    """Returns the number of ended processes: TERM, the grace, KILL."""
     count = 0
     for _round in range(ROUNDS):
         found = find_left_behind(ended)

@@ -1,4 +1,4 @@
-"""The nouns of strays: processes, what they run, what was seen of them, verdicts with evidence.
+"""The nouns of strays: processes, their programs, their details, verdicts with evidence.
 
 Filled by `strays/read/`, judged by `strays/judge/`, shown by `strays/render.py`. Named tuples where
 there is one for each process of the machine: a dataclass takes four times as long to make.
@@ -22,7 +22,7 @@ class Kind(StrEnum):
     BROWSER = "browser"
     TOOL = "tool"
     WRAPPER = "wrapper"
-    # What sessions live in, and what inherits orphans: looked at, never shown or ended.
+    # Applications hold sessions, reapers inherit orphans: read, never shown or ended.
     APPLICATION = "application"
     REAPER = "reaper"
 
@@ -35,23 +35,23 @@ class Verdict(StrEnum):
 
 
 class Fact(StrEnum):
-    """All that speaks for or against a process; `strays/render.py` has a sentence for each."""
+    """All evidence for or against a process; `strays/render.py` has a sentence for each."""
 
-    # Each of these proves that nobody can want it any more.
+    # Each of these proves that the process is not needed any more.
     STDIN_GONE = "stdin_gone"
     READER_GONE = "reader_gone"
     WRAPPER_GONE = "wrapper_gone"
     RUN_OVER = "run_over"
     OWNER_GONE = "owner_gone"
     CHILD_OF_ORPHAN = "child_of_orphan"
-    # Signs, which prove nothing alone.
+    # Signs, which alone prove nothing.
     REPARENTED = "reparented"
     LEADER_GONE = "leader_gone"
     MARK = "mark"
     DUPLICATE = "duplicate"
     IDLE = "idle"
     STDIN_CLOSED = "stdin_closed"
-    # Each of these keeps it from being ended.
+    # Each of these keeps the process from being ended.
     TERMINAL = "terminal"
     DISPLAY = "display"
     CLIENTS = "clients"
@@ -76,14 +76,14 @@ class PeerState(StrEnum):
 
 
 class RunningProgram(NamedTuple):
-    """What a process runs: a binary, or the script, package or module of an interpreter."""
+    """The program of a process: a binary, or the script, package or module of an interpreter."""
 
     path: str
     argv: tuple[str, ...] = ()
     package: str = ""
     module: str = ""
     is_script: bool = False
-    # The package says of itself that it is an MCP server.
+    # The package declares that it is an MCP server.
     is_mcp: bool = False
     readable: bool = True
 
@@ -96,29 +96,29 @@ class Software(NamedTuple):
     programs: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
-    # Parts of a binary's path, where its own name says nothing.
+    # Parts of a binary's path, if its name is too general.
     paths: tuple[str, ...] = ()
     # Variables that an agent gives to its tools: any, its own pid, its session.
     marks: tuple[str, ...] = ()
     pid_in: str = ""
     session_in: str = ""
-    # Variables that its wrapper gives to the agent proper; `A+B` is both of them.
+    # Variables that the wrapper gives to the agent itself; `A+B` is both of them.
     wrapped: tuple[str, ...] = ()
-    # Parts of the paths of files that it lets its tools print to.
+    # Parts of the paths of files that the agent makes its tools print to.
     outputs: tuple[str, ...] = ()
     resume: str = ""
     resume_last: str = ""
 
 
 class Details(NamedTuple):
-    """What is asked of the few processes that may be strays."""
+    """Facts that are read only of the few processes that may be strays."""
 
     stdin: PeerState = PeerState.UNKNOWN
     stdout: PeerState = PeerState.UNKNOWN
     stderr: PeerState = PeerState.UNKNOWN
-    # Of stdin's pipe or socket: a wrapper and its server share it.
+    # The inode of stdin's pipe or socket: a wrapper and its server share it.
     stdin_inode: int = 0
-    # It prints to a file of the agent whose mark it bears.
+    # It prints to a file of the agent whose mark it has.
     prints_to_agent: bool = False
     on_terminal: bool = False
     # It is connected to a display: a user may look at its windows.
@@ -126,12 +126,12 @@ class Details(NamedTuple):
     # It is the other side of a terminal: tmux, screen, a terminal emulator.
     keeps_terminal: bool = False
     listens: bool = False
-    # Sockets of its clients, 0 for one that is on another machine; and its own.
+    # Sockets of its clients, 0 for one on another machine; and its own.
     clients: tuple[int, ...] = ()
     sockets: frozenset[int] = frozenset()
     nohup: bool = False
     readable: bool = True
-    # Names of agents whose mark it bears, the pid and session of its agent, its ramherd run.
+    # Names of agents whose mark it has, the pid and session of its agent, its ramherd run.
     marks: tuple[str, ...] = ()
     wrapped: tuple[str, ...] = ()
     owner_pid: int = 0
@@ -140,7 +140,7 @@ class Details(NamedTuple):
 
 
 class Recorded(NamedTuple):
-    """An ancestor that a recorder saw above a process, and the session it was in."""
+    """An ancestor that was recorded above a process, and the session that it was in."""
 
     agent: str
     owner: ProcId
@@ -155,7 +155,7 @@ class Evidence(NamedTuple):
 
 
 class ProcessScene(NamedTuple):
-    """All that one judgement may look at. `at_s` is epoch seconds."""
+    """The input of a judgement. `at_s` is epoch seconds."""
 
     at_s: float
     uptime_ticks: int
@@ -170,9 +170,9 @@ class ProcessScene(NamedTuple):
     memory: Mapping[int, int] = {}
     sightings: Mapping[ProcId, Sighting] = {}
     recorded: Mapping[ProcId, Recorded] = {}
-    # Where agents work: their sessions can be resumed only there.
+    # The working directories of agents: a session can be resumed only there.
     cwds: Mapping[int, str] = {}
-    # Whether each run that our store knows is over.
+    # Whether each run in our store is over.
     runs: Mapping[str, bool] = {}
 
     def age_s(self, process: Process) -> float:
@@ -180,7 +180,7 @@ class ProcessScene(NamedTuple):
 
 
 class PsRow(NamedTuple):
-    """A process with its verdict. `spared` says why it is not ended by itself."""
+    """A process with its verdict. `spared` has the reasons why it is not ended automatically."""
 
     process: Process
     software: str
@@ -188,7 +188,7 @@ class PsRow(NamedTuple):
     verdict: Verdict
     evidence: tuple[Evidence, ...]
     spared: tuple[Evidence, ...]
-    # The outermost agent above it, or the topmost of what an agent left; 0 is none.
+    # The outermost agent above it, or the topmost process that an agent left; 0 is none.
     session: int
     application: str
     memory_bytes: int
@@ -200,20 +200,20 @@ class PsRow(NamedTuple):
 
 
 class WarningSign(NamedTuple):
-    """What is out of the ordinary, with the number and its limit."""
+    """An anomaly, with the number and its limit."""
 
     sign: str
     number: float
     limit: float
     pid: int = 0
     name: str = ""
-    # Bytes a minute, and the command that goes on with a session.
+    # Bytes per minute, and the command that continues a session.
     rate: float = 0
     command: str = ""
 
 
 class Saving(NamedTuple):
-    """Copies of one MCP server, and what one shared copy would save."""
+    """Copies of one MCP server, and the memory that one shared copy would save."""
 
     software: str
     copies: int

@@ -1,4 +1,4 @@
-"""How many MCP servers and node processes run: a part of a scan, for the start of a session."""
+"""Counts MCP servers and node processes: a part of a scan, for the start of a session."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -15,7 +15,7 @@ class ProgramCounts(NamedTuple):
 
 def read_program_counts(tables: Mapping[str, tuple[Any, str]], least: int) -> ProgramCounts:
     """`tables` are those of [software.NAME]. With no more than `least` processes nothing is
-    counted: that takes 40 ms for 1000 of them.
+    counted: a count takes 40 ms for 1000 processes.
     """
     processes = read_table()
     if len(processes) <= least:

@@ -13,13 +13,13 @@ from ramherd.strays.render import render_facts
 from ramherd.strays.scan import Scan, Scanner
 from ramherd.system.pidfd import EndResult, close_processes, end_processes, open_processes
 
-# A process that is ended may start another one at its end: the last round gives it no time to.
+# A process may start another one at its end: the last round leaves no time for that.
 ROUNDS = (signal.SIGTERM, signal.SIGTERM, signal.SIGKILL)
 DONE = (EndResult.ENDED, EndResult.KILLED)
 
 
 class Reaped(NamedTuple):
-    """`plan` is what was to be ended at first, `scan` the machine afterwards."""
+    """`plan` is the first plan, `scan` the machine afterwards."""
 
     plan: ReapPlan
     scan: Scan
@@ -36,8 +36,8 @@ class Reaped(NamedTuple):
 
 @dataclass
 class Reaper:
-    """`named` are pids that the user names; without any, proved orphans are ended. `grace_s` is
-    between TERM and KILL.
+    """`named` are pids that the user names; without any, proved orphans are ended. `grace_s` is the
+    time between TERM and KILL.
     """
 
     scanner: Scanner

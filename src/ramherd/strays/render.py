@@ -76,7 +76,7 @@ def render_warning(sign: WarningSign) -> str:
 
 
 def render_ps(rows: Sequence[PsRow], exact: frozenset[int], *, tree: bool) -> Iterator[str]:
-    """Groups with most memory first; within one parents stand before their children."""
+    """Groups with most memory first; within a group, parents before their children."""
     if not rows:
         yield "no agents, MCP servers or their tools are running"
         return
@@ -154,7 +154,7 @@ def user_name(uid: int) -> str:
 
 
 def align(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    """Numbers to the right, words to the left, the last column as long as it is."""
+    """Numbers to the right, words to the left, the last column at its own length."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(HEAD))]
     for row in rows:
         left = [cell.rjust(width) for cell, width in zip(row[:5], widths[:5], strict=True)]

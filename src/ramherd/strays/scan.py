@@ -1,4 +1,4 @@
-"""One scan of the machine: which agents, servers and tools run, and to whom they belong.
+"""One scan of the machine: the running agents, servers and tools, and their owners.
 
 Everything is read once and cheaply; only processes that may be strays are probed: with 1000
 processes a scan takes less than 150 ms of CPU (tests/bench/look.py).
@@ -50,10 +50,10 @@ from ramherd.system.procfs import (
     read_uptime_ticks,
 )
 
-# A trend needs no more, and `ps --watch` scans every two seconds.
+# Enough for a trend; `ps --watch` scans every two seconds.
 COUNT_EVERY_S = 300.0
 TREND_S = 6 * 3600.0
-# smaps_rollup of 500 MB takes 13 ms: the largest first, the rest by their anonymous memory.
+# smaps_rollup of 500 MB takes 13 ms: the largest processes first, the rest by anonymous memory.
 PSS_CPU_S = 0.05
 
 
@@ -62,7 +62,7 @@ class Scan:
     scene: ProcessScene
     tree: ProcessTree
     rows: list[PsRow]
-    # Pids whose memory is the proportional share (PSS); of the others it is the anonymous memory.
+    # Pids whose memory is the proportional share (PSS); for the others it is the anonymous memory.
     exact: frozenset[int]
 
 
@@ -70,7 +70,7 @@ class Scan:
 class Scanner:
     """Scans with the user's settings, and records each scan for later ones.
 
-    Without a store nothing is known of earlier scans or of runs, and nothing is recorded.
+    Without a store there are no earlier scans or runs, and nothing is recorded.
     """
 
     policy: StrayPolicy
@@ -114,7 +114,7 @@ class Scanner:
         return Scan(scene, tree, judge(scene, tree, rows | wrappers, self.policy), exact)
 
     def record(self, scan: Scan, ended: Mapping[str, int] | None = None) -> None:
-        """`ended` is how many processes of each software were ended."""
+        """`ended` is the number of ended processes of each software."""
         if self.store is not None:
             record_sightings(self.store, self.runtime, scan)
             record_counts(self.store, scan.rows, scan.scene.at_s, ended or {})
@@ -138,7 +138,7 @@ def read_cwds(pids: Iterable[int]) -> dict[int, str]:
 
 
 def find_marked(tree: ProcessTree, probe: Probe, recorded: Mapping[ProcId, Recorded]) -> set[int]:
-    """Unknown processes without a parent of their own that an agent or a run of ours started."""
+    """Unknown processes without their own parent that an agent or a run of ours started."""
     return {
         pid
         for pid in choose_unclaimed(tree)
@@ -191,7 +191,7 @@ def make_policy(config: Config) -> StrayPolicy:
 
 
 def record_sightings(store: Store, runtime: Path, scan: Scan) -> None:
-    """Sightings for the next scan, and the trees of agents for when they are gone."""
+    """Records sightings for the next scan, and the trees of agents for the time after their end."""
     scene = scan.scene
     sightings = {row.process.id: next_sighting(row, scene) for row in scan.rows}
     set_sightings(store, ancestry.read_place(), sightings, scene.at_s)
@@ -206,7 +206,7 @@ def record_sightings(store: Store, runtime: Path, scan: Scan) -> None:
 
 
 def trees_of_agents(scan: Scan) -> Iterable[tuple[ProcId, list[ProcId]]]:
-    """Agents that live, with all that they have below them."""
+    """Live agents, with all processes below them."""
     for row in scan.rows:
         if row.kind is Kind.AGENT and row.session == row.process.pid:
             below = [scan.scene.processes[pid].id for pid in scan.tree.below(row.process.pid)]
@@ -223,7 +223,7 @@ def record_counts(
 
 
 def count_strays(rows: Iterable[PsRow], at_s: float, ended: Mapping[str, int]) -> list[StrayCount]:
-    """For the trend: agents and servers, and what was ended of them."""
+    """For the trend: agents and servers, and how many of them were ended."""
     names = {row.software for row in rows if row.kind in (Kind.AGENT, Kind.MCP)} | set(ended)
     counts = []
     for name in sorted(names):

@@ -1,7 +1,6 @@
-"""Runs `ramherd reap` on a timer (systemd, launchd or cron, whichever there is), and undoes it.
+"""Runs `ramherd reap` on a timer (systemd, launchd or cron, whichever is available), and undoes it.
 
-Everything that was written is recorded in a file of the state directory: files, and directories
-that were made for them.
+All written files, and the directories made for them, are recorded in a file of the state directory.
 """
 
 import json
@@ -54,14 +53,14 @@ WantedBy=timers.target
 
 
 class NoTimer(RamherdError):
-    """This machine has nothing that runs a program every so often."""
+    """This machine has no service that runs a program periodically."""
 
     exit_code = 3
 
 
 @dataclass
 class Installed:
-    """What has to be undone."""
+    """The changes to undo."""
 
     kind: str
     files: dict[str, str] = field(default_factory=dict)
@@ -70,7 +69,7 @@ class Installed:
 
 
 def choose_kind() -> str:
-    """The user's own service manager, as far as it answers; else cron."""
+    """The user's service manager, if it answers; otherwise cron."""
     if sys.platform == "darwin":
         return "launchd"
     if has_systemd():
@@ -96,14 +95,14 @@ def install(
     else:
         agents = Path.home() / "Library/LaunchAgents"
         found = write_files(kind, agents, {f"{LABEL}.plist": make_plist(argv, env, every_s)})
-    # Recorded before it is started: whatever happens next can be undone.
+    # Recorded before the start, so that any later failure can be undone.
     record.write_text(json.dumps(asdict(found)))
     start(found)
     return found
 
 
 def uninstall(record: Path) -> Installed | None:
-    """What was undone; None if nothing was installed."""
+    """The undone changes; None if nothing was installed."""
     try:
         found = Installed(**json.loads(record.read_text()))
     except FileNotFoundError:
@@ -117,7 +116,7 @@ def uninstall(record: Path) -> Installed | None:
     for path in reversed(found.made):
         try:
             os.rmdir(path)
-        except OSError:  # it holds another file by now
+        except OSError:  # it has another file now
             break
     record.unlink()
     return found
@@ -160,7 +159,7 @@ def start(found: Installed) -> None:
 
 
 def stop(found: Installed) -> None:
-    """One that was stopped by hand, or never started, is no reason not to remove its files."""
+    """A timer that was stopped by hand, or never started, does not keep its files."""
     if found.kind == "systemd":
         run_command("systemctl", "--user", "disable", "--now", f"{NAME}.timer")
     elif found.kind == "launchd":
@@ -202,7 +201,7 @@ def make_plist(argv: Sequence[str], env: Mapping[str, str], every_s: float) -> s
 
 
 def make_cron_lines(argv: Sequence[str], env: Mapping[str, str], every_s: float) -> str:
-    """`*/90` would fire every hour: minutes are listed by the hours in which they are due."""
+    """`*/90` would fire every hour, so the due minutes are listed for each hour."""
     words = [f"{key}={shlex.quote(value)}" for key, value in env.items()]
     words += [shlex.quote(word) for word in argv]
     # cron ends the command at a %.
@@ -236,13 +235,13 @@ def nearest_divisor(minutes: float) -> int:
 
 
 def add_block(crontab: str, block: str) -> str:
-    """After what is there, in place of an older block."""
+    """After the existing lines, in place of an older block."""
     rest = remove_block(crontab)
     return rest + ("\n" if rest and not rest.endswith("\n") else "") + block
 
 
 def remove_block(crontab: str) -> str:
-    """All but our own lines, as they were."""
+    """All but our own lines, unchanged."""
     before, begin, rest = crontab.partition(f"{BEGIN}\n")
     _ours, end, after = rest.partition(f"{END}\n")
     return before + after if begin and end else crontab

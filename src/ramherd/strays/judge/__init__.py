@@ -1,1 +1,1 @@
-"""Whose a process is, whether anybody can still want it, and what to say of all of them."""
+"""Finds the owner of each process, whether it is still needed, and the warnings to show."""

@@ -1,5 +1,5 @@
-"""More of something than a machine should have. Hooks judge this at the start of each session, so
-it imports less than the other warning signs do.
+"""Warnings about too many processes of a kind. Hooks check this at the start of each session, so it
+imports less than the other warning signs.
 """
 
 from ramherd.strays.nouns import WarningSign
@@ -8,7 +8,7 @@ NODES = ("node", "nodejs", "bun")
 
 
 def is_node(path: str, argv: tuple[str, ...]) -> bool:
-    """By the binary, or by what was called if the path is its script's."""
+    """By the binary, or by the called command if the path is its script's."""
     names = (path.rpartition("/")[2], argv[0].rpartition("/")[2] if argv else "")
     return any(name in NODES for name in names)
 

@@ -1,7 +1,7 @@
-"""What proves that nobody can want a process any more, and what speaks against ending it.
+"""Proofs that a process is not needed any more, and objections to ending it.
 
-A proof is about the process itself: its client, its run or its agent is gone. That its parent
-is init proves nothing, and neither does a name. Signs and objections are not proofs.
+A proof is about the process itself: its client, its run or its agent is gone. A parent that is init
+proves nothing, and neither does a name. Signs and objections are not proofs.
 """
 
 from collections.abc import Iterable, Mapping
@@ -16,7 +16,7 @@ IN_USE = (Fact.TERMINAL, Fact.DISPLAY, Fact.CLIENTS)
 
 
 def find_proofs(pid: int, scene: ProcessScene, tree: ProcessTree) -> list[Evidence]:
-    """The proofs for a process that was inherited."""
+    """The proofs for an inherited process."""
     details = scene.details.get(pid, NOTHING)
     if not details.readable:
         return []
@@ -31,13 +31,14 @@ def find_proofs(pid: int, scene: ProcessScene, tree: ProcessTree) -> list[Eviden
 
 
 def is_cut_off(details: Details) -> bool:
-    """A stdio server has both ends with one client. One that is fed from a pipe and prints to a
-    file is a batch, and may be at work."""
+    """A stdio server has both ends with one client. A process that reads from a pipe and prints to
+    a file is a batch job, and may be at work.
+    """
     return details.stdin is PeerState.GONE and details.stdout is PeerState.GONE
 
 
 def is_server(pid: int, scene: ProcessScene, tree: ProcessTree) -> bool:
-    """A stdio server, or what started one and gave it its own stdin: npx, uvx, `sh -c`."""
+    """A stdio server, or a process that started one and shares its stdin: npx, uvx, `sh -c`."""
     if tree.kind(pid) in STDIO:
         return True
     inode = scene.details[pid].stdin_inode
@@ -48,8 +49,8 @@ def is_server(pid: int, scene: ProcessScene, tree: ProcessTree) -> bool:
 
 
 def find_wrapper(pid: int, details: Details, tree: ProcessTree) -> list[Evidence]:
-    """An agent whose wrapper died goes on alone. Below an agent of its own kind the wrapper's
-    variable may be inherited, and says nothing.
+    """An agent whose wrapper died continues alone. Below an agent of the same kind the wrapper's
+    variable may be inherited, and proves nothing.
     """
     name = tree.software[pid].name
     if name in details.wrapped and name not in details.marks:
@@ -58,8 +59,8 @@ def find_wrapper(pid: int, details: Details, tree: ProcessTree) -> list[Evidence
 
 
 def find_owner(pid: int, details: Details, scene: ProcessScene) -> list[Evidence]:
-    """A tool whose agent is gone: its output is read by nobody, or goes to the agent's own file.
-    A user may wait for one that prints to a file of its own.
+    """A tool whose agent is gone: its output has no reader, or goes to the agent's own file. A user
+    may wait for a tool that prints to another file.
     """
     if not (is_unread(details) or details.prints_to_agent):
         return []
@@ -77,8 +78,8 @@ def is_left_unread(details: Details) -> bool:
 
 
 def find_gone_agent(pid: int, details: Details, scene: ProcessScene) -> Evidence | None:
-    """By what a recorder wrote down, else by the pid that the agent gave to its tools: gone if
-    that is nobody's, or of one who started later.
+    """By the records of ancestry, else by the pid that the agent gave to its tools: gone if no
+    process has that pid, or a younger one has it.
     """
     process = scene.processes[pid]
     if (recorded := scene.recorded.get(process.id)) is not None:
@@ -93,7 +94,7 @@ def find_gone_agent(pid: int, details: Details, scene: ProcessScene) -> Evidence
 
 
 def find_objections(process: Process, scene: ProcessScene, tree: set[int]) -> list[Evidence]:
-    """Why it is not ended by itself, whatever is proved. Clients in its own tree do not count:
+    """Why it is not ended automatically, whatever is proved. Clients in its own tree do not count:
     a browser's client is the server that started it.
     """
     details = scene.details.get(process.pid, NOTHING)
@@ -115,8 +116,8 @@ def find_objections(process: Process, scene: ProcessScene, tree: set[int]) -> li
 
 
 def find_intent(details: Details, proofs: list[Evidence]) -> list[Evidence]:
-    """Signs that its user wants it to outlive its session. A run of ours ends with all that it
-    started, and a stdio server is of no use without its client, whatever it ignores.
+    """Signs that the user wants the process to outlive its session. A run of ours ends with all its
+    processes, and a stdio server is useless without its client, whatever it ignores.
     """
     facts = {proof.fact for proof in proofs}
     found = []
@@ -128,8 +129,8 @@ def find_intent(details: Details, proofs: list[Evidence]) -> list[Evidence]:
 
 
 class EndedSession(NamedTuple):
-    """What an agent reports to be over: the session `id` (none: any session) below its process
-    `root`, or the part of it from `since_s` on and before `before_s`, in seconds since boot.
+    """The part that an agent reports as ended: the session `id` (none: any session) below its
+    process `root`, or its processes from `since_s` on and before `before_s`, in seconds since boot.
     """
 
     root: ProcId
@@ -139,11 +140,11 @@ class EndedSession(NamedTuple):
 
 
 def choose_adopted(tree: ProcessTree, ended: EndedSession, ticks_per_s: int) -> list[int]:
-    """Children of the processes above a session. One that is a tool of the session lost its own
+    """Children of the processes above a session. A tool of the session among them lost its own
     parent: none of these processes starts tools.
     """
     above, pid = set(), ended.root.pid
-    # Where others' processes are hidden (hidepid), the last one is not in the table.
+    # If processes of others are hidden (hidepid), the last one is not in the table.
     while pid in tree.processes and (pid := tree.processes[pid].ppid) not in above:
         above.add(pid)
     return [
@@ -157,7 +158,7 @@ def choose_adopted(tree: ProcessTree, ended: EndedSession, ticks_per_s: int) -> 
 
 
 def is_in_time(started_s: float, ended: EndedSession) -> bool:
-    """What began later may be another subagent's that still runs."""
+    """A later process may belong to another subagent that still runs."""
     return ended.since_s <= started_s and (ended.before_s is None or started_s < ended.before_s)
 
 
@@ -168,7 +169,7 @@ def is_tool_of(environ: Mapping[str, str], agents: Iterable[Software], session: 
 
 
 def is_left_behind(family: Iterable[int], scene: ProcessScene) -> bool:
-    """Unless one of them is in use, or belongs to a run, which ends with all that it started."""
+    """Unless one of them is in use, or belongs to a run, which ends with all its processes."""
     pids = set(family)
     return not any(
         scene.details.get(pid, NOTHING).run or find_objections(scene.processes[pid], scene, pids)

@@ -1,4 +1,4 @@
-"""Parents and children, and which processes only inherited a child: init, or another subreaper."""
+"""Parents and children, and the processes that only inherited a child: init, or a subreaper."""
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
@@ -35,19 +35,19 @@ class ProcessTree:
         return None if known is None else known.kind
 
     def below(self, root: int) -> Iterator[int]:
-        """Its descendants, parents first."""
+        """The descendants, parents first."""
         edge = [root]
         while edge:
             edge = [child for pid in edge for child in self.children.get(pid, ())]
             yield from edge
 
     def above(self, pid: int) -> Iterator[int]:
-        """Its ancestors, the nearest first."""
+        """The ancestors, the nearest first."""
         while (pid := self.processes[pid].ppid) in self.processes:
             yield pid
 
     def is_inherited(self, pid: int) -> bool:
-        """Whether its parent did not start it."""
+        """Whether the parent did not start it."""
         child = self.processes[pid]
         parent = self.processes.get(child.ppid)
         if parent is None:
@@ -61,7 +61,7 @@ class ProcessTree:
         return self._was_adopted(child, parent)
 
     def _was_adopted(self, child: Process, parent: Process) -> bool:
-        """By a subreaper whose name nobody knows: a child is younger than its parent, keeps its
+        """Whether an unknown subreaper adopted it: a child is younger than its parent, keeps its
         parent, and is in its parent's session unless it made its own.
         """
         if parent.id.start_ticks > child.id.start_ticks:
@@ -72,7 +72,7 @@ class ProcessTree:
         return child.sid != parent.sid and self.is_leader_gone(child)
 
     def is_leader_gone(self, process: Process) -> bool:
-        """Session 0 is of the kernel, or of another namespace."""
+        """Session 0 belongs to the kernel, or to another namespace."""
         return process.sid not in (0, process.pid) and process.sid not in self.processes
 
     def top(self, pid: int) -> int:
@@ -83,12 +83,12 @@ class ProcessTree:
 
 
 def choose_unclaimed(tree: ProcessTree) -> list[int]:
-    """Inherited processes of no known software: their environment may say whose they are."""
+    """Inherited processes of no known software: their environment may name their owner."""
     return [pid for pid in tree.processes if pid not in tree.software and tree.is_inherited(pid)]
 
 
 def choose_rows(tree: ProcessTree, marked: set[int]) -> set[int]:
-    """Known software and what it started; what bears a mark and what that started."""
+    """Known software and marked processes, each with all processes that it started."""
     seeds = {pid for pid in tree.software if tree.kind(pid) in SHOWN} | marked
     rows = set(seeds)
     for pid in seeds:
@@ -109,8 +109,8 @@ def choose_wrappers(tree: ProcessTree, rows: set[int]) -> set[int]:
 
 
 def choose_probes(tree: ProcessTree, rows: set[int], wrappers: set[int]) -> set[int]:
-    """Those that may be strays: all of a tree that was inherited, and servers on a pipe. What
-    lives in an application that is there has an owner.
+    """Processes that may be strays: all of an inherited tree, and servers on a pipe. A process in a
+    running application has an owner.
     """
     candidates = rows | wrappers
     inherited = {pid for pid in candidates if tree.top(pid) in candidates}

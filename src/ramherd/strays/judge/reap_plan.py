@@ -1,4 +1,4 @@
-"""What `reap` ends, and what it refuses to."""
+"""The processes that `reap` ends, and those that it refuses to end."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from ramherd.strays.nouns import Evidence, Fact, PsRow, Verdict
 
 @dataclass(frozen=True, slots=True)
 class ReapPlan:
-    """`later` are orphans whose grace is not over, `refused` those that may not be ended."""
+    """`later` are orphans whose grace is not over, `refused` processes that may not be ended."""
 
     ends: tuple[PsRow, ...] = ()
     later: tuple[tuple[PsRow, float], ...] = ()
@@ -24,7 +24,7 @@ class ReapPlan:
 def choose_orphans(
     rows: Sequence[PsRow], at_s: float, grace_s: float, *, all_users: bool = False
 ) -> ReapPlan:
-    """Proved orphans that have been so for the grace."""
+    """Processes that have been proved orphans for the grace period."""
     ends, later = [], []
     for row in rows:
         if row.orphan_s is None or objections(row, all_users=all_users):
@@ -40,7 +40,7 @@ def choose_orphans(
 def choose_named(
     rows: Sequence[PsRow], named: Sequence[int], *, all_users: bool = False
 ) -> ReapPlan:
-    """What the user names, with all that it started but for what is in use."""
+    """The processes that the user names, with all that they started, except those in use."""
     by_pid = {row.process.pid: row for row in rows}
     ends: dict[int, PsRow] = {}
     refused = []
@@ -50,7 +50,7 @@ def choose_named(
             refused.append((pid, row))
         else:
             ends[pid] = row
-    # Rows come parents first.
+    # Rows are in order, parents first.
     for row in rows:
         in_use = any(one.fact in IN_USE for one in row.spared)
         if row.process.ppid in ends and not in_use and not is_never(row, all_users=all_users):
@@ -68,7 +68,7 @@ def is_never(row: PsRow, *, all_users: bool) -> bool:
 
 
 def may_be_named(row: PsRow, *, all_users: bool) -> bool:
-    """A user may end what is only suspect; not what is in use, nor what nobody could look at."""
+    """A user may end a suspect; not a process in use, nor one that cannot be read."""
     is_suspect = row.verdict in (Verdict.SUSPECT, Verdict.ORPHAN)
     return is_suspect and not is_never(row, all_users=all_users)
 

@@ -1,8 +1,9 @@
-"""The software that `ramherd ps` knows, in one table; [software.NAME] in a settings file adds.
+"""The software that `ramherd ps` recognizes, in one table; [software.NAME] in a settings file adds
+entries.
 
-A program is known by its binary, the npm package or the Python module that it runs, never by
-words somewhere in its command line. What agents give to their tools was seen in claude 2.1.325,
-codex 0.166, gemini 0.61, opencode 1.18 and qwen 0.15.
+A program is recognized by its binary, the npm package or the Python module that it runs, never by
+words somewhere in its command line. The variables that agents give to their tools are those of
+claude 2.1.325, codex 0.166, gemini 0.61, opencode 1.18 and qwen 0.15.
 """
 
 from collections.abc import Iterable, Mapping
@@ -95,7 +96,7 @@ SERVERS = (
     ),
 )  # fmt: skip
 
-# In what sessions live; the first one above a process is where it belongs.
+# Applications that hold sessions; a process belongs to the first one above it.
 APPLICATIONS = (
     Software("tmux", Kind.APPLICATION, ("tmux",)),
     Software("screen", Kind.APPLICATION, ("screen",)),
@@ -137,7 +138,7 @@ KINDS_TO_ADD = tuple(kind for kind in Kind if kind not in (Kind.REAPER, Kind.WRA
 
 
 class SoftwareTable:
-    """The table by what it is asked for. What a user adds comes before what is shipped."""
+    """Lookups in the table. The user's entries come before the built-in ones."""
 
     def __init__(self, added: Iterable[Software] = ()) -> None:
         self.table = (*added, *TABLE)
@@ -159,7 +160,7 @@ class SoftwareTable:
         name = name_of(program.path)
         if not program.is_script:
             return self._programs.get(name)
-        # Any file may be called `next`: a script counts by its package, or as one of Python's.
+        # Any file may be called `next`: a script is matched by its package, or as a Python script.
         if not program.package and "/bin/" in program.path:
             return self._of_module(name.replace("-", "_")) or as_mcp(program)
         return as_mcp(program)
@@ -184,7 +185,7 @@ def index(table: Iterable[Software], field: str) -> Mapping[str, Software]:
 
 
 def as_mcp(program: RunningProgram) -> Software | None:
-    """A server that nobody listed, known by what its package says of itself."""
+    """A server that is not listed, recognized by its package's metadata."""
     if not program.is_mcp:
         return None
     name = program.package or program.module or name_of(program.path)

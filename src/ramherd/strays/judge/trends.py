@@ -1,4 +1,4 @@
-"""What scans record for later ones, and what the records show: how busy a process was, and whether
+"""The records of scans for later ones, and their trends: how busy a process was, and whether
 agents, servers and strays grow faster than they are reaped.
 """
 
@@ -32,7 +32,7 @@ def next_sighting(row: PsRow, scene: ProcessScene) -> Sighting:
     return Sighting(
         seen.first_s,
         now,
-        # The parent it was first seen with: another one by now means that it was inherited.
+        # The parent at the first sighting: another parent now means that the process was inherited.
         seen.ppid,
         process.cpu_ticks,
         now if busy else seen.active_s,
@@ -54,14 +54,14 @@ def next_points(
 
 
 def spacing(points: tuple[tuple[float, int], ...]) -> float:
-    """What thinning left between two points; it grows as the history does."""
+    """The distance between two points after thinning; it grows with the history."""
     if len(points) < 2:
         return POINTS_EVERY_S
     return max(POINTS_EVERY_S, (points[-1][0] - points[0][0]) / len(points))
 
 
 class Growth(NamedTuple):
-    """Processes an hour more; `ended` is what was reaped an hour."""
+    """The increase of processes per hour; `ended_per_hour` is the number reaped."""
 
     what: str
     per_hour: float
@@ -93,7 +93,7 @@ def growth_of(points: list[tuple[float, int]]) -> float | None:
 def points_of(
     counts: Iterable[StrayCount], what: str, software: str = ""
 ) -> list[tuple[float, int]]:
-    """The sum of each scan, thinned to what a trend needs."""
+    """The sum of each scan, thinned to the points that a trend needs."""
     sums: dict[float, int] = {}
     for count in counts:
         wanted = not software or count.software == software

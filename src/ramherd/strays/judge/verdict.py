@@ -1,6 +1,6 @@
 """Live, idle, suspect or orphan: a verdict for each process, with its evidence, as a row of `ps`.
 
-Parents are judged before their children: what an orphan started is an orphan too, and what has
+Parents are judged before their children: a child of an orphan is an orphan too, and a process with
 a living parent has an owner.
 """
 
@@ -34,7 +34,7 @@ RAMHERD = "ramherd"
 
 
 class Judgement(NamedTuple):
-    """`spared` says why it is not ended by itself."""
+    """`spared` has the reasons why it is not ended automatically."""
 
     verdict: Verdict
     evidence: list[Evidence]
@@ -44,7 +44,7 @@ class Judgement(NamedTuple):
 def judge(
     scene: ProcessScene, tree: ProcessTree, pids: Iterable[int], policy: StrayPolicy
 ) -> list[PsRow]:
-    """`pids` are rows and what wraps them; a wrapper that is no orphan is no row."""
+    """`pids` are rows and their wrappers; a wrapper that is not an orphan gets no row."""
     one_scan = Judge(scene, tree, policy, find_duplicates(scene, tree, pids))
     judged: dict[int, PsRow] = {}
     for pid in sorted(pids, key=lambda pid: (depth(pid, tree), pid)):
@@ -61,7 +61,7 @@ def depth(pid: int, tree: ProcessTree) -> int:
 
 @dataclass(frozen=True)
 class Judge:
-    """What every judgement of one scan has in common."""
+    """The input shared by all judgements of one scan."""
 
     scene: ProcessScene
     tree: ProcessTree
@@ -79,14 +79,14 @@ class Judge:
         evidence = [Evidence(Fact.CHILD_OF_ORPHAN, parent.software, parent.process.pid)]
         family = {pid, *self.tree.above(pid), *self.tree.below(pid)}
         spared = find_objections(self.scene.processes[pid], self.scene, family)
-        # What ignores hangups below one that does not was started so on purpose.
+        # A process that ignores hangups, below one that does not, was started so on purpose.
         nohup = self.scene.details.get(parent.process.pid, NOTHING).nohup
         if self.scene.details.get(pid, NOTHING).nohup and not nohup:
             spared.append(Evidence(Fact.NOHUP))
         return Judgement(verdict_of_proved(spared), evidence, spared)
 
     def judge_inherited(self, pid: int) -> Judgement:
-        """Nobody who started it is there: abandoned for certain, or only looking so."""
+        """None of its starters is left: it is an orphan, or only looks like one."""
         process, details = self.scene.processes[pid], self.scene.details.get(pid, NOTHING)
         if self.scene.runs.get(details.run) is False:
             return Judgement(Verdict.LIVE, [Evidence(Fact.RUN_LIVE, details.run)], [])
@@ -112,7 +112,7 @@ class Judge:
         return signs + [Evidence(Fact.MARK, name) for name in details.marks]
 
     def judge_owned(self, pid: int) -> Judgement:
-        """A process that may need it is there: it is never ended by itself."""
+        """A process that may need it is running: it is never ended automatically."""
         process, details = self.scene.processes[pid], self.scene.details.get(pid, NOTHING)
         owner = self.scene.processes.get(process.ppid)
         spared = [] if owner is None else [Evidence(Fact.OWNER, owner.name, owner.pid)]
@@ -140,7 +140,7 @@ class Judge:
 
 
 def verdict_of_proved(spared: list[Evidence]) -> Verdict:
-    """Another user's is no less an orphan; what is in use, or meant to stay, may be none."""
+    """Another user's process is still an orphan; one in use, or meant to stay, may not be."""
     is_orphan = all(one.fact is Fact.OTHER_USER for one in spared)
     return Verdict.ORPHAN if is_orphan else Verdict.SUSPECT
 
@@ -182,7 +182,7 @@ def make_row(pid: int, scene: ProcessScene, tree: ProcessTree, found: Judgement)
 
 
 def find_orphan_s(process: Process, scene: ProcessScene) -> float:
-    """Since when it was seen to be one. If nothing was recorded, all that is known is its age."""
+    """The epoch time of its first sighting as an orphan. Without a record, its start."""
     seen = scene.sightings.get(process.id)
     if seen is None:
         return scene.at_s - scene.age_s(process)
@@ -190,7 +190,7 @@ def find_orphan_s(process: Process, scene: ProcessScene) -> float:
 
 
 def find_idle(process: Process, scene: ProcessScene) -> float | None:
-    """Since it last used the CPU, as far as anybody looked."""
+    """The time since it last used the CPU, as far as it was recorded."""
     seen = scene.sightings.get(process.id)
     return None if seen is None else max(scene.at_s - seen.active_s, 0.0)
 
@@ -205,7 +205,7 @@ def find_kind(pid: int, scene: ProcessScene, tree: ProcessTree) -> Kind:
 
 
 def is_of_agent(pid: int, scene: ProcessScene, tree: ProcessTree) -> bool:
-    """Known software, or what bears its mark."""
+    """Known software, or a process with its mark."""
     if tree.kind(pid) not in (None, Kind.APPLICATION, Kind.REAPER):
         return True
     details = scene.details.get(pid, NOTHING)

@@ -1,4 +1,4 @@
-"""Warning signs: sessions that grow, and more of something than a machine should have."""
+"""Warning signs: growing sessions, and too many processes of a kind."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from shlex import quote
@@ -48,7 +48,7 @@ def is_left(row: PsRow) -> bool:
 def warn_of_sessions(
     rows: Sequence[PsRow], scene: ProcessScene, policy: StrayPolicy
 ) -> Iterator[WarningSign]:
-    """An agent's own memory, not that of its tools, which come and go."""
+    """Only the agent's own memory, not that of its tools, which come and go."""
     for row in rows:
         if row.kind is not Kind.AGENT:
             continue
@@ -66,7 +66,7 @@ def warn_of_sessions(
 def warn_of_many_subagents(
     rows: Sequence[PsRow], scene: ProcessScene, policy: StrayPolicy
 ) -> Iterator[WarningSign]:
-    """Processes of agents below an agent, and what a recorder counted inside of it."""
+    """Agent processes below an agent, and the subagents that a hook counted inside it."""
     agents = {row.process.pid: row for row in rows if row.kind is Kind.AGENT}
     inside = count_inside(scene.recorded)
     for root in (row for row in agents.values() if row.session == row.process.pid):
@@ -79,7 +79,7 @@ def warn_of_many_subagents(
 
 
 def is_proper(row: PsRow, agents: Mapping[int, PsRow]) -> bool:
-    """The agent proper below its own wrapper."""
+    """Whether it is the agent itself below its own wrapper."""
     parent = agents.get(row.process.ppid)
     return parent is not None and parent.software == row.software
 
@@ -89,14 +89,14 @@ def count_inside(recorded: Mapping[ProcId, Recorded]) -> dict[ProcId, int]:
 
 
 def resume_command(row: PsRow, rows: Sequence[PsRow], scene: ProcessScene) -> str:
-    """By the session that its tools were told, or a recorder was; else its last one."""
+    """By the session in the environment of its tools or in a record; otherwise its last session."""
     command = session_command(scene.software[row.process.pid], find_session_id(row, rows, scene))
     cwd = scene.cwds.get(row.process.pid)
     return f"cd {quote(cwd)} && {command}" if command and cwd else command
 
 
 def session_command(known: Software, session: str) -> str:
-    """An id comes from the environment of some process: nothing else of that is for a shell."""
+    """The id comes from the environment of a process: only a valid id may reach a shell."""
     is_id = bool(session) and all(letter.isalnum() or letter in "-_" for letter in session)
     return known.resume.format(session=session) if is_id and known.resume else known.resume_last
 
@@ -111,7 +111,7 @@ def find_session_id(row: PsRow, rows: Sequence[PsRow], scene: ProcessScene) -> s
 
 
 def find_savings(rows: Sequence[PsRow], scene: ProcessScene) -> list[Saving]:
-    """One server is enough for all that have the same command line."""
+    """One server is enough for all copies with the same command line."""
     copies: dict[tuple[str, tuple[str, ...]], list[int]] = {}
     for row in rows:
         if row.kind is Kind.MCP and row.verdict is not Verdict.ORPHAN:

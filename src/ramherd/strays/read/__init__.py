@@ -1,1 +1,1 @@
-"""What is read of processes that may be strays."""
+"""Reads the processes that may be strays."""

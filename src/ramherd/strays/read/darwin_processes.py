@@ -1,8 +1,8 @@
-"""macOS: processes, what they run and what is at their other ends, from what ps and lsof print.
+"""macOS: processes, their programs and their other ends, from the output of ps and lsof.
 
-Written after their manual pages, not tried on a Mac, and not used yet: `scan.py` reads /proc.
-ps tells no session and joins words with spaces, so a program whose path has one is known by
-its binary alone; it shows no environment, so that tools of agents have no marks here.
+Written from their manual pages, not tried on a Mac, and not used yet: `scan.py` reads /proc. ps
+shows no session and joins words with spaces, so a program whose path has a space is recognized only
+by its binary; it shows no environment, so tools of agents have no marks here.
 """
 
 import re
@@ -21,7 +21,7 @@ from ramherd.strays.read.programs import (
 
 TABLE = ("env", "LC_ALL=C", "ps", "-axwwo", "pid,ppid,pgid,tty,uid,rss,time,lstart,state,comm")
 COMMANDS = ("env", "LC_ALL=C", "ps", "-axwwo", "pid,args")
-# Own and connected descriptors of some processes, one field a line.
+# Own and connected descriptors of some processes, one field per line.
 OPEN_FILES = ("lsof", "-nPw", "-F", "pftnT", "-p")
 _LINE = re.compile(
     r"\s*(\d+)\s+(\d+)\s+(\d+)\s+(\S+)\s+(\d+)\s+(\d+)\s+(?:(\d+):)?(\d+):([\d.]+)"
@@ -33,7 +33,7 @@ TICKS_PER_S = 100
 
 
 def parse_table(text: str) -> dict[int, Process]:
-    """Starts are told to the second: with the pid still the best identity there is."""
+    """Start times are in seconds: with the pid still the best identity available."""
     found = {}
     for line in text.splitlines()[1:]:
         match = _LINE.fullmatch(line.rstrip())
@@ -53,7 +53,7 @@ def parse_table(text: str) -> dict[int, Process]:
 
 
 def parse_programs(table: str, commands: str) -> dict[int, RunningProgram]:
-    """`comm` is the path of the binary, and what was called stands in `args`."""
+    """`comm` is the path of the binary, and `args` has the called command."""
     argv = dict(split_commands(commands))
     found = {}
     for line in table.splitlines()[1:]:
@@ -74,7 +74,7 @@ def split_commands(text: str) -> Iterator[tuple[int, tuple[str, ...]]]:
 def program_of(path: str, argv: tuple[str, ...]) -> RunningProgram:
     interpreter = interpreter_of(path)
     script, module = parse_script(interpreter, argv) if interpreter else ("", "")
-    # Relative to a directory that ps does not tell.
+    # Relative to a directory that ps does not show.
     if script.startswith("/"):
         resolved, package, is_mcp = find_script_package(script, argv[0])
         return RunningProgram(resolved, argv, package, is_script=True, is_mcp=is_mcp)
@@ -82,7 +82,7 @@ def program_of(path: str, argv: tuple[str, ...]) -> RunningProgram:
 
 
 def parse_open_files(text: str) -> dict[int, Details]:
-    """What `lsof -F` says of each process, `f` beginning a descriptor and `p` a process."""
+    """The output of `lsof -F` for each process: `f` begins a descriptor and `p` a process."""
     found = {}
     for pid, files in split_processes(text.splitlines()):
         stdin, stdout, stderr = (end_of(files.get(fd)) for fd in ("0", "1", "2"))
@@ -99,7 +99,7 @@ def parse_open_files(text: str) -> dict[int, Details]:
 
 
 def split_processes(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, dict[str, str]]]]:
-    """(pid, descriptor -> field -> value); of several `T` the state of the connection counts."""
+    """(pid, descriptor -> field -> value); of several `T` fields the connection state is used."""
     pid, files, fields = 0, {}, {}  # type: tuple[int, dict[str, dict[str, str]], dict[str, str]]
     for line in lines:
         key, value = line[:1], line[1:]
@@ -116,7 +116,7 @@ def split_processes(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, dict[
 
 
 def end_of(fields: dict[str, str] | None) -> PeerState:
-    """lsof names the other end of a pipe or socket, `->0x...`, as long as there is one."""
+    """lsof names the other end of a pipe or socket, `->0x...`, while there is one."""
     if fields is None:
         return PeerState.NONE
     kind, name = fields.get("t", ""), fields.get("n", "")

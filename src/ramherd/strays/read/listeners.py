@@ -1,8 +1,8 @@
-"""Which sockets wait for clients, and which of them have some.
+"""Listening sockets, and their clients.
 
-TCP from /proc/net, unix sockets from sock_diag: both are of our own network namespace. A process
-of another one counts as unreadable, because its clients cannot be seen; so does one in a container,
-where pids are others.
+TCP from /proc/net, unix sockets from sock_diag: both are of our own network namespace. A process in
+another namespace counts as unreadable, because its clients cannot be seen; so does a process in a
+container, where pids differ.
 """
 
 from collections.abc import Iterable
@@ -12,21 +12,21 @@ from ramherd.system.procfs import read_namespaces, read_net
 from ramherd.system.unix_diag import read_unix_sockets
 
 ESTABLISHED, LISTEN = "01", "0A"
-# /proc/net/unix: accepting connections, and the state of a connected one.
+# /proc/net/unix: the flag of a listening socket, and the state of a connected one.
 ACCEPTS = 0x10000
 DISPLAYS = ("/.X11-unix/", "/wayland-")
 
 
 class Sockets:
-    """By inode: the port or name that is listened on; the other end of connected unix sockets."""
+    """By inode: the port or name of listening sockets; the other end of connected unix sockets."""
 
     def __init__(self, namespaces: tuple[str, ...] = ()) -> None:
         self.namespaces = namespaces
         self.listening: dict[int, str] = {}
-        # Inodes of the clients of each; 0 for one on another machine.
+        # Inodes of the clients of each; 0 for a client on another machine.
         self.clients: dict[str, list[int]] = {}
         self.peers: dict[int, int] = {}
-        # Ends of displays: what is connected to them has windows.
+        # Ends of displays: a process that is connected to them has windows.
         self.displays: set[int] = set()
 
 
@@ -44,7 +44,7 @@ def read_sockets(proc: str = PROC) -> Sockets:
 
 
 def parse_tcp(lines: Iterable[str], sockets: Sockets) -> None:
-    """By ports alone: one who listens on all addresses has clients at each."""
+    """Only by port: a socket that listens on all addresses has clients at each."""
     connected: dict[tuple[str, str], int] = {}
     for line in lines:
         words = line.split()

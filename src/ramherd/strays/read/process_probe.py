@@ -1,8 +1,8 @@
-"""What is asked of the few processes that may be strays: environment, descriptors, sockets, and
-whether anybody is at the other side of their pipes.
+"""Probes the few processes that may be strays: environment, descriptors, sockets, and whether the
+other side of their pipes is open.
 
-A pipe is opened through /proc and asked: POLLHUP means that no writer is left anywhere, POLLERR
-that no reader is. Of a socket the kernel reports the other end.
+A pipe is opened through /proc and polled: POLLHUP means that no writer is left anywhere, POLLERR
+that no reader is. For a socket the kernel reports the other end.
 """
 
 import os
@@ -30,7 +30,7 @@ _SOCKET = re.compile(r"socket:\[(\d+)\]")
 
 
 class Probe(NamedTuple):
-    """What every process is probed with."""
+    """The input shared by all probes."""
 
     agents: tuple[Software, ...]
     sockets: Sockets
@@ -73,7 +73,7 @@ class Probe(NamedTuple):
         )
 
     def read_peer(self, pid: int, fd: int, targets: Mapping[int, str]) -> tuple[PeerState, int]:
-        """(what is at the other side of a descriptor, inode of its pipe or socket)."""
+        """(the other side of a descriptor, the inode of its pipe or socket)."""
         target = targets.get(fd, "")
         if target.startswith(("/dev/pts/", "/dev/tty")):
             return PeerState.TERMINAL, 0

@@ -1,7 +1,7 @@
-"""What a process really runs: its binary, or the script, package or module of an interpreter.
+"""The program of a process: its binary, or the script, package or module of an interpreter.
 
-Never what it calls itself: a title is any text. Only the beginning of a command line is read,
-because it may be a megabyte, and the program stands first.
+Its title is not used, which may be any text. Only the beginning of a command line is read, because
+it may be a megabyte long, and the program comes first.
 """
 
 import json
@@ -18,7 +18,7 @@ from ramherd.system.procfs import read_cmdline, read_cwd, read_exe
 
 COMMAND_BYTES = 4096
 PACKAGE_BYTES = 1 << 18
-# A package's entry point is rarely deeper below its package.json.
+# The entry point of a package is rarely deeper below its package.json.
 LEVELS_UP = 6
 NODE, PYTHON = ("node", "nodejs", "bun", "deno"), ("python", "pypy")
 SHELLS = ("sh", "bash", "dash", "zsh", "fish", "ksh", "busybox")
@@ -65,7 +65,7 @@ def interpreter_of(exe: str) -> str:
 
 
 def resolve(exe: str, argv: tuple[str, ...], pid: int, proc: str) -> RunningProgram:
-    """The file that an interpreter was given, as far as there is one."""
+    """The file that an interpreter runs, if there is one."""
     script, module = parse_script(interpreter_of(exe), argv)
     if script and not os.path.isabs(script):
         cwd = read_cwd(pid, proc)
@@ -102,7 +102,7 @@ def is_command_option(word: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def find_script_package(script: str, argv0: str) -> tuple[str, str, bool]:
-    """(resolved path, package, whether that is an MCP server)."""
+    """(resolved path, package, whether the package is an MCP server)."""
     path = os.path.realpath(script)
     if (package := find_package(path)) is not None:
         name, is_mcp = package
@@ -111,7 +111,7 @@ def find_script_package(script: str, argv0: str) -> tuple[str, str, bool]:
 
 
 def package_of_path(path: str) -> str:
-    """`/x/node_modules/@scope/name/dist/index.js` is of @scope/name."""
+    """`/x/node_modules/@scope/name/dist/index.js` belongs to @scope/name."""
     _before, found, rest = path.rpartition("/node_modules/")
     if not found:
         return ""
@@ -144,8 +144,8 @@ def read_package(path: Path) -> tuple[str, bool] | None:
 
 
 def is_mcp_package(package: dict[str, object]) -> bool:
-    """By its own word, or if it is built on the SDK and bears the name: many agents and other
-    clients are built on the SDK too.
+    """If it declares itself one, or requires the SDK and has MCP in its name: many agents and other
+    clients require the SDK too.
     """
     if isinstance(package.get("mcpName"), str):
         return True
@@ -169,7 +169,7 @@ def is_mcp_script(path: str, argv0: str) -> bool:
 
 @lru_cache(maxsize=1024)
 def is_mcp_module(module: str, beside: str) -> bool:
-    """Whether the module is of a distribution in that environment that is named after MCP and
+    """Whether the module belongs to a distribution in that environment that is named after MCP and
     requires its SDK. `beside` is a file in the environment's `bin`.
     """
     name = module.partition(".")[0]
