@@ -1,6 +1,6 @@
-"""Reads a machine theme by theme and reports what is right and what is not.
+"""Reads a machine theme by theme and reports findings, good and bad.
 
-A theme that cannot be checked is a hint of its own: one odd file must not hide all the rest.
+A theme that cannot be checked is reported as a hint: one odd file must not hide the rest.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -40,7 +40,7 @@ from ramherd.doctor.read.written_lines import read_agent_units, read_written
 
 
 class HostFacts:
-    """The facts of one machine. Those that several themes need are read once."""
+    """The facts of one machine. Facts that several themes need are read once."""
 
     def __init__(
         self, host: Host, logs_keep_bytes: int = Policy().log_total_bytes,
@@ -79,7 +79,7 @@ def examine(facts: HostFacts) -> Iterator[Finding]:
 def check_theme(theme: str, check: "Check", facts: HostFacts) -> list[Finding]:
     try:
         return list(check(facts))
-    # A file that is not there, or not of the form that we know.
+    # A file is missing, or has an unknown format.
     except (RamherdError, OSError, ArithmeticError, LookupError, TypeError, ValueError) as error:
         why = f"{type(error).__name__}: {error}"
         return [Finding(theme, Severity.HINT, f"{theme} could not be checked", why)]

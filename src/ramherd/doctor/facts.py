@@ -1,4 +1,4 @@
-"""What the doctor reads of a machine. None: this machine does not tell."""
+"""The facts that the doctor reads of a machine. None: not available on this machine."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ class Swap:
     path: str
     size_bytes: int
     used_bytes: int
-    # Of a swap file; a partition has none.
+    # The mode of a swap file; a partition has none.
     mode: int | None = None
 
     @property
@@ -25,7 +25,7 @@ class MemoryFacts:
     machine: Machine
     swaps: tuple[Swap, ...]
     swapped_in_pages: int
-    # Bytes put into zram, and the memory they take.
+    # Bytes stored in zram, and the memory that they take.
     zram_stored_bytes: int
     zram_held_bytes: int
     shm_size_bytes: int | None
@@ -37,7 +37,7 @@ class MemoryFacts:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """Values of /proc/sys by name (`vm.overcommit_memory`), and the path each stands at."""
+    """Values of /proc/sys by name (`vm.overcommit_memory`), and the path of each."""
 
     values: Mapping[str, int]
     paths: Mapping[str, str]
@@ -47,7 +47,7 @@ class Kernel:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Soft and hard; None is without limit."""
+    """Soft and hard limits; None is unlimited."""
 
     open_files: tuple[int | None, int | None]
     processes: tuple[int | None, int | None]
@@ -57,7 +57,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Virtual:
-    """What stands between us and the hardware."""
+    """The layers between us and the hardware."""
 
     is_wsl: bool
     container: str
@@ -75,14 +75,14 @@ class Pens:
     is_root: bool
     has_systemd: bool
     has_manager: bool
-    # None where nobody keeps it.
+    # None without logind.
     lingers: bool | None
     has_v2_memory: bool
 
 
 @dataclass(frozen=True, slots=True)
 class PressureShares:
-    """Shares of time in percent, of the last 10 s and 60 s."""
+    """Shares of time in percent, over the last 10 s and 60 s."""
 
     some_10: float
     some_60: float
@@ -91,7 +91,7 @@ class PressureShares:
 
 @dataclass(frozen=True, slots=True)
 class OomVictim:
-    """A process as those who kill for memory see it."""
+    """A process as programs that kill for memory see it."""
 
     pid: int
     name: str
@@ -101,7 +101,7 @@ class OomVictim:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A cgroup as systemd-oomd sees it; `rank` is its xattr: omit, avoid or nothing."""
+    """A cgroup as systemd-oomd sees it; `rank` is its xattr: omit, avoid or empty."""
 
     path: str
     swap_bytes: int
@@ -120,7 +120,7 @@ class Killers:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """What a node binary said of itself, or why it did not."""
+    """The values that a node binary reported, or why it did not."""
 
     path: str
     version: str = ""
@@ -133,22 +133,22 @@ class InstalledCli:
     name: str
     path: str
     version: str
-    # bun, node, native, script, or nothing where it could not be told.
+    # bun, node, native, script, or empty if unknown.
     runtime: str
-    # Others of the same name further down PATH: (path, version).
+    # Programs of the same name later in PATH: (path, version).
     shadowed: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line of a file that people write settings and commands into."""
+    """A line of a file with settings or commands that users write."""
 
     path: str
     number: int
     text: str
     # start (of a shell), unit, settings, cron, script, sysctl, environment.
     kind: str
-    # One assignment and nothing else: it can be taken out alone.
+    # One assignment and nothing else: it can be removed alone.
     is_plain: bool = False
 
 
@@ -163,7 +163,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Unit:
-    """A service file that starts an agent, and what it may hold."""
+    """A service file that starts an agent, and its memory limit."""
 
     path: str
     program: str
@@ -177,7 +177,7 @@ class Folder:
     files: int
     largest: str
     largest_bytes: int
-    # Looked at for as long as there was time.
+    # Whether all files were measured in the available time.
     is_whole: bool
     on_tmpfs: bool
     disk_free_bytes: int
@@ -186,10 +186,10 @@ class Folder:
 
 @dataclass(frozen=True, slots=True)
 class OwnDirectory:
-    """A directory of ours, whether or not it is there yet."""
+    """A directory of ours, which may not exist yet."""
 
     path: str
-    # The state, which stays; or runtime files, which a boot may take.
+    # State, which is kept; or runtime files, which a reboot may remove.
     keeps: bool
     exists: bool
     is_ours: bool = True
@@ -205,7 +205,7 @@ class State:
     logs_bytes: int
     logs_keep_bytes: int
     disk: DiskState | None = None
-    # Why the store cannot be read; nothing where it can, or is not there.
+    # Why the store cannot be read; empty if it can, or does not exist.
     store_error: str = ""
 
 
@@ -214,7 +214,7 @@ class Clock:
     now_s: float
     is_synchronised: bool | None
     source: str
-    # The newest file we wrote, if there is one.
+    # The newest file that we wrote, if any.
     newest_s: float | None
 
 
@@ -227,9 +227,9 @@ class ProcRow:
     # agent, mcp, or any other
     kind: str
     used_bytes: int
-    # The same for copies of the same server; never shown.
+    # The same for copies of one server; never shown.
     command: str = ""
-    # Why it is an orphan for certain; nothing where it is none.
+    # The proof that it is an orphan; empty if it is not.
     orphan: str = ""
     growth_bytes_per_hour: float | None = None
 

@@ -1,4 +1,4 @@
-"""The result of a check, and what can be done about it."""
+"""The result of a check, and a possible fix."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ class SetMode:
 
 @dataclass(frozen=True, slots=True)
 class CommentOut:
-    """One line of a start file, if it still is what was seen; a copy is kept beside it."""
+    """Comments out one line of a start file, if it is unchanged; a copy is kept beside it."""
 
     path: str
     line: int
@@ -53,7 +53,7 @@ class CommentOut:
 
 @dataclass(frozen=True, slots=True)
 class SetKernel:
-    """A /proc/sys value until the next boot; `path` is where it stands."""
+    """Sets a /proc/sys value until the next boot; `path` is its file."""
 
     path: str
     name: str
@@ -88,8 +88,8 @@ Fix = SetMode | CommentOut | SetKernel | RunCommand
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """`what` is so here, `why` it matters, `command` does something about it. A fix is only
-    what is safe and can be undone; `numbers` are those that were compared.
+    """`what` is the fact, `why` its effect, `command` the remedy. A fix must be safe and
+    reversible; `numbers` are those that were compared.
     """
 
     check: str

@@ -1,4 +1,4 @@
-"""Carrying out what the doctor proposes: each step is looked at again before it is done."""
+"""Applies the doctor's fixes: each is checked again first."""
 
 import os
 import shutil
@@ -14,11 +14,11 @@ COMMAND_S = 10.0
 
 
 class Changed(RamherdError):
-    """It is no longer what was seen, so nothing is done."""
+    """The file is no longer as it was read, so nothing is done."""
 
 
 def can_apply(fix: Fix) -> bool:
-    """Whether this user may; a step that fails is not worth a question."""
+    """Whether this user may apply it; a fix that would fail is not worth a question."""
     match fix:
         case SetMode(path):
             return os.path.lexists(path) and os.geteuid() in (0, os.lstat(path).st_uid)
@@ -32,7 +32,7 @@ def can_apply(fix: Fix) -> bool:
 
 
 def apply(fix: Fix, made: set[str]) -> None:
-    """`made` are the copies kept so far: of several lines of one file the first keeps it."""
+    """`made` are the copies so far: of several lines of one file, the first makes the copy."""
     try:
         match fix:
             case SetMode():
@@ -48,7 +48,7 @@ def apply(fix: Fix, made: set[str]) -> None:
 
 
 def set_mode(fix: SetMode) -> None:
-    """Not through a link: it may lead anywhere by now."""
+    """Not through a link, which may lead anywhere by now."""
     fd = os.open(fix.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         mode = stat.S_IMODE(os.fstat(fd).st_mode) & 0o777
@@ -60,7 +60,7 @@ def set_mode(fix: SetMode) -> None:
 
 
 def comment_out(fix: CommentOut, made: set[str]) -> None:
-    """Whole or not at all, and through links: start files often are links."""
+    """All or nothing, and through links: start files often are links."""
     path = Path(os.path.realpath(fix.path))
     data = path.read_bytes()
     lines = data.split(b"\n")

@@ -1,4 +1,4 @@
-"""Which pen works here: one is made and removed, as a herd would do it."""
+"""Finds the pen that works here: makes one and removes it, as a herd would."""
 
 import os
 
@@ -38,7 +38,7 @@ def has_v2_memory(trees: Trees) -> bool:
 
 
 def read_linger(host: Host) -> bool | None:
-    """logind keeps a file for each user who lingers; None where there is no logind."""
+    """logind keeps a file for each user who lingers; None without logind."""
     if not (host.root / "run/systemd/seats").is_dir():
         return None
     name = host.env.get("LOGNAME") or host.env.get("USER") or str(os.getuid())

@@ -1,4 +1,4 @@
-"""Findings as text, the worst last: it is what one sees above the prompt."""
+"""Findings as text, the worst last, just above the prompt."""
 
 import textwrap
 from collections import Counter

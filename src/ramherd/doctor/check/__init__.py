@@ -1,1 +1,1 @@
-"""What the doctor thinks of the facts: each function takes facts and gives findings."""
+"""Judges the facts: each function takes facts and returns findings."""

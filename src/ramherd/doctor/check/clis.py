@@ -1,4 +1,4 @@
-"""The agents' programs, and what is known of them."""
+"""The installed agent CLIs, and known facts about them."""
 
 from collections.abc import Collection, Iterator, Sequence
 
@@ -11,7 +11,7 @@ RUNTIMES = {
     "native": "native",
     "script": "a script",
 }
-# CLIs that start themselves again with a heap of half the RAM: what one process less saves.
+# CLIs that restart themselves with a heap of half the RAM: the variable, and the MiB that it saves.
 RELAUNCH = {"gemini": ("GEMINI_CLI_NO_RELAUNCH", 110), "qwen": ("QWEN_CODE_NO_RELAUNCH", 140)}
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from ramherd.doctor.facts import Clock
 from ramherd.doctor.findings import Finding, Severity
 
-# No ramherd is older than this (2026-01-01): a clock before it was never set.
+# No ramherd is older than this (2026-01-01): an earlier clock was never set.
 EARLIEST_S = 1_767_225_600
 BACK_S = 60.0
 # Reading these takes a microsecond or more, and a supervisor reads the clock all the time.

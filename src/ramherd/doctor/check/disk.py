@@ -15,7 +15,7 @@ LARGE_FILE_BYTES = 2 * GIB
 WORTH_SAYING_BYTES = GIB
 IN_RAM_BYTES = 256 * MIB
 FULL_BYTES = GIB
-# SQLite's journal and flock need one kernel that knows all who have a file open.
+# SQLite's journal and flock need all users of a file to be on one kernel.
 NETWORK = {"nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "ceph", "glusterfs", "afs", "vboxsf"}
 STATE_FULL_BYTES, STATE_LOW_BYTES = 64 * MIB, GIB
 
@@ -56,7 +56,7 @@ def judge_folder(folder: Folder) -> tuple[Severity, str]:
 
 
 def clear(folder: Folder) -> str:
-    """By age, after a look. Claude Code removes old transcripts by itself, if told."""
+    """By age, after a look. Claude Code can remove old transcripts by itself."""
     command = f"find {quote(folder.path)} -type f -mtime +14 -size +1M -ls   # then -delete"
     if folder.path.endswith("/projects"):
         command += '; or "cleanupPeriodDays": 14 in settings.json'
@@ -94,7 +94,7 @@ def check_directory(directory: OwnDirectory) -> Finding:
 def judge_directory(directory: OwnDirectory) -> tuple[Severity, str, str]:
     elsewhere = "export XDG_STATE_HOME=/a/directory/of/yours"
     if why := unusable(directory):
-        # Not another runtime directory: two ledgers would promise the same memory twice.
+        # No other runtime directory: two ledgers would promise the same memory twice.
         command = elsewhere if directory.keeps else f"ls -ld {quote(directory.path)}"
         if is_closed(directory):
             command = f"chmod 700 {quote(directory.path)}"
@@ -113,7 +113,7 @@ def judge_directory(directory: OwnDirectory) -> tuple[Severity, str, str]:
 
 
 def is_closed(directory: OwnDirectory) -> bool:
-    """To its own user."""
+    """Whether its own user lacks a permission on it."""
     return directory.exists and directory.is_ours and directory.mode & 0o700 != 0o700
 
 

@@ -27,7 +27,7 @@ def check_kernel(kernel: Kernel, memory: MemoryFacts) -> Iterator[Finding]:
 
 
 def set_kernel(kernel: Kernel, name: str, value: int) -> SetKernel | None:
-    """Only root may, and what does not work is no fix."""
+    """Only root may set it, and a fix that does not work is not offered."""
     if not kernel.is_root:
         return None
     return SetKernel(kernel.paths[name], name, value, kernel.values[name])

@@ -14,9 +14,9 @@ from ramherd.doctor.findings import Finding, SetMode, Severity
 LOW_SHARE = 0.3
 SWAP_FULL_SHARE = 0.75
 SHM_USED_SHARE = 0.1
-# The kernel's own choice is half of the RAM.
+# The kernel's default is half of the RAM.
 SHM_SIZE_SHARE = 0.6
-# 64 MiB is what container engines give; browsers that share pages through it crash.
+# Container engines give 64 MiB; browsers that share pages through it crash.
 SHM_LEAST_BYTES = 256 * MIB
 PRIVATE = 0o600
 
@@ -75,7 +75,7 @@ def check_swap(memory: MemoryFacts) -> Finding:
 
 
 def make_zram(memory: MemoryFacts) -> str:
-    """Half of the RAM, whole GiB: with a ratio of 2.6 it takes a fifth of it when full."""
+    """Half of the RAM, in whole GiB: with a ratio of 2.6 it takes a fifth of the RAM when full."""
     size = max(memory.machine.total_bytes // 2 // GIB, 1)
     return (
         f'dev=$(sudo zramctl --find --size {size}G --algorithm lz4) && sudo mkswap "$dev" '

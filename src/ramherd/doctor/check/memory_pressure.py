@@ -1,4 +1,4 @@
-"""Memory pressure, and which process is killed first by those who kill when memory is short."""
+"""Memory pressure, and the process that would be killed first when memory is short."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -9,12 +9,12 @@ from ramherd.doctor.facts import Group, Killers, OomVictim, PressureShares
 from ramherd.doctor.findings import Finding, Severity
 
 SOME_MUCH, FULL_MUCH = 10.0, 10.0
-# The kernel looks for pages when a few percent are left, not before.
+# The kernel reclaims pages only when a few percent are left.
 ENOUGH_SHARE = 0.3
 FIND_STALLED = "grep some $(find /sys/fs/cgroup -name memory.pressure) | sort -t= -k3 -n | tail"
-# earlyoom adds and takes this much for --prefer and --avoid.
+# earlyoom adds this to the score for --prefer and subtracts it for --avoid.
 PREFERENCE = 300
-# With one of these everything started from it ends as well.
+# The end of one of these also ends every process started from it.
 CARRIERS = {
     "sshd", "tmux: server", "screen", "zellij", "systemd", "gnome-shell", "kwin_wayland", "Xorg",
     "plasmashell", "sway", "gnome-terminal-", "konsole", "kitty", "alacritty", "wezterm-gui",
@@ -88,8 +88,8 @@ def check_victim(check: str, who: str, victim: OomVictim | None) -> Finding:
 
 
 def choose_earlyoom(candidates: Sequence[OomVictim], argv: Sequence[str]) -> OomVictim | None:
-    """--prefer, --avoid and --ignore are patterns of names; --sort-by-rss leaves the score out.
-    A pattern that does not parse is not followed.
+    """--prefer, --avoid and --ignore are patterns of names; --sort-by-rss ignores the score. A
+    pattern that does not parse matches nothing.
     """
     prefer, avoid, ignore = (option(argv, name) for name in ("--prefer", "--avoid", "--ignore"))
 
@@ -120,7 +120,7 @@ def matches(pattern: str, name: str) -> bool:
 
 
 def choose_group(groups: Sequence[Group]) -> Group | None:
-    """By swap, then by pages scanned; omitted never, avoided last."""
+    """By swap, then by scanned pages; never an omitted group, an avoided group last."""
     left = [group for group in groups if group.rank != "omit"]
     return max(
         left,

@@ -1,4 +1,4 @@
-"""Which pen works here, and how to get a better one."""
+"""The pen that works here, and how to get a better one."""
 
 from collections.abc import Iterator
 
@@ -27,7 +27,7 @@ def check_kind(pens: Pens) -> Finding:
 
 
 def better(pens: Pens) -> str:
-    """docs/pens.md says more."""
+    """docs/pens.md has the details."""
     if pens.has_v2_memory and pens.has_systemd and not pens.is_root:
         return DELEGATE if pens.has_manager else f"sudo {' '.join(LINGER)} $USER && {DELEGATE}"
     if pens.is_root and pens.has_systemd:

@@ -1,4 +1,4 @@
-"""Agents and MCP servers that run now."""
+"""Agents and MCP servers that are running."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -8,7 +8,7 @@ from ramherd.doctor.facts import Processes, ProcRow
 from ramherd.doctor.findings import Finding, Severity
 
 MUCH_SHARE = 0.6
-# An agent at rest does not grow; at this rate it is a GiB in four hours.
+# An idle agent does not grow; at this rate it grows a GiB in four hours.
 GROWTH_BYTES_PER_HOUR = 256 * MIB
 SHOWN = 3
 

@@ -1,5 +1,5 @@
-"""The heap that each node gets, as it reports itself; and variables that do not do what they were
-set for, or too much of it.
+"""The heap that each node reports for itself; and variables that do not work as intended, or do too
+much.
 """
 
 import re
@@ -13,17 +13,17 @@ from ramherd.decide.budget import budget_bytes
 from ramherd.doctor.facts import Line, Node, Variable
 from ramherd.doctor.findings import CommentOut, Finding, Fix, Severity
 
-# Two such heaps are all of the memory. Node takes no more by itself.
+# Two such heaps fill all of the memory. By default Node takes no more.
 LARGE_SHARE = 0.5
 # V8 reports this much more than was set.
 REPORTED_MORE_BYTES = 48 * MIB
 # gemini and qwen hold 195 to 205 MiB at rest; V8 aborts at its limit.
 LEAST_HEAP_BYTES = 256 * MIB
 TOO_SMALL = "gemini and qwen hold 200 MiB at rest: V8 aborts at its limit (exit status 134)"
-# BUN_JSC_* that claude was started with; it does not start with a name that it does not know.
+# BUN_JSC_* variables tested with claude, which does not start with an unknown name.
 KNOWN_JSC = {"BUN_JSC_forceRAMSize", "BUN_JSC_useJIT", "BUN_JSC_gcMaxHeapSize"}
 BACKUP = ".before-ramherd"
-# In a shell `:` keeps a block whole whose only line this was; these files are no shell's.
+# In a shell `:` keeps a block valid whose only line this was; these files are not for a shell.
 NO_SHELL = (".conf", "environment", ".pam_environment")
 _OLD_SPACE = re.compile(r"--max[-_]old[-_]space[-_]size=(\d+)")
 
@@ -170,7 +170,7 @@ def make(
 
 
 def taking_out(variable: Variable) -> tuple[str, Fix | None]:
-    """The command, and a fix where the line stands alone."""
+    """The command, and a fix if the line stands alone."""
     line = variable.line
     path, new = quote(line.path), quote(f"{line.path}.new")
     if line.kind == "environment":

@@ -7,7 +7,7 @@ from ramherd.core.units import GIB, format_size
 from ramherd.doctor.facts import Virtual
 from ramherd.doctor.findings import Finding, Severity
 
-# Under this a single agent with a build in it comes to its limit.
+# A single agent that runs a build reaches a limit below this.
 SMALL_BYTES = GIB
 TAKEN_SHARE = 0.05
 
@@ -36,7 +36,7 @@ def check_wsl(virtual: Virtual, machine: Machine) -> Finding:
 
 
 def check_container(virtual: Virtual, machine: Machine) -> Finding:
-    """A limit may also stand on a service or a session."""
+    """A limit may also be set on a service or a session."""
     limit = min((limit.limit_bytes for limit in machine.limits), default=None)
     where = f"in a container ({virtual.container})" if virtual.container else "no container"
     if limit is None or limit >= machine.total_bytes:

@@ -1,6 +1,5 @@
-"""Lines in cron, timers, units, scripts and sysctl files that do not do what they were written for:
-advice that circulates, and services that give an agent too little memory. Only the part that
-matched is shown.
+"""Lines in cron, timers, units, scripts and sysctl files that do not work as intended: common bad
+advice, and services that give an agent too little memory. Only the matching part is shown.
 """
 
 import re
@@ -12,7 +11,7 @@ from ramherd.core.units import MIB, format_size
 from ramherd.doctor.facts import Line, Unit
 from ramherd.doctor.findings import Finding, Severity
 
-# 200 to 250 MB: dead within 20 heavy prompts; 300 and more lives.
+# At 200 to 250 MB it dies within 20 heavy prompts; at 300 and more it survives.
 LEAST_LIMIT_BYTES = 400 * MIB
 
 
@@ -115,7 +114,7 @@ WRONG = (
 )  # fmt: skip
 
 
-# Only in files that speak of agents: other programs may well be killed so.
+# Only in files that mention agents: for other programs this may be right.
 KILL_9 = Wrong(
     "kill-9", Severity.HINT, ("cron", "script", "unit"),
     re.compile(r"\bkill\s+(?:-9|-KILL|-s\s+(?:9|KILL))\b"),

@@ -1,1 +1,1 @@
-"""What the doctor reads. Every reader takes a Host, so that a made-up root can stand in."""
+"""Reads the facts. Every reader takes a Host, so that tests can use a made-up root."""

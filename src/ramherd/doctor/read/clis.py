@@ -1,4 +1,4 @@
-"""The agent CLIs in PATH: version and runtime, told from their files. None is started."""
+"""The agent CLIs in PATH: version and runtime, read from their files. None is started."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from ramherd.doctor.read.host import Host
 from ramherd.doctor.read.runtimes import find_programs
 
 NAMES = ("claude", "codex", "gemini", "opencode", "qwen", "cursor-agent")
-# A program compiled by Bun carries this near its end, before the section table.
+# A program compiled by Bun has this near its end, before the section table.
 BUN_MARK = b"---- Bun! ----"
 TAIL_BYTES = 1 << 20
 ABOVE = 3
@@ -51,7 +51,7 @@ def parse_interpreter(line: str) -> str:
 
 
 def read_version(path: Path) -> str:
-    """The package's, beside or above the real file; or a directory that is named after it."""
+    """The version of the package beside or above the real file; or a directory named after it."""
     real = path.resolve()
     for directory in list(real.parents)[:ABOVE]:
         try:

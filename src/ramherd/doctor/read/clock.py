@@ -18,7 +18,7 @@ def read_clock(host: Host, state: Path, now_s: float | None = None) -> Clock:
 
 
 def read_synchronised(host: Host) -> bool | None:
-    """The kernel's own word; the file of systemd-timesyncd says the same where it is."""
+    """From the kernel; the file of systemd-timesyncd, if it exists, has the same value."""
     if (host.root / "run/systemd/timesync/synchronized").exists():
         return True
     if host.root != Path("/"):
@@ -27,7 +27,7 @@ def read_synchronised(host: Host) -> bool | None:
 
 
 def read_newest(state: Path) -> float | None:
-    """When we last wrote: the store and its journal."""
+    """The last time we wrote: the store and its journal."""
     times = []
     for name in ("ramherd.db", "ramherd.db-wal"):
         try:

@@ -1,5 +1,5 @@
-"""What agents have written (transcripts and output, measured for a short time), and ramherd's own
-directories with its store. Reading makes nothing.
+"""Files that agents have written (transcripts and output, measured for a short time), and ramherd's
+own directories with its store. Reading creates nothing.
 """
 
 import os
@@ -20,11 +20,11 @@ AT_HOME = (
     ".claude/todos", ".codex/sessions", ".codex/log", ".gemini/tmp", ".qwen/tmp",
     ".local/share/opencode", ".cursor/chats",
 )  # fmt: skip
-# Where Claude Code puts the output of what runs in the background.
+# The directory of Claude Code for the output of background commands.
 OUTPUT = "claude-{uid}"
-# All of them together: 50,000 files take about 0.1 s when their names are in memory.
+# For all of them: 50,000 files take about 0.1 s when their names are cached.
 ALL_S = 0.5
-# More take too long to count; then the sum is a part of it.
+# More files take too long to count; then the sum is partial.
 MOST_FILES = 50_000
 
 
@@ -62,7 +62,7 @@ def read_folder(path: Path, host: Host, is_late: Callable[[], bool]) -> Folder:
 
 
 def walk(top: Path) -> Iterator[tuple[str, int]]:
-    """Files with what they take on disk; links are not followed."""
+    """Files with their size on disk; links are not followed."""
     directories = [str(top)]
     while directories:
         try:
@@ -77,7 +77,7 @@ def walk(top: Path) -> Iterator[tuple[str, int]]:
 
 
 def read_file_system(host: Host, path: Path) -> str:
-    """The type of the innermost mount that the path is in."""
+    """The type of the innermost mount that has the path."""
     best, kind = "", ""
     for point, name in read_mounts(host.proc):
         inside = str(path) == point or str(path).startswith(point.rstrip("/") + "/")
@@ -87,7 +87,7 @@ def read_file_system(host: Host, path: Path) -> str:
 
 
 def read_state(host: Host, state: Path, runtime: Path, logs_keep_bytes: int) -> State:
-    # What is below a directory that is closed to us is not judged: the directory is the problem.
+    # The contents of a directory that is closed to us are not judged: the directory is the problem.
     is_open = os.access(state, os.X_OK) or not state.exists()
     return State(
         directories=(

@@ -1,4 +1,4 @@
-"""The machine and the user that are looked at."""
+"""The machine and the user to examine."""
 
 import os
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from ramherd.system.procfs import read_text
 
 
 def read_cwd() -> Path:
-    """A directory that was removed under us has no settings."""
+    """A removed working directory has no settings."""
     try:
         return Path.cwd()
     except OSError:
@@ -18,13 +18,13 @@ def read_cwd() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """Paths that readers make themselves start at `root`; those of the user at `home`."""
+    """Paths of the machine start at `root`, those of the user at `home`."""
 
     root: Path = Path("/")
     home: Path = field(default_factory=lambda: Path(os.path.expanduser("~")))
     env: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     uid: int = field(default_factory=os.getuid)
-    # The project, whose settings count too.
+    # The project, whose settings apply too.
     cwd: Path = field(default_factory=read_cwd)
 
     @property
@@ -32,7 +32,7 @@ class Host:
         return self.root / "proc"
 
     def text(self, path: str) -> str:
-        """A file below the root; nothing where there is none."""
+        """The text of a file below the root; empty if there is none."""
         try:
             return read_text(self.root / path) or ""
         except OSError:  # a directory, or a device that does not answer

@@ -1,4 +1,4 @@
-"""Limits of the kernel for everybody (/proc/sys) and of this process (ulimit)."""
+"""Limits of the kernel for all users (/proc/sys) and of this process (ulimit)."""
 
 from ramherd.doctor.facts import Kernel, Limits
 from ramherd.doctor.read.host import Host
@@ -21,7 +21,7 @@ def read_kernel(host: Host) -> Kernel:
 
 
 def read_limits(host: Host) -> Limits:
-    """From /proc/self/limits, which also a made-up root can have."""
+    """From /proc/self/limits, which a made-up root can have too."""
     return parse_limits(read_ulimits(host.proc))
 
 

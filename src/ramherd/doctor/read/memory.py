@@ -1,4 +1,4 @@
-"""RAM, swap, zram, /dev/shm and what the kernel has promised."""
+"""RAM, swap, zram, /dev/shm and the kernel's committed memory."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -64,8 +64,8 @@ def read_zram(host: Host) -> tuple[int, int]:
 def read_shm(
     host: Host, statvfs: Callable[[str], os.statvfs_result] = os.statvfs
 ) -> tuple[int | None, int]:
-    """Size and use of /dev/shm. Of a made-up root this would be the disk, so it is asked only
-    where that is a mount of its own.
+    """Size and use of /dev/shm. In a made-up root this would be the disk, so only a separate mount
+    is read.
     """
     if ("/dev/shm", "tmpfs") not in read_mounts(host.proc):
         return None, 0

@@ -49,7 +49,7 @@ def read_killers(host: Host) -> Killers:
 
 
 def read_candidate(pid: int, name: str, proc: Path) -> OomVictim | None:
-    """Nobody kills a process that must not be (-1000), or one without memory (the kernel's)."""
+    """None for a process that must not be killed (-1000), or has no memory (a kernel thread)."""
     scores = read_oom_score(pid, proc)
     if scores is None or scores[1] == NEVER_KILLED or pid == 1:
         return None
@@ -58,7 +58,7 @@ def read_candidate(pid: int, name: str, proc: Path) -> OomVictim | None:
 
 
 def read_groups(host: Host) -> Iterator[Group]:
-    """The cgroups with processes below user.slice, which systemd-oomd looks after."""
+    """The cgroups with processes below user.slice, which systemd-oomd monitors."""
     top = host.root / "sys/fs/cgroup"
     for path, _dirs, _files in os.walk(top / "user.slice"):
         group = Path(path)

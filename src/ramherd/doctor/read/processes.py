@@ -1,4 +1,4 @@
-"""What `ramherd ps` sees, for the doctor: agents, servers, proved orphans, sessions that grow."""
+"""The scan of `ramherd ps`, for the doctor: agents, servers, proved orphans, growing sessions."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -19,10 +19,10 @@ HOUR_S = 3600
 
 
 def read_running() -> Iterator[ProcRow]:
-    """Of this very machine. What earlier looks wrote down is read where there is a store: looking
-    makes none.
+    """The processes of this machine. Records of earlier scans are read if there is a store: reading
+    creates none.
     """
-    config = load_config(report=lambda _error: None)  # `ramherd config` reports it
+    config = load_config(report=lambda _error: None)  # `ramherd config` reports errors
     known = SoftwareTable(parse_software(config.software))
     with closing(open_store_to_read(state_path(), lambda _text: None)) as opened:
         return rows_of(Scanner(StrayPolicy(), known, runtime_path(), opened).scan())
@@ -43,7 +43,7 @@ def rows_of(scan: Scan) -> Iterator[ProcRow]:
 
 
 def find_growth(scan: Scan, process: ProcId) -> float | None:
-    """The growth since earlier scans; None where it does not grow, or was not scanned."""
+    """The growth since earlier scans; None if it does not grow, or was not scanned."""
     sighting = scan.scene.sightings.get(process)
     leak = find_leak(sighting.points) if sighting is not None else None
     return None if leak is None else HOUR_S * leak.slope_bytes_per_s

@@ -1,5 +1,5 @@
-"""What a runtime may hold: node itself is asked, once for each binary; and the variables that
-change it, wherever they are set.
+"""The heap limit of each node binary, which reports it itself; and the variables that change it,
+wherever they are set.
 """
 
 import json
@@ -18,10 +18,10 @@ QUESTION = (
     "console.log(JSON.stringify([process.version,"
     "require('v8').getHeapStatistics().heap_size_limit]))"
 )
-# It answers in 0.1 s; a machine that swaps takes longer, and nobody should wait for that.
+# It answers in 0.1 s; a machine that swaps takes longer, which is not worth the wait.
 ANSWER_S = 1.0
 MOST = 3
-# Only these are ever taken from a file or the environment: others may be secrets.
+# Only these are ever read from a file or the environment: others may be secrets.
 NAMES = (
     "NODE_OPTIONS", "BUN_OPTIONS", "UV_THREADPOOL_SIZE", "NODE_MAX_CONCURRENT_REQUESTS",
     "CLAUDE_CODE_MAX_CONCURRENT_SUBAGENTS", "GEMINI_CLI_NO_RELAUNCH", "QWEN_CODE_NO_RELAUNCH",
@@ -40,7 +40,7 @@ TEXT_SETTINGS = (".gemini/.env", ".qwen/.env", ".env", ".codex/config.toml", ".c
 
 
 def find_programs(host: Host, name: str) -> Iterator[Path]:
-    """Programs of that name in PATH, each real file once, the first one first."""
+    """Programs of that name in PATH, each real file once, in order."""
     seen = set()
     for directory in host.env.get("PATH", os.defpath).split(os.pathsep):
         path = Path(directory or ".") / name
@@ -70,7 +70,7 @@ def ask_node(path: str, host: Host) -> Node:
 
 
 def parse_answer(path: str, text: str) -> Node:
-    """The last line: what NODE_OPTIONS makes it load may print before."""
+    """Reads the last line: modules that NODE_OPTIONS loads may print before it."""
     try:
         version, heap = json.loads(text.strip().splitlines()[-1])
         return Node(path, str(version), int(heap))
@@ -114,7 +114,7 @@ def read_json_settings(host: Host) -> Iterator[Variable]:
 
 
 def read_env_object(path: Path) -> dict[str, Any]:
-    """Broken settings are for their own program to complain of."""
+    """Their own program reports broken settings."""
     try:
         if path.stat().st_size > MOST_BYTES:
             return {}

@@ -11,7 +11,7 @@ from ramherd.system.procfs import (
 )
 
 MARKS = {".dockerenv": "docker", "run/.containerenv": "podman"}
-# Where pid 1's cgroups still tell: v1, and v2 without a cgroup namespace.
+# Visible in pid 1's cgroups: v1, and v2 without a cgroup namespace.
 IN_CGROUP = {"kubepods": "kubernetes", "docker": "docker", "lxc": "lxc", "libpod": "podman"}
 DRIVERS = {
     "sys/bus/virtio/drivers/virtio_balloon": "virtio_balloon",
@@ -44,7 +44,7 @@ def read_container(host: Host) -> str:
 
 
 def read_balloon(host: Host) -> tuple[str, int]:
-    """A device has to be bound to the driver: a kernel may have it built in and use none."""
+    """A device must be bound to the driver, which may be built into the kernel and unused."""
     for path, name in DRIVERS.items():
         driver = host.root / path
         if not driver.is_dir():
@@ -56,7 +56,7 @@ def read_balloon(host: Host) -> tuple[str, int]:
 
 
 def read_taken(host: Host) -> int:
-    """What the host holds now; before kernel 6.16 only the pages that ever went and came."""
+    """The memory that the host holds now; before kernel 6.16 only totals of moved pages."""
     counts = read_vmstat(host.proc)
     moved = counts.get("balloon_inflate", 0) - counts.get("balloon_deflate", 0)
     return max(counts.get("nr_balloon_pages", moved), 0) * PAGE

@@ -1,7 +1,7 @@
-"""What people wrote into start files, units, timers, cron and settings: lines with their place.
+"""Lines of start files, units, timers, cron and settings, with their place.
 
-Only lines of files that are known for such things, and of scripts that cron or a unit starts.
-They may hold secrets: of what is found in them, only the part that matters is ever shown.
+Only lines of files that are known for such settings, and of scripts that cron or a unit starts.
+They may hold secrets: only the part that matters is ever shown.
 """
 
 import re
@@ -28,7 +28,7 @@ UNIT_FILES = ("*.service", "*.timer", "*.service.d/*.conf")
 SYSCTLS = ("etc/sysctl.conf", "etc/sysctl.d/*.conf")
 CRONS = ("etc/crontab", "etc/cron.d/*", "etc/cron.hourly/*", "etc/cron.daily/*", "etc/anacrontab")
 SPOOLS = ("var/spool/cron/crontabs", "var/spool/cron")
-# Settings and scripts of people are short; what is longer was not written by hand.
+# Settings and scripts of users are short; a longer file was not written by hand.
 MOST_BYTES = 256 << 10
 MOST_LINE = 4096
 CRONTAB_S = 1.0
@@ -64,7 +64,7 @@ def read_sysctls(host: Host) -> Iterator[Line]:
 
 
 def read_crons(host: Host) -> Iterator[Line]:
-    """The user's own table is closed to the user; `crontab` may read it for them."""
+    """Users cannot read their own table directly; `crontab` reads it for them."""
     yield from read_globs(host.root, CRONS, "cron")
     own = host.env.get("LOGNAME", "-") if host.uid else "root"
     for spool in SPOOLS:
@@ -103,7 +103,7 @@ def resolve(host: Host, word: str) -> Path:
 
 
 def is_script(path: Path) -> bool:
-    """Nothing but files is opened: a pipe may never answer."""
+    """Only files are opened: a pipe may never answer."""
     try:
         if not path.is_file():
             return False
@@ -130,7 +130,7 @@ def read_lines(path: Path, kind: str) -> Iterator[Line]:
 
 
 def split_lines(path: str, text: str, kind: str) -> Iterator[Line]:
-    """Without comments. A line that goes on from the one before cannot be taken out alone."""
+    """Without comments. A continuation line cannot be removed alone."""
     goes_on = False
     for number, line in enumerate(text.split("\n"), 1):
         body = line.strip() if len(line) <= MOST_LINE else ""
