@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from ramherd.cli.main import read_columns
 from ramherd.cli.notify import notify
@@ -39,7 +39,7 @@ def follow(
     interrupted, last = False, list[str]()
     try:
         try:
-            display = open_display(client, herd, options)
+            display = open_display(client, herd, options, is_resumed=after > 0)
             show_events(client, herd, display, after)
         except KeyboardInterrupt:
             interrupted = True
@@ -57,10 +57,29 @@ def follow(
     return INTERRUPTED if interrupted else OK if summary["done"] == summary["jobs"] else FAILED
 
 
-def open_display(client: Client, herd: str, options: argparse.Namespace) -> "HerdDisplay":
+class Beginning(NamedTuple):
+    """When the display's clock began, and how many jobs had ended then."""
+
+    at_s: float
+    ended: int
+
+
+def open_display(
+    client: Client, herd: str, options: argparse.Namespace, *, is_resumed: bool
+) -> "HerdDisplay":
     names = {job["id"]: job["name"] for job in client.jobs(herd)}
     commands = read_commands(herd) if is_output_shown(options) else {}
-    return HerdDisplay(client, herd, names, RunDisplay(options, commands, jobs=len(names)))
+    show = RunDisplay(options, commands, jobs=len(names))
+    began = find_beginning(client.herd(herd), is_resumed=is_resumed)
+    return HerdDisplay(client, herd, names, show, began)
+
+
+def find_beginning(herd: HerdInfo, *, is_resumed: bool) -> Beginning:
+    """The time in which a herd was interrupted does not count."""
+    if not is_resumed:
+        return Beginning(herd["created_s"], 0)
+    ended = sum(herd["counts"].get(state, 0) for state in ("done", "failed", "cancelled"))
+    return Beginning(time.time(), ended)
 
 
 def show_events(client: Client, herd: str, display: "HerdDisplay", after: int) -> None:
@@ -99,9 +118,10 @@ class HerdDisplay:
     """Draws once a second in its own thread; the caller waits for events."""
 
     def __init__(
-        self, client: Client, herd: str, names: dict[str, str], display: RunDisplay
-    ) -> None:
-        self._client, self._herd, self._names = client, herd, names
+        self, client: Client, herd: str, names: dict[str, str], display: RunDisplay,
+        began: Beginning,
+    ) -> None:  # fmt: skip
+        self._client, self._herd, self._names, self._began = client, herd, names, began
         self._show = display
         self._drawing = threading.Lock()
         self._over = threading.Event()
@@ -130,7 +150,8 @@ class HerdDisplay:
                 self._draw_once()
 
     def _draw_once(self) -> None:
-        view = make_view(self._client.herd(self._herd), self._client.snapshot(), self._names)
+        herd, snapshot = self._client.herd(self._herd), self._client.snapshot()
+        view = make_view(herd, snapshot, self._names, self._began)
         with self._drawing:
             self._show.update(lambda: view)
 
@@ -140,12 +161,14 @@ def as_event(event: EventInfo) -> Event:
     return Event(event["kind"], reason, event["at_s"], event["herd"], event["job"], event["run"])
 
 
-def make_view(herd: HerdInfo, snapshot: dict[str, Any], names: dict[str, str]) -> View:
+def make_view(
+    herd: HerdInfo, snapshot: dict[str, Any], names: dict[str, str], began: Beginning
+) -> View:
     """The runs of the herd, and the memory of all runs."""
     counts, waits = herd["counts"], snapshot["waits_for"]
     return View(
         herd=herd["herd"],
-        wall_s=time.time() - herd["created_s"],
+        wall_s=time.time() - began.at_s,
         total=sum(counts.values()),
         done=counts.get("done", 0),
         failed=counts.get("failed", 0),
@@ -163,4 +186,5 @@ def make_view(herd: HerdInfo, snapshot: dict[str, Any], names: dict[str, str]) -
         available_bytes=snapshot["available_bytes"],
         waits_for=None if waits is None else reason_from_json(waits),
         level=snapshot["level"],
+        ended_before=began.ended,
     )  # fmt: skip

@@ -37,6 +37,8 @@ class View:
     available_bytes: int
     waits_for: Reason | None
     level: str = "calm"
+    # Jobs of a resumed herd that had ended before `wall_s` began.
+    ended_before: int = 0
 
     @property
     def ended(self) -> int:
@@ -44,14 +46,16 @@ class View:
 
     @property
     def queued(self) -> int:
-        return self.total - self.ended - len(self.runs)
+        """A service reports counts and runs one after the other: a job may be in both."""
+        return max(self.total - self.ended - len(self.runs), 0)
 
     @property
     def eta_s(self) -> float | None:
         """At the pace so far; unknown before the first job has ended."""
-        if not self.ended:
+        ended = self.ended - self.ended_before
+        if ended <= 0:
             return None
-        return self.wall_s / self.ended * (self.total - self.ended)
+        return self.wall_s / ended * (self.total - self.ended)
 
 
 class Display(NamedTuple):

@@ -143,7 +143,7 @@ class HerdCounters:
                 for state in (JobState.DONE, JobState.FAILED, JobState.CANCELLED)
             },
             "wall_s": round(self.wall_s, 3),
-            "peak_bytes": self.peak_bytes,
+            "peak_bytes": self._find_peak_bytes(),
             "oom_kills": self.oom_kills,
             "limit_kills": self.limit_kills,
             "preempted": self.preempted,
@@ -155,6 +155,10 @@ class HerdCounters:
             "level_changes": self.level_changes,
             "results": results,
         }
+
+    def _find_peak_bytes(self) -> int:
+        """The peak of one run may have come between two readings of all."""
+        return max([self.peak_bytes, *(job.peak_bytes for job in self.jobs.values())])
 
     def _result(self, status: JobStatus, answers: Mapping[str, str]) -> dict[str, Any]:
         job = self.jobs[status.job.id]

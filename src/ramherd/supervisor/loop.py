@@ -103,6 +103,8 @@ class Loop:
     # Set until a keeper answers again.
     failed_keeper: FailedKeeper | None = None
     started_s: float = 0.0
+    # Jobs that had ended before, of a herd that is resumed.
+    ended_before: int = 0
     _stepped_s: float | None = None
     _ticked_s: float = float("-inf")
     _read_agents_s: float = float("-inf")
@@ -126,6 +128,8 @@ class Loop:
     def begin(self) -> None:
         machine, policy = self.memory.machine, self.memory.policy
         self.started_s = self.memory.keeper_died_s = self.clock()
+        counts = self.queue.counts
+        self.ended_before = sum(counts[state] for state in counts if state.is_final)
         self.keeper_health = KeeperHealth(self.started_s)
         self.counters.available_before = machine.available_bytes
         most_bytes = largest_budget_bytes(machine, policy) + policy.fleet_slack_bytes

@@ -38,4 +38,5 @@ def make_view(loop: "Loop", at_s: float) -> View:
         available_bytes=memory.machine.available_bytes,
         waits_for=memory.waits_for,
         level=memory.history.level.value,
+        ended_before=loop.ended_before,
     )

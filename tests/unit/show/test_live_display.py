@@ -46,6 +46,17 @@ def lines_of(shown: View, columns: int = 80, rows: int = 24, failed: str = "") -
     return [plain(text) for text in render_live(shown, columns, rows, failed)]
 
 
+def test_a_job_that_is_counted_twice_is_not_missing_from_the_queue() -> None:
+    """The counts of a service are newer than its runs: a job that has ended is still among them."""
+    assert view(line("a"), line("b"), total=6).queued == 0
+
+
+def test_the_time_left_of_a_resumed_herd_is_at_its_new_pace() -> None:
+    """Jobs that had ended before it was resumed took none of the time since."""
+    assert view(ended_before=3).eta_s == 10.0 / 2 * 95
+    assert view(ended_before=5).eta_s is None
+
+
 def test_all_that_matters_is_shown() -> None:
     """Done of total, running, queued, failed, time, the time left; memory; the runs; the wait."""
     lines = lines_of(view(line("build", attempt=2, ending=True)), 120, failed="a: exit status 1")

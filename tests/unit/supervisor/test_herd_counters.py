@@ -69,6 +69,16 @@ def test_a_result_is_the_sum_of_its_runs() -> None:
     assert found["reason"] == {"why": "exited", "code": 0}
 
 
+def test_the_peak_of_a_herd_is_at_least_that_of_one_run() -> None:
+    """A short run reaches and leaves it between two readings of all runs."""
+    counters = counters_of(RunEnd.LIMIT_KILL, peak_bytes=64 * MIB)
+
+    counters.peak_bytes = MIB
+    assert counters.as_json(HERD, [status("a")])["peak_bytes"] == 64 * MIB
+    counters.peak_bytes = 65 * MIB
+    assert counters.as_json(HERD, [status("a")])["peak_bytes"] == 65 * MIB
+
+
 def test_answers_are_kept_short_in_memory() -> None:
     """The store has them whole; without a store, their beginning is shown."""
     answer = "x" * 16_000
