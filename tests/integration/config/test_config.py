@@ -50,7 +50,7 @@ def test_a_herd_obeys_file_variable_flag_and_profile(ramherd: Ramherd) -> None:
     quick, slow = summary["results"]
     assert summary["budget_bytes"] == 600 << 20
     assert (quick["end"], slow["end"]) == ("done", "timeout")
-    assert "slow: started: expects 400 MiB, 600 MiB free" in summary["lines"]
+    assert "slow: expects 400 MiB, 600 MiB free" in summary["lines"]
 
 
 def test_a_profile_that_is_not_there(ramherd: Ramherd) -> None:

@@ -27,7 +27,7 @@ def test_an_agent_that_runs_is_seen_and_is_no_orphan(root: Root, tmp_path: Path)
     assert os.getpid() not in rows
     assert not (tmp_path / "xdg_state_home").exists()
     total, *_rest = check_processes(Processes(Machine(GIB, GIB), tuple(rows.values())))
-    assert "agents" in total.what
+    assert " MCP servers use " in total.what
 
 
 def test_a_store_is_read_where_there_is_one(tmp_path: Path) -> None:

@@ -76,7 +76,7 @@ def test_a_broken_ledger_is_begun_anew(session: Callable[..., Session], tmp_path
     (tmp_path / "runtime/ledger.db").write_bytes(b"no database at all" * 99)
     one = session()
     one.call("first")
-    assert "a new one was made" in one.await_end("first")["systemMessage"]
+    assert "a new one was created" in one.await_end("first")["systemMessage"]
     assert one.slots() == ["first"]
 
 

@@ -25,10 +25,12 @@ def agents() -> list[int]:
 
 
 def shells() -> set[int]:
-    """The first processes of runs: what they start comes and goes."""
-    return {
-        pid for pid in agents() if (proc := read_process(pid)) is not None and proc.name == "sh"
-    }
+    """The first processes of runs. What they start comes and goes, and is a shell until it has
+    executed its program.
+    """
+    found = (proc for pid in agents() if (proc := read_process(pid)) is not None)
+    named = {proc.pid: proc.ppid for proc in found if proc.name == "sh"}
+    return {pid for pid, parent in named.items() if parent not in named}
 
 
 def wait_for(here: Path) -> str:

@@ -98,7 +98,7 @@ def test_the_lock_is_free_after_a_kill_even_if_a_helper_lives(
 @pytest.mark.parametrize("size_bytes", [1, 80, 1_000_001])
 def test_a_flood_has_exactly_its_bytes(agent: StartAgent, size_bytes: int) -> None:
     """Between `ready` and `done`, which stand on lines of their own."""
-    running = agent(*SHORT, "--flood", size_bytes)
+    running = agent(*SHORT, "--flood", f"{size_bytes}B")
 
     assert running.end() == 0
     flood, _, _ = running.out.removeprefix("ready\n").rpartition("done ")

@@ -127,7 +127,7 @@ def test_a_timer_that_cannot_be_started_can_be_undone(home: Home) -> None:
         (["--every", "15m"], "a timer takes --every TIME --install, or --uninstall"),
         (["--every", "20s", "--install"], "20s is below 1m00s"),
         (["--every", "soon", "--install"], "--every: duration 'soon' does not parse"),
-        (["--every", "15m", "--install", "--yes"], "for now, not for a timer"),
+        (["--every", "15m", "--install", "--yes"], "cannot be used with a timer"),
         (
             ["--every", "15m", "--stray-grace", "x", "--install"],
             "--stray-grace: duration 'x' does not parse",
