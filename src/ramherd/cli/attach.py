@@ -29,11 +29,12 @@ EPILOG = """\
 examples:
   ramherd attach fix-lint
 
-The agent's own program continues the session of the job, with its model, its arguments and its
-permissions, and with the environment of this command. When it has ended, its changes are committed
-to the job's branch as at the end of a job: ramherd diff shows them, ramherd merge merges them.
+The agent's own program continues the session of the job, with its model, its
+arguments and its permissions, and with the environment of this command. When
+it has ended, its changes are committed to the job's branch: ramherd diff shows
+them, ramherd merge merges them.
 
-exit codes: as of ramherd exec
+exit codes: those of ramherd exec (ramherd help exec)
 """
 
 

@@ -12,7 +12,7 @@ examples:
   eval "$(ramherd completion zsh)"      in ~/.zshrc, after compinit
   ramherd completion fish | source      in ~/.config/fish/config.fish
 
-Tab completes verbs, options, job numbers and names, herds, profiles and agents.
+Tab completes verbs, options, jobs, herds, profiles and agents.
 """
 SHELLS = ("bash", "zsh", "fish")
 

@@ -2,23 +2,24 @@
 
 import argparse
 import json
-import sys
 from collections.abc import Iterator
 from typing import Any
 
+from ramherd.cli.main import print_warnings
 from ramherd.config.keys import BY_NAME, KEYS, Layer
 from ramherd.config.load import Config, add_flags, load_config
 
 EPILOG = """\
 examples:
   ramherd config                   every setting, its value and its source
-  ramherd config --budget 4GiB     with this flag
+  ramherd config --budget 4GiB     what the flag changes
   ramherd config --json
 
-Later sources override earlier ones: default, ~/.config/ramherd/config.toml, ramherd.toml (here or
-above), profile, RAMHERD_* variable, flag. All flags of `ramherd run` can be given, to see their
-effect.
+Later sources override earlier ones: default, ~/.config/ramherd/config.toml,
+ramherd.toml (here or above), profile, RAMHERD_* variable, flag. All flags of
+`ramherd run` can be given, to see their effect.
 """
+NAME_WIDTH = max(len(key.name) for key in KEYS)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -30,8 +31,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def config(options: argparse.Namespace) -> int:
     loaded = load_config(options)
-    for warning in loaded.warnings:
-        print(f"ramherd: {warning}", file=sys.stderr)
+    print_warnings(loaded.warnings)
     if options.json:
         print(json.dumps(as_json(loaded)))
     else:
@@ -51,7 +51,7 @@ def render_layer(layer: Layer) -> Iterator[str]:
     for key in KEYS:
         if key.name in layer:
             setting = layer[key.name]
-            yield f"{key.name:<14} {key.show(setting.value):<9} {setting.source}"
+            yield f"{key.name:<{NAME_WIDTH}} {key.show(setting.value):<9} {setting.source}"
 
 
 def as_json(loaded: Config) -> dict[str, Any]:

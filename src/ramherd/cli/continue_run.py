@@ -4,12 +4,12 @@ The flags of the first `ramherd run` apply again, unless they are given now.
 """
 
 import argparse
-import sys
 from contextlib import closing
 
 from ramherd.act.environments import choose_passed
 from ramherd.act.recovery import recover
 from ramherd.cli.job_names import find_herd
+from ramherd.cli.main import print_error, print_warnings
 from ramherd.cli.run import is_apart, load_settings, report
 from ramherd.cli.run_display import RunDisplay, is_output_shown, read_commands
 from ramherd.config.load import load_config
@@ -82,8 +82,10 @@ def report_complete(store: Store, herd: str) -> int:
     ended = {state: counts.get(state, 0) for state in ("done", "failed", "cancelled")}
     results = [{"state": state} for state, jobs in counts.items() for _job in range(jobs)]
     text = render_counts({"jobs": total, **ended, "results": results})
-    print(f"ramherd: herd {herd} is complete: {text}", file=sys.stderr)
-    return OK if done == total else FAILED
+    is_done = done == total
+    hint = f"ramherd results {herd}" if is_done else "run a job again: ramherd retry JOB"
+    print_error(f"herd {herd} is complete: {text}", hint=hint)
+    return OK if is_done else FAILED
 
 
 def restore_settings(options: argparse.Namespace, found: StoredHerd) -> None:
@@ -101,8 +103,7 @@ def continue_in_service(options: argparse.Namespace, herd: str) -> int:
     from ramherd.client.client import Client  # noqa: PLC0415
 
     config, client = load_config(options), Client()
-    for warning in config.warnings:
-        print(f"ramherd: {warning}", file=sys.stderr)
+    print_warnings(config.warnings)
     after = client.last_event()
     client.resume_herd(
         herd, choose_passed(config["pass_env"]), max_cost_usd=config["max_cost_usd"]

@@ -21,8 +21,8 @@ examples:
   ramherd diff fix-lint --stat
   ramherd diff fix-lint | git apply        # into any other checkout
 
-While the job runs, the files of its worktree are compared, new ones too. git shows the changes with
-your pager and colours.
+While the job runs, the files of its worktree are compared, new ones too. git
+shows the changes with your pager and colours.
 """
 # These name another repository when git itself has started us, in a hook or an alias.
 OF_ANOTHER = (

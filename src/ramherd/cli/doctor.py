@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ramherd.cli.main import read_columns
 from ramherd.config.load import load_config
 from ramherd.core.errors import RamherdError, UsageError
 from ramherd.core.policies import Policy
@@ -18,7 +19,7 @@ from ramherd.show.event_lines import printable
 
 EPILOG = """\
 examples:
-  ramherd doctor                problems, why they matter, and commands to fix them
+  ramherd doctor                problems, why they matter, how to fix them
   ramherd doctor --json         the same for programs (docs/doctor.md)
   ramherd doctor --fix          ask before each step, and print how to undo it
 
@@ -42,7 +43,7 @@ def doctor(options: argparse.Namespace) -> int:
     found = examine_machine()
     fixed: list[Fix] = []
     if not options.json:
-        print("\n".join(render_findings(found)))
+        print("\n".join(render_findings(found, read_columns())))
     if options.fix:
         fixed = fix_all(found, ask=not options.yes)
         found = examine_machine() if fixed else found

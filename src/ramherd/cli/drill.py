@@ -52,7 +52,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def drill(options: argparse.Namespace) -> int:
     for name, value in (("agents", options.agents), ("pace", options.pace)):
         if value < 1:
-            raise UsageError(f"--{name} {value} is below 1")
+            raise UsageError(f"--{name} {value} is below 1", hint=f"ramherd drill --{name} 10")
     herd = new_id()
     config = load_settings(
         options,

@@ -24,9 +24,9 @@ from ramherd.store.herds import StoredJob
 EPILOG = """\
 examples:
   ramherd drop fix-lint
-  ramherd drop fix-lint --force       # also what is merged nowhere
+  ramherd drop fix-lint --force       # even if changes are not merged
 
-What the job printed and its results stay: `ramherd prune` removes output.
+Its output and results stay: `ramherd prune` removes output.
 """
 # The number of files and commits that an error names.
 NAMED = 5
@@ -37,7 +37,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("jobs", metavar="JOB", nargs="+", help="its number or name")
     add_herd_option(parser)
-    add("--force", action="store_true", help="also changes that are in no other branch")
+    add("--force", action="store_true", help="drop changes that are in no other branch, too")
     add("--json", action="store_true", help="one JSON object for each job")
     parser.set_defaults(verb=drop)
 

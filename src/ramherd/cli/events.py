@@ -25,15 +25,15 @@ from ramherd.store.protocol import Store
 VERSION = 1
 FOLLOW_EVERY_S = 0.2
 DESCRIPTION = """\
-What was decided in the newest herd and why: which jobs waited for what, were held, granted more
-memory, stopped to make room, restarted or killed."""
+What was decided in the newest herd and why: which jobs waited for what, were
+held, granted more memory, stopped to make room, restarted or killed."""
 EPILOG = """\
 examples:
   ramherd events                    the newest herd
   ramherd events --job fix-lint     one job
   ramherd events --since 10m        the last ten minutes, in all herds
-  ramherd events -f                 the newest herd, then new events of all herds, until Ctrl-C
-  ramherd events -f --herd last     the newest herd, until it has ended
+  ramherd events -f                 follow all herds, until Ctrl-C
+  ramherd events -f --herd last     follow the newest herd, until it has ended
 """
 
 

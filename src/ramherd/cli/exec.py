@@ -8,6 +8,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from ramherd.act.systemd_scope import enter_scope
+from ramherd.cli.main import print_warnings
 from ramherd.config.keys import BY_NAME
 from ramherd.config.load import Config, add_flags, load_config, make_policy
 from ramherd.core.agent_names import AGENTS
@@ -26,15 +27,16 @@ EPILOG = """\
 examples:
   ramherd exec -- claude
   ramherd exec --memory-limit 4GiB -- npm run dev
-  ramherd exec install claude     `claude`, typed in a new terminal, runs in a pen from now on
+  ramherd exec install claude     `claude` always runs within a memory limit
   ramherd exec uninstall claude   undo it
 
-Size, Ctrl-C, Ctrl-Z and pipes work as without ramherd. When the program ends or the window
-closes, every process that it started is ended.
+The window size, Ctrl-C, Ctrl-Z and pipes work as without ramherd. When the
+program ends or the window closes, every process that it started is ended.
 
-settings can also be in ramherd.toml and in RAMHERD_* variables: see `ramherd config`
-exit codes: the program's (128+N for signal N), 127 not found, 126 not executable, 2 usage,
-3 this machine cannot, 130 interrupted while waiting for memory
+settings: also in ramherd.toml and in RAMHERD_* variables; see `ramherd config`
+exit codes: the program's (128+N for signal N), 127 not found, 126 not
+executable, 2 usage, 3 this machine cannot, 130 interrupted while waiting for
+memory
 """
 # For a job without `memory`, `run` expects the size of earlier runs of its kind. A session is never
 # held at a grant, so it asks for the size of agents at work (docs/agents.md: 215 MB and a tool or
@@ -161,8 +163,7 @@ def enter_session(options: argparse.Namespace) -> Config:
     """The settings, in the scope in which the session will run."""
     check_file_limit(resource.getrlimit(resource.RLIMIT_NOFILE)[0], LEAST_DESCRIPTORS)
     config = load_config(options)
-    for warning in config.warnings:
-        print(f"ramherd: {warning}", file=sys.stderr)
+    print_warnings(config.warnings)
     why_not = enter_scope(config["pen"])
     if why_not and (config["memory_limit"] is not None or config["pen"] != "auto"):
         print(f"ramherd: no systemd scope: {why_not}", file=sys.stderr)

@@ -5,17 +5,20 @@ import json
 from contextlib import closing
 from typing import Any
 
+from ramherd.cli.main import read_columns
 from ramherd.cli.store_reader import open_to_read
 from ramherd.core.units import format_duration, format_size
 from ramherd.decide.governor.classes import estimate
+from ramherd.show.job_table import shorten
 from ramherd.store.classes import Known, read_classes
 
 HEAD = ("class", "runs", "mean", "spread", "peak p90", "duration", "right")
+LEAST_NAME = 12
 
 
 DESCRIPTION = """\
-Memory use learned from earlier runs. `right` counts runs whose mean was within two spreads of
-the estimate made before them."""
+Memory use learned from earlier runs. `right` counts runs whose mean was within
+two spreads of the estimate made before them."""
 
 
 EPILOG = """\
@@ -40,7 +43,7 @@ def history(options: argparse.Namespace) -> int:
     elif not known:
         print("nothing yet: priors are used until a run has ended")
     else:
-        print_table([HEAD, *(row(one) for one in known)])
+        print_table([HEAD, *(row(one) for one in known)], read_columns())
     return 0
 
 
@@ -72,9 +75,11 @@ def row(known: Known) -> tuple[str, ...]:
     )
 
 
-def print_table(rows: list[tuple[str, ...]]) -> None:
+def print_table(rows: list[tuple[str, ...]], columns: int) -> None:
+    """The names of classes are cut where the table would be wider than the terminal."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    widths[0] = min(widths[0], max(columns - sum(widths[1:]) - 2 * len(widths[1:]), LEAST_NAME))
     for line in rows:
-        cells = [line[0].ljust(widths[0])]
+        cells = [shorten(line[0], widths[0]).ljust(widths[0])]
         cells += [cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True)]
         print("  ".join(cells))

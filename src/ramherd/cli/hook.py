@@ -29,12 +29,12 @@ from ramherd.system.user_files import read_cwd
 
 EPILOG = """\
 examples:
-  ramherd hook install claude             # for all projects: ~/.claude/settings.json
-  ramherd hook install claude --project   # for this one: .claude/settings.json
-  ramherd hook status                     # sessions, subagents that wait and why, those that ended
+  ramherd hook install claude             for all projects: in ~/.claude
+  ramherd hook install claude --project   for this one: in ./.claude
+  ramherd hook status                     sessions, and why subagents wait
 
-Other hooks are kept. `uninstall` restores the original file; if the file has changed since,
-only ramherd's hooks are removed.
+Other hooks are kept. `uninstall` restores the original file; if the file has
+changed since, only ramherd's hooks are removed.
 """
 
 

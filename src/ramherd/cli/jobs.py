@@ -24,17 +24,18 @@ examples:
   ramherd jobs --watch      refresh every second, until Ctrl-C
   ramherd jobs --json       one JSON object for each job
 
-NO is the number of a job: commands take it instead of the name. MEMORY is what a run uses, and what
-it may use now. TIME is that of the newest run, or the time in the queue.
+NO is the number of a job: commands take it instead of the name. MEMORY is what
+a run uses, and what it may use now. TIME is the time of the newest run, or
+the time in the queue.
 """
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
-    parser.add_argument("--herd", metavar="ID", help="of this herd (all that have not ended)")
-    parser.add_argument("--all", action="store_true", help="also of herds that have ended")
+    parser.add_argument("--herd", metavar="ID", help="jobs of this herd (all that have not ended)")
+    parser.add_argument("--all", action="store_true", help="also jobs of herds that have ended")
     parser.add_argument("--json", action="store_true", help="one JSON object for each line")
-    parser.add_argument("--watch", action="store_true", help="again and again, until Ctrl-C")
+    parser.add_argument("--watch", action="store_true", help="refresh every second, until Ctrl-C")
     parser.set_defaults(verb=jobs)
 
 

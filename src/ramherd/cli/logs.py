@@ -32,15 +32,16 @@ PAGE = 1000
 STREAMS = ("out", "err")
 EPILOG = """\
 examples:
-  ramherd logs tests                 what the job printed: for an agent a transcript
-  ramherd logs tests -f -n 20        its last 20 lines, and then until the job has ended
-  ramherd logs tests --raw           the stream of an agent as it was printed (JSON lines)
-  ramherd logs tests --json          {"job": ..., "id": ..., "stream": "out", "text": ...}
-  ramherd logs                       all jobs of the newest herd, each line with its job
+  ramherd logs tests                 its output; for an agent, a transcript
+  ramherd logs tests -f -n 20        the last 20 lines, then new ones
+  ramherd logs tests --raw           an agent's stream as JSON lines
+  ramherd logs tests --json          {"job": ..., "stream": ..., "text": ...}
+  ramherd logs                       all jobs of the newest herd
   ramherd logs --herd ID lint tests  two jobs of an older herd
 
-The standard error of a command goes to standard error; in a transcript its lines are marked.
-With several jobs each line has a tag: the name of its job and a tab, or a column on a terminal.
+The standard error of a command goes to standard error; in a transcript its
+lines are marked. With several jobs each line begins with the name of its job,
+and a tab; on a terminal, with a column.
 """
 
 

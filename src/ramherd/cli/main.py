@@ -222,6 +222,11 @@ def print_error(text: str, *, hint: str = "") -> None:
     print(f"ramherd: {text}" + (f"\n  hint: {hint}" if hint else ""), file=sys.stderr)
 
 
+def print_warnings(warnings: tuple[str, ...]) -> None:
+    for warning in warnings:
+        print_error(warning)
+
+
 def read_columns() -> int:
     """As `shutil.get_terminal_size`, which argparse would import for each option: 9 ms."""
     columns = os.environ.get("COLUMNS", "")

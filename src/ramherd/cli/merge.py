@@ -43,10 +43,11 @@ examples:
   ramherd merge fix-lint write-tests --drop
   ramherd merge fix-lint --squash
 
-Your branch is merged into the job's first, in the job's worktree. A conflict stays there, and your
-checkout is as it was: resolve it there, commit, and merge again. Files that you have changed and
-not committed are never touched; where a merge would overwrite one, it is refused. Commits that
-ramherd makes run no hooks and are not signed.
+Your branch is merged into the job's first, in the job's worktree. A conflict
+stays there, and your checkout is as it was: resolve it there, commit, and
+merge again. Files that you have changed and not committed are never touched;
+where a merge would overwrite one, it is refused. Commits that ramherd makes
+run no hooks and are not signed.
 
 exit codes: 0 merged, or nothing to merge, 1 a conflict or refused, 2 usage
 """

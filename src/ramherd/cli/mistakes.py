@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from ramherd.cli.verbs import VERBS
 from ramherd.core.agent_names import AGENTS
 from ramherd.core.errors import UsageError
+from ramherd.core.values import find_near
 from ramherd.jobs.reader import JOB_FILES
 
 # Words that mean a verb of ours, with its options.
@@ -54,8 +55,8 @@ VALUES = {
     "SIZE": "2GiB", "TIME": "90s", "N": "4", "SHARE": "0.5", "AGENT": "claude", "USD": "5",
     "KIND": "auto", "DIR": ".", "PORT": "8080",
 }  # fmt: skip
-# A higher similarity is a typing error; `--set` is not `--reuse` (0.67).
-NEAR = 0.7
+# This similarity or more is a typing error: `rnu` is `run` (0.67), `--own` is not `--json` (0.57).
+NEAR = 0.66
 MOST_NAMED = 4
 
 
@@ -241,10 +242,9 @@ def long_name(names: str) -> str:
 
 
 def near(word: str, words: Iterable[str]) -> str:
-    import difflib  # noqa: PLC0415
-
-    close = difflib.get_close_matches(word, list(words), 1, NEAR)
-    return close[0] if close else ""
+    """Without dashes, which all options share."""
+    named = {one.lstrip("-"): one for one in words}
+    return named.get(find_near(word.lstrip("-"), named, NEAR), "")
 
 
 def ask(*meant: str) -> str:

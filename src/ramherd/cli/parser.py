@@ -54,6 +54,12 @@ class VerbFormatter(argparse.RawDescriptionHelpFormatter):
             if action.help is not argparse.SUPPRESS:
                 yield self._format_args(action, self._get_default_metavar_for_positional(action))
 
+    def _fill_text(self, text: str, width: int, _indent: str) -> str:
+        """A description, or an epilog, whose examples are laid out to the width."""
+        examples, notes = split_epilog(text)
+        shown = [EXAMPLES, *render_examples(examples, width)] if examples else []
+        return "\n\n".join(["\n".join(shown), *notes] if shown else notes)
+
     def add_argument(self, action: argparse.Action) -> None:
         if self.shows_all or not is_rare(action):
             super().add_argument(action)
@@ -136,6 +142,17 @@ def split_epilog(epilog: str) -> tuple[list[Example], list[str]]:
     if head != EXAMPLES:
         return [], [first, *rest]
     return [parse_example(line) for line in lines], rest
+
+
+def render_examples(examples: list[Example], width: int) -> Iterator[str]:
+    """The explanations in a column; one that does not fit is below its command."""
+    column = max((len(line) for line, what in examples if what), default=0)
+    for line, what in examples:
+        beside = f"  {line:<{column}}  {what}".rstrip()
+        if len(beside) <= width or not what:
+            yield beside
+        else:
+            yield from (f"  {line}", f"      {what}")
 
 
 def parse_example(line: str) -> Example:

@@ -25,20 +25,21 @@ from ramherd.supervisor.prune import Pruned, foresee, make_room, prune, prune_un
 
 EPILOG = """\
 examples:
-  ramherd prune                             output of the oldest runs, down to log_total
-  ramherd prune --older 7d                  and all about runs that ended more than a week ago
+  ramherd prune                             the oldest output, down to log_total
+  ramherd prune --older 7d                  and records of runs older than a week
   ramherd prune --keep 1GiB --dry-run       a dry run; --keep 0 removes all output
 
-`ramherd jobs` still lists jobs whose output is gone; --older removes them, except from a herd that
-is still running, and except those that have a worktree (ramherd merge, ramherd drop). A worktree
-whose job is gone is removed if nothing was changed in it, and named otherwise.
+`ramherd jobs` still lists jobs whose output is gone; --older removes them,
+except from a herd that is still running, and except those that have a worktree
+(ramherd merge, ramherd drop). A worktree whose job is gone is removed if
+nothing was changed in it, and named otherwise.
 """
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     add = parser.add_argument
-    add("--older", metavar="TIME", help="also the records of runs that ended longer ago")
+    add("--older", metavar="TIME", help="also records of runs that ended longer ago than this")
     add("--keep", metavar="SIZE", help="the most output that may be left (log_total)")
     add("--dry-run", action="store_true", help="only print what would be removed")
     add("--json", action="store_true", help="one JSON object on stdout")

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from ramherd.cli.main import print_warnings
 from ramherd.cli.store_reader import open_to_read
 from ramherd.config.keys import STRAY_KEYS, Report, refuse
 from ramherd.config.load import Config, add_flags, load_config
@@ -34,12 +35,13 @@ examples:
   ramherd ps --watch        again every two seconds, until Ctrl-C
 
 verdicts:
-  live      in use: a terminal, a client, a parent that wants it
-  idle      the same, without using the CPU for half an hour
-  suspect   looks left behind, but nothing proves it: ramherd reap --suspect PID --yes
+  live      in use: a terminal, a client, or a parent that uses it
+  idle      in use, but has not used the CPU for half an hour
+  suspect   looks abandoned, without proof: ramherd reap --suspect PID --yes
   orphan    proved to be abandoned: ramherd reap --yes
 
-Memory is the proportional share (PSS); * where only what is its own alone could be read.
+Memory is the proportional share (PSS); * marks processes of which only the
+private memory could be read.
 """
 WATCH_S = 2.0
 CLEAR = "\x1b[H\x1b[2J"
@@ -78,8 +80,7 @@ def load_stray_config(options: argparse.Namespace, report: Report = refuse) -> C
         raise RamherdError("ps and reap need /proc: they work on Linux only")
     flags = {key.name: getattr(options, key.name) for key in STRAY_KEYS}
     config = load_config(argparse.Namespace(**flags), report=report)
-    for warning in config.warnings:
-        print(f"ramherd: {warning}", file=sys.stderr)
+    print_warnings(config.warnings)
     return config
 
 

@@ -28,15 +28,15 @@ from ramherd.strays.scan import Scanner
 
 EPILOG = """\
 examples:
-  ramherd reap                              what would be ended, why, and what comes back
-  ramherd reap --yes                        end orphans that have been so for 10 minutes
+  ramherd reap                              what would be ended, and why
+  ramherd reap --yes                        end processes orphaned for 10 minutes
   ramherd reap --stray-grace 0 --yes        end all proved orphans now
-  ramherd reap --suspect 4711 --yes         end what you name, with all that it started
-  ramherd reap --every 15m --install        on a timer; --uninstall takes it back
+  ramherd reap --suspect 4711 --yes         end this process and all it started
+  ramherd reap --every 15m --install        reap on a timer; --uninstall removes it
 
-Only processes that are proved to be abandoned are ended: docs/strays.md defines the proofs. A
-process with a terminal, a live client or a live parent is never ended, nor one of another user,
-nor one that cannot be examined.
+Only processes that are proved to be abandoned are ended: docs/strays.md
+defines the proofs. A process with a terminal, a live client or a live parent
+is never ended, nor one of another user, nor one that cannot be examined.
 """
 # With these, the timer's command finds the same files, and ramherd itself, in any environment.
 TIMER_VARIABLES = ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "RAMHERD_RUNTIME_DIR", "PYTHONPATH")

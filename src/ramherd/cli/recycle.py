@@ -8,7 +8,7 @@ from ramherd.client.client import Client
 
 EPILOG = """\
 examples:
-  ramherd recycle fix-lint  end the agent's processes and continue its session in new ones
+  ramherd recycle fix-lint  continue its session in new processes
 """
 
 

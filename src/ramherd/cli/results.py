@@ -22,9 +22,9 @@ PAGE = 250
 
 EPILOG = """\
 examples:
-  ramherd results                   the newest herd: answers, changes, costs, refused tools
+  ramherd results                   the newest herd: answers, changes and costs
   ramherd results --json            the same object as ramherd run --json
-  ramherd show JOB                  all that is known of one job
+  ramherd show JOB                  everything about one job
 """
 
 

@@ -39,13 +39,14 @@ examples:
   ramherd retry fix-lint
   ramherd retry fix-lint --allow 'Bash(npm test)'
 
-With --allow the agent continues where it was, in the same session and worktree, also when it ended
-as done: `ramherd show JOB` lists what it was denied. For codex a rule is one of its sandboxes.
+With --allow the agent continues where it was, in the same session and
+worktree, even if the job is done: `ramherd show JOB` lists the tools that it
+was denied. For codex a rule is one of its sandboxes.
 
 Without a service the jobs run here, and this command ends with them.
 
-When a herd has ended, its environment is removed: a job of it that is retried gets the environment
-of this command. A variable that the job file gave has to be in it.
+When a herd has ended, its environment is removed: a retried job gets the
+environment of this command, which must have the variables of the job file.
 """
 
 

@@ -11,7 +11,7 @@ from textwrap import wrap
 from typing import Any
 
 from ramherd.act.systemd_scope import enter_scope
-from ramherd.cli.main import read_columns
+from ramherd.cli.main import print_warnings, read_columns
 from ramherd.cli.run_display import (
     RunDisplay,
     add_output_options,
@@ -54,31 +54,32 @@ HERD_SETTINGS = ("max_cost_usd", "pass_env", "on_done", "notify")
 EPILOG = """\
 examples:
   ramherd run --agent claude "fix the lint errors" "write the missing tests"
-  ramherd run --agent codex prompts.txt --cwd repo       one prompt a line
-  ls *.md | ramherd run -- wc -w {} > counts   one job for each line, {} replaced
-  ramherd run jobs.toml                        [[job]] tables; also jobs.jsonl, or - for stdin
-  ramherd run jobs.toml --at 22:00             not before that time; --in 2h
-  ramherd run jobs.toml --budget 12GiB --json  one JSON object on stdout at the end
-  ramherd run --resume                         continue the newest interrupted herd
+  ramherd run --agent codex prompts.txt        one prompt for each line
+  ls *.md | ramherd run -- wc -w {} > counts   one job for each line
+  ramherd run jobs.toml                        [[job]] tables; or jobs.jsonl
+  ramherd run jobs.toml --at 22:00             do not start before 22:00
+  ramherd run jobs.toml --budget 12GiB --json  JSON on stdout at the end
+  ramherd run --resume                         continue an interrupted herd
 
 keys of a job:
 %s
 keys of a job with an agent:
 %s
 
-output of commands: line by line on a terminal, with the name of the job; in a pipe each job when
-it has ended. Only that goes to stdout; lines of ramherd go to stderr. --quiet shows no output, and
-`ramherd logs` shows it later.
+output of commands: on a terminal line by line, with the name of the job; in a
+pipe, job by job as they end. Only this output goes to stdout; messages of
+ramherd go to stderr. --quiet hides it; `ramherd logs` shows it later.
 
-settings can also be in ramherd.toml and in RAMHERD_* variables: see `ramherd config`
-exit codes: 0 all done, 1 a job failed, 2 usage, 3 this machine cannot, 130 interrupted
+settings: also in ramherd.toml and in RAMHERD_* variables; see `ramherd config`
+exit codes: 0 all jobs are done, 1 a job failed, 2 usage, 3 this machine cannot
+run them, 130 interrupted
 """
 
 
 def list_keys(use: Container[str]) -> str:
     """Key names in lines for the terminal."""
     names = ", ".join(name for name, key in BUILT_KEYS.items() if key.use in use)
-    return "\n".join(wrap(names, 96, initial_indent="  ", subsequent_indent="  "))
+    return "\n".join(wrap(names, 79, initial_indent="  ", subsequent_indent="  "))
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -153,8 +154,7 @@ def plan_here(options: argparse.Namespace) -> int:
     from ramherd.supervisor.dry_run import plan, plan_json, render_plan  # noqa: PLC0415 - seldom
 
     config = load_config(options)
-    for warning in config.warnings:
-        print(f"ramherd: {warning}", file=sys.stderr)
+    print_warnings(config.warnings)
     read_start_at(options, time.time())  # a wrong time is an error here as well
     rules = make_rules(config, force=getattr(options, "force", False))
     planned = plan(read_jobs(options, config, new_id()), rules)
@@ -175,8 +175,7 @@ def load_settings(options: argparse.Namespace, **defaults: Any) -> Config:
     config = load_config(options, defaults=defaults)
     if why_not := enter_scope(config["pen"]):
         print(f"ramherd: no systemd scope: {why_not}", file=sys.stderr)
-    for warning in config.warnings:
-        print(f"ramherd: {warning}", file=sys.stderr)
+    print_warnings(config.warnings)
     return config
 
 

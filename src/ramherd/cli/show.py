@@ -18,7 +18,7 @@ from ramherd.store.listing import read_job
 
 EPILOG = """\
 examples:
-  ramherd show fix-lint             state, prompt, answer, changes, refused tools, runs, session
+  ramherd show fix-lint             state, prompt, answer, changes and runs
   ramherd show fix-lint --full      with the whole prompt and answer
   ramherd show fix-lint --json
 """

@@ -14,10 +14,11 @@ from ramherd.sim.result import SimResult
 EPILOG = """\
 examples:
   ramherd simulate --budget 4GB --copies 4                       built-in traces
-  ramherd simulate --traces agents.jsonl --policy fixed:8        as another tool would
+  ramherd simulate --traces agents.jsonl --policy fixed:8        8 at a time
   ramherd simulate --scenario nine-tenths --plot memory.svg
 
-A trace file has one JSON object a line: {"task": "a", "t_s": [0, 1.0], "mb": [12.5, 190]}
+A trace file has one JSON object for each line:
+  {"task": "a", "t_s": [0, 1.0], "mb": [12.5, 190]}
 """
 
 
@@ -25,13 +26,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     add = parser.add_argument
     add("--traces", metavar="FILE", help="memory over time, JSON lines (built-in ones)")
-    add("--copies", type=int, default=1, metavar="N", help="the whole file so many times (1)")
-    add("--budget", default="4GB", metavar="SIZE", help="what all runs may hold (4GB)")
+    add("--copies", type=int, default=1, metavar="N", help="how often the whole file is used (1)")
+    add("--budget", default="4GB", metavar="SIZE", help="memory all runs together may use (4GB)")
     add("--policy", default="grants", metavar="P",
         help="grants, fixed:N, reserve:SIZE or memfree:SIZE (grants)")  # fmt: skip
-    add("--no-resume", action="store_true", help="agents that start over when they are stopped")
+    add("--no-resume", action="store_true", help="agents start over after they were stopped")
     add("--seed", type=int, default=1, metavar="N", help="other built-in traces (1)")
-    add("--scenario", metavar="NAME", help="a built-in situation instead of traces; `list` lists")
+    add("--scenario", metavar="NAME", help="a built-in scenario, not traces; `list` lists them")
     add("--json", action="store_true", help="one JSON object on stdout")
     add("--plot", metavar="FILE", help="a picture of memory over time, .svg or .png")
     parser.set_defaults(verb=simulate_verb)

@@ -9,7 +9,7 @@ from contextlib import closing
 from typing import Any
 
 from ramherd.cli.job_list import JobList, read_job_list
-from ramherd.cli.main import read_columns
+from ramherd.cli.main import print_warnings, read_columns
 from ramherd.cli.store_reader import open_to_read
 from ramherd.config.load import load_config, make_policy
 from ramherd.config.paths import runtime_path
@@ -35,7 +35,7 @@ from ramherd.system.procfs import is_running, read_boot_id
 
 EPILOG = """\
 examples:
-  ramherd status            budget, jobs, usage limits, hooked sessions and warnings
+  ramherd status            budget, jobs, usage limits and warnings
   ramherd status --json     the same as one JSON object
   ramherd jobs              all jobs that have not ended
 """
@@ -112,9 +112,11 @@ def read_memory(ledger: str) -> dict[str, Any]:
         )
         if is_running(ProcId(pid, ticks))
     ]
+    config = load_config()
+    print_warnings(config.warnings)
     machine = read_machine(read_trees(), herds=[(pid, used) for pid, _leased, used in rows])
     return {
-        "budget_bytes": budget_bytes(machine, 0, make_policy(load_config())),
+        "budget_bytes": budget_bytes(machine, 0, make_policy(config)),
         "leased_bytes": sum(leased for _pid, leased, _used in rows),
         "used_bytes": sum(used for _pid, _leased, used in rows),
         "available_bytes": machine.available_bytes,

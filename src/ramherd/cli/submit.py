@@ -1,12 +1,12 @@
 """`ramherd submit`: jobs for the service, from a file or one for each line."""
 
 import argparse
-import sys
 import time
 from typing import Any
 
 from ramherd.act.environments import choose_passed
 from ramherd.cli.follow import follow
+from ramherd.cli.main import print_warnings
 from ramherd.cli.run import HERD_SETTINGS, plan_here, read_job_tables
 from ramherd.cli.run_display import add_verbose
 from ramherd.cli.start_time import add_start_options, read_start_at
@@ -19,11 +19,11 @@ from ramherd.system.user_files import read_cwd
 
 EPILOG = """\
 examples:
-  ramherd submit jobs.toml                     the id of its herd, which is on disk by then
-  ls *.md | ramherd submit -- ./agent.sh {}    one job for each line, {} replaced
+  ramherd submit jobs.toml                     print the id of the new herd
+  ls *.md | ramherd submit -- ./agent.sh {}    one job for each line
   ramherd submit --agent claude "fix the lint errors" --cwd repo
-  ramherd submit jobs.toml --at 22:00          not before that time; --in 2h
-  ramherd submit jobs.toml --wait              follow it to its end
+  ramherd submit jobs.toml --at 22:00          do not start before 22:00
+  ramherd submit jobs.toml --wait              follow the herd to its end
   ramherd submit jobs.toml --dry-run           print what would be started
 
 Runs get the environment of this command, not that of the service.
@@ -57,8 +57,7 @@ def submit(options: argparse.Namespace) -> int:
     if not is_running():
         raise NoService("no ramherd service is running", hint="ramherd up, or ramherd run")
     config = load_config(options)
-    for warning in config.warnings:
-        print(f"ramherd: {warning}", file=sys.stderr)
+    print_warnings(config.warnings)
     jobs = read_job_tables(options, config["agent"])
     profiles = {name: given_values(config.with_profile(name)) for name in config.profiles}
     client = Client()

@@ -6,6 +6,7 @@ import sys
 from functools import partial
 
 from ramherd.act.systemd_scope import enter_scope
+from ramherd.cli.main import print_warnings
 from ramherd.cli.run import make_defaults, make_rules
 from ramherd.config.keys import RUN_KEYS
 from ramherd.config.load import add_flags, given_flags, load_config
@@ -21,12 +22,12 @@ from ramherd.supervisor.run_herd import Rules
 
 EPILOG = """\
 examples:
-  ramherd up                          until Ctrl-C: runs are stopped, and continue at the next start
+  ramherd up                          until Ctrl-C; its runs continue at the next start
   ramherd up -d                       in the background; returns when the service answers
-  ramherd up --drain                  Ctrl-C or TERM starts no more jobs and waits for running ones
-  ramherd up --leave                  TERM leaves runs to the next service: for an upgrade
-  ramherd up --port 7475              also on 127.0.0.1, with the token in the runtime directory
-  ramherd up --install                now and at each login, as a unit of systemd (or launchd)
+  ramherd up --drain                  at Ctrl-C or TERM, wait for running jobs
+  ramherd up --leave                  leave runs to the next service: for an upgrade
+  ramherd up --port 7475              also on 127.0.0.1, with a token (docs/service.md)
+  ramherd up --install                now and at each login, as a systemd or launchd unit
   ramherd up --uninstall              stop it, and remove the unit
 
 signals: TERM and Ctrl-C end it, HUP reads the settings again
@@ -42,7 +43,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("-d", "--detach", action="store_true", help="start it in the background, and return")
     add("--install", action="store_true", help="start it now, and at each login")
-    add("--uninstall", action="store_true", help="stop it, and start it at login no more")
+    add("--uninstall", action="store_true", help="stop it, and no longer start it at login")
     what = "events as JSON lines; with -d and --install one object with the pid or the unit"
     add("--json", action="store_true", help=what)
     add_flags(parser, RUN_KEYS)
@@ -59,14 +60,13 @@ def up(options: argparse.Namespace) -> int:
     if options.uninstall:
         return uninstall_unit(options)
     config = load_config(options)
+    print_warnings(config.warnings)
     if options.install:
         return install_unit(options)
     if options.detach:
         return detach(options)
     if why_not := enter_scope(config["pen"]):
         print(f"ramherd: no systemd scope: {why_not}", file=sys.stderr)
-    for warning in config.warnings:
-        print(f"ramherd: {warning}", file=sys.stderr)
     show = LineShow(sys.stdout)
     halt = Halt.DRAIN if options.drain else Halt.LEAVE if options.leave else Halt.STOP
     defaults = make_defaults(config)

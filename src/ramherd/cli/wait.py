@@ -38,7 +38,8 @@ examples:
   ramherd wait last         the newest herd
   ramherd wait last --timeout 30m
 
-exit codes: 0 all jobs are done, 1 a job failed, was cancelled or waits for you, 3 timeout
+exit codes: 0 all jobs are done, 1 a job failed, was cancelled or waits for
+you, 3 timeout
 """
 
 

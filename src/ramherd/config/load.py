@@ -31,7 +31,7 @@ from ramherd.config.keys import (
 from ramherd.config.settings_files import read_files
 from ramherd.core.errors import UsageError
 from ramherd.core.policies import Policy
-from ramherd.core.values import SWITCH, nearest
+from ramherd.core.values import SWITCH, find_near, nearest
 from ramherd.system.user_files import read_cwd
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def from_defaults(other: Mapping[str, Any]) -> Layer:
 def from_environment(
     environ: Mapping[str, str], report: Report = refuse
 ) -> tuple[Layer, list[str]]:
-    """The settings, and a line for each variable that looks like a setting but is not one. An empty
+    """The settings, and a line for each variable that looks like a misspelt setting. An empty
     variable counts as not set.
     """
     named = {key.variable: key.name for key in KEYS}
@@ -160,7 +160,7 @@ def from_environment(
         if not text or not is_setting(variable):
             continue
         if variable not in named:
-            warnings.append(f"unknown variable {variable}: {nearest(variable, named)}")
+            warnings += explain_unknown(variable, named)
             continue
         if named[variable] in OTHERS_TO_COME:
             warnings.append(f"{variable} is ignored: its feature is not available yet")
@@ -173,6 +173,13 @@ def from_environment(
         except UsageError as error:
             report(error)
     return found, warnings
+
+
+def explain_unknown(variable: str, known: Iterable[str]) -> list[str]:
+    """A misspelt setting is named. Any other variable may be a user's own."""
+    names = [name.removeprefix(PREFIX) for name in known]
+    near = find_near(variable.removeprefix(PREFIX), names)
+    return [f"unknown variable {variable}: did you mean {PREFIX + near!r}?"] if near else []
 
 
 def is_setting(variable: str) -> bool:

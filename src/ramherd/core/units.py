@@ -25,8 +25,8 @@ _EXAMPLE = "write it like 512MiB"
 LEAST_MEMORY_BYTES = MIB
 # SQLite stores 64 bits.
 _MOST_BYTES = (1 << 63) - 1
-# In hints, a number up to this without a unit is read as GiB: few people mean 32 MiB.
-_MOST_GIB = 64
+# In hints, a number below this without a unit is read as GiB: more than many machines have.
+_TOO_MANY_GIB = 32
 
 
 def parse_size(text: object) -> int:
@@ -75,7 +75,7 @@ def _ask_for_unit(written: object, number: float) -> str:
 def _likely_size(number: float) -> str:
     """The likely meaning of a number without a unit: few GiB, some MiB, or many bytes."""
     if number < LEAST_MEMORY_BYTES:
-        return f"{number:.9g}{'GiB' if number <= _MOST_GIB else 'MiB'}"
+        return f"{number:.9g}{'GiB' if number < _TOO_MANY_GIB else 'MiB'}"
     if number % GIB == 0:
         return f"{number // GIB:.0f}GiB"
     return f"{number / MIB:.0f}MiB"
@@ -96,7 +96,7 @@ def _split(value: object, what: str, example: str) -> tuple[float, str]:
     text = "" if what == "size" and isinstance(value, float) else _number_text(value)
     match = _NUMBER.fullmatch(text)
     if match is None:
-        raise UsageError(f"{what} {shown(value)} does not parse", hint=f"write it like {example}")
+        raise UsageError(f"{shown(value)} is not a {what}", hint=f"write it like {example}")
     return float(match[1]), match[2].lower()
 
 

@@ -50,13 +50,18 @@ class ValueType(NamedTuple):
 
 
 def nearest(word: str, words: Iterable[str]) -> str:
+    known = list(words)
+    if close := find_near(word, known):
+        return f"did you mean {close!r}?"
+    return f"known values: {', '.join(known[:20])}"
+
+
+def find_near(word: str, words: Iterable[str], least: float = 0.6) -> str:
+    """The word that was probably meant, or ""."""
     import difflib  # noqa: PLC0415 - only once something is wrong: imports are a cost
 
-    known = list(words)
-    close = difflib.get_close_matches(word, known, 1)
-    if close:
-        return f"did you mean {close[0]!r}?"
-    return f"known are: {', '.join(known[:20])}"
+    close = difflib.get_close_matches(word, list(words), 1, least)
+    return close[0] if close else ""
 
 
 def parse_text(value: Any) -> str:

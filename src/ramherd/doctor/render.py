@@ -5,42 +5,51 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from ramherd.core.units import count
 from ramherd.doctor.findings import Finding, Severity
 from ramherd.show.event_lines import printable
 
-WIDTH = 100
+WIDEST = 100
 LEVELS = tuple(Severity)
 INDENT = " " * 10
 
 
-def render_findings(findings: Sequence[Finding]) -> Iterator[str]:
+def render_findings(findings: Sequence[Finding], columns: int) -> Iterator[str]:
+    width = min(columns, WIDEST)
     for level in LEVELS:
         for finding in findings:
             if finding.level is level:
-                yield from render_finding(finding)
+                yield from render_finding(finding, width)
     yield render_count(findings)
 
 
-def render_finding(finding: Finding) -> Iterator[str]:
-    yield from wrap(f"{finding.level:<9} {finding.check}: {finding.what}", "")
+def render_finding(finding: Finding, width: int) -> Iterator[str]:
+    yield from wrap(f"{finding.level:<9} {finding.check}: {finding.what}", "", width)
     if finding.why:
-        yield from wrap(finding.why, INDENT)
+        yield from wrap(finding.why, INDENT, width)
     if finding.command:
         yield printable(f"{INDENT}> {finding.command}")
 
 
-def wrap(text: str, first: str) -> list[str]:
+def wrap(text: str, first: str, width: int) -> list[str]:
     return textwrap.wrap(
-        printable(text), WIDTH, initial_indent=first, subsequent_indent=INDENT,
+        printable(text), width, initial_indent=first, subsequent_indent=INDENT,
         break_long_words=False, break_on_hyphens=False,
     )  # fmt: skip
 
 
 def render_count(findings: Sequence[Finding]) -> str:
     counts = Counter(finding.level for finding in findings)
-    line = ", ".join(f"{counts[level]} {level}" for level in reversed(LEVELS))
+    line = ", ".join(render_level(level, counts[level]) for level in reversed(LEVELS))
     fixes = sum(finding.fix is not None for finding in findings)
-    return line + (f"; --fix can do {fixes} of it" if fixes else "")
+    return line + (f"; ramherd doctor --fix can fix {fixes} of them" if fixes else "")
+
+
+def render_level(level: Severity, number: int) -> str:
+    """`no problems`, `1 warning`, `29 ok`."""
+    if level is Severity.OK:
+        return f"{number} {level}"
+    return count(number, level) if number else f"no {level}s"
 
 
 def findings_json(findings: Sequence[Finding]) -> dict[str, Any]:

@@ -119,10 +119,13 @@ def render_store_error(why: str | None) -> list[str]:
 def render_ramp(ramp: dict[str, Any] | None) -> list[str]:
     if ramp is None:
         return []
-    clean = f"{ramp['clean']} at a time ran without trouble" if ramp["clean"] else "no step ended"
-    if ramp["trouble"] is None:
-        return [f"ramp: {clean}"]
-    return [f"ramp: {clean}; then: {reason_text(ramp['trouble'])}"]
+    clean = f"{ramp['clean']} at a time ran without trouble" if ramp["clean"] else ""
+    trouble = reason_text(ramp["trouble"]) if ramp["trouble"] is not None else ""
+    if clean and trouble:
+        return [f"ramp: {clean}; first trouble with more: {trouble}"]
+    if trouble:
+        return [f"ramp: first trouble: {trouble}"]
+    return [f"ramp: {clean or 'the herd ended during the first step'}"]
 
 
 def render_rest(summary: dict[str, Any]) -> str:

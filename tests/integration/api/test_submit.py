@@ -122,7 +122,7 @@ def test_a_request_may_have_values_for_jobs_that_give_none(api: Served) -> None:
     assert (first.cwd, first.memory_bytes, first.timeout_s) == ("/", MIB, None)
     assert (second.memory_bytes, second.timeout_s) == (0, 7.0)
     for given, message in (
-        ({"defaults": {"memory": "x"}}, "the defaults, key 'memory': size 'x' does not parse"),
+        ({"defaults": {"memory": "x"}}, "the defaults, key 'memory': 'x' is not a size"),
         ({"defaults": {"profile": "p"}}, "the defaults has an unknown key 'profile'"),
         ({"profiles": {"p": 1}}, "profile 'p' is not an object with keys"),
         ({"cwd": "/no/such/place"}, "'/no/such/place' is not a directory"),

@@ -186,7 +186,7 @@ VALUES = [
         "ramherd run --retries 0 jobs.toml",
     ),
     Mistake(
-        "ramherd run --timeout soon jobs.toml", "--timeout: duration 'soon' does not parse",
+        "ramherd run --timeout soon jobs.toml", "--timeout: 'soon' is not a duration",
         "write it like 90s or 5m", "ramherd run --timeout 90s jobs.toml",
     ),
     Mistake(

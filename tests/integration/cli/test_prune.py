@@ -73,10 +73,10 @@ def test_a_herd_keeps_log_total(ramherd: Ramherd) -> None:
 @pytest.mark.parametrize(
     ("args", "message"),
     [
-        (["--older", "soon"], "ramherd: --older: duration 'soon' does not parse"),
+        (["--older", "soon"], "ramherd: --older: 'soon' is not a duration"),
         (["--older", "7"], "ramherd: --older: duration '7' has no unit"),
         (["--older", "1.5 "], "ramherd: --older: duration '1.5' has no unit"),
-        (["--keep", "-1"], "ramherd: --keep: size '-1' does not parse"),
+        (["--keep", "-1"], "ramherd: --keep: '-1' is not a size"),
         (["--", "true"], "ramherd: prune takes no command"),
     ],
 )

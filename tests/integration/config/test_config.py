@@ -23,7 +23,7 @@ def test_config_shows_each_value_and_its_place(ramherd: Ramherd) -> None:
     assert done.returncode == 0, done.stderr
     settings, _blank, profile = done.stdout.partition("\n\n")
     shown = dict(line.split(maxsplit=1) for line in settings.splitlines())
-    assert profile.startswith("[profile.big]\nmemory         2 GiB")
+    assert profile.startswith("[profile.big]\nmemory               2 GiB")
     assert shown["budget"].split("  ")[0] == "1 GiB"
     assert shown["budget"].endswith(f"{path}, line 1")
     assert shown["grace"].split() == ["2.0s", "RAMHERD_GRACE"]
@@ -31,6 +31,7 @@ def test_config_shows_each_value_and_its_place(ramherd: Ramherd) -> None:
     assert done.stderr == (
         "ramherd: unknown variable RAMHERD_RETRYS: did you mean 'RAMHERD_RETRIES'?\n"
     )
+    assert ramherd.run("status").stderr == done.stderr
     told = json.loads(ramherd.run("config", "--json").stdout)
     assert told["settings"]["budget"] == {"value": 1 << 30, "source": f"{path}, line 1"}
     assert told["profiles"]["big"]["memory"]["value"] == 2 << 30

@@ -149,16 +149,18 @@ def test_the_worst_comes_last() -> None:
         Finding("c", Severity.HINT, "word " * 40),
     ]
 
-    lines = list(render_findings(findings))
+    lines = list(render_findings(findings, 100))
 
     assert lines[0] == "ok        b: fine"
     assert lines[-4:] == [
         "problem   a: bad ?[2J",
         "          because",
         "          > do this",
-        "1 problem, 0 warning, 1 hint, 1 ok",
+        "1 problem, no warnings, 1 hint, 1 ok",
     ]
     assert max(map(len, lines)) <= 100
+    assert max(map(len, render_findings(findings, 80))) <= 80
+    assert list(render_findings(findings, 200)) == lines
 
 
 def test_every_theme_is_looked_at() -> None:

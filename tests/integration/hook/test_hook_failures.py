@@ -90,7 +90,7 @@ def test_a_wrong_setting_is_said_once_and_left_out(
     one.call("first")
     said = one.await_end("first")
     place = "ramherd.toml, line 1, key 'hook_wait'"
-    assert f"{place}: duration 'soon' does not parse" in said["systemMessage"]
+    assert f"{place}: 'soon' is not a duration" in said["systemMessage"]
     assert said["hookSpecificOutput"]["permissionDecision"] == "deny"
     one.call("second")
     assert "systemMessage" not in one.await_end("second")

@@ -89,8 +89,10 @@ def test_an_interrupted_herd_goes_on(
     assert [by_name[name]["runs"] for name in ("done", "bad", "cut", "last")] == [1, 1, 2, 1]
     complete = ramherd.run("run", "--resume", herd)
     assert (complete.returncode, complete.stderr) == (
-        1, f"ramherd: herd {herd} is complete: 3 of 4 jobs done (1 failed)\n",
-    )  # fmt: skip
+        1,
+        f"ramherd: herd {herd} is complete: 3 of 4 jobs done (1 failed)\n"
+        "  hint: run a job again: ramherd retry JOB\n",
+    )
     nothing = ramherd.run("run", "--resume")
     assert (nothing.returncode, "no herd was interrupted" in nothing.stderr) == (2, True)
     assert not list((ramherd.state / "ramherd/environments").iterdir())

@@ -122,7 +122,7 @@ def test_watching_goes_on_until_it_is_interrupted(ramherd: Ramherd) -> None:
     [
         (["ps", "--", "x"], "ps takes no command"),
         (["jobs", "--", "x"], "jobs takes no command"),
-        (["reap", "--stray-grace", "x"], "--stray-grace: duration 'x' does not parse"),
+        (["reap", "--stray-grace", "x"], "--stray-grace: 'x' is not a duration"),
         (["reap", "--", "x"], "reap takes no command"),
         (["ps", "--warn-memory", "101"], "101 is above 100"),
     ],

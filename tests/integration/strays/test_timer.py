@@ -126,11 +126,11 @@ def test_a_timer_that_cannot_be_started_can_be_undone(home: Home) -> None:
         (["--install"], "--install needs --every TIME"),
         (["--every", "15m"], "a timer takes --every TIME --install, or --uninstall"),
         (["--every", "20s", "--install"], "20s is below 1m00s"),
-        (["--every", "soon", "--install"], "--every: duration 'soon' does not parse"),
+        (["--every", "soon", "--install"], "--every: 'soon' is not a duration"),
         (["--every", "15m", "--install", "--yes"], "cannot be used with a timer"),
         (
             ["--every", "15m", "--stray-grace", "x", "--install"],
-            "--stray-grace: duration 'x' does not parse",
+            "--stray-grace: 'x' is not a duration",
         ),
     ],
 )

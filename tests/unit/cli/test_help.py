@@ -4,11 +4,20 @@ import argparse
 import json
 import re
 import shlex
+from collections.abc import Iterator
 
 import pytest
 
 from ramherd.cli.main import call
-from ramherd.cli.parser import OVERVIEW_END, Example, make_parser, render_overview, split_epilog
+from ramherd.cli.parser import (
+    OVERVIEW_END,
+    Example,
+    FullFormatter,
+    make_parser,
+    render_examples,
+    render_overview,
+    split_epilog,
+)
 from ramherd.cli.verbs import GROUPS, RARE_VERBS, VERBS
 from ramherd.config.keys import RARE, RUN_KEYS
 from ramherd.core.errors import UsageError
@@ -64,6 +73,36 @@ def test_help_begins_with_a_short_usage(verb: str, capsys: pytest.CaptureFixture
     assert lines[0].startswith(f"usage: ramherd {verb}")
 
 
+def with_inner(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """A parser, and those of the verbs of a verb."""
+    yield parser
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for inner in action.choices.values():
+                yield from with_inner(inner)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_fits_in_80_columns(verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A terminal would break a longer line within a word; in the manual too."""
+    monkeypatch.setenv("COLUMNS", "80")
+    for parser in with_inner(make_parser(verb)):
+        parser.formatter_class = FullFormatter
+
+        assert [line for line in parser.format_help().splitlines() if len(line) > 80] == []
+
+
+def test_an_explanation_that_does_not_fit_is_below_its_example() -> None:
+    """The others stay in their column."""
+    examples = [Example("ramherd ps", "short"), Example("ramherd ps --tree", "x" * 20)]
+
+    assert list(render_examples(examples, 40)) == [
+        "  ramherd ps         short",
+        "  ramherd ps --tree",
+        f"      {'x' * 20}",
+    ]
+
+
 def test_without_a_verb_help_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
     """Bare `ramherd`, `--help`, `-h` and `help` are the same."""
     texts = {shown(argv, capsys) for argv in ([], ["--help"], ["-h"], ["help"])}
@@ -111,6 +150,10 @@ def test_only_known_settings_are_hidden() -> None:
     [
         (["jbos"], "unknown verb 'jbos'", "did you mean 'jobs'?"),
         (["help", "jbos"], "unknown verb 'jbos'", "did you mean 'jobs'?"),
+        (["rnu"], "unknown verb 'rnu'", "did you mean 'run'?"),
+        (["help", "rnu"], "unknown verb 'rnu'", "did you mean 'run'?"),
+        (["submit", "--own"], "unknown argument '--own'", "ramherd submit --help"),
+        (["drill", "--agents", "0"], "--agents 0 is below 1", "ramherd drill --agents 10"),
         (["xyzzy"], "unknown verb 'xyzzy'", "see the verbs: ramherd --help"),
         (["--json", "jobs"], "expected a verb, got '--json'", "ramherd jobs --json"),
         (["up", "--port"], "--port needs a value", "write it like --port 8080"),

@@ -41,7 +41,7 @@ def test_times_to_come() -> None:
         ("2026-02-30T10:00", None, "--at '2026-02-30T10:00' is not a date"),
         ("2026-11-16T20:00", None, "--at '2026-11-16T20:00' was 30m00s ago"),
         ("2036-11-16T20:00", None, "--at '2036-11-16T20:00' is more than a year ahead"),
-        (None, "soon", "--in: duration 'soon' does not parse"),
+        (None, "soon", "--in: 'soon' is not a duration"),
         (None, "0", "--in: duration '0' is not above zero"),
         (None, "400d", "--in '400d' is more than a year ahead"),
     ],

@@ -85,7 +85,7 @@ def test_none_takes_back_what_a_file_said(project: Path) -> None:
     (project / "ramherd.toml").write_text('memory_limit = "1GiB"\nno_wait = true')
     assert load("--memory-limit", "none", "--wait")["memory_limit"] is None
     assert load("--wait")["no_wait"] is False
-    with pytest.raises(UsageError, match="--grace: duration 'none' does not parse"):
+    with pytest.raises(UsageError, match="--grace: 'none' is not a duration"):
         load("--grace", "none")
 
 
@@ -194,7 +194,7 @@ def test_memory_below_1_mib_is_refused(name: str) -> None:
 @pytest.mark.parametrize("text", ["\u0663GiB", "\uff15\uff11MiB", "1_000MiB"])
 def test_a_size_has_the_digits_0_to_9(text: str) -> None:
     """What looks like a digit in another script is a mistake of the keyboard."""
-    with pytest.raises(UsageError, match="does not parse"):
+    with pytest.raises(UsageError, match="is not a size"):
         load("--budget", text)
 
 
@@ -265,9 +265,12 @@ def test_a_misspelt_key_is_an_error(written: str, meant: str, project: Path) -> 
 
 
 def test_a_variable_that_is_no_key_is_a_warning() -> None:
-    """With the nearest name; a run's own variables and those of tests are none of it."""
+    """With the nearest name. No warning for variables of a run or of tests, nor for a name that is
+    like no setting's: it may be the user's own.
+    """
     own = ("RUN", "JOB", "HERD", "ATTEMPT", "RESUMED", "RUNTIME_DIR", "TEST", "TESTING")
     environ = {f"RAMHERD_{name}": "x" for name in own} | {"RAMHERD_BUGDET": "1", "PATH": "x"}
+    environ["RAMHERD_XYZZY"] = "1"
     found, warnings = from_environment(environ)
     assert found == {}
     assert warnings == ["unknown variable RAMHERD_BUGDET: did you mean 'RAMHERD_BUDGET'?"]
@@ -283,7 +286,7 @@ def test_an_empty_variable_is_not_set() -> None:
     [
         ("buget = 1", "line 1 has an unknown key 'buget'", "did you mean 'budget'?"),
         ("max-parallel = 1", "unknown key 'max-parallel'", "did you mean 'max_parallel'?"),
-        ("\n\nbudget = 'x'", "line 3, key 'budget': size 'x' does not parse", "512MiB or 2GiB"),
+        ("\n\nbudget = 'x'", "line 3, key 'budget': 'x' is not a size", "512MiB or 2GiB"),
         ("retries = -1", "line 1, key 'retries': -1 is below zero", ""),
         ("retries = 1.5", "key 'retries': 1.5 is not a whole number", ""),
         ("retries = true", "key 'retries': True is not a whole number", ""),
@@ -292,7 +295,7 @@ def test_an_empty_variable_is_not_set() -> None:
         ("no_wait = 'perhaps'", "'perhaps' is neither true nor false", ""),
         ("pen = 'barn'", "'barn' is not a kind of pen", "one of: auto, "),
         ("log_ring = '1KiB'", "key 'log_ring': 1 KiB is below 64 KiB", ""),
-        ("memory = ['1GiB']", "key 'memory': size ['1GiB'] does not parse", "512MiB"),
+        ("memory = ['1GiB']", "key 'memory': ['1GiB'] is not a size", "512MiB"),
         ("agent = 'claud'", "'claud' is not a known agent", "did you mean 'claude'?"),
         ("max_cost_usd = 0", "key 'max_cost_usd': 0 is not an amount above zero", ""),
         ("[mcp]\nshare = true", "the feature of key 'mcp' is not available yet", ""),
@@ -346,9 +349,8 @@ def test_a_profile_of_the_user_can_be_used_by_a_project(project: Path) -> None:
     write_user_file(project, '[profile.big]\nmemory = "4GiB"\n[profile.small]\nmemory = "1GiB"')
     (project / "ramherd.toml").write_text('profile = "big"')
     lines = list(render_config(load()))
-    assert f"memory         4 GiB     {project.parent}/home/ramherd/config.toml, profile 'big'" in (
-        lines
-    )
+    source = f"{project.parent}/home/ramherd/config.toml, profile 'big'"
+    assert f"memory               4 GiB     {source}" in lines
     assert "[profile.big] (in use)" in lines
     assert "[profile.small]" in lines
 
@@ -433,7 +435,7 @@ def test_the_gate_of_the_cpus_can_be_taken_away(project: Path) -> None:
         ("--size-scale", "none", "'none' is not a number above zero"),
         ("--ramp", "0", "0 is below 1"),
         ("--ramp", "2.5", "'2.5' is not a whole number"),
-        ("--recycle-at", "lots", "size 'lots' does not parse"),
+        ("--recycle-at", "lots", "'lots' is not a size"),
     ],
 )
 def test_a_number_that_makes_no_sense(flag: str, text: str, message: str) -> None:

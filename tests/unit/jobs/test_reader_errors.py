@@ -60,7 +60,7 @@ def test_an_unknown_key_is_named_with_the_nearest(
     error = refusal_of(tmp_path, **{key: "x"})
 
     assert f"job 1 (build) has an unknown key {key!r}" in str(error)
-    assert error.hint == f"did you mean {near!r}?" if near else "known are: name" in error.hint
+    assert error.hint == f"did you mean {near!r}?" if near else "known values: name" in error.hint
 
 
 @pytest.mark.parametrize("key", KEYS_TO_COME)
@@ -90,7 +90,7 @@ def test_a_key_to_come_says_so(tmp_path: Path, key: str) -> None:
         ("cwd", "/no/such/place", "'/no/such/place' is not a directory"),
         ("cwd", "/etc/passwd", "'/etc/passwd' is not a directory"),
         ("cwd", 5, "not a string"),
-        ("memory", "lots", "'lots' does not parse"),
+        ("memory", "lots", "'lots' is not a size"),
         ("memory", "12XB", "unknown unit"),
         ("memory", 0, "not above zero"),
         ("memory", 1.5, "size '1.5' has no unit"),
@@ -98,12 +98,12 @@ def test_a_key_to_come_says_so(tmp_path: Path, key: str) -> None:
         ("memory_limit", 1 << 30, "size '1073741824' has no unit"),
         ("memory_limit", "4", "size '4' has no unit"),
         ("memory_limit", "4KiB", "size '4KiB' is below 1 MiB"),
-        ("memory_limit", True, "True does not parse"),
-        ("memory_limit", [], "[] does not parse"),
-        ("timeout", "soon", "'soon' does not parse"),
+        ("memory_limit", True, "True is not a size"),
+        ("memory_limit", [], "[] is not a size"),
+        ("timeout", "soon", "'soon' is not a duration"),
         ("timeout", "5 parsecs", "unknown unit"),
         ("timeout", 0, "not above zero"),
-        ("timeout", {}, "{} does not parse"),
+        ("timeout", {}, "{} is not a duration"),
         ("retries", -1, "-1 is below zero"),
         ("retries", 1.5, "1.5 is not a whole number"),
         ("retries", True, "True is not a whole number"),

@@ -255,10 +255,12 @@ def test_the_summary_tells_how_far_a_ramp_came() -> None:
         ramp = {"reached": clean + 5, "clean": clean, "trouble": trouble}
         return render_summary(summary(ramp=ramp), missing_bytes=0)[1]
 
-    assert line(0, None) == "ramp: no step ended"
+    assert line(0, None) == "ramp: the herd ended during the first step"
     assert line(10, None) == "ramp: 10 at a time ran without trouble"
     killed = {"why": "oom_kill", "peak_bytes": MIB}
-    assert line(10, killed).endswith("; then: killed by the kernel: out of memory (peak 1 MiB)")
+    trouble = "killed by the kernel: out of memory (peak 1 MiB)"
+    assert line(0, killed) == f"ramp: first trouble: {trouble}"
+    assert line(10, killed).endswith(f" without trouble; first trouble with more: {trouble}")
 
 
 def test_the_summary_names_what_failed_and_where_to_look() -> None:

@@ -71,8 +71,8 @@ def check_inotify(kernel: Kernel, name: str, least: int) -> Finding:
         return Finding(check, Severity.OK, f"{name} is {value}", numbers={"value": value})
     return Finding(
         check, Severity.HINT, f"{name} is {value}",
-        "every agent, editor and test runner that watches files takes of it: ENOSPC or EMFILE "
-        "when it is used up",
+        "each agent, editor and test runner that watches files uses some of them; when none is "
+        "left, watching fails with ENOSPC or EMFILE",
         f"sudo sysctl -w {name}={BETTER[name]}", set_kernel(kernel, name, BETTER[name]),
         {"value": value, "least": least},
     )  # fmt: skip
