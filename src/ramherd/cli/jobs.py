@@ -5,10 +5,10 @@ import json
 import sys
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NoReturn
 
 from ramherd.cli.job_list import JobList, read_job_list
-from ramherd.cli.main import read_columns
+from ramherd.cli.main import INTERRUPTED, read_columns
 from ramherd.show.job_table import render_counts, render_table, short_herd
 from ramherd.show.redraw import Redraw
 from ramherd.show.tty import is_drawable
@@ -41,13 +41,16 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def jobs(options: argparse.Namespace) -> int:
     if options.watch:
-        return watch(options)
+        try:
+            watch(options)
+        except KeyboardInterrupt:  # the usual end, not worth a line
+            return INTERRUPTED
     found = read_job_list(options.herd, is_all=options.all)
     print_lines(render(found, options, read_columns()))
     return 0
 
 
-def watch(options: argparse.Namespace) -> int:
+def watch(options: argparse.Namespace) -> NoReturn:
     """Redraws in place on a terminal; in a pipe prints again when a job has changed."""
     if not options.json and is_drawable(sys.stdout):
         with Redraw(sys.stdout) as screen:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from ramherd.cli.main import print_warnings
+from ramherd.cli.main import INTERRUPTED, print_warnings
 from ramherd.cli.store_reader import open_to_read
 from ramherd.config.keys import STRAY_KEYS, Report, refuse
 from ramherd.config.load import Config, add_flags, load_config
@@ -60,13 +60,20 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def ps(options: argparse.Namespace) -> int:
     config = load_stray_config(options, report=warn_of_setting)
     with opened_scanner(config) as scanner:
-        while True:
-            scan = scanner.scan()
-            show(options, scan, scanner)
-            record(scanner, scan)
-            if not options.watch:
-                return 0
-            time.sleep(WATCH_S)
+        look(options, scanner)
+        try:
+            while options.watch:
+                time.sleep(WATCH_S)
+                look(options, scanner)
+        except KeyboardInterrupt:  # the usual end, not worth a line
+            return INTERRUPTED
+    return 0
+
+
+def look(options: argparse.Namespace, scanner: Scanner) -> None:
+    scan = scanner.scan()
+    show(options, scan, scanner)
+    record(scanner, scan)
 
 
 def warn_of_setting(error: UsageError) -> None:

@@ -68,7 +68,8 @@ keys of a job with an agent:
 
 output of commands: on a terminal line by line, with the name of the job; in a
 pipe, job by job as they end. Only this output goes to stdout; messages of
-ramherd go to stderr. --quiet hides it; `ramherd logs` shows it later.
+ramherd go to stderr. --quiet hides it; `ramherd logs` shows it later. With
+--quiet, or if all jobs have an agent, messages of ramherd go to stdout.
 
 settings: also in ramherd.toml and in RAMHERD_* variables; see `ramherd config`
 exit codes: 0 all jobs are done, 1 a job failed, 2 usage, 3 this machine cannot

@@ -30,6 +30,16 @@ def test_events_are_followed_before_the_first_herd(ramherd: Ramherd) -> None:
     assert [name for name, kind in kinds(following) if kind == "job_done"] == ["a", "b"]
 
 
+def test_watching_jobs_ends_without_a_line(ramherd: Ramherd) -> None:
+    """Ctrl-C is its usual end as well."""
+    watching = ramherd.start("jobs", "--watch")
+    await_(lambda: "no jobs" in watching.out.read_text(), "the list is printed")
+    watching.signal(signal.SIGINT)
+
+    assert watching.wait() == 130
+    assert watching.err.read_text() == ""
+
+
 def test_following_a_herd_of_the_service_ends_with_it(service: Service, tmp_path: Path) -> None:
     """So does following a job. All their events are printed, once."""
     gate = tmp_path / "gate"

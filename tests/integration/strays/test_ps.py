@@ -112,6 +112,7 @@ def test_watching_goes_on_until_it_is_interrupted(ramherd: Ramherd) -> None:
     started.signal(signal.SIGINT)
 
     assert started.wait() == 130
+    assert "interrupted" not in started.err.read_text()
     assert all(
         json.loads(line)["rows"] is not None for line in started.out.read_text().splitlines()
     )
