@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 
 from ramherd.cli.job_log import JobLog, LoggedJob, RunStream, make_decoder
 from ramherd.cli.job_names import Named, find_herd, find_job, find_job_or_herd
+from ramherd.cli.main import print_error
 from ramherd.cli.store_reader import open_to_read
 from ramherd.config.paths import runtime_path, state_path
 from ramherd.core.errors import UsageError
@@ -151,7 +152,9 @@ def make_printers(
             else OutputLines(tag, is_whole=is_whole)
             for stream in STREAMS
         }
-        yield JobPrinter(store, log, sinks, skipped, lines)
+        is_silence_told = not (is_tagged or options.out or options.err)
+        silence = f"{job.name} has printed nothing" if is_silence_told else ""
+        yield JobPrinter(store, log, sinks, skipped, lines, silence=silence)
 
 
 def make_log(store: Store, job: LoggedJob, options: argparse.Namespace) -> JobLog:
@@ -181,11 +184,13 @@ class JobPrinter:
 
     def __init__(
         self, store: Store, log: JobLog, sinks: Mapping[str, BinaryIO], skipped: Mapping[str, int],
-        lines: Mapping[str, OutputLines],
+        lines: Mapping[str, OutputLines], *, silence: str = "",
     ) -> None:  # fmt: skip
         self._store, self._log, self._sinks = store, log, sinks
         self._skips = {stream: LineSkip(skipped.get(stream, 0)) for stream in STREAMS}
         self._lines = lines
+        # What to report on standard error if there is no output.
+        self._silence = silence
 
     def is_over(self) -> bool:
         """Called before the last read, so that no output is missed."""
@@ -201,9 +206,12 @@ class JobPrinter:
         for stream, lines in self._lines.items():
             self._sinks[stream].write(lines.close())
         self._flush()
+        if self._silence:
+            print_error(self._silence)
 
     def _print(self, pieces: Iterable[tuple[str, bytes]]) -> None:
         for stream, data in pieces:
+            self._silence = "" if data else self._silence
             self._sinks[stream].write(self._lines[stream].feed(self._skips[stream].feed(data)))
         self._flush()
 

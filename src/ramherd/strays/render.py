@@ -42,7 +42,7 @@ SIGNS = {
     "mcp": "{number} MCP servers run, warn_mcp is {most}",
     "node": "{number} node processes run, warn_node is {limit}",
     "memory": "{number} % of the memory is used, warn_memory is {limit}",
-    "outlived": "processes that have outlived their session: {number}",
+    "outlived": "processes that have outlived their session: {number} (ramherd ps lists them)",
 }
 HEAD = ("PID", "MEMORY", "GROWTH", "AGE", "IDLE", "USER", "VERDICT", "WHAT", "WHY")
 WHAT_CHARS = 44

@@ -53,6 +53,20 @@ def test_an_agent_has_a_transcript_over_its_runs(
     assert raw.stderr == "a warning\n"
 
 
+def test_a_job_that_printed_nothing(ramherd: Ramherd) -> None:
+    """The summary of a run names `ramherd logs`: it says that there is no output. It is not said of
+    one stream alone, nor where lines were skipped.
+    """
+    ramherd.json([{"name": "mute", "command": "true"}, {"name": "loud", "command": "echo x"}])
+    mute = ramherd.run("logs", "mute")
+
+    assert (mute.returncode, mute.stdout) == (0, "")
+    assert mute.stderr == "ramherd: mute has printed nothing\n"
+    assert ramherd.run("logs", "mute", "-f").stderr == mute.stderr
+    for words in (("mute", "--err"), ("loud", "-n", "0"), ("mute", "loud")):
+        assert ramherd.run("logs", *words).stderr == ""
+
+
 def test_a_herd_at_once(ramherd: Ramherd) -> None:
     """Each line with its job; a job whose output was removed is named, and the others follow."""
     herd = ramherd.json([{"name": n, "command": f"echo {n}; echo {n}! >&2"} for n in "abc"])["herd"]
