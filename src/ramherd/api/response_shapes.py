@@ -56,7 +56,7 @@ JOB = thing(
         "lines_removed": nullable(WHOLE), "denied": nullable(many(ref("Denied"))),
         "error": nullable(TEXT), "resume": nullable(TEXT),
         "left_out": nullable(many(ref("LeftOut"))), "worktree_note": nullable(TEXT),
-        "fallback": nullable(ref("Reason")),
+        "fallback": nullable(ref("Reason")), "merged_into": nullable(TEXT),
     },
     {**describe_shown(), "runs": many(ref("Run"))},
 )  # fmt: skip

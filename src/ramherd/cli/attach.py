@@ -56,9 +56,19 @@ def attach(options: argparse.Namespace) -> int:
     config = enter_session(options)
     with locked_worktree(stored):
         finish_worktree(stored)
+        warn_if_dropped(stored)
         code = run_launch(stored, launch, config)
         report(stored)
     return code
+
+
+def warn_if_dropped(stored: StoredJob) -> None:
+    """The session knows changes that are not there."""
+    brief, said = stored.job.brief, stored.said
+    if brief is None or brief.tree is None or said.get("branch") or not said.get("files_changed"):
+        return
+    start = f"is made again from {brief.tree.commit[:12]}, without the changes of the job"
+    print_line(printable(f"the worktree of job {stored.job.name} was dropped: it {start}"))
 
 
 def make_launch(stored: StoredJob) -> Launch:

@@ -70,7 +70,8 @@ def drop_job(stored: StoredJob, *, force: bool = False) -> dict[str, Any]:
         left_out = frozenset(one["path"] for one in stored.said.get("left_out") or ())
         raise explain_loss(name, branch.worktree, lost, left_out)
     drop_branch(branch, tree.branch)
-    record_worktree(stored, {"worktree": None, "branch": None})
+    lost_merge = {"merged_into": None} if lost.commits else {}
+    record_worktree(stored, {"worktree": None, "branch": None, **lost_merge})
     return {
         "job": name, "dropped": True, "worktree": branch.worktree or None, "branch": tree.branch,
         "lost": {"files": lost.files, "commits": lost.commits},

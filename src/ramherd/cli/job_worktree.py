@@ -10,8 +10,10 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
+from ramherd.act.worktrees.bases import find_commit
+from ramherd.act.worktrees.drop_branch import is_merged
 from ramherd.act.worktrees.finishing import finish
-from ramherd.act.worktrees.job_branch import BranchGone, FileChange, JobBranch, find_branch
+from ramherd.act.worktrees.job_branch import BranchGone, FileChange, JobBranch, find_branch, heads
 from ramherd.act.worktrees.worktree_process import MOST_S
 from ramherd.cli.job_names import find_job
 from ramherd.cli.store_reader import open_to_read
@@ -19,8 +21,11 @@ from ramherd.config.paths import runtime_dir, runtime_path, state_path
 from ramherd.core.errors import UsageError
 from ramherd.core.model import Tree
 from ramherd.store.connect import open_store
-from ramherd.store.herds import StoredJob, is_owned, read_stored_job, set_said
+from ramherd.store.herds import StoredJob, is_owned, read_stored_job
+from ramherd.store.service_herds import set_worktree
 from ramherd.system.lock_file import acquire_lock, is_locked
+
+COUNTS = ("files_changed", "lines_added", "lines_removed")
 
 
 def read_named_job(name: str, herd: str | None) -> StoredJob:
@@ -110,7 +115,8 @@ def explain_gone(stored: StoredJob, tree: Tree, gone: str) -> BranchGone:
             hint="a worktree in which nothing changed is removed when its job ends",
         )
     if not said.get("branch"):
-        return BranchGone(f"job {job} was dropped: {gone}")
+        merged = f"merged into {said['merged_into']} and " if said.get("merged_into") else ""
+        return BranchGone(f"job {job} was {merged}dropped: {gone}")
     lost = f"git -C {shlex.quote(tree.repository)} fsck --lost-found"
     return BranchGone(
         f"{gone}: ramherd did not remove them", hint=f"{lost} lists commits without a branch"
@@ -130,12 +136,28 @@ def finish_worktree(stored: StoredJob) -> None:
     """Commits the rest, or removes an unchanged worktree. Does nothing for a job without one."""
     brief = stored.job.brief
     if brief is not None and brief.tree is not None and Path(brief.tree.path).exists():
-        record_worktree(stored, finish(brief.tree, stored.job.name, MOST_S))
+        became = finish(brief.tree, stored.job.name, MOST_S)
+        record_worktree(stored, {**became, **choose_kept(stored.said, brief.tree, became)})
+
+
+def choose_kept(said: Mapping[str, Any], tree: Tree, became: Mapping[str, Any]) -> dict[str, Any]:
+    """What stays recorded: the changes of a job that was dropped, if there are no new ones, and of
+    a job that was merged, if all of its branch is.
+    """
+    is_unchanged = not became.get("branch") and not said.get("branch")
+    into = said.get("merged_into")
+    if is_unchanged or (into and is_merged(tree.repository, find_tip(tree), into)):
+        return {key: said[key] for key in (*COUNTS, "merged_into") if key in said}
+    return {}
+
+
+def find_tip(tree: Tree) -> str:
+    return find_commit(tree.repository, heads(tree.branch))
 
 
 def record_worktree(stored: StoredJob, became: Mapping[str, Any]) -> None:
     with closing(open_store(state_path())) as store, store.synced():
-        set_said(store, stored.job.id, {**stored.said, **became})
+        set_worktree(store, stored.job.id, became)
 
 
 def render_changes(changes: list[FileChange]) -> str:

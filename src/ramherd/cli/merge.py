@@ -19,6 +19,7 @@ from ramherd.act.worktrees.merge_back import (
     abort_merge,
     merge_back,
     read_messages,
+    read_user_branch,
     render_squash_message,
 )
 from ramherd.cli.drop import drop_job, render_dropped, some
@@ -30,6 +31,7 @@ from ramherd.cli.job_worktree import (
     finish_worktree,
     locked_worktree,
     read_ended_job,
+    record_worktree,
     render_changes,
     tree_of,
 )
@@ -95,6 +97,8 @@ def merge_job(name: str, options: argparse.Namespace) -> bool:
             lines = render_conflict(stored, checkout, merged, options)
         else:
             left, others = find_left(branch, tree_of(stored).branch)
+            if not others:
+                record_worktree(stored, {"merged_into": read_user_branch(branch, checkout)})
             found = {**merged_json(stored, merged), "not_merged": left}
             lines = [*render_merged(stored, merged), *render_left(branch, left, others)]
         print(json.dumps(found) if options.json else "\n".join(map(printable, lines)))

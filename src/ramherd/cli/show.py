@@ -2,6 +2,8 @@
 
 import argparse
 import json
+import os
+import shlex
 import time
 from contextlib import closing
 from typing import Any
@@ -13,6 +15,7 @@ from ramherd.client.herd_summary import log_path, result_of
 from ramherd.config.paths import runtime_path
 from ramherd.core.errors import UsageError
 from ramherd.show.job_page import JobLogs, render_job
+from ramherd.show.result_lines import render_address
 from ramherd.store.herds import read_lost_herds
 from ramherd.store.listing import read_job
 
@@ -41,9 +44,20 @@ def show(options: argparse.Namespace) -> int:
         return 0
     if not is_newest(job):
         job["by_number"] = True
+    job["resume"] = choose_resume(job)
     for line in render_job(job, read_logs(job), read_columns(), full=options.full):
         print(line)
     return 0
+
+
+def choose_resume(job: dict[str, Any]) -> str | None:
+    """The command that continues the session; `attach`, if its worktree is gone."""
+    resume: str | None = job["resume"]
+    where = shlex.split(resume)[1] if resume and resume.startswith("cd ") else ""
+    if not where or os.path.isdir(where):
+        return resume
+    address = render_address({**job, "job": job["name"]})
+    return f"ramherd attach {address}" if os.path.isdir(job["cwd"]) else None
 
 
 def is_newest(job: dict[str, Any]) -> bool:

@@ -45,6 +45,7 @@ class JobResult:
     left_out: list[dict[str, str]] | None = None
     worktree_note: str | None = None
     fallback: Mapping[str, Any] | None = None
+    merged_into: str | None = None
 
     @property
     def ok(self) -> bool:

@@ -65,6 +65,7 @@ class JobInfo(TypedDict):
     left_out: list[dict[str, str]] | None
     worktree_note: str | None
     fallback: dict[str, Any] | None
+    merged_into: str | None
     runs: NotRequired[list[RunInfo]]
 
 

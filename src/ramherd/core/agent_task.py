@@ -7,7 +7,7 @@ from ramherd.core.record import record
 SAID = (
     "session", "turns", "tokens_in", "tokens_out", "cost_usd", "cost_is_estimate", "result",
     "model", "worktree", "branch", "files_changed", "lines_added", "lines_removed", "denied",
-    "error", "resume", "left_out", "worktree_note", "fallback",
+    "error", "resume", "left_out", "worktree_note", "fallback", "merged_into",
 )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from ramherd.core.units import count, format_duration, format_size
 from ramherd.show.event_lines import printable
 from ramherd.show.reasons import render_reason
 from ramherd.show.result_lines import (
+    is_mergeable,
     render_address,
     render_allow,
     render_call,
@@ -117,7 +118,8 @@ def describe_worktree(job: Mapping[str, Any], name: str) -> Iterator[tuple[str, 
     if changes := render_changes(job):
         yield "changes", changes
     if job.get("files_changed") and job.get("branch"):
-        yield "", f"ramherd diff {name}; ramherd merge {name}"
+        then = "merge" if is_mergeable(job) else "drop"
+        yield "", f"ramherd diff {name}; ramherd {then} {name}"
     if job.get("worktree"):
         yield "worktree", job["worktree"]
     if job.get("worktree_note"):

@@ -203,8 +203,20 @@ def render_changes(result: Result) -> str:
     if not files:
         return "no file changed"
     lines = f"+{result.get('lines_added') or 0} -{result.get('lines_removed') or 0}"
-    where = f"on {result['branch']}" if result.get("branch") else "(dropped)"
-    return f"{count(files, 'file')} {lines} {where}"
+    return f"{count(files, 'file')} {lines} {render_place(result)}"
+
+
+def render_place(result: Result) -> str:
+    """Where its changes are."""
+    into = result.get("merged_into")
+    if result.get("branch"):
+        return f"on {result['branch']}" + (f", merged into {into}" if into else "")
+    return f"(merged into {into})" if into else "(dropped)"
+
+
+def is_mergeable(result: Result) -> bool:
+    has_changes = result.get("files_changed") and result.get("branch")
+    return bool(has_changes and not result.get("merged_into"))
 
 
 def render_spent(result: Result) -> str:
@@ -248,11 +260,7 @@ def render_more(results: Sequence[Result]) -> list[str]:
 
 def render_footer(results: Sequence[Result], width: int = 80) -> list[str]:
     """Commands for the whole herd, with names that work when typed."""
-    changed = [
-        render_address(result)
-        for result in results
-        if result.get("files_changed") and result.get("branch")
-    ]
+    changed = [render_address(result) for result in results if is_mergeable(result)]
     lines: list[str] = []
     if changed:
         name = changed[0]

@@ -137,7 +137,7 @@ def test_uncommitted_changes_become_a_commit(tried: Tried) -> None:
     assert tried.files() == {".gitignore", "kept", "changed", "a/b/new", "two words"}
     assert found == {
         "worktree": tried.path, "branch": tried.tree.branch, "worktree_note": None, "left_out": [],
-        "files_changed": 4, "lines_added": 3, "lines_removed": 2,
+        "files_changed": 4, "lines_added": 3, "lines_removed": 2, "merged_into": None,
     }  # fmt: skip
     assert tried.status() == ""
 

@@ -67,6 +67,21 @@ def test_a_worktree_that_is_gone_is_made_again(project: Project) -> None:
         window.close()
 
 
+def test_a_dropped_job_keeps_its_record(project: Project) -> None:
+    """One line says that its worktree is made again; `show` has a command that works."""
+    (result,) = project.run_jobs({"one": "echo 1 > a"})
+    assert project.call("drop", "--force", "one").returncode == 0
+    assert "continue   ramherd attach one\n" in project.call("show", "one").stdout
+    window = attach(project, "one")
+    window.expect("the worktree of job one was dropped: it is made again from")
+    window.expect(f"session {result['session']}")
+    window.type("ls\nexit\n")
+    window.expect("one: nothing is changed")
+    assert window.wait() == 0
+    window.close()
+    assert "1 file +1 -0 (dropped)" in project.call("show", "one").stdout
+
+
 def test_what_cannot_be_attached_to(project: Project) -> None:
     """One line: a job that runs, a command, no terminal, an agent that has opened no session."""
     command = {"name": "cmd", "command": "true", "cwd": str(project.top)}

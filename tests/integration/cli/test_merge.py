@@ -47,7 +47,39 @@ def test_changes_reach_the_users_branch(project: Project) -> None:
     assert "What the agent wrote" in project.git("log", "--format=%s")
     gone = project.call("merge", "two")
     assert gone.returncode == 2
-    assert "job two was dropped: the worktree and the branch" in gone.stderr
+    assert "job two was merged into main and dropped: the worktree and the branch" in gone.stderr
+
+
+def test_a_merged_job_says_so(project: Project) -> None:
+    """Its counts stay its own, whatever was merged with it; dropped, it is not lost."""
+    (result,) = project.run_jobs({"one": "echo 1 > a; echo 2 > b"})
+    project.write(other="mine\n")
+    project.commit("meanwhile")
+    assert project.call("merge", "one").returncode == 0
+    assert "nothing to merge" in project.call("merge", "one").stdout
+
+    merged = f"2 files +2 -0 on {result['branch']}, merged into main"
+    told = project.call("results").stdout
+    assert merged in " ".join(told.split())
+    assert "take it" not in told
+    shown = project.call("show", "one").stdout
+    assert merged in shown
+    assert "ramherd diff one; ramherd drop one" in shown
+    assert project.call("diff", "one", "--name-only").stdout == "a\nb\n"
+    assert project.call("drop", "one").returncode == 0
+    assert "2 files +2 -0 (merged into main)" in project.call("results").stdout
+
+
+def test_changes_after_a_merge_are_not_merged(project: Project) -> None:
+    """The next merge finds them; forced away, they are lost."""
+    (result,) = project.run_jobs({"one": "echo 1 > a"})
+    assert project.call("merge", "--squash", "one").returncode == 0
+    assert json.loads(project.call("show", "--json", "one").stdout)["merged_into"] == "main"
+    (Path(result["worktree"]) / "late").write_text("x\n")
+    project.commit("late", where=Path(result["worktree"]))
+    assert project.call("drop", "one").returncode == 1
+    assert project.call("drop", "--force", "one").returncode == 0
+    assert "1 file +1 -0 (dropped)" in project.call("results").stdout
 
 
 def test_what_is_gone_is_explained(project: Project) -> None:

@@ -26,7 +26,7 @@ preempted, recycled, held_s, redone_s, leftovers_ended, residue_bytes, level_cha
 RESULT = """job, number, state, end, exit_code, runs, peak_bytes, wall_s, held_s, log, reason,
 session, turns, tokens_in, tokens_out, cost_usd, cost_is_estimate, result, model, worktree, branch,
 files_changed, lines_added, lines_removed, denied, error, resume, left_out,
-worktree_note, fallback"""
+worktree_note, fallback, merged_into"""
 REASON = Reason(Why.EXITED, code=0)
 
 

@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from ramherd.act.worktrees.bases import find_commit, merge_trees
+from ramherd.act.worktrees.bases import find_commit, is_in, merge_trees
 from ramherd.act.worktrees.git import GitFailed, read_git, run_git
 from ramherd.act.worktrees.job_branch import JobBranch, heads, list_uncommitted
 from ramherd.act.worktrees.merge_back import MERGE_S, tree_id
@@ -54,9 +54,17 @@ def list_unmerged(repository: str, tip: str, own: list[str]) -> list[str]:
     return run_git(repository, *words).splitlines()
 
 
-def is_merged_in_content(repository: str, tip: str) -> bool:
+def is_merged(repository: str, tip: str, into: str) -> bool:
+    """Whether the branch `into` has the commit, or its content."""
+    target = find_commit(repository, heads(into))
+    if not tip or not target:
+        return False
+    return is_in(repository, tip, target) or is_merged_in_content(repository, tip, target)
+
+
+def is_merged_in_content(repository: str, tip: str, head: str = "") -> bool:
     """Whether it was merged with `--squash` or by hand: merging it again changes nothing."""
-    head = find_commit(repository, "HEAD")
+    head = head or find_commit(repository, "HEAD")
     try:
         return merge_trees(repository, head, tip) == tree_id(repository, head)
     except GitFailed:

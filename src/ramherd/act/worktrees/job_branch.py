@@ -89,12 +89,21 @@ def check_repository(job: str, repository: str) -> None:
 
 def choose_base(tree: Tree, tip: str) -> str:
     """The commit that the job started from. If the user's branch was merged into the job's since
-    then, the newest commit that both have: changes of others are not the job's.
+    then, the newest commit of the user's branch in it: the changes of others are not the job's.
     """
     shared = read_git(tree.repository, "merge-base", "HEAD", tip)
+    if shared == tip:  # the job is merged
+        shared = find_merged_in(tree, tip)
     if shared not in ("", tip) and is_in(tree.repository, tree.commit, shared):
         return shared
     return tree.commit
+
+
+def find_merged_in(tree: Tree, tip: str) -> str:
+    """The commit that was merged into the job's branch last, or ""."""
+    words = ("rev-list", "--first-parent", "--merges", "-n", "1", tip, f"^{tree.commit}")
+    merge = read_git(tree.repository, *words)
+    return find_commit(tree.repository, f"{merge}^2") if merge else ""
 
 
 def list_uncommitted(worktree: str) -> list[str]:

@@ -127,5 +127,9 @@ def explain_failure(why: object) -> str:
 
 
 def stays(tree: Tree, note: str) -> dict[str, Any]:
-    """Nothing is removed: the worktree stays as the job left it."""
-    return {"worktree": tree.path, "branch": tree.branch, "worktree_note": note}
+    """Nothing is removed: the worktree stays as the job left it. What an earlier run changed may be
+    merged, what this one changed is not.
+    """
+    return {
+        "worktree": tree.path, "branch": tree.branch, "worktree_note": note, "merged_into": None,
+    }  # fmt: skip
