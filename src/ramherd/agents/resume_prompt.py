@@ -17,6 +17,7 @@ MEMORY = "Ramherd stopped you to give memory to other work"
 RESTART = "Ramherd was restarted, and stopped you for that"
 CAUSES = {
     Why.PATIENCE_OVER: MEMORY,
+    Why.YOUNGEST_WAITS: MEMORY,
     Why.HELD_TOO_LONG: MEMORY,
     Why.DEBT: MEMORY,
     Why.GIVES_ROOM: MEMORY,

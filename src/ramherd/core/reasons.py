@@ -127,6 +127,7 @@ class Why(StrEnum):
     GIVES_ROOM = "gives_room"
     RECLAIM = "reclaim"
     PATIENCE_OVER = "patience_over"
+    YOUNGEST_WAITS = "youngest_waits"
     HELD_TOO_LONG = "held_too_long"
     DEBT = "debt"
     OUTGREW_BUDGET = "outgrew_budget"

@@ -153,6 +153,9 @@ SENTENCES = {
         "up to {most_bytes} of its idle memory moves to swap: {waiting:run needs|runs need} memory"
     ),
     Why.PATIENCE_OVER: "{waiter} has waited {waited_s} for memory: this run makes room",
+    Why.YOUNGEST_WAITS: (
+        "uses {used_bytes} and needs more, but older runs come first: stopped and queued again"
+    ),
     Why.HELD_TOO_LONG: "held for {held_s}, and max_hold is {limit_s}: stopped and queued again",
     Why.DEBT: "{granted_bytes} is granted, but the budget has shrunk to {lease_bytes}",
     Why.OUTGREW_BUDGET: "needs more than the whole budget of {budget_bytes}, even alone",

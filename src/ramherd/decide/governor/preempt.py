@@ -8,6 +8,9 @@ from ramherd.core.model import JobState, Reason, RunEnd, Settle, Stop, Why
 from ramherd.core.policies import GrantPolicy
 from ramherd.decide.governor.room import Room, oldest_first
 
+# Reasons of stops for the first waiting run.
+FOR_WAITER = (Why.PATIENCE_OVER, Why.YOUNGEST_WAITS)
+
 
 def next_urgent(
     waiting: Sequence[Penned], scene: Scene, history: History, policy: GrantPolicy
@@ -77,15 +80,21 @@ def stop_for_waiter(
     if not waiting or waiting[0].run in room.raised or waiting[0].run not in history.urgent_s:
         return []
     first = waiting[0]
-    reason = Reason(
-        Why.PATIENCE_OVER,
-        waiter=first.name or first.job,
-        waited_s=round(waited_s(first, scene.at_s), 3),
-    )
     victim = choose_victim(first, live)
     if is_burst_under_way(victim, live, scene, history, room.policy):
         return []
-    return [Stop(victim.run, RunEnd.PREEMPTED, reason)]
+    return [Stop(victim.run, RunEnd.PREEMPTED, explain_victim(victim, first, scene.at_s))]
+
+
+def explain_victim(victim: Penned, first: Penned, at_s: float) -> Reason:
+    """The youngest run may itself be the one that waits."""
+    if victim is first:
+        return Reason(Why.YOUNGEST_WAITS, used_bytes=first.used_bytes)
+    return Reason(
+        Why.PATIENCE_OVER,
+        waiter=first.name or first.job,
+        waited_s=round(waited_s(first, at_s), 3),
+    )
 
 
 def is_burst_under_way(
@@ -127,7 +136,7 @@ def next_bursts(
     policy: GrantPolicy,
 ) -> Mapping[str, Bursts]:
     """Counts the bursts for which other runs leave, by the job of the first waiting run."""
-    if not any(stop.reason.why is Why.PATIENCE_OVER for stop in stops):
+    if not any(stop.reason.why in FOR_WAITER for stop in stops):
         return history.bursts
     job, at_s = waiting[0].job, scene.at_s
     times, last_s = history.bursts.get(job, Bursts(0, -math.inf))

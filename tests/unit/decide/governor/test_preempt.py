@@ -103,6 +103,16 @@ def test_the_youngest_is_stopped_for_an_urgent_waiter() -> None:
     ]
 
 
+def test_a_waiter_that_is_the_youngest_is_stopped_itself() -> None:
+    """It does not make room for itself: its reason is that older runs go first."""
+    at = scene(600, pen("r1", 200, 200), held("r2", 200, 90.0, used_bytes=201 * MB))
+    stop = Stop("r2", RunEnd.PREEMPTED, Reason(Why.YOUNGEST_WAITS, used_bytes=201 * MB))
+
+    assert decide(at, r2=99.0) == [stop]
+    bursts = next_bursts([stop], waiters(at), at, History(), POLICY)
+    assert bursts == {"job-r2": Bursts(1, 100.0)}
+
+
 def test_nobody_is_stopped_for_a_waiter_that_got_something_or_is_not_urgent() -> None:
     """Nor for a run that is urgent behind it."""
     runs = (held("r1", 200, 99.8), held("r2", 200, 99.8), pen("r3", 200, 200))
