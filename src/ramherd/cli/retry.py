@@ -88,18 +88,14 @@ def retry_here(options: argparse.Namespace, jobs: list[str]) -> int:
     allowing = [word for rule in options.allow for word in ("--allow", rule)]
     command = shlex.join(["ramherd", "retry", *options.jobs, *allowing])
 
-    again: list[str] = []
-
     def queue_jobs(store: Store) -> list[str]:
-        again[:] = [one for job in jobs for one in queue_again(store, job, rules[job])]
+        again = [one for job in jobs for one in queue_again(store, job, rules[job])]
         for job in jobs:
             record_retry(store, herd.id, job, rules[job])
         return again
 
     def run(rules: Rules, display: Display) -> Outcome:
-        outcome = resume_here(herd.id, queue_jobs, command, rules, display)
-        outcome = with_code_of(jobs, outcome)
-        return outcome if options.json else with_results_of(again, outcome)
+        return with_code_of(jobs, resume_here(herd.id, queue_jobs, command, rules, display))
 
     return report(run, config, options, RunDisplay(options, {}, jobs=len(jobs)))
 
@@ -137,14 +133,3 @@ def with_code_of(jobs: list[str], outcome: Outcome) -> Outcome:
     if outcome.exit_code == FAILED and all(state == JobState.DONE for state in states):
         return replace(outcome, exit_code=OK)
     return outcome
-
-
-def with_results_of(jobs: list[str], outcome: Outcome) -> Outcome:
-    """The text is about the jobs that ran again, not about others in their herd."""
-    with closing(open_to_read()) as store:
-        names = {job["name"] for id_ in jobs if (job := read_job(store, id_)) is not None}
-    results = [result for result in outcome.summary["results"] if result["job"] in names]
-    states = [result["state"] for result in results]
-    counts = {state: states.count(state) for state in ("done", "failed", "cancelled")}
-    summary = {**outcome.summary, "jobs": len(results), **counts, "results": results}
-    return replace(outcome, summary=summary)
