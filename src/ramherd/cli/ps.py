@@ -60,17 +60,17 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def ps(options: argparse.Namespace) -> int:
     config = load_stray_config(options, report=warn_of_setting)
     with opened_scanner(config) as scanner:
-        look(options, scanner)
+        scan_once(options, scanner)
         try:
             while options.watch:
                 time.sleep(WATCH_S)
-                look(options, scanner)
+                scan_once(options, scanner)
         except KeyboardInterrupt:  # the usual end, not worth a line
             return INTERRUPTED
     return 0
 
 
-def look(options: argparse.Namespace, scanner: Scanner) -> None:
+def scan_once(options: argparse.Namespace, scanner: Scanner) -> None:
     scan = scanner.scan()
     show(options, scan, scanner)
     record(scanner, scan)

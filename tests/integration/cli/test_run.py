@@ -20,7 +20,7 @@ RESULT = {
     "session", "turns", "tokens_in", "tokens_out", "cost_usd", "cost_is_estimate", "result",
     "model", "worktree",
     "branch", "files_changed", "lines_added", "lines_removed", "denied", "error", "resume",
-    "left_out", "worktree_note", "fallback", "number",
+    "left_out", "worktree_note", "fallback", "merged_into", "number",
 }  # fmt: skip
 
 

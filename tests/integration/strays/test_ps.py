@@ -137,7 +137,7 @@ def test_a_mistake_is_said(ramherd: Ramherd, args: list[str], message: str) -> N
 
 @pytest.mark.xdist_group("serial")
 def test_a_look_at_a_thousand_processes_is_cheap(tmp_path: Path) -> None:
-    """CPU time, the best of three: a busy machine only adds to it."""
+    """CPU time, the best of six: a busy machine only adds to it."""
     program = tmp_path / "gopls"
     shutil.copy(shutil.which("sleep") or "/bin/sleep", program)
     there = len([entry for entry in os.listdir("/proc") if entry.isdigit()])
@@ -148,7 +148,7 @@ def test_a_look_at_a_thousand_processes_is_cheap(tmp_path: Path) -> None:
         for number in range(max(1000 - there, 0))
     ]
     try:
-        costs = [cost_of_look(tmp_path) for _try in range(3)]
+        costs = [cost_of_look(tmp_path) for _try in range(6)]
     finally:
         for process in started:
             process.kill()
