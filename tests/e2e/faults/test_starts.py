@@ -233,7 +233,7 @@ def test_a_service_without_descriptors_starts_nothing(
     few = len(os.listdir(f"/proc/{pid}/fd")) + 16
     resource.prlimit(pid, resource.RLIMIT_NOFILE, (few, before[1]))
     herd = service.submit(*({"name": f"j{n}", "command": "true"} for n in range(JOBS)))
-    await_(lambda: "Too many open files: nothing starts" in service.said, "it is shown")
+    await_(lambda: "Too many open files: no job starts" in service.said, "it is shown")
     resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
     service.client.wait(herd)
     losses(f"no descriptors are left, {service.ramherd.pen}", **count_losses(service))
