@@ -196,11 +196,11 @@ def test_ctrl_c_still_ends_the_herd(ramherd: Ramherd) -> None:
         "1s",
         "--pen",
         ramherd.pen,
-        stdin='{"name": "a", "command": "sleep 60"}\n',
+        stdin='{"name": "a", "command": "sleep 300"}\n',
     )
     await_(lambda: ours("RAMHERD_RUN"), "it runs")
     for _time in range(3):
         delete(ramherd.state / "ramherd/ramherd.db")
-        await_((ramherd.state / "ramherd/ramherd.db-shm").exists, "it is back")
+        await_((ramherd.state / "ramherd/ramherd.db-shm").exists, "it is back", 60)
     started.signal(signal.SIGINT)
     assert started.wait() == 130
