@@ -243,7 +243,7 @@ def explain_not_queued(job: Mapping[str, Any]) -> str:
 
 
 def hint_for_running(job: Mapping[str, Any]) -> str:
-    """What a user who wants to pause a job can do with one that runs."""
+    """The commands for a job that is already running and cannot be paused."""
     if job["state"] not in (JobState.RUNNING, JobState.HELD):
         return ""
     return f"end it: ramherd cancel {job['number']}; restart it: ramherd recycle {job['number']}"
