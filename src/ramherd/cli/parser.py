@@ -86,7 +86,9 @@ class VerbParser(argparse.ArgumentParser):
     """A mistake is an error like any other: one line, with a hint."""
 
     def __init__(self, **settings: Any) -> None:
-        super().__init__(**{"formatter_class": VerbFormatter, **settings, "add_help": False})
+        # An abbreviation would act: `up --instal` is a mistake, not an installation.
+        fixed = {"add_help": False, "allow_abbrev": False}
+        super().__init__(**{"formatter_class": VerbFormatter, **settings, **fixed})
         self.add_argument("-h", "--help", action="help", help="show this help")
         self._words: list[str] = []
 

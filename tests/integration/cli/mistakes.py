@@ -101,6 +101,7 @@ OPTIONS = [
         "did you mean '--cwd'?",
     ),
     Mistake("ramherd run -d jobs.toml", "unknown argument '-d'", "ramherd submit jobs.toml"),
+    Mistake("ramherd jobs --jso", "unknown argument '--jso'", "did you mean '--json'?"),
     Mistake("ramherd run --progress jobs.toml", "unknown argument '--progress'",
             "ramherd run jobs.toml"),
     Mistake("ramherd run --dryrun jobs.toml", "unknown argument '--dryrun'",
