@@ -129,6 +129,9 @@ def explain_flag(word: str, argv: Sequence[str], parser: argparse.ArgumentParser
     known = known_flags(parser)
     if word.replace("_", "-") in known:
         return ask(word.replace("_", "-"))
+    longer = [flag for flag in known if word.startswith("--") and flag.startswith(word)]
+    if longer:
+        return ask(*longer[:MOST_NAMED])
     habits = [meant for meant, words in FLAG_HABITS.items() if word in words and meant in known]
     attached = word[2:] if re.fullmatch("-[a-zA-Z][0-9]+", word) else ""
     if attached:
@@ -151,7 +154,6 @@ def wrong_option(message: str, words: Sequence[str], parser: argparse.ArgumentPa
         (r"argument (\S+): expected .*", explain_no_value),
         (r"argument (\S+): invalid (?:int|float) value: '(.*)'", explain_number),
         (r"argument (\S+): invalid choice: '?(.*?)'? \(choose from (.*)\)", explain_choice),
-        (r"ambiguous option: (\S+) could match (.+)", explain_ambiguous),
         (r"argument (\S+): not allowed with argument (\S+)", explain_conflict),
         (r"argument (\S+): ignored explicit argument .*", explain_switch),
     ):
@@ -205,16 +207,6 @@ def command_after(
 ) -> str:
     """The same call with the right word."""
     return " ".join([parser.prog, shlex.join(meant if one == word else one for one in words)])
-
-
-def explain_ambiguous(
-    found: Groups, _words: Sequence[str], parser: argparse.ArgumentParser
-) -> UsageError:
-    shown = known_flags(parser)
-    flags = [flag for flag in found[1].split(", ") if flag in shown]
-    return UsageError(
-        f"{found[0]} may be one of {len(flags)} options", hint=ask(*flags[:MOST_NAMED])
-    )
 
 
 def explain_conflict(

@@ -107,7 +107,7 @@ OPTIONS = [
     Mistake("ramherd run --dryrun jobs.toml", "unknown argument '--dryrun'",
             "did you mean '--dry-run'?"),
     Mistake(
-        "ramherd run --mem 4GiB jobs.toml", "--mem may be one of 2 options",
+        "ramherd run --mem 4GiB jobs.toml", "unknown argument '--mem'",
         "did you mean '--memory' or '--memory-limit'?", "ramherd run --memory 4GiB jobs.toml",
     ),
     Mistake("ramherd ps -a", "unknown argument '-a'", "ramherd jobs --all"),
