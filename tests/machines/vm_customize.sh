@@ -36,12 +36,23 @@ exec /bin/busybox switch_root /root /sbin/init
 INIT
 chmod 755 "$initrd/init"
 (cd "$initrd" && find . | ./bin/busybox cpio --quiet -o -H newc) >"$root/boot/initrd"
+
+# For `modprobe zram`, which a fresh Debian needs before zramctl works.
+(
+  cd "$download"
+  for module in zram zsmalloc lz4 lz4_compress lzo lzo-rle; do
+    find lib/modules \( -name "$module.ko" -o -name 'modules.*' \) -exec cp --parents {} "$root" \;
+  done
+)
+chroot "$root" depmod "$(ls "$root/lib/modules")"
 rm -rf "$download"
 
 # The ordinary user. Linger: the user manager runs from boot on, without a login, as on a server.
 chroot "$root" useradd --create-home --uid 1000 --user-group --shell /bin/bash herd
 mkdir -p "$root/var/lib/systemd/linger"
 touch "$root/var/lib/systemd/linger/herd"
+# As in cloud images: the doctor's commands have sudo where they need it.
+echo 'herd ALL=(ALL) NOPASSWD: ALL' >"$root/etc/sudoers.d/herd"
 
 # A machine that has an id is not booting for the first time: no presets, no first-boot services.
 echo 5eed5eed5eed5eed5eed5eed5eed5eed >"$root/etc/machine-id"

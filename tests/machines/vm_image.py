@@ -17,7 +17,12 @@ from machines.outside import SBIN, MachineFailed, find_program, last_lines
 
 SUITE = "bookworm"
 CUSTOMIZE = Path(__file__).with_name("vm_customize.sh")
-INCLUDE = "systemd,systemd-sysv,dbus,dbus-user-session,libpam-systemd,python3"
+# A user manager and python3; what a fresh Debian has besides, as far as the doctor's commands need
+# it (systemd-oomd is not started).
+INCLUDE = (
+    "systemd,systemd-sysv,dbus,dbus-user-session,libpam-systemd,python3,"
+    "procps,kmod,sudo,cron,vim-tiny,systemd-timesyncd,systemd-oomd"
+)
 DISK_BYTES = 4 << 30
 # dpkg writes thousands of small files: 25 s in memory instead of 35.
 MEMORY, MEMORY_BYTES = "/dev/shm", 1500 << 20

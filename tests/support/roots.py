@@ -50,6 +50,7 @@ HEALTHY = {
     "sys/block/zram0/mm_stat": "2600000 1000000 1000000 0 0 0 0 0 0\n",
     "sys/devices/system/clocksource/clocksource0/current_clocksource": "tsc\n",
     "run/systemd/timesync/synchronized": "",
+    "etc/sysctl.d/README.sysctl": "",
     "etc/crontab": "17 * * * * root cd / && run-parts /etc/cron.hourly\n*/30 * * * * root true\n",
     "home/me/.bashrc": "export EDITOR=vi\n",
 }

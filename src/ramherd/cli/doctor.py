@@ -10,16 +10,18 @@ from ramherd.cli.main import read_columns
 from ramherd.config.load import load_config
 from ramherd.core.errors import RamherdError, UsageError
 from ramherd.core.policies import Policy
+from ramherd.core.units import count
 from ramherd.doctor.examine import HostFacts, examine
 from ramherd.doctor.findings import Finding, Fix, Severity
 from ramherd.doctor.fixes import apply, can_apply
 from ramherd.doctor.read.host import Host
-from ramherd.doctor.render import findings_json, render_findings
+from ramherd.doctor.render import findings_json, render_findings, render_verdict
 from ramherd.show.event_lines import printable
 
 EPILOG = """\
 examples:
   ramherd doctor                problems, why they matter, how to fix them
+  ramherd doctor -v             and every check that found nothing
   ramherd doctor --json         the same for programs (docs/doctor.md)
   ramherd doctor --fix          ask before each step, and print how to undo it
 
@@ -31,6 +33,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.epilog = EPILOG
     add = parser.add_argument
     add("--json", action="store_true", help="one JSON object on stdout")
+    add("-v", "--verbose", action="store_true", help="list the checks that are ok, too")
     add(
         "--fix", action="store_true", help="apply fixes that are safe and can be undone; asks first"
     )
@@ -43,10 +46,12 @@ def doctor(options: argparse.Namespace) -> int:
     found = examine_machine()
     fixed: list[Fix] = []
     if not options.json:
-        print("\n".join(render_findings(found, read_columns())))
+        print("\n".join(render_findings(found, read_columns(), with_ok=options.verbose)))
     if options.fix:
         fixed = fix_all(found, ask=not options.yes)
         found = examine_machine() if fixed else found
+        if fixed and not options.json:
+            print(f"after the fixes: {render_verdict(found)}")
     if options.json:
         steps = [{"step": fix.step, "undo": fix.undo} for fix in fixed]
         print(json.dumps({**findings_json(found), "fixed": steps}))
@@ -81,10 +86,11 @@ def logs_keep_bytes() -> int:
 def fix_all(found: Sequence[Finding], *, ask: bool) -> list[Fix]:
     """On stderr: standard output may be JSON."""
     fixes = list(dict.fromkeys(finding.fix for finding in found if finding.fix is not None))
-    made: set[str] = set()
-    done = [fix for fix in fixes if (not ask or agrees(fix)) and fix_one(fix, made)]
+    copies: dict[str, str] = {}
+    wanted = (fix for fix in fixes if not ask or agrees(fix))
+    done = [made for fix in wanted if (made := fix_one(fix, copies)) is not None]
     print_line(
-        f"{len(done)} of {len(fixes)} steps done" if fixes else "nothing that --fix could do"
+        f"{len(done)} of {count(len(fixes), 'step')} done" if fixes else "no step that --fix can do"
     )
     return done
 
@@ -94,14 +100,15 @@ def agrees(fix: Fix) -> bool:
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def fix_one(fix: Fix, made: set[str]) -> bool:
+def fix_one(fix: Fix, copies: dict[str, str]) -> Fix | None:
+    """The fix as it was applied."""
     try:
-        apply(fix, made)
+        done = apply(fix, copies)
     except RamherdError as error:
         print_line(f"not done: {error}" + (f"\n  hint: {error.hint}" if error.hint else ""))
-        return False
-    print_line(f"done: {fix.step}\n  undo: {fix.undo}")
-    return True
+        return None
+    print_line(f"done: {done.step}\n  undo: {done.undo}")
+    return done
 
 
 def print_line(text: str, end: str = "\n") -> None:

@@ -98,7 +98,7 @@ def check_limits(facts: HostFacts) -> Iterator[Finding]:
 
 def check_pressure(facts: HostFacts) -> Iterator[Finding]:
     yield from memory_pressure.check_pressure(read_pressure(facts.host), facts.machine)
-    yield from memory_pressure.check_killers(read_killers(facts.host))
+    yield from memory_pressure.check_killers(read_killers(facts.host), facts.memory)
 
 
 def check_written(facts: HostFacts) -> Iterator[Finding]:

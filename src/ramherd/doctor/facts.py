@@ -37,12 +37,15 @@ class MemoryFacts:
 
 @dataclass(frozen=True, slots=True)
 class Kernel:
-    """Values of /proc/sys by name (`vm.overcommit_memory`), and the path of each."""
+    """Values of /proc/sys by name (`vm.overcommit_memory`), the path of each, and the file in which
+    our settings are kept for the next boot.
+    """
 
     values: Mapping[str, int]
     paths: Mapping[str, str]
     open_files: int
     is_root: bool
+    kept_in: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,13 +60,16 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Virtual:
-    """The layers between us and the hardware."""
+    """The layers between us and the hardware. `machine` is the kind of virtual machine, if any."""
 
     is_wsl: bool
+    machine: str
     container: str
     has_systemd: bool
     balloon_driver: str
+    # The memory that the host has taken, and that it asks for now.
     balloon_bytes: int
+    asked_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +81,10 @@ class Pens:
     is_root: bool
     has_systemd: bool
     has_manager: bool
-    # None without logind.
+    # None without logind, or if the system bus does not answer.
     lingers: bool | None
+    # Whether logind lets a user do it without root: it asks polkit.
+    may_linger: bool
     has_v2_memory: bool
 
 
@@ -97,6 +105,8 @@ class OomVictim:
     name: str
     score: int
     rss_bytes: int
+    # oom_score_adj: 1000 is all of the memory.
+    adjusted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +115,11 @@ class Group:
 
     path: str
     swap_bytes: int
-    scanned_pages: int
+    used_bytes: int
     rank: str = ""
+    # Whether it is below a cgroup whose swap, or whose pressure, is watched.
+    by_swap: bool = False
+    by_pressure: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +152,13 @@ class InstalledCli:
     shadowed: tuple[tuple[str, str], ...] = ()
 
 
+# Before a line that a fix takes out of a shell's start file: `:` keeps a block valid that has no
+# other line.
+SHELL_COMMENT = ": # "
+# After the name of a file: its copy before a fix.
+COPY_SUFFIX = ".before-ramherd"
+
+
 @dataclass(frozen=True, slots=True)
 class Line:
     """A line of a file with settings or commands that users write."""
@@ -150,6 +170,8 @@ class Line:
     kind: str
     # One assignment and nothing else: it can be removed alone.
     is_plain: bool = False
+    # Whether this user may change the file.
+    is_writable: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +181,8 @@ class Variable:
     name: str
     value: str
     line: Line
+    # It is only left in our environment: a fix took it out of its file.
+    is_removed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,20 +53,31 @@ class CommentOut:
 
 @dataclass(frozen=True, slots=True)
 class SetKernel:
-    """Sets a /proc/sys value until the next boot; `path` is its file."""
+    """Sets a /proc/sys value; `path` is its file. `kept_in` is a file of sysctl.d that sets it at
+    each boot; without it, the value is the default of the kernel.
+    """
 
     path: str
     name: str
     value: int
     old_value: int
+    kept_in: str = ""
+
+    @property
+    def line(self) -> str:
+        return f"{self.name} = {self.value}"
 
     @property
     def step(self) -> str:
-        return f"sysctl -w {self.name}={self.value} (until the next boot)"
+        kept = f" (at each boot: {self.kept_in})" if self.kept_in else ""
+        return f"sysctl -w {self.name}={self.value}{kept}"
 
     @property
     def undo(self) -> str:
-        return f"sysctl -w {self.name}={self.old_value}"
+        undo = f"sysctl -w {self.name}={self.old_value}"
+        return (
+            f"{undo} && sed -i '/^{self.line}$/d' {quote(self.kept_in)}" if self.kept_in else undo
+        )
 
 
 @dataclass(frozen=True, slots=True)

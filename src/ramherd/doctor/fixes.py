@@ -4,6 +4,7 @@ import os
 import shutil
 import stat
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 from ramherd.core.errors import RamherdError
@@ -11,6 +12,7 @@ from ramherd.doctor.findings import CommentOut, Fix, RunCommand, SetKernel, SetM
 from ramherd.system.files import write_control
 
 COMMAND_S = 10.0
+MOST_COPIES = 20
 
 
 class Changed(RamherdError):
@@ -31,20 +33,23 @@ def can_apply(fix: Fix) -> bool:
             return shutil.which(argv[0]) is not None
 
 
-def apply(fix: Fix, made: set[str]) -> None:
-    """`made` are the copies so far: of several lines of one file, the first makes the copy."""
+def apply(fix: Fix, copies: dict[str, str]) -> Fix:
+    """Returns the fix as it was applied. `copies` are the copies of files so far: of several lines
+    of one file, the first makes the copy.
+    """
     try:
         match fix:
             case SetMode():
                 set_mode(fix)
             case CommentOut():
-                comment_out(fix, made)
+                return comment_out(fix, copies)
             case SetKernel():
                 set_kernel(fix)
             case RunCommand():
                 run_command(fix)
     except OSError as error:
         raise RamherdError(f"cannot {fix.step}: {error.strerror}") from None
+    return fix
 
 
 def set_mode(fix: SetMode) -> None:
@@ -59,27 +64,31 @@ def set_mode(fix: SetMode) -> None:
         os.close(fd)
 
 
-def comment_out(fix: CommentOut, made: set[str]) -> None:
+def comment_out(fix: CommentOut, copies: dict[str, str]) -> CommentOut:
     """All or nothing, and through links: start files often are links."""
     path = Path(os.path.realpath(fix.path))
     data = path.read_bytes()
     lines = data.split(b"\n")
     if fix.line > len(lines) or lines[fix.line - 1].decode(errors="replace") != fix.text:
         raise Changed(f"line {fix.line} of {fix.path} has changed")
-    if fix.backup not in made:
-        save_copy(path, Path(fix.backup))
-        made.add(fix.backup)
+    if fix.path not in copies:
+        copies[fix.path] = save_copy(path, fix.backup)
     lines[fix.line - 1] = fix.prefix.encode() + lines[fix.line - 1]
-    replace(path, b"\n".join(lines))
+    write_whole(path, b"\n".join(lines))
+    return replace(fix, backup=copies[fix.path])
 
 
-def save_copy(path: Path, backup: Path) -> None:
-    if backup.exists():
-        raise Changed(f"{backup} already exists", hint=f"diff {backup} {path}, then remove it")
-    shutil.copy2(path, backup)
+def save_copy(path: Path, backup: str) -> str:
+    """An older copy is kept: it may be the only one of its kind."""
+    names = (backup, *(f"{backup}.{number}" for number in range(2, MOST_COPIES + 1)))
+    free = next((name for name in names if not os.path.lexists(name)), None)
+    if free is None:
+        raise Changed(f"{path} has {MOST_COPIES} copies already", hint=f"rm {backup}.*")
+    shutil.copy2(path, free)
+    return free
 
 
-def replace(path: Path, data: bytes) -> None:
+def write_whole(path: Path, data: bytes) -> None:
     found, new = path.stat(), path.with_name(f"{path.name}.ramherd-new")
     try:
         new.write_bytes(data)
@@ -95,6 +104,16 @@ def set_kernel(fix: SetKernel) -> None:
     if value != str(fix.old_value):
         raise Changed(f"{fix.name} is {value} now, not {fix.old_value}")
     write_control(fix.path, str(fix.value))
+    if fix.kept_in:
+        write_boot_line(fix)
+
+
+def write_boot_line(fix: SetKernel) -> None:
+    path = Path(fix.kept_in)
+    lines = path.read_text().splitlines() if path.exists() else []
+    others = [line for line in lines if line.partition("=")[0].strip() != fix.name]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("\n".join([*others, fix.line]) + "\n")
 
 
 def run_command(fix: RunCommand) -> None:

@@ -1,4 +1,4 @@
-"""Findings as text, the worst last, just above the prompt."""
+"""Findings as text: the worst first, then one line that counts them."""
 
 import textwrap
 from collections import Counter
@@ -11,16 +11,19 @@ from ramherd.show.event_lines import printable
 
 WIDEST = 100
 LEVELS = tuple(Severity)
+WORST_FIRST = tuple(reversed(LEVELS))
 INDENT = " " * 10
 
 
-def render_findings(findings: Sequence[Finding], columns: int) -> Iterator[str]:
+def render_findings(
+    findings: Sequence[Finding], columns: int, *, with_ok: bool = False
+) -> Iterator[str]:
     width = min(columns, WIDEST)
-    for level in LEVELS:
+    for level in WORST_FIRST if with_ok else WORST_FIRST[:-1]:
         for finding in findings:
             if finding.level is level:
                 yield from render_finding(finding, width)
-    yield render_count(findings)
+    yield render_verdict(findings, lists_ok=with_ok)
 
 
 def render_finding(finding: Finding, width: int) -> Iterator[str]:
@@ -38,18 +41,24 @@ def wrap(text: str, first: str, width: int) -> list[str]:
     )  # fmt: skip
 
 
-def render_count(findings: Sequence[Finding]) -> str:
+def render_verdict(findings: Sequence[Finding], *, lists_ok: bool = False) -> str:
+    """`1 problem and 2 hints; 34 checks are ok (-v lists them); ramherd doctor --fix can fix 1`."""
     counts = Counter(finding.level for finding in findings)
-    line = ", ".join(render_level(level, counts[level]) for level in reversed(LEVELS))
+    found = [count(counts[level], level) for level in WORST_FIRST[:-1] if counts[level]]
     fixes = sum(finding.fix is not None for finding in findings)
-    return line + (f"; ramherd doctor --fix can fix {fixes} of them" if fixes else "")
+    parts = [
+        join_words(found) or "nothing to do",
+        f"{count(counts[Severity.OK], 'check is', 'checks are')} ok"
+        + ("" if lists_ok or not counts[Severity.OK] else " (-v lists them)"),
+        f"ramherd doctor --fix can fix {fixes}" if fixes else "",
+    ]
+    return "; ".join(filter(None, parts))
 
 
-def render_level(level: Severity, number: int) -> str:
-    """`no problems`, `1 warning`, `29 ok`."""
-    if level is Severity.OK:
-        return f"{number} {level}"
-    return count(number, level) if number else f"no {level}s"
+def join_words(words: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    *first, last = words or [""]
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def findings_json(findings: Sequence[Finding]) -> dict[str, Any]:

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
+FIRST_NAMESPACES = {"uts": 4026531838, "ipc": 4026531839, "pid": 4026531836}
 TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PF_KTHREAD = 0x00200000
 # At most this much of an environment is read.
@@ -205,6 +206,19 @@ def read_pid_namespace(proc: Root = PROC) -> str:
     return os.readlink(f"{proc}/self/ns/pid")
 
 
+def is_in_first_namespaces(proc: Root = PROC) -> bool:
+    """Whether we are in the namespaces that the kernel made at boot, so in no container. Their
+    numbers are constants of the kernel (include/linux/proc_ns.h).
+    """
+    try:
+        return all(
+            os.readlink(f"{proc}/self/ns/{name}") == f"{name}:[{number}]"
+            for name, number in FIRST_NAMESPACES.items()
+        )
+    except OSError:
+        return False
+
+
 def read_descriptors(pid: int | str, proc: Root = PROC) -> dict[int, str] | None:
     """The target of each descriptor; None if we may not read them."""
     found = {}
@@ -327,6 +341,11 @@ def read_locks(proc: Root = PROC) -> str:
 def read_version(proc: Root = PROC) -> str:
     """The version line of the kernel."""
     return read_text(f"{proc}/version") or ""
+
+
+def read_boot_options(proc: Root = PROC) -> str:
+    """The options with which the kernel was booted."""
+    return read_text(f"{proc}/cmdline") or ""
 
 
 def sysctl_path(name: str, proc: Root = PROC) -> str:

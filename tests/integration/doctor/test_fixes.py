@@ -12,7 +12,7 @@ from ramherd.doctor.findings import CommentOut, RunCommand, SetKernel, SetMode
 from ramherd.doctor.fixes import Changed, apply, can_apply
 from support.roots import Root
 
-LINE = "export NODE_OPTIONS=--max-old-space-size=32768"
+LINE = "export BUN_JSC_gcMaxHeapSize=32768"
 
 
 def undo(command: str) -> None:
@@ -21,7 +21,7 @@ def undo(command: str) -> None:
 
 def proposed(root: Root, text: str, name: str = ".bashrc") -> CommentOut:
     root.write(f"home/me/{name}", text)
-    fix = root.find("heap", "node-options").fix
+    fix = root.find("heap", "bun-options").fix
     assert isinstance(fix, CommentOut)
     return fix
 
@@ -33,7 +33,7 @@ def test_a_mode_is_set_and_undone(tmp_path: Path) -> None:
     path.chmod(0o644)
     fix = SetMode(str(path), 0o600, 0o644)
 
-    apply(fix, set())
+    apply(fix, {})
     assert path.stat().st_mode & 0o777 == 0o600
     undo(fix.undo)
     assert path.stat().st_mode & 0o777 == 0o644
@@ -47,9 +47,9 @@ def test_a_mode_that_changed_meanwhile_is_left(tmp_path: Path) -> None:
     link.symlink_to(path)
 
     with pytest.raises(Changed, match="has mode 0640 now, not 0644"):
-        apply(SetMode(str(path), 0o600, 0o644), set())
+        apply(SetMode(str(path), 0o600, 0o644), {})
     with pytest.raises(RamherdError, match="cannot chmod"):
-        apply(SetMode(str(link), 0o600, 0o640), set())
+        apply(SetMode(str(link), 0o600, 0o640), {})
     assert path.stat().st_mode & 0o777 == 0o640
 
 
@@ -63,7 +63,7 @@ def test_a_line_is_taken_out_and_put_back(root: Root) -> None:
     real.chmod(0o640)
     before = real.read_bytes()
 
-    apply(fix, set())
+    apply(fix, {})
     assert real.read_bytes() == before.replace(LINE.encode(), b": # " + LINE.encode())
     assert real.stat().st_mode & 0o777 == 0o640
     undo(fix.undo)
@@ -74,7 +74,7 @@ def test_a_block_stays_whole(root: Root) -> None:
     """The only line of an `if` may be at the left edge too."""
     fix = proposed(root, f"if true; then\n{LINE}\nfi\n")
 
-    apply(fix, set())
+    apply(fix, {})
 
     subprocess.run(["/bin/sh", "-n", root.home / ".bashrc"], check=True)
 
@@ -83,9 +83,9 @@ def test_two_lines_of_one_file_share_a_copy(root: Root) -> None:
     """The copy is the file before the first of them."""
     root.write("home/me/.bashrc", f"{LINE}\n{LINE}0\n")
     fixes = [found.fix for found in root.look("heap") if isinstance(found.fix, CommentOut)]
-    made: set[str] = set()
+    copies: dict[str, str] = {}
     for fix in fixes:
-        apply(fix, made)
+        apply(fix, copies)
 
     assert len(fixes) == 2
     assert (root.home / ".bashrc").read_text() == f": # {LINE}\n: # {LINE}0\n"
@@ -94,14 +94,16 @@ def test_two_lines_of_one_file_share_a_copy(root: Root) -> None:
 
 
 def test_an_older_copy_is_not_written_over(root: Root) -> None:
-    """It may be the only one of its kind."""
+    """It may be the only one of its kind: the next copy has a number, and the undo names it."""
     fix = proposed(root, f"{LINE}\n")
     Path(fix.backup).write_text("precious")
 
-    with pytest.raises(Changed, match="already exists"):
-        apply(fix, set())
-    assert (root.home / ".bashrc").read_text() == f"{LINE}\n"
+    done = apply(fix, {})
+
     assert Path(fix.backup).read_text() == "precious"
+    assert done.undo == f"cp {fix.backup}.2 {root.home}/.bashrc"
+    undo(done.undo)
+    assert (root.home / ".bashrc").read_text() == f"{LINE}\n"
 
 
 def test_a_line_that_changed_meanwhile_is_left(root: Root) -> None:
@@ -110,29 +112,29 @@ def test_a_line_that_changed_meanwhile_is_left(root: Root) -> None:
     root.write("home/me/.bashrc", f"new=1\n{LINE}\n")
 
     with pytest.raises(Changed, match=r"line 1 of .* has changed"):
-        apply(fix, set())
+        apply(fix, {})
     assert not Path(fix.backup).exists()
 
 
 def test_a_file_that_no_shell_reads_gets_a_plain_comment(root: Root) -> None:
     """`:` would be a broken line there."""
     name = ".config/environment.d/n.conf"
-    fix = proposed(root, "NODE_OPTIONS=--max-old-space-size=32768\n", name)
+    fix = proposed(root, "BUN_JSC_gcMaxHeapSize=32768\n", name)
 
-    apply(fix, set())
+    apply(fix, {})
 
-    assert (root.home / name).read_text() == "# NODE_OPTIONS=--max-old-space-size=32768\n"
+    assert (root.home / name).read_text() == "# BUN_JSC_gcMaxHeapSize=32768\n"
 
 
 @pytest.mark.parametrize("text", [
     f"  {LINE}", f"{LINE}; other", f"true && {LINE}", f"{LINE} OTHER=1", f"a=1 \\\n{LINE}",
-    f"{LINE} \\\nB=1", "export NODE_OPTIONS=\"--max-old-space-size=32768 $(cat x)\"",
+    f"{LINE} \\\nB=1", "export BUN_OPTIONS=\"--smol $(cat x)\"",
 ])  # fmt: skip
 def test_a_line_that_does_more_is_for_the_user(root: Root, text: str) -> None:
     """Only one assignment, and nothing else, is taken out by itself."""
     root.write("home/me/.bashrc", f"{text}\n")
 
-    found = root.find("heap", "node-options")
+    found = root.find("heap", "bun-options")
 
     assert found.fix is None
     assert found.command.startswith("${EDITOR:-vi} +")
@@ -145,10 +147,10 @@ def test_a_value_of_the_kernel(root: Root) -> None:
 
     assert fix == SetKernel(str(path), "vm.overcommit_memory", 0, 2)
     assert fix.undo == "sysctl -w vm.overcommit_memory=2"
-    apply(fix, set())
+    apply(fix, {})
     assert path.read_text().startswith("0")
     with pytest.raises(Changed, match="is 0"):
-        apply(SetKernel(str(path), "vm.overcommit_memory", 1, 2), set())
+        apply(SetKernel(str(path), "vm.overcommit_memory", 1, 2), {})
     assert root.find("limits", "overcommit", root.host(uid=1000)).fix is None
 
 
@@ -157,9 +159,9 @@ def test_a_command_that_fails_is_told() -> None:
     good = RunCommand((sys.executable, "-c", ""), ("true",))
     bad = RunCommand(("sh", "-c", "echo why >&2; exit 4"), ("true",))
 
-    apply(good, set())
+    apply(good, {})
     with pytest.raises(RamherdError, match="exit status 4: why"):
-        apply(bad, set())
+        apply(bad, {})
 
 
 def test_only_what_this_user_may_do_is_offered(tmp_path: Path) -> None:

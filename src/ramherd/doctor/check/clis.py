@@ -21,7 +21,7 @@ def check_clis(clis: Sequence[InstalledCli], variables: Collection[str]) -> Iter
             "cli", Severity.HINT, "no agent CLI in PATH",
             "claude, codex, gemini, opencode, qwen and cursor-agent were looked for; any other "
             "command can be run as well",
-            "npm install -g @anthropic-ai/claude-code",
+            "ramherd drill --agents 4   # without an agent",
         )  # fmt: skip
     for cli in clis:
         yield describe(cli)

@@ -25,7 +25,7 @@ def check_clock(clock: Clock) -> Iterator[Finding]:
 
 
 def check_time(clock: Clock) -> Finding:
-    command = "timedatectl set-ntp true   # without systemd: ntpd or chronyd"
+    command = "sudo timedatectl set-ntp true   # without systemd: ntpd or chronyd"
     if clock.now_s < EARLIEST_S:
         why = "certificates of every API are not valid yet: no agent can connect"
         return Finding("clock", Severity.PROBLEM, "the clock was never set", why, command)

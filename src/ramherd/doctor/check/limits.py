@@ -26,11 +26,11 @@ def check_kernel(kernel: Kernel, memory: MemoryFacts) -> Iterator[Finding]:
     yield check_file_table(kernel)
 
 
-def set_kernel(kernel: Kernel, name: str, value: int) -> SetKernel | None:
+def set_kernel(kernel: Kernel, name: str, value: int, kept_in: str = "") -> SetKernel | None:
     """Only root may set it, and a fix that does not work is not offered."""
     if not kernel.is_root:
         return None
-    return SetKernel(kernel.paths[name], name, value, kernel.values[name])
+    return SetKernel(kernel.paths[name], name, value, kernel.values[name], kept_in)
 
 
 def check_overcommit(kernel: Kernel, memory: MemoryFacts) -> Finding:
@@ -69,11 +69,13 @@ def check_inotify(kernel: Kernel, name: str, least: int) -> Finding:
         return Finding(check, Severity.HINT, f"{name} cannot be read", "it may not be there")
     if value >= least:
         return Finding(check, Severity.OK, f"{name} is {value}", numbers={"value": value})
+    kept_in = kernel.kept_in
     return Finding(
         check, Severity.HINT, f"{name} is {value}",
         "each agent, editor and test runner that watches files uses some of them; when none is "
         "left, watching fails with ENOSPC or EMFILE",
-        f"sudo sysctl -w {name}={BETTER[name]}", set_kernel(kernel, name, BETTER[name]),
+        f"echo {name}={BETTER[name]} | sudo tee -a {kept_in} && sudo sysctl -p {kept_in}",
+        set_kernel(kernel, name, BETTER[name], kept_in),
         {"value": value, "least": least},
     )  # fmt: skip
 

@@ -78,8 +78,8 @@ def make_zram(memory: MemoryFacts) -> str:
     """Half of the RAM, in whole GiB: with a ratio of 2.6 it takes a fifth of the RAM when full."""
     size = max(memory.machine.total_bytes // 2 // GIB, 1)
     return (
-        f'dev=$(sudo zramctl --find --size {size}G --algorithm lz4) && sudo mkswap "$dev" '
-        '&& sudo swapon -p 100 "$dev"'
+        f"sudo modprobe zram && dev=$(sudo zramctl --find --size {size}G --algorithm lz4) "
+        '&& sudo mkswap "$dev" && sudo swapon -p 100 "$dev"   # until the next boot'
     )
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from ramherd.core.model import Machine
 from ramherd.core.units import format_size
-from ramherd.doctor.facts import Group, Killers, OomVictim, PressureShares
+from ramherd.doctor.facts import Group, Killers, MemoryFacts, OomVictim, PressureShares
 from ramherd.doctor.findings import Finding, Severity
 
 SOME_MUCH, FULL_MUCH = 10.0, 10.0
@@ -14,6 +14,14 @@ ENOUGH_SHARE = 0.3
 FIND_STALLED = "grep some $(find /sys/fs/cgroup -name memory.pressure) | sort -t= -k3 -n | tail"
 # earlyoom adds this to the score for --prefer and subtracts it for --avoid.
 PREFERENCE = 300
+# The cgroups of a login, a tab, tmux, a terminal, an editor with a terminal.
+_SESSIONS = re.compile(
+    r"^(?:session-|vte-|tmux-)|[Tt]erminal|konsole|kitty|alacritty|wezterm|ghostty|code\b"
+)
+# A process of less than a tenth of the RAM goes first only where none is larger: on a machine that
+# does nothing. A manager has an oom_score_adj of 100.
+CARRIER_SHARE, CARRIER_ADJUSTED = 0.1, 300
+BUSY_SHARE = 0.5
 # The end of one of these also ends every process started from it.
 CARRIERS = {
     "sshd", "tmux: server", "screen", "zellij", "systemd", "gnome-shell", "kwin_wayland", "Xorg",
@@ -50,14 +58,18 @@ def check_pressure(pressure: PressureShares | None, machine: Machine) -> Iterato
         yield Finding("psi", Severity.OK, what, numbers=numbers)
 
 
-def check_killers(killers: Killers) -> Iterator[Finding]:
-    yield check_victim("kernel", "the kernel", first_by_score(killers.candidates))
+def check_killers(killers: Killers, memory: MemoryFacts) -> Iterator[Finding]:
+    machine = memory.machine
+    victim = first_by_score(killers.candidates)
+    yield check_victim("kernel", "the kernel", victim, likely=is_likely(victim, machine))
     for name, argv in sorted(killers.daemons.items()):
         if name == "earlyoom":
             victim = choose_earlyoom(killers.candidates, argv)
-            yield check_victim("earlyoom", "earlyoom", victim)
+            preferred = victim is not None and matches(option(argv, "--prefer"), victim.name)
+            likely = preferred or is_likely(victim, machine)
+            yield check_victim("earlyoom", "earlyoom", victim, likely=likely)
         elif name == "systemd-oomd":
-            yield check_oomd(choose_group(killers.groups))
+            yield from check_oomd(killers.groups, has_swap=bool(memory.swaps))
         else:
             yield Finding(
                 name, Severity.HINT, f"{name} runs",
@@ -70,7 +82,16 @@ def first_by_score(candidates: Sequence[OomVictim]) -> OomVictim | None:
     return max(candidates, key=lambda found: (found.score, found.rss_bytes), default=None)
 
 
-def check_victim(check: str, who: str, victim: OomVictim | None) -> Finding:
+def is_likely(victim: OomVictim | None, machine: Machine) -> bool:
+    """Whether it would also be the first when memory is short, and others have grown."""
+    if victim is None:
+        return False
+    is_large = victim.rss_bytes > CARRIER_SHARE * machine.total_bytes
+    is_busy = machine.available_bytes < BUSY_SHARE * machine.total_bytes
+    return is_large or is_busy or victim.adjusted >= CARRIER_ADJUSTED
+
+
+def check_victim(check: str, who: str, victim: OomVictim | None, *, likely: bool) -> Finding:
     check = f"oom-{check}"
     if victim is None:
         return Finding(check, Severity.OK, f"{who} would find nothing to kill")
@@ -79,7 +100,7 @@ def check_victim(check: str, who: str, victim: OomVictim | None) -> Finding:
         f"{format_size(victim.rss_bytes)}, oom_score {victim.score})"
     )
     numbers = {"pid": victim.pid, "score": victim.score, "rss_bytes": victim.rss_bytes}
-    if victim.name not in CARRIERS:
+    if victim.name not in CARRIERS or not likely:
         return Finding(check, Severity.OK, what, numbers=numbers)
     return Finding(
         check, Severity.WARNING, what, "other programs end with it or depend on it",
@@ -119,26 +140,45 @@ def matches(pattern: str, name: str) -> bool:
         return False
 
 
-def choose_group(groups: Sequence[Group]) -> Group | None:
-    """By swap, then by scanned pages; never an omitted group, an avoided group last."""
-    left = [group for group in groups if group.rank != "omit"]
+def choose_group(groups: Sequence[Group], *, by_swap: bool) -> Group | None:
+    """At pressure the one in which most pages are scanned, which is the largest while none are; by
+    swap the one that has most there. Never an omitted group, an avoided one last.
+    """
+    left = [
+        group for group in groups
+        if group.rank != "omit" and (group.by_swap if by_swap else group.by_pressure)
+    ]  # fmt: skip
     return max(
         left,
-        key=lambda group: (group.rank != "avoid", group.swap_bytes, group.scanned_pages),
+        key=lambda group: (
+            group.rank != "avoid",
+            group.swap_bytes if by_swap else group.used_bytes,
+        ),
         default=None,
     )
 
 
-def check_oomd(group: Group | None) -> Finding:
-    if group is None:
-        return Finding(
-            "oom-systemd-oomd", Severity.OK, "systemd-oomd is running, and finds no cgroup to kill"
-        )
-    what = f"systemd-oomd would first kill all of {group.path}"
-    is_session = group.path.rsplit("/", 1)[-1].startswith(("session-", "vte-"))
+def check_oomd(groups: Sequence[Group], *, has_swap: bool) -> Iterator[Finding]:
+    """It watches the swap of some cgroups, and the pressure in others."""
+    found = {"under memory pressure": choose_group(groups, by_swap=False)}
+    if has_swap:
+        found["when swap is full"] = choose_group(groups, by_swap=True)
+    victims = [(when, group) for when, group in found.items() if group is not None]
+    if not victims:
+        yield Finding("oom-systemd-oomd", Severity.OK, "systemd-oomd runs, and watches no cgroup")
+    for when, group in victims:
+        yield check_group(group, when)
+
+
+def check_group(group: Group, when: str) -> Finding:
+    is_session = _SESSIONS.search(group.path.rsplit("/", 1)[-1])
+    what = f"systemd-oomd would first kill all of {group.path} {when}"
+    numbers = {"swap_bytes": group.swap_bytes, "used_bytes": group.used_bytes}
+    if not is_session:
+        return Finding("oom-systemd-oomd", Severity.OK, what, numbers=numbers)
     return Finding(
-        "oom-systemd-oomd", Severity.WARNING if is_session else Severity.HINT, what,
+        "oom-systemd-oomd", Severity.WARNING, what,
         "it kills whole cgroups: all agents that were started from one terminal",
         "ramherd exec -- claude   # each in a cgroup of its own; what it watches: oomctl",
-        numbers={"swap_bytes": group.swap_bytes, "scanned_pages": group.scanned_pages},
+        numbers=numbers,
     )  # fmt: skip

@@ -7,7 +7,12 @@ from ramherd.doctor.findings import Finding, RunCommand, Severity
 
 LINGER = ("loginctl", "enable-linger")
 UNLINGER = ("loginctl", "disable-linger")
+LINGER_AS_ROOT = "sudo loginctl enable-linger $USER"
 DELEGATE = "systemd-run --user --scope -p Delegate=yes ramherd run jobs.toml"
+SWITCH_TO_V2 = (
+    "sudo sed -i 's/^GRUB_CMDLINE_LINUX=\"/&systemd.unified_cgroup_hierarchy=1 /' "
+    "/etc/default/grub && sudo update-grub"
+)
 
 
 def check_pens(pens: Pens) -> Iterator[Finding]:
@@ -27,14 +32,18 @@ def check_kind(pens: Pens) -> Finding:
 
 
 def better(pens: Pens) -> str:
-    """docs/pens.md has the details."""
-    if pens.has_v2_memory and pens.has_systemd and not pens.is_root:
-        return DELEGATE if pens.has_manager else f"sudo {' '.join(LINGER)} $USER && {DELEGATE}"
-    if pens.is_root and pens.has_systemd:
-        return "systemd-run --scope -p Delegate=yes ramherd run jobs.toml"
+    """docs/pens.md has the details. Never `sudo ramherd`: files that root makes in the state
+    directory shut its owner out.
+    """
     if pens.is_root:
+        if pens.has_systemd:
+            return "systemd-run --scope -p Delegate=yes ramherd run jobs.toml"
         return "mount -o remount,rw /sys/fs/cgroup   # a container has to be started so"
-    return "sudo -E ramherd run jobs.toml"
+    if not pens.has_systemd:
+        return ""
+    if not pens.has_v2_memory:
+        return SWITCH_TO_V2
+    return DELEGATE if pens.has_manager else LINGER_AS_ROOT
 
 
 def check_linger(pens: Pens) -> Finding:
@@ -43,5 +52,6 @@ def check_linger(pens: Pens) -> Finding:
     return Finding(
         "linger", Severity.HINT, "your user manager ends with your last session",
         "from cron, or after logout, there is no cgroup of your own, and limits are only polled",
-        " ".join(LINGER), RunCommand(LINGER, UNLINGER),
+        " ".join(LINGER) if pens.may_linger else LINGER_AS_ROOT,
+        RunCommand(LINGER, UNLINGER) if pens.may_linger else None,
     )  # fmt: skip

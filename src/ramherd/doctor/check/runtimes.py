@@ -10,8 +10,9 @@ from ramherd.core.model import Machine
 from ramherd.core.policies import Policy
 from ramherd.core.units import MIB, format_size
 from ramherd.decide.budget import budget_bytes
-from ramherd.doctor.facts import Line, Node, Variable
-from ramherd.doctor.findings import CommentOut, Finding, Fix, Severity
+from ramherd.doctor.check.edits import comment_out, edit_command, place
+from ramherd.doctor.facts import COPY_SUFFIX, SHELL_COMMENT, Node, Variable
+from ramherd.doctor.findings import Finding, Fix, Severity
 
 # Two such heaps fill all of the memory. By default Node takes no more.
 LARGE_SHARE = 0.5
@@ -22,8 +23,8 @@ LEAST_HEAP_BYTES = 256 * MIB
 TOO_SMALL = "gemini and qwen hold 200 MiB at rest: V8 aborts at its limit (exit status 134)"
 # BUN_JSC_* variables tested with claude, which does not start with an unknown name.
 KNOWN_JSC = {"BUN_JSC_forceRAMSize", "BUN_JSC_useJIT", "BUN_JSC_gcMaxHeapSize"}
-BACKUP = ".before-ramherd"
-# In a shell `:` keeps a block valid whose only line this was; these files are not for a shell.
+BUILDS = "   # only if no build needs it"
+# These files are not for a shell.
 NO_SHELL = (".conf", "environment", ".pam_environment")
 _OLD_SPACE = re.compile(r"--max[-_]old[-_]space[-_]size=(\d+)")
 
@@ -78,6 +79,9 @@ def check_variables(
 def check_variable(
     variable: Variable, machine: Machine, bun_clis: Collection[str]
 ) -> Finding | None:
+    if variable.is_removed:
+        what = f"{variable.name} is set in this shell only: it is no longer in a start file"
+        return Finding("variables", Severity.OK, what)
     if variable.name.startswith("BUN_JSC_"):
         return check_jsc(variable)
     if variable.name == "NODE_OPTIONS":
@@ -170,19 +174,19 @@ def make(
 
 
 def taking_out(variable: Variable) -> tuple[str, Fix | None]:
-    """The command, and a fix if the line stands alone."""
+    """The command, and a fix if the line stands alone. NODE_OPTIONS is for the user to judge: a
+    build may need it, and it may have other options.
+    """
     line = variable.line
-    path, new = quote(line.path), quote(f"{line.path}.new")
     if line.kind == "environment":
         return f"unset {variable.name}", None
+    if variable.name == "NODE_OPTIONS":
+        return f"{edit_command(line)}{BUILDS}", None
     if line.kind == "settings" and not line.number:
-        return (f"jq 'del(.env.{variable.name})' {path} > {new} && mv {new} {path}"), None
+        return f"{edit_command(line)}   # remove it from env", None
     if not line.is_plain:
-        return f"${{EDITOR:-vi}} +{line.number} {path}", None
-    prefix = "# " if line.path.endswith(NO_SHELL) else ": # "
-    command = f"sed -i{BACKUP} '{line.number}s/^/{prefix}/' {path}"
-    return command, CommentOut(line.path, line.number, line.text, prefix, f"{line.path}{BACKUP}")
-
-
-def place(line: Line) -> str:
-    return f"{line.path}:{line.number}" if line.number else line.path
+        return edit_command(line), None
+    prefix = "# " if line.path.endswith(NO_SHELL) else SHELL_COMMENT
+    sudo = "" if line.is_writable else "sudo "
+    command = f"{sudo}sed -i{COPY_SUFFIX} '{line.number}s/^/{prefix}/' {quote(line.path)}"
+    return command, comment_out(line, prefix)

@@ -1,4 +1,4 @@
-"""WSL, containers, and hosts that take memory back."""
+"""Virtual machines, WSL, containers, and hosts that take memory back."""
 
 from collections.abc import Iterator
 
@@ -10,12 +10,27 @@ from ramherd.doctor.findings import Finding, Severity
 # A single agent that runs a build reaches a limit below this.
 SMALL_BYTES = GIB
 TAKEN_SHARE = 0.05
+# Run on the host of a container; or for the service that has the limit.
+RAISE_LIMIT = {
+    "docker": "docker update --memory 4g --memory-swap 4g NAME",
+    "podman": "podman update --memory 4g --memory-swap 4g NAME",
+    "kubernetes": "kubectl set resources deployment NAME --limits=memory=4Gi",
+    "lxc": "lxc config set NAME limits.memory 4GiB",
+}
+RAISE_SERVICE = "systemctl --user set-property NAME MemoryMax=4G"
 
 
 def check_virtual(virtual: Virtual, machine: Machine) -> Iterator[Finding]:
+    yield Finding("machine", Severity.OK, describe(virtual))
     yield check_wsl(virtual, machine)
     yield check_container(virtual, machine)
     yield check_balloon(virtual, machine)
+
+
+def describe(virtual: Virtual) -> str:
+    if virtual.is_wsl:
+        return "a virtual machine (WSL)"
+    return f"a virtual machine ({virtual.machine})" if virtual.machine else "no known hypervisor"
 
 
 def check_wsl(virtual: Virtual, machine: Machine) -> Finding:
@@ -51,7 +66,7 @@ def check_container(virtual: Virtual, machine: Machine) -> Finding:
     numbers = {"limit_bytes": limit, "total_bytes": machine.total_bytes}
     if limit < SMALL_BYTES:
         why = "the kernel kills at the limit: a claude needs 400 MB, and its builds more"
-        command = "docker update --memory 4g --memory-swap 4g NAME   # a service: MemoryMax=4G"
+        command = RAISE_LIMIT.get(virtual.container, RAISE_SERVICE)
         return Finding("limit", Severity.WARNING, what, why, command, numbers=numbers)
     return Finding("limit", Severity.OK, f"{what}: the budget comes from it", numbers=numbers)
 
@@ -64,6 +79,17 @@ def check_balloon(virtual: Virtual, machine: Machine) -> Finding:
     if not virtual.balloon_driver:
         return Finding("balloon", Severity.OK, "no memory balloon")
     taken, name = virtual.balloon_bytes, virtual.balloon_driver
+    if virtual.machine:
+        name = f"{virtual.machine}, {name}"
+    if virtual.asked_bytes > TAKEN_SHARE * machine.total_bytes:
+        return Finding(
+            "balloon", Severity.WARNING,
+            f"the host asks for {format_size(virtual.asked_bytes)} of "
+            f"{format_size(machine.total_bytes)} back ({name})",
+            "the budget shrinks as it is given up, and runs are queued again",
+            f"ramherd run --budget {half_gib(machine)}GiB jobs.toml",
+            numbers={"asked_bytes": virtual.asked_bytes},
+        )  # fmt: skip
     if taken > TAKEN_SHARE * machine.total_bytes:
         return Finding(
             "balloon", Severity.WARNING, f"the host has taken {format_size(taken)} back ({name})",

@@ -8,7 +8,8 @@ from shlex import quote
 from typing import NamedTuple
 
 from ramherd.core.units import MIB, format_size
-from ramherd.doctor.facts import Line, Unit
+from ramherd.doctor.check.edits import comment_out, edit_command, place
+from ramherd.doctor.facts import COPY_SUFFIX, Line, Unit
 from ramherd.doctor.findings import Finding, Severity
 
 # At 200 to 250 MB it dies within 20 heavy prompts; at 300 and more it survives.
@@ -27,41 +28,49 @@ class Wrong(NamedTuple):
 SHOWN = 60
 RUN = ("cron", "script", "unit", "start")
 AGENTS = r"(?:claude|codex|gemini|opencode|qwen|node|bun|mcp[\w-]*)"
+# Pids by the name of an agent: $(pgrep -f claude)
+FOUND = rf"(?:\$\(|`)\s*(?:pgrep|pidof)(?:\s+-\S+)*\s+['\"]?{AGENTS}\b['\"]?"
+BY_NAME = "it ends live sessions too: a name does not tell which process is abandoned"
 WRONG = (
     Wrong(
         "cron-step", Severity.WARNING, ("cron",), re.compile(r"^\s*\*/(?:[6-9]\d|\d{3,})(?=\s)"),
         "a step above 59 minutes fires once an hour, at minute 0",
-        "${EDITOR:-vi} {path}   # two lines, or a systemd timer with OnUnitActiveSec=90min",
+        "{edit}   # two lines, or a systemd timer with OnUnitActiveSec=90min",
     ),
     Wrong(
         "cron-step", Severity.WARNING, ("cron",),
         re.compile(r"^\s*\S+\s+\*/(?:2[4-9]|[3-9]\d|\d{3,})(?=\s)"),
         "a step above 23 hours fires once a day, at midnight",
-        "${EDITOR:-vi} {path}   # or a systemd timer with OnUnitActiveSec=36h",
+        "{edit}   # or a systemd timer with OnUnitActiveSec=36h",
     ),
     Wrong(
         "timer-step", Severity.WARNING, ("unit",),
         re.compile(r"^\s*OnCalendar=.*:\d+/(?:[6-9]\d|\d{3,})(?!\d)"),
         "a step above 59 minutes fires once an hour",
-        "${EDITOR:-vi} {path}   # OnUnitActiveSec=90min",
+        "{edit}   # OnUnitActiveSec=90min",
     ),
     Wrong(
         "kill-by-name", Severity.WARNING, RUN,
         re.compile(
             rf"(?:pkill|killall)(?:\s+-\S+)*\s+['\"]?{AGENTS}\b"
             rf"|(?:pgrep|ps\s[^|]*\|\s*grep)[^|]*{AGENTS}\b.*xargs[^|]*\bkill\b"
+            rf"|\bkill\b[^;|&]*{FOUND}"
         ),
-        "it ends live sessions too: a name does not tell which process is abandoned",
-        "ramherd ps",
+        BY_NAME, "ramherd ps",
     ),
     Wrong(
-        "ps-column", Severity.WARNING, RUN, re.compile(r"ps\s+-?aux\b.*awk.*\$3\s*==\s*1\b"),
+        "ps-column", Severity.WARNING, RUN, re.compile(r"ps\s+-?aux\b.*awk.*\$3\s*==\s*[\"']?1\b"),
         "column 3 of `ps aux` is %CPU, not the parent: it finds whatever uses 1 % of a processor",
         "ramherd ps",
     ),
     Wrong(
         "ppid-1", Severity.HINT, RUN,
-        re.compile(r"\bps\b.*\bppid\b.*==\s*1\b|\bp(?:grep|kill)\s[^|;]*-P\s*1\b|--ppid[ =]1\b"),
+        re.compile(
+            r"\bps\b.*\bppid\b.*==\s*[\"']?1\b|\bp(?:grep|kill)\s[^|;]*-P\s*1\b|--ppid[ =]1\b"
+            # `ps -ef`, or awk alone on its line: column 3 is the parent there.
+            r"|(?:\bps\s+-[A-Za-z]*f[A-Za-z]*\b.*|^\s*\|?\s*)awk\b.*\$3\s*==\s*[\"']?1\b"
+            r"|\[\[?\s+[\"']?\$\{?(?i:ppid|parent(?:_?pid)?)\}?[\"']?\s+(?:==?|-eq)\s+[\"']?1[\"']?\s+\]"
+        ),
         "orphans go to `systemd --user` or a subreaper as well, and daemons have pid 1 too",
         "ramherd ps",
     ),
@@ -79,7 +88,7 @@ WRONG = (
         "etime", Severity.HINT, RUN,
         re.compile(r"\betime\b(?!s).*(?:cut\s+-d\s*['\"]?:|awk\s+-F\s*['\"]?:)"),
         "etime is [[days-]hours:]minutes:seconds: a part of it says nothing of the age",
-        "ps -o etimes= -p PID   # seconds",
+        "ps -o etimes= -p $$   # seconds, of the process $$",
     ),
     Wrong(
         "swapoff", Severity.WARNING, RUN, re.compile(r"\bswapoff\s+(?:-a|--all)\b"),
@@ -99,17 +108,22 @@ WRONG = (
     ),
     Wrong(
         "sysctl-overcommit", Severity.PROBLEM, ("sysctl", *RUN),
-        re.compile(r"vm[./]overcommit_memory\s*=\s*2\b"),
+        re.compile(
+            r"vm[./]overcommit_memory\s*=\s*2\b"
+            r"|\becho\s+[\"']?2[\"']?\s*(?:>|\|\s*(?:sudo\s+)?tee\s)[^;&|]*vm/overcommit_memory\b"
+        ),
         "each claude maps 73 GB of addresses: starts and forks fail while memory is free",
-        "sudo sed -i 's/overcommit_memory *= *2/overcommit_memory = 0/' {path} && "
-        "sudo sysctl -w vm.overcommit_memory=0",
+        "{remove} && sudo sysctl -w vm.overcommit_memory=0",
     ),
     Wrong(
         "sysctl-oom-task", Severity.WARNING, ("sysctl", *RUN),
-        re.compile(r"vm[./]oom_kill_allocating_task\s*=\s*[1-9]\d*"),
+        re.compile(
+            r"vm[./]oom_kill_allocating_task\s*=\s*[1-9]\d*"
+            r"|\becho\s+[\"']?[1-9]\d*[\"']?\s*(?:>|\|\s*(?:sudo\s+)?tee\s)[^;&|]*"
+            r"vm/oom_kill_allocating_task\b"
+        ),
         "a switch and no size: the process that asks for the last page is killed",
-        "sudo sed -i '/oom_kill_allocating_task/d' {path} && "
-        "sudo sysctl -w vm.oom_kill_allocating_task=0",
+        "{remove} && sudo sysctl -w vm.oom_kill_allocating_task=0",
     ),
 )  # fmt: skip
 
@@ -124,21 +138,43 @@ KILL_9 = Wrong(
 )  # fmt: skip
 
 
+# Only in files that kill: a loop may as well list the processes.
+LOOP = Wrong(
+    "kill-by-name", Severity.WARNING, RUN,
+    re.compile(
+        rf"\bfor\s+\w+\s+in\s+{FOUND}|\bpgrep\b[^|]*{AGENTS}\b[^|]*\|\s*while\s+(?:\w+=\S*\s+)?read\b"
+    ),
+    BY_NAME, "ramherd ps",
+)  # fmt: skip
+_KILL = re.compile(r"\bkill\b")
+
+
 def check_wrong(lines: Sequence[Line]) -> Iterator[Finding]:
     of_agents = {line.path for line in lines if re.search(rf"\b{AGENTS}\b", line.text)}
+    kills = {line.path for line in lines if _KILL.search(line.text)}
     found = [finding for line in lines for finding in check_line(line, WRONG)]
     for line in lines:
-        if line.path in of_agents:
-            found += check_line(line, (KILL_9,))
+        found += check_line(line, (KILL_9,)) if line.path in of_agents else ()
+        found += check_line(line, (LOOP,)) if line.path in kills else ()
     yield from found or [Finding("written", Severity.OK, "no harmful line in cron and units")]
 
 
 def check_line(line: Line, wrongs: Sequence[Wrong]) -> Iterator[Finding]:
     for wrong in wrongs:
         if line.kind in wrong.kinds and (match := wrong.pattern.search(line.text)):
-            what = f"`{match[0].strip()[:SHOWN]}` in {line.path}:{line.number}"
-            command = wrong.command.replace("{path}", quote(line.path))
-            yield Finding(wrong.check, wrong.level, what, wrong.why, command)
+            what = f"`{match[0].strip()[:SHOWN]}` in {place(line)}"
+            command = wrong.command.replace("{edit}", edit_command(line))
+            command = command.replace("{remove}", remove_command(line))
+            fix = comment_out(line, "# ") if line.kind == "sysctl" else None
+            yield Finding(wrong.check, wrong.level, what, wrong.why, command, fix)
+
+
+def remove_command(line: Line) -> str:
+    """A line of sysctl.d has no other purpose; any other is for the user to edit."""
+    if line.kind != "sysctl":
+        return edit_command(line)
+    sudo = "" if line.is_writable else "sudo "
+    return f"{sudo}sed -i{COPY_SUFFIX} '{line.number}s/^/# /' {quote(line.path)}"
 
 
 def check_units(units: Sequence[Unit]) -> Iterator[Finding]:

@@ -8,6 +8,7 @@ NAMES = (
     "vm.overcommit_memory", "vm.oom_kill_allocating_task", "fs.file-max",
     "fs.inotify.max_user_watches", "fs.inotify.max_user_instances",
 )  # fmt: skip
+KEPT_IN = "etc/sysctl.d/99-ramherd.conf"
 
 
 def read_kernel(host: Host) -> Kernel:
@@ -17,6 +18,7 @@ def read_kernel(host: Host) -> Kernel:
         paths={name: sysctl_path(name, host.proc) for name in NAMES},
         open_files=int((read_sysctl("fs.file-nr", host.proc).split() or ["0"])[0]),
         is_root=host.uid == 0,
+        kept_in=str(host.root / KEPT_IN),
     )
 
 

@@ -7,12 +7,13 @@ import os
 import re
 import subprocess
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ramherd.doctor.facts import Line, Node, Variable
+from ramherd.doctor.facts import COPY_SUFFIX, Line, Node, Variable
 from ramherd.doctor.read.host import Host
-from ramherd.doctor.read.written_lines import MOST_BYTES, read_lines
+from ramherd.doctor.read.written_lines import MOST_BYTES, read_lines, read_starts
 
 QUESTION = (
     "console.log(JSON.stringify([process.version,"
@@ -79,7 +80,26 @@ def parse_answer(path: str, text: str) -> Node:
 
 
 def read_variables(host: Host, written: Iterable[Line]) -> list[Variable]:
-    found = [*read_environment(host)]
+    """A variable of our environment that one of the files sets is only that of the file."""
+    found = read_in_files(host, written)
+    known = {(variable.name, variable.value) for variable in found}
+    removed = {(old.name, old.value) for old in read_copied(host)} - known
+    environment = [
+        replace(variable, is_removed=(variable.name, variable.value) in removed)
+        for variable in read_environment(host)
+        if (variable.name, variable.value) not in known
+    ]
+    return [*environment, *found]
+
+
+def read_copied(host: Host) -> Iterator[Variable]:
+    """What start files set before a fix. A shell that is older than the fix still has it."""
+    for line in read_starts(host, COPY_SUFFIX):
+        yield from parse_assignments(line)
+
+
+def read_in_files(host: Host, written: Iterable[Line]) -> list[Variable]:
+    found: list[Variable] = []
     for line in written:
         if line.kind in ("start", "unit", "cron", "script"):
             found += parse_assignments(line)

@@ -4,13 +4,16 @@ Only lines of files that are known for such settings, and of scripts that cron o
 They may hold secrets: only the part that matters is ever shown.
 """
 
+import os
 import re
 import subprocess
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 
 from ramherd.core.units import GIB, KIB, MIB, TIB
-from ramherd.doctor.facts import Line, Unit
+from ramherd.doctor.check.edits import OWN_CRONTAB
+from ramherd.doctor.facts import SHELL_COMMENT, Line, Unit
 from ramherd.doctor.read.host import Host
 
 AT_HOME = (
@@ -28,6 +31,11 @@ UNIT_FILES = ("*.service", "*.timer", "*.service.d/*.conf")
 SYSCTLS = ("etc/sysctl.conf", "etc/sysctl.d/*.conf")
 CRONS = ("etc/crontab", "etc/cron.d/*", "etc/cron.hourly/*", "etc/cron.daily/*", "etc/anacrontab")
 SPOOLS = ("var/spool/cron/crontabs", "var/spool/cron")
+# Where users keep their own commands; only shell scripts are read.
+HOME_SCRIPTS = ("bin/*", ".local/bin/*", "*.sh")
+SHELLS = re.compile(rb"#!\s*(?:/\S*/)?(?:env\s+)?(?:ba|da|z|k)?sh\b")
+SCRIPT = re.compile(rb"#!")
+MOST_SCRIPTS = 500
 # Settings and scripts of users are short; a longer file was not written by hand.
 MOST_BYTES = 256 << 10
 MOST_LINE = 4096
@@ -49,9 +57,10 @@ def read_written(host: Host) -> list[Line]:
     return [*found, *read_scripts(host, found)]
 
 
-def read_starts(host: Host) -> Iterator[Line]:
-    yield from read_globs(host.home, AT_HOME, "start")
-    yield from read_globs(host.root, FOR_ALL, "start")
+def read_starts(host: Host, suffix: str = "") -> Iterator[Line]:
+    """With a suffix: their copies of that name."""
+    yield from read_globs(host.home, [f"{name}{suffix}" for name in AT_HOME], "start")
+    yield from read_globs(host.root, [f"{name}{suffix}" for name in FOR_ALL], "start")
 
 
 def read_units(host: Host) -> Iterator[Line]:
@@ -70,7 +79,7 @@ def read_crons(host: Host) -> Iterator[Line]:
     for spool in SPOOLS:
         yield from read_lines(host.root / spool / own, "cron")
     if host.uid and host.root == Path("/"):
-        yield from split_lines("crontab -l", ask_crontab(), "cron")
+        yield from split_lines(OWN_CRONTAB, ask_crontab(), "cron")
 
 
 def ask_crontab() -> str:
@@ -85,13 +94,18 @@ def ask_crontab() -> str:
 
 
 def read_scripts(host: Host, lines: Iterable[Line]) -> Iterator[Line]:
-    """Scripts that a line of cron or a unit names: reapers are usually there."""
-    seen: set[Path] = set()
+    """Scripts that a line of cron or a unit names, and those of the user: reapers are usually
+    there.
+    """
+    own = (path for pattern in HOME_SCRIPTS for path in host.home.glob(pattern))
+    seen = {path for path in islice(own, MOST_SCRIPTS) if starts_with(path, SHELLS)}
+    for path in sorted(seen):
+        yield from read_lines(path, "script")
     for line in lines:
         if line.kind == "cron" or (line.kind == "unit" and line.text.startswith("Exec")):
             for word in _PATH.findall(line.text):
                 path = resolve(host, word)
-                if path not in seen and is_script(path):
+                if path not in seen and starts_with(path, SCRIPT):
                     seen.add(path)
                     yield from read_lines(path, "script")
 
@@ -102,13 +116,13 @@ def resolve(host: Host, word: str) -> Path:
     return Path(word) if word.startswith(f"{host.home}/") else host.root / word.lstrip("/")
 
 
-def is_script(path: Path) -> bool:
+def starts_with(path: Path, pattern: re.Pattern[bytes]) -> bool:
     """Only files are opened: a pipe may never answer."""
     try:
         if not path.is_file():
             return False
         with path.open("rb") as file:
-            return file.read(2) == b"#!"
+            return pattern.match(file.read(64)) is not None
     except OSError:
         return False
 
@@ -126,18 +140,20 @@ def read_lines(path: Path, kind: str) -> Iterator[Line]:
         text = path.read_text(errors="replace")
     except OSError:
         return
-    yield from split_lines(str(path), text, kind)
+    yield from split_lines(str(path), text, kind, is_writable=os.access(path, os.W_OK))
 
 
-def split_lines(path: str, text: str, kind: str) -> Iterator[Line]:
-    """Without comments. A continuation line cannot be removed alone."""
+def split_lines(path: str, text: str, kind: str, *, is_writable: bool = True) -> Iterator[Line]:
+    """Without comments, among them the lines that a fix has commented out. A continuation line
+    cannot be removed alone.
+    """
     goes_on = False
     for number, line in enumerate(text.split("\n"), 1):
         body = line.strip() if len(line) <= MOST_LINE else ""
-        if body and not body.startswith(("#", ";")):
+        if body and not body.startswith(("#", ";", SHELL_COMMENT.strip())):
             alone = not goes_on and not line.endswith("\\")
             plain = kind == "start" and alone and _PLAIN.fullmatch(line) is not None
-            yield Line(path, number, line, kind, plain)
+            yield Line(path, number, line, kind, plain, is_writable)
         goes_on = line.endswith("\\")
 
 
