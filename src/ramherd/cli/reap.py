@@ -3,16 +3,13 @@
 import argparse
 import json
 import os
-import sys
 from typing import Any
 
 from ramherd.cli.ps import load_stray_config, opened_scanner, record
 from ramherd.config.keys import BY_NAME, STRAY_KEYS, parse_at
 from ramherd.config.load import add_flags
-from ramherd.config.paths import state_dir
 from ramherd.core.errors import UsageError
 from ramherd.core.model import Reason, Why
-from ramherd.core.units import format_duration, parse_duration
 from ramherd.strays.nouns import WarningSign
 from ramherd.strays.reap import Reaped, Reaper
 from ramherd.strays.render import (
@@ -38,10 +35,6 @@ Only processes that are proved to be abandoned are ended: docs/strays.md
 defines the proofs. A process with a terminal, a live client or a live parent
 is never ended, nor one of another user, nor one that cannot be examined.
 """
-# With these, the timer's command finds the same files, and ramherd itself, in any environment.
-TIMER_VARIABLES = ("XDG_STATE_HOME", "XDG_CONFIG_HOME", "RAMHERD_RUNTIME_DIR", "PYTHONPATH")
-LEAST_S = 60.0
-TIMER_RECORD = "reap-timer.json"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -67,7 +60,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def reap(options: argparse.Namespace) -> int:
     if options.install or options.uninstall or options.every:
-        return change_timer(options)
+        return change_reap_timer(options)
     if options.all_users and os.getuid() != 0:
         raise UsageError("--all-users is for root", hint="sudo ramherd reap --all-users")
     config = load_stray_config(options)
@@ -113,58 +106,16 @@ def as_json(options: argparse.Namespace, reaped: Reaped) -> dict[str, Any]:
     }
 
 
-def change_timer(options: argparse.Namespace) -> int:
-    if options.install == options.uninstall or (options.uninstall and options.every):
-        raise UsageError(
-            "a timer takes --every TIME --install, or --uninstall",
-            hint="ramherd reap --every 15m --install",
-        )
+def change_reap_timer(options: argparse.Namespace) -> int:
+    from ramherd.cli.timers import change_timer  # noqa: PLC0415 - seldom
+    from ramherd.strays.timer import REAP  # noqa: PLC0415 - seldom
+
     if options.yes or options.suspect:
         raise UsageError("--yes and --suspect cannot be used with a timer", hint="leave them out")
-    return uninstall_timer() if options.uninstall else install_timer(options)
-
-
-def install_timer(options: argparse.Namespace) -> int:
-    from ramherd.strays.timer import choose_kind, install  # noqa: PLC0415 - seldom
-
-    every_s = parse_every(options.every)
-    argv = [sys.executable, "-m", "ramherd", "reap", "--yes"]
+    argv = ["reap", "--yes"]
     if options.stray_grace is not None:
         parse_at(BY_NAME["stray_grace"], options.stray_grace, "--stray-grace")
         argv += ["--stray-grace", options.stray_grace]
     if options.all_users:
         argv.append("--all-users")
-    env = {name: os.environ[name] for name in TIMER_VARIABLES if os.environ.get(name)}
-    kind = choose_kind()
-    found = install(kind, argv, env, every_s, state_dir() / TIMER_RECORD)
-    for path, text in found.files.items():
-        print(f"wrote {path}:\n{text}")
-    print(f"ramherd reap runs every {format_duration(every_s)} ({kind}); ", end="")
-    print("to undo: ramherd reap --uninstall")
-    if kind == "systemd":
-        print("to run while you are logged out: loginctl enable-linger")
-    return 0
-
-
-def parse_every(text: str | None) -> float:
-    if text is None:
-        raise UsageError("--install needs --every TIME", hint="ramherd reap --every 15m --install")
-    try:
-        every_s = parse_duration(text)
-    except UsageError as error:
-        raise UsageError(f"--every: {error}", hint=error.hint) from None
-    if every_s < LEAST_S:
-        raise UsageError(f"--every: {text} is below {format_duration(LEAST_S)}", hint="--every 15m")
-    return every_s
-
-
-def uninstall_timer() -> int:
-    from ramherd.strays.timer import uninstall  # noqa: PLC0415 - seldom
-
-    found = uninstall(state_dir() / TIMER_RECORD)
-    if found is None:
-        print("no timer was installed")
-        return 0
-    for path in found.files:
-        print(f"removed {'our lines of the ' if found.kind == 'cron' else ''}{path}")
-    return 0
+    return change_timer(options, REAP, argv)

@@ -1,4 +1,4 @@
-"""Runs `ramherd reap` on a timer (systemd, launchd or cron, whichever is available), and undoes it.
+"""Runs a verb on a timer (systemd, launchd or cron, whichever is available), and undoes it.
 
 All written files, and the directories made for them, are recorded in a file of the state directory.
 """
@@ -13,6 +13,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 from ramherd.act.user_manager import (
     has_systemd,
@@ -24,14 +25,11 @@ from ramherd.act.user_manager import (
 from ramherd.core.errors import RamherdError, UsageError
 from ramherd.core.units import format_duration
 
-NAME = "ramherd-reap"
-LABEL = "dev.ramherd.reap"
-BEGIN, END = "# ramherd reap: begin", "# ramherd reap: end"
 DAY_MIN = 24 * 60
 
 SERVICE = """\
 [Unit]
-Description=End what coding agents left behind
+Description={what}
 
 [Service]
 Type=oneshot
@@ -40,7 +38,7 @@ Nice=10
 """
 TIMER = """\
 [Unit]
-Description=End what coding agents left behind, every {every}
+Description={what}, every {every}
 
 [Timer]
 OnActiveSec=1min
@@ -50,6 +48,30 @@ AccuracySec=30s
 [Install]
 WantedBy=timers.target
 """
+
+
+class TimerJob(NamedTuple):
+    """A verb that runs on a timer, and what it does in words."""
+
+    verb: str
+    what: str
+
+    @property
+    def unit(self) -> str:
+        return f"ramherd-{self.verb}"
+
+    @property
+    def label(self) -> str:
+        return f"dev.ramherd.{self.verb}"
+
+    @property
+    def marks(self) -> tuple[str, str]:
+        """Around our lines in a table of cron."""
+        return f"# ramherd {self.verb}: begin", f"# ramherd {self.verb}: end"
+
+
+REAP = TimerJob("reap", "End what coding agents left behind")
+WATCH = TimerJob("watch", "Keep a census of coding agents")
 
 
 class NoTimer(RamherdError):
@@ -68,7 +90,7 @@ class Installed:
     had_crontab: bool = True
 
 
-def choose_kind() -> str:
+def choose_kind(job: TimerJob) -> str:
     """The user's service manager, if it answers; otherwise cron."""
     if sys.platform == "darwin":
         return "launchd"
@@ -78,36 +100,38 @@ def choose_kind() -> str:
         return "cron"
     raise NoTimer(
         "no timer here: systemd does not answer to this user, and there is no crontab",
-        hint="apt-get install cron, or call `ramherd reap --yes` from a timer of your own",
+        hint=f"apt-get install cron, or call `ramherd {job.verb}` from a timer of your own",
     )
 
 
 def install(
-    kind: str, argv: Sequence[str], env: Mapping[str, str], every_s: float, record: Path
-) -> Installed:
+    job: TimerJob, argv: Sequence[str], env: Mapping[str, str], every_s: float, record: Path,
+    *, kind: str,
+) -> Installed:  # fmt: skip
     """An older timer is removed first."""
     if record.exists():
-        uninstall(record)
+        uninstall(job, record)
     if kind == "cron":
-        found = install_cron(make_cron_lines(argv, env, every_s))
+        found = install_cron(job, make_cron_lines(job, argv, env, every_s))
     elif kind == "systemd":
-        found = write_files(kind, unit_dir(), make_units(argv, env, every_s))
+        found = write_files(kind, unit_dir(), make_units(job, argv, env, every_s))
     else:
         agents = Path.home() / "Library/LaunchAgents"
-        found = write_files(kind, agents, {f"{LABEL}.plist": make_plist(argv, env, every_s)})
+        plist = make_plist(job, argv, env, every_s)
+        found = write_files(kind, agents, {f"{job.label}.plist": plist})
     # Recorded before the start, so that any later failure can be undone.
     record.write_text(json.dumps(asdict(found)))
-    start(found)
+    start(job, found)
     return found
 
 
-def uninstall(record: Path) -> Installed | None:
+def uninstall(job: TimerJob, record: Path) -> Installed | None:
     """The undone changes; None if nothing was installed."""
     try:
         found = Installed(**json.loads(record.read_text()))
     except FileNotFoundError:
         return None
-    stop(found)
+    stop(job, found)
     for path in found.files:
         if found.kind != "cron":
             Path(path).unlink(missing_ok=True)
@@ -134,9 +158,9 @@ def write_files(kind: str, directory: Path, texts: Mapping[str, str]) -> Install
     return found
 
 
-def install_cron(block: str) -> Installed:
+def install_cron(job: TimerJob, block: str) -> Installed:
     old = read_crontab()
-    write_crontab(add_block(old or "", block))
+    write_crontab(add_block(old or "", block, job), job)
     return Installed("cron", {"crontab": block}, had_crontab=old is not None)
 
 
@@ -145,69 +169,74 @@ def read_crontab() -> str | None:
     return done.stdout if done.returncode == 0 else None
 
 
-def write_crontab(text: str) -> None:
-    check(run_command("crontab", "-", text=text))
+def write_crontab(text: str, job: TimerJob) -> None:
+    check(run_command("crontab", "-", text=text), job)
 
 
-def start(found: Installed) -> None:
+def start(job: TimerJob, found: Installed) -> None:
     if found.kind == "systemd":
-        check(run_command("systemctl", "--user", "daemon-reload"))
-        check(run_command("systemctl", "--user", "enable", "--now", f"{NAME}.timer"))
+        check(run_command("systemctl", "--user", "daemon-reload"), job)
+        check(run_command("systemctl", "--user", "enable", "--now", f"{job.unit}.timer"), job)
     elif found.kind == "launchd":
         (path,) = found.files
-        check(run_command("launchctl", "bootstrap", f"gui/{os.getuid()}", path))
+        check(run_command("launchctl", "bootstrap", f"gui/{os.getuid()}", path), job)
 
 
-def stop(found: Installed) -> None:
+def stop(job: TimerJob, found: Installed) -> None:
     """A timer that was stopped by hand, or never started, does not keep its files."""
     if found.kind == "systemd":
-        run_command("systemctl", "--user", "disable", "--now", f"{NAME}.timer")
+        run_command("systemctl", "--user", "disable", "--now", f"{job.unit}.timer")
     elif found.kind == "launchd":
-        run_command("launchctl", "bootout", f"gui/{os.getuid()}/{LABEL}")
+        run_command("launchctl", "bootout", f"gui/{os.getuid()}/{job.label}")
     else:
-        rest = remove_block(read_crontab() or "")
+        rest = remove_block(read_crontab() or "", job)
         if rest or found.had_crontab:
-            write_crontab(rest)
+            write_crontab(rest, job)
         else:
             run_command("crontab", "-r")
 
 
-def check(done: "subprocess.CompletedProcess[str]") -> None:
+def check(done: "subprocess.CompletedProcess[str]", job: TimerJob) -> None:
     if failure := read_failure(done):
         raise NoTimer(
             f"cannot set the timer: {failure}",
-            hint="ramherd reap --uninstall takes back what was written",
+            hint=f"ramherd {job.verb} --uninstall takes back what was written",
         )
 
 
-def make_units(argv: Sequence[str], env: Mapping[str, str], every_s: float) -> dict[str, str]:
+def make_units(
+    job: TimerJob, argv: Sequence[str], env: Mapping[str, str], every_s: float
+) -> dict[str, str]:
     """File name -> text of the service and of its timer."""
     environment = "".join(f"Environment={quote_unit(f'{k}={v}')}\n" for k, v in env.items())
     command = " ".join(quote_unit(word) for word in argv)
-    service = SERVICE.format(environment=environment, command=command)
-    timer = TIMER.format(every=format_duration(every_s), seconds=round(every_s))
-    return {f"{NAME}.service": service, f"{NAME}.timer": timer}
+    service = SERVICE.format(what=job.what, environment=environment, command=command)
+    timer = TIMER.format(what=job.what, every=format_duration(every_s), seconds=round(every_s))
+    return {f"{job.unit}.service": service, f"{job.unit}.timer": timer}
 
 
-def make_plist(argv: Sequence[str], env: Mapping[str, str], every_s: float) -> str:
-    job = {
-        "Label": LABEL,
+def make_plist(job: TimerJob, argv: Sequence[str], env: Mapping[str, str], every_s: float) -> str:
+    plist = {
+        "Label": job.label,
         "ProgramArguments": list(argv),
         "EnvironmentVariables": dict(env),
         "StartInterval": round(every_s),
         "ProcessType": "Background",
     }
-    return plistlib.dumps(job).decode()
+    return plistlib.dumps(plist).decode()
 
 
-def make_cron_lines(argv: Sequence[str], env: Mapping[str, str], every_s: float) -> str:
+def make_cron_lines(
+    job: TimerJob, argv: Sequence[str], env: Mapping[str, str], every_s: float
+) -> str:
     """`*/90` would fire every hour, so the due minutes are listed for each hour."""
     words = [f"{key}={shlex.quote(value)}" for key, value in env.items()]
     words += [shlex.quote(word) for word in argv]
     # cron ends the command at a %.
     command = " ".join(words).replace("%", "\\%")
     lines = [f"{when} {command}" for when in cron_times(every_s)]
-    return "\n".join([BEGIN, *lines, END]) + "\n"
+    begin, end = job.marks
+    return "\n".join([begin, *lines, end]) + "\n"
 
 
 def cron_times(every_s: float) -> list[str]:
@@ -234,14 +263,15 @@ def nearest_divisor(minutes: float) -> int:
     return min(divisors, key=lambda number: abs(number - minutes))
 
 
-def add_block(crontab: str, block: str) -> str:
+def add_block(crontab: str, block: str, job: TimerJob) -> str:
     """After the existing lines, in place of an older block."""
-    rest = remove_block(crontab)
+    rest = remove_block(crontab, job)
     return rest + ("\n" if rest and not rest.endswith("\n") else "") + block
 
 
-def remove_block(crontab: str) -> str:
+def remove_block(crontab: str, job: TimerJob) -> str:
     """All but our own lines, unchanged."""
-    before, begin, rest = crontab.partition(f"{BEGIN}\n")
-    _ours, end, after = rest.partition(f"{END}\n")
+    first, last = job.marks
+    before, begin, rest = crontab.partition(f"{first}\n")
+    _ours, end, after = rest.partition(f"{last}\n")
     return before + after if begin and end else crontab

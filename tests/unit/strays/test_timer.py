@@ -6,6 +6,7 @@ import pytest
 
 from ramherd.core.errors import UsageError
 from ramherd.strays.timer import (
+    REAP,
     add_block,
     cron_times,
     make_cron_lines,
@@ -20,7 +21,7 @@ ENV = {"XDG_STATE_HOME": '/a "b" 100%'}
 
 def test_units_quote_what_systemd_would_expand() -> None:
     """Spaces, quotes, percent signs."""
-    service, timer = make_units(ARGV, ENV, 900.0).values()
+    service, timer = make_units(REAP, ARGV, ENV, 900.0).values()
 
     assert 'ExecStart="/opt/my py/python" "-m" "ramherd" "reap" "--yes"\n' in service
     assert 'Environment="XDG_STATE_HOME=/a \\"b\\" 100%%"\n' in service
@@ -29,7 +30,7 @@ def test_units_quote_what_systemd_would_expand() -> None:
 
 def test_a_launchd_job_is_a_property_list() -> None:
     """With seconds between two starts."""
-    job = plistlib.loads(make_plist(ARGV, ENV, 900.0).encode())
+    job = plistlib.loads(make_plist(REAP, ARGV, ENV, 900.0).encode())
 
     assert (job["StartInterval"], job["ProgramArguments"]) == (900, ARGV)
     assert job["EnvironmentVariables"] == ENV
@@ -75,12 +76,12 @@ def test_what_cron_cannot_do_is_said() -> None:
 
 def test_a_block_is_added_and_removed_exactly() -> None:
     """Whatever stands before and after it."""
-    block = make_cron_lines(ARGV, ENV, 900.0)
+    block = make_cron_lines(REAP, ARGV, ENV, 900.0)
     for old in ("", "0 1 * * * backup\n", "MAILTO=x\n"):
-        new = add_block(old, block)
+        new = add_block(old, block, REAP)
         assert "100\\%" in new
-        assert remove_block(new) == old
-        assert add_block(new, block) == new
-    assert remove_block(add_block("0 1 * * * x\n", block) + "1 1 * * * y\n") == (
+        assert remove_block(new, REAP) == old
+        assert add_block(new, block, REAP) == new
+    assert remove_block(add_block("0 1 * * * x\n", block, REAP) + "1 1 * * * y\n", REAP) == (
         "0 1 * * * x\n1 1 * * * y\n"
     )

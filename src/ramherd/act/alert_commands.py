@@ -1,4 +1,4 @@
-"""`on_alert`: the user's command for each alert. The loop does not wait for the command."""
+"""`on_alert`: the user's command for each alert. The loop of a supervisor does not wait for it."""
 
 import json
 import os
@@ -40,6 +40,11 @@ class AlertCommands:
             self.missed += 1
             return
         self._running.append(command)
+
+    @property
+    def is_running(self) -> bool:
+        self.reap()
+        return bool(self._running)
 
     def reap(self) -> None:
         at_s = time.monotonic()
