@@ -28,6 +28,7 @@ from ramherd.core.values import SIZE, WHOLE, parse_amount, parse_variables
 from ramherd.show.metrics import Queue, render_metrics
 from ramherd.store import listing
 from ramherd.store import service_requests as requests
+from ramherd.store.census import read_newest_total
 from ramherd.store.events import read_event_page, read_event_range
 from ramherd.store.herds import read_lost_herds, read_stored_job
 from ramherd.store.interrupted_herds import check_free, has_interrupted_jobs
@@ -169,7 +170,7 @@ class Answers:
     def metrics(self, store: Store, _asked: RequestParts) -> Response:
         queue = Queue(
             listing.read_job_counts(store), listing.read_oldest_queued_s(store), time.time(),
-            requests.is_paused(store), read_rss_bytes(os.getpid()),
+            requests.is_paused(store), read_rss_bytes(os.getpid()), read_newest_total(store),
         )  # fmt: skip
         return Response(render_metrics(self._status(), queue), media_type=METRICS)
 

@@ -365,6 +365,7 @@ def make_rules(config: Config, *, force: bool = False) -> Rules:
         ramp=config["ramp"],
         on_alert=config["on_alert"],
         on_done=config["on_done"],
+        watch_every_s=config["watch_every"],
         time_scale=time,
         size_scale=size,
         max_cost_usd=config["max_cost_usd"],

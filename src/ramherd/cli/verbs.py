@@ -41,6 +41,7 @@ GROUPS = {
     },
     "this machine": {
         "ps": "list agents, MCP servers and their tools, with their memory",
+        "watch": "keep a census of agents for 7 days, and alert while they grow",
         "reap": "end processes that agents left behind (a dry run without --yes)",
         "hook": "make the subagents of Claude Code wait for memory",
         "doctor": "check this machine, and say what to change",

@@ -141,7 +141,7 @@ RARE = (
     "budget_share", "ramp", "patience", "max_hold", "recycle_at", "max_cpu_pressure", "pids_limit",
     "log_head", "log_ring", "log_total", "reuse", "reuse_size", "reuse_age", "reuse_idle",
     "stall_after", "time_scale", "size_scale", "agent_program", "agent_args", "warn_subagents",
-    "warn_mcp", "warn_node", "warn_memory", "warn_at",
+    "warn_mcp", "warn_node", "warn_memory", "warn_at", "watch_every",
 )  # fmt: skip
 RUN_KEYS = (
     Key("budget", SIZE, None, "memory that all runs together may use at most"),
@@ -249,7 +249,16 @@ HOOK_KEYS = (
     Key("hook_sweep", SWITCH, True, "end what the tools of hooked sessions leave behind"),
     Key("on_subagent_stop", LINE, None, "command to run at the end of each hooked subagent"),
 )
-KEYS = (*RUN_KEYS, *STRAY_KEYS, *HOOK_KEYS)
+# For the service.
+WATCH_KEYS = (
+    Key(
+        "watch_every",
+        PAUSE,
+        STRAYS.watch_every_s,
+        "time between two looks of the service at all agents (ramherd watch); 0 is never",
+    ),
+)
+KEYS = (*RUN_KEYS, *STRAY_KEYS, *WATCH_KEYS, *HOOK_KEYS)
 BY_NAME = {key.name: key for key in KEYS}
 # Names of other tools for the same settings.
 ALIASES = {

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass, field
 
+from ramherd.act.alert_commands import AlertCommands
 from ramherd.act.run import LiveRun
 from ramherd.decide.alerts import AlertPolicy, Standing, Told, next_alerts
 from ramherd.decide.governor.leaks import find_leak
-from ramherd.supervisor.alert_commands import AlertCommands
 from ramherd.supervisor.loop import Loop
 from ramherd.supervisor.memory_governor import MemoryGovernor
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from ramherd.act.alert_commands import AlertCommands
 from ramherd.act.environments import HerdEnvironments, choose_passed
 from ramherd.act.executor import Executor
 from ramherd.act.keeper_client import Adoption, KeeperClient, start_keeper
@@ -20,6 +21,7 @@ from ramherd.jobs.reader import Defaults
 from ramherd.measure.cgroups import Trees, read_trees
 from ramherd.service.alerts import Alerts
 from ramherd.service.api_process import ApiProcess
+from ramherd.service.census_watch import CensusWatch
 from ramherd.service.service_agents import ServiceAgents
 from ramherd.service.service_counters import ServiceCounters
 from ramherd.service.service_lock import ServiceLock
@@ -36,7 +38,6 @@ from ramherd.store.protocol import Store
 from ramherd.store.service_herds import read_environment_file
 from ramherd.store.service_queue import ServiceQueue
 from ramherd.store.write_buffer import WriteBuffer
-from ramherd.supervisor.alert_commands import AlertCommands
 from ramherd.supervisor.disk_watch import open_store_or_release
 from ramherd.supervisor.herd_counters import HerdCounters
 from ramherd.supervisor.job_states import AgentParts
@@ -116,6 +117,8 @@ def serve(options: Options, display: Display) -> None:
         stack.callback(api.close)
         commands = AlertCommands(rules.on_alert)
         stack.callback(commands.close)
+        watch = CensusWatch(rules.watch_every_s, rules.on_alert)
+        stack.callback(watch.close)
         publisher = StatusPublisher(runtime / "status.json")
         stack.callback(publisher.remove)
         loop = make_loop(
@@ -128,7 +131,7 @@ def serve(options: Options, display: Display) -> None:
             ]),
         )  # fmt: skip
         service = Service(
-            loop, queue, signals, counters, api, Alerts(commands), service_agents,
+            loop, queue, signals, counters, api, Alerts(commands), watch, service_agents,
             options.load_rules, publisher, state, halt=options.halt,
             remove_unused=lambda: remove_unused(place),
         )  # fmt: skip

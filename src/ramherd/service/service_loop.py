@@ -25,6 +25,7 @@ from ramherd.decide.run_clock import find_jump_s
 from ramherd.decide.start_pause import Cause, explain_service_end, explain_user_pause
 from ramherd.service.alerts import Alerts
 from ramherd.service.api_process import SILENT_S, ApiProcess
+from ramherd.service.census_watch import CensusWatch
 from ramherd.service.service_agents import ServiceAgents
 from ramherd.service.service_counters import ServiceCounters
 from ramherd.service.service_signals import ServiceSignals
@@ -85,6 +86,7 @@ class Service:
     counters: ServiceCounters
     api: ApiProcess
     alerts: Alerts
+    watch: CensusWatch
     agents: ServiceAgents
     load_rules: Callable[[], Rules]
     publish: Callable[["Service", float], None]
@@ -133,6 +135,7 @@ class Service:
         timeout_s = self.loop.step() or 0.0
         self._measure_herds()
         self.alerts.check(self.loop, at_s)
+        self.watch.check()
         self.publish(self, at_s)
         if self.leaving and (self.halt is Halt.LEAVE or not self.loop.executor.runs):
             return None
@@ -299,7 +302,8 @@ class Service:
         self.agents.reuse = rules.reuse
         if self.loop.agents.warm is not None:
             self.loop.agents.warm.policy = rules.reuse
-        self.alerts.commands.command = rules.on_alert
+        self.alerts.commands.command = self.watch.on_alert = rules.on_alert
+        self.watch.every_s = rules.watch_every_s
         executor.fleet.set_limit(
             largest_budget_bytes(memory.machine, rules.policy) + rules.policy.fleet_slack_bytes
         )

@@ -4,9 +4,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from ramherd.core.census_row import CensusTotal
 from ramherd.core.service_status import Histogram, ServiceStatus
 
 LEVELS = ("calm", "tight", "single")
+# An older look of `ramherd watch` says nothing about now.
+CENSUS_S = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +21,8 @@ class Queue:
     now_s: float
     paused: bool
     api_rss_bytes: int = 0
+    # The newest look of `ramherd watch`.
+    census: CensusTotal | None = None
 
 
 Sample = tuple[str, float]
@@ -55,6 +60,17 @@ def histogram(values: Histogram) -> Iterator[Sample]:
         yield "_bucket" + labels(le=most), below
     yield "_sum", values.sum
     yield "_count", values.number
+
+
+def of_census(queue: Queue, sample: Callable[[CensusTotal], list[Sample]]) -> list[Sample]:
+    """No sample without a recent look."""
+    census = queue.census
+    return [] if census is None or queue.now_s - census.at_s > CENSUS_S else sample(census)
+
+
+def census_processes(census: CensusTotal) -> list[Sample]:
+    counts = {"agent": census.agents, "server": census.servers, "tool": census.tools}
+    return each("kind", counts)
 
 
 GAUGE, COUNTER, HISTOGRAM = "gauge", "counter", "histogram"
@@ -118,6 +134,12 @@ METRICS = (
            lambda s, _q: histogram(s.counters.durations)),
     Metric("ramherd_run_peak_bytes", HISTOGRAM, "the most that runs used",
            lambda s, _q: histogram(s.counters.peaks)),
+    Metric("ramherd_census_processes", GAUGE, "agents, MCP servers and tools on the machine",
+           lambda _s, q: of_census(q, census_processes)),
+    Metric("ramherd_census_bytes", GAUGE, "what these hold",
+           lambda _s, q: of_census(q, lambda census: one(census.memory_bytes))),
+    Metric("ramherd_census_strays", GAUGE, "processes that agents left behind",
+           lambda _s, q: of_census(q, lambda census: one(census.strays))),
     Metric("ramherd_supervisor_rss_bytes", GAUGE, "the supervisor's own memory",
            lambda s, _q: one(s.supervisor_rss_bytes)),
     Metric("ramherd_supervisor_cpu_seconds_total", COUNTER, "the supervisor's own CPU time",

@@ -19,7 +19,13 @@ from ramherd.act.runtime_files import RuntimeFiles
 from ramherd.config.paths import runtime_dir, state_dir
 from ramherd.core.errors import StoreDamaged, StoreError
 from ramherd.core.model import Event, Job, JobState, Why
-from ramherd.core.policies import GrantPolicy, Policy, RecyclePolicy, ReusePolicy
+from ramherd.core.policies import (
+    GrantPolicy,
+    Policy,
+    RecyclePolicy,
+    ReusePolicy,
+    StrayPolicy,
+)
 from ramherd.core.units import MIB, count, format_size
 from ramherd.decide.job_state import first_status
 from ramherd.decide.pruning import PruneRule
@@ -107,6 +113,8 @@ class Rules:
     ramp: int | None = None
     on_alert: str | None = None
     on_done: str | None = None
+    # How often the service looks at all agents of the machine; 0 is never.
+    watch_every_s: float = StrayPolicy().watch_every_s
     time_scale: float = 1.0
     size_scale: float = 1.0
     # The cost limit for all agents of the herd together.
@@ -224,7 +232,7 @@ def make_hooks(rules: Rules, stack: ExitStack) -> Hooks:
     """Starts `on_alert` for each alert; the command ends with ramherd."""
     if rules.on_alert is None:
         return Hooks()
-    from ramherd.supervisor.alert_commands import AlertCommands  # noqa: PLC0415 - subprocess
+    from ramherd.act.alert_commands import AlertCommands  # noqa: PLC0415 - subprocess
 
     commands = AlertCommands(rules.on_alert)
     stack.callback(commands.close)

@@ -18,6 +18,7 @@ PAGES = (
     "docs/config.md",
     "docs/strays.md",
     "docs/doctor.md",
+    "docs/watch.md",
     "docs/hook.md",
     "docs/agents.md",
     "docs/service.md",

@@ -287,6 +287,46 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
     ),
     # When the user paused a job: it does not start until the pause is undone.
     ("ALTER TABLE jobs ADD COLUMN paused_s REAL",),
+    # The census of `ramherd watch`, and the alerts that hold.
+    (
+        """
+        CREATE TABLE census (
+            place TEXT NOT NULL,
+            pid INTEGER NOT NULL,
+            start_ticks INTEGER NOT NULL,
+            software TEXT NOT NULL,
+            kind TEXT NOT NULL,
+            session INTEGER NOT NULL,
+            cwd TEXT NOT NULL,
+            resume TEXT NOT NULL,
+            run TEXT NOT NULL,
+            verdict TEXT NOT NULL,
+            started_s REAL NOT NULL,
+            seen_s REAL NOT NULL,
+            ended_s REAL,
+            bytes INTEGER NOT NULL,
+            highest_bytes INTEGER NOT NULL,
+            highest_s REAL NOT NULL,
+            trend_bytes REAL,
+            points TEXT NOT NULL DEFAULT '[]',
+            PRIMARY KEY (place, pid, start_ticks)
+        ) STRICT
+        """,
+        "CREATE INDEX census_seen ON census (seen_s)",
+        """
+        CREATE TABLE census_totals (
+            at_s REAL PRIMARY KEY,
+            agents INTEGER NOT NULL,
+            servers INTEGER NOT NULL,
+            tools INTEGER NOT NULL,
+            strays INTEGER NOT NULL,
+            bytes INTEGER NOT NULL,
+            stray_bytes INTEGER NOT NULL,
+            used_percent REAL NOT NULL
+        ) STRICT
+        """,
+        "CREATE TABLE watch_alerts (key TEXT PRIMARY KEY, at_s REAL NOT NULL) STRICT",
+    ),
 )
 
 MIGRATIONS_TABLE = """
