@@ -7,7 +7,13 @@ from ramherd.core.model import ProcId
 from ramherd.core.policies import StrayPolicy
 from ramherd.core.procid import Process
 from ramherd.core.sightings import Sighting
-from ramherd.strays.judge.process_tree import ProcessTree, choose_rows, choose_wrappers
+from ramherd.strays.judge.orphan_proofs import is_cut_off
+from ramherd.strays.judge.process_tree import (
+    ProcessTree,
+    choose_rows,
+    choose_unclaimed,
+    choose_wrappers,
+)
 from ramherd.strays.judge.software import SoftwareTable
 from ramherd.strays.judge.verdict import judge
 from ramherd.strays.nouns import Details, PeerState, ProcessScene, PsRow, Recorded, RunningProgram
@@ -58,6 +64,7 @@ class Machine:
     def look(self, policy: StrayPolicy | None = None) -> Mapping[int, PsRow]:
         scene, tree = self.scene(), self.tree()
         marked = {pid for pid, one in self.details.items() if one.marks or one.run}
+        marked |= {pid for pid in choose_unclaimed(tree) if is_cut_off(self.details[pid])}
         marked |= {proc.pid for proc in self.recorded if proc.pid in self.processes}
         rows = choose_rows(tree, marked)
         pids = rows | choose_wrappers(tree, rows)

@@ -24,9 +24,13 @@ from ramherd.store.protocol import Store
 
 VERSION = 1
 FOLLOW_EVERY_S = 0.2
+# Events of the machine, such as processes that were reaped, belong to no herd.
+NO_HERD = ""
+MACHINE_S = 7 * 86400.0
 DESCRIPTION = """\
 What was decided in the newest herd and why: which jobs waited for what, were
-held, granted more memory, stopped to make room, restarted or killed."""
+held, granted more memory, stopped to make room, restarted or killed. Also the
+processes that `ramherd reap` ended, and its warnings, of the last seven days."""
 EPILOG = """\
 examples:
   ramherd events                    the newest herd
@@ -73,7 +77,9 @@ def print_stored(options: argparse.Namespace) -> int:
         job = find_job(store, options.job, options.herd) if options.job is not None else None
         herd = choose_herd(store, options)
         _first, last = read_event_range(store)
-        found = read_events(store, job=job, herd=herd, since_s=since_s)
+        found = read_events(
+            store, job=job, herd=herd, since_s=since_s, machine_since_s=machine_since(options)
+        )
         print_events((event for event in found if event.seq <= last), options)
         if options.follow:
             follow(store, options, last, job, herd if options.herd is not None else None)
@@ -118,6 +124,12 @@ def print_events(found: Iterator[StoredEvent], options: argparse.Namespace) -> i
     return last
 
 
+def machine_since(options: argparse.Namespace) -> float | None:
+    """Events of the machine are of no herd or job that could be named."""
+    is_named = options.job is not None or options.herd is not None
+    return None if is_named else time.time() - MACHINE_S
+
+
 def choose_herd(store: Store, options: argparse.Namespace) -> str | None:
     """None means all: a job is in one herd anyway, and a time is specific enough."""
     if options.job is not None:
@@ -126,7 +138,10 @@ def choose_herd(store: Store, options: argparse.Namespace) -> str | None:
         return find_herd(store, options.herd)
     if options.since is not None:
         return None
-    return read_newest_herd(store) if options.follow else find_herd(store)
+    newest = read_newest_herd(store)
+    if newest is None and (options.follow or any(read_events(store, herd=NO_HERD))):
+        return NO_HERD if not options.follow else None
+    return newest if newest is not None else find_herd(store)
 
 
 def as_json(event: StoredEvent) -> dict[str, Any]:
@@ -135,4 +150,5 @@ def as_json(event: StoredEvent) -> dict[str, Any]:
 
 def render(event: StoredEvent) -> str:
     at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(event.at_s))
-    return f"{at} {render_stored(event.kind, event.name or 'all runs', event.reason)}"
+    about = event.name or ("all runs" if event.herd else "this machine")
+    return f"{at} {render_stored(event.kind, about, event.reason)}"

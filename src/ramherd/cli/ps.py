@@ -71,7 +71,7 @@ def ps(options: argparse.Namespace) -> int:
 
 
 def scan_once(options: argparse.Namespace, scanner: Scanner) -> None:
-    scan = scanner.scan()
+    scan = scanner.scan_closely()
     show(options, scan, scanner)
     record(scanner, scan)
 
@@ -133,7 +133,7 @@ def record(scanner: Scanner, scan: Scan, ended: Mapping[str, int] | None = None)
 def show(options: argparse.Namespace, scan: Scan, scanner: Scanner) -> None:
     warnings = scanner.find_warnings(scan)
     savings = find_savings(scan.rows, scan.scene)
-    growth = scanner.find_growth(scan.scene.at_s)
+    growth = scanner.find_growth(scan)
     if options.json:
         found = {
             "at_s": scan.scene.at_s,

@@ -220,6 +220,12 @@ RUN_KEYS = (
 # For `ps` and `reap`.
 STRAY_KEYS = (
     Key("stray_grace", PAUSE, STRAYS.grace_s, "time after which an orphan is ended"),
+    Key(
+        "stray_keep",
+        PATTERNS,
+        (),
+        "programs, commands or directories that are never ended, such as vite, *train.py*",
+    ),
     Key("warn_at", SIZE, STRAYS.warn_at_bytes, "size of an agent from which ps warns"),
     Key(
         "warn_subagents",

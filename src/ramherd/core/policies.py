@@ -191,3 +191,7 @@ class StrayPolicy(NamedTuple):
     warn_memory_percent: int = 80
     # A look of the service costs 0.2 s of CPU, with the start of its process.
     watch_every_s: float = 60.0
+    # Common MCP servers hold 65 to 120 MB (PSS) without a browser.
+    warn_server_bytes: int = 200 << 20
+    # Patterns of commands and directories whose processes are never ended.
+    keep: tuple[str, ...] = ()

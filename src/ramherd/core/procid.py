@@ -30,10 +30,17 @@ class Process(NamedTuple):
     cpu_ticks: int = 0
     resident_bytes: int = 0
     is_kernel_thread: bool = False
+    # CPU time of the children that it has waited for: a shell's or a build's commands.
+    reaped_ticks: int = 0
 
     @property
     def pid(self) -> int:
         return self.id.pid
+
+    @property
+    def used_ticks(self) -> int:
+        """CPU time of the process and of its ended children."""
+        return self.cpu_ticks + self.reaped_ticks
 
     @property
     def is_alive(self) -> bool:

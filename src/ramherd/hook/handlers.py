@@ -18,6 +18,7 @@ from ramherd.system.procfs import read_anonymous_bytes
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from ramherd.core.policies import StrayPolicy
     from ramherd.hook.call import Call
     from ramherd.store.subagent_slots import EndedSubagent
 
@@ -78,11 +79,17 @@ def begin_session(call: Call) -> None:
         )
 
 
+def stray_policy(call: Call) -> StrayPolicy:
+    from ramherd.core.policies import StrayPolicy  # noqa: PLC0415
+
+    return StrayPolicy(keep=call.config["stray_keep"])
+
+
 def warn_of_strays(call: Call) -> None:
     from ramherd.strays.judge.orphan_proofs import EndedSession  # noqa: PLC0415
     from ramherd.strays.left_behind import find_left_behind  # noqa: PLC0415
 
-    strays = find_left_behind(EndedSession(call.session))
+    strays = find_left_behind(EndedSession(call.session), stray_policy(call)).found
     held = sum(read_anonymous_bytes(one.pid) for one in strays)
     if len(strays) >= MANY_STRAYS or held >= MUCH_BYTES:
         call.report_once(
@@ -193,7 +200,7 @@ def sweep(call: Call, since_s: float, before_s: float | None) -> None:
     if not call.config["hook_sweep"] or not call.session_id:
         return
     ended = EndedSession(call.session, call.session_id, since_s, before_s)
-    if count := end_left_behind(ended, call.limits.policy.leftover_grace_s):
+    if count := end_left_behind(ended, call.limits.policy.leftover_grace_s, stray_policy(call)):
         what = "process that a tool" if count == 1 else "processes that tools"
         call.report(f"ended {count} {what} had left behind")
 

@@ -44,12 +44,15 @@ def trim_events(store: Store) -> None:
 
 def read_events(
     store: Store, *, job: str | None = None, herd: str | None = None,
-    since_s: float | None = None, after_seq: int = 0,
+    since_s: float | None = None, after_seq: int = 0, machine_since_s: float | None = None,
 ) -> Iterator[StoredEvent]:  # fmt: skip
+    """`machine_since_s` adds events of no herd to those of a herd: processes that were reaped."""
     node = os.uname().nodename
-    for seq, at_s, kind, of_herd, of_job, run, reason, name in store.read(
-        records.EVENTS, {"job": job, "herd": herd, "since_s": since_s, "after": after_seq}
-    ):
+    values = {
+        "job": job, "herd": herd, "since_s": since_s, "after": after_seq,
+        "machine_since_s": machine_since_s,
+    }  # fmt: skip
+    for seq, at_s, kind, of_herd, of_job, run, reason, name in store.read(records.EVENTS, values):
         numbers = json.loads(reason)
         yield StoredEvent(seq, at_s, kind, of_herd, of_job, run, node, numbers, name or "")
 

@@ -21,8 +21,10 @@ if TYPE_CHECKING:
 NAME = "ancestry"
 LIMIT_BYTES = 1 << 20
 
-# (agent, session, subagents, pid and start of the agent, pid and start of each process below it)
-Record = tuple[str, str, int, tuple[int, int], list[tuple[int, int]]]
+# (agent, session, subagents, pid and start of the agent, pid and start of each process below it,
+# those of them that are its MCP servers)
+Record = tuple[str, str, int, tuple[int, int], list[tuple[int, int]], set[tuple[int, int]]]
+SERVER = "mcp"
 
 
 def record_tree(
@@ -35,15 +37,15 @@ def record_tree(
     below = [
         (child, ticks) for child in read_descendants(pid) if (ticks := read_start_ticks(child))
     ]
-    append(runtime, (agent, session, subagents, (pid, start), below))
+    append(runtime, (agent, session, subagents, (pid, start), below, set()))
     return len(below)
 
 
 def append(runtime: str, record: Record) -> None:
     path = os.path.join(runtime, NAME)
-    agent, session, subagents, root, below = record
-    words = [read_place(), agent, session or "-", str(subagents)]
-    words += [f"{pid}:{start}" for pid, start in (root, *below)]
+    agent, session, subagents, root, below, servers = record
+    words = [read_place(), agent, session or "-", str(subagents), f"{root[0]}:{root[1]}"]
+    words += [f"{pid}:{start}{f':{SERVER}' * ((pid, start) in servers)}" for pid, start in below]
     line = " ".join("".join(word.split()) for word in words) + "\n"
     fd = open_private(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     try:
@@ -76,11 +78,16 @@ def parse_record(words: list[str], here: str) -> Record | None:
     if len(words) < 5 or words[0] != here:
         return None
     try:
-        pids = [tuple(map(int, word.split(":"))) for word in words[4:]]
-        root, *below = [(pid, start) for pid, start in pids]
-        return words[1], words[2].strip("-"), int(words[3]), root, below
+        root, *below = [parse_process(word) for word in words[4:]]
+        servers = {parse_process(word) for word in words[5:] if word.endswith(f":{SERVER}")}
+        return words[1], words[2].strip("-"), int(words[3]), root, below, servers
     except ValueError:
         return None
+
+
+def parse_process(word: str) -> tuple[int, int]:
+    pid, start = word.removesuffix(f":{SERVER}").split(":")
+    return int(pid), int(start)
 
 
 def read_place() -> str:

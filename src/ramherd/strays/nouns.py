@@ -22,6 +22,10 @@ class Kind(StrEnum):
     BROWSER = "browser"
     TOOL = "tool"
     WRAPPER = "wrapper"
+    # Known only by what it lost: nobody is at the other side of its stdin and stdout.
+    OTHER = "other"
+    # ramherd itself is shown, and never ended.
+    RAMHERD = "ramherd"
     # Applications hold sessions, reapers inherit orphans: read, never shown or ended.
     APPLICATION = "application"
     REAPER = "reaper"
@@ -51,6 +55,9 @@ class Fact(StrEnum):
     DUPLICATE = "duplicate"
     IDLE = "idle"
     STDIN_CLOSED = "stdin_closed"
+    CUT_OFF = "cut_off"
+    RETAINED = "retained"
+    SUPERVISOR = "supervisor"
     # Each of these keeps the process from being ended.
     TERMINAL = "terminal"
     DISPLAY = "display"
@@ -58,10 +65,16 @@ class Fact(StrEnum):
     OWNER = "owner"
     RUN_LIVE = "run_live"
     LISTENS = "listens"
+    BUSY = "busy"
+    WRITES = "writes"
+    CONNECTED = "connected"
+    IN_TREE = "in_tree"
     NOHUP = "nohup"
+    KEPT = "kept"
     OTHER_USER = "other_user"
     UNREADABLE = "unreadable"
     OURS = "ours"
+    RAMHERD = "ramherd"
 
 
 class PeerState(StrEnum):
@@ -85,6 +98,8 @@ class RunningProgram(NamedTuple):
     is_script: bool = False
     # The package declares that it is an MCP server.
     is_mcp: bool = False
+    # A shell that runs a command line or a script.
+    is_shell: bool = False
     readable: bool = True
 
 
@@ -108,6 +123,17 @@ class Software(NamedTuple):
     outputs: tuple[str, ...] = ()
     resume: str = ""
     resume_last: str = ""
+    # The first arguments of its own supervisor, which retains sessions in the background.
+    supervisor: tuple[str, ...] = ()
+
+
+class Connection(NamedTuple):
+    """An established connection: the inode of the other end (0: on another machine), and where it
+    leads.
+    """
+
+    peer: int
+    to: str
 
 
 class Details(NamedTuple):
@@ -125,11 +151,18 @@ class Details(NamedTuple):
     on_display: bool = False
     # It is the other side of a terminal: tmux, screen, a terminal emulator.
     keeps_terminal: bool = False
-    listens: bool = False
+    # Ports and names on which it listens.
+    listens: tuple[str, ...] = ()
+    # Connections that it made, other than to the services of a desktop.
+    connections: tuple[Connection, ...] = ()
+    # Files that it has open for writing, except those of agents and of npm.
+    writes: tuple[str, ...] = ()
     # Sockets of its clients, 0 for one on another machine; and its own.
     clients: tuple[int, ...] = ()
     sockets: frozenset[int] = frozenset()
     nohup: bool = False
+    # RAMHERD_KEEP=1 is in its environment.
+    keep: bool = False
     readable: bool = True
     # Names of agents whose mark it has, the pid and session of its agent, its ramherd run.
     marks: tuple[str, ...] = ()
@@ -146,6 +179,8 @@ class Recorded(NamedTuple):
     owner: ProcId
     session: str = ""
     subagents: int = 0
+    # It spoke with its agent over two pipes.
+    is_server: bool = False
 
 
 class Evidence(NamedTuple):
@@ -170,13 +205,24 @@ class ProcessScene(NamedTuple):
     memory: Mapping[int, int] = {}
     sightings: Mapping[ProcId, Sighting] = {}
     recorded: Mapping[ProcId, Recorded] = {}
-    # The working directories of agents: a session can be resumed only there.
+    # The working directories of rows: a session can be resumed only there.
     cwds: Mapping[int, str] = {}
+    # The project of a directory: the nearest directory above it with a repository.
+    projects: Mapping[str, str] = {}
     # Whether each run in our store is over.
     runs: Mapping[str, bool] = {}
 
     def age_s(self, process: Process) -> float:
         return max(self.uptime_ticks - process.id.start_ticks, 0) / self.ticks_per_s
+
+
+class Origin(StrEnum):
+    """Who started a process, as far as it can be seen."""
+
+    SESSION = "session"
+    LEFT = "left"
+    HAND = "hand"
+    RAMHERD = "ramherd"
 
 
 class PsRow(NamedTuple):
@@ -197,6 +243,11 @@ class PsRow(NamedTuple):
     growth_bytes: int | None
     orphan_s: float | None
     command: str
+    origin: Origin = Origin.SESSION
+    # Its directory, the project that this is in, and the ports and names on which it listens.
+    cwd: str = ""
+    project: str = ""
+    listens: tuple[str, ...] = ()
 
 
 class WarningSign(NamedTuple):

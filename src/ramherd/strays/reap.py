@@ -47,7 +47,7 @@ class Reaper:
     ended: list[tuple[PsRow, EndResult]] = field(default_factory=list)
 
     def plan(self) -> Reaped:
-        scan = self.scanner.scan()
+        scan = self.scanner.scan_closely()
         return Reaped(self.choose(scan), scan, [])
 
     def reap(self) -> Reaped:
@@ -56,8 +56,8 @@ class Reaper:
         for number in ROUNDS:
             if not plan.ends:
                 break
-            self.end(plan, number)
-            scan = self.scanner.scan()
+            self.end(plan, scan, number)
+            scan = self.scanner.scan(scan)
             plan = self.choose(scan)
         return Reaped(first, scan, self.ended)
 
@@ -67,11 +67,11 @@ class Reaper:
         grace_s = self.scanner.policy.grace_s
         return choose_orphans(scan.rows, scan.scene.at_s, grace_s, all_users=self.all_users)
 
-    def end(self, plan: ReapPlan, number: int) -> None:
+    def end(self, plan: ReapPlan, scan: Scan, number: int) -> None:
         """Opened by pidfd first, then judged again: the signalled process is the judged one."""
         opened = open_processes(row.process.id for row in plan.ends)
         try:
-            again = {row.process.id: row for row in self.choose(self.scanner.scan()).ends}
+            again = {row.process.id: row for row in self.choose(self.scanner.scan(scan)).ends}
             chosen = {proc: fd for proc, fd in opened.items() if proc in again}
             for proc, how in end_processes(chosen, self.grace_s, number).items():
                 self.ended.append((again[proc], how))

@@ -2,14 +2,17 @@
 grouped by session or as a tree, the lines of `reap`, and rows as JSON.
 """
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pwd import getpwuid
 from typing import Any
 
+from ramherd.core.reasons import reason_from_json
 from ramherd.core.units import count, format_duration, format_size
 from ramherd.show.event_lines import printable
+from ramherd.show.reasons import render_reason
 from ramherd.strays.judge.trends import Growth
-from ramherd.strays.nouns import Evidence, Fact, PsRow, Saving, Verdict, WarningSign
+from ramherd.strays.nouns import Evidence, Fact, Origin, PsRow, Saving, Verdict, WarningSign
 
 SENTENCES = {
     Fact.STDIN_GONE: "its client is gone: nobody can write to its stdin, nobody reads its stdout",
@@ -24,37 +27,57 @@ SENTENCES = {
     Fact.DUPLICATE: "the same server runs again as pid {number}",
     Fact.IDLE: "idle for {time}",
     Fact.STDIN_CLOSED: "it runs on although its stdin was closed",
+    Fact.CUT_OFF: "nobody can write to its stdin, nobody reads its stdout",
+    Fact.RETAINED: "kept in the background by `{name} agents` (pid {number})",
+    Fact.SUPERVISOR: "it keeps sessions in the background",
     Fact.TERMINAL: "it has a terminal",
     Fact.DISPLAY: "it has windows on a display",
     Fact.CLIENTS: "live clients: {number}",
     Fact.OWNER: "child of {name} (pid {number})",
     Fact.RUN_LIVE: "it belongs to run {name}",
-    Fact.LISTENS: "it listens for clients",
+    Fact.LISTENS: "it listens on {name}",
+    Fact.BUSY: "it is busy: {percent} % of a core since the last look",
+    Fact.WRITES: "it writes to {name}",
+    Fact.CONNECTED: "it is connected to {name}",
+    Fact.IN_TREE: "{name} (pid {number}) of its tree is in use or at work",
     Fact.NOHUP: "it ignores hangups (nohup)",
+    Fact.KEPT: "it is to be kept ({name})",
     Fact.OTHER_USER: "it belongs to user {number}",
     Fact.UNREADABLE: "it cannot be examined",
     Fact.OURS: "it is this ramherd or one of its parents",
+    Fact.RAMHERD: "it is a command of ramherd",
 }
 SIGNS = {
     "grows": "{name} (pid {pid}) holds {size}, {rate} more each minute; end it, then: {command}",
     "large": "{name} (pid {pid}) holds {size}, warn_at is {limit_size}; end it, then: {command}",
     "subagents": "{name} (pid {pid}) runs {number} subagents at once, warn_subagents is {most}",
+    "server": "the MCP server {name} (pid {pid}) holds {size}, more than {limit_size}",
     "mcp": "{number} MCP servers run, warn_mcp is {most}",
     "node": "{number} node processes run, warn_node is {limit}",
     "memory": "{number} % of the memory is used, warn_memory is {limit}",
     "outlived": "processes that have outlived their session: {number} (ramherd ps lists them)",
 }
-HEAD = ("PID", "MEMORY", "GROWTH", "AGE", "IDLE", "USER", "VERDICT", "WHAT", "WHY")
-WHAT_CHARS = 44
-LEFT = "left behind, or of no session"
+HEAD = (
+    "PID", "MEMORY", "GROWTH", "AGE", "IDLE", "USER", "VERDICT", "WHAT", "COMMAND", "WHERE", "WHY",
+)  # fmt: skip
+WHAT_CHARS, COMMAND_CHARS, WHERE_CHARS = 44, 40, 32
+TITLES = {
+    Origin.LEFT: "left by an agent",
+    Origin.HAND: "started by hand, or by another program",
+    Origin.RAMHERD: "ramherd and its jobs",
+}
+# Interpreters say nothing about a command: the script does.
+INTERPRETERS = ("node", "bun", "deno", "python", "sh", "bash", "zsh", "dash")
+WITH_VALUE = ("-X", "-W", "--import", "-r", "--require")
 
 
 def render_evidence(evidence: Evidence) -> str:
     text = SENTENCES[evidence.fact]
     number = int(evidence.number)
     return text.format(
-        name=printable(evidence.name), number=number, time=format_duration(evidence.number)
-    )
+        name=printable(evidence.name), number=number, time=format_duration(evidence.number),
+        percent=max(number, 1),
+    )  # fmt: skip
 
 
 def render_facts(found: Iterable[Evidence]) -> str:
@@ -92,20 +115,22 @@ def render_ps(rows: Sequence[PsRow], exact: frozenset[int], *, tree: bool) -> It
 
 
 def groups(rows: Sequence[PsRow]) -> list[tuple[str, list[PsRow]]]:
-    found: dict[int, list[PsRow]] = {}
+    found: dict[tuple[Origin, int], list[PsRow]] = {}
     for row in rows:
-        is_left = row.verdict is Verdict.ORPHAN or not row.session
-        found.setdefault(0 if is_left else row.session, []).append(row)
-    titled = [(title_of(session, members), members) for session, members in found.items()]
+        session = row.session if row.origin is Origin.SESSION else 0
+        found.setdefault((row.origin, session), []).append(row)
+    titled = [(title_of(*key, members), members) for key, members in found.items()]
     return sorted(titled, key=lambda group: -sum(row.memory_bytes for row in group[1]))
 
 
-def title_of(session: int, members: Sequence[PsRow]) -> str:
+def title_of(origin: Origin, session: int, members: Sequence[PsRow]) -> str:
     root = next((row for row in members if row.process.pid == session), None)
     if root is None:
-        return LEFT
+        return TITLES.get(origin, TITLES[Origin.HAND])
+    keeps = any(one.fact is Fact.SUPERVISOR for one in root.evidence)
     place = f" in {root.application}" if root.application else ""
-    return f"{root.software} {session}{place}"
+    project = f", {shown_path(root.project or root.cwd)}" if root.cwd and not keeps else ""
+    return f"{root.software}{' agents' if keeps else ''} {session}{place}{project}"
 
 
 def by_memory(rows: Iterable[PsRow]) -> list[PsRow]:
@@ -127,7 +152,8 @@ def as_tree(rows: Sequence[PsRow]) -> list[tuple[PsRow, int]]:
 
 
 def cells(row: PsRow, exact: frozenset[int], depth: int) -> tuple[str, ...]:
-    what = "  " * depth + printable(f"{row.software} {row.kind.value}")
+    kind = "" if row.kind.value == row.software else f" {row.kind.value}"
+    what = "  " * depth + printable(f"{row.software}{kind}{shown_ports(row)}")
     size = format_size(row.memory_bytes) + ("" if row.process.pid in exact else "*")
     return (
         str(row.process.pid),
@@ -138,8 +164,53 @@ def cells(row: PsRow, exact: frozenset[int], depth: int) -> tuple[str, ...]:
         user_name(row.process.uid),
         row.verdict.value,
         what[:WHAT_CHARS],
-        render_facts(row.evidence),
+        shown_command(row.command),
+        shorten(shown_path(row.cwd), WHERE_CHARS) or "-",
+        render_why(row),
     )
+
+
+def render_why(row: PsRow) -> str:
+    """Why it is a suspect, and why it is spared all the same."""
+    spared = [one for one in row.spared if one not in row.evidence]
+    if row.verdict is Verdict.SUSPECT and spared:
+        return f"spared: {render_facts(spared)}; {render_facts(row.evidence)}"
+    return render_facts(row.evidence)
+
+
+def shown_ports(row: PsRow) -> str:
+    return "".join(f" :{one}" for one in row.listens if one.isdecimal())
+
+
+def shown_command(command: str) -> str:
+    """Without its interpreter, and with a short path: `bin/vite.js dev`, `uvicorn app:main`."""
+    words = strip_interpreter(command.split())
+    if words and "/" in words[0]:
+        words[0] = "/".join(words[0].rsplit("/", 2)[-2:])
+    return printable(" ".join(words))[:COMMAND_CHARS] or "-"
+
+
+def strip_interpreter(words: list[str]) -> list[str]:
+    """What follows the interpreter and its options, if that is a script or a module."""
+    if not words or not words[0].rpartition("/")[2].startswith(INTERPRETERS):
+        return words
+    at = 1
+    while at < len(words) and words[at].startswith("-") and words[at] != "-m":
+        at += 2 if words[at] in WITH_VALUE else 1
+    at += at < len(words) and words[at] == "-m"
+    is_command = "c" in "".join(word for word in words[1:at] if not word.startswith("--"))
+    return words if at >= len(words) or is_command else words[at:]
+
+
+def shown_path(path: str) -> str:
+    home = os.path.expanduser("~")
+    at_home = home != "/" and (path == home or path.startswith(f"{home}/"))
+    return printable(f"~{path[len(home) :]}" if at_home else path)
+
+
+def shorten(text: str, most: int) -> str:
+    """The end of a path says the most."""
+    return text if len(text) <= most else f"...{text[3 - most :]}"
 
 
 def signed(size: int) -> str:
@@ -170,8 +241,8 @@ def count_verdicts(rows: Sequence[PsRow]) -> str:
 def render_signs(warnings: Iterable[WarningSign], savings: Iterable[Saving]) -> Iterator[str]:
     for saving in savings:
         yield (
-            f"shared: {saving.copies} copies of {printable(saving.software)} run; "
-            f"one for all would save {format_size(saving.saved_bytes)}"
+            f"copies: {printable(saving.software)} runs {saving.copies} times; "
+            f"one shared copy would save {format_size(saving.saved_bytes)}"
         )
     for sign in warnings:
         yield f"warning: {render_warning(sign)}"
@@ -207,6 +278,10 @@ def row_json(row: PsRow, exact: frozenset[int]) -> Mapping[str, Any]:
         "growth_bytes": row.growth_bytes,
         "orphan_since_s": row.orphan_s,
         "command": printable(row.command),
+        "origin": row.origin,
+        "cwd": printable(row.cwd) or None,
+        "project": printable(row.project) or None,
+        "listens": [printable(one) for one in row.listens],
     }
 
 
@@ -218,11 +293,12 @@ def render_plan(
     for row, left_s in later:
         yield f"in {format_duration(left_s)}: {row_line(row)}"
     if not ends:
-        yield "nothing to end" + (f" yet; {len(later)} orphans are in their grace" if later else "")
+        waiting = f" yet; grace not over: {count(len(later), 'orphan')}" if later else ""
+        yield f"nothing to end{waiting}"
         return
-    what = "processes" if named else "orphans"
+    what = count(len(ends), "process", "processes") if named else count(len(ends), "orphan")
     freed = format_size(sum(row.memory_bytes for row in ends))
-    yield f"{len(ends)} {what}, {freed} would come back; to end them: add --yes"
+    yield f"{what}, {freed} would come back; to end them: add --yes"
 
 
 def render_ended(ended: Sequence[tuple[PsRow, str]]) -> Iterator[str]:
@@ -231,6 +307,13 @@ def render_ended(ended: Sequence[tuple[PsRow, str]]) -> Iterator[str]:
     gone = [row for row, how in ended if how in ("ended", "killed")]
     freed = format_size(sum(row.memory_bytes for row in gone))
     yield f"{len(gone)} ended, {freed} came back" if ended else "nothing to end"
+
+
+def render_logged(reason: Mapping[str, Any]) -> str:
+    """A stored end: the outcome, the process, why, and its command."""
+    command = f" [{shown_command(str(reason['command']))}]" if reason.get("command") else ""
+    sentence = render_reason(reason_from_json(reason))
+    return printable(f"{reason.get('outcome', 'ended')}: {sentence}{command}")
 
 
 def render_refused(refused: Sequence[tuple[int, PsRow | None]]) -> Iterator[str]:

@@ -16,7 +16,8 @@ PROC = "/proc"
 # A directory that looks like /proc: tests have their own.
 Root = str | os.PathLike[str]
 # Positions after the name, counted from field 3 of proc(5).
-STATE, PPID, PGID, SID, TTY, FLAGS, UTIME, STIME, START, RSS = 0, 1, 2, 3, 4, 6, 11, 12, 19, 21
+STATE, PPID, PGID, SID, TTY, FLAGS = 0, 1, 2, 3, 4, 6
+UTIME, STIME, CUTIME, CSTIME, START, RSS = 11, 12, 13, 14, 19, 21
 # Zombie and dead processes.
 ENDED = (b"Z", b"X", b"x")
 GONE = (FileNotFoundError, ProcessLookupError, PermissionError)

@@ -17,6 +17,8 @@ from ramherd.core.errors import RamherdError
 from ramherd.core.procid import Process, ProcId
 from ramherd.core.units import KIB
 from ramherd.system.proc_stat import (
+    CSTIME,
+    CUTIME,
     FLAGS,
     GONE,
     PGID,
@@ -45,6 +47,8 @@ TICKS_PER_S = os.sysconf("SC_CLK_TCK")
 PF_KTHREAD = 0x00200000
 # At most this much of an environment is read.
 ENVIRON_BYTES = 1 << 20
+# Below these are devices and interfaces of the kernel, not files with content.
+DEVICES = ("/dev/", "/proc/", "/sys/")
 # No agent has more: a larger tree is not read to its end.
 MOST_DESCENDANTS = 512
 
@@ -67,6 +71,7 @@ def parse_stat(text: bytes, uid: int = 0) -> Process:
         int(rest[UTIME]) + int(rest[STIME]),
         int(rest[RSS]) * PAGE,
         bool(int(rest[FLAGS]) & PF_KTHREAD),
+        int(rest[CUTIME]) + int(rest[CSTIME]),
     )
 
 
@@ -231,6 +236,18 @@ def read_descriptors(pid: int | str, proc: Root = PROC) -> dict[int, str] | None
     except OSError:
         return None
     return found
+
+
+def read_descriptor(pid: int, fd: int, proc: Root = PROC) -> str:
+    """The target of one descriptor; empty if it is closed, or we may not read it."""
+    return read_link(f"{proc}/{pid}/fd/{fd}") or ""
+
+
+def is_written(pid: int, fd: int, proc: Root = PROC) -> bool:
+    """Whether a descriptor of a process is open for writing."""
+    text = read_bytes_of(f"{proc}/{pid}/fdinfo/{fd}") or b""
+    _before, found, rest = text.partition(b"flags:")
+    return bool(found) and int(rest.split(None, 1)[0], 8) & os.O_ACCMODE != os.O_RDONLY
 
 
 def list_own_descriptors() -> list[int]:

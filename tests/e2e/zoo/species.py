@@ -143,7 +143,7 @@ def tools_whose_agent_died(zoo: Zoo) -> None:
 
 
 def tools_that_shall_stay(zoo: Zoo) -> None:
-    """Their agent died, but they print to a file of their own, ignore hangups, or listen."""
+    """Their agent died, but they print to a file of their own, or have windows."""
     marks = {"CLAUDECODE": "1", "CLAUDE_PID": "{pid}"}
     own = {
         "argv": ["sleep", SLEEP], "stdin": "null", "stdout": str(zoo.place.root / "train.log"),
@@ -156,7 +156,7 @@ def tools_that_shall_stay(zoo: Zoo) -> None:
     }  # fmt: skip
     zoo.clients("keep:windows", [browser] * 3, kill=True)
     nohup = {"argv": ["nohup", "sleep", SLEEP], "stdin": "null", "session": True, "env": marks}
-    zoo.clients("keep:nohup-tool", [nohup] * 4, kill=True)
+    zoo.clients("orphan:nohup-tool", [nohup] * 4, kill=True)
 
 
 def show_display(zoo: Zoo) -> Path:
@@ -296,12 +296,14 @@ def processes_of_another_user(zoo: Zoo) -> None:
 
 
 def servers_that_listen(zoo: Zoo) -> None:
-    """With a client or without: stdin is not all that they live for."""
-    for number in range(4):
+    """A page that nobody looks at, or that somebody does; and one started for the network."""
+    for number in range(6):
         port = zoo.place.root / f"port{number}"
-        spec = {"argv": zoo.place.server, "asks": True, "env": {"ZOO_LISTEN": str(port)}}
-        zoo.clients("keep:listens", [spec], kill=True)
-        if number % 2:
+        label = ("orphan:page", "keep:page-in-use", "keep:network")[number % 3]
+        argv = [*zoo.place.server, *(["--port", "0"] if label == "keep:network" else [])]
+        spec = {"argv": argv, "asks": True, "env": {"ZOO_LISTEN": str(port)}}
+        zoo.clients(label, [spec], kill=True)
+        if label == "keep:page-in-use":
             zoo.held.append(socket.create_connection(("127.0.0.1", int(port.read_text()))))
 
 

@@ -51,11 +51,23 @@ def test_notes_of_another_boot_and_broken_lines_are_no_notes(tmp_path: Path) -> 
     assert set(read_recorded(str(tmp_path))) == {ProcId(5, 5), ProcId(6, 6)}
 
 
+def test_a_server_stays_one_although_a_hook_does_not_know_it(tmp_path: Path) -> None:
+    """Only a scan sees who speaks over two pipes."""
+    for servers in ({(9, 1)}, set()):
+        ancestry.append(str(tmp_path), ("codex", "", 0, (5, 7), [(8, 1), (9, 1)], servers))
+
+    found = read_recorded(str(tmp_path))
+
+    assert {proc.pid: one.is_server for proc, one in found.items()} == {
+        5: False, 8: False, 9: True,
+    }  # fmt: skip
+
+
 def test_the_file_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two of its size at most; the newest notes are kept."""
     monkeypatch.setattr(ancestry, "LIMIT_BYTES", 1000)
     for number in range(100):
-        ancestry.append(str(tmp_path), ("claude", "", 0, (number + 1, 7), [(9, number)]))
+        ancestry.append(str(tmp_path), ("claude", "", 0, (number + 1, 7), [(9, number)], set()))
 
     sizes = [path.stat().st_size for path in tmp_path.iterdir()]
     assert len(sizes) == 2

@@ -10,14 +10,16 @@ from pathlib import Path
 import pytest
 
 from integration.conftest import await_
+from ramherd.core.policies import StrayPolicy
 from ramherd.core.procid import ProcId
 from ramherd.strays.judge.orphan_proofs import EndedSession
 from ramherd.strays.left_behind import end_left_behind, find_left_behind
 from ramherd.system.pidfd import close_processes, end_processes, open_processes
-from ramherd.system.procfs import TICKS_PER_S, is_running, read_process
+from ramherd.system.procfs import TICKS_PER_S, is_running, read_process, read_processes
 from support.terminals import open_terminal
 
 GRACE_S = 2.0
+POLICY = StrayPolicy()
 # No other test, in whichever process, has sessions of this name.
 SESSION = f"sess-{os.getpid()}"
 TAG = f"CLAUDE_CODE_SESSION_ID={SESSION}"
@@ -73,7 +75,7 @@ def child(variables: str = TAG) -> str:
 
 
 def found_by(root: ProcId, since_s: float = 0.0, before_s: float | None = None) -> list[ProcId]:
-    return find_left_behind(EndedSession(root, SESSION, since_s, before_s))
+    return find_left_behind(EndedSession(root, SESSION, since_s, before_s), POLICY).found
 
 
 def test_what_lost_its_parent_is_found_and_ended(start: Start) -> None:
@@ -102,8 +104,8 @@ def test_nothing_else_is_found(start: Start) -> None:
 def test_strays_of_all_sessions_are_counted(start: Start) -> None:
     """Whichever session left them; what still has its parent is none."""
     root, (left, own) = start(orphan("CLAUDE_CODE_SESSION_ID=sess-9") + child())
-    assert left in find_left_behind(EndedSession(root))
-    assert own not in find_left_behind(EndedSession(root))
+    assert left in find_left_behind(EndedSession(root), POLICY).found
+    assert own not in find_left_behind(EndedSession(root), POLICY).found
 
 
 def test_a_second_claude_of_the_same_session_keeps_its_tools(start: Start) -> None:
@@ -143,7 +145,7 @@ def test_one_that_ignores_term_is_killed(start: Start) -> None:
     """TERM, the grace, KILL; and so is what it started in between."""
     root, (left,) = start(orphan(command="sh -c 'trap \"\" TERM; while :; do sleep 1; done'"))
     await_(lambda: len(found_by(root)) == 2, "the shell and its sleep")
-    assert end_left_behind(EndedSession(root, SESSION), GRACE_S) >= 2
+    assert end_left_behind(EndedSession(root, SESSION), GRACE_S, POLICY) >= 2
     assert not is_running(left)
     assert found_by(root) == []
 
@@ -165,8 +167,8 @@ time.sleep(300)
 """
 
 
-def test_a_server_is_spared_while_it_has_a_client(start: Start, tmp_path: Path) -> None:
-    """Nothing with a live client is ended by itself; a server that only listens is."""
+def test_a_server_is_spared_while_it_listens(start: Start, tmp_path: Path) -> None:
+    """With a client or without: a tool may have started it for its user."""
     code, path = tmp_path / "server.py", tmp_path / "socket"
     code.write_text(SERVER)
     root, (left,) = start(orphan(command=f"{sys.executable} {code} {path}"))
@@ -174,4 +176,45 @@ def test_a_server_is_spared_while_it_has_a_client(start: Start, tmp_path: Path) 
     with socket.socket(socket.AF_UNIX) as client:
         await_(lambda: client.connect_ex(str(path)) == 0, "a connection")
         assert found_by(root) == []
-    await_(lambda: found_by(root) == [left], "the server without a client")
+    assert end_left_behind(EndedSession(root, SESSION), GRACE_S, POLICY) == 0
+    assert is_running(left)
+
+
+WORK = {
+    "busy": "while True: pass",
+    "writes": "import sys, time; file = open(sys.argv[1], 'w'); time.sleep(300)",
+}
+
+
+@pytest.mark.parametrize("work", WORK)
+def test_a_job_at_work_is_left_to_its_user(start: Start, tmp_path: Path, work: str) -> None:
+    """`python train.py &` outlives the session that started it; so does the shell above it."""
+    code = tmp_path / "train.py"
+    code.write_text(WORK[work])
+    command = f"sh -c '{sys.executable} {code} {tmp_path}/model; true'"
+    root, (left,) = start(orphan(command=command))
+    await_(lambda: below(left), "the job")
+    if work == "writes":
+        await_((tmp_path / "model").exists, "its file")
+
+    assert end_left_behind(EndedSession(root, SESSION), GRACE_S, POLICY) == 0
+
+    assert is_running(left)
+    end(below(left))
+
+
+def below(shell: ProcId) -> list[ProcId]:
+    return [one.id for one in read_processes() if one.ppid == shell.pid and one.name != "sh"]
+
+
+@pytest.mark.parametrize(
+    ("variables", "keep"), [(f"{TAG} RAMHERD_KEEP=1", ()), (TAG, ("sleep",))], ids=["var", "key"]
+)
+def test_what_the_user_keeps_is_not_ended(
+    start: Start, variables: str, keep: tuple[str, ...]
+) -> None:
+    """By a variable, or by `stray_keep`."""
+    root, (left,) = start(orphan(variables))
+
+    assert end_left_behind(EndedSession(root, SESSION), GRACE_S, StrayPolicy(keep=keep)) == 0
+    assert is_running(left)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from integration.conftest import await_
 from ramherd.core.model import ProcId
 from ramherd.strays.judge.software import SoftwareTable
 from ramherd.strays.nouns import Details, PeerState
@@ -102,10 +103,59 @@ def test_clients_of_a_listener_are_counted(sleepers: Sleepers) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listener:
         process = sleepers.start(stdin=subprocess.DEVNULL, pass_fds=[listener.fileno()])
         address = listener.getsockname()
-    assert (details(process.pid).listens, details(process.pid).clients) == (True, ())
+    listens = (str(address[1]),)
+    assert (details(process.pid).listens, details(process.pid).clients) == (listens, ())
 
     with socket.create_connection(address) as client:
         assert details(process.pid).clients == (os.fstat(client.fileno()).st_ino,)
+
+
+def test_connections_that_it_made_are_seen(sleepers: Sleepers, tmp_path: Path) -> None:
+    """With the other end where it is on this machine; services of a desktop do not count."""
+    with (
+        socket.create_server(("127.0.0.1", 0)) as listener,
+        socket.create_connection(listener.getsockname()) as client,
+        listener.accept()[0] as far,
+        socket.socket(socket.AF_UNIX) as docker,
+        socket.socket(socket.AF_UNIX) as bus,
+    ):
+        process = sleepers.start(pass_fds=[client.fileno()])
+        served = sleepers.start(pass_fds=[listener.fileno(), far.fileno()])
+        (found,) = details(process.pid).connections
+        assert found.peer == os.fstat(far.fileno()).st_ino
+        assert found.to == f"127.0.0.1:{listener.getsockname()[1]}"
+        assert details(served.pid).connections == ()
+        for server, name in ((docker, "docker.sock"), (bus, "bus")):
+            server.bind(str(tmp_path / name))
+            server.listen()
+        for server, count in ((docker, 1), (bus, 0)):
+            with socket.socket(socket.AF_UNIX) as unix:
+                unix.connect(server.getsockname())
+                with server.accept()[0]:
+                    process = sleepers.start(pass_fds=[unix.fileno()])
+                    assert len(details(process.pid).connections) == count
+
+
+def test_files_that_it_writes_are_seen(sleepers: Sleepers, tmp_path: Path) -> None:
+    """Not those that it reads, those of its agent, npm's log, or a device."""
+    own, read = tmp_path / "train.log", tmp_path / "data"
+    of_agent, log = tmp_path / "claude-0/x.output", tmp_path / ".npm/_logs/debug.log"
+    for path in (own, read, of_agent, log):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    env = {**os.environ, "CLAUDECODE": "1"}
+    with (
+        own.open("a") as one,
+        read.open() as two,
+        of_agent.open("a") as three,
+        log.open("a") as four,
+    ):
+        fds = [file.fileno() for file in (one, two, three, four)]
+        process = sleepers.start(pass_fds=fds, stdout=subprocess.DEVNULL, env=env)
+
+    # For a moment after exec its environment cannot be read.
+    await_(lambda: details(process.pid).marks, "its environment")
+    assert details(process.pid).writes == (str(own),)
 
 
 def test_windows_are_seen(sleepers: Sleepers, tmp_path: Path) -> None:
@@ -124,6 +174,7 @@ def test_windows_are_seen(sleepers: Sleepers, tmp_path: Path) -> None:
 def test_marks_of_agents_and_nohup_are_seen(sleepers: Sleepers) -> None:
     """In the environment and in the mask of signals."""
     env = {**os.environ, "CLAUDECODE": "1", "CLAUDE_PID": "77", "RAMHERD_RUN": "r"}
+    env["RAMHERD_KEEP"] = "1"
     process = sleepers.start("nohup", "sleep", "1000", env=env, stdout=subprocess.DEVNULL)
     while (at := read_process(process.pid)) is not None and at.name != "sleep":
         pass
@@ -131,6 +182,7 @@ def test_marks_of_agents_and_nohup_are_seen(sleepers: Sleepers) -> None:
     found = details(process.pid)
 
     assert (found.marks, found.owner_pid, found.run, found.nohup) == (("claude",), 77, "r", True)
+    assert found.keep
 
 
 def test_a_process_that_has_gone_is_unreadable() -> None:

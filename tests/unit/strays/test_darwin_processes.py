@@ -94,7 +94,7 @@ def test_open_files_say_who_is_at_the_other_end() -> None:
     )  # fmt: skip
     assert (found[601].stdin, found[601].listens, found[601].clients) == (
         PeerState.LIVE,
-        True,
+        ("3000",),
         (0,),
     )
     assert found[601].keeps_terminal

@@ -66,14 +66,17 @@ def test_an_end_says_whether_the_user_named_the_process() -> None:
     proved = explain_end(row, "its parent is gone", outcome="killed")
 
     assert named == Reason(
-        Why.NAMED, software=row.software, pid=50, memory_bytes=size, outcome="ended"
-    )
+        Why.NAMED, software=row.software, pid=50, memory_bytes=size, outcome="ended",
+        command="gopls", cwd="",
+    )  # fmt: skip
     assert proved == Reason(
         Why.ABANDONED,
         software=row.software,
         pid=50,
         memory_bytes=size,
         outcome="killed",
+        command="gopls",
+        cwd="",
         evidence="its parent is gone",
     )
 
@@ -178,22 +181,42 @@ def counts(sizes: list[int], ended: int = 0) -> list[StrayCount]:
 
 
 def test_growth_is_told_with_its_rate_and_software() -> None:
-    """Four more in a quarter of an hour, two of them strays, one ended."""
+    """Four more in a quarter of an hour, two of them strays, one ended. What the first look ended
+    had come before it.
+    """
     processes, strays = find_growth(counts([4, 8, 12, 16, 20], ended=1))
 
     assert (processes.what, round(processes.per_hour), processes.software) == (
         "processes", 16, ("leaky",),
     )  # fmt: skip
     assert (strays.what, round(strays.per_hour)) == ("strays", 8)
-    assert round(strays.ended_per_hour) == 5
+    assert round(strays.ended_per_hour) == 4
 
 
 def test_what_is_reaped_as_fast_as_it_comes_is_no_growth() -> None:
-    """Nor are a few more, or too few looks."""
+    """Nor are a few more."""
     assert find_growth(counts([10, 14, 10, 14, 10, 14])) == []
     assert find_growth(counts([4, 5, 6, 7, 8])) == []
-    assert find_growth(counts([4, 40, 400])) == []
     assert find_growth([]) == []
+
+
+def test_two_looks_tell_the_growth_of_strays() -> None:
+    """Agents that start in the morning are no trend before the fourth look."""
+    (strays,) = find_growth(counts([4, 40]))
+
+    assert (strays.what, round(strays.per_hour)) == ("strays", 72)
+
+
+def test_looks_within_minutes_are_no_trend() -> None:
+    """A session of twenty processes that was killed has not grown."""
+    looks = [StrayCount(at_s, "leaky", 0, strays, 0) for at_s, strays in ((0.0, 0), (60.0, 20))]
+
+    assert find_growth(looks) == []
+
+
+def test_when_nothing_is_left_nothing_grows() -> None:
+    """A look that found none is the last point."""
+    assert find_growth([*counts([4, 8, 12, 16, 20]), StrayCount(9e9, "", 0, 0, 0)]) == []
 
 
 def test_a_long_history_is_thinned() -> None:

@@ -1,19 +1,23 @@
 """`ramherd ps` on a screen."""
 
+import pytest
+
 from ramherd.core.units import GIB, MIB
-from ramherd.strays.nouns import Fact, Saving, WarningSign
+from ramherd.strays.nouns import Fact, RunningProgram, Saving, WarningSign
 from ramherd.strays.render import (
     SENTENCES,
     SIGNS,
     align,
     as_tree,
     render_ended,
+    render_logged,
     render_plan,
     render_ps,
     render_refused,
     render_signs,
     render_warning,
     row_json,
+    shown_command,
 )
 from support.stray_scenes import ALONE, CUT_OFF, Machine
 
@@ -39,9 +43,61 @@ def test_rows_stand_with_their_session_and_add_up() -> None:
 
     titles = [line for line in lines if line and not line.startswith(" ")]
     assert titles[0] == "claude 40: 3 processes, 303 MiB"
-    assert titles[1] == "left behind, or of no session: 1 process, 20 MiB"
+    assert titles[1] == "left by an agent: 1 process, 20 MiB"
     assert titles[2] == "4 processes, 323 MiB; 3 live, 1 orphan"
     assert any("2 MiB*" in line for line in lines)
+
+
+def test_what_a_user_started_stands_apart() -> None:
+    """A row says what runs, where, on which port, and why a suspect is spared."""
+    machine = Machine()
+    machine.add(50, "bash", ALONE._replace(marks=("claude",), listens=("5173",)))
+    machine.programs[50] = RunningProgram("/x", ("/usr/bin/node", "/srv/shop/bin/vite.js", "dev"))
+    machine.add(60, "gopls", ALONE._replace(nohup=True))
+    machine.add(70, "ramherd-run")
+    machine.programs[70] = RunningProgram("/x", ("python", "-m", "ramherd", "up"), module="ramherd")
+    machine.cwds = {50: "/srv/shop/web", 60: "/home"}
+
+    rows = list(machine.look().values())
+    lines = list(render_ps(rows, frozenset(), tree=False))
+
+    titles = {line.partition(":")[0] for line in lines if line and line[0].isalpha()}
+    assert titles == {
+        "left by an agent", "started by hand, or by another program", "ramherd and its jobs",
+    }  # fmt: skip
+    left = next(line for line in lines if line.lstrip().startswith("50 "))
+    assert " bash tool :5173  bin/vite.js dev  /srv/shop/web  spared: it listens on 5173; " in left
+    hand = next(line for line in lines if line.lstrip().startswith("60 "))
+    assert "spared: it ignores hangups (nohup); " in hand
+    assert "live     ramherd  " in next(line for line in lines if line.lstrip().startswith("70 "))
+    assert row_json(rows[0], frozenset())["origin"] == "left"
+
+
+@pytest.mark.parametrize(
+    ("command", "shown"),
+    [
+        ("/usr/bin/python3.11 -I -X utf8 -m ramherd up", "ramherd up"),
+        ("node --import x.mjs /srv/shop/bin/vite.js dev", "bin/vite.js dev"),
+        ("bash -lc make -j4", "bash -lc make -j4"),
+        ("/opt/go/bin/gopls serve", "bin/gopls serve"),
+        ("python3", "python3"),
+        ("", "-"),
+    ],
+)
+def test_a_command_is_shown_without_its_interpreter(command: str, shown: str) -> None:
+    """Unless the interpreter is all of it."""
+    assert shown_command(command) == shown
+
+
+def test_a_stored_end_has_its_command() -> None:
+    """One without a command is of an older version."""
+    numbers = {"software": "gopls", "pid": 5, "memory_bytes": MIB, "evidence": "its client is gone"}
+    stored = {"why": "abandoned", "outcome": "killed", **numbers}
+
+    assert render_logged(stored) == "killed: gopls (pid 5, 1 MiB): its client is gone"
+    assert render_logged({**stored, "command": "/usr/lib/go/bin/gopls serve"}) == (
+        "killed: gopls (pid 5, 1 MiB): its client is gone [bin/gopls serve]"
+    )
 
 
 def test_a_name_moves_no_cursor() -> None:
@@ -70,7 +126,7 @@ def test_nothing_is_said_in_a_line() -> None:
 
 def test_columns_are_as_wide_as_what_stands_in_them() -> None:
     """All but the last."""
-    first, second = align([("1", *["a"] * 7, "long text"), ("100", *["bb"] * 7, "x")])
+    first, second = align([("1", *["a"] * 9, "long text"), ("100", *["bb"] * 9, "x")])
 
     assert first.index("long") == second.index("x")
 
@@ -81,7 +137,7 @@ def test_warnings_and_savings_are_sentences() -> None:
     lines = list(render_signs([sign], [Saving("context7", 3, 90 * MIB)]))
 
     assert lines == [
-        "shared: 3 copies of context7 run; one for all would save 90 MiB",
+        "copies: context7 runs 3 times; one shared copy would save 90 MiB",
         "warning: claude (pid 7) holds 1 GiB, 5 MiB more each minute; end it, then: "
         "claude --resume x",
     ]
@@ -103,10 +159,10 @@ def test_a_plan_says_what_comes_back() -> None:
     row = make().look()[50]
 
     assert list(render_plan([row], [], named=False))[-1] == (
-        "1 orphans, 20 MiB would come back; to end them: add --yes"
+        "1 orphan, 20 MiB would come back; to end them: add --yes"
     )
     assert list(render_plan([], [(row, 90.0)], named=False))[-1] == (
-        "nothing to end yet; 1 orphans are in their grace"
+        "nothing to end yet; grace not over: 1 orphan"
     )
     assert list(render_ended([(row, "killed")]))[-1] == "1 ended, 20 MiB came back"
     assert list(render_ended([])) == ["nothing to end"]

@@ -42,8 +42,8 @@ def test_init_as_parent_proves_nothing(machine: Machine, details: Details) -> No
 
 
 def test_an_unknown_program_is_no_row(machine: Machine) -> None:
-    """A daemon whose stdin is gone is nobody's stray."""
-    machine.add(50, "acme-daemon", CUT_OFF)
+    """A daemon is nobody's stray."""
+    machine.add(50, "acme-daemon")
 
     assert machine.look() == {}
 
@@ -62,15 +62,14 @@ def test_an_agent_reads_its_prompt_from_a_pipe_that_ends(machine: Machine) -> No
         ({}, CUT_OFF._replace(on_terminal=True), "terminal", Verdict.SUSPECT),
         ({}, CUT_OFF._replace(keeps_terminal=True), "terminal", Verdict.SUSPECT),
         ({}, CUT_OFF._replace(on_display=True), "display", Verdict.SUSPECT),
-        ({}, CUT_OFF._replace(clients=(99,), listens=True), "clients", Verdict.SUSPECT),
-        ({}, CUT_OFF._replace(listens=True), "listens", Verdict.SUSPECT),
+        ({}, CUT_OFF._replace(clients=(99,), listens=("5173",)), "clients", Verdict.SUSPECT),
         ({"uid": UID + 1}, CUT_OFF, "other_user", Verdict.ORPHAN),
     ],
 )
 def test_what_is_proved_may_still_not_be_ended(
     machine: Machine, changes: dict[str, int], details: Details, why: str, verdict: Verdict
 ) -> None:
-    """A terminal, a client, a port, another user."""
+    """A terminal, a client, another user."""
     machine.add(50, "gopls", details, **changes)
 
     row = machine.look()[50]
@@ -128,35 +127,46 @@ def test_a_parent_with_another_stdin_is_no_wrapper(machine: Machine) -> None:
 
     rows = machine.look()
 
-    assert 40 not in rows
+    assert (rows[40].kind, rows[40].verdict) == (Kind.OTHER, Verdict.SUSPECT)
     assert rows[42].verdict is Verdict.SUSPECT
 
 
 def test_what_an_orphan_started_is_one_too(machine: Machine) -> None:
     """A browser whose client is the server above it has no other."""
     machine.add(50, "gopls", CUT_OFF._replace(sockets=frozenset({5})))
-    machine.add(51, "chrome", ALONE._replace(listens=True, clients=(5,)), ppid=50)
-    machine.add(52, "chrome", ALONE._replace(listens=True, clients=(6,)), ppid=50)
+    machine.add(51, "chrome", ALONE._replace(listens=("9222",), clients=(5,)), ppid=50)
 
     rows = machine.look()
 
-    assert (rows[51].verdict, facts(rows[51])) == (Verdict.ORPHAN, ["child_of_orphan"])
-    assert (rows[52].verdict, spared(rows[52])) == (Verdict.SUSPECT, ["clients"])
+    assert [rows[pid].verdict for pid in (50, 51)] == [Verdict.ORPHAN] * 2
+    assert facts(rows[51]) == ["child_of_orphan"]
 
 
-def test_what_ignores_hangups_below_an_orphan_was_meant_to_stay(machine: Machine) -> None:
-    """Unless all of it does, because its agent did."""
+def test_a_client_from_outside_spares_the_server_above_too(machine: Machine) -> None:
+    """Ending the server would end the browser that somebody drives."""
+    machine.add(50, "gopls", CUT_OFF)
+    machine.add(51, "chrome", ALONE._replace(listens=("9222",), clients=(6,)), ppid=50)
+
+    rows = machine.look()
+
+    assert [rows[pid].verdict for pid in (50, 51)] == [Verdict.SUSPECT] * 2
+    assert (spared(rows[50]), spared(rows[51])) == (["in_tree"], ["clients"])
+
+
+def test_to_ignore_hangups_spares_only_what_was_started_by_hand(machine: Machine) -> None:
+    """Agents start much with nohup; a server without its client is of no use to anybody."""
     told = UNREAD._replace(marks=("codex",))
-    machine.add(50, "bash", told)
+    machine.add(50, "bash", told._replace(nohup=True))
     machine.add(51, "server", ALONE._replace(nohup=True), ppid=50)
     machine.add(60, "gopls", CUT_OFF._replace(nohup=True))
-    machine.add(61, "helper", ALONE._replace(nohup=True), ppid=60)
+    machine.add(70, "codex", ALONE._replace(wrapped=("codex",), nohup=True))
+    machine.add(80, "gopls", ALONE._replace(nohup=True))
 
     rows = machine.look()
 
-    assert [rows[pid].verdict for pid in (50, 51, 60, 61)] == [
-        Verdict.ORPHAN, Verdict.SUSPECT, Verdict.ORPHAN, Verdict.ORPHAN,
-    ]  # fmt: skip
+    assert [rows[pid].verdict for pid in (50, 51, 60)] == [Verdict.ORPHAN] * 3
+    assert [rows[pid].verdict for pid in (70, 80)] == [Verdict.SUSPECT] * 2
+    assert (spared(rows[70]), spared(rows[80])) == (["nohup"], ["nohup"])
 
 
 def test_a_subreaper_that_did_not_start_it_is_no_owner(machine: Machine) -> None:
@@ -230,11 +240,10 @@ def test_a_tool_that_prints_to_nobody_is_an_orphan(machine: Machine) -> None:
     "details",
     [
         ALONE._replace(marks=("claude",), owner_pid=40),
-        UNREAD._replace(marks=("codex",), nohup=True),
-        UNREAD._replace(marks=("codex",), listens=True),
+        UNREAD._replace(marks=("codex",), listens=("5173",)),
         UNREAD._replace(marks=("codex",), stderr=PeerState.LIVE),
     ],
-    ids=["own file", "nohup", "listens", "stderr is read"],
+    ids=["own file", "listens", "stderr is read"],
 )
 def test_a_tool_that_may_be_wanted_is_suspect(machine: Machine, details: Details) -> None:
     """An agent that starts a server or a long job for its user leaves it on purpose."""
@@ -273,7 +282,7 @@ def test_runs_of_ours_end_with_all_they_started(machine: Machine) -> None:
     """Over, alive, and of a store that is not ours."""
     machine.runs = {"over": True, "alive": False}
     for pid, run in ((50, "over"), (51, "alive"), (52, "foreign")):
-        machine.add(pid, "sleep", ALONE._replace(run=run, nohup=True, listens=True))
+        machine.add(pid, "sleep", ALONE._replace(run=run, nohup=True, listens=("5173",)))
 
     rows = machine.look()
 

@@ -25,7 +25,7 @@ def read_running() -> Iterator[ProcRow]:
     config = load_config(report=lambda _error: None)  # `ramherd config` reports errors
     known = SoftwareTable(parse_software(config.software))
     with closing(open_store_to_read(state_path(), lambda _text: None)) as opened:
-        return rows_of(Scanner(StrayPolicy(), known, runtime_path(), opened).scan())
+        return rows_of(Scanner(StrayPolicy(), known, runtime_path(), opened).scan_closely())
 
 
 def rows_of(scan: Scan) -> Iterator[ProcRow]:

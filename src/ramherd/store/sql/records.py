@@ -135,7 +135,9 @@ EVENTS = """
     SELECT events.seq, at_s, kind, events.herd, job, run, events.reason, jobs.name
     FROM events LEFT JOIN jobs ON jobs.id = events.job
     WHERE events.seq > :after AND (:job IS NULL OR job = :job)
-        AND (:herd IS NULL OR events.herd = :herd) AND (:since_s IS NULL OR at_s >= :since_s)
+        AND (:herd IS NULL OR events.herd = :herd
+            OR (events.herd = '' AND at_s >= :machine_since_s))
+        AND (:since_s IS NULL OR at_s >= :since_s)
     ORDER BY events.seq
 """
 TRIM_EVENTS = "DELETE FROM events WHERE seq <= (SELECT max(seq) FROM events) - ?"

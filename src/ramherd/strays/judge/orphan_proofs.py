@@ -1,18 +1,23 @@
-"""Proofs that a process is not needed any more, and objections to ending it.
+"""Proofs that a process is not needed any more.
 
 A proof is about the process itself: its client, its run or its agent is gone. A parent that is init
-proves nothing, and neither does a name. Signs and objections are not proofs.
+proves nothing, and neither does a name. `protection.py` has the reasons to spare a process
+all the same.
 """
 
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ramherd.core.procid import Process, ProcId
-from ramherd.strays.judge.process_tree import STDIO, ProcessTree
+from ramherd.core.policies import StrayPolicy
+from ramherd.core.procid import ProcId
+from ramherd.strays.judge.process_tree import ProcessTree
+from ramherd.strays.judge.protection import (
+    NOTHING,
+    find_family,
+    find_protection,
+    is_server,
+)
 from ramherd.strays.nouns import Details, Evidence, Fact, Kind, PeerState, ProcessScene, Software
-
-NOTHING = Details(readable=False)
-IN_USE = (Fact.TERMINAL, Fact.DISPLAY, Fact.CLIENTS)
 
 
 def find_proofs(pid: int, scene: ProcessScene, tree: ProcessTree) -> list[Evidence]:
@@ -35,17 +40,6 @@ def is_cut_off(details: Details) -> bool:
     a file is a batch job, and may be at work.
     """
     return details.stdin is PeerState.GONE and details.stdout is PeerState.GONE
-
-
-def is_server(pid: int, scene: ProcessScene, tree: ProcessTree) -> bool:
-    """A stdio server, or a process that started one and shares its stdin: npx, uvx, `sh -c`."""
-    if tree.kind(pid) in STDIO:
-        return True
-    inode = scene.details[pid].stdin_inode
-    return pid not in tree.software and any(
-        tree.kind(child) in STDIO and scene.details.get(child, NOTHING).stdin_inode == inode
-        for child in tree.below(pid)
-    )
 
 
 def find_wrapper(pid: int, details: Details, tree: ProcessTree) -> list[Evidence]:
@@ -93,41 +87,6 @@ def find_gone_agent(pid: int, details: Details, scene: ProcessScene) -> Evidence
     return None
 
 
-def find_objections(process: Process, scene: ProcessScene, tree: set[int]) -> list[Evidence]:
-    """Why it is not ended automatically, whatever is proved. Clients in its own tree do not count:
-    a browser's client is the server that started it.
-    """
-    details = scene.details.get(process.pid, NOTHING)
-    found = []
-    if process.pid in scene.ours:
-        found.append(Evidence(Fact.OURS))
-    if process.uid != scene.uid:
-        found.append(Evidence(Fact.OTHER_USER, number=process.uid))
-    if not details.readable:
-        found.append(Evidence(Fact.UNREADABLE))
-    if process.tty or details.on_terminal or details.keeps_terminal:
-        found.append(Evidence(Fact.TERMINAL))
-    if details.on_display:
-        found.append(Evidence(Fact.DISPLAY))
-    own = {inode for pid in tree for inode in scene.details.get(pid, NOTHING).sockets}
-    if clients := [inode for inode in details.clients if inode not in own]:
-        found.append(Evidence(Fact.CLIENTS, number=len(clients)))
-    return found
-
-
-def find_intent(details: Details, proofs: list[Evidence]) -> list[Evidence]:
-    """Signs that the user wants the process to outlive its session. A run of ours ends with all its
-    processes, and a stdio server is useless without its client, whatever it ignores.
-    """
-    facts = {proof.fact for proof in proofs}
-    found = []
-    if details.listens and not facts & {Fact.RUN_OVER, Fact.WRAPPER_GONE}:
-        found.append(Evidence(Fact.LISTENS))
-    if details.nohup and not facts & {Fact.RUN_OVER, Fact.STDIN_GONE}:
-        found.append(Evidence(Fact.NOHUP))
-    return found
-
-
 class EndedSession(NamedTuple):
     """The part that an agent reports as ended: the session `id` (none: any session) below its
     process `root`, or its processes from `since_s` on and before `before_s`, in seconds since boot.
@@ -168,10 +127,17 @@ def is_tool_of(environ: Mapping[str, str], agents: Iterable[Software], session: 
     return session in ids if session else bool(ids)
 
 
-def is_left_behind(family: Iterable[int], scene: ProcessScene) -> bool:
-    """Unless one of them is in use, or belongs to a run, which ends with all its processes."""
-    pids = set(family)
-    return not any(
-        scene.details.get(pid, NOTHING).run or find_objections(scene.processes[pid], scene, pids)
-        for pid in pids
-    )
+def choose_left_behind(
+    tops: Iterable[int], scene: ProcessScene, tree: ProcessTree, policy: StrayPolicy
+) -> list[list[int]]:
+    """The trees of these processes that nothing protects, parents first. A process of a run is
+    left to the run, which ends with all its processes.
+    """
+    found = []
+    for top in tops:
+        family = find_family(top, scene, tree)
+        in_run = any(scene.details.get(pid, NOTHING).run for pid in family.members)
+        proofs = find_proofs(top, scene, tree)
+        if not in_run and not find_protection(family, proofs, scene, tree, policy):
+            found.append([top, *tree.below(top)])
+    return found

@@ -9,6 +9,7 @@ from ramherd.strays.nouns import Kind, Software
 
 SHOWN = (
     Kind.AGENT, Kind.MCP, Kind.LANGUAGE, Kind.LINTER, Kind.WATCHER, Kind.DEV_SERVER, Kind.BROWSER,
+    Kind.RAMHERD,
 )  # fmt: skip
 STDIO = (Kind.MCP, Kind.LANGUAGE)
 INIT = 1
@@ -109,10 +110,10 @@ def choose_wrappers(tree: ProcessTree, rows: set[int]) -> set[int]:
 
 
 def choose_probes(tree: ProcessTree, rows: set[int], wrappers: set[int]) -> set[int]:
-    """Processes that may be strays: all of an inherited tree, and servers on a pipe. A process in a
-    running application has an owner.
+    """Processes that may be strays: all of an inherited tree, servers on a pipe, and servers with a
+    port to show. A process in a running application has an owner.
     """
     candidates = rows | wrappers
     inherited = {pid for pid in candidates if tree.top(pid) in candidates}
-    servers = {pid for pid in rows if tree.kind(pid) in STDIO}
+    servers = {pid for pid in rows if tree.kind(pid) in (*STDIO, Kind.DEV_SERVER)}
     return inherited | servers

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ramherd.core.model import Reason, Why
-from ramherd.strays.judge.orphan_proofs import IN_USE
+from ramherd.strays.judge.protection import IN_USE
 from ramherd.strays.nouns import Evidence, Fact, PsRow, Verdict
 
 
@@ -63,7 +63,9 @@ def objections(row: PsRow, *, all_users: bool) -> list[Evidence]:
 
 
 def is_never(row: PsRow, *, all_users: bool) -> bool:
-    never = {Fact.OURS, Fact.UNREADABLE} | (set() if all_users else {Fact.OTHER_USER})
+    never = {Fact.OURS, Fact.RAMHERD, Fact.UNREADABLE, Fact.KEPT} | (
+        set() if all_users else {Fact.OTHER_USER}
+    )
     return any(one.fact in never for one in row.spared)
 
 
@@ -77,7 +79,7 @@ def explain_end(row: PsRow, evidence: str | None, *, outcome: str) -> Reason:
     """Why a process was ended: by its evidence; None if the user named it."""
     numbers: dict[str, int | str] = {
         "software": row.software, "pid": row.process.pid, "memory_bytes": row.memory_bytes,
-        "outcome": outcome,
+        "outcome": outcome, "command": row.command, "cwd": row.cwd,
     }  # fmt: skip
     if evidence is None:
         return Reason(Why.NAMED, **numbers)

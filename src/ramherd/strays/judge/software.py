@@ -17,7 +17,7 @@ AGENTS = (
     Software(
         "claude", Kind.AGENT, ("claude",), ("@anthropic-ai/claude-code",),
         paths=("/claude/versions/",), marks=("CLAUDECODE",), pid_in="CLAUDE_PID",
-        session_in="CLAUDE_CODE_SESSION_ID", outputs=("/claude-",),
+        session_in="CLAUDE_CODE_SESSION_ID", outputs=("/claude-",), supervisor=("daemon", "run"),
         resume="claude --resume {session}", resume_last="claude --continue",
     ),
     Software(
@@ -33,6 +33,7 @@ AGENTS = (
     ),
     Software(
         "opencode", Kind.AGENT, ("opencode",), ("opencode-ai",), marks=("OPENCODE",),
+        pid_in="OPENCODE_PID",
         resume="opencode --session {session}", resume_last="opencode --continue",
     ),
     Software(
@@ -116,7 +117,7 @@ APPLICATIONS = (
     ),
     Software("cron", Kind.APPLICATION, ("cron", "crond", "anacron", "atd")),
     Software(
-        "ramherd", Kind.APPLICATION, (), (), ("ramherd",),
+        "ramherd", Kind.RAMHERD, (), (), ("ramherd",),
         ("/ramherd/keeper/__main__.py", "/ramherd/api/__main__.py"),
     ),
 )  # fmt: skip
@@ -134,7 +135,8 @@ TABLE = (*AGENTS, *SERVERS, *APPLICATIONS, *REAPERS)
 # Keys of a [software.NAME] table in a settings file.
 LISTS = ("programs", "packages", "modules", "paths", "marks")
 TEXTS = ("kind", "resume", "resume_last")
-KINDS_TO_ADD = tuple(kind for kind in Kind if kind not in (Kind.REAPER, Kind.WRAPPER, Kind.TOOL))
+NOT_TO_ADD = (Kind.REAPER, Kind.WRAPPER, Kind.TOOL, Kind.OTHER, Kind.RAMHERD)
+KINDS_TO_ADD = tuple(kind for kind in Kind if kind not in NOT_TO_ADD)
 
 
 class SoftwareTable:

@@ -7,14 +7,15 @@ from typing import NamedTuple
 
 from ramherd.core.sightings import Sighting, StrayCount
 from ramherd.decide.governor.leaks import IdleSamples, next_samples, trend
+from ramherd.strays.judge.protection import is_busy
 from ramherd.strays.nouns import ProcessScene, PsRow
 
-# An idle Node server was seen to use 0.1 % of a CPU for its timers.
-BUSY_SHARE = 0.005
 POINTS_EVERY_S = 60.0
 HOUR_S = 3600.0
-# Three scans make a line; two would call every second start a trend.
+# From four scans on a robust line is fitted. Before, agents that start are no trend; for strays the
+# difference has to do, if it took so long that it is not the end of one session.
 LEAST_SCANS = 4
+LEAST_APART_S = 300.0
 MOST_SCANS = 100
 CERTAIN = 0.8
 LEAST_RISE = 5
@@ -26,25 +27,20 @@ def next_sighting(row: PsRow, scene: ProcessScene) -> Sighting:
     points = next_points(seen.points if seen is not None else (), now, row.memory_bytes)
     if seen is None:
         return Sighting(
-            now, now, process.ppid, process.cpu_ticks, now, row.memory_bytes, row.orphan_s, points
+            now, now, process.ppid, process.used_ticks, now, row.memory_bytes, row.orphan_s, points
         )  # fmt: skip
-    busy = is_busy(seen, process.cpu_ticks, now, scene.ticks_per_s)
+    busy = is_busy(seen, process.used_ticks, now, scene.ticks_per_s)
     return Sighting(
         seen.first_s,
         now,
         # The parent at the first sighting: another parent now means that the process was inherited.
         seen.ppid,
-        process.cpu_ticks,
+        process.used_ticks,
         now if busy else seen.active_s,
         row.memory_bytes,
         row.orphan_s,
         points,
     )
-
-
-def is_busy(seen: Sighting, cpu_ticks: int, now_s: float, ticks_per_s: int) -> bool:
-    used_s = (cpu_ticks - seen.cpu_ticks) / ticks_per_s
-    return used_s > max(BUSY_SHARE * (now_s - seen.at_s), 1 / ticks_per_s)
 
 
 def next_points(
@@ -70,24 +66,31 @@ class Growth(NamedTuple):
 
 
 def find_growth(counts: Sequence[StrayCount]) -> list[Growth]:
-    """The growth of all processes and of strays, with the software that grows the most."""
+    """The growth of all processes and of strays, with the software that grows the most. The last
+    count is the present: if nothing is left, nothing grows.
+    """
     found = []
     for what in ("processes", "strays"):
-        growth = growth_of(points_of(counts, what))
+        least = LEAST_SCANS if what == "processes" else 2
+        growth = growth_of(points_of(counts, what), least)
         if growth is not None:
-            ended = sum(count.ended for count in counts) / hours(counts)
+            # What the first scan ended had come before it.
+            first_s = min(count.at_s for count in counts)
+            ended = sum(one.ended for one in counts if one.at_s > first_s) / hours(counts)
             found.append(Growth(what, growth, ended, steepest(counts, what)))
     return found
 
 
-def growth_of(points: list[tuple[float, int]]) -> float | None:
+def growth_of(points: list[tuple[float, int]], least_scans: int) -> float | None:
+    if len(points) < least_scans or points[-1][1] == 0:
+        return None
+    rise, apart_s = points[-1][1] - points[0][1], points[-1][0] - points[0][0]
+    if rise < LEAST_RISE or apart_s < LEAST_APART_S:
+        return None
     if len(points) < LEAST_SCANS:
-        return None
+        return rise / apart_s * HOUR_S
     slope, certainty = trend(points)
-    rise = points[-1][1] - points[0][1]
-    if certainty < CERTAIN or rise < LEAST_RISE or slope <= 0:
-        return None
-    return slope * HOUR_S
+    return slope * HOUR_S if certainty >= CERTAIN and slope > 0 else None
 
 
 def points_of(
@@ -99,7 +102,8 @@ def points_of(
         wanted = not software or count.software == software
         sums[count.at_s] = sums.get(count.at_s, 0) + (getattr(count, what) if wanted else 0)
     points = sorted(sums.items())
-    return points[:: max(len(points) // MOST_SCANS, 1)]
+    # The last point is always among them.
+    return points[:: -max(len(points) // MOST_SCANS, 1)][::-1]
 
 
 def steepest(counts: Sequence[StrayCount], what: str) -> tuple[str, ...]:

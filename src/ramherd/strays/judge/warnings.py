@@ -14,8 +14,8 @@ from ramherd.strays.judge.counts import (
 )
 from ramherd.strays.nouns import (
     Details,
-    Fact,
     Kind,
+    Origin,
     ProcessScene,
     PsRow,
     Recorded,
@@ -29,7 +29,10 @@ from ramherd.strays.nouns import (
 def find_warnings(
     rows: Sequence[PsRow], scene: ProcessScene, policy: StrayPolicy, used_percent: float
 ) -> list[WarningSign]:
-    found = [*warn_of_sessions(rows, scene, policy), *warn_of_many_subagents(rows, scene, policy)]
+    found = [
+        *warn_of_sessions(rows, scene, policy), *warn_of_large_servers(rows, policy),
+        *warn_of_many_subagents(rows, scene, policy),
+    ]  # fmt: skip
     servers = sum(row.kind is Kind.MCP for row in rows)
     nodes = sum(is_node(program.path, program.argv) for program in scene.programs.values())
     left = sum(row.verdict in (Verdict.ORPHAN, Verdict.SUSPECT) and is_left(row) for row in rows)
@@ -42,7 +45,8 @@ def find_warnings(
 
 
 def is_left(row: PsRow) -> bool:
-    return any(one.fact in (Fact.REPARENTED, Fact.CHILD_OF_ORPHAN) for one in row.evidence)
+    """What a user started by hand may run without a session."""
+    return row.origin is Origin.LEFT
 
 
 def warn_of_sessions(
@@ -61,6 +65,15 @@ def warn_of_sessions(
             "grows" if leak is not None else "large", row.memory_bytes, policy.warn_at_bytes,
             row.process.pid, row.software, rate, resume_command(row, rows, scene),
         )  # fmt: skip
+
+
+def warn_of_large_servers(rows: Sequence[PsRow], policy: StrayPolicy) -> Iterator[WarningSign]:
+    """A server without its helpers, such as a browser."""
+    for row in rows:
+        if row.kind is Kind.MCP and row.memory_bytes > policy.warn_server_bytes:
+            yield WarningSign(
+                "server", row.memory_bytes, policy.warn_server_bytes, row.process.pid, row.software
+            )
 
 
 def warn_of_many_subagents(
@@ -112,14 +125,16 @@ def find_session_id(row: PsRow, rows: Sequence[PsRow], scene: ProcessScene) -> s
 
 def find_savings(rows: Sequence[PsRow], scene: ProcessScene) -> list[Saving]:
     """One server is enough for all copies with the same command line."""
-    copies: dict[tuple[str, tuple[str, ...]], list[int]] = {}
+    copies: dict[tuple[str, str, tuple[str, ...]], list[int]] = {}
     for row in rows:
         if row.kind is Kind.MCP and row.verdict is not Verdict.ORPHAN:
-            key = (row.software, scene.programs[row.process.pid].argv)
+            # `node index.js` is another server in another directory.
+            program = scene.programs[row.process.pid]
+            key = (row.software, program.path, program.argv)
             copies.setdefault(key, []).append(row.memory_bytes)
     found = [
         Saving(name, len(sizes), sum(sizes) - max(sizes))
-        for (name, _argv), sizes in copies.items()
+        for (name, _path, _argv), sizes in copies.items()
         if len(sizes) > 1
     ]
     return sorted(found, key=lambda saving: -saving.saved_bytes)

@@ -92,7 +92,11 @@ def parse_open_files(text: str) -> dict[int, Details]:
             stderr=stderr,
             on_terminal=PeerState.TERMINAL in (stdin, stdout, stderr),
             keeps_terminal=any(fields.get("n") == "/dev/ptmx" for fields in files.values()),
-            listens=any(fields.get("T") == "ST=LISTEN" for fields in files.values()),
+            listens=tuple(
+                fields.get("n", "").rpartition(":")[2]
+                for fields in files.values()
+                if fields.get("T") == "ST=LISTEN"
+            ),
             clients=tuple(0 for fields in files.values() if fields.get("T") == "ST=ESTABLISHED"),
         )
     return found

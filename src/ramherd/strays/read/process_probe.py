@@ -13,18 +13,29 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from ramherd.strays.nouns import Details, PeerState, Software
-from ramherd.strays.read.listeners import Sockets, find_clients
+from ramherd.strays.read.listeners import (
+    Sockets,
+    find_clients,
+    find_connections,
+    shown_listener,
+)
 from ramherd.system.proc_stat import PROC
 from ramherd.system.procfs import (
+    DEVICES,
     ignores_signal,
+    is_written,
     open_descriptor,
+    read_descriptor,
     read_descriptors,
     read_environ,
     read_namespaces,
 )
 from ramherd.system.wait import is_hung_up
 
-RUN = "RAMHERD_RUN"
+RUN, KEEP = "RAMHERD_RUN", "RAMHERD_KEEP"
+NO = ("", "0", "false", "no")
+# Files that are open for writing whether or not the process does any work.
+NPM_LOGS, DELETED = "/.npm/_logs/", " (deleted)"
 PTY_MASTER = "/dev/ptmx"
 _SOCKET = re.compile(r"socket:\[(\d+)\]")
 
@@ -47,23 +58,27 @@ class Probe(NamedTuple):
         stdin, stdout, stderr = (self.read_peer(pid, fd, targets) for fd in (0, 1, 2))
         found = [_SOCKET.fullmatch(target) for target in targets.values()]
         inodes = frozenset(int(match[1]) for match in found if match)
-        listens, clients = find_clients(inodes, self.sockets)
+        names, clients = find_clients(inodes, self.sockets)
+        marked = [one for one in self.agents if has_any(environ, one.marks)]
         return Details(
             stdin=stdin[0],
             stdout=stdout[0],
             stderr=stderr[0],
             stdin_inode=stdin[1],
-            prints_to_agent=prints_to(self.agents, environ, targets.get(1, "")),
+            prints_to_agent=is_output(marked, targets.get(1, "")),
             on_terminal=PeerState.TERMINAL in (stdin[0], stdout[0], stderr[0]),
             on_display=any(
                 self.sockets.peers.get(inode) in self.sockets.displays for inode in inodes
             ),
             keeps_terminal=PTY_MASTER in targets.values(),
-            listens=listens,
+            listens=tuple(sorted(map(shown_listener, names))),
+            connections=tuple(find_connections(inodes, names, self.sockets)),
+            writes=self.read_written(pid, targets, marked),
             clients=clients,
             sockets=inodes,
             nohup=ignores_signal(pid, signal.SIGHUP, self.proc),
-            marks=find_marks(self.agents, environ),
+            keep=environ.get(KEEP, "").lower() not in NO,
+            marks=tuple(one.name for one in marked),
             wrapped=find_wrapped(self.agents, environ),
             owner_pid=first_number(environ.get(one.pid_in, "") for one in self.agents),
             session=next(
@@ -84,6 +99,27 @@ class Probe(NamedTuple):
         if kind == "socket":
             return peer_of_socket(inode, self.sockets.peers), inode
         return PeerState.NONE, 0
+
+    def read_ends(self, pid: int) -> tuple[tuple[PeerState, int], tuple[PeerState, int]]:
+        """The other sides of stdin and stdout, without anything else of the process."""
+        targets = {fd: read_descriptor(pid, fd, self.proc) for fd in (0, 1)}
+        return self.read_peer(pid, 0, targets), self.read_peer(pid, 1, targets)
+
+    def read_written(
+        self, pid: int, targets: Mapping[int, str], marked: Iterable[Software]
+    ) -> tuple[str, ...]:
+        """Files of its own that it has open for writing."""
+        files = {
+            target
+            for fd, target in targets.items()
+            if target.startswith("/")
+            and not target.startswith(DEVICES)
+            and not target.endswith(DELETED)
+            and NPM_LOGS not in target
+            and not is_output(marked, target)
+            and is_written(pid, fd, self.proc)
+        }
+        return tuple(sorted(files))
 
     def is_marked(self, pid: int) -> bool:
         """Whether an agent or a run of ours started it, by its environment alone."""
@@ -107,10 +143,9 @@ def find_wrapped(agents: Iterable[Software], environ: Mapping[str, str]) -> tupl
     )
 
 
-def prints_to(agents: Iterable[Software], environ: Mapping[str, str], target: str) -> bool:
-    return any(
-        part in target for one in agents if has_any(environ, one.marks) for part in one.outputs
-    )
+def is_output(agents: Iterable[Software], target: str) -> bool:
+    """Whether the file is one to which these agents make their tools print."""
+    return any(part in target for one in agents for part in one.outputs)
 
 
 def first_number(texts: Iterable[str]) -> int:

@@ -18,6 +18,7 @@ from ramherd.system.procfs import read_cmdline, read_cwd, read_exe
 
 COMMAND_BYTES = 4096
 PACKAGE_BYTES = 1 << 18
+SCRIPT_BYTES = 1 << 20
 # The entry point of a package is rarely deeper below its package.json.
 LEVELS_UP = 6
 NODE, PYTHON = ("node", "nodejs", "bun", "deno"), ("python", "pypy")
@@ -31,6 +32,8 @@ NO_SCRIPT = {"-e", "--eval", "-p", "--print", "-c", "-i"}
 SDKS = ("@modelcontextprotocol/sdk", "@modelcontextprotocol/server")
 _MCP_WORD = re.compile(r"(^|[^a-z])mcp([^a-z]|$)")
 _IMPORT = re.compile(r"^\s*(?:from|import)\s+([A-Za-z_]\w*)", re.MULTILINE)
+# The SDKs of MCP servers, and the request that each server answers.
+_SPEAKS_MCP = re.compile(rb"modelcontextprotocol|\bfastmcp\b|\bmcp\.server\b|tools/list")
 _REQUIRES_MCP = re.compile(r"^Requires-Dist:\s*(?:mcp|fastmcp)\b", re.MULTILINE | re.IGNORECASE)
 
 
@@ -72,10 +75,11 @@ def resolve(exe: str, argv: tuple[str, ...], pid: int, proc: str) -> RunningProg
         script = os.path.join(cwd, script) if cwd is not None else ""
     if script:
         path, package, is_mcp = find_script_package(script, argv[0])
-        return RunningProgram(path, argv, package, is_script=True, is_mcp=is_mcp)
+        is_shell = interpreter_of(exe) == "shell"
+        return RunningProgram(path, argv, package, is_script=True, is_mcp=is_mcp, is_shell=is_shell)
     if module:
         return RunningProgram(exe, argv, module=module, is_mcp=is_mcp_module(module, argv[0]))
-    return RunningProgram(exe, argv)
+    return RunningProgram(exe, argv, is_shell=interpreter_of(exe) == "shell")
 
 
 def parse_script(interpreter: str, argv: tuple[str, ...]) -> tuple[str, str]:
@@ -182,3 +186,15 @@ def is_mcp_module(module: str, beside: str) -> bool:
         except OSError:
             continue
     return False
+
+
+@lru_cache(maxsize=256)
+def speaks_mcp(script: str) -> bool:
+    """Whether the text of a script is that of an MCP server. Read only of a process that is already
+    known to be cut off, because a script may be a megabyte long.
+    """
+    try:
+        with open(script, "rb") as file:
+            return _SPEAKS_MCP.search(file.read(SCRIPT_BYTES)) is not None
+    except OSError:
+        return False
