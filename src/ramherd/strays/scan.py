@@ -125,7 +125,7 @@ class Scanner:
         wrappers = choose_wrappers(tree, rows)
         details = probe.read(choose_probes(tree, rows, wrappers))
         tags = {one.run for one in details.values()} - {""}
-        memory, exact = read_memory(processes, rows | wrappers)
+        memory, exact = read_memory(tree, rows | wrappers)
         cwds = read_cwds(rows | wrappers)
         ours = find_ours(processes)
         # This command itself is not worth a row.
@@ -257,13 +257,17 @@ def find_ours(processes: Mapping[int, Process]) -> frozenset[int]:
     return frozenset(found)
 
 
-def read_memory(
-    processes: Mapping[int, Process], pids: Iterable[int]
-) -> tuple[dict[int, int], frozenset[int]]:
+def read_memory(tree: ProcessTree, pids: Iterable[int]) -> tuple[dict[int, int], frozenset[int]]:
+    """Agents and servers before tools, and before the jobs of ramherd, which pens measure."""
     memory: dict[int, int] = {}
     exact = set()
     end_s = time.process_time() + PSS_CPU_S
-    for pid in sorted(pids, key=lambda pid: -processes[pid].resident_bytes):
+
+    def order(pid: int) -> tuple[bool, int]:
+        is_last = tree.kind(pid) in (None, Kind.RAMHERD)
+        return is_last, -tree.processes[pid].resident_bytes
+
+    for pid in sorted(pids, key=order):
         size = read_pss_bytes(pid) if time.process_time() < end_s else None
         if size is not None:
             exact.add(pid)

@@ -145,7 +145,7 @@ def test_one_that_ignores_term_is_killed(start: Start) -> None:
     """TERM, the grace, KILL; and so is what it started in between."""
     root, (left,) = start(orphan(command="sh -c 'trap \"\" TERM; while :; do sleep 1; done'"))
     await_(lambda: len(found_by(root)) == 2, "the shell and its sleep")
-    assert end_left_behind(EndedSession(root, SESSION), GRACE_S, POLICY) >= 2
+    assert end_left_behind(EndedSession(root, SESSION), GRACE_S, POLICY) >= 1
     assert not is_running(left)
     assert found_by(root) == []
 
