@@ -1,4 +1,4 @@
-"""What `ramherd ps` costs with many processes: CPU seconds of the whole command.
+"""What `ramherd ps` and `ramherd watch` cost with many processes: CPU time of the whole command.
 
 python tests/bench/look.py [PROCESSES]
 """
@@ -15,6 +15,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from e2e.zoo.place import make_place
 
 SHARE = 10  # one in so many is an MCP server
+VERBS = ("help ps", "ps", "watch --quiet")
 
 
 def main() -> None:
@@ -30,16 +31,21 @@ def main() -> None:
             for number in range(max(others, 0))
         ]
         try:
-            costs = sorted(cost_of_ps(name) for _try in range(7))
+            costs = {
+                verb: sorted(cost_of(name, *verb.split()) for _try in range(7)) for verb in VERBS
+            }
         finally:
             for process in started:
                 process.kill()
                 process.wait()
-    print(f"ramherd ps with {wanted} processes, {max(others, 0) // SHARE} of them servers:")
-    print(f"  {costs[0]:.0f} ms of CPU at best, {costs[3]:.0f} ms in the middle of 7")
+    print(f"with {wanted} processes, {max(others, 0) // SHARE} of them servers:")
+    for verb, found in costs.items():
+        print(
+            f"  ramherd {verb}: {found[0]:.0f} ms of CPU at best, {found[3]:.0f} ms in the middle"
+        )
 
 
-def cost_of_ps(directory: str) -> float:
+def cost_of(directory: str, *verb: str) -> float:
     """The best of some is nearest to what it costs on a quiet machine."""
     env = {
         **os.environ, "XDG_STATE_HOME": f"{directory}/state",
@@ -47,7 +53,7 @@ def cost_of_ps(directory: str) -> float:
     }  # fmt: skip
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(
-        [sys.executable, "-m", "ramherd", "ps"], env=env, stdout=subprocess.DEVNULL, check=True
+        [sys.executable, "-m", "ramherd", *verb], env=env, stdout=subprocess.DEVNULL, check=True
     )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return 1000 * (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)

@@ -142,6 +142,18 @@ def test_the_highest_is_kept() -> None:
     assert later.started_s == NOW - (1_000_000 - 10) / 100
 
 
+def test_a_process_that_is_about_to_end_is_as_it_was() -> None:
+    """The kernel has taken its memory and its directory already."""
+    before = row(machine(300 * MIB))._replace(seen_s=NOW - 60)
+    made = machine(0)
+    made.cwds.clear()
+    (later,) = next_census(
+        list(made.look(POLICY).values()), made.scene(), {}, {before.process: before}
+    )
+
+    assert later == before._replace(seen_s=NOW)
+
+
 def test_a_process_that_is_gone_keeps_its_history() -> None:
     """Thinned, the last point included."""
     made = machine()

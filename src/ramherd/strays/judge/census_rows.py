@@ -30,6 +30,9 @@ def next_row(
     row: PsRow, rows: Sequence[PsRow], scene: ProcessScene, runs: Mapping[int, str],
     old: CensusRow | None,
 ) -> CensusRow:  # fmt: skip
+    if old is not None and not row.memory_bytes:
+        # It is about to end: its memory and its directory are gone already.
+        return old._replace(seen_s=scene.at_s)
     pid, at_s, size = row.process.pid, scene.at_s, row.memory_bytes
     highest, highest_s = size, at_s
     if old is not None and old.highest_bytes >= size:
