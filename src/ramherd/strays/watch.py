@@ -48,8 +48,9 @@ class Watcher:
         scan = self.scanner.scan()
         store, place = self.scanner.store, ancestry.read_place()
         old = {} if store is None else read_live_rows(store, place)
-        rows = next_census(scan.rows, scan.scene, read_runs(scan.rows), old)
-        total = sum_up(scan.rows, scan.scene.at_s, read_used_percent())
+        seen = [row for row in scan.rows if row.kind is not Kind.RAMHERD]
+        rows = next_census(seen, scan.scene, read_runs(seen), old)
+        total = sum_up(seen, scan.scene.at_s, read_used_percent())
         if store is None:
             return WatchScan(rows, total, self.find_alerts(rows, total, scan, frozenset())[1])
         # One transaction: of two looks at the same time, one sends an alert.
@@ -57,7 +58,7 @@ class Watcher:
         told = read_told(store)
         hold, alerts = self.find_alerts(rows, total, scan, told)
         set_told(store, told, hold)
-        record_census(store, place, rows, end_rows(scan.rows, scan.scene, old), total)
+        record_census(store, place, rows, end_rows(seen, scan.scene, old), total)
         for alert in alerts:
             add_event(store, event_of(alert, total.at_s))
         store.commit()
