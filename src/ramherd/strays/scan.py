@@ -211,7 +211,10 @@ def sightings_of(scan: Scan) -> dict[ProcId, Sighting]:
 
 
 def is_new_orphan(row: PsRow, scene: ProcessScene) -> bool:
-    return row.verdict is Verdict.ORPHAN and row.process.id not in scene.sightings
+    """Never seen before, or so shortly before that its use of the CPU cannot be told."""
+    seen = scene.sightings.get(row.process.id)
+    is_new = seen is None or scene.at_s - seen.at_s < SECOND_LOOK_S
+    return row.verdict is Verdict.ORPHAN and is_new
 
 
 def find_marked(

@@ -18,6 +18,7 @@ from ramherd.strays.nouns import (
     RunningProgram,
     Verdict,
 )
+from ramherd.strays.scan import is_new_orphan
 from support.stray_scenes import ALONE, CUT_OFF, NOW, TALKING, Machine, facts, spared
 
 TOOL = ALONE._replace(marks=("claude",), owner_pid=4000, prints_to_agent=True)
@@ -103,6 +104,18 @@ def test_a_process_younger_than_the_last_look_began_with_nothing(machine: Machin
 
     assert spared(rows[53]) == ["busy"]
     assert rows[53].spared[0].number == 30
+
+
+@pytest.mark.parametrize(("ago_s", "is_new"), [(0.3, True), (1.5, False), (None, True)])
+def test_an_orphan_that_was_hardly_looked_at_is_looked_at_again(
+    machine: Machine, ago_s: float | None, is_new: bool
+) -> None:
+    """Within a moment a job at work may have used no CPU: a `ps` just before proves nothing."""
+    machine.add(50, "bash", TOOL)
+    if ago_s is not None:
+        machine.seen(50, at_s=NOW - ago_s)
+
+    assert is_new_orphan(machine.look()[50], machine.scene()) is is_new
 
 
 def test_what_an_agent_left_without_proof_says_why_it_is_spared(machine: Machine) -> None:
