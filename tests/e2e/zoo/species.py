@@ -24,6 +24,7 @@ LABEL = "ZOO"
 DEADLINE_S = 60.0
 SLEEP = "1000"
 OTHER_UID = 54321
+BUSY = "import time\nwhile True:\n  sum(range(300000)); time.sleep(0.2)"
 Spec = dict[str, Any]
 
 
@@ -102,6 +103,41 @@ def servers_whose_client_died(zoo: Zoo) -> None:
 def servers_with_children(zoo: Zoo) -> None:
     parent = {"argv": zoo.place.server, "asks": True, "env": {"ZOO_CHILD": "1"}}
     zoo.clients("orphan:with-child", [parent] * 8, kill=True)
+
+
+def servers_that_are_busy(zoo: Zoo) -> None:
+    """On the end of their stdin, with a browser, or with a job of their own below a shell."""
+    spins = {"argv": zoo.place.server, "asks": True, "env": {"ZOO_SPIN": "1"}}
+    zoo.clients("orphan:spins", [spins] * 2, kill=True)
+    browser = {"argv": zoo.place.server, "asks": True}
+    browser["env"] = {"ZOO_BROWSER": zoo.place.subreaper("chrome")}
+    zoo.clients("orphan:with-browser", [browser] * 2, kill=True)
+    command = f"{sys.executable} -S -c '{BUSY}'"
+    job = {"argv": zoo.place.server, "asks": True, "env": {"ZOO_JOB": command}}
+    zoo.clients("keep:job-below-server", [job], kill=True)
+
+
+def kept_by_the_user(zoo: Zoo) -> None:
+    """By a variable, or by a pattern in the settings."""
+    settings = Path(os.environ["XDG_CONFIG_HOME"]) / "ramherd/config.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text('stray_keep = ["*keep-me*"]\n')
+    for _copy in range(3):
+        zoo.cut_off("keep:variable", [zoo.place.program("gopls"), SLEEP], env={"RAMHERD_KEEP": "1"})
+        zoo.clients(
+            "keep:pattern", [{"argv": [*zoo.place.server, "keep-me"], "asks": True}], kill=True
+        )
+
+
+def started_by_hand(zoo: Zoo) -> None:
+    """Servers and jobs of a user, who has logged out since."""
+    python = [sys.executable, "-S"]
+    serve = [*python, "-m", "http.server", "--bind", "127.0.0.1", "0"]
+    for _copy in range(3):
+        zoo.lone("keep:hand-server", ["nohup", *serve], stderr=subprocess.DEVNULL)
+        with (zoo.place.root / "hand.log").open("ab") as log:
+            zoo.lone("keep:hand-job", ["nohup", *python, "-c", BUSY], stdout=log)
+        zoo.lone("keep:hand-mcp", [*zoo.place.server, "--port", "0"])
 
 
 def servers_that_ignore_hangups(zoo: Zoo) -> None:
@@ -353,6 +389,7 @@ def is_open(port: int) -> bool:
 
 
 ALL = (
+    servers_that_are_busy, kept_by_the_user, started_by_hand,
     node_servers, npx_wrappers, http_servers, servers_whose_client_died, servers_with_children,
     servers_that_ignore_hangups, servers_with_hostile_names, servers_with_long_command_lines,
     tools_whose_agent_died, tools_that_shall_stay, servers_below_subreapers,
