@@ -14,7 +14,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from ramherd.api.answers import Answers, find_job, json_response
-from ramherd.api.h11_protocol import describe_error
+from ramherd.api.connection_limits import describe_error
 from ramherd.api.parameters import RequestParts
 from ramherd.api.request_head import HttpError
 from ramherd.api.routes import EVENT_STREAM, OPERATIONS, Operation, Work

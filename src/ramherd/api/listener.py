@@ -11,7 +11,7 @@ from ramherd.core.errors import UsageError
 from ramherd.system.unix_socket import listen
 
 if TYPE_CHECKING:
-    from ramherd.api.h11_protocol import LimitedProtocol
+    from ramherd.api.connection_limits import ConnectionLimits
 
 # Every program on the machine can connect to the port, only the user to the socket.
 MOST_STRANGERS = 16
@@ -26,24 +26,26 @@ class Listener:
     port: int | None = None
     token: str = ""
     # The oldest first.
-    strangers: "dict[LimitedProtocol, None]" = field(default_factory=dict)
-    known: "set[LimitedProtocol]" = field(default_factory=set)
+    strangers: "dict[ConnectionLimits, None]" = field(default_factory=dict)
+    known: "set[ConnectionLimits]" = field(default_factory=set)
+    most_strangers: int = MOST_STRANGERS
+    most_connections: int = MOST_CONNECTIONS
 
-    def add(self, connection: "LimitedProtocol") -> None:
+    def add(self, connection: "ConnectionLimits") -> None:
         """A new connection replaces the oldest one that sent no valid request: a client that holds
         connections open and sends nothing keeps no other client out.
         """
-        if len(self.known) >= MOST_CONNECTIONS:
-            connection.refuse(HttpError(429, f"more than {MOST_CONNECTIONS} connections"))
+        if len(self.known) >= self.most_connections:
+            connection.refuse(HttpError(429, f"more than {self.most_connections} connections"))
             return
         self.strangers[connection] = None
-        most = MOST_CONNECTIONS if self.port is None else MOST_STRANGERS
+        most = self.most_connections if self.port is None else self.most_strangers
         if len(self.strangers) > most:
             oldest = next(iter(self.strangers))
             oldest.refuse(HttpError(429, f"more than {most} connections without a request"))
             self.remove(oldest)
 
-    def admit(self, connection: "LimitedProtocol", head: RequestHead) -> None:
+    def admit(self, connection: "ConnectionLimits", head: RequestHead) -> None:
         """Raises HttpError unless the request is allowed."""
         check_browser(head.headers, self.port)
         if self.port is not None:
@@ -51,7 +53,7 @@ class Listener:
         self.strangers.pop(connection, None)
         self.known.add(connection)
 
-    def remove(self, connection: "LimitedProtocol") -> None:
+    def remove(self, connection: "ConnectionLimits") -> None:
         self.strangers.pop(connection, None)
         self.known.discard(connection)
 

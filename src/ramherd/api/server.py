@@ -8,58 +8,28 @@ closes it, this process ends.
 import asyncio
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from functools import partial
+from collections.abc import Sequence
 from pathlib import Path
-
-from uvicorn import Config, Server
 
 from ramherd.api.asgi import Api, make_application
 from ramherd.api.auth import write_token
 from ramherd.api.h11_protocol import LimitedProtocol
 from ramherd.api.listener import Listener
+from ramherd.api.listener_server import ListenerServer
 from ramherd.api.streams import is_set_within
 from ramherd.core.api_version import HEADERS
-from ramherd.system.unix_socket import listen
 
 BEAT_S = 1.0
-# When the service ends, requests in progress may take this long; streams end at once.
-GRACE_S = 2
-IDLE_S = 30
-
-
-class ListenerServer(Server):
-    """Signals are for the service: the lifeline ends this process."""
-
-    def __init__(self, api: Api, listener: Listener) -> None:
-        config = Config(
-            make_application(api), http=partial(LimitedProtocol, listener),  # type: ignore[arg-type]
-            loop="asyncio", ws="none", lifespan="off", interface="asgi3", log_config=None,
-            access_log=False, proxy_headers=False, server_header=False,
-            headers=list(HEADERS.items()), timeout_keep_alive=IDLE_S,
-            timeout_graceful_shutdown=GRACE_S,
-        )  # fmt: skip
-        super().__init__(config)
-        self.listener = listener
-
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield
-
-    async def replace_socket(self, path: Path) -> None:
-        """Connections of the old socket go on."""
-        old, self.listener.socket = self.servers, listen(path)
-        await self.startup(sockets=[self.listener.socket])
-        for server in old:
-            server.close()
 
 
 class ApiServers:
     def __init__(self, api: Api, listeners: Sequence[Listener], lifeline: int) -> None:
         self._api = api
         self._lifeline = lifeline
-        self._servers = [ListenerServer(api, one) for one in listeners]
+        self._servers = [
+            ListenerServer(make_application(api), one, LimitedProtocol, HEADERS)
+            for one in listeners
+        ]
         self._ended = asyncio.Event()
         self._moving: asyncio.Task[None] | None = None
 

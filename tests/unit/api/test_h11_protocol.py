@@ -10,7 +10,8 @@ import pytest
 from uvicorn import Config
 from uvicorn.server import ServerState
 
-from ramherd.api.h11_protocol import BODY_S, HEAD_S, UNREAD_S, LimitedProtocol
+from ramherd.api.connection_limits import BODY_S, HEAD_S, UNREAD_S
+from ramherd.api.h11_protocol import LimitedProtocol
 from ramherd.api.listener import MOST_CONNECTIONS, MOST_STRANGERS, Listener
 from ramherd.api.request_head import HttpError
 
