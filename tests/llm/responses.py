@@ -26,6 +26,12 @@ def parts(item: Json) -> Iterator[Said]:
         yield Said("call", text_of(item.get("arguments", item.get("action"))))
 
 
+def named(name: str) -> Json:
+    """A tool of an MCP server is in the namespace of the server: mcp__SERVER__TOOL."""
+    server, _, tool = name.rpartition("__")
+    return {"namespace": server, "name": tool} if server.startswith("mcp__") else {"name": name}
+
+
 def items_of(reply: Reply) -> list[Json]:
     said: list[Json] = []
     if reply.text or not reply.calls:
@@ -39,7 +45,7 @@ def items_of(reply: Reply) -> list[Json]:
     calls = [
         {
             "type": "function_call", "id": new_id("fc"), "call_id": new_id("call"),
-            "name": call.name, "arguments": json.dumps(call.args), "status": "completed",
+            **named(call.name), "arguments": json.dumps(call.args), "status": "completed",
         }
         for call in reply.calls
     ]  # fmt: skip

@@ -67,7 +67,8 @@ class NewJob(TypedDict, total=False):
 
 def render_run_settings() -> str:
     fields = "".join(
-        f"    # {key.help}\n    {key.name}: {key.kind.annotation} | None\n" for key in RUN_KEYS
+        f"    # {key.help}\n    {key.name.replace('.', '_')}: {key.kind.annotation} | None\n"
+        for key in RUN_KEYS
     )
     return f'''"""The settings of a run, for type checkers. Generated from config/keys.py."""
 

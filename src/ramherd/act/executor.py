@@ -21,6 +21,7 @@ from ramherd.act.pens.selection import Fleet
 from ramherd.act.run import LiveRun
 from ramherd.act.run_directory import make_run_directory, remove_run_directory, write_file
 from ramherd.act.warm_pool import IdleProcess, WarmPool, WarmProcess
+from ramherd.config.paths import runtime_path
 from ramherd.core.model import Exit, Job, ProcId, Reason, Refusal, RunEnd, Stopping, Why
 from ramherd.core.policies import GrantPolicy, Policy
 from ramherd.decide.run_end import is_own_failure
@@ -39,6 +40,8 @@ from ramherd.system.pidfd import signal_processes
 if TYPE_CHECKING:
     from ramherd.agents import Launch
 
+# A CLI finds the token for its MCP servers here (`agents/mcp_links.py`).
+MCP_TOKEN = "RAMHERD_MCP_TOKEN"  # noqa: S105 - the name of a variable
 V8_EXIT_CODE = 134
 V8_MESSAGE = b"heap out of memory"
 TAIL_BYTES = 1 << 16
@@ -65,6 +68,8 @@ class Executor:
         self.warm_pool = WarmPool()
         # The warm processes that runs took over in this step.
         self._taken: dict[str, IdleProcess] = {}
+        # The tokens of processes that use MCP servers, by the first run of each.
+        self._mcp_tokens: dict[str, str] = {}
         self.environments: Environments | HerdEnvironments = one_environment(read_own_environ())
         # Whether the keeper reported something in this step; whether it has stopped answering.
         self.is_keeper_heard = False
@@ -124,6 +129,7 @@ class Executor:
                 self.runs[run.id] = run
                 return idle
             pen = self._make_pen(run, grant_bytes)
+            token = self._grant_servers(run)
         except OSError as error:
             self._undo_preparation(run, idle)
             if not is_own_failure(error.errno or 0):
@@ -140,7 +146,7 @@ class Executor:
             run.serve_many(WarmProcess(key, most, run.started_s))
         self.keeper.send(
             "spawn", run=run.id, cwd=run.job.cwd, dir=str(run.dir), stdin=stdin,
-            fed=key is not None, **self._program(run, resumed=resumed),
+            fed=key is not None, **self._program(run, token, resumed=resumed),
             **pen.spawn_part(), log=self._log,
         )  # fmt: skip
         return None
@@ -162,6 +168,25 @@ class Executor:
         self.enforcer.set_first_grant(run, grant_bytes)
         return pen
 
+    def _grant_servers(self, run: LiveRun) -> str:
+        """Returns the token of the run's process for its MCP servers, or "" if it has none."""
+        launch = run.agent_run.launch if run.agent_run is not None else None
+        if launch is None or not (launch.servers or launch.files):
+            return ""
+        from ramherd.act.mcp_access import grant_servers  # noqa: PLC0415 - few herds need it
+
+        if token := grant_servers(runtime_path(), run):
+            self._mcp_tokens[run.home] = token
+        return token
+
+    def _revoke_servers(self, run: LiveRun) -> None:
+        """The process has ended. The token of an adopted run is not known here."""
+        if run.job.brief is None or not run.job.brief.mcp:
+            return
+        from ramherd.act.mcp_access import revoke_servers  # noqa: PLC0415 - see above
+
+        revoke_servers(runtime_path(), run.home, self._mcp_tokens.pop(run.home, ""))
+
     def _undo_preparation(self, run: LiveRun, idle: IdleProcess | None) -> None:
         if idle is not None:
             self.warm_pool.add(idle)
@@ -175,11 +200,12 @@ class Executor:
         cgroups = [path for path in self.fleet.dirs() if str(error.filename).startswith(path)]
         return f"cannot prepare a run in {[*cgroups, self.runs_dir][0]}: {error.strerror}"
 
-    def _program(self, run: LiveRun, *, resumed: bool) -> dict[str, Any]:
+    def _program(self, run: LiveRun, token: str, *, resumed: bool) -> dict[str, Any]:
         """Large values are not read here: the keeper's child reads the file."""
         field, argv = argv_of(run, resumed=resumed)
         file = str(input_path(self.state, run.job.id, field)) if field in run.job.large else ""
-        env = layers_of(run, *self.environments.layers(run.job), resumed=resumed)
+        inherited, own = self.environments.layers(run.job)
+        env = layers_of(run, inherited, own, resumed=resumed, token=token)
         if self.keeper.takes_files:
             return {"argv": argv, "argv_file": file, "env": env}
         words = tuple(map(decode_bytes, parse_words(read_all(file)))) if file else argv
@@ -225,6 +251,7 @@ class Executor:
             self.warm_pool.add(idle)
         elif run.pen is not None:
             self._cleanup.add(run.home, run.pen, run.dir)
+            self._revoke_servers(run)
         return True
 
     def release_starts(self) -> None:
@@ -420,11 +447,13 @@ class Executor:
         del self.runs[run.id]
         run.end(at_s)
         self._forget(run.id)
+        self._revoke_servers(run)
         if run.pen is not None:
             self._clean_up(run.home, run.pen)
 
     def _remove_idle(self, idle: IdleProcess) -> None:
         self._forget(idle.last.id)
+        self._revoke_servers(idle.last)
         self._clean_up(idle.last.home, idle.pen)
 
     def _forget(self, run: str) -> None:
@@ -487,7 +516,9 @@ class Executor:
         return cleaned
 
 
-def layers_of(run: LiveRun, inherited: Layer, own: Layer, *, resumed: bool) -> list[Layer]:
+def layers_of(
+    run: LiveRun, inherited: Layer, own: Layer, *, resumed: bool, token: str = ""
+) -> list[Layer]:
     """The environment of a run: inherited variables, the agent's, the job's own, and ours."""
     ours: Layer = {
         "RAMHERD_RUN": run.id,
@@ -496,6 +527,7 @@ def layers_of(run: LiveRun, inherited: Layer, own: Layer, *, resumed: bool) -> l
         "RAMHERD_ATTEMPT": str(run.attempt),
         "TMPDIR": str(run.dir / "tmp"),
         "RAMHERD_RESUMED": "1" if resumed else None,
+        MCP_TOKEN: token or None,
     }
     agent: Layer = dict(run.agent_run.launch.env) if run.agent_run is not None else {}
     return [inherited, agent, own, ours]

@@ -22,7 +22,9 @@ def recover(store: Store, runtime: Path, runs_dir: Path) -> int:
     open, and the next start tries again.
     """
     lost = read_lost_herds(store, runtime)
-    closed = [herd for herd, owner in lost.items() if clear_pens(store, herd, owner, runs_dir)]
+    closed = [
+        herd for herd, owner in lost.items() if clear_pens(store, herd, owner, runs_dir, runtime)
+    ]
     for herd in closed:
         lose_herd(store, herd, Reason(Why.SUPERVISOR_LOST))
         store.commit()
@@ -30,8 +32,10 @@ def recover(store: Store, runtime: Path, runs_dir: Path) -> int:
     return len(closed)
 
 
-def clear_pens(store: Store, herd: str, owner: Owner, runs_dir: Path) -> bool:
-    """Clears the pens of runs before their fleet. After a reboot there are no pens."""
+def clear_pens(store: Store, herd: str, owner: Owner, runs_dir: Path, runtime: Path) -> bool:
+    """Clears the pens of runs before their fleet, and their access to MCP servers. After a reboot
+    there are no pens.
+    """
     rebooted = owner.boot_id != read_boot_id()
     done = True
     for stored in sorted(read_pens(store, herd), key=lambda pen: not pen.run):
@@ -42,7 +46,14 @@ def clear_pens(store: Store, herd: str, owner: Owner, runs_dir: Path) -> bool:
             done = False
         if stored.run:
             remove_tree(runs_dir / stored.id / "tmp")
+            drop_clients_of_run(runtime, stored.id)
     return done
+
+
+def drop_clients_of_run(runtime: Path, run: str) -> None:
+    from ramherd.act.mcp_access import drop_clients_of  # noqa: PLC0415 - after a crash only
+
+    drop_clients_of(runtime, run)
 
 
 def clear(stored: StoredPen) -> bool:

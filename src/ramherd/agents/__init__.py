@@ -4,13 +4,14 @@ Each agent has one file, loaded when it is needed. An adapter returns the comman
 (`Launch`) and a reader for the output of the CLI; it starts nothing itself. Adapters share
 `base.py` (defaults for most CLIs), `json_lines.py` (bytes to events), `progress.py` (the meaning of
 events), `find_program.py`, `resume_prompt.py`, `user_args.py` (arguments that a user may add),
-`allow_rules.py` (tools that a user allows for one run) and `heap.py` (memory settings).
+`allow_rules.py` (tools that a user allows for one run), `mcp_links.py` (MCP servers for one run)
+and `heap.py` (memory settings).
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ramherd.core.agent_names import AGENTS
 from ramherd.core.errors import UsageError
@@ -40,6 +41,16 @@ class LaunchRequest:
     allow: tuple[str, ...] = ()
 
 
+class ConfigFile(NamedTuple):
+    """A file that must exist before the CLI starts; or, with `links_to`, a directory with a link to
+    each file in another directory, except for files that it has itself.
+    """
+
+    path: str
+    text: str = ""
+    links_to: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class Launch:
     """The command to start. The job's own variables override `env`. `stdin` is the whole input, or
@@ -52,6 +63,9 @@ class Launch:
     warm: bool = False
     # `stdin` is only a large prompt: the file of the job with the prompt is used instead.
     is_prompt_file: bool = False
+    # The MCP servers of the gateway that it may use, and the files that name them.
+    servers: tuple[str, ...] = ()
+    files: tuple[ConfigFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,6 +134,8 @@ class AgentRun:
     resumed: bool = False
     # Why `model` is the fallback_model of its job.
     fallback: Reason | None = None
+    # Why it has no MCP servers, although its job names some.
+    no_servers: Reason | None = None
     is_read: bool = False
     renewal: Renewal | None = None
     # The progress that was recorded last.

@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -172,7 +172,11 @@ class Answers:
             listing.read_job_counts(store), listing.read_oldest_queued_s(store), time.time(),
             requests.is_paused(store), read_rss_bytes(os.getpid()), read_newest_total(store),
         )  # fmt: skip
-        return Response(render_metrics(self._status(), queue), media_type=METRICS)
+        from ramherd.strays.program_counts import read_program_counts  # noqa: PLC0415 - 1 MB
+
+        # Shared or not, of all agents: 40 ms for 1000 processes.
+        status = replace(self._status(), mcp_processes=read_program_counts({}, 0).servers)
+        return Response(render_metrics(status, queue), media_type=METRICS)
 
     def _lost(self, store: Store) -> listing.Lost:
         return read_lost_herds(store, self.runtime)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from ramherd.act.worktrees.job_branch import find_branch, read_changes
 from ramherd.act.worktrees.making import argv_in
 from ramherd.agents import Launch, LaunchRequest, find_agent
+from ramherd.agents.mcp_links import McpConfig, add_args, add_config
 from ramherd.cli.exec import MEMORY_BYTES, add_session_flags, enter_session
 from ramherd.cli.job_names import add_herd_option
 from ramherd.cli.job_worktree import (
@@ -23,6 +24,7 @@ from ramherd.core.model import Brief, Job
 from ramherd.exec.session import print_line, run_session
 from ramherd.show.event_lines import printable
 from ramherd.store.herds import StoredJob
+from ramherd.supervisor.agent_servers import granted_servers
 from ramherd.system.ids import new_id
 
 EPILOG = """\
@@ -48,13 +50,14 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def attach(options: argparse.Namespace) -> int:
     stored = read_ended_job(options.job, options.herd)
-    launch = make_launch(stored)
+    make_launch(stored)
     if not (os.isatty(0) and os.isatty(1)):
         raise UsageError(
             "attach needs a terminal", hint=f"without one: {stored.said.get('resume')}"
         )
     config = enter_session(options)
-    with locked_worktree(stored):
+    with locked_worktree(stored), granted_servers(stored.job) as servers:
+        launch = make_launch(stored, servers)
         finish_worktree(stored)
         warn_if_dropped(stored)
         code = run_launch(stored, launch, config)
@@ -71,7 +74,7 @@ def warn_if_dropped(stored: StoredJob) -> None:
     print_line(printable(f"the worktree of job {stored.job.name} was dropped: it {start}"))
 
 
-def make_launch(stored: StoredJob) -> Launch:
+def make_launch(stored: StoredJob, servers: McpConfig | None = None) -> Launch:
     brief, session = stored.job.brief, stored.said.get("session")
     if brief is None:
         raise UsageError(f"job {stored.job.name} is a command: it has no session")
@@ -79,7 +82,8 @@ def make_launch(stored: StoredJob) -> Launch:
         raise UsageError(f"job {stored.job.name} has no session: its agent did not open one")
     agent = find_agent(brief.agent)
     program = agent.find(os.environ.get("PATH", os.defpath), brief.program)
-    launch = agent.attach(program, make_request(brief, session, stored.said.get("model")))
+    request = add_args(make_request(brief, session, stored.said.get("model")), servers)
+    launch = add_config(agent.attach(program, request), servers)
     if brief.tree is None:
         return launch
     return replace(launch, argv=argv_in(brief.tree, launch.argv))

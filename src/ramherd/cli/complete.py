@@ -205,6 +205,15 @@ def list_profiles() -> Iterator[TabChoice]:
         yield TabChoice(name, f"[profile.{name}]")
 
 
+def list_mcp_servers() -> Iterator[TabChoice]:
+    from ramherd.config.load import load_config  # noqa: PLC0415 - only for servers
+    from ramherd.config.paths import state_path  # noqa: PLC0415
+    from ramherd.store.mcp_servers import read_servers  # noqa: PLC0415
+
+    servers = load_config(report=lambda _error: None).servers
+    yield from map(TabChoice, read_servers(servers, state_path()))
+
+
 def list_agents() -> Iterator[TabChoice]:
     from ramherd.core.agent_names import AGENTS  # noqa: PLC0415
 
@@ -225,6 +234,8 @@ def list_shown_verbs() -> Iterator[TabChoice]:
 LISTS = {
     "agent": list_agents,
     "pen": list_pens,
+    "mcp": list_mcp_servers,
+    "SERVER": list_mcp_servers,
     "profile": list_profiles,
     "herd": list_herds,
     "resume": list_herds,

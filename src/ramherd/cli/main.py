@@ -11,7 +11,7 @@ import os
 import sys
 
 from ramherd import __version__
-from ramherd.cli.verbs import COMPLETE, VERBS, WITH_COMMAND
+from ramherd.cli.verbs import COMPLETE, VERBS, WITH_COMMAND, WITHOUT_GATEWAY
 from ramherd.core.errors import MAKE_ROOM, RamherdError, UsageError
 
 TYPE_CHECKING = False  # `typing` costs 4 ms
@@ -88,7 +88,19 @@ def call_verb(argv: list[str]) -> int:
         raise wrong_words(unknown, argv, parser)
     if options.command is not None and argv[0] not in WITH_COMMAND:
         raise UsageError(f"{argv[0]} takes no command", hint=f"ramherd {argv[0]} --help")
+    if argv[0] not in WITHOUT_GATEWAY:
+        start_gateway_if_enabled()
     return int(options.verb(options))
+
+
+def start_gateway_if_enabled() -> None:
+    """For the user's own sessions: without systemd, the first verb after a reboot starts it."""
+    base = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    if os.path.isdir(f"{base}/ramherd/mcp/clients"):
+        from ramherd.act.gateway_start import start_if_enabled  # noqa: PLC0415 - seldom
+        from ramherd.config.paths import runtime_path, state_path  # noqa: PLC0415
+
+        start_if_enabled(state_path(), runtime_path())
 
 
 def refuse_verb(argv: list[str]) -> NoReturn:

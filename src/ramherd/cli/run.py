@@ -22,6 +22,7 @@ from ramherd.cli.start_time import add_start_options, read_start_at
 from ramherd.config.keys import RUN_KEYS, Key
 from ramherd.config.load import Config, add_flags, load_config, make_policy
 from ramherd.config.paths import runtime_dir
+from ramherd.core.agent_task import ALL_SERVERS
 from ramherd.core.errors import RamherdError, UsageError
 from ramherd.core.model import Event, Job, Why
 from ramherd.core.policies import GrantPolicy, RecyclePolicy, ReusePolicy
@@ -343,7 +344,11 @@ def make_defaults(config: Config) -> Defaults:
 
 
 def job_values(config: Config) -> dict[str, Any]:
-    return {name: config[name] for name in PROFILE_KEYS}
+    """With `mcp.share`, agents get all servers of the gateway unless a setting names some."""
+    values = {name: config[name] for name in PROFILE_KEYS}
+    if values["mcp"] is None and config["mcp.share"]:
+        values["mcp"] = (ALL_SERVERS,)
+    return values
 
 
 def make_rules(config: Config, *, force: bool = False) -> Rules:

@@ -43,6 +43,7 @@ GROUPS = {
         "ps": "list agents, MCP servers and their tools, with their memory",
         "watch": "keep a census of agents for 7 days, and alert while they grow",
         "reap": "end processes that agents left behind (a dry run without --yes)",
+        "mcp": "share MCP servers between agents",
         "hook": "make the subagents of Claude Code wait for memory",
         "doctor": "check this machine, and say what to change",
         "prune": "remove the output of finished runs",
@@ -58,5 +59,7 @@ VERBS = {verb: what for group in GROUPS.values() for verb, what in group.items()
 RARE_VERBS = ("simulate",)
 # Called by shell scripts at Tab; not a verb for users.
 COMPLETE = "__complete"
+# They start no MCP gateway for the user's own sessions.
+WITHOUT_GATEWAY = ("mcp", "exec", "help", "completion", "config")
 # Words after `--` are the user's command.
 WITH_COMMAND = ("run", "submit", "exec")

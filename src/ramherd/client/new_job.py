@@ -61,3 +61,5 @@ class NewJob(TypedDict, total=False):
     reuse: int
     # what the job's agent may cost
     max_cost_usd: float
+    # MCP servers of the agent, shared through the gateway; * for all
+    mcp: str | Sequence[str]

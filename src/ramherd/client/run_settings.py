@@ -43,6 +43,8 @@ class RunSettings(TypedDict, total=False):
     worktree: bool | None
     # number of jobs that share a warm process, one after another
     reuse: int | None
+    # MCP servers of the agent, shared through the gateway; * for all
+    mcp: str | Sequence[str] | None
     # time a run waits for memory before the youngest run is stopped
     patience: str | float | None
     # time after which a run that waits for memory is stopped itself
@@ -81,6 +83,8 @@ class RunSettings(TypedDict, total=False):
     on_alert: str | None
     # time without output after which an agent is reported; 0 is never
     stall_after: str | float | None
+    # agents without `mcp` get all MCP servers of the gateway
+    mcp_share: bool | None
     # a notice on the desktop at the end of a herd, or the bell
     notify: bool | None
     # for benchmarks: agents run N times faster

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from ramherd.core.errors import UsageError
 from ramherd.core.policies import (
     PEN_KINDS,
+    GatewayPolicy,
     GrantPolicy,
     Policy,
     RecyclePolicy,
@@ -36,7 +37,7 @@ from ramherd.core.values import (
 from ramherd.jobs.schema import SETTING_KEYS
 
 POLICY, GRANTS, RECYCLING, REUSE = Policy(), GrantPolicy(), RecyclePolicy(), ReusePolicy()
-STRAYS = StrayPolicy()
+STRAYS, GATEWAY = StrayPolicy(), GatewayPolicy()
 PREFIX = "RAMHERD_"
 # Each splice fills at most the rest of the ring: a small ring would cost a call for every line.
 LEAST_RING_BYTES = 64 * KIB
@@ -141,7 +142,7 @@ RARE = (
     "budget_share", "ramp", "patience", "max_hold", "recycle_at", "max_cpu_pressure", "pids_limit",
     "log_head", "log_ring", "log_total", "reuse", "reuse_size", "reuse_age", "reuse_idle",
     "stall_after", "time_scale", "size_scale", "agent_program", "agent_args", "warn_subagents",
-    "warn_mcp", "warn_node", "warn_memory", "warn_at", "watch_every",
+    "warn_mcp", "warn_node", "warn_memory", "warn_at", "watch_every", "mcp.share",
 )  # fmt: skip
 RUN_KEYS = (
     Key("budget", SIZE, None, "memory that all runs together may use at most"),
@@ -213,6 +214,7 @@ RUN_KEYS = (
         POLICY.stall_after_s,
         "time without output after which an agent is reported; 0 is never",
     ),
+    Key("mcp.share", SWITCH, False, "agents without `mcp` get all MCP servers of the gateway"),
     Key("notify", SWITCH, False, "a notice on the desktop at the end of a herd, or the bell"),
     Key("time_scale", FACTOR, 1.0, "for benchmarks: agents run N times faster"),
     Key("size_scale", FACTOR, 1.0, "for benchmarks: agents are N times smaller"),
@@ -255,6 +257,11 @@ HOOK_KEYS = (
     Key("hook_sweep", SWITCH, True, "end what the tools of hooked sessions leave behind"),
     Key("on_subagent_stop", LINE, None, "command to run at the end of each hooked subagent"),
 )
+# For the MCP gateway: in files in the table [mcp].
+MCP_KEYS = (
+    Key("mcp.memory_limit", SIZE, GATEWAY.memory_limit_bytes, "memory an MCP server may use"),
+    Key("mcp.idle", TIME, GATEWAY.idle_s, "time without a call after which an MCP server is ended"),
+)
 # For the service.
 WATCH_KEYS = (
     Key(
@@ -264,7 +271,7 @@ WATCH_KEYS = (
         "time between two looks of the service at all agents (ramherd watch); 0 is never",
     ),
 )
-KEYS = (*RUN_KEYS, *STRAY_KEYS, *WATCH_KEYS, *HOOK_KEYS)
+KEYS = (*RUN_KEYS, *STRAY_KEYS, *WATCH_KEYS, *HOOK_KEYS, *MCP_KEYS)
 BY_NAME = {key.name: key for key in KEYS}
 # Names of other tools for the same settings.
 ALIASES = {
@@ -278,9 +285,6 @@ ALIASES = {
 }
 # Aliases that take a number without a unit, in MiB.
 IN_MIB = ("max-memory", "maxMemory")
-TO_COME = ("mcp", "mcp.share")
-# Aliases for these: they do no harm in a file that another tool reads too.
-OTHERS_TO_COME = tuple(alias for alias, name in ALIASES.items() if name in TO_COME)
 
 
 class Setting(NamedTuple):
@@ -304,7 +308,7 @@ def refuse(error: UsageError) -> None:
 
 
 def flag_of(name: str) -> str:
-    return "--" + name.replace("_", "-")
+    return "--" + name.replace("_", "-").replace(".", "-")
 
 
 def variable_of(name: str) -> str:
@@ -313,12 +317,9 @@ def variable_of(name: str) -> str:
     return PREFIX + snake.replace("-", "_").replace(".", "_").upper()
 
 
-def resolve(name: str, where: str) -> str:
-    """The key's own name for an alias; an error if its feature is not available yet."""
-    known = ALIASES.get(name, name)
-    if known in TO_COME:
-        raise UsageError(f"{where}: the feature of key {known!r} is not available yet")
-    return known
+def resolve(name: str) -> str:
+    """The key's own name for an alias."""
+    return ALIASES.get(name, name)
 
 
 def add_unit(name: str, value: Any) -> Any:

@@ -13,10 +13,8 @@ from ramherd.config.keys import (
     ALIASES,
     BY_NAME,
     KEYS,
-    OTHERS_TO_COME,
     PEN,
     PREFIX,
-    TO_COME,
     Key,
     Layer,
     Report,
@@ -43,22 +41,26 @@ NO_SETTINGS = (
     "RAMHERD_RUN", "RAMHERD_JOB", "RAMHERD_HERD", "RAMHERD_ATTEMPT", "RAMHERD_RESUMED",
     "RAMHERD_RUNTIME_DIR", "RAMHERD_TRACES", "RAMHERD_ALERT", "RAMHERD_NAME", "RAMHERD_STATE",
     "RAMHERD_END", "RAMHERD_EXIT_CODE", "RAMHERD_KEEP", "RAMHERD_BRANCH", "RAMHERD_WORKTREE_DIR",
+    "RAMHERD_MCP_TOKEN",
 )  # fmt: skip
 OF_TESTS = "RAMHERD_TEST"
 
 
 class Config:
     """A profile overrides `below` (defaults, files) and is overridden by `above`. `software` are
-    the [software.NAME] tables as written, with the file of each.
+    the [software.NAME] tables as written, with the file of each; `servers` those of
+    [mcp.servers.NAME].
     """
 
     def __init__(
         self, below: Layer, above: Layer, profiles: Mapping[str, Layer], *,
         profile: str | None = None, files: tuple[str, ...] = (), warnings: tuple[str, ...] = (),
         software: Mapping[str, tuple[Any, str]] | None = None,
+        servers: Mapping[str, tuple[Any, str]] | None = None,
     ) -> None:  # fmt: skip
         self.below, self.above, self.profiles, self.profile = below, above, profiles, profile
-        self.files, self.warnings, self.software = files, warnings, software or {}
+        self.files, self.warnings = files, warnings
+        self.software, self.servers = software or {}, servers or {}
         chosen: Layer = profiles[profile] if profile is not None else {}
         self.settings: Layer = {**below, **chosen, **above}
 
@@ -73,7 +75,7 @@ class Config:
     def with_profile(self, name: str) -> "Config":
         return Config(
             self.below, self.above, self.profiles, profile=name, files=self.files,
-            warnings=self.warnings, software=self.software,
+            warnings=self.warnings, software=self.software, servers=self.servers,
         )  # fmt: skip
 
 
@@ -86,11 +88,10 @@ def add_flags(parser: "argparse.ArgumentParser", keys: Iterable[Key] = KEYS) -> 
         names.add(key.name)
         add_flag(parser, key)
     for alias, name in ALIASES.items():
-        if name in names or name in TO_COME:
-            dest = name if name in names else f"to_come:{alias}"
+        if name in names:
             parser.add_argument(
                 f"--{alias}",
-                dest=dest,
+                dest=name,
                 metavar="",
                 help=argparse.SUPPRESS,
                 type=partial(add_unit, alias),
@@ -153,7 +154,7 @@ def from_environment(
     variable counts as not set.
     """
     named = {key.variable: key.name for key in KEYS}
-    named |= {variable_of(name): name for name in (*ALIASES, *TO_COME)}
+    named |= {variable_of(name): name for name in ALIASES}
     found: dict[str, Setting] = {}
     warnings = []
     for variable, text in environ.items():
@@ -162,11 +163,8 @@ def from_environment(
         if variable not in named:
             warnings += explain_unknown(variable, named)
             continue
-        if named[variable] in OTHERS_TO_COME:
-            warnings.append(f"{variable} is ignored: its feature is not available yet")
-            continue
         try:
-            name = resolve(named[variable], variable)
+            name = resolve(named[variable])
             if name not in found or variable == BY_NAME[name].variable:
                 value = add_unit(named[variable], text)
                 found[name] = Setting(parse_at(BY_NAME[name], value, variable), variable)
@@ -190,10 +188,6 @@ def is_setting(variable: str) -> bool:
 
 def from_flags(options: "argparse.Namespace") -> Layer:
     given = {name: value for name, value in vars(options).items() if value is not None}
-    for name in given:
-        if name.startswith("to_come:"):
-            alias = name.removeprefix("to_come:")
-            resolve(alias, f"--{alias}")
     return {
         key.name: Setting(parse_at(key, given[key.name], key.flag), key.flag)
         for key in KEYS
@@ -214,7 +208,7 @@ def load_config(
     above = {**environment, **from_flags(options)} if options is not None else environment
     config = Config(
         below, above, files.profiles, files=files.paths, warnings=(*files.warnings, *warnings),
-        software=files.software,
+        software=files.software, servers=files.servers,
     )  # fmt: skip
     try:
         return choose_profile(config)

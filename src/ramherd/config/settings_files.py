@@ -12,7 +12,6 @@ from typing import Any, NamedTuple
 from ramherd.config.keys import (
     ALIASES,
     BY_NAME,
-    OTHERS_TO_COME,
     PREFIX,
     Layer,
     Report,
@@ -36,6 +35,8 @@ USER_FILE = "ramherd/config.toml"
 NEAR = 0.75
 PROFILE = "profile"
 SOFTWARE = "software"
+MCP, SERVERS = "mcp", "servers"
+Tables = Mapping[str, Any]
 
 
 class Files(NamedTuple):
@@ -46,6 +47,8 @@ class Files(NamedTuple):
     profiles: Mapping[str, Layer]
     # [software.NAME] of all files, for `ramherd ps`, which checks them.
     software: Mapping[str, tuple[Any, str]] = {}
+    # [mcp.servers.NAME] of the user's file, for the gateway, which checks them.
+    servers: Mapping[str, tuple[Any, str]] = {}
     # A line for each key that was left out.
     warnings: tuple[str, ...] = ()
 
@@ -71,11 +74,12 @@ def read_files(
     settings: dict[str, Setting] = {}
     profiles: dict[str, Layer] = {}
     software: dict[str, tuple[Any, str]] = {}
+    servers: dict[str, tuple[Any, str]] = {}
     warnings: list[str] = []
     for path in reversed(paths):
         refused = personal if os.path.basename(path) == PROJECT_FILE else ()
         try:
-            own, named, programs = parse_config(
+            own, named, programs, started = parse_config(
                 decode(read_bytes(path), path), path, report, refused, warnings.append
             )
         except UsageError as error:
@@ -84,12 +88,13 @@ def read_files(
         settings |= own
         profiles |= named
         software |= {name: (table, path) for name, table in programs.items()}
-    return Files(paths, settings, profiles, software, tuple(warnings))
+        servers |= {name: (table, path) for name, table in started.items()}
+    return Files(paths, settings, profiles, software, servers, tuple(warnings))
 
 
 def parse_config(
     text: str, where: str, report: Report, refused: Collection[str], warn: Warn
-) -> tuple[Layer, Mapping[str, Layer], Mapping[str, Any]]:
+) -> tuple[Layer, Mapping[str, Layer], Tables, Tables]:
     import tomllib  # noqa: PLC0415 - most calls find no file, and imports take time
 
     try:
@@ -105,10 +110,28 @@ def parse_config(
     software = document.pop(SOFTWARE, {})
     if not isinstance(software, dict):
         raise UsageError(f"{where}: {SOFTWARE!r} is not a table", hint="write [software.NAME]")
+    servers: Tables = {}
+    # Likewise `mcp = ["NAME"]` is a setting, [mcp] is a table.
+    if isinstance(document.get(MCP), dict):
+        servers = pop_servers(document[MCP], where)
+        document |= {f"{MCP}.{name}": value for name, value in document.pop(MCP).items()}
     own = parse_table(
         document, tuple(BY_NAME), where, lines_of(text), report=report, warn=warn, refused=refused
     )
-    return own, profiles, software
+    return own, profiles, software, servers
+
+
+def pop_servers(mcp: dict[str, Any], where: str) -> Tables:
+    """[mcp.servers.NAME]. A project could start any program with one, in any later session."""
+    servers = mcp.pop(SERVERS, {})
+    if not isinstance(servers, dict):
+        raise UsageError(f"{where}: 'mcp.servers' is not a table", hint="write [mcp.servers.NAME]")
+    if servers and os.path.basename(where) == PROJECT_FILE:
+        raise UsageError(
+            f"{where}: a project may not add MCP servers: {', '.join(servers)}",
+            hint="put [mcp.servers.NAME] into your own config.toml, or run ramherd mcp import",
+        )
+    return servers
 
 
 def parse_profiles(
@@ -135,7 +158,7 @@ def parse_table(
         try:
             name = find_key(written, names, place)
             if name is None:
-                warn(f"{place}: {explain_left_out(written)}")
+                warn(f"{place}: unknown key {written!r} is ignored")
                 continue
             if name in refused:
                 raise UsageError(
@@ -156,9 +179,7 @@ def parse_table(
 
 def find_key(written: str, names: tuple[str, ...], place: str) -> str | None:
     """The key that is meant; None if it is left out."""
-    if written in OTHERS_TO_COME:
-        return None
-    name = resolve(written, place)
+    name = resolve(written)
     if name in names:
         return name
     known = [*names, *(alias for alias, key in ALIASES.items() if key in names)]
@@ -176,12 +197,6 @@ def find_near(written: str, known: list[str]) -> str:
     close = difflib.get_close_matches(ours, known, 1, NEAR)
     close = close or difflib.get_close_matches(written, known, 1, NEAR)
     return close[0] if close else ""
-
-
-def explain_left_out(written: str) -> str:
-    if written in OTHERS_TO_COME:
-        return f"{written!r} is ignored: its feature is not available yet"
-    return f"unknown key {written!r} is ignored"
 
 
 def lines_of(text: str) -> dict[str, int]:

@@ -83,10 +83,14 @@ class Brief:
     # Tools that the user has allowed later (`ramherd retry --allow`).
     allow: tuple[str, ...] = ()
     on_limit: str = "wait"
+    # The MCP servers that the agent gets instead of its own, through the gateway; ALL_SERVERS for
+    # all that the gateway has. None: the agent keeps its own.
+    mcp: tuple[str, ...] | None = None
     # A hash of the key or the configuration directory that selects the account at the API.
     account: str = ""
 
 
+ALL_SERVERS = "*"
 # How a job reacts to a usage limit: it waits, fails, or continues with `fallback_model` if the
 # limit applies only to its model.
 WAIT, FAIL, FALLBACK = "wait", "fail", "fallback_model"

@@ -195,3 +195,12 @@ class StrayPolicy(NamedTuple):
     warn_server_bytes: int = 200 << 20
     # Patterns of commands and directories whose processes are never ended.
     keep: tuple[str, ...] = ()
+
+
+class GatewayPolicy(NamedTuple):
+    """For the MCP servers of the gateway."""
+
+    # Servers without a browser use 65 to 120 MiB (one copy each, after their first call).
+    memory_limit_bytes: int = 512 * MIB
+    # A start takes about 0.5 s.
+    idle_s: float = 600.0

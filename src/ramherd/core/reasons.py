@@ -97,6 +97,7 @@ class Why(StrEnum):
     GAVE_UP = "gave_up"
     NO_RESULT = "no_result"
     DENIED = "denied"
+    NO_GATEWAY = "no_gateway"
     OVERLOAD = "overload"
     OVERLOAD_PACE = "overload_pace"
     API_CALM = "api_calm"

@@ -154,6 +154,11 @@ def parse_patterns(value: Any) -> tuple[str, ...]:
     return tuple(names)
 
 
+def parse_servers(value: Any) -> tuple[str, ...]:
+    """Names of MCP servers, as a list or in one text; an empty one means none."""
+    return tuple(dict.fromkeys(parse_name(name) for name in parse_patterns(value)))
+
+
 def parse_switch(value: Any) -> bool:
     if not isinstance(value, bool):
         raise UsageError(f"{shown(value)} is neither true nor false", hint="write true or false")
@@ -230,6 +235,7 @@ WORDS = ValueType(
 PATTERNS = ValueType(
     "NAMES", parse_patterns, ", ".join, parsed=STRINGS, annotation="str | Sequence[str]"
 )
+SERVERS = PATTERNS._replace(parse=parse_servers, written={"anyOf": [STRING, STRINGS]})
 WHOLE = ValueType(
     "N", parse_integer, from_text=integer_from_text, written=INTEGER, parsed=INTEGER,
     annotation="int",

@@ -69,6 +69,7 @@ def record_session(call: Call) -> None:
 def begin_session(call: Call) -> None:
     call.slots.record(call.measure)
     record_session(call)
+    start_gateway(call)
     warn_of_strays(call)
     warn_of_many(call)
     free, need = call.slots.read_free_bytes(call.limits), call.need_bytes()
@@ -83,6 +84,16 @@ def stray_policy(call: Call) -> StrayPolicy:
     from ramherd.core.policies import StrayPolicy  # noqa: PLC0415
 
     return StrayPolicy(keep=call.config["stray_keep"])
+
+
+def start_gateway(call: Call) -> None:
+    """The MCP servers of the session may be links to the gateway (`ramherd mcp enable claude`)."""
+    from pathlib import Path  # noqa: PLC0415
+
+    if (state := Path(call.state)).joinpath("mcp/clients").is_dir():
+        from ramherd.act.gateway_start import start_if_enabled  # noqa: PLC0415
+
+        start_if_enabled(state, Path(call.runtime))
 
 
 def warn_of_strays(call: Call) -> None:

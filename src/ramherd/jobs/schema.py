@@ -11,8 +11,8 @@ import shlex
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ramherd.core.agent_names import AGENTS, WARM_AGENTS
-from ramherd.core.agent_task import FALLBACK, ON_LIMIT, WAIT
+from ramherd.core.agent_names import AGENTS, MCP_AGENTS, WARM_AGENTS
+from ramherd.core.agent_task import ALL_SERVERS, FALLBACK, ON_LIMIT, WAIT
 from ramherd.core.errors import UsageError
 from ramherd.core.exec_limits import explain_length, explain_variables
 from ramherd.core.units import shown
@@ -24,6 +24,7 @@ from ramherd.core.values import (
     NAMES,
     PROGRAM,
     RAW_TEXT,
+    SERVERS,
     SIZE,
     STRING,
     STRINGS,
@@ -181,6 +182,18 @@ def check_reuse(value: int, context: Context) -> int:
     return value
 
 
+def check_mcp(value: tuple[str, ...], context: Context) -> tuple[str, ...] | None:
+    """Whether the gateway has the servers is checked before anything starts. With `mcp.share`, all
+    servers are meant for the agents that can have them.
+    """
+    if context.agent not in MCP_AGENTS:
+        if value == (ALL_SERVERS,):
+            return None
+        hint = f"mcp works with {', '.join(MCP_AGENTS)}"
+        raise UsageError(f"{context.agent} takes no MCP servers for a single run", hint=hint)
+    return value
+
+
 def check_base(value: str, _context: Context) -> str:
     """Whether the repository has the commit is checked before anything starts."""
     if value.startswith("-"):
@@ -297,7 +310,10 @@ JOB_KEYS = (
         "max_cost_usd", AMOUNT, "what the job's agent may cost", AGENTS_ONLY,
         stored="brief.max_cost_usd",
     ),
-    JobKey("mcp", NAMES, "", AGENTS_ONLY, is_built=False),
+    JobKey(
+        "mcp", SERVERS, "MCP servers of the agent, shared through the gateway; * for all",
+        AGENTS_ONLY, stored="brief.mcp", is_setting=True, check=check_mcp,
+    ),
     JobKey("workspace", TEXT, "", is_built=False),
     JobKey("needs", NAMES, "", is_built=False),
     JobKey("container", TEXT, "", is_built=False),

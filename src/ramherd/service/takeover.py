@@ -13,7 +13,7 @@ from ramherd.act.cleanup import remove_tree
 from ramherd.act.executor import is_heap_exhausted, read_exit
 from ramherd.act.keeper_client import ANSWER_S, KeeperClient, adopt_keeper
 from ramherd.act.pens.selection import Fleet, adopt_pen, fleet_from_record, pen_from_record
-from ramherd.act.recovery import clear
+from ramherd.act.recovery import clear, drop_clients_of_run
 from ramherd.act.run import LiveRun
 from ramherd.core.errors import NoPen
 from ramherd.core.model import Event, JobState, JobStatus, ProcId, Reason, RunEnd, Stopping, Why
@@ -245,6 +245,7 @@ class Takeover:
                 drop_pen(self.store, stored.id)
                 if stored.run:
                     remove_tree(self.runs_dir / stored.id / "tmp")
+                    drop_clients_of_run(self.runtime, stored.id)
         self.store.commit()
 
     def _end_unknown_keepers(self, adopted: Adopted) -> None:

@@ -102,7 +102,7 @@ METRICS = (
            lambda s, _q: one(sum(run.held for run in s.runs))),
     Metric("ramherd_agent_processes", GAUGE, "processes in all pens",
            lambda s, _q: one(sum(run.procs for run in s.runs))),
-    Metric("ramherd_mcp_processes", GAUGE, "MCP servers that are shared",
+    Metric("ramherd_mcp_processes", GAUGE, "MCP servers, shared or not",
            lambda s, _q: one(s.mcp_processes)),
     Metric("ramherd_run_used_bytes", GAUGE, "what each run uses, without page cache",
            lambda s, _q: [(labels(job=r.job, name=r.name), r.used_bytes) for r in s.runs]),

@@ -114,6 +114,9 @@ SENTENCES = {
     Why.GAVE_UP: "the agent gave up: {what}",
     Why.NO_RESULT: "the agent exited without a result",
     Why.DENIED: "the agent was denied {what}",
+    Why.NO_GATEWAY: (
+        "the MCP gateway does not run: the agent starts without {servers} (hint: ramherd mcp start)"
+    ),
     Why.OVERLOAD: "the API is overloaded: {what}",
     Why.OVERLOAD_PACE: "the API of {agent} is overloaded: the next job starts in {wait_s}",
     Why.USAGE_LIMIT: "{agent} is at its usage limit until {until_at} ({window})",

@@ -52,7 +52,7 @@ SIGNS = {
     "large": "{name} (pid {pid}) holds {size}, warn_at is {limit_size}; end it, then: {command}",
     "subagents": "{name} (pid {pid}) runs {number} subagents at once, warn_subagents is {most}",
     "server": "the MCP server {name} (pid {pid}) holds {size}, more than {limit_size}",
-    "mcp": "{number} MCP servers run, warn_mcp is {most}",
+    "mcp": "{number} MCP servers run, warn_mcp is {most} (share them: ramherd mcp enable claude)",
     "node": "{number} node processes run, warn_node is {limit}",
     "memory": "{number} % of the memory is used, warn_memory is {limit}",
     "outlived": "processes that have outlived their session: {number} (ramherd ps lists them)",

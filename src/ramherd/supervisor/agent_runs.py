@@ -10,13 +10,14 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ramherd.act.run import LiveRun
 from ramherd.act.worktrees.making import argv_in
 from ramherd.agents import Agent, Launch, LaunchRequest, find_agent
 from ramherd.agents.heap import choose_heap_bytes, parse_node_heap
 from ramherd.agents.json_lines import Events
+from ramherd.agents.mcp_links import add_args, add_config
 from ramherd.agents.price_book import PriceBook
 from ramherd.agents.progress import Fact, NearUsageLimit, Overload, Result, TurnStarted
 from ramherd.agents.resume_prompt import render_resume_prompt
@@ -50,9 +51,18 @@ from ramherd.decide.usage_limits import Quota, explain_near, quota_of
 from ramherd.measure.last_error import read_errors
 from ramherd.measure.run_output import Follower
 from ramherd.supervisor.api_limits import ApiLimits
-from ramherd.supervisor.check_agents import Found, check_herd_cost, find_programs
+from ramherd.supervisor.check_agents import (
+    Found,
+    check_herd_cost,
+    find_programs,
+    start_gateway_for,
+)
 from ramherd.supervisor.cost_limit import LEAST_USD, CostLimit, HerdCosts
 from ramherd.system.environ import decode_bytes, parse_words
+
+if TYPE_CHECKING:
+    from ramherd.agents.mcp_links import McpConfig
+    from ramherd.supervisor.agent_servers import AgentServers
 
 # A process for one job is not shared.
 LEAST_REUSE = 2
@@ -85,6 +95,8 @@ class AgentRuns:
         # What the last run of each job leaves to the next one.
         self._pasts: dict[str, Past] = {}
         self.limits = ApiLimits()
+        # Loaded with the first job that names MCP servers.
+        self._servers: AgentServers | None = None
         self.is_occupied: Callable[[Job], bool] = lambda _job: False
 
     def prepare(
@@ -117,6 +129,7 @@ class AgentRuns:
         agent_run = self._drive(run, find_agent(brief.agent), launch, model, session)
         agent_run.heap_bytes = self._heap_bytes(job, grant_bytes)
         agent_run.fallback = why_smaller
+        agent_run.no_servers = self._explain_no_servers(brief, launch)
         cost_limit = self.costs[job.herd]
         if cost_limit is not None and agent_run.agent.holds_to_cost:
             share = self._limit_usd(job) or 0.0
@@ -124,6 +137,27 @@ class AgentRuns:
             cost_limit.set_share(job.id, share)
         self.limits.record_start(run.id, quota_of(brief, model), run.started_s)
         return why_smaller
+
+    def start_gateway(self, jobs: Iterable[Job]) -> None:
+        """Starts the MCP gateway if a job needs it: before the loop, which does not wait for it."""
+        start_gateway_for(jobs)
+
+    def _explain_no_servers(self, brief: Brief, launch: Launch) -> Reason | None:
+        if not brief.mcp or launch.servers or self._servers is None:
+            return None
+        return self._servers.explain_missing(brief)
+
+    def _configure_servers(self, job: Job) -> "McpConfig | None":
+        """The MCP servers of the job's agent, if it names any."""
+        brief = brief_of(job)
+        if brief.mcp is None:
+            return None
+        if self._servers is None:
+            from ramherd.supervisor.agent_servers import AgentServers  # noqa: PLC0415 - few herds
+
+            self._servers = AgentServers()
+        cwd = brief.tree.directory if brief.tree is not None else job.cwd
+        return self._servers.configure(brief, self._records.env(job), cwd)
 
     def _choose_model(self, job: Job, *, short: bool) -> tuple[str, Reason | None]:
         """The smaller model while memory is short, or while a limit of the job's own lasts."""
@@ -200,12 +234,15 @@ class AgentRuns:
             max_cost_usd=self._limit_usd(job),
             allow=brief.allow,
         )
+        config = self._configure_servers(job)
+        ask = add_args(ask, config)
         launch = agent.resume(program, ask) if session else agent.start(program, ask)
         if "prompt" in job.large and not session:
             if launch.stdin == brief.prompt:
                 launch = replace(launch, stdin="", is_prompt_file=True)
             else:
                 launch = agent.start(program, replace(ask, prompt=self._prompt(job)))
+        launch = add_config(launch, config)
         if brief.tree is None:
             return launch
         return replace(launch, argv=argv_in(brief.tree, launch.argv))
@@ -245,7 +282,8 @@ class AgentRuns:
             skip_permissions=brief.skip_permissions,
             heap_bytes=choose_heap_bytes(0, job.memory_limit_bytes, self._own_heap_bytes(job)),
         )
-        return agent.warm.start(program, ask)
+        config = self._configure_servers(job)
+        return add_config(agent.warm.start(program, add_args(ask, config)), config)
 
     def _heap_bytes(self, job: Job, grant_bytes: int) -> int:
         """At first the size that NODE_OPTIONS sets, if it does; larger after that heap was full."""

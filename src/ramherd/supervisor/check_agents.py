@@ -32,6 +32,7 @@ def prepare(
     """
     found = find_programs(jobs, path=None if env is None else env.get("PATH"))
     check_herd_cost(jobs, found, max_cost_usd)
+    start_gateway_for(jobs)
     return isolate(with_accounts(jobs, os.environ if env is None else env), folder)
 
 
@@ -43,6 +44,7 @@ def find_programs(
     """
     known: dict[tuple[str, str, str], Found] = {}
     found = {}
+    names_servers = False
     for job in jobs:
         if job.brief is None:
             continue
@@ -51,7 +53,20 @@ def find_programs(
             known[key] = find_program_of(job, path)
         found[job.id] = known[key]
         check_job(job, job.brief, known[key].agent, force=force)
+        names_servers |= bool(job.brief.mcp)
+    if names_servers:
+        from ramherd.supervisor.agent_servers import check_servers  # noqa: PLC0415 - few herds
+
+        check_servers(jobs)
     return found
+
+
+def start_gateway_for(jobs: Iterable[Job]) -> None:
+    """The MCP gateway, if a job needs it. Each run reports it if the gateway does not run."""
+    if any(job.brief is not None and job.brief.mcp for job in jobs):
+        from ramherd.supervisor.agent_servers import start_gateway  # noqa: PLC0415 - see above
+
+        start_gateway()
 
 
 def find_program_of(job: Job, path: str | None = None) -> Found:

@@ -76,6 +76,8 @@ def make_parts(store: Store, found: StoredHerd, rules: Rules) -> HerdParts:
         open_jobs, rules, said=partial(read_said, store),
         spent_usd=read_herd_costs(store, found.id)[1],
     )  # fmt: skip
+    if agents is not None:
+        agents.start_gateway(open_jobs)
     counters = {status.job.id: read_counters(store, status) for status in statuses}
     return HerdParts(
         HerdQueue(statuses), HerdCounters(counters), AgentParts(agents),

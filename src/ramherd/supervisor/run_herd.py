@@ -149,6 +149,8 @@ def run_herd(
     """
     jobs = with_accounts(with_worktrees(jobs), rules)
     agents = AgentParts(prepare_agents(jobs, rules))
+    if agents.runs is not None:
+        agents.runs.start_gateway(jobs)
     now_s = time.monotonic()
 
     def begin(store: Store, owner: Owner) -> HerdParts:

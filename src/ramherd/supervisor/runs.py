@@ -114,6 +114,8 @@ class Runs:
         if why_smaller is not None:
             self.events.emit_run("run_fallback", why_smaller, run)
         self._record_agent(run)
+        if run.agent_run is not None and run.agent_run.no_servers is not None:
+            self.events.emit_run("run_warning", run.agent_run.no_servers, run)
         if idle is not None:
             self.events.record(reassign_pen, run.home, run.id)
         elif run.pen is not None:

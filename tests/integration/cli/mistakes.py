@@ -135,6 +135,8 @@ OPTIONS = [
     ),
     Mistake("ramherd hook install", "agent is missing", "ramherd hook install claude"),
     Mistake("ramherd hook", "WHAT is missing", "ramherd hook install claude"),
+    Mistake("ramherd mcp", "WHAT is missing", "ramherd mcp import"),
+    Mistake("ramherd mcp enable", "agent is missing", "ramherd mcp enable claude"),
     Mistake(
         "ramherd results --herd {herd}", "unknown argument '--herd'", "ramherd results {herd}"
     ),

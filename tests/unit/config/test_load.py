@@ -125,17 +125,11 @@ def test_each_key_works_in_each_place(
 def test_aliases_work_in_each_place(
     alias: str, project: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The names people bring; one of them is for what is still to come, and says so."""
+    """The names people bring."""
     name = ALIASES[alias]
-    first, second = ("8GiB", "9GiB") if name == "memory_limit" else ("8", "9")
+    values = {"memory_limit": ("8GiB", "9GiB"), "mcp.share": ("true", "false")}
+    first, second = values.get(name, ("8", "9"))
     (project / "ramherd.toml").write_text(f'{alias} = "{first}"')
-    if name not in BY_NAME:
-        left_out = f"line 1: '{alias}' is ignored: its feature is not available yet"
-        assert [text.partition(", ")[2] for text in load().warnings] == [left_out]
-        (project / "ramherd.toml").unlink()
-        with pytest.raises(UsageError, match=f"--{alias}: the feature of key '{name}' is not"):
-            load(f"--{alias}", "8")
-        return
     assert load()[name] == BY_NAME[name].parse(first)
     (project / "ramherd.toml").unlink()
     assert load(f"--{alias}", second)[name] == BY_NAME[name].parse(second)
@@ -217,11 +211,8 @@ def test_aliases_as_variables() -> None:
     assert warnings == []
     found, _warnings = from_environment({"RAMHERD_MAX_PARALLEL_SUBAGENTS": "3"})
     assert found["max_parallel"].source == "RAMHERD_MAX_PARALLEL_SUBAGENTS"
-    found, warnings = from_environment({"RAMHERD_MCP_SERVER_SHARING": "x"})
-    assert found == {}
-    assert warnings == ["RAMHERD_MCP_SERVER_SHARING is ignored: its feature is not available yet"]
-    with pytest.raises(UsageError, match="RAMHERD_MCP: the feature of key 'mcp' is not"):
-        from_environment({"RAMHERD_MCP": "x"})
+    found, _warnings = from_environment({"RAMHERD_MCP_SERVER_SHARING": "true"})
+    assert found["mcp.share"].value is True
 
 
 @pytest.mark.parametrize(
@@ -298,9 +289,12 @@ def test_an_empty_variable_is_not_set() -> None:
         ("memory = ['1GiB']", "key 'memory': ['1GiB'] is not a size", "512MiB"),
         ("agent = 'claud'", "'claud' is not a known agent", "did you mean 'claude'?"),
         ("max_cost_usd = 0", "key 'max_cost_usd': 0 is not an amount above zero", ""),
-        ("[mcp]\nshare = true", "the feature of key 'mcp' is not available yet", ""),
+        ("[mcp]\nshare = 'no?'", "key 'mcp.share': 'no?' is neither true nor false", ""),
+        ("[mcp]\nshrae = true", "unknown key 'mcp.shrae'", "did you mean 'mcp.share'?"),
+        ("mcp.servers = 1", "'mcp.servers' is not a table", "write [mcp.servers.NAME]"),
+        ("[mcp.servers.x]\nurl = 'y'", "a project may not add MCP servers: x", "your own config"),
         ("max_parallel = 1\nmax-concurrent = 1", "'max-concurrent' is another name of", ""),
-        ("[profile.big]\nmcp = 'x'", "profile 'big': the feature of key 'mcp'", ""),
+        ("[profile.big]\nmcp = 1", "key 'mcp': 1 is neither a list of names nor a string", ""),
         ("[profile.big]\nbudget = 1", "profile 'big' has an unknown key 'budget'", ""),
         ("[profile.big]\nmemroy = 1", "has an unknown key 'memroy'", "did you mean 'memory'?"),
         ("[profile.big]\nmemory = 0", "is not above zero", ""),
@@ -388,6 +382,30 @@ def test_personal_keys_are_wrong_in_a_projects_file(project: Path) -> None:
     )  # fmt: skip
     assert found["on_subagent_stop"] == "notify"
     assert "a project may not set" in wrong[0]
+
+
+def test_a_profile_names_its_mcp_servers(project: Path) -> None:
+    """A list, or names separated by commas; an empty list is a choice as well."""
+    text = "[profile.a]\nmcp = ['time', 'fetch']\n[profile.b]\nmcp = []\n[mcp]\nshare = true\n"
+    (project / "ramherd.toml").write_text(text)
+
+    assert load("--profile", "a")["mcp"] == ("time", "fetch")
+    assert load("--profile", "b")["mcp"] == ()
+    assert load("--profile", "a", "--mcp", "memory,time")["mcp"] == ("memory", "time")
+    assert load()["mcp"] is None
+    assert load()["mcp.share"]
+
+
+def test_the_users_file_adds_mcp_servers(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each with its file, for errors of the gateway."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(project))
+    (project / "ramherd").mkdir()
+    file = project / "ramherd/config.toml"
+    file.write_text("[mcp]\nidle = '1m'\n[mcp.servers.time]\ncommand = ['x']\n")
+
+    config = load()
+    assert config.servers == {"time": ({"command": ["x"]}, str(file))}
+    assert config["mcp.idle"] == 60
 
 
 def test_a_directory_that_is_gone(project: Path) -> None:

@@ -43,6 +43,7 @@ from ramherd.decide.job_bases import explain_no_base, explain_stuck_herd
 from ramherd.decide.job_requests import explain_edit, explain_retry
 from ramherd.decide.job_state import after_run, explain_lost_owner, next_dependants
 from ramherd.decide.keeper_health import after_failed_keeper, explain_hang, explain_replacement
+from ramherd.decide.missing_servers import explain_no_gateway
 from ramherd.decide.resumption import explain_continuation
 from ramherd.decide.run_end import (
     clear_leftovers,
@@ -299,6 +300,11 @@ MADE: dict[Why, tuple[Reason, str]] = {
     Why.SAID_DONE: (words(result=True), "the agent reported success"),
     Why.GAVE_UP: (words(failure="no credit"), "the agent gave up: no credit"),
     Why.NO_RESULT: (words(), "the agent exited without a result"),
+    Why.NO_GATEWAY: (
+        explain_no_gateway(["time", "memory"]),
+        "the MCP gateway does not run: the agent starts without time, memory (hint: ramherd mcp "
+        "start)",
+    ),
     Why.DENIED: (denied("Bash(make)"), "the agent was denied Bash(make)"),
     Why.API_CALM: (
         Reason(Why.API_CALM, agent="claude"),

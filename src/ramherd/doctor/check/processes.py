@@ -48,7 +48,7 @@ def check_copies(servers: Sequence[ProcRow]) -> Finding:
     return Finding(
         "mcp-copies", Severity.HINT, f"{names}: {format_size(held)}",
         "each session starts its own; most servers can be shared",
-        "ramherd ps", numbers={"copies": sum(extra.values()), "used_bytes": held},
+        "ramherd mcp enable claude", numbers={"copies": sum(extra.values()), "used_bytes": held},
     )  # fmt: skip
 
 
