@@ -8,7 +8,7 @@ FIND_PYTHON = for p in python3.14 python3.13 python3.12 python3.11 python3; do \
 	echo "make: no Python >= 3.11 found: apt-get install python3 python3-venv" >&2; exit 1
 
 .PHONY: help setup demo check generate man screens test test-all test-unit test-integration test-e2e test-uml test-vm \
-	test-agents test-tools agents measure-agents zoo zoo-tools mutants bench bench-sim bench-smoke \
+	test-agents test-mcp test-tools agents measure-agents zoo zoo-tools mcp-tools mcp-peers mutants bench bench-sim bench-smoke \
 	chaos faults soak clean
 
 help:
@@ -24,8 +24,10 @@ help:
 	@echo "make test-uml    only cgroup v2, in User-mode Linux"
 	@echo "make test-vm     only an ordinary user on a systemd machine, in QEMU"
 	@echo "make test-agents only the real agents"
+	@echo "make test-mcp    only the conformance suite of MCP"
 	@echo "make test-tools  install the programs that these tests use (apt-get, as root)"
 	@echo "make agents      install the real agents from npm into .tools/"
+	@echo "make mcp-tools   install the conformance suite of MCP and real servers into .tools/"
 	@echo "make mutants     change decide/ in thousands of ways, each of which a test must notice"
 	@echo "make measure-agents  what each real agent takes, as a table"
 	@echo "make zoo         ramherd reap among 300 and more real processes"
@@ -106,6 +108,9 @@ test-vm: setup
 test-agents: setup agents
 	$(PY) -m pytest $(addprefix tests/e2e/,agents hook service strays) --durations=5
 
+test-mcp: setup mcp-tools
+	$(PY) -m pytest tests/e2e/mcp
+
 mutants: setup
 	$(PIP_INSTALL) --quiet --editable '.[mutants]'
 	cd tests && ../$(PY) -m mutants.run
@@ -151,6 +156,29 @@ $(ZOO)/.made:
 		@modelcontextprotocol/server-memory@2026.8.31
 	@touch $@
 
+# The conformance suite of MCP, and real servers for it and for the benchmark. The suite's own
+# server is an example in the source of the Python SDK.
+MCP = .tools/mcp
+mcp-tools: $(MCP)/.made
+
+$(MCP)/.made: tests/e2e/mcp/package.json tests/e2e/mcp/requirements.txt
+	@command -v npm >/dev/null || { echo "make: npm is missing: apt-get install nodejs npm" >&2; exit 1; }
+	@mkdir -p $(MCP) && cp $< $(MCP)/
+	npm install --prefix $(MCP) --no-audit --no-fund --no-package-lock --loglevel=error
+	@test -x $(MCP)/venv/bin/python || $$($(FIND_PYTHON)) -m venv $(MCP)/venv
+	$(MCP)/venv/bin/python -m pip install --disable-pip-version-check --quiet -r tests/e2e/mcp/requirements.txt
+	$(MCP)/venv/bin/python -m pip download --disable-pip-version-check --quiet --no-deps --no-binary mcp \
+		--dest $(MCP)/sdist $$(grep '^mcp==' tests/e2e/mcp/requirements.txt)
+	@tar --extract --gzip --directory $(MCP)/sdist --file $(MCP)/sdist/mcp-*.tar.gz
+	@touch $@
+
+# Other gateways, for the benchmark.
+mcp-peers: mcp-tools
+	@test -x $(MCP)/fastmcp/bin/fastmcp || { $$($(FIND_PYTHON)) -m venv $(MCP)/fastmcp && \
+		$(MCP)/fastmcp/bin/python -m pip install --quiet fastmcp==4.1.2; }
+	@test -x $(MCP)/mcp-proxy/bin/mcp-proxy || { $$($(FIND_PYTHON)) -m venv $(MCP)/mcp-proxy && \
+		$(MCP)/mcp-proxy/bin/python -m pip install --quiet mcp-proxy==0.13.0; }
+
 zoo: setup zoo-tools
 	$(PY) tests/e2e/zoo/zoo.py
 
@@ -163,6 +191,8 @@ bench: setup
 	cd tests && ../$(PY) -m bench.api_time --write ../docs/benchmarks.md
 	PYTHONPATH=tests $(PY) -m bench.replay --write .
 	cd tests && ../$(PY) -m bench.ten_thousand
+	@$(MAKE) --no-print-directory mcp-peers
+	cd tests && ../$(PY) -m bench.mcp_gateway --write ../docs/benchmarks.md
 	cd tests && ../$(PY) -m bench.crowd --write ../docs/benchmarks.md
 
 bench-smoke: setup
