@@ -193,6 +193,7 @@ bench: setup
 	cd tests && ../$(PY) -m bench.ten_thousand
 	@$(MAKE) --no-print-directory mcp-peers
 	cd tests && ../$(PY) -m bench.mcp_gateway --write ../docs/benchmarks.md
+	cd tests && ../$(PY) -m bench.mcp_claudes --write ../docs/benchmarks.md
 	cd tests && ../$(PY) -m bench.crowd --write ../docs/benchmarks.md
 
 bench-smoke: setup

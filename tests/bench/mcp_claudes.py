@@ -50,6 +50,7 @@ def main() -> int:
     parser.add_argument("--write", type=Path)
     options = parser.parse_args()
     private = measure(options.claudes, is_shared=False)
+    print(private, flush=True)
     shared = measure(options.claudes, is_shared=True)
     share = shared.pss_bytes / private.pss_bytes
     lines = [
@@ -70,20 +71,24 @@ def measure(number: int, *, is_shared: bool) -> Measured:
         env = {
             **home.env, TAG: tag, "XDG_STATE_HOME": str(folder / "state"),
             "RAMHERD_RUNTIME_DIR": str(folder / "ramherd"), "RAMHERD_MAX_CPU_PRESSURE": "none",
+            "MCP_TIMEOUT": "300000",
         }  # fmt: skip
         (folder / "ramherd").mkdir(mode=0o700)
         with_args = share_servers(folder) if is_shared else copy_servers(folder)
         try:
             return run_claudes(number, home, llm, env, with_args, is_shared=is_shared)
         finally:
-            ramherd(env, "mcp", "stop")
+            stop_gateway(env)
 
 
 def share_servers(folder: Path) -> dict[str, Any]:
     (folder / "state/ramherd").mkdir(mode=0o700, parents=True)
     write_registry(
         folder / "state/ramherd",
-        {name: McpServer(name, command) for name, (command, _mode) in REAL_SERVERS.items()},
+        {
+            name: McpServer(name, command, share=mode)
+            for name, (command, mode) in REAL_SERVERS.items()
+        },
     )
     return {"mcp": list(REAL_SERVERS)}
 
@@ -120,7 +125,8 @@ def run_claudes(
         process.stdin.close()
         process.stdin = None
         await_waiting(llm, number, process)
-        pids = list(find_tagged(env[TAG]))
+        least = number if is_shared else number * (1 + len(REAL_SERVERS))
+        pids = await_settled(env[TAG], least)
         sizes = [read_pss_bytes(pid) or 0 for pid in pids]
         llm.open("go")
         out, err = process.communicate(timeout=WAIT_S)
@@ -135,7 +141,18 @@ def await_waiting(llm: LLM, number: int, process: "subprocess.Popen[str]") -> No
         assert process.poll() is None, process.stderr.read() if process.stderr else ""
         assert time.monotonic() < deadline_s, "not all claudes wait"
         time.sleep(0.1)
-    time.sleep(SETTLE_S)
+
+
+def await_settled(tag: str, least: int) -> list[int]:
+    """claude does not wait for servers that start slowly: the processes, once all are there."""
+    deadline_s = time.monotonic() + WAIT_S
+    found: list[int] = []
+    while True:
+        before, found = found, sorted(find_tagged(tag))
+        if len(found) >= least and found == before:
+            return found
+        assert time.monotonic() < deadline_s, f"{len(found)} of {least} processes"
+        time.sleep(SETTLE_S)
 
 
 def find_tagged(tag: str) -> Iterator[int]:
@@ -144,9 +161,13 @@ def find_tagged(tag: str) -> Iterator[int]:
             yield proc.id.pid
 
 
-def ramherd(env: dict[str, str], *words: str) -> None:
-    command = [sys.executable, "-m", "ramherd", *words]
+def stop_gateway(env: dict[str, str]) -> None:
+    """Its last files are written when its process has ended."""
+    command = [sys.executable, "-m", "ramherd", "mcp", "stop"]
     subprocess.run(command, env=env, capture_output=True, check=False)
+    deadline_s = time.monotonic() + WAIT_S
+    while list(find_tagged(env[TAG])) and time.monotonic() < deadline_s:
+        time.sleep(0.1)
 
 
 if __name__ == "__main__":

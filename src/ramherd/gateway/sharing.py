@@ -7,7 +7,8 @@ working directory), `per-agent` or `pool:N`.
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from ramherd.store.mcp_servers import McpServer
@@ -117,11 +118,16 @@ def choose_share(
     """
     if server.share is not None:
         return ShareChoice(server.share, CONFIGURED)
-    words = {package_name(word) for word in server.command}
+    words = {package_name(word) for word in server.command} | modules_of(server.command)
     known = next((one for one in KNOWN if words.intersection(one.packages)), None)
     if verdicts and server.name in verdicts and not (known is not None and known.is_tested):
         return verdicts[server.name]
     return ShareChoice(AGENT, UNKNOWN) if known is None else ShareChoice(known.share, known.reason)
+
+
+def modules_of(command: Sequence[str]) -> set[str]:
+    """`python -m mcp_server_time` runs the package mcp-server-time."""
+    return {name.replace("_", "-") for option, name in pairwise(command) if option == "-m"}
 
 
 def package_name(word: str) -> str:
