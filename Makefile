@@ -29,7 +29,7 @@ help:
 	@echo "make agents      install the real agents from npm into .tools/"
 	@echo "make mcp-tools   install the conformance suite of MCP and real servers into .tools/"
 	@echo "make mutants     change decide/ in thousands of ways, each of which a test must notice"
-	@echo "make measure-agents  what each real agent takes, as a table"
+	@echo "make measure-agents  what each real agent and MCP server takes, as tables"
 	@echo "make zoo         ramherd reap among 300 and more real processes"
 	@echo "make bench       what ramherd costs, and real processes beside other tools (40 min, root)"
 	@echo "make bench-smoke of these a herd of 40, which must lose nothing (2 min, root)"
@@ -125,9 +125,22 @@ $(AGENTS)/.made: tests/e2e/package.json
 	npm install --prefix $(AGENTS) --no-audit --no-fund --no-package-lock --loglevel=error
 	@touch $@
 
-measure-agents: setup agents
-	$(PY) tests/bench/measure_agents.py --write docs/agents.md
+measure-agents: setup agents mcp-tools
+	$(PY) tests/bench/measure_agents.py --write docs/agents.md docs/capacity.md
+	$(PY) tests/bench/measure_mcp.py --write docs/capacity.md
 	$(PY) tests/bench/measure_warm.py --write docs/agents.md
+
+# Popular MCP servers, for docs/capacity.md.
+MCP = .tools/mcp
+mcp-tools: $(MCP)/.made
+
+$(MCP)/.made:
+	@mkdir -p $(MCP)
+	npm install --prefix $(MCP) --no-audit --no-fund --loglevel=error \
+		$(addprefix @modelcontextprotocol/server-,everything memory filesystem sequential-thinking) \
+		@upstash/context7-mcp @playwright/mcp
+	python3 -m venv $(MCP)/py && $(MCP)/py/bin/pip install --quiet mcp-server-time mcp-server-fetch
+	@touch $@
 
 # A program and its package: faketime for clocks that jump; node for a real V8 out of its heap; User-mode Linux and its disk;
 # QEMU and the image it boots. uidmap is for building that without root. GNU parallel is what
@@ -194,6 +207,8 @@ bench: setup
 	@$(MAKE) --no-print-directory mcp-peers
 	cd tests && ../$(PY) -m bench.mcp_gateway --write ../docs/benchmarks.md
 	cd tests && ../$(PY) -m bench.mcp_claudes --write ../docs/benchmarks.md
+	$(PY) tests/bench/plan_calibration.py --write docs/benchmarks.md
+	$(PY) tests/bench/plan_real.py --write docs/benchmarks.md
 	cd tests && ../$(PY) -m bench.crowd --write ../docs/benchmarks.md
 
 bench-smoke: setup

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -84,7 +85,7 @@ def row_of(name: str, rounds: int) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--write", type=Path, help="the document with the marks")
+    parser.add_argument("--write", type=Path, nargs="*", help="documents with the marks")
     args = parser.parse_args()
     if not INSTALLED.is_dir():
         print("the agents are not installed: make agents", file=sys.stderr)
@@ -93,7 +94,10 @@ def main() -> int:
     lines = [f"| {' | '.join([*heads, 'start s'])} |", "|---" * 8 + "|"]
     lines += [row_of(name, args.rounds) for name in AGENTS]
     load = f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
-    publish([*lines, "", f"Medians of {args.rounds}; {load}."], "measured", args.write)
+    when = datetime.now(UTC).date()
+    lines += ["", f"{when}, medians of {args.rounds}; {load}."]
+    for document in args.write or [None]:
+        publish(lines, "measured", document)
     return 0
 
 

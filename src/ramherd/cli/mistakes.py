@@ -53,7 +53,7 @@ OTHER_VERBS = {("ps", "-a"): "jobs --all", ("ps", "--all"): "jobs --all"}
 # An example value for each kind of option, by its name in the help.
 VALUES = {
     "SIZE": "2GiB", "TIME": "90s", "N": "4", "SHARE": "0.5", "AGENT": "claude", "USD": "5",
-    "KIND": "auto", "DIR": ".", "PORT": "8080",
+    "KIND": "auto", "DIR": ".", "PORT": "8080", "RATE": "2GiB/h", "NxSIZE": "4x16GiB",
 }  # fmt: skip
 # This similarity or more is a typing error: `rnu` is `run` (0.67), `--own` is not `--json` (0.57).
 NEAR = 0.66

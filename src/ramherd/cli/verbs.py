@@ -10,6 +10,7 @@ GROUPS = {
         "submit": "give jobs to the service and return",
         "exec": "run one program on this terminal within a memory limit",
         "drill": "run fake agents, to see ramherd at work",
+        "plan": "how many agents fit, at which risk, and what to do",
         "simulate": "replay recorded memory use against the scheduler, in seconds",
     },
     "see what happens": {

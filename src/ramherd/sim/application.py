@@ -26,7 +26,6 @@ from ramherd.core.policies import GrantPolicy, RecyclePolicy
 from ramherd.decide.governor.classes import ClassRecord, estimate, learn
 from ramherd.decide.governor.govern import govern
 from ramherd.decide.governor.recycle import Watches, recycle
-from ramherd.sim.course import RAMP_S
 from ramherd.sim.result import SimCounters
 from ramherd.sim.sim_jobs import GRANT_COST_S, SimJob, SimRun
 
@@ -138,7 +137,7 @@ class Application:
         self._dequeue(job)
         job.first_s = at_s if job.first_s is None else job.first_s
         job.runs += 1
-        ramp = RAMP_S if job.kept else 0
+        ramp = job.course.ramp if job.kept else 0
         self.tally.redone_s += ramp
         name = f"{job.name}/{job.runs}"
         self.runs[name] = SimRun(name, job, at_s, grant, job.kept, ramp)

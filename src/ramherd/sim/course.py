@@ -20,12 +20,14 @@ SYNTHETIC = 105
 @dataclass(frozen=True, slots=True)
 class Course:
     """`bytes[t]` is the highest memory within second `t`. `calls[t]` is the second in which the
-    tool call that is open at `t` began, or `t` itself.
+    tool call that is open at `t` began, or `t` itself. With a `step_s` of 5, `t` counts steps of
+    five seconds: the planner simulates in coarse steps.
     """
 
     name: str
     bytes: tuple[int, ...]
     calls: tuple[int, ...]
+    step_s: int = 1
 
     @property
     def seconds(self) -> int:
@@ -35,12 +37,17 @@ class Course:
     def peak_bytes(self) -> int:
         return max(self.bytes)
 
+    @property
+    def ramp(self) -> int:
+        """The steps that a resumed run needs to start again."""
+        return math.ceil(RAMP_S / self.step_s)
+
     def resume_at(self, position: int) -> int:
         """Where a run stopped at `position` resumes: before the open call, at least 10 s back."""
         if position <= 0:
             return 0
         opened = self.calls[min(position, len(self.calls) - 1)]
-        return max(min(opened, position - REDO_S), 0)
+        return max(min(opened, position - math.ceil(REDO_S / self.step_s)), 0)
 
 
 def make_course(profile: Profile) -> Course:

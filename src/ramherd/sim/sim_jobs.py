@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from ramherd.core.memory import Candidate, Mode, Penned
 from ramherd.decide.governor.classes import RunSummary
 from ramherd.decide.governor.recycle import Own
-from ramherd.sim.course import RAMP_S, Course
+from ramherd.sim.course import Course
 
 # From held to running took 5 ms at p95 (cgroup v1): each quantum costs the run that much.
 GRANT_COST_S = 0.005
@@ -70,7 +70,7 @@ class SimRun:
     def wants(self, at_s: float) -> int:
         """The memory that the run holds within this second if it is not stopped."""
         sizes, job = self.job.course.bytes, self.job
-        second = RAMP_S - self.ramp_left if self.ramp_left else self.position
+        second = job.course.ramp - self.ramp_left if self.ramp_left else self.position
         leaked = job.leak_bytes_per_s * int(at_s - self.started_s) if job.leak_bytes_per_s else 0
         return sizes[min(second, len(sizes) - 1)] + leaked
 

@@ -14,3 +14,8 @@ def read_prices(store: Store) -> list[tuple[str, str, float]]:
 def set_price(store: Store, agent: str, model: str, usd: float) -> None:
     """Takes effect with the store's next `commit`."""
     store.write(sql.SET_PRICE, (agent, model, usd, time.time()))
+
+
+def read_job_costs(store: Store) -> list[tuple[str, float, int]]:
+    """The agent, the mean cost of a job that is done, and the number of such jobs."""
+    return [(agent, mean, jobs) for agent, mean, jobs in store.read(sql.JOB_COSTS)]

@@ -16,3 +16,11 @@ SET_PRICE = """
     INSERT INTO prices (agent, model, usd, updated_s) VALUES (?, ?, ?, ?)
     ON CONFLICT (agent, model) DO UPDATE SET usd = excluded.usd, updated_s = excluded.updated_s
 """
+JOB_COSTS = """
+    SELECT json_extract(spec, '$.brief.agent') AS agent,
+        avg(json_extract(said, '$.past.spent_usd')), count(*)
+    FROM jobs
+    WHERE state = 'done' AND json_extract(said, '$.past.spent_usd') > 0
+        AND json_extract(spec, '$.brief.agent') IS NOT NULL
+    GROUP BY agent ORDER BY agent
+"""
