@@ -16,7 +16,7 @@ help:
 	@echo "make demo        50 fake agents in a budget of 2 GiB"
 	@echo "make check       ruff, mypy and import-linter"
 	@echo "make generate    write the files made from the source: docs, client/new_job.py, tests/data/sentences.txt"
-	@echo "make screens     capture docs/screens.md in tmux"
+	@echo "make screens     capture docs/screens.md in tmux, and the pictures of top"
 	@echo "make man         the manual pages, below build/man"
 	@echo "make test        check, then the unit, simulation and integration tests"
 	@echo "make test-all    make test, then the tests below"
@@ -71,6 +71,7 @@ generate: setup
 
 screens: setup
 	PYTHONPATH=tests $(PY) -m support.docs_screens
+	PYTHONPATH=tests $(PY) -m support.docs_top
 
 man: setup
 	$(PY) -m ramherd.cli.manual build/man/man1
@@ -210,6 +211,7 @@ bench: setup
 	$(PY) tests/bench/plan_calibration.py --write docs/benchmarks.md
 	$(PY) tests/bench/plan_real.py --write docs/benchmarks.md
 	cd tests && ../$(PY) -m bench.crowd --write ../docs/benchmarks.md
+	cd tests && ../$(PY) -m bench.top_cost --write ../docs/top.md
 
 bench-smoke: setup
 	PYTHONPATH=tests $(PY) -m bench.replay smoke

@@ -54,10 +54,13 @@ def test_no_adapter_is_loaded_before_it_is_asked_for() -> None:
         "ramherd.supervisor.run_herd", "ramherd.service.main", "ramherd.keeper.keeper",
         "ramherd.hook.main", "ramherd.cli.run", "ramherd.cli.exec", "ramherd.cli.up",
         "ramherd.cli.submit", "ramherd.client.client", "ramherd.api.submission",
+        "ramherd.cli.top", "ramherd.top.run_top", "ramherd.top.source", "ramherd.top.panels",
     ],
 )  # fmt: skip
 def test_what_guards_memory_uses_the_standard_library_alone(module: str) -> None:
-    """Starlette and uvicorn are for the process of the API, and for no other."""
+    """Starlette and uvicorn are for the process of the API, Textual is for the process that draws
+    `ramherd top`, and for no other.
+    """
     loaded = {name.partition(".")[0] for name in loaded_by(f"import {module}")}
 
     assert loaded - set(sys.stdlib_module_names) - {"ramherd", "__main__"} <= {"__mp_main__"}

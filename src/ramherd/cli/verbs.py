@@ -14,6 +14,7 @@ GROUPS = {
         "simulate": "replay recorded memory use against the scheduler, in seconds",
     },
     "see what happens": {
+        "top": "watch runs, queue, memory and strays, and act on them",
         "status": "print the budget, what runs and waits, limits and warnings",
         "jobs": "list jobs, and what each waits for",
         "wait": "wait until jobs or herds have ended",

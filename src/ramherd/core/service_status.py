@@ -74,6 +74,8 @@ class RunStatus:
     ending: bool = False
     # The turn of the agent, and the tool in use.
     doing: str = ""
+    # The job's memory_limit; None if it has none.
+    limit_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

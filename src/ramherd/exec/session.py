@@ -31,13 +31,13 @@ from ramherd.exec.admission import Admission
 from ramherd.exec.guard import Guard, Guarded
 from ramherd.exec.pen_watch import PenWatch
 from ramherd.exec.program import Program
-from ramherd.exec.terminal import Terminal
 from ramherd.measure.cgroups import Trees, read_trees
 from ramherd.store.owner import Owner, OwnerLock
 from ramherd.system.files import write_json
 from ramherd.system.ids import new_id
 from ramherd.system.own_process import become_subreaper
 from ramherd.system.procfs import read_process
+from ramherd.system.terminal import Terminal
 
 if TYPE_CHECKING:
     from ramherd.exec.session_end import Ending, SessionEnd

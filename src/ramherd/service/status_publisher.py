@@ -87,4 +87,5 @@ def describe_run(run: LiveRun, memory: MemoryGovernor, at_s: float) -> RunStatus
         ending=run.is_ending,
         doing=run.agent_run.doing if run.agent_run is not None else "",
         leak_bytes_per_s=standing_of(run, memory).slope_bytes_per_s,
+        limit_bytes=run.job.memory_limit_bytes,
     )

@@ -109,6 +109,19 @@ class SubagentRecord(NamedTuple):
     most_bytes: int
 
 
+class RunningSubagent(NamedTuple):
+    """A subagent of the hooked session `pid`. `started_s` is since boot; `before_bytes` is the
+    memory of the session at its start, `most_bytes` the highest memory use seen of the subagent.
+    """
+
+    pid: int
+    agent: str
+    type: str
+    started_s: float
+    before_bytes: int
+    most_bytes: int
+
+
 class WaiterRow(NamedTuple):
     """A subagent that waits, and its reason; after `until_s` its hook is gone."""
 
@@ -394,6 +407,11 @@ def read_sessions(path: str) -> list[SessionState]:
         for id_, its_boot, proc in owners if its_boot == boot_id and is_running(proc)
         if (own := [row for row in rows if row.owner == id_])
     ]  # fmt: skip
+
+
+def read_running(path: str) -> list[RunningSubagent]:
+    """Subagents of all sessions, the first to start first."""
+    return [RunningSubagent._make(row) for row in read_ledger(path, sql.RUNNING_SUBAGENTS)]
 
 
 def read_ended(path: str) -> list[SubagentRecord]:

@@ -23,6 +23,7 @@ PAGES = (
     "docs/agents.md",
     "docs/service.md",
     "docs/jobs.md",
+    "docs/top.md",
 )
 BLOCK = re.compile(r"^```\n(.*?)^```", re.MULTILINE | re.DOTALL)
 PLACEHOLDER = re.compile(r"\[.*?\]")

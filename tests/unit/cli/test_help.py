@@ -179,8 +179,8 @@ def test_an_example_ends_at_two_spaces() -> None:
     assert split_epilog("Note.\n") == ([], ["Note."])
 
 
-# Their output is a program's on the terminal, or a script.
-WITHOUT_JSON = ("attach", "completion")
+# Their output is a program on the terminal, a screen, or a script.
+WITHOUT_JSON = ("attach", "completion", "top")
 
 
 def has_json(parser: argparse.ArgumentParser) -> bool:

@@ -106,6 +106,12 @@ USE_OF_OWNERS = """
     FROM leases JOIN owners ON owners.id = leases.owner WHERE boot_id = '{boot_id}'
     GROUP BY owners.id
 """
+# The same by kind: a lease of runs has headroom, the others are what was granted.
+USE_BY_KIND = """
+    SELECT pid, start_ticks, kind, sum(bytes), sum(used_bytes)
+    FROM leases JOIN owners ON owners.id = leases.owner WHERE boot_id = '{boot_id}'
+    GROUP BY owners.id, kind
+"""
 SET_LEASE = """
     INSERT INTO leases (owner, kind, key, bytes, used_bytes, wants_bytes, waiting_since, until)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?)
@@ -136,6 +142,10 @@ ADD_SUBAGENT = """
 SUBAGENTS_OF = """
     SELECT agent, type, started, before_bytes, most_bytes, transcript FROM subagents
     WHERE owner = ?
+"""
+RUNNING_SUBAGENTS = """
+    SELECT pid, agent, type, started, before_bytes, most_bytes
+    FROM subagents JOIN owners ON owners.id = subagents.owner ORDER BY started
 """
 TRANSCRIPTS = "SELECT owner, agent, transcript FROM subagents"
 SUBAGENT = """

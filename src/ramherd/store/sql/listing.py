@@ -28,6 +28,31 @@ JOBS = f"""
         AND jobs.id > :after
     ORDER BY jobs.id LIMIT :most
 """
+# Herds that have not ended, or not long ago: the indexes of their jobs are small.
+IS_RECENT = "(SELECT id FROM herds WHERE ended_s IS NULL OR ended_s >= :since_s)"
+LIVE_JOBS = f"""
+    SELECT {JOB_COLUMNS} FROM {WITH_RUN}
+    WHERE herd IN (SELECT id FROM herds WHERE ended_s IS NULL) AND state IN ('running', 'held')
+    ORDER BY jobs.id LIMIT :most
+"""
+WAITING_JOBS = f"""
+    SELECT {JOB_COLUMNS} FROM {WITH_RUN}
+    WHERE herd IN (SELECT id FROM herds WHERE ended_s IS NULL) AND state IN ('queued', 'waiting')
+    ORDER BY state, priority DESC, place, jobs.id LIMIT :most
+"""
+ENDED_JOBS = f"""
+    SELECT {JOB_COLUMNS} FROM {WITH_RUN}
+    WHERE herd IN {IS_RECENT} AND state IN ('done', 'failed', 'cancelled')
+        AND updated_s >= :since_s
+    ORDER BY state = 'failed' DESC, updated_s DESC LIMIT :most
+"""
+RECENT_COUNTS = f"SELECT state, count(*) FROM jobs WHERE herd IN {IS_RECENT} GROUP BY state"
+NEWEST_EVENTS = """
+    SELECT events.seq, events.at_s, kind, events.herd, events.job, run, node, events.reason,
+        coalesce(jobs.name, ''), jobs.number
+    FROM events LEFT JOIN jobs ON jobs.id = events.job
+    WHERE events.seq > :after ORDER BY events.seq DESC LIMIT :most
+"""
 JOB = f"SELECT {JOB_COLUMNS}, spec FROM {WITH_RUN} WHERE jobs.id = ?"
 # The jobs that a job waits for, if they are not done.
 UNDONE_NAMES = """

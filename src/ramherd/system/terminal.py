@@ -1,4 +1,4 @@
-"""Restores the modes of the terminal, which a killed program leaves changed."""
+"""The modes of the terminal, which a killed program leaves changed: saved, and restored."""
 
 import os
 import termios
