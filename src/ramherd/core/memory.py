@@ -129,9 +129,8 @@ class Candidate:
 
     @property
     def is_returning(self) -> bool:
-        """The job was stopped while it was held, and can resume."""
-        stopped_held = self.first_s is not None and self.need_bytes > self.promised_bytes
-        return stopped_held and self.mode is Mode.RESUMES
+        """The job was stopped while it was held."""
+        return self.first_s is not None and self.need_bytes > self.promised_bytes
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,14 @@
 """Herds that are hard on a governor: agents with large bursts, and sets with a few giants."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from random import Random
-from statistics import median
+from statistics import mean, median
 
 from ramherd.core.memory import MB
+from ramherd.core.policies import GrantPolicy
 from ramherd.sim.course import Course
+from ramherd.sim.simulate import make_jobs, run_grants
+from ramherd.sim.world import level_ground
 
 GIB = 1 << 30
 BASE_BYTES = 110 * MB
@@ -42,6 +45,20 @@ def burst_course(draw: Random, bursts: int, life_s: tuple[int, int]) -> Course:
         is_open = call < 0 and second > 0 and sizes[second] == sizes[second - 1]
         calls[second] = calls[second - 1] if is_open else second
     return Course("bursts" if bursts else "calm", tuple(sizes), tuple(calls))
+
+
+def wall_s(herds: Sequence[Sequence[Course]], budget_bytes: int, cap: int | None = None) -> float:
+    """The mean time of all herds, with a fixed number of runs at most or as many as fit."""
+    policy = GrantPolicy(max_parallel=cap)
+    played = [run_grants(make_jobs(herd), level_ground(budget_bytes), policy) for herd in herds]
+    return mean(tally.makespan_s for tally in played)
+
+
+def best_number(
+    herds: Sequence[Sequence[Course]], budget_bytes: int, numbers: Iterable[int]
+) -> tuple[float, int]:
+    """The fixed number with which all herds together are fastest. (seconds, number)"""
+    return min((wall_s(herds, budget_bytes, number), number) for number in numbers)
 
 
 def heavy_herd(courses: Sequence[Course], budget_bytes: int, seed: int) -> list[Course]:

@@ -7,6 +7,7 @@ from ramherd.core.memory import MB, Mode
 from ramherd.core.policies import GrantPolicy, RecyclePolicy
 from ramherd.sim.application import Application
 from ramherd.sim.course import Course, make_course
+from ramherd.sim.hard_herds import GIB, SHORT_S, burst_herd, heavy_herd
 from ramherd.sim.oracle import oracle_makespan_s
 from ramherd.sim.profiles import synthetic
 from ramherd.sim.result import SimCounters, SimResult
@@ -170,6 +171,30 @@ def large_machine() -> Scenario:
     return Scenario([make_jobs(courses)], level_ground(int(0.8 * 256 * GB)))
 
 
+def bursts_some() -> Scenario:
+    """7 of 20 agents have two tool calls of more than a gigabyte."""
+    return Scenario([make_jobs(burst_herd(1000, 20, 7, SHORT_S))], level_ground(3 * GIB))
+
+
+def bursts_all() -> Scenario:
+    return Scenario([make_jobs(burst_herd(1000, 8, 8, SHORT_S))], level_ground(3 * GIB))
+
+
+def heavy_tail() -> Scenario:
+    """Three of 200 need nine tenths of the memory for a while."""
+    budget = 4 * GB
+    return Scenario([make_jobs(heavy_herd(plain(1, 200), budget, seed=1))], level_ground(budget))
+
+
+def two_giants() -> Scenario:
+    """Two applications, each with a job that needs two thirds of the memory."""
+    herds = [
+        make_jobs([*plain(seed, 20), grown(int(2.7 * GB), 200)], prefix=name)
+        for seed, name in ((1, "one"), (2, "two"))
+    ]
+    return Scenario(herds, level_ground(4 * GB))
+
+
 SCENARIOS: dict[str, Callable[[], Scenario]] = {
     "in-step": in_step,
     "all-leak": all_leak,
@@ -184,4 +209,8 @@ SCENARIOS: dict[str, Callable[[], Scenario]] = {
     "large-machine": large_machine,
     "small-commands": small_commands,
     "understated": understated,
+    "bursts-some": bursts_some,
+    "bursts-all": bursts_all,
+    "heavy-tail": heavy_tail,
+    "two-giants": two_giants,
 }

@@ -29,12 +29,18 @@ class Crowd:
         self.variance = 0.0
         # The expected memory of runs that started a moment ago.
         self.fresh_bytes = 0
+        # How far the other young runs are above the memory that was expected of them; below it if
+        # negative, and None if there are none.
+        self.excess_bytes: int | None = None
         for run in scene.runs:
             known, age_s = scene.estimate(run), scene.at_s - run.started_s
             young = age_s < policy.young_s
             self.expected_bytes += max(run.used_bytes, known.base_bytes if young else 0)
             self.variance += known.sd_bytes**2
-            self.fresh_bytes += known.base_bytes if age_s < policy.stagger_s else 0
+            if age_s < policy.stagger_s:
+                self.fresh_bytes += known.base_bytes
+            elif young:
+                self.excess_bytes = (self.excess_bytes or 0) + run.used_bytes - known.base_bytes
 
     def with_one(self, base_bytes: int, known: Estimate, z: float) -> float:
         """Expected use and its spread with one more run."""
@@ -105,9 +111,12 @@ def would_leave_again(candidate: Candidate, scene: Scene, history: History) -> b
 
 def ease_oldest(line: Sequence[Candidate], scene: Scene) -> Sequence[Candidate]:
     """A stopped job that is older than every run starts with its base alone: room for the rest is
-    made when it grows, since the oldest run is never stopped. It has to fit into the lease.
+    made when it grows, since the oldest run is never stopped. It has to fit into the lease. Without
+    other runs it gets its need at once.
     """
-    returning = [one for one in line if one.is_returning and one.need_bytes <= scene.lease_bytes]
+    if not scene.runs:
+        return line
+    returning = [one for one in line if one.is_returning and not needs_more(one, scene)]
     if not returning:
         return line
     oldest = min(returning, key=lambda one: one.age)
@@ -148,14 +157,24 @@ def find_full(running: int, scene: Scene, policy: GrantPolicy) -> Reason | None:
 def find_rush(
     candidate: Candidate, crowd: Crowd, scene: Scene, policy: GrantPolicy
 ) -> Reason | None:
-    """Starts are spread by the expected memory of fresh runs and by the number under way."""
+    """Starts are spread by the number under way, and by the expected memory of fresh runs until the
+    young runs have shown that they use no more than expected.
+    """
     if crowd.starting >= policy.max_starting:
         return Reason(Why.STARTING, starting=crowd.starting, limit=policy.max_starting)
+    if has_shown_its_size(crowd, scene, policy):
+        return None
     fresh = crowd.fresh_bytes
     base = scene.estimate(candidate).base_bytes
     if fresh and fresh + base > policy.stagger_share * scene.lease_bytes:
         return Reason(Why.STAGGER, fresh_bytes=fresh, within_s=policy.stagger_s)
     return None
+
+
+def has_shown_its_size(crowd: Crowd, scene: Scene, policy: GrantPolicy) -> bool:
+    """Whether young runs together use no more than expected, and memory is not under pressure."""
+    is_pressed = scene.memory_pressure > policy.memory_pressure_marks[1]
+    return crowd.excess_bytes is not None and crowd.excess_bytes <= 0 and not is_pressed
 
 
 def find_too_big(candidate: Candidate, scene: Scene) -> Reason | None:
@@ -177,13 +196,21 @@ def find_obstacle(
     """Why this job does not fit. Without other runs it gets all free memory, as the oldest."""
     base = first_grant(candidate, scene, policy)
     if crowd.number == 0:
-        short = min(candidate.need_bytes, scene.largest_bytes) > scene.lease_bytes
-        return no_room(base, crowd, scene) if short or room.free_bytes <= 0 else None
+        is_short = needs_more(candidate, scene) or room.free_bytes <= 0
+        return no_room(base, crowd, scene) if is_short else None
     z = policy.z_resumes if candidate.mode is Mode.RESUMES else policy.z_starts_over
     expected = crowd.with_one(base, scene.estimate(candidate), z)
     if expected > policy.fill_share * scene.lease_bytes or room.make(base) < base:
         return no_room(base, crowd, scene)
     return find_full(crowd.number, scene, policy)
+
+
+def needs_more(candidate: Candidate, scene: Scene) -> bool:
+    """Whether the lease is too small even for this job alone: a job that was stopped at a grant
+    needs more than that, unless there is no more.
+    """
+    need = candidate.need_bytes + candidate.is_returning
+    return min(need, scene.largest_bytes) > scene.lease_bytes
 
 
 def no_room(base: int, crowd: Crowd, scene: Scene) -> Reason:

@@ -1,6 +1,6 @@
-"""Growth for runs at their grant, the oldest first, and smaller grants for runs that use less."""
+"""Growth for runs at their grant, and smaller grants for runs that use less."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from ramherd.core.memory import History, Penned, Scene, Trim
 from ramherd.core.model import Reason, Why
@@ -15,23 +15,61 @@ def waiters(scene: Scene) -> list[Penned]:
 
 
 def grow(waiting: list[Penned], history: History, room: Room, policy: GrantPolicy) -> bool:
-    """A quantum for each run while there is room. Less than a quantum goes only to the first run: a
-    younger run must not get the little memory that the oldest waits for. While memory is short the
-    other runs get nothing: tool calls that grow side by side would each stop half grown and block
-    the other. Returns whether a run was refused.
+    """A quantum for each run while there is room, the run that has grown most first: a burst that
+    has begun is finished before another one. Tool calls that grow side by side would each stop half
+    grown and block the other, so the others grow only if the first could take as much again, and
+    not at all while memory is short. Returns whether a run was refused.
+    """
+    if not waiting:
+        return False
+    first, *others = most_grown_first(waiting, room.scene)
+    if not grow_first(first, room, policy):
+        return True
+    if is_short(room.scene, history, policy):
+        return False
+    again = grown_bytes(first, room.scene)
+    for run in others:
+        wish = next_wish(run, policy)
+        if (free := room.make(wish)) < wish:
+            return True
+        if room.make(wish + again) < wish + again:
+            return False
+        give(run, free, room, policy)
+    return False
+
+
+def grow_first(run: Penned, room: Room, policy: GrantPolicy) -> bool:
+    """The first run takes less than a quantum too: no other run may get the little that it waits
+    for. Returns whether it got any.
     """
     # Less than this is worth a hold only for a run that has the whole rest of the lease.
     least = 1 if len(room.grants) == 1 else policy.slim_bytes
-    for run in waiting[:1] if is_short(room.scene, history, policy) else waiting:
-        # To continue, the run has to get away from its mark; a run that was held late is past it.
-        held_at = run.grant_bytes - policy.arm_below_bytes - policy.near_bytes
-        wish = policy.quantum_bytes + max(run.used_bytes - held_at, 0)
-        free = room.make(wish)
-        if free < least or (free < wish and run is not waiting[0]):
-            return True
-        extra = useful(run, free, room, policy)
-        room.grow(run, extra, Reason(Why.GROWTH, used_bytes=run.used_bytes, free_bytes=free))
-    return False
+    free = room.make(next_wish(run, policy))
+    if free < least:
+        return False
+    give(run, free, room, policy)
+    return True
+
+
+def give(run: Penned, free_bytes: int, room: Room, policy: GrantPolicy) -> None:
+    extra = useful(run, free_bytes, room, policy)
+    room.grow(run, extra, Reason(Why.GROWTH, used_bytes=run.used_bytes, free_bytes=free_bytes))
+
+
+def next_wish(run: Penned, policy: GrantPolicy) -> int:
+    """To continue, a run has to get away from its mark; a run that was held late is past it."""
+    held_at = run.grant_bytes - policy.arm_below_bytes - policy.near_bytes
+    return policy.quantum_bytes + max(run.used_bytes - held_at, 0)
+
+
+def most_grown_first(waiting: Sequence[Penned], scene: Scene) -> Sequence[Penned]:
+    """The oldest first among runs that have grown as much."""
+    return sorted(waiting, key=lambda run: -grown_bytes(run, scene))
+
+
+def grown_bytes(run: Penned, scene: Scene) -> int:
+    """How far the grant of a run is above the memory that was expected of it."""
+    return max(run.grant_bytes - scene.estimate(run).base_bytes, 0)
 
 
 def next_grown(

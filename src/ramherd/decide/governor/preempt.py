@@ -76,8 +76,10 @@ def stop_for_waiter(
     history: History,
     room: Room,
 ) -> list[Stop]:
-    """The first waiting run got nothing until its patience ran out: another run is stopped."""
-    if not waiting or waiting[0].run in room.raised or waiting[0].run not in history.urgent_s:
+    """The oldest waiting run got nothing until its patience ran out: another run is stopped, unless
+    a burst still grows, which will free its memory soon.
+    """
+    if not waiting or room.raised or waiting[0].run not in history.urgent_s:
         return []
     first = waiting[0]
     victim = choose_victim(first, live)

@@ -32,6 +32,7 @@ from ramherd.decide.governor.admit import (
     in_line,
     let_in,
     may_pass,
+    needs_more,
     risen,
 )
 from ramherd.decide.governor.room import Room
@@ -208,6 +209,38 @@ def test_fresh_runs_are_limited_to_a_quarter_of_the_lease() -> None:
         Why.STAGGER, fresh_bytes=35 * MB + 1, within_s=1.0
     )
     assert rushed(scene(400), fresh_bytes=1) == Reason(Why.STAGGER, fresh_bytes=1, within_s=1.0)
+
+
+def test_young_runs_that_use_no_more_than_expected_end_the_spreading() -> None:
+    """Together, to the byte, and while memory is not under pressure. Fresh runs show nothing."""
+    at = scene(1000)
+
+    def spread(*runs: Penned, pressure: float = 0.0) -> bool:
+        crowded = replace(scene(1000, *runs), memory_pressure=pressure)
+        return rushed(crowded, fresh_bytes=250 * MB) is not None
+
+    below, above = pen("r1", 200, 215, started_s=90.0), pen("r2", 230, 250, started_s=99.0)
+    assert rushed(at, fresh_bytes=250 * MB) is not None
+    assert spread(pen("r1", 10, 215, started_s=99.1))
+    assert not spread(below)
+    assert not spread(below, above)
+    assert spread(below, replace(above, used_bytes=above.used_bytes + 1))
+    # Runs of 20 s and more are not young.
+    assert spread(pen("r1", 10, 215, started_s=80.0))
+    assert not spread(below, pen("r3", 900, 900, started_s=80.0))
+    assert not spread(below, pressure=0.10)
+    assert spread(below, pressure=0.11)
+
+
+def test_a_job_stopped_with_the_whole_lease_needs_more() -> None:
+    """Unless there is no more: then it starts, and fails if that is too little."""
+    at = replace(scene(450), largest_bytes=900 * MB)
+
+    assert needs_more(returning(1, 450), at)
+    assert not needs_more(returning(1, 449), at)
+    assert not needs_more(returning(1, 450), scene(450))
+    assert not needs_more(returning(1, 450, first_s=None), at)
+    assert needs_more(returning(1, 451, first_s=None), at)
 
 
 def test_a_rush_stops_the_round() -> None:
@@ -462,23 +495,25 @@ def returning(seq: int, need_mb: int = 3500, **more: object) -> Candidate:
     return waiting_job(seq, **{"need_bytes": need_mb * MB, "first_s": float(seq), **more})
 
 
-def test_a_job_returns_if_it_was_stopped_while_held_and_goes_on() -> None:
-    """Not a job that starts over, never ran, or needs no more than its `memory`."""
+def test_a_job_returns_if_it_was_stopped_while_held() -> None:
+    """Not a job that never ran, or needs no more than its `memory`."""
     assert returning(3).is_returning
-    assert not returning(3, mode=Mode.STARTS_OVER).is_returning
+    assert returning(3, mode=Mode.STARTS_OVER).is_returning
     assert not returning(3, first_s=None).is_returning
     assert not returning(3, promised_bytes=3500 * MB).is_returning
 
 
 def test_nobody_drains_for_a_job_that_returns() -> None:
-    """Others may always pass it; a job that starts over is passed only for a while."""
+    """Others may always pass it, whether it resumes or starts over."""
     runs = [pen("r1", 300, 332), pen("r2", 300, 332)]
 
     def starts(first: Candidate) -> list[str]:
         return admitted(decide(scene(4000, *runs, at_s=1000.0, queue=[first, waiting_job(5)])))
 
     assert starts(returning(4)) == ["next-5"]
-    assert starts(returning(4, mode=Mode.STARTS_OVER)) == []
+    assert starts(returning(4, mode=Mode.STARTS_OVER)) == ["next-5"]
+    # A job that never ran is passed only for a while.
+    assert starts(returning(4, first_s=None)) == []
 
 
 def test_a_job_returns_when_its_need_fits() -> None:
@@ -498,10 +533,13 @@ def test_the_oldest_job_returns_with_its_base() -> None:
     assert ease_oldest(queue[::-1], scene(4000, pen("r4", 300, 332))) == eased[::-1]
     assert ease_oldest(queue, scene(4000, pen("r1", 300, 332, leaving=True))) == eased
     assert ease_oldest(queue, scene(4000, pen("r1", 300, 332), pen("r4", 9, 9))) == queue
-    assert ease_oldest([waiting_job(1)], scene(4000)) == [waiting_job(1)]
+    assert ease_oldest([waiting_job(1)], scene(4000, pen("r4", 9, 9))) == [waiting_job(1)]
+    # Without other runs its need is free.
+    assert ease_oldest(queue, scene(4000)) == queue
     # With a lease that is too small for the job, it would be held again.
-    assert ease_oldest(queue, scene(3500)) == eased
-    assert ease_oldest(queue, scene(3499.9)) == queue
+    whole = scene(3500, pen("r4", 9, 9))
+    assert ease_oldest(queue, whole) == eased
+    assert ease_oldest(queue, replace(whole, largest_bytes=4000 * MB)) == queue
     # A run of a higher priority counts as older, whenever it was started.
     assert ease_oldest(queue, scene(4000, pen("r4", 300, 332, priority=1))) == queue
 

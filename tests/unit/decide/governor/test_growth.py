@@ -34,6 +34,28 @@ def test_growth_ends_at_the_limit_of_the_run() -> None:
     assert grants(decide(scene(1000, far))) == {"r1": 200 * MB + STEP}
 
 
+def test_the_run_that_has_grown_most_grows_first() -> None:
+    """Before older ones, and also if less than a quantum is left; then nobody else grows."""
+    small, large = held("r1", 300, 99), held("r2", 800, 99)
+    rest = scene(1110, small, large)
+    assert grants(decide(rest)) == {"r2": 810 * MB}
+    assert grants(decide(scene(1100 + 1, small, large))) == {}
+
+
+def test_others_grow_only_while_the_largest_burst_could_take_as_much_again() -> None:
+    """With less they would both stop half grown. A quantum for each is needed besides."""
+    small, large = held("r1", 300, 99), held("r2", 615, 99)
+    # The large one is 400 MB above its base.
+    enough = 915 * MB + 2 * STEP + 400 * MB
+
+    def grown(lease: int) -> set[str]:
+        at = replace(scene(0, small, large), lease_bytes=lease, largest_bytes=lease)
+        return set(grants(decide(at)))
+
+    assert grown(enough) == {"r1", "r2"}
+    assert grown(enough - 1) == {"r2"}
+
+
 def cached(used: float, grant: float, cache: int, **more: object) -> Scene:
     run = pen("r1", used, grant, cache_bytes=cache * MB, cache_full=True, **more)
     return scene(1000, run)

@@ -113,7 +113,7 @@ def test_a_waiter_that_is_the_youngest_is_stopped_itself() -> None:
     assert bursts == {"job-r2": Bursts(1, 100.0)}
 
 
-def test_nobody_is_stopped_for_a_waiter_that_got_something_or_is_not_urgent() -> None:
+def test_nobody_is_stopped_while_a_run_grows_or_the_oldest_is_not_urgent() -> None:
     """Nor for a run that is urgent behind it."""
     runs = (held("r1", 200, 99.8), held("r2", 200, 99.8), pen("r3", 200, 200))
     at = scene(600, *runs)
@@ -121,7 +121,8 @@ def test_nobody_is_stopped_for_a_waiter_that_got_something_or_is_not_urgent() ->
     assert decide(at) == []
     assert decide(at, r2=99.0) == []
     assert decide(at, raised=runs[:1], r1=99.0) == []
-    assert decide(at, raised=runs[1:2], r1=99.0) != []
+    assert decide(at, raised=runs[1:2], r1=99.0) == []
+    assert decide(at, r1=99.0) != []
     room, history = Room(at, POLICY), History(urgent_s={"r1": 99.0})
     assert stop_for_waiter([], runs, at, history, room) == []
 

@@ -208,8 +208,11 @@ def test_starts_are_spread() -> None:
 
     fresh = [pen(f"r{n}", 10, 215, started_s=99.5) for n in range(1, 5)]
     assert why(decide(scene(4000, *fresh, queue=queue))) == [Why.STAGGER]
+    # Runs that have grown to what was expected of them end the spreading; larger ones do not.
     settled = [replace(run, started_s=99.0) for run in fresh]
-    assert len(admitted(decide(scene(4000, *settled, queue=queue)))) == 4
+    assert len(admitted(decide(scene(4000, *settled, queue=queue)))) == 10
+    larger = [replace(run, used_bytes=216 * MB, grant_bytes=250 * MB) for run in settled]
+    assert len(admitted(decide(scene(4000, *larger, queue=queue)))) == 4
 
     big = replace(scene(4000, queue=queue), estimates={"": Estimate(1500 * MB, 100 * MB)})
     assert len(admitted(decide(big))) == 1
