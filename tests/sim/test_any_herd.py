@@ -133,3 +133,44 @@ def test_two_applications_never_hold_more_than_there_is(
     assert tally.oom_kills == 0
     assert tally.debt_s == 0
     assert tally.done == len(one) + len(two)
+
+
+@settings(max_examples=30, deadline=None)
+@given(jobs(most_mb=890), jobs(most_mb=890))
+def test_two_applications_with_giants_both_end(
+    reached: Reached, one: list[SimJob], two: list[SimJob]
+) -> None:
+    """Jobs that need more than the share of their application take turns."""
+    tally = SimCounters()
+    apps = [Application(herd, POLICY, tally) for herd in (one, two)]
+
+    run_world(apps, level_ground(BUDGET), tally, longest_s=20_000)
+
+    share = BUDGET // 2
+    reached(all(max(job.course.peak_bytes for job in herd) > share for herd in (one, two)), "both")
+    assert tally.oom_kills == 0
+    assert tally.done == len(one) + len(two)
+
+
+def test_two_applications_with_one_giant_each_take_turns() -> None:
+    """Each needs two thirds of the budget at the same time."""
+    tally = SimCounters()
+    herds = [
+        [
+            SimJob(
+                name,
+                0,
+                Course(name, (100 * MB,) * calm_s + (600 * MB,) * 5, tuple(range(calm_s + 5))),
+            )
+        ]
+        for name, calm_s in (("one", 3), ("two", 8))
+    ]
+    run_world(
+        [Application(herd, POLICY, tally) for herd in herds],
+        level_ground(BUDGET),
+        tally,
+        longest_s=20_000,
+    )
+
+    assert (tally.done, tally.oom_kills) == (2, 0)
+    assert tally.makespan_s < 120

@@ -3,7 +3,14 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ramherd.decide.governor.leases import Lease, choose_lease, waiting_since, wanted_lease
+from ramherd.decide.governor.leases import (
+    Lease,
+    choose_lease,
+    has_run_at_work,
+    least_lease,
+    waiting_since,
+    wanted_lease,
+)
 from ramherd.sim.application import Application
 from ramherd.sim.result import SimCounters
 
@@ -22,13 +29,19 @@ def level_ground(budget_bytes: int) -> Ground:
     return Ground(lambda _at_s: budget_bytes, budget_bytes)
 
 
-def run_world(apps: Sequence[Application], ground: Ground, tally: SimCounters) -> SimCounters:
+def run_world(
+    apps: Sequence[Application],
+    ground: Ground,
+    tally: SimCounters,
+    *,
+    longest_s: int = LONGEST_S,
+) -> SimCounters:
     """Runs until every job of every application has ended. `tally` is that of the machine."""
     leases = [Lease(str(number), 0) for number in range(len(apps))]
     owed_s = 0
     for app in apps:
         app.largest_bytes = ground.largest_bytes
-    while not all(app.is_over for app in apps) and tally.makespan_s < LONGEST_S:
+    while not all(app.is_over for app in apps) and tally.makespan_s < longest_s:
         second = tally.makespan_s
         budget = ground.budget_at(second)
         share_out(apps, leases, budget, float(second))
@@ -67,7 +80,14 @@ def share_out(
             lease for place, lease in enumerate(leases)
             if place != number and (lease.bytes or lease.wants_bytes)
         ]  # fmt: skip
-        choice = choose_lease(mine, others, budget_bytes, granted_bytes=app.granted_bytes)
+        choice = choose_lease(
+            mine,
+            others,
+            budget_bytes,
+            granted_bytes=app.granted_bytes,
+            least_bytes=least_lease(scene),
+            is_at_work=has_run_at_work(scene),
+        )
         leases[number] = Lease(
             mine.owner, choice.bytes, mine.used_bytes, mine.wants_bytes, mine.waiting_since_s
         )

@@ -52,7 +52,8 @@ class LeaseRow(NamedTuple):
 class Ask(NamedTuple):
     """What an application asks for, and what it has. `granted_bytes` is the sum that its runs may
     hold now: the lease does not fall below that until they have given memory back.
-    `waiting_since_s` is since boot.
+    `waiting_since_s` is since boot. `least_bytes` is the smallest lease with which one of its jobs
+    can go on, `is_at_work` whether a run goes on now.
     """
 
     wants_bytes: int
@@ -61,6 +62,8 @@ class Ask(NamedTuple):
     waiting_since_s: float | None = None
     kind: str = "run"
     key: str = ""
+    least_bytes: int = 0
+    is_at_work: bool = True
 
 
 class OtherUse(NamedTuple):
@@ -237,7 +240,14 @@ class Ledger:
             mine, rest, others = self._sum_leases(ask)
             processes = self.read_processes()
             granted = ask.granted_bytes + rest.bytes
-            choice = choose_lease(mine, others, budget_bytes, granted_bytes=granted)
+            choice = choose_lease(
+                mine,
+                others,
+                budget_bytes,
+                granted_bytes=granted,
+                least_bytes=ask.least_bytes,
+                is_at_work=ask.is_at_work or bool(rest.bytes),
+            )
             lease, target = (max(size - rest.bytes, 0) for size in choice)
             # An application that has all it asked for does not wait: others reserve nothing for it.
             since_s = mine.waiting_since_s if lease < ask.wants_bytes else None

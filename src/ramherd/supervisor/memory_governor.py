@@ -42,7 +42,13 @@ from ramherd.core.policies import GrantPolicy, Policy, RecyclePolicy
 from ramherd.core.run_phase import Held, Starting
 from ramherd.decide.budget import budget_bytes, largest_budget_bytes
 from ramherd.decide.governor.govern import govern
-from ramherd.decide.governor.leases import explain_ledger, waiting_since, wanted_lease
+from ramherd.decide.governor.leases import (
+    explain_ledger,
+    has_run_at_work,
+    least_lease,
+    waiting_since,
+    wanted_lease,
+)
 from ramherd.decide.governor.reclaim import IdleRun, choose_reclaim
 from ramherd.decide.governor.recycle import Own, Watches, recycle
 from ramherd.decide.hold import explain_hold
@@ -126,6 +132,8 @@ class LeaseHolder:
             used_bytes=fleet_used_bytes,
             granted_bytes=sum(run.grant_bytes for run in scene.runs) + scene.ending_bytes,
             waiting_since_s=self._read_since(scene),
+            least_bytes=least_lease(scene),
+            is_at_work=has_run_at_work(scene),
         )
         self.ledger.file.patience_s = LEDGER_PATIENCE_S
         try:

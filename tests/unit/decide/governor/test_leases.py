@@ -6,6 +6,7 @@ from ramherd.core.memory import MB
 from ramherd.core.policies import GrantPolicy
 from ramherd.core.reasons import Reason, Why
 from ramherd.decide.governor.leases import (
+    LOOK,
     Choice,
     Lease,
     choose_lease,
@@ -13,6 +14,8 @@ from ramherd.decide.governor.leases import (
     entitled,
     explain_ledger,
     goes_first,
+    has_run_at_work,
+    least_lease,
     owed,
     possible_bytes,
     waiting_since,
@@ -138,13 +141,76 @@ def test_else_what_is_granted_and_room_for_growth_is_wanted() -> None:
 
 
 def test_an_application_waits_since_its_oldest_waiter() -> None:
-    """A held run, or the first job in the queue."""
+    """A held run, or the first job in the queue; an only run and a job that was stopped have waited
+    since the job began.
+    """
     queue = [waiting_job(1, queued_s=50.0), waiting_job(2, queued_s=10.0)]
 
-    assert waiting_since(scene(1000, pen("r1", 100, 100))) is None
+    assert waiting_since(scene(1000)) is None
+    assert waiting_since(scene(1000, pen("r1", 9, 9), pen("r2", 9, 9))) is None
+    assert waiting_since(scene(1000, pen("r1", 9, 9, first_s=70.0))) == 70.0
     assert waiting_since(scene(1000, queue=queue)) == 50.0
+    stopped = replace(queue[0], first_s=20.0)
+    assert waiting_since(scene(1000, queue=[stopped, queue[1]])) == 20.0
     assert waiting_since(scene(1000, held("r1", 100, 60), held("r2", 100, 40))) == 40.0
-    assert waiting_since(scene(1000, held("r1", 100, 60), queue=queue)) == 50.0
+    assert waiting_since(scene(1000, held("r1", 9, 60), held("r2", 9, 70), queue=queue)) == 50.0
+
+
+def test_the_least_lease_is_that_of_the_only_run_or_of_the_smallest_job() -> None:
+    """More than its grant if a run is held or a job was stopped; 0 if several runs go on."""
+    stopped = waiting_job(1, need_bytes=400 * MB, first_s=1.0)
+    asked = waiting_job(2, need_bytes=500 * MB)
+
+    assert least_lease(scene(1000)) == 0
+    assert least_lease(scene(1000, pen("r1", 9, 300))) == 300 * MB
+    assert least_lease(scene(1000, held("r1", 300, 99), queue=[waiting_job(1)])) == 300 * MB + 1
+    assert least_lease(scene(1000, pen("r1", 9, 300), held("r2", 300, 99))) == 0
+    assert least_lease(scene(1000, queue=[stopped, asked])) == 400 * MB + 1
+    assert least_lease(scene(1000, queue=[asked, waiting_job(3)])) == 0
+    assert least_lease(scene(1000, queue=[asked])) == 500 * MB
+    # A run that leaves is a stopped job soon.
+    leaving = pen("r1", 300, 300, leaving=True)
+    assert least_lease(scene(1000, leaving, queue=[asked])) == 300 * MB + 1
+    assert least_lease(scene(1000, leaving, pen("r2", 9, 100))) == 100 * MB
+    assert not has_run_at_work(scene(1000, leaving))
+    assert has_run_at_work(scene(1000, leaving, pen("r2", 9, 100)))
+    assert least_lease(scene(1000, queue=[asked] * LOOK + [waiting_job(3)])) == 500 * MB
+
+
+def test_applications_that_need_more_than_their_share_take_turns() -> None:
+    """The oldest keeps all that it has and takes what is free; the other gives up its lease as soon
+    as none of its runs is at work.
+    """
+    old = Lease("a", 60, wants_bytes=100, waiting_since_s=1.0)
+    young = Lease("b", 40, wants_bytes=100, waiting_since_s=2.0)
+
+    def turn(mine: Lease, other: Lease, least: int, *, at_work: bool, granted: int = 0) -> Choice:
+        return choose_lease(
+            mine, [other], 100, granted_bytes=granted, least_bytes=least, is_at_work=at_work
+        )
+
+    assert turn(old, young, 51, at_work=True) == Choice(60, 60)
+    assert turn(old, young, 50, at_work=True) == Choice(50, 50)
+    assert turn(old, young._replace(bytes=0), 51, at_work=False) == Choice(100, 100)
+    assert turn(young, old, 51, at_work=False) == Choice(0, 0)
+    assert turn(young, old, 51, at_work=False, granted=30) == Choice(30, 0)
+    assert turn(young, old, 51, at_work=True, granted=40) == Choice(40, 40)
+
+
+def test_the_rest_beside_a_lease_above_the_share_is_given_up_if_it_is_too_small() -> None:
+    """The older application may need it; what is free counts."""
+    old = Lease("a", 60, wants_bytes=100, waiting_since_s=1.0)
+    young = Lease("b", 30, wants_bytes=100, waiting_since_s=2.0)
+
+    def left(other: Lease, least: int) -> Choice:
+        return choose_lease(
+            young, [other], 100, granted_bytes=0, least_bytes=least, is_at_work=False
+        )
+
+    assert left(old, 41) == Choice(0, 0)
+    assert left(old, 40) == Choice(40, 40)
+    assert left(old._replace(bytes=50), 50) == Choice(50, 50)
+    assert left(old._replace(waiting_since_s=3.0), 41) == Choice(40, 40)
 
 
 def test_a_share_is_whole_bytes() -> None:
