@@ -8,7 +8,7 @@ FIND_PYTHON = for p in python3.14 python3.13 python3.12 python3.11 python3; do \
 	echo "make: no Python >= 3.11 found: apt-get install python3 python3-venv" >&2; exit 1
 
 .PHONY: help setup demo check generate man screens test test-all test-unit test-integration test-e2e test-uml test-vm \
-	test-agents test-mcp test-tools agents measure-agents zoo zoo-tools mcp-tools mcp-peers mutants bench bench-sim bench-smoke \
+	test-agents test-mcp test-tools agents measure-agents zoo zoo-tools mcp-tools mcp-servers mcp-peers mutants bench bench-sim bench-smoke \
 	chaos faults soak clean
 
 help:
@@ -126,21 +126,21 @@ $(AGENTS)/.made: tests/e2e/package.json
 	npm install --prefix $(AGENTS) --no-audit --no-fund --no-package-lock --loglevel=error
 	@touch $@
 
-measure-agents: setup agents mcp-tools
+measure-agents: setup agents mcp-servers
 	$(PY) tests/bench/measure_agents.py --write docs/agents.md docs/capacity.md
 	$(PY) tests/bench/measure_mcp.py --write docs/capacity.md
 	$(PY) tests/bench/measure_warm.py --write docs/agents.md
 
 # Popular MCP servers, for docs/capacity.md.
-MCP = .tools/mcp
-mcp-tools: $(MCP)/.made
+MCP_SERVERS = .tools/mcp-servers
+mcp-servers: $(MCP_SERVERS)/.made
 
-$(MCP)/.made:
-	@mkdir -p $(MCP)
-	npm install --prefix $(MCP) --no-audit --no-fund --loglevel=error \
+$(MCP_SERVERS)/.made:
+	@mkdir -p $(MCP_SERVERS)
+	npm install --prefix $(MCP_SERVERS) --no-audit --no-fund --loglevel=error \
 		$(addprefix @modelcontextprotocol/server-,everything memory filesystem sequential-thinking) \
 		@upstash/context7-mcp @playwright/mcp
-	python3 -m venv $(MCP)/py && $(MCP)/py/bin/pip install --quiet mcp-server-time mcp-server-fetch
+	python3 -m venv $(MCP_SERVERS)/py && $(MCP_SERVERS)/py/bin/pip install --quiet mcp-server-time mcp-server-fetch
 	@touch $@
 
 # A program and its package: faketime for clocks that jump; node for a real V8 out of its heap; User-mode Linux and its disk;

@@ -1,6 +1,6 @@
 """What popular MCP servers take: initialised over stdio, without work, one copy and each of ten.
 
-The servers of `make mcp-tools`. PSS has the share of the files that several copies map. With
+The servers of `make mcp-servers`. PSS has the share of the files that several copies map. With
 --write the table goes into a document, between its two marks.
 """
 
@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from bench.measure_agents import memory_of, tree_of
 from bench.tables import publish
 
-TOOLS = Path(__file__).parents[2] / ".tools/mcp"
+TOOLS = Path(__file__).parents[2] / ".tools/mcp-servers"
 COPIES = 10
 SETTLE_S = 2.0
 HELLO = {
@@ -103,7 +103,7 @@ def main() -> int:
     parser.add_argument("--write", type=Path, help="the document with the marks")
     args = parser.parse_args()
     if not TOOLS.is_dir():
-        print("the servers are not installed: make mcp-tools", file=sys.stderr)
+        print("the servers are not installed: make mcp-servers", file=sys.stderr)
         return 3
     lines = [f"| server | version | processes | one copy, PSS MiB | each of {COPIES}, PSS MiB |"]
     lines += ["|---" * 5 + "|", *(row_of(server) for server in SERVERS)]
