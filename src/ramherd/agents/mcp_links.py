@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ramherd.agents import ConfigFile, Launch, LaunchRequest
-from ramherd.agents.own_servers import list_own_names, read_settings
+from ramherd.agents.configured_servers import list_own_names, read_settings
 
 # codex and opencode give up after 10 and 5 s: less than a server takes on a busy machine when it is
 # started for the first time.

@@ -99,7 +99,7 @@ def find_server(name: str) -> McpServer:
 
 
 def import_servers(options: argparse.Namespace) -> int:
-    from ramherd.agents.own_servers import SOURCES, OwnServer, read_own_servers  # noqa: PLC0415
+    from ramherd.agents.configured_servers import SOURCES, OwnServer, read_own_servers  # noqa: PLC0415
     from ramherd.gateway.import_servers import merge_servers  # noqa: PLC0415
 
     cwd = read_cwd()

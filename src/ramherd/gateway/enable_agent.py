@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from ramherd.act.edited_file import EditedFile, backup_name
 from ramherd.act.gateway_process import ensure_gateway
 from ramherd.act.gateway_unit import install_socket, uninstall_socket
-from ramherd.agents.own_servers import OwnServer, claude_files, codex_files, read_own_servers
+from ramherd.agents.configured_servers import OwnServer, claude_files, codex_files, read_own_servers
 from ramherd.core.agent_task import ALL_SERVERS
 from ramherd.gateway.import_servers import find_twin, merge_servers
 from ramherd.gateway.user_settings import (

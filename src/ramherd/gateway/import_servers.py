@@ -1,5 +1,5 @@
 """`ramherd mcp import`: the servers of other programs, as servers of the gateway. Pure: the files
-are read by `agents/own_servers.py`, and the registry is written by `store/mcp_servers.py`.
+are read by `agents/configured_servers.py`, and the registry is written by `store/mcp_servers.py`.
 """
 
 import re
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from itertools import chain, count
 from typing import Any, NamedTuple
 
-from ramherd.agents.own_servers import OwnServer
+from ramherd.agents.configured_servers import OwnServer
 from ramherd.store.mcp_servers import McpServer
 
 NEW, CHANGED, SAME, TWIN, REFUSED = "new", "changed", "same", "twin", "refused"

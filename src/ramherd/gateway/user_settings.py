@@ -11,7 +11,7 @@ import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from ramherd.agents.own_servers import OwnServer, parse_own
+from ramherd.agents.configured_servers import OwnServer, parse_own
 from ramherd.core.errors import UsageError
 from ramherd.gateway.import_servers import OUR_URL, find_twin
 from ramherd.hook.claude_settings import render, without_twins

@@ -1,6 +1,6 @@
 """Servers of other programs become servers of the gateway."""
 
-from ramherd.agents.own_servers import OwnServer
+from ramherd.agents.configured_servers import OwnServer
 from ramherd.gateway.import_servers import (
     CHANGED,
     NEW,

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from ramherd.agents.own_servers import (
+from ramherd.agents.configured_servers import (
     OwnServer,
     list_own_names,
     parse_jsonc,
