@@ -9,7 +9,7 @@ from ramherd.core.memory import MB
 from ramherd.core.units import MIB
 
 
-class McpServer(NamedTuple):
+class ServerSize(NamedTuple):
     """PSS of one copy alone, and of each of fifty, which share their program's pages."""
 
     name: str
@@ -20,11 +20,11 @@ class McpServer(NamedTuple):
 
 # Measured 2026-11, kernel 6.18, Node 20, Python 3.11: initialised, without work.
 MCP_SERVERS = (
-    McpServer("server-everything", "2026.8.31", 65, 28.3),
-    McpServer("server-memory", "2026.8.31", 65, 27.7),
-    McpServer("context7-mcp", "4.1.1", 86, 45.9),
-    McpServer("mcp-server-time", "2026.10.19", 64, 46.1),
-    McpServer("mcp-server-fetch", "2026.10.24", 77, 54.5),
+    ServerSize("server-everything", "2026.8.31", 65, 28.3),
+    ServerSize("server-memory", "2026.8.31", 65, 27.7),
+    ServerSize("context7-mcp", "4.1.1", 86, 45.9),
+    ServerSize("mcp-server-time", "2026.10.19", 64, 46.1),
+    ServerSize("mcp-server-fetch", "2026.10.24", 77, 54.5),
 )
 # `--mcp 5` means these five, fewer or more of them are means.
 ONE_MCP_BYTES = int(sum(server.one_mb for server in MCP_SERVERS) / len(MCP_SERVERS) * MB)

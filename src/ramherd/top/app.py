@@ -21,7 +21,7 @@ from ramherd.core.procid import ProcId
 from ramherd.strays.nouns import PsRow
 from ramherd.top import job_actions as act
 from ramherd.top.cells import Tone
-from ramherd.top.confirm import Question
+from ramherd.top.confirm import Confirmation
 from ramherd.top.key_bindings import KEYS, choose_keys, render_help
 from ramherd.top.panels import BY_ID, PANELS
 from ramherd.top.panels.job_cells import JOB_KEY
@@ -442,7 +442,7 @@ class TopApp(App[None]):
             if answer:
                 self._do(action)
 
-        self.push_screen(Question(title, lines), answered)
+        self.push_screen(Confirmation(title, lines), answered)
 
     def _do(self, action: act.Act) -> None:
         """In a thread: a service may take seconds to answer."""

@@ -34,7 +34,7 @@ class QuestionLines(Widget):
         return [*asked, [], answer]
 
 
-class Question(ModalScreen[bool]):
+class Confirmation(ModalScreen[bool]):
     """True if the user says yes."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

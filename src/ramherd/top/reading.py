@@ -45,7 +45,7 @@ class ProcessReading(NamedTuple):
     exact: frozenset[int] = frozenset()
 
 
-class ServerReading(NamedTuple):
+class SharedServer(NamedTuple):
     """An MCP server of the gateway."""
 
     name: str
@@ -79,7 +79,7 @@ class Reading:
     ended_subagents: tuple[SubagentRecord, ...] = ()
     processes: ProcessReading = ProcessReading()
     # None: there is no gateway.
-    servers: tuple[ServerReading, ...] | None = None
+    servers: tuple[SharedServer, ...] | None = None
     events: tuple[NamedEvent, ...] = ()
     # What could not be read, one sentence each.
     problems: tuple[str, ...] = ()

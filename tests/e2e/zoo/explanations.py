@@ -40,7 +40,7 @@ SPARED: dict[str, set[str | None]] = {
     "node-server-memory": {"owner", None},
     "nohup-daemon": {"nohup", "reparented"},
     "npx": {"owner", None},
-    "other-user": {"other_user", "unreadable", "reparented"},
+    "other-user": {"stdin_gone", "other_user", "unreadable", "reparented"},
     "own-output": {"writes"},
     "page-in-use": {"clients"},
     "pattern": {"kept"},

@@ -52,7 +52,8 @@ class Zoo:
 
     def popen(self, label: str, argv: list[str], **options: Any) -> "subprocess.Popen[bytes]":
         env = {**os.environ, **options.pop("env", {}), LABEL: label}
-        return subprocess.Popen(argv, env=env, **options)
+        # The zoo's own stderr may be a file, to which all of them would then write.
+        return subprocess.Popen(argv, env=env, **{"stderr": subprocess.DEVNULL, **options})
 
     def lone(self, label: str, argv: list[str], **options: Any) -> None:
         """A daemon: child of process 1, on no terminal, without stdin."""

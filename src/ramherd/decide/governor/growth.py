@@ -34,7 +34,7 @@ def grow(waiting: list[Penned], history: History, room: Room, policy: GrantPolic
             return True
         if room.make(wish + again) < wish + again:
             return False
-        give(run, free, room, policy)
+        raise_grant(run, free, room, policy)
     return False
 
 
@@ -47,11 +47,11 @@ def grow_first(run: Penned, room: Room, policy: GrantPolicy) -> bool:
     free = room.make(next_wish(run, policy))
     if free < least:
         return False
-    give(run, free, room, policy)
+    raise_grant(run, free, room, policy)
     return True
 
 
-def give(run: Penned, free_bytes: int, room: Room, policy: GrantPolicy) -> None:
+def raise_grant(run: Penned, free_bytes: int, room: Room, policy: GrantPolicy) -> None:
     extra = useful(run, free_bytes, room, policy)
     room.grow(run, extra, Reason(Why.GROWTH, used_bytes=run.used_bytes, free_bytes=free_bytes))
 

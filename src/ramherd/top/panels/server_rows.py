@@ -8,7 +8,7 @@ from ramherd.strays.nouns import Kind, PsRow, Verdict
 from ramherd.top.cells import Cell, Column, TableData, TableRow, Tone, make_cell
 from ramherd.top.panels.session_rows import process_key
 from ramherd.top.panels.stray_rows import VERDICT_TONES
-from ramherd.top.reading import Reading, ServerReading
+from ramherd.top.reading import Reading, SharedServer
 
 COLUMNS = (
     Column("SERVER", 28),
@@ -32,7 +32,7 @@ def make_server_table(reading: Reading, *, is_tree: bool = False) -> TableData:
     return TableData(COLUMNS, tuple(rows), empty="no MCP server runs")
 
 
-def make_shared_row(server: ServerReading) -> TableRow:
+def make_shared_row(server: SharedServer) -> TableRow:
     cells = (
         make_cell(server.name, Tone.STRONG), Cell(server.state, Tone.GOOD),
         Cell(str(server.clients), value=server.clients),
