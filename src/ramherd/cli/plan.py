@@ -76,7 +76,9 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--reserve", metavar="SIZE", help="for the system (2GiB, an eighth of the RAM at least)")
     add("--cores", type=int, metavar="N", help="of each machine (of this one: its own)")
     add("--memory", metavar="SIZE", help="mean memory of one agent (history, or priors)")
-    add("--mcp", type=int, default=0, metavar="N", help="MCP servers of each agent (0)")
+    # A number here, names in the settings: another name, so that neither is read as the other.
+    servers = "MCP servers of each agent (0)"
+    add("--mcp", type=int, default=0, dest="mcp_number", metavar="N", help=servers)
     add("--share", action="store_true", help="one copy of each MCP server for all agents")
     add("--pages", type=int, default=0, metavar="N", help="browser pages open at a time (0)")
     add("--leak", metavar="RATE", help="growth of each agent, as in 2GiB/h")
@@ -152,18 +154,18 @@ def read_plan_tables(path: str) -> "JobTables":
 
 def read_question(options: argparse.Namespace, config: Config, agents: int | None) -> Question:
     check_number("agents", agents, 1, MOST_AGENTS, 50)
-    check_number("mcp", options.mcp, 0, MOST_SERVERS, 5)
+    check_number("mcp", options.mcp_number, 0, MOST_SERVERS, 5)
     check_number("pages", options.pages, 0, MOST_PAGES, 2)
     check_number("cores", options.cores, 1, MOST_CORES, 8)
     check_number("try", options.try_first, 1, MOST_TRIED, 5)
-    if options.share and not options.mcp:
+    if options.share and not options.mcp_number:
         raise UsageError("--share needs --mcp: nothing to share", hint="--mcp 5 --share")
     hosts = read_hosts(options, config)
     memory = parse_option("memory", options.memory) if options.memory is not None else None
     check_agent_size(memory, hosts[0])
     return Question(
         agent=parse_agent(config["agent"] or "claude"), agents=agents, hosts=hosts,
-        mcp=options.mcp, shares_mcp=options.share, pages=options.pages,
+        mcp=options.mcp_number, shares_mcp=options.share, pages=options.pages,
         leak_bytes_per_s=parse_leak(options.leak), memory_bytes=memory,
         max_parallel=config["max_parallel"],
     )  # fmt: skip
