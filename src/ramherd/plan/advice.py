@@ -5,8 +5,9 @@ from typing import NamedTuple
 
 from ramherd.agents import find_agent
 from ramherd.core.policies import Policy
-from ramherd.core.units import GIB, MIB, format_size
+from ramherd.core.units import MIB, format_size
 from ramherd.plan.make_plan import Plan
+from ramherd.show.zram_command import render_zram_command
 
 NODE, BUN = "node", "bun"
 
@@ -66,11 +67,8 @@ def advise_heap(plan: Plan) -> Iterator[Advice]:
 
 
 def advise_memory(plan: Plan) -> Iterator[Advice]:
-    ram = plan.hosts[0].host.ram_bytes
-    size = max(ram // 2 // GIB, 1)
     yield Advice(
-        f'dev=$(sudo zramctl --find --size {size}G --algorithm lz4) && sudo mkswap "$dev" '
-        '&& sudo swapon -p 100 "$dev"',
+        render_zram_command(plan.hosts[0].host.ram_bytes),
         "idle memory of agents moves there before one is stopped (cgroup v2 pens); no "
         "`swapoff -a`, no vm.overcommit_memory=2: each claude maps 73 GB, and forks would fail",
     )

@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from shlex import quote
 
 from ramherd.core.policies import Policy
-from ramherd.core.units import GIB, MIB, count, format_size
+from ramherd.core.units import MIB, count, format_size
 from ramherd.decide.budget import budget_bytes
 from ramherd.decide.governor.classes import prior_of
 from ramherd.doctor.facts import MemoryFacts, Swap
 from ramherd.doctor.findings import Finding, SetMode, Severity
+from ramherd.show.zram_command import render_zram_command
 
 # The budget leaves 0.2 free: below this, less than a tenth of the memory is left for new agents.
 LOW_SHARE = 0.3
@@ -61,7 +62,7 @@ def check_swap(memory: MemoryFacts) -> Finding:
             "swap", Severity.HINT, "no swap",
             "with swap, idle memory of agents in cgroup2 pens moves there before a run is stopped "
             "for another; without it, pressure (PSI) says nothing before the kernel kills",
-            make_zram(memory), numbers=numbers,
+            render_zram_command(memory.machine.total_bytes), numbers=numbers,
         )  # fmt: skip
     what = f"{format_size(used)} of {format_size(size)} swap in use"
     if used > SWAP_FULL_SHARE * size:
@@ -72,15 +73,6 @@ def check_swap(memory: MemoryFacts) -> Finding:
         command = "grep VmSwap /proc/[0-9]*/status | sort -k2 -n | tail"
         return Finding("swap", Severity.WARNING, what, why, command, numbers=numbers)
     return Finding("swap", Severity.OK, what, numbers=numbers)
-
-
-def make_zram(memory: MemoryFacts) -> str:
-    """Half of the RAM, in whole GiB: with a ratio of 2.6 it takes a fifth of the RAM when full."""
-    size = max(memory.machine.total_bytes // 2 // GIB, 1)
-    return (
-        f"sudo modprobe zram && dev=$(sudo zramctl --find --size {size}G --algorithm lz4) "
-        '&& sudo mkswap "$dev" && sudo swapon -p 100 "$dev"   # until the next boot'
-    )
 
 
 def check_swap_file(swap: Swap) -> Finding:
@@ -105,7 +97,7 @@ def check_zram(memory: MemoryFacts) -> Finding:
     return Finding(
         "zram", Severity.HINT, "swap is on disk only",
         "374 MB of an idle agent take 144 MB in zram, and are back in 0.7 s instead of 2.5 s",
-        make_zram(memory),
+        render_zram_command(memory.machine.total_bytes),
     )  # fmt: skip
 
 
