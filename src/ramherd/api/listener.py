@@ -62,9 +62,17 @@ def listen_for_user(runtime: Path) -> Listener:
     return Listener(listen(runtime / "api.sock"))
 
 
-def listen_on_loopback(port: int, runtime: Path) -> Listener:
-    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+def make_tcp_socket() -> socket.socket:
+    """With the protocol's number: only then asyncio sets TCP_NODELAY for each connection. Without
+    it, a response in two parts takes 40 ms more.
+    """
+    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    return made
+
+
+def listen_on_loopback(port: int, runtime: Path) -> Listener:
+    made = make_tcp_socket()
     try:
         made.bind(("127.0.0.1", port))
     except OSError as error:

@@ -21,7 +21,7 @@ from ramherd.act.gateway_process import ADDRESS, PORT
 from ramherd.act.pens.selection import Fleet, make_fleet
 from ramherd.act.runtime_files import RuntimeFiles
 from ramherd.act.systemd_scope import enter_scope
-from ramherd.api.listener import Listener
+from ramherd.api.listener import Listener, make_tcp_socket
 from ramherd.api.listener_server import ListenerServer
 from ramherd.config.load import Config, make_policy
 from ramherd.config.paths import runtime_dir, state_dir
@@ -305,8 +305,7 @@ def find_activated_socket() -> socket.socket | None:
 
 
 def bind_port(ports: list[int]) -> socket.socket:
-    made = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    made = make_tcp_socket()
     failure: OSError | None = None
     for port in ports:
         try:

@@ -49,10 +49,7 @@ class McpHttp:
         self._writer.transport.abort()
         self._writer = self._reader = None
 
-    async def write(self, method: str, body: bytes = b"", **headers: str) -> None:
-        if self._writer is None:
-            await self.connect()
-        assert self._writer is not None
+    def render(self, method: str, body: bytes = b"", **headers: str) -> bytes:
         fields = {
             "host": self.host, "accept": "application/json, text/event-stream",
             "content-length": str(len(body)), "content-type": "application/json",
@@ -65,7 +62,13 @@ class McpHttp:
             fields["mcp-protocol-version"] = self.version
         fields |= {name.replace("_", "-"): value for name, value in headers.items()}
         lines = [f"{method} {self.path} HTTP/1.1", *(f"{k}: {v}" for k, v in fields.items())]
-        self._writer.write("\r\n".join(lines).encode() + b"\r\n\r\n" + body)
+        return "\r\n".join(lines).encode() + b"\r\n\r\n" + body
+
+    async def write(self, method: str, body: bytes = b"", **headers: str) -> None:
+        if self._writer is None:
+            await self.connect()
+        assert self._writer is not None
+        self._writer.write(self.render(method, body, **headers))
 
     async def read_head(self) -> tuple[int, dict[str, str]]:
         assert self._reader is not None
