@@ -94,6 +94,12 @@ def measure(env: dict[str, str], columns: int, rows: int) -> list[str]:
     ]  # fmt: skip
 
 
+def submit(service: Service) -> None:
+    job = {"command": [sys.executable, "-S", "-c", AGENT], "memory": "20MiB"}
+    service.client.submit([{"name": f"agent-{at:03}", **job} for at in range(RUNS + QUEUED)])
+    await_(lambda: len(service.client.snapshot()["runs"]) == RUNS, "fifty runs", 120.0)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--write", type=Path)
@@ -102,14 +108,11 @@ def main() -> None:
         ramherd = make_ramherd(Path(folder), pens()[0])
         service = Service(ramherd, ("--max-parallel", str(RUNS)))
         service.start()
-        job = {"command": [sys.executable, "-S", "-c", AGENT], "memory": "20MiB"}
-        jobs = [{"name": f"agent-{at:03}", **job} for at in range(RUNS + QUEUED)]
-        herd = service.client.submit(jobs)
-        await_(lambda: len(service.client.snapshot()["runs"]) == RUNS, "fifty runs", 120.0)
-        rows = [measure(ramherd.env, *size) for size in SIZES]
-        service.client.cancel_herd(herd)
-        service.client.wait(herd)
-        service.stop()
+        try:
+            submit(service)
+            rows = [measure(ramherd.env, *size) for size in SIZES]
+        finally:
+            service.stop()
     head = ["screen", "CPU (of a core)", "memory (RSS)", "its parent (PSS)", "to the terminal"]
     lines = [f"| {' | '.join(row)} |" for row in (head, ["---"] * len(head), *rows)]
     title = f"With {RUNS} runs whose memory changes every second, and {QUEUED} queued jobs:"

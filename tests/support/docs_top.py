@@ -41,14 +41,14 @@ def render(picture: Picture) -> str:
 
 
 async def settle_screen(pilot: "Pilot[Any]") -> None:
-    """Until the screen does not change any more, however busy the machine is."""
-    before = ""
-    while True:
-        await pilot.pause(0.15)
-        now = pilot.app.export_screenshot()
-        if now == before:
-            return
-        before = now
+    """Until the first reading is shown, and three frames are the same: a busy machine may draw none
+    between two of them.
+    """
+    app, frames = pilot.app, list[str]()
+    assert isinstance(app, TopApp)
+    while len(frames) < 3 or len(set(frames[-3:])) > 1 or not app.has_reading:
+        await pilot.pause(0.1)
+        frames.append(pilot.app.export_screenshot())
 
 
 async def draw(picture: Picture) -> str:

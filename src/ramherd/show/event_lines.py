@@ -130,6 +130,8 @@ def render_cause(kind: str, reason: Reason) -> str:
 
 def printable(text: str) -> str:
     """Names and messages reach a terminal, so control characters are removed."""
+    if text.isprintable():
+        return text
     return "".join(char if char.isprintable() else "?" for char in text)
 
 

@@ -137,6 +137,10 @@ class TopApp(App[None]):
             return self._tables[panel].rows
         return COUNTS[panel](self._reading)
 
+    @property
+    def has_reading(self) -> bool:
+        return self._reading is not None
+
     def action_read_now(self) -> None:
         self._source.scan_soon()
         self._wake.set()
@@ -175,11 +179,18 @@ class TopApp(App[None]):
         self._keys.show(choose_keys(self._current))
 
     def on_resize(self, event: Resize) -> None:
-        """`size` is still the old one."""
+        """`size` is still the old one. Everything is drawn again: of several quick changes Textual
+        sees the last alone, and if that is the size from before, it draws nothing, while the
+        terminal has lost what was on it.
+        """
         self._room = event.size
         if self._head.is_attached:
             self._arrange()
             self._refresh_tables()
+            self.call_after_refresh(self._draw_all)
+
+    def _draw_all(self) -> None:
+        self.screen.refresh()
 
     def _refresh_tables(self) -> None:
         if self._reading is not None:
