@@ -193,8 +193,8 @@ mcp-peers: mcp-tools
 	@test -x $(MCP)/mcp-proxy/bin/mcp-proxy || { $$($(FIND_PYTHON)) -m venv $(MCP)/mcp-proxy && \
 		$(MCP)/mcp-proxy/bin/python -m pip install --quiet mcp-proxy==0.13.0; }
 
-zoo: setup zoo-tools
-	$(PY) tests/e2e/zoo/zoo.py
+zoo: setup zoo-tools agents
+	$(PY) tests/e2e/zoo/zoo.py --agents
 
 bench: setup
 	$(PY) tests/bench/look.py

@@ -32,6 +32,6 @@ def test_reap_ends_what_a_killed_agent_left(installed: None, agent: str, mode: s
         assert told["survivors"] == []
     else:
         # The agent itself lives on without its wrapper, and is spared while it works.
-        assert set(told["spared"]) <= {"busy", "connected", "in_tree"}
+        assert set(told["spared"]) <= {"busy", "connected", "in_tree", "owner"}
     assert told["touched"] == []
     assert told["live"] >= 5

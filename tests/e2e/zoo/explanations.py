@@ -18,7 +18,7 @@ WORK = {"listens", "busy", "writes", "connected", "in_tree"}
 # The first reason of the spared, or of the live. None: it is not listed.
 SPARED: dict[str, set[str | None]] = {
     "agent": {"reparented", "cut_off"},
-    "batch": {"reparented"},
+    "batch": {"reparented", "writes"},
     "claude-background": {"supervisor", "retained", "owner", None},
     "claude-tool": {"owner", None},
     "codex-tool": {"owner", None},
@@ -31,7 +31,7 @@ SPARED: dict[str, set[str | None]] = {
     "hand-server": {"listens"},
     "herdsman": {None},
     "hostile-name": {"owner", None},
-    "http": {"clients"},
+    "http": {"clients", "listens"},
     "job-below-server": {"busy", "in_tree"},
     "long-command": {"owner", None},
     "look-alike": {"cut_off", None},

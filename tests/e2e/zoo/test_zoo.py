@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from e2e.agent_home import INSTALLED
 from e2e.zoo.namespace import in_namespace
 from e2e.zoo.place import has_node
 
@@ -28,7 +27,7 @@ def test_the_zoo() -> None:
     """At least 98 in 100 orphans, not one wrong kill, and the right reason for each process."""
     figures = in_namespace(str(HERE / "zoo.py"), "--inside")
 
-    assert figures["processes"] >= (350 if has_node() and INSTALLED.exists() else 250)
+    assert figures["processes"] >= (350 if has_node() else 250)
     assert figures["wrong"] == []
     assert figures["recall"] >= 0.98, figures["missed"]
     assert figures["unexplained"] == []

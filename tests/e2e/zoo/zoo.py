@@ -1,6 +1,6 @@
 """A zoo of some 450 real processes in a namespace of their own, and what `ramherd reap` does in it.
 
-    python tests/e2e/zoo/zoo.py [--json]        as root, or where users may make namespaces
+    python tests/e2e/zoo/zoo.py [--agents] [--json]     as root, or where users may make namespaces
 
 Everything is labelled as it is made, `orphan` or `keep`. Then `ramherd reap --stray-grace 0 --yes`
 runs, and the labels are compared with what is still there. The namespace ends with its process 1,
@@ -18,6 +18,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
+from e2e.strays.sessions import read_command
 from e2e.zoo import agents
 from e2e.zoo.explanations import find_unexplained
 from e2e.zoo.namespace import call, in_namespace
@@ -32,30 +33,32 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--inside", metavar="DIR", help=argparse.SUPPRESS)
+    parser.add_argument("--agents", action="store_true", help="with real agents (4 minutes more)")
     options = parser.parse_args()
     if options.inside:
-        print(json.dumps(inside(Path(options.inside))), flush=True)
+        print(json.dumps(inside(Path(options.inside), with_agents=options.agents)), flush=True)
         return 0
-    figures = in_namespace(__file__, "--inside")
+    figures = in_namespace(__file__, *["--agents"][: options.agents], "--inside")
     print(json.dumps(figures) if options.json else render(figures))
     is_good = not figures["wrong"] and not figures["unexplained"]
     return 0 if is_good and figures["recall"] >= 0.98 else 1
 
 
-def inside(root: Path) -> dict[str, Any]:
+def inside(root: Path, *, with_agents: bool) -> dict[str, Any]:
     began_s = time.monotonic()
     zoo = Zoo(make_place(root))
-    for species in (*agents.ALL, *ALL):
+    for species in (*(agents.ALL if with_agents else ()), *ALL):
         species(zoo)
     await_(is_settled, "servers that end by themselves are gone")
     reuse_a_pid(zoo)
     made: Herd = {(pid, start): label for pid, start, label in labelled()}
+    commands = {proc: read_command(proc[0]) for proc in made}
     made_s = time.monotonic() - began_s
     told = call("reap", "--stray-grace", "0", "--yes")
     left = {(pid, start) for pid, start, _label in labelled()}
     unexplained = find_unexplained(made, told["ended"], call("ps")["rows"])
     took = {"made_s": round(made_s, 1), "all_s": round(time.monotonic() - began_s, 1)}
-    return compare(made, left, told) | took | {"unexplained": unexplained}
+    return compare(made, commands, left, told) | took | {"unexplained": unexplained}
 
 
 def is_settled() -> bool:
@@ -83,7 +86,9 @@ def reuse_a_pid(zoo: Zoo) -> None:
     zoo.held.append(new)
 
 
-def compare(made: Herd, left: set[tuple[int, int]], told: dict[str, Any]) -> dict[str, Any]:
+def compare(
+    made: Herd, commands: Herd, left: set[tuple[int, int]], told: dict[str, Any]
+) -> dict[str, Any]:
     orphans = {proc for proc, label in made.items() if label.startswith("orphan:")}
     ended = {(row["pid"], row["start_ticks"]) for row in told["ended"]}
     # The steps of a build end by themselves.
@@ -94,7 +99,10 @@ def compare(made: Herd, left: set[tuple[int, int]], told: dict[str, Any]) -> dic
         "orphans": len(orphans),
         "recall": round(1 - len(missed) / len(orphans), 4),
         "missed": sorted(made[proc] for proc in missed),
-        "wrong": sorted(made[proc] for proc in wrong),
+        "wrong": sorted(
+            f"{made[proc]}: {commands[proc]} ({'ended' if proc in ended else 'gone'})"
+            for proc in wrong
+        ),
         "species": dict(sorted(Counter(made.values()).items())),
         "ended": len(told["ended"]),
     }
