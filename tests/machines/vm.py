@@ -52,7 +52,7 @@ KERNEL_OPTIONS = (
 PORTS = ("out", "err", "status")
 
 
-def run_in_vm(command: Sequence[str], *, limit_s: float = 280) -> Ended:
+def run_in_vm(command: Sequence[str], *, limit_s: float = 420) -> Ended:
     """The command in `HOME`, with ramherd and pytest on its path."""
     image = find_image()
     with tempfile.TemporaryDirectory(prefix="vm-") as control:

@@ -7,7 +7,7 @@ from machines.vm import PYTHON, run_in_vm
 DOCTOR_S = 420
 
 
-def run_file(name: str, limit_s: float = 280) -> None:
+def run_file(name: str, limit_s: float = 420) -> None:
     need("qemu-system-x86_64", "qemu-system-x86")
     need("mmdebstrap", "mmdebstrap")
     need("genext2fs", "genext2fs")
