@@ -51,7 +51,7 @@ def test_a_hold_is_said_when_it_lasts(run_herd: Run) -> None:
     assert len(ran.herd.counters.holds) > 10
     assert ran.names("run_held") == ["j2", "j1"]
     assert ran.names("run_granted") == ["j1"]
-    assert ran.herd.counters.jobs["id-j1"].held_s == pytest.approx(2.5, abs=0.6)
+    assert ran.herd.counters.jobs["id-j1"].held_s == pytest.approx(1.0, abs=0.3)
 
 
 def test_a_job_is_held_while_its_run_is(run_herd: Run) -> None:
