@@ -131,7 +131,7 @@ def kept_by_the_user(zoo: Zoo) -> None:
 
 
 def started_by_hand(zoo: Zoo) -> None:
-    """Servers and jobs of a user, who has logged out since."""
+    """Servers and jobs of a user who has logged out."""
     python = [sys.executable, "-S"]
     serve = [*python, "-m", "http.server", "--bind", "127.0.0.1", "0"]
     for _copy in range(3):
