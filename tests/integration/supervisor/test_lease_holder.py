@@ -85,13 +85,27 @@ def test_two_never_hold_the_same_byte(ledgers: list[Ledger]) -> None:
 def test_what_is_granted_is_given_back_only_when_it_is_free(ledgers: list[Ledger]) -> None:
     """Also what runs hold that are over but for their pens."""
     one, two = (leasing_of(ledger) for ledger in ledgers)
-    busy = a_scene(penned("r", 4 * GIB), ending=GIB)
+    busy = a_scene(penned("r", 2 * GIB), penned("s", 2 * GIB), ending=GIB)
     one.renew(MACHINE, 0, busy)
     two.renew(MACHINE, 0, a_scene())
     one.renew(MACHINE, 0, busy)
     two.renew(MACHINE, 0, a_scene())
 
     assert (one.lease_bytes, two.lease_bytes) == (3 * GIB, GIB)
+
+
+def test_the_only_run_keeps_what_exceeds_its_share_while_it_is_the_oldest(
+    ledgers: list[Ledger],
+) -> None:
+    """Otherwise neither of two applications could end what it began."""
+    one, two = (leasing_of(ledger) for ledger in ledgers)
+    large = a_scene(penned("r", 4 * GIB))
+    one.renew(MACHINE, 0, large)
+    two.renew(MACHINE, 0, a_scene())
+    one.renew(MACHINE, 0, large)
+    two.renew(MACHINE, 0, a_scene())
+
+    assert (one.lease_bytes, two.lease_bytes) == (6 * GIB, 0)
 
 
 def test_what_others_use_is_known_for_the_next_look(ledgers: list[Ledger]) -> None:
