@@ -41,14 +41,17 @@ def render(picture: Picture) -> str:
 
 
 async def settle_screen(pilot: "Pilot[Any]") -> None:
-    """Until the first reading is shown, and three frames are the same: a busy machine may draw none
-    between two of them.
+    """Until three frames are the same: a busy machine may draw none between two of them. Each shows
+    the reading again, as the next second would: a picture never depends on when that began.
     """
     app, frames = pilot.app, list[str]()
     assert isinstance(app, TopApp)
-    while len(frames) < 3 or len(set(frames[-3:])) > 1 or not app.has_reading:
+    while app.reading is None:
+        await pilot.pause(0.02)
+    while len(frames) < 3 or len(set(frames[-3:])) > 1:
+        app.show_reading(app.reading)
         await pilot.pause(0.1)
-        frames.append(pilot.app.export_screenshot())
+        frames.append(app.export_screenshot())
 
 
 async def draw(picture: Picture) -> str:

@@ -113,33 +113,38 @@ class TopApp(App[None]):
     def show_reading(self, reading: Reading) -> None:
         self._reading = reading
         self._head.show(reading)
-        before = self._shape
+        self._refresh_tables()
+
+    def _refresh_tables(self) -> None:
+        """The heights follow the rows."""
+        reading, before = self._reading, self._shape
+        if reading is None:
+            return
         for table in self._tables.values():
             if table.display or table.panel.id == "needs":
                 table.show(reading)
         if self._shape != before:
             self._arrange()
-        self._show_tabs()
+        self._show_tabs(reading)
 
-    def _show_tabs(self) -> None:
-        if self._reading is None:
-            return
+    def _show_tabs(self, reading: Reading) -> None:
+        rows = {panel.id: self._count_rows(panel.id, reading) for panel in PANELS}
         tabs = [
-            Tab(panel.id, panel.title, panel.short or panel.title, self._count_rows(panel.id))
+            Tab(panel.id, panel.title, panel.short or panel.title, rows[panel.id])
             for panel in PANELS
         ]
         self._tabs.show(tabs, self._current)
 
-    def _count_rows(self, panel: str) -> int:
+    def _count_rows(self, panel: str, reading: Reading) -> int:
         """Tables that are not shown are not made: their number of rows is enough."""
-        assert self._reading is not None
         if panel != "events" and (self._tables[panel].display or panel == "needs"):
-            return self._tables[panel].rows
-        return COUNTS[panel](self._reading)
+            return self._tables[panel].count
+        return COUNTS[panel](reading)
 
     @property
-    def has_reading(self) -> bool:
-        return self._reading is not None
+    def reading(self) -> Reading | None:
+        """The one that is shown."""
+        return self._reading
 
     def action_read_now(self) -> None:
         self._source.scan_soon()
@@ -159,19 +164,19 @@ class TopApp(App[None]):
     @property
     def _shape(self) -> tuple[int, ...]:
         """Values that change the heights of panels: an empty one has a line."""
-        empty = (bool(table.rows) for table in self._tables.values())
-        return (min(self._tables["needs"].rows, NEEDS_ROWS_WIDE), *empty)
+        empty = (bool(table.count) for table in self._tables.values())
+        return (min(self._tables["needs"].count, NEEDS_ROWS_WIDE), *empty)
 
     def _arrange(self) -> None:
         needs = self._tables["needs"]
         for panel, table in self._tables.items():
-            is_beside = table is needs and needs.rows > 0 and self._current == "runs"
+            is_beside = table is needs and needs.count > 0 and self._current == "runs"
             table.display = self._shows_all or panel == self._current or is_beside
         most = NEEDS_ROWS_WIDE if self._shows_all else NEEDS_ROWS
         is_alone = self._current == "needs" and not self._shows_all
-        needs.styles.height = "1fr" if is_alone else 3 + min(needs.rows, most) - (not needs.rows)
+        needs.styles.height = "1fr" if is_alone else 3 + min(needs.count, most) - (not needs.count)
         for panel, weight in WEIGHTS.items():
-            is_small = self._shows_all and not self._tables[panel].rows and panel != "runs"
+            is_small = self._shows_all and not self._tables[panel].count and panel != "runs"
             self._tables[panel].styles.height = 3 if is_small else f"{weight}fr"
         for side in (LEFT, RIGHT):
             name = "left" if side is LEFT else "right"
@@ -191,13 +196,6 @@ class TopApp(App[None]):
 
     def _draw_all(self) -> None:
         self.screen.refresh()
-
-    def _refresh_tables(self) -> None:
-        if self._reading is not None:
-            for table in self._tables.values():
-                if table.display:
-                    table.show(self._reading)
-            self._show_tabs()
 
     def action_panel(self, panel: str) -> None:
         self._current = panel
@@ -444,9 +442,7 @@ class TopApp(App[None]):
         needs = self._tables["needs"]
         if self._current == "needs" and needs.row is not None:
             needs.hidden.add(needs.row.key)
-            needs.update()
-            self._arrange()
-            self._show_tabs()
+            self._refresh_tables()
 
     def _ask(self, title: str, lines: list[str], action: act.Act) -> None:
         def answered(answer: bool | None) -> None:

@@ -43,6 +43,8 @@ class RowTable(Widget, can_focus=True):
         self.wanted = ""
         self.is_tree = False
         self.hidden: set[str] = set()
+        # Rows of the panel as a list, whether the filter or the tree shows them or not.
+        self.count = 0
         self._reading: Reading | None = None
         self._data = TableData(())
         self._widths: list[int] = []
@@ -54,22 +56,22 @@ class RowTable(Widget, can_focus=True):
         rows = self._data.rows
         return rows[self._cursor] if self._cursor < len(rows) else None
 
-    @property
-    def rows(self) -> int:
-        return len(self._data.rows)
-
     def show(self, reading: Reading) -> None:
         """The cursor stays on its row, wherever that is now."""
         self._reading = reading
-        data = self.panel.make_table(reading, is_tree=self.is_tree)
-        if self.hidden:
-            rows = (row for row in data.rows if row.key not in self.hidden)
-            data = data._replace(rows=tuple(rows))
+        data = self._make_data(reading, is_tree=self.is_tree)
+        listed = self._make_data(reading, is_tree=False) if self.is_tree else data
+        self.count = len(listed.rows)
         self._data = choose_rows(data, self.wanted, self.order)
         keys = [row.key for row in self._data.rows]
         if self._key in keys:
             self._cursor = keys.index(self._key)
         self.move(0)
+
+    def _make_data(self, reading: Reading, *, is_tree: bool) -> TableData:
+        data = self.panel.make_table(reading, is_tree=is_tree)
+        rows = (row for row in data.rows if row.key not in self.hidden)
+        return data._replace(rows=tuple(rows)) if self.hidden else data
 
     def update(self) -> None:
         """After the order, the filter or the tree has changed."""

@@ -502,3 +502,29 @@ def test_a_lost_service_is_shown_until_it_is_back() -> None:
         assert "up 2 h" in top.text.splitlines()[0]
 
     drive(test)
+
+
+@pytest.mark.parametrize("keys", [("2", "t"), ("8", "t"), ("slash", *"docs")])
+def test_the_tabs_count_the_rows_of_a_panel_however_they_are_shown(keys: tuple[str, ...]) -> None:
+    """A tree or a filter changes no number, now or with the next reading."""
+
+    async def test(top: OpenTop) -> None:
+        before = top.text.splitlines()[3].replace(" ", "")
+        await top.press(*keys)
+        await top.show(top.source.reading)
+
+        assert "Runs:12" in before
+        assert top.text.splitlines()[3].replace(" ", "") == before
+
+    drive(test, size=(200, 60))
+
+
+def test_a_panel_that_is_empty_stays_small_after_a_resize() -> None:
+    """From one panel to all of them: the heights follow rows that were not read before."""
+
+    async def test(top: OpenTop) -> None:
+        await top.pilot.resize_terminal(200, 60)
+        await top.await_text("Limits")
+        await top.await_(lambda: top.app.query_one("#limits").outer_size.height == 3, "small panel")
+
+    drive(test, reading=make_empty_reading())
