@@ -21,6 +21,7 @@ from ramherd.api.request_head import HttpError
 from ramherd.api.submission import parse_body
 from ramherd.core.api_version import API
 from ramherd.core.errors import UsageError
+from ramherd.core.memory_moment import MemoryMoment
 from ramherd.core.model import JobState
 from ramherd.core.service_status import ServiceStatus, parse_status
 from ramherd.core.units import format_size
@@ -33,11 +34,13 @@ from ramherd.store.events import read_event_page, read_event_range
 from ramherd.store.herds import read_lost_herds, read_stored_job
 from ramherd.store.interrupted_herds import check_free, has_interrupted_jobs
 from ramherd.store.job_numbers import find_numbered_job
+from ramherd.store.memory_history import read_moments
 from ramherd.store.protocol import Store
 from ramherd.store.service_requests import Wish
 from ramherd.system.procfs import read_rss_bytes
 
 JSON = "application/json"
+RECENT_S = 600
 # The keys of a queued job that can be changed, as in a job file.
 EDITED = {"priority": WHOLE, "memory": SIZE}
 METRICS = "text/plain; version=0.0.4; charset=utf-8"
@@ -162,6 +165,15 @@ class Answers:
         first, last = read_event_range(store)
         return json_page("events", rows, first=first, last=last)
 
+    def samples(self, store: Store, asked: RequestParts) -> Response:
+        """The last ten minutes, unless the request says otherwise."""
+        query, now_s = asked.query, int(time.time())
+        until_s = now_s if query["until"] is None else min(query["until"], now_s)
+        since_s = until_s - RECENT_S if query["since"] is None else query["since"]
+        history = read_moments(store, since_s, until_s, now_s, max(query["points"], 1))
+        rows = (describe_moment(moment) for moment in history.moments)
+        return json_page("samples", rows, step_s=history.step_s, jobs=history.jobs)
+
     def snapshot(self, store: Store, _asked: RequestParts) -> Response:
         counts, paused_s = listing.read_job_counts(store), requests.read_paused_s(store)
         pause = {"paused": paused_s is not None, "paused_s": paused_s}
@@ -252,6 +264,12 @@ def hint_for_running(job: Mapping[str, Any]) -> str:
     if job["state"] not in (JobState.RUNNING, JobState.HELD):
         return ""
     return f"end it: ramherd cancel {job['number']}; restart it: ramherd recycle {job['number']}"
+
+
+def describe_moment(moment: MemoryMoment) -> dict[str, Any]:
+    """Runs as lists: with 50 runs and 600 moments, names would be most of the bytes."""
+    runs = [[int(job), *rest, int(held)] for job, *rest, held in moment.runs]
+    return {**moment._asdict(), "runs": runs}
 
 
 def json_response(value: Any, status: int = 200) -> Response:

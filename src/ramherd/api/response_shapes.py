@@ -152,6 +152,28 @@ SNAPSHOT = thing(
         "runs": many({"type": "object"}), "counters": {"type": "object"},
     }
 )  # fmt: skip
+SAMPLE = thing(
+    {
+        "at_s": WHOLE, "total_bytes": WHOLE, "available_bytes": WHOLE, "budget_bytes": WHOLE,
+        "used_bytes": WHOLE, "granted_bytes": WHOLE, "level": TEXT,
+        "runs": {
+            **many(many(WHOLE)),
+            "description": "job number, attempt, used bytes, granted bytes, and 1 if it was held",
+        },
+    }
+)  # fmt: skip
+SAMPLES = thing(
+    {
+        "step_s": {**WHOLE, "description": "of each step, the fullest moment"},
+        "samples": many(ref("Sample")),
+        "jobs": {
+            "type": "object", "description": "by number; without jobs that were pruned",
+            "additionalProperties": thing(
+                {"job": TEXT, "name": TEXT, "herd": TEXT, "agent": nullable(TEXT)}
+            ),
+        },
+    }
+)  # fmt: skip
 SCHEMAS: dict[str, Schema] = {
     "Error": thing({"error": TEXT}, {"hint": TEXT}),
     "Object": {"type": "object"}, "Text": TEXT, "Version": thing({"api": WHOLE, "version": TEXT}),
@@ -166,4 +188,5 @@ SCHEMAS: dict[str, Schema] = {
     "Herd": HERD, "Event": EVENT,
     "NewJob": describe_new_job(), "JobDefaults": describe_defaults(), "NewHerd": NEW_HERD,
     "Retry": RETRY, "Resume": RESUME, "Snapshot": SNAPSHOT,
+    "Sample": SAMPLE, "Samples": SAMPLES,
 }  # fmt: skip

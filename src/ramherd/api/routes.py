@@ -13,7 +13,7 @@ from ramherd.api.parameters import Parameter, number, switch
 from ramherd.core.model import JobState
 from ramherd.store.listing import LAST_ID
 
-MOST_ROWS = 10_000
+MOST_ROWS, MOST_POINTS = 10_000, 2000
 OCTETS = "application/octet-stream"
 EVENT_STREAM = "text/event-stream"
 
@@ -106,6 +106,10 @@ OPERATIONS = (
     Operation(
         "GET", "/v1/events", "events", "Events", Work.EVENTS, Answers.events,
         (number("after"), HERD, JOB, LIMIT),
+    ),
+    Operation(
+        "GET", "/v1/samples", "memory over time", "Samples", Work.READ, Answers.samples,
+        (number("since", None), number("until", None), number("points", 600, MOST_POINTS)),
     ),
     Operation("GET", "/v1/snapshot", "snapshot", "Snapshot", Work.READ, Answers.snapshot),
     Operation(

@@ -8,7 +8,7 @@ from functools import partial
 from ramherd.act.systemd_scope import enter_scope
 from ramherd.cli.main import print_warnings
 from ramherd.cli.run import make_defaults, make_rules
-from ramherd.config.keys import RUN_KEYS, WATCH_KEYS
+from ramherd.config.keys import RUN_KEYS, SERVICE_KEYS
 from ramherd.config.load import add_flags, given_flags, load_config
 from ramherd.config.paths import state_dir
 from ramherd.core.errors import RamherdError, UsageError
@@ -33,7 +33,7 @@ examples:
 signals: TERM and Ctrl-C end it, HUP reads the settings again
 """
 
-SERVICE_KEYS = (*RUN_KEYS, *WATCH_KEYS)
+UP_KEYS = (*RUN_KEYS, *SERVICE_KEYS)
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -48,7 +48,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     add("--uninstall", action="store_true", help="stop it, and no longer start it at login")
     what = "events as JSON lines; with -d and --install one object with the pid or the unit"
     add("--json", action="store_true", help=what)
-    add_flags(parser, SERVICE_KEYS)
+    add_flags(parser, UP_KEYS)
     parser.set_defaults(verb=up)
 
 
@@ -89,7 +89,7 @@ def own_flags(options: argparse.Namespace) -> list[str]:
     """The flags for a service that this call starts."""
     words = [f"--{name}" for name in ("drain", "leave") if getattr(options, name)]
     words += ["--port", str(options.port)] if options.port is not None else []
-    return words + given_flags(options, SERVICE_KEYS)
+    return words + given_flags(options, UP_KEYS)
 
 
 def print_event(show: LineShow, event: Event, name: str) -> None:

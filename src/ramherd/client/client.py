@@ -157,6 +157,12 @@ class Client:
         body = {key: value for key, value in given.items() if value is not None}
         self._link.ask("POST", f"/v1/jobs/{quote(job, '')}/edit", body)
 
+    def samples(
+        self, since_s: int | None = None, until_s: int | None = None, points: int = 600
+    ) -> dict[str, Any]:
+        """Memory over time, in epoch seconds; without times, of the last ten minutes."""
+        return self._get("/v1/samples", since=since_s, until=until_s, points=points)
+
     def snapshot(self) -> dict[str, Any]:
         return complete_snapshot(self._get("/v1/snapshot"))
 

@@ -142,7 +142,8 @@ RARE = (
     "budget_share", "ramp", "patience", "max_hold", "recycle_at", "max_cpu_pressure", "pids_limit",
     "log_head", "log_ring", "log_total", "reuse", "reuse_size", "reuse_age", "reuse_idle",
     "stall_after", "time_scale", "size_scale", "agent_program", "agent_args", "warn_subagents",
-    "warn_mcp", "warn_node", "warn_memory", "warn_at", "watch_every", "mcp.share",
+    "warn_mcp", "warn_node", "warn_memory", "warn_at", "watch_every", "memory_history",
+    "mcp.share",
 )  # fmt: skip
 RUN_KEYS = (
     Key("budget", SIZE, None, "memory that all runs together may use at most"),
@@ -263,15 +264,21 @@ MCP_KEYS = (
     Key("mcp.idle", TIME, GATEWAY.idle_s, "time without a call after which an MCP server is ended"),
 )
 # For the service.
-WATCH_KEYS = (
+SERVICE_KEYS = (
     Key(
         "watch_every",
         PAUSE,
         STRAYS.watch_every_s,
         "time between two looks of the service at all agents (ramherd watch); 0 is never",
     ),
+    Key(
+        "memory_history",
+        FILE_SIZE,
+        POLICY.memory_history_bytes,
+        "size of the service's record of memory over time, which is kept for a week at most",
+    ),
 )
-KEYS = (*RUN_KEYS, *STRAY_KEYS, *WATCH_KEYS, *HOOK_KEYS, *MCP_KEYS)
+KEYS = (*RUN_KEYS, *STRAY_KEYS, *SERVICE_KEYS, *HOOK_KEYS, *MCP_KEYS)
 BY_NAME = {key.name: key for key in KEYS}
 # Names of other tools for the same settings.
 ALIASES = {

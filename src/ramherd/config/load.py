@@ -254,4 +254,5 @@ def make_policy(config: Config) -> Policy:
         log_head_bytes=config["log_head"],
         log_ring_bytes=config["log_ring"],
         log_total_bytes=config["log_total"],
+        memory_history_bytes=config["memory_history"],
     )

@@ -66,6 +66,8 @@ class Policy(NamedTuple):
     log_head_bytes: int = 8 << 20
     log_ring_bytes: int = 56 << 20
     log_total_bytes: int = 4 << 30
+    # The memory history of the service: a week of 500 runs at a time.
+    memory_history_bytes: int = 64 << 20
 
 
 class GrantPolicy(NamedTuple):

@@ -37,6 +37,7 @@ from ramherd.store.inputs import (
     forget_environment,
     remove_inputs,
 )
+from ramherd.store.memory_history import trim_moments
 from ramherd.store.protocol import Store
 from ramherd.store.service_herds import (
     add_level_change,
@@ -157,6 +158,8 @@ class Service:
         if at_s - self._trimmed_s >= TRIM_EVERY_S:
             self._trimmed_s = at_s
             self.loop.events.record(trim_events)
+            most_bytes = self.loop.memory.policy.memory_history_bytes
+            self.loop.events.record(trim_moments, int(time.time()), most_bytes)
             self._forget_jobs()
             self.remove_unused()
 

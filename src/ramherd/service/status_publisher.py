@@ -1,4 +1,6 @@
-"""The state of the service, written once a second for the API to read."""
+"""The state of the service, written once a second for the API to read, and for the record of its
+memory.
+"""
 
 import os
 import time
@@ -10,6 +12,7 @@ from ramherd.act.run import LiveRun
 from ramherd.core.service_status import RunStatus, ServiceStatus
 from ramherd.decide.budget import largest_budget_bytes
 from ramherd.service.alerts import standing_of
+from ramherd.service.history_recorder import HistoryRecorder
 from ramherd.service.service_loop import Service
 from ramherd.supervisor.memory_governor import MemoryGovernor
 from ramherd.system.files import write_json
@@ -22,6 +25,7 @@ EVERY_S = 1.0
 class StatusPublisher:
     path: Path
     started_s: float = field(default_factory=time.time)
+    history: HistoryRecorder = field(default_factory=HistoryRecorder)
     _published_s: float = float("-inf")
 
     def restore(self, runtime: Path) -> bool:
@@ -36,10 +40,12 @@ class StatusPublisher:
         if at_s - self._published_s < EVERY_S:
             return
         self._published_s = at_s
+        status = self.describe(service, at_s)
         try:
-            write_json(str(self.path), self.describe(service, at_s).as_json())
+            write_json(str(self.path), status.as_json())
         except OSError:  # a full disk: readers see how old the last status is
             pass
+        self.history.record(status, service.loop.events, at_s)
 
     def describe(self, service: Service, at_s: float) -> ServiceStatus:
         loop, times = service.loop, os.times()

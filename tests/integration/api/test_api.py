@@ -15,9 +15,11 @@ import ramherd
 from integration.api.conftest import Served
 from ramherd.client.client import Client, is_running
 from ramherd.core.errors import NoService, UsageError
+from ramherd.core.memory_moment import MemoryMoment, RunMemory
 from ramherd.core.model import Event, JobState, Reason, Why
 from ramherd.store.events import add_event
 from ramherd.store.herds import add_run, end_herd, set_job
+from ramherd.store.memory_history import record_moments
 from ramherd.store.service_queue import ServiceQueue
 from ramherd.system.procfs import read_peak_rss_bytes, read_rss_bytes
 from ramherd.system.unix_socket import connect, listen
@@ -310,3 +312,25 @@ def test_the_lifeline_ends_it(api: Served) -> None:
     """When the service is gone, so is its API."""
     api.woken.shutdown(socket.SHUT_RDWR)
     assert api.process.wait(10) == 0
+
+
+def test_memory_over_time(api: Served) -> None:
+    """The last ten minutes, or any others; wrong times and numbers get one line."""
+    now_s = int(time.time())
+    api.client.submit([TRUE])
+    ((job, number),) = api.store.read("SELECT id, number FROM jobs")
+    ran = MemoryMoment(now_s, 9, 5, 7, 3, 4, "calm", (RunMemory(job, 1, 1 << 20, 2 << 20),))
+    record_moments(api.store, [(1, ran), (1, ran._replace(at_s=now_s - 60)), (300, ran)])
+    api.store.commit()
+
+    answer = api.client.samples()
+
+    assert answer["step_s"] == 1
+    assert [one["at_s"] for one in answer["samples"]] == [now_s - 60, now_s]
+    assert answer["samples"][1]["runs"] == [[number, 1, 1 << 20, 2 << 20, 0]]
+    assert answer["jobs"][str(number)]["name"] == "a"
+    assert len(api.client.samples(now_s - 30)["samples"]) == 1
+    assert api.client.samples(now_s - 86_400, points=100)["step_s"] == 300
+    assert api.client.samples(now_s - 86_400, now_s - 80_000)["samples"] == []
+    with pytest.raises(UsageError, match="points is 2001, the most is 2000"):
+        api.client.samples(points=2001)

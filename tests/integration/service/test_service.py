@@ -364,6 +364,17 @@ def test_a_run_near_its_limit_is_told_and_the_users_command_started(
     await_(lambda: "ramherd_alerts_total 1\n" in service.client.metrics(), "it is counted")
 
 
+def test_memory_over_time_outlives_the_service(service: Service) -> None:
+    """The first moment is written at once."""
+    first, *_ = await_(lambda: service.client.samples()["samples"], "the first sample")
+    assert first["total_bytes"] >= first["available_bytes"] > 0
+
+    service.kill()
+    service.start()
+
+    assert service.client.samples()["samples"][0] == first
+
+
 def test_a_store_that_is_locked_for_a_while_costs_nothing(service: Service) -> None:
     """Runs go on, nothing starts, and what ended meanwhile is written when it can be."""
     service.submit({"name": "a", "command": "sleep 1"})

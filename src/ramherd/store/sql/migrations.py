@@ -327,6 +327,24 @@ MIGRATIONS: tuple[tuple[str, ...], ...] = (
         """,
         "CREATE TABLE watch_alerts (key TEXT PRIMARY KEY, at_s REAL NOT NULL) STRICT",
     ),
+    # The memory history: of each step its fullest moment, with the runs of that moment.
+    (
+        """
+        CREATE TABLE memory_history (
+            step_s INTEGER NOT NULL,
+            start_s INTEGER NOT NULL,
+            at_s INTEGER NOT NULL,
+            total_bytes INTEGER NOT NULL,
+            available_bytes INTEGER NOT NULL,
+            budget_bytes INTEGER NOT NULL,
+            used_bytes INTEGER NOT NULL,
+            granted_bytes INTEGER NOT NULL,
+            level TEXT NOT NULL,
+            runs BLOB NOT NULL,
+            PRIMARY KEY (step_s, start_s)
+        ) STRICT
+        """,
+    ),
 )
 
 MIGRATIONS_TABLE = """
