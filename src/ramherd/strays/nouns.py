@@ -119,7 +119,7 @@ class Software(NamedTuple):
     session_in: str = ""
     # Variables that the wrapper gives to the agent itself; `A+B` is both of them.
     wrapped: tuple[str, ...] = ()
-    # Parts of the paths of files that the agent makes its tools print to.
+    # Regular expressions for the paths of files that the agent makes its tools print to.
     outputs: tuple[str, ...] = ()
     resume: str = ""
     resume_last: str = ""

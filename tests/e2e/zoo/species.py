@@ -165,7 +165,7 @@ def servers_with_long_command_lines(zoo: Zoo) -> None:
 
 def tools_whose_agent_died(zoo: Zoo) -> None:
     """As claude starts them, with its pid and its own file for output; and as codex does."""
-    output = zoo.place.root / "claude-0/tasks"
+    output = zoo.place.root / "claude-0/-home-zoo/1e0f28-a66d/tasks"
     output.mkdir(parents=True)
     shell = ["bash", "-c", "sleep 1000; true"]
     claude = {

@@ -138,8 +138,9 @@ def test_connections_that_it_made_are_seen(sleepers: Sleepers, tmp_path: Path) -
 
 def test_files_that_it_writes_are_seen(sleepers: Sleepers, tmp_path: Path) -> None:
     """Not those that it reads, those of its agent, npm's log, or a device."""
-    own, read = tmp_path / "train.log", tmp_path / "data"
-    of_agent, log = tmp_path / "claude-0/x.output", tmp_path / ".npm/_logs/debug.log"
+    own, read = tmp_path / "claude-notes/train.log", tmp_path / "data"
+    of_agent = tmp_path / "claude-0/-home-me/1e0f28-a66d/tasks/x.output"
+    log = tmp_path / ".npm/_logs/debug.log"
     for path in (own, read, of_agent, log):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.touch()

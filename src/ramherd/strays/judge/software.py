@@ -13,11 +13,15 @@ from ramherd.core.errors import UsageError
 from ramherd.core.values import nearest
 from ramherd.strays.nouns import Kind, RunningProgram, Software
 
+# TMPDIR/claude-UID/PROJECT/SESSION/tasks/ID.output, where PROJECT is the path of a directory with a
+# hyphen for each slash. A directory of the user may be called claude-notes.
+CLAUDE_OUTPUT = r"/claude-\d+/-[^/]*/(?:[^/]+/)?tasks/[^/]+\.output$"
+
 AGENTS = (
     Software(
         "claude", Kind.AGENT, ("claude",), ("@anthropic-ai/claude-code",),
         paths=("/claude/versions/",), marks=("CLAUDECODE",), pid_in="CLAUDE_PID",
-        session_in="CLAUDE_CODE_SESSION_ID", outputs=("/claude-",), supervisor=("daemon", "run"),
+        session_in="CLAUDE_CODE_SESSION_ID", outputs=(CLAUDE_OUTPUT,), supervisor=("daemon", "run"),
         resume="claude --resume {session}", resume_last="claude --continue",
     ),
     Software(

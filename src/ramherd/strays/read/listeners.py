@@ -5,6 +5,7 @@ another namespace counts as unreadable, because its clients cannot be seen; so d
 container, where pids differ.
 """
 
+import re
 from collections.abc import Iterable
 
 from ramherd.strays.nouns import Connection
@@ -17,10 +18,12 @@ ESTABLISHED, LISTEN = "01", "0A"
 ACCEPTS = 0x10000
 DISPLAYS = ("/.X11-unix/", "/wayland-")
 # Services to which any program may be connected, at work or not.
-SERVICES = (
-    *DISPLAYS, "/dbus", "dbus-", "/bus", "/systemd/", "/pulse", "/pipewire", "/nscd", "/at-spi",
-    "ssh-agent", "/agent.", "gpg-agent", "/keyring", "/gvfs", "/.vscode", "/vscode-",
-)  # fmt: skip
+# The whole name counts: a socket of the user may be in a directory called business.
+SERVICES = re.compile(
+    r".*/(\.X11-unix/X\d+|wayland-\d+|dbus-[^/]+|system_bus_socket|bus(_\d+)?|pulse/native"
+    r"|pipewire-\d+(-manager)?|nscd/socket|at-spi2-\w+/socket|ssh-\w+/agent\.\d+|ssh-agent[^/]*"
+    r"|S\.gpg-agent[^/]*|keyring/\w+|gvfsd?/[^/]+|\.?vscode-[^/]+)|/run/(user/\d+/)?systemd/.+"
+)
 
 
 class Sockets:
@@ -94,9 +97,9 @@ def find_connections(
             peer, port, address = sockets.streams[inode]
             if f"tcp:{port}" not in listens:
                 found.append(Connection(peer, decode_address(address)))
-        elif (name := sockets.names.get(sockets.peers.get(inode, 0), "")) and not any(
-            part in name for part in SERVICES
-        ):
+        elif (
+            name := sockets.names.get(sockets.peers.get(inode, 0), "")
+        ) and not SERVICES.fullmatch(name):
             found.append(Connection(sockets.peers[inode], printed(name)))
     return found
 

@@ -145,7 +145,7 @@ def find_wrapped(agents: Iterable[Software], environ: Mapping[str, str]) -> tupl
 
 def is_output(agents: Iterable[Software], target: str) -> bool:
     """Whether the file is one to which these agents make their tools print."""
-    return any(part in target for one in agents for part in one.outputs)
+    return any(re.search(path, target) for one in agents for path in one.outputs)
 
 
 def first_number(texts: Iterable[str]) -> int:
