@@ -194,7 +194,7 @@ mcp-peers: mcp-tools
 		$(MCP)/mcp-proxy/bin/python -m pip install --quiet mcp-proxy==0.13.0; }
 
 zoo: setup zoo-tools agents
-	$(PY) tests/e2e/zoo/zoo.py --agents
+	$(PY) tests/e2e/zoo/zoo.py
 
 bench: setup
 	$(PY) tests/bench/look.py

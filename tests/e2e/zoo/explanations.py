@@ -3,65 +3,77 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-# By the part of a label after `orphan:` or `keep:`; the longest beginning counts.
+# By the part of a label after `orphan:` or `keep:`. Several reasons: the processes of one tree.
 ENDED = {
-    "": {"stdin_gone", "child_of_orphan"},
     "claude-tool": {"owner_gone", "child_of_orphan"},
-    "codex-tool": {"reader_gone", "child_of_orphan"},
-    "nohup-tool": {"owner_gone"},
     "claude-wait": {"owner_gone", "child_of_orphan"},
-    "codex-wait": {"reader_gone", "owner_gone", "child_of_orphan"},
-    "gemini-wait": {"reader_gone", "owner_gone", "child_of_orphan"},
-    "opencode-wait": {"reader_gone", "owner_gone", "child_of_orphan"},
+    "codex-tool": {"reader_gone", "child_of_orphan"},
+    "codex-wait": {"reader_gone", "child_of_orphan"},
+    "gemini-wait": {"reader_gone", "child_of_orphan"},
+    "nohup-tool": {"owner_gone"},
+    "npx": {"stdin_gone", "child_of_orphan"},
+    "opencode-wait": {"owner_gone", "child_of_orphan"},
+    "with-browser": {"stdin_gone", "child_of_orphan"},
+    "with-child": {"stdin_gone", "child_of_orphan"},
 }
-WORK = {"listens", "busy", "writes", "connected", "in_tree"}
+SERVER_ENDED = {"stdin_gone"}
 # The first reason of the spared, or of the live. None: it is not listed.
 SPARED: dict[str, set[str | None]] = {
-    "agent": {"reparented", "cut_off"},
-    "batch": {"reparented", "writes"},
-    "claude-background": {"supervisor", "retained", "owner", None},
-    "claude-tool": {"owner", None},
-    "codex-tool": {"owner", None},
-    "closed-by-client": {"owner", None},
-    "cut-off-on-terminal": {"terminal", "owner", None},
-    "detached": {"reparented", None},
-    "foreign-run": {"cut_off", "mark", "reparented"},
+    "agent": {"cut_off"},
+    "batch": {"writes"},
+    "batch-read": {"reparented"},
+    "claude-background": {"supervisor", "retained"},
+    "claude-tool": {None},
+    "client": {None},
+    "closed-by-client": {"owner"},
+    "codex-tool": {None},
+    "cut-off-on-terminal": {"owner", None},
+    "detached": {"reparented"},
+    "foreign-run": {"cut_off"},
     "hand-job": {None},
     "hand-mcp": {"reparented"},
     "hand-server": {"listens"},
     "herdsman": {None},
-    "hostile-name": {"owner", None},
-    "http": {"clients", "listens"},
+    "hostile-name": {"owner"},
+    "http": {"clients"},
     "job-below-server": {"busy", "in_tree"},
-    "long-command": {"owner", None},
-    "look-alike": {"cut_off", None},
+    "left-busy": {"busy"},
+    "left-log": {"writes"},
+    "left-server": {"listens"},
+    "left-training": {"busy"},
+    "live-server": {"owner"},
+    "long-command": {"owner"},
+    "look-alike": {"cut_off"},
+    "look-alike-shell": {"cut_off", None},
     "network": {"listens"},
-    "node-server-everything": {"owner", None},
-    "node-server-memory": {"owner", None},
-    "nohup-daemon": {"nohup", "reparented"},
+    "node-server-everything": {"owner"},
+    "node-server-memory": {"owner"},
+    "nohup-agent": {"reparented"},
+    "nohup-daemon": {"nohup"},
     "npx": {"owner", None},
-    "other-user": {"stdin_gone", "other_user", "unreadable", "reparented"},
+    "other-user": {"other_user"},
+    "other-user-cut-off": {"stdin_gone"},
     "own-output": {"writes"},
     "page-in-use": {"clients"},
     "pattern": {"kept"},
-    "pipe": {"owner", None},
+    "pipe": {"owner"},
     "reused": {"reparented"},
-    "setsid": {"owner", None},
+    "setsid": {"owner"},
     "setsid-daemon": {"reparented"},
-    "socketpair": {"owner", None},
+    "socketpair": {"owner"},
     "systemd": {None},
-    "terminal": {"terminal", "owner", None},
-    "tmux": {"terminal", "owner", None},
+    "terminal": {"terminal", "owner"},
+    "tmux": {"owner", None},
     "variable": {"kept"},
     "watcher": {"reparented"},
     "windows": {"display"},
 }
+# Below each agent: its shell, and the job. The steps of a build come and go.
 BY_ENDING: dict[str, set[str | None]] = {
-    "-build": {"busy", "in_tree", "connected", "writes", "owner", None},
-    "-training": {"busy", "writes", "in_tree"},
+    "-build": {"busy", "in_tree", None},
+    "-training": {"busy", "in_tree"},
     "-dev-server": {"listens", "in_tree"},
-    "-left": {"busy", "writes", "listens", "nohup", "in_tree", "reparented"},
-    "-live": {"owner", "reparented", "idle"},
+    "-live": {"owner", "reparented"},
 }
 Made = Mapping[tuple[int, int], str]
 
@@ -74,7 +86,7 @@ def find_unexplained(
     for row in ended:
         kind, _colon, name = made.get((row["pid"], row["start_ticks"]), "").partition(":")
         reason = row["evidence"][0]["fact"]
-        if kind == "orphan" and reason not in ENDED.get(name, ENDED[""]):
+        if kind == "orphan" and reason not in ENDED.get(name, SERVER_ENDED):
             found.add(f"orphan:{name}: {reason}")
     shown = {(row["pid"], row["start_ticks"]): row for row in rows}
     for proc, label in made.items():

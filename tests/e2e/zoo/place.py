@@ -21,6 +21,11 @@ class Place:
     root: Path
 
     @property
+    def complete(self) -> Path:
+        """Made when all processes of the zoo are there: then jobs begin to work."""
+        return self.root / "complete"
+
+    @property
     def server(self) -> list[str]:
         """A small MCP server, in an environment of its own as uvx makes them."""
         return [sys.executable, "-S", str(self.root / "venv/bin/mcp-zoo-server")]

@@ -15,15 +15,18 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from http.client import HTTPResponse
 from pathlib import Path
 from typing import Any
 
+from e2e.zoo.client import INITIALIZE
 from e2e.zoo.place import HERE, TOOLS, Place, has_node
 
 LABEL = "ZOO"
 DEADLINE_S = 60.0
 SLEEP = "1000"
 OTHER_UID = 54321
+DAEMONS = {"gopls": "daemon", "rust-analyzer": "daemon", "claude": "agent", "codex": "agent"}
 BUSY = "import time\nwhile True:\n  sum(range(300000)); time.sleep(0.2)"
 Spec = dict[str, Any]
 
@@ -38,8 +41,9 @@ class Zoo:
 
     def clients(self, label: str, specs: list[Spec], *, kill: bool) -> None:
         """One client with all of these servers, left alive or killed."""
+        arguments = json.dumps(complete(specs, label))
         client = self.popen(
-            label, [sys.executable, "-S", str(HERE / "client.py"), json.dumps(complete(specs))],
+            "keep:client", [sys.executable, "-S", str(HERE / "client.py"), arguments],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True,
         )  # fmt: skip
         expect(client, b"ready")
@@ -70,8 +74,8 @@ class Zoo:
         return process.pid
 
 
-def complete(specs: list[Spec]) -> list[Spec]:
-    return [{"env": {}, **spec} for spec in specs]
+def complete(specs: list[Spec], label: str) -> list[Spec]:
+    return [{**spec, "env": {LABEL: label, **spec.get("env", {})}} for spec in specs]
 
 
 def expect(process: "subprocess.Popen[bytes]", word: bytes) -> None:
@@ -80,11 +84,13 @@ def expect(process: "subprocess.Popen[bytes]", word: bytes) -> None:
     assert line.strip() == word, f"{process.args!r}: {line!r}"
 
 
-def await_(condition: Callable[[], Any], what: str) -> Any:
-    end_s = time.monotonic() + DEADLINE_S
+def await_(
+    condition: Callable[[], Any], what: str, limit_s: float = DEADLINE_S, every_s: float = 0.02
+) -> Any:
+    end_s = time.monotonic() + limit_s
     while not (answer := condition()):
         assert time.monotonic() < end_s, f"did not happen: {what}"
-        time.sleep(0.02)
+        time.sleep(every_s)
     return answer
 
 
@@ -182,8 +188,10 @@ def tools_whose_agent_died(zoo: Zoo) -> None:
 def tools_that_shall_stay(zoo: Zoo) -> None:
     """Their agent died, but they print to a file of their own, or have windows."""
     marks = {"CLAUDECODE": "1", "CLAUDE_PID": "{pid}"}
+    notes = zoo.place.root / "claude-notes"
+    notes.mkdir()
     own = {
-        "argv": ["sleep", SLEEP], "stdin": "null", "stdout": str(zoo.place.root / "train.log"),
+        "argv": ["sleep", SLEEP], "stdin": "null", "stdout": str(notes / "train.log"),
         "session": True, "env": marks,
     }  # fmt: skip
     zoo.clients("keep:own-output", [own] * 4, kill=True)
@@ -216,7 +224,8 @@ def servers_below_subreapers(zoo: Zoo) -> None:
     """A user's service manager by name, and one of a name that nobody knows."""
     specs = [{"argv": zoo.place.server, "asks": True}] * 10
     for name in ("systemd", "herdsman"):
-        client = [sys.executable, "-S", str(HERE / "client.py"), json.dumps(complete(specs))]
+        arguments = json.dumps(complete(specs, f"orphan:{name}"))
+        client = [sys.executable, "-S", str(HERE / "client.py"), arguments]
         keeper = start_keeper(zoo, name, client)
         expect(keeper, b"ready")
         assert keeper.stdin is not None
@@ -227,9 +236,9 @@ def servers_below_subreapers(zoo: Zoo) -> None:
 
 
 def start_keeper(zoo: Zoo, name: str, client: list[str]) -> "subprocess.Popen[bytes]":
-    relabelled = ["env", "-u", "PYTHONHOME", f"{LABEL}=orphan:{name}", *client]
+    without = ["env", "-u", "PYTHONHOME", *client]
     return zoo.popen(
-        f"keep:{name}", [zoo.place.subreaper(name), "-S", str(HERE / "keeper.py"), *relabelled],
+        f"keep:{name}", [zoo.place.subreaper(name), "-S", str(HERE / "keeper.py"), *without],
         env={"PYTHONHOME": sys.base_prefix}, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         start_new_session=True,
     )  # fmt: skip
@@ -245,17 +254,19 @@ def servers_of_live_clients(zoo: Zoo) -> None:
 
 def daemons(zoo: Zoo) -> None:
     """Known software on purpose without a client, and programs that merely look alike."""
-    for name in ("gopls", "rust-analyzer", "claude", "codex"):
+    for name, kind in DAEMONS.items():
         program = zoo.place.program(name)
         zoo.lone("keep:setsid-daemon", [program, SLEEP])
-        zoo.lone("keep:nohup-daemon", ["nohup", program, SLEEP])
+        zoo.lone(f"keep:nohup-{kind}", ["nohup", program, SLEEP])
     zoo.lone("keep:watcher", [zoo.place.program("watchman"), SLEEP])
     for name in ("mcp-server-everything", "claude-mcp", "my-mcp-server", "npx"):
         zoo.cut_off("keep:look-alike", [zoo.place.program(name), SLEEP])
     script = "import sys, time; time.sleep(1000)"
     for word in ("claude", "@modelcontextprotocol/server-everything", "mcp_server_git"):
         zoo.cut_off("keep:look-alike", [sys.executable, "-S", "-c", script, word])
-    zoo.cut_off("keep:look-alike", ["sh", "-c", "sleep 1000; true", zoo.place.program("gopls")])
+    zoo.cut_off(
+        "keep:look-alike-shell", ["sh", "-c", "sleep 1000; true", zoo.place.program("gopls")]
+    )
 
 
 def batches(zoo: Zoo) -> None:
@@ -264,7 +275,7 @@ def batches(zoo: Zoo) -> None:
     for _copy in range(3):
         with (zoo.place.root / "batch.out").open("ab") as out:
             zoo.cut_off("keep:batch", program, stdout=out)
-    reader = zoo.popen("keep:batch", program, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    reader = zoo.popen("keep:batch-read", program, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     reader.stdin and reader.stdin.close()
     zoo.held.append(reader)
 
@@ -328,7 +339,7 @@ def processes_of_another_user(zoo: Zoo) -> None:
     # Nor can the root of a namespace that has no other user.
     with suppress(subprocess.SubprocessError, PermissionError):
         for _copy in range(5):
-            zoo.cut_off("keep:other-user", program, **other)
+            zoo.cut_off("keep:other-user-cut-off", program, **other)
             zoo.lone("keep:other-user", program, **other)
 
 
@@ -376,7 +387,20 @@ def http_servers(zoo: Zoo) -> None:
     with (zoo.place.root / "http.out").open("wb") as out:
         zoo.cut_off("keep:http", argv, env={"PORT": str(port)}, stdout=out, stderr=out)
     await_(lambda: is_open(port), f"port {port} of the HTTP server")
-    zoo.held.append(socket.create_connection(("127.0.0.1", port)))
+    zoo.held.append(listen_to(port))
+
+
+def listen_to(port: int) -> HTTPResponse:
+    """The stream of a session, which stays open: Node closes a connection without a request."""
+    accept = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+    url = f"http://127.0.0.1:{port}/mcp"
+    asked = urllib.request.Request(url, json.dumps(INITIALIZE).encode(), accept)
+    with urllib.request.urlopen(asked, timeout=DEADLINE_S) as reply:
+        session = reply.headers["mcp-session-id"]
+    accept = {"Accept": "text/event-stream", "mcp-session-id": session}
+    stream = urllib.request.urlopen(urllib.request.Request(url, headers=accept), timeout=DEADLINE_S)
+    assert isinstance(stream, HTTPResponse)
+    return stream
 
 
 def is_open(port: int) -> bool:

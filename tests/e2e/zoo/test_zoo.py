@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from e2e.agent_home import INSTALLED
 from e2e.zoo.namespace import in_namespace
 from e2e.zoo.place import has_node
 
@@ -17,17 +18,19 @@ def scene(name: str) -> dict[str, Any]:
 
 
 @pytest.fixture(autouse=True)
-def needs_node() -> None:
-    """In CI the real servers have to be there; elsewhere the zoo is smaller without them."""
+def needs_programs() -> None:
+    """In CI the real servers and agents have to be there; elsewhere the zoo is smaller without."""
     if os.environ.get("CI") and not has_node():
         pytest.fail("no MCP servers from npm: make zoo-tools")
+    if os.environ.get("CI") and not INSTALLED.is_dir():
+        pytest.fail("the agents are not installed: make agents")
 
 
 def test_the_zoo() -> None:
     """At least 98 in 100 orphans, not one wrong kill, and the right reason for each process."""
     figures = in_namespace(str(HERE / "zoo.py"), "--inside")
 
-    assert figures["processes"] >= (350 if has_node() else 250)
+    assert figures["processes"] >= (480 if has_node() and INSTALLED.is_dir() else 250)
     assert figures["wrong"] == []
     assert figures["recall"] >= 0.98, figures["missed"]
     assert figures["unexplained"] == []
