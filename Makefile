@@ -204,6 +204,7 @@ bench: setup
 	PYTHONPATH=tests $(PY) -m bench.lease_time
 	cd tests && ../$(PY) -m bench.api_time --write ../docs/benchmarks.md
 	PYTHONPATH=tests $(PY) -m bench.replay --write .
+	cd tests && ../$(PY) -m bench.bursts --write ../docs/benchmarks.md
 	cd tests && ../$(PY) -m bench.ten_thousand
 	@$(MAKE) --no-print-directory mcp-peers
 	cd tests && ../$(PY) -m bench.mcp_gateway --write ../docs/benchmarks.md

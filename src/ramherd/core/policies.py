@@ -100,6 +100,11 @@ class GrantPolicy(NamedTuple):
     urgent_for_s: float = 2.0
     # For this long after growth was refused, only the first waiting run grows.
     short_for_s: float = 2.0
+    # A tool call of a gigabyte grows in 30 quanta, and is not held between them: for this long
+    # after a quantum it counts as still growing.
+    growing_s: float = 0.25
+    # No second run is stopped for a waiting one this soon after the first.
+    settle_s: float = 1.0
     # A burst is mostly over this long after its run has stopped growing.
     burst_s: float = 7.0
     # A job that had this share of the lease, and made other runs leave for two bursts or more,
@@ -153,10 +158,10 @@ class GrantPolicy(NamedTuple):
 
 
 TIMES = (
-    "shrink_after_s", "patience_s", "max_hold_s", "urgent_for_s", "short_for_s", "burst_s",
-    "keep_s", "same_burst_s", "young_s", "stagger_s", "ageing_s", "overtake_s", "tight_debt_s",
-    "single_debt_s", "level_lasts_s", "level_lasts_again_s", "level_back_s", "reclaim_after_s",
-    "reclaim_again_s",
+    "shrink_after_s", "patience_s", "max_hold_s", "urgent_for_s", "short_for_s", "growing_s",
+    "settle_s", "burst_s", "keep_s", "same_burst_s", "young_s", "stagger_s", "ageing_s",
+    "overtake_s", "tight_debt_s", "single_debt_s", "level_lasts_s", "level_lasts_again_s",
+    "level_back_s", "reclaim_after_s", "reclaim_again_s",
 )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from itertools import islice
 from ramherd.core.memory import Admit, Candidate, Estimate, History, Level, Mode, Scene
 from ramherd.core.model import JobState, Reason, Settle, Wait, Why
 from ramherd.core.policies import GrantPolicy
+from ramherd.decide.governor.growth import find_growing, is_short
 from ramherd.decide.governor.levels import is_pressed
 from ramherd.decide.governor.room import Room
 
@@ -34,10 +35,12 @@ class Crowd:
         self.excess_bytes: int | None = None
         for run in scene.runs:
             known, age_s = scene.estimate(run), scene.at_s - run.started_s
-            young = age_s < policy.young_s
-            self.expected_bytes += max(run.used_bytes, known.base_bytes if young else 0)
+            young, fresh = age_s < policy.young_s, age_s < policy.stagger_s
+            # A job that returned has its need as its grant, and does not use it yet.
+            least = run.grant_bytes if fresh else known.base_bytes if young else 0
+            self.expected_bytes += max(run.used_bytes, least)
             self.variance += known.sd_bytes**2
-            if age_s < policy.stagger_s:
+            if fresh:
                 self.fresh_bytes += known.base_bytes
             elif young:
                 self.excess_bytes = (self.excess_bytes or 0) + run.used_bytes - known.base_bytes
@@ -137,6 +140,9 @@ def find_closed(scene: Scene, history: History, policy: GrantPolicy, waiting: in
         return full
     if waiting or any(run.leaving for run in scene.runs):
         return Reason(Why.SOMEBODY_WAITS, waiting=max(waiting, 1))
+    # Between two quanta a run is not held, but it waits for the next one in a moment.
+    if is_short(scene, history, policy) and (growing := find_growing(scene, history, policy)):
+        return Reason(Why.SOMEBODY_WAITS, waiting=len(growing))
     # One run at a time is always allowed, except under pressure that other programs cause.
     if history.level is not Level.CALM and (running or is_pressed(scene, policy)):
         return Reason(Why.LEVEL, level=history.level.value)

@@ -1,5 +1,6 @@
 """Growth for runs at their grant, and smaller grants for runs that use less."""
 
+import math
 from collections.abc import Mapping, Sequence
 
 from ramherd.core.memory import History, Penned, Scene, Trim
@@ -14,28 +15,36 @@ def waiters(scene: Scene) -> list[Penned]:
     return list(oldest_first(held)) if len(held) > 1 else held
 
 
-def grow(waiting: list[Penned], history: History, room: Room, policy: GrantPolicy) -> bool:
+def grow(waiting: Sequence[Penned], history: History, room: Room, policy: GrantPolicy) -> bool:
     """A quantum for each run while there is room, the run that has grown most first: a burst that
-    has begun is finished before another one. Tool calls that grow side by side would each stop half
-    grown and block the other, so the others grow only if the first could take as much again, and
-    not at all while memory is short. Returns whether a run was refused.
+    has begun is finished before another one, also when it is not held between two quanta. Tool
+    calls that grow side by side would each stop half grown and block the other, so the others grow
+    only if the first could take as much again, and not at all while memory is short. Returns
+    whether a run was refused.
     """
     if not waiting:
         return False
-    first, *others = most_grown_first(waiting, room.scene)
-    if not grow_first(first, room, policy):
+    growing = find_growing(room.scene, history, policy)
+    first, *others = most_grown_first([*waiting, *growing], room.scene)
+    if first.held_since_s is not None and not grow_first(first, room, policy):
         return True
     if is_short(room.scene, history, policy):
         return False
+    held = [run for run in others if run.held_since_s is not None]
+    return not grow_beside(first, held, room, policy)
+
+
+def grow_beside(first: Penned, others: Sequence[Penned], room: Room, policy: GrantPolicy) -> bool:
+    """Returns whether there was room for each of the others."""
     again = grown_bytes(first, room.scene)
     for run in others:
         wish = next_wish(run, policy)
         if (free := room.make(wish)) < wish:
-            return True
-        if room.make(wish + again) < wish + again:
             return False
+        if room.make(wish + again) < wish + again:
+            return True
         raise_grant(run, free, room, policy)
-    return False
+    return True
 
 
 def grow_first(run: Penned, room: Room, policy: GrantPolicy) -> bool:
@@ -62,14 +71,26 @@ def next_wish(run: Penned, policy: GrantPolicy) -> int:
     return policy.quantum_bytes + max(run.used_bytes - held_at, 0)
 
 
-def most_grown_first(waiting: Sequence[Penned], scene: Scene) -> Sequence[Penned]:
+def most_grown_first(runs: Sequence[Penned], scene: Scene) -> Sequence[Penned]:
     """The oldest first among runs that have grown as much."""
-    return sorted(waiting, key=lambda run: -grown_bytes(run, scene))
+    return sorted(runs, key=lambda run: (-grown_bytes(run, scene), run.age))
 
 
 def grown_bytes(run: Penned, scene: Scene) -> int:
     """How far the grant of a run is above the memory that was expected of it."""
     return max(run.grant_bytes - scene.estimate(run).base_bytes, 0)
+
+
+def find_growing(scene: Scene, history: History, policy: GrantPolicy) -> list[Penned]:
+    """Runs that got a quantum a moment ago and are not held at the next one yet. A run that got it
+    in this very moment has not used it.
+    """
+    at_s, grown_s = scene.at_s, history.grown_s
+    return [
+        run
+        for run in scene.runs
+        if is_at_work(run) and 0 < at_s - grown_s.get(run.run, -math.inf) < policy.growing_s
+    ]
 
 
 def next_grown(

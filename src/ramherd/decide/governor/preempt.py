@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from ramherd.core.memory import Bursts, History, Penned, Scene
 from ramherd.core.model import JobState, Reason, RunEnd, Settle, Stop, Why
 from ramherd.core.policies import GrantPolicy
+from ramherd.decide.governor.growth import find_growing
 from ramherd.decide.governor.room import Room, oldest_first
 
 # Reasons of stops for the first waiting run.
@@ -77,15 +78,24 @@ def stop_for_waiter(
     room: Room,
 ) -> list[Stop]:
     """The oldest waiting run got nothing until its patience ran out: another run is stopped, unless
-    a burst still grows, which will free its memory soon.
+    a burst still grows, which will free its memory soon. The waiting run has to grow for a while
+    before a second one is stopped for it.
     """
     if not waiting or room.raised or waiting[0].run not in history.urgent_s:
         return []
-    first = waiting[0]
+    policy, first = room.policy, waiting[0]
+    is_soon = scene.at_s - last_stop_s(history) < policy.settle_s
+    if is_soon or find_growing(scene, history, policy):
+        return []
     victim = choose_victim(first, live)
-    if is_burst_under_way(victim, live, scene, history, room.policy):
+    if is_burst_under_way(victim, live, scene, history, policy):
         return []
     return [Stop(victim.run, RunEnd.PREEMPTED, explain_victim(victim, first, scene.at_s))]
+
+
+def last_stop_s(history: History) -> float:
+    """When a run was last stopped for another one."""
+    return max((bursts.last_s for bursts in history.bursts.values()), default=-math.inf)
 
 
 def explain_victim(victim: Penned, first: Penned, at_s: float) -> Reason:

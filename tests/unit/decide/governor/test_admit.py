@@ -70,7 +70,7 @@ def test_a_crowd_holds_what_it_uses_and_what_young_ones_will() -> None:
         pen("r1", 300, 332),
         pen("r2", 10, 215, started_s=80.5),
         pen("r3", 10, 215, started_s=80.0),
-        pen("r4", 400, 432, started_s=99.5),
+        pen("r4", 400, 400, started_s=99.5),
         pen("r5", 20, 215, started_s=99.0),
     )
     crowd = Crowd(replace(scene(4000, *runs), ending=2, starting=3), POLICY)
@@ -108,7 +108,7 @@ def test_one_more_adds_its_base_and_its_share_of_the_spread() -> None:
 
 def test_who_was_let_in_belongs_to_the_crowd() -> None:
     """The next job is compared with it as well."""
-    crowd = Crowd(replace(scene(4000, pen("r1", 300, 332, started_s=99.5)), starting=2), POLICY)
+    crowd = Crowd(replace(scene(4000, pen("r1", 300, 300, started_s=99.5)), starting=2), POLICY)
     crowd.add(120 * MB, Estimate(100 * MB, 50 * MB))
 
     assert (crowd.number, crowd.starting) == (2, 3)
@@ -581,3 +581,23 @@ def test_behind_a_small_one_that_does_not_fit_nobody_starts() -> None:
 
     (wait,) = decide(scene(1000, *runs, at_s=1000.0, queue=queue))
     assert (isinstance(wait, Wait), wait.job) == (True, "next-2")
+
+
+def test_no_job_starts_while_memory_is_short_and_a_run_still_grows() -> None:
+    """The run is not held at this moment, but will be at its next quantum."""
+    at = scene(1000, pen("r1", 100, 200), pen("r2", 100, 200), queue=[waiting_job(1)])
+
+    assert closed(at, short_s=99.1, grown_s={"r1": 99.9, "r2": 99.5}) == Reason(
+        Why.SOMEBODY_WAITS, waiting=1
+    )
+    assert closed(at, short_s=99.1, grown_s={"r1": 99.75}) is None
+    assert closed(at, short_s=98.0, grown_s={"r1": 99.9}) is None
+
+
+def test_a_job_that_has_just_returned_counts_with_its_need() -> None:
+    """In its first second it uses little of the memory that it was given."""
+    fresh = pen("r99", 10, 800, started_s=99.5)
+    at = scene(1000, fresh, queue=[waiting_job(1)])
+
+    assert Crowd(at, POLICY).expected_bytes == 800 * MB
+    assert Crowd(replace(at, at_s=100.5), POLICY).expected_bytes == BASE

@@ -117,7 +117,8 @@ def histories(draw: st.DrawFn) -> History:
         idle_since_s=draw(marks),
         urgent_s=draw(marks),
         grown_s=draw(marks),
-        short_s=draw(st.none() | st.floats(AT_S - 4, AT_S)),
+        # Mostly not within the last second, in which nothing starts.
+        short_s=draw(st.none() | st.floats(AT_S - 8, AT_S)),
         bursts=draw(
             st.dictionaries(
                 st.sampled_from([f"j{number}" for number in range(12)]),

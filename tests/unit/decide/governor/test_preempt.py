@@ -349,3 +349,28 @@ def test_a_job_that_bursts_repeatedly_keeps_its_room() -> None:
     at = scene(1000, pen("r1", 100, 600))
     assert find_kept(at, History(bursts={"job-r1": Bursts(2, 0.0)}), POLICY) == set()
     assert find_kept(at, History(idle_since_s={"r1": 99.0}), POLICY) == set()
+
+
+def urgent_stops(at: Scene, **history: object) -> list[str]:
+    remembered = replace(History(urgent_s={"r2": 100.0}), **history)  # type: ignore[arg-type]
+    room = Room(at, POLICY)
+    return [stop.run for stop in stop_for_waiter(waiters(at), at.runs, at, remembered, room)]
+
+
+def test_a_second_run_is_stopped_only_when_the_waiter_had_time_to_grow() -> None:
+    """A second after the last stop, for whichever job that was."""
+    at = scene(600, pen("r1", 100, 100), held("r2", 200, 90.0), held("r3", 200, 90.0))
+
+    assert urgent_stops(at, bursts={"job-r9": Bursts(1, 99.0)}) == ["r3"]
+    assert urgent_stops(at, bursts={"job-r9": Bursts(1, 99.1)}) == []
+
+
+def test_no_run_is_stopped_while_another_is_still_growing() -> None:
+    """Between two quanta it is not held."""
+    at = scene(600, pen("r1", 100, 132), held("r2", 200, 90.0), held("r3", 200, 90.0))
+
+    assert urgent_stops(at, grown_s={"r1": 99.9}) == []
+    assert urgent_stops(at, grown_s={"r1": 99.75}) == ["r3"]
+    # A held one does not count, and neither does one that has grown in this very round.
+    assert urgent_stops(at, grown_s={"r3": 99.9}) == ["r3"]
+    assert urgent_stops(at, grown_s={"r1": 100.0}) == ["r3"]

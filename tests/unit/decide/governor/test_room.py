@@ -149,6 +149,35 @@ def test_while_memory_is_short_only_the_first_waiter_grows() -> None:
     assert not is_short(at, History(), POLICY)
 
 
+def beside_growing(lease_mb: float, *, grown_s: float = 99.9, short_s: float | None = None,
+                   held_mb: float = 300) -> set[str]:  # fmt: skip
+    """The runs that grow while an older one is between two quanta, 190 MB above its base."""
+    at = scene(lease_mb, pen("r1", 400, 405), held("r2", held_mb, 99))
+    room = Room(at, POLICY)
+    assert not grow(waiters(at), History(short_s=short_s, grown_s={"r1": grown_s}), room, POLICY)
+    return set(room.raised)
+
+
+def test_a_run_between_two_quanta_keeps_its_turn() -> None:
+    """It is not held, but another one would take the memory that it needs next. It counts for a
+    quarter of a second after its last quantum.
+    """
+    assert beside_growing(2000, short_s=99.0) == set()
+    assert beside_growing(2000, short_s=99.0, grown_s=99.75) == {"r2"}
+    # The growth of this very round is not used yet.
+    assert beside_growing(2000, short_s=99.0, grown_s=100.0) == {"r2"}
+    # The run that has grown more is first, held or not.
+    assert beside_growing(2000, short_s=99.0, held_mb=500) == {"r2"}
+
+
+def test_beside_a_run_between_two_quanta_others_grow_if_it_could_take_as_much_again() -> None:
+    """The same rule as beside a burst that is held."""
+    base = 215
+    needed = 405 + 300 + (405 - base) + STEP / MB
+    assert beside_growing(needed) == {"r2"}
+    assert beside_growing(needed - 0.001) == set()
+
+
 def test_when_a_run_last_grew_is_known_for_as_long_as_a_burst_lasts() -> None:
     """7 s; a run that grows now has the present time."""
     at = scene(900, held("r1", 100, 99), pen("r2", 100, 200))
