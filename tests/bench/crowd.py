@@ -1,7 +1,8 @@
-"""What a supervisor costs with 50, 200 and 500 small runs: processor time and memory.
+"""What a supervisor costs with 50 to 500 small runs: processor time and memory.
 
 `make bench`. Its own time alone is counted, from /proc, over some seconds in which nothing starts
-or ends: the cost of a tick may grow with the number of runs, but no faster.
+or ends: the cost of a tick may grow with the number of runs, but no faster. With `--write` the
+table is put into the document, and the picture beside it.
 
     cd tests && ../.venv/bin/python -m bench.crowd [--write DOCUMENT] [RUNS ...]
 """
@@ -17,10 +18,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from bench.replay.picture import text
 from bench.tables import publish
 from ramherd.system.proc_stat import STIME, UTIME, read_children, read_stat, split_stat
 
-SIZES = (50, 200, 500)
+SIZES = (50, 100, 200, 350, 500)
 WINDOW_S = 10.0
 START_S = 60.0
 TICK_S = 0.5
@@ -29,6 +31,9 @@ HERTZ = os.sysconf("SC_CLK_TCK")
 ALLOWED_MB, ALLOWED_SHARE = 40.0, 0.10
 # What a tick costs for each run with the most runs, beside what it costs with the fewest.
 ALLOWED_GROWTH = 1.2
+PICTURE = "crowd.svg"
+WIDTH, HEIGHT, LEFT, TOP = 560, 240, 60, 30
+MEASURED, LINEAR = "#4e79a7", "#999999"
 
 
 class Cost(NamedTuple):
@@ -101,6 +106,38 @@ def rows(costs: list[Cost]) -> list[str]:
     ]
 
 
+def render_picture(costs: list[Cost]) -> str:
+    """A tick with each number of runs; the dashed line grows as the number does."""
+    first, most = costs[0], costs[-1].runs
+    line_ms = first.tick_ms * most / first.runs
+    top_ms = max(line_ms, *(cost.tick_ms for cost in costs))
+
+    def at(runs: float, tick_ms: float) -> str:
+        return f"{LEFT + runs / most * WIDTH:.0f} {TOP + HEIGHT * (1 - tick_ms / top_ms):.0f}"
+
+    bottom = TOP + HEIGHT
+    path = "L".join(at(cost.runs, cost.tick_ms) for cost in costs)
+    size = f'width="{LEFT + WIDTH + 40}" height="{bottom + 40}"'
+    title = "one tick of the supervisor, ms (dashed: as the number of runs)"
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif" font-size="12">',
+        '<rect width="100%" height="100%" fill="white"/>',
+        f'<path stroke="#222222" fill="none" d="M{LEFT} {TOP}V{bottom}h{WIDTH}"/>',
+        f'<path stroke="{LINEAR}" stroke-dasharray="4 3" d="M{at(0, 0)}L{at(most, line_ms)}"/>',
+        f'<path stroke="{MEASURED}" stroke-width="2" fill="none" d="M{path}"/>',
+        text(LEFT, TOP - 12, title, "start"),
+        text(LEFT + WIDTH, bottom + 34, "runs", "end"),
+    ]
+    for cost in costs:
+        x, y = at(cost.runs, cost.tick_ms).split()
+        parts += [
+            f'<circle cx="{x}" cy="{y}" r="3" fill="{MEASURED}"/>',
+            text(int(x), int(y) - 8, f"{cost.tick_ms:.1f}", "end"),
+            text(int(x), bottom + 16, str(cost.runs), "middle"),
+        ]
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
 def is_kept(costs: list[Cost]) -> bool:
     first, last = costs[0], costs[-1]
     growth = (last.tick_ms / last.runs) / max(first.tick_ms / first.runs, 1e-9)
@@ -117,6 +154,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="crowd-") as state:
         costs = [measure(runs, Path(state)) for runs in args.runs]
     publish(rows(costs), "crowd", args.write)
+    if args.write is not None:
+        args.write.with_name(PICTURE).write_text(render_picture(costs))
     verdict = "kept" if is_kept(costs) else "EXCEEDED"
     print(
         f"allowed with the most runs: {ALLOWED_MB:.0f} MB, {ALLOWED_SHARE:.0%} of a core, and "
