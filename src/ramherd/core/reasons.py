@@ -98,6 +98,7 @@ class Why(StrEnum):
     NO_RESULT = "no_result"
     DENIED = "denied"
     NO_GATEWAY = "no_gateway"
+    LARGE_SERVER = "large_server"
     OVERLOAD = "overload"
     OVERLOAD_PACE = "overload_pace"
     API_CALM = "api_calm"

@@ -28,7 +28,7 @@ from ramherd.core.policies import Policy
 from ramherd.core.run_phase import Running
 from ramherd.decide.budget import largest_budget_bytes
 from ramherd.exec.admission import Admission
-from ramherd.exec.guard import Guard, Guarded
+from ramherd.exec.guard import Guarded, start_guard
 from ramherd.exec.pen_watch import PenWatch
 from ramherd.exec.program import Program
 from ramherd.measure.cgroups import Trees, read_trees
@@ -102,7 +102,7 @@ def run_admitted(session: Session, kind: str, trees: Trees, admission: Admission
     most = largest_budget_bytes(admission.machine, session.policy)
     fleet, pen = make_pen(session, kind, trees, most + session.policy.fleet_slack_bytes)
     part = pen.spawn_part()
-    guard = Guard(session.guarded(pen, [*part["dirs"], *fleet.dirs()]))
+    guard = start_guard(session.guarded(pen, [*part["dirs"], *fleet.dirs()]))
     if not part["join"]:
         become_subreaper()
     terminal, program = Terminal(), Program()

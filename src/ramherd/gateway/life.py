@@ -5,10 +5,11 @@ A process that one agent has for itself keeps the agent's state, so only its own
 
 from typing import NamedTuple
 
+from ramherd.core.reasons import Reason, Why
 from ramherd.core.units import MIB, format_duration, format_size
 from ramherd.decide.governor.leaks import IdleSamples, find_leak
 
-# A warning, once: the servers measured use 60 to 120 MB.
+# The servers measured use 60 to 120 MB.
 WARN_BYTES = 200 * MIB
 # Of its limit; at the limit itself the kernel would end it during a call.
 NEAR_LIMIT = 0.85
@@ -63,7 +64,11 @@ def choose_private_stop(reading: ServerReading) -> str | None:
     return None
 
 
-def should_warn(used_bytes: int, *, was_warned: bool) -> bool:
-    """Two marks: a server that has shrunk by a quarter may be reported again."""
-    mark = 0.75 * WARN_BYTES if was_warned else WARN_BYTES
-    return used_bytes > mark
+def explain_large(server: str, used_bytes: int, limit_bytes: int) -> Reason | None:
+    """Why a process is reported. The caller reports each process once, so there is one mark."""
+    if used_bytes <= WARN_BYTES:
+        return None
+    return Reason(
+        Why.LARGE_SERVER, server=server, used_bytes=used_bytes, warn_bytes=WARN_BYTES,
+        limit_bytes=limit_bytes,
+    )  # fmt: skip

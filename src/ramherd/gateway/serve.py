@@ -18,6 +18,7 @@ from typing import Any
 
 from ramherd import __version__
 from ramherd.act.gateway_process import ADDRESS, PORT
+from ramherd.act.guard import Guard
 from ramherd.act.pens.selection import Fleet, make_fleet
 from ramherd.act.runtime_files import RuntimeFiles
 from ramherd.act.systemd_scope import enter_scope
@@ -25,7 +26,9 @@ from ramherd.api.listener import Listener, make_tcp_socket
 from ramherd.api.listener_server import ListenerServer
 from ramherd.config.load import Config, make_policy
 from ramherd.config.paths import runtime_dir, state_dir
-from ramherd.core.errors import NoService, RamherdError, UsageError
+from ramherd.core.errors import NoService, RamherdError, StoreError, UsageError
+from ramherd.core.model import Event
+from ramherd.core.reasons import Reason
 from ramherd.core.units import format_size
 from ramherd.decide.budget import largest_budget_bytes
 from ramherd.decide.governor.leaks import next_samples
@@ -34,14 +37,18 @@ from ramherd.gateway.control_app import ControlApp
 from ramherd.gateway.gateway import Clients, Gateway, GatewaySettings
 from ramherd.gateway.gateway_listener import GatewayListener, GatewayProtocol
 from ramherd.gateway.lease import GatewayLease
-from ramherd.gateway.life import ServerReading, choose_stop, should_warn
-from ramherd.gateway.remains import clear_remains, record_pens
+from ramherd.gateway.life import ServerReading, choose_stop, explain_large
+from ramherd.gateway.remains import clear_remains, end_remains, record_pens
+from ramherd.gateway.server_process import GRACE_S
 from ramherd.gateway.streamable_http import GatewayApp
 from ramherd.gateway.upstream import Upstream
 from ramherd.gateway.usage import UsageRecorder
 from ramherd.gateway.verdicts import read_verdicts
 from ramherd.measure.cgroups import read_trees
 from ramherd.measure.machine import read_machine
+from ramherd.show.reasons import render_reason
+from ramherd.store.connect import open_store
+from ramherd.store.events import add_event
 from ramherd.store.mcp_servers import McpServer, read_servers
 from ramherd.store.owner import OwnerLock
 from ramherd.system.files import write_json
@@ -70,7 +77,11 @@ def main(config: Config, port: int | None = None) -> int:
         print_line(f"no systemd scope: {why_not}")
     logging.disable()
     with closing(OwnerLock(runtime)) as owner_lock:
-        asyncio.run(GatewayProcess(config, runtime, state, owner_lock, lock).run(port))
+        process = GatewayProcess(config, runtime, state, owner_lock, lock)
+        owner = owner_lock.owner.id
+        guard = Guard(lambda: end_remains(runtime, owner, GRACE_S), f"{state}/keeper.err")
+        asyncio.run(process.run(port))
+        guard.dismiss()
     lock.close()
     return 0
 
@@ -95,8 +106,8 @@ class GatewayProcess:
         self._files = RuntimeFiles(runtime, [owner.restore, self._restore])
         self._lease = GatewayLease(self._files, owner.owner, self._trees, self._policy)
         self._ended = asyncio.Event()
-        self._warned: set[str] = set()
-        self._recorded: list[int] = []
+        self._recording: set[asyncio.Task[None]] = set()
+        self._recorded: list[int] | None = None
         self.gateway = Gateway(
             Clients(lambda: (self._files.path, state)), self._read_servers,
             lambda: read_verdicts(state), read_settings(config, self._policy.pids_limit), state,
@@ -194,18 +205,24 @@ class GatewayProcess:
             upstream.stop_soon()
 
     def _warn(self, upstream: Upstream, used: int) -> None:
-        was_warned = upstream.key in self._warned
-        warns = should_warn(used, was_warned=was_warned)
-        if warns and not was_warned:
-            print_line(f"{upstream.launch.name} uses {format_size(used)}")
-        (self._warned.add if warns else self._warned.discard)(upstream.key)
+        """Once for each process: in the log, and as an event of the machine."""
+        launch, child = upstream.launch, upstream.child
+        reason = explain_large(launch.name, used, launch.memory_limit_bytes)
+        if reason is None or child is None or child.is_reported:
+            return
+        child.is_reported = True
+        print_line(render_reason(reason))
+        recording = asyncio.create_task(asyncio.to_thread(record_event, self._state, reason))
+        self._recording.add(recording)
+        recording.add_done_callback(self._recording.discard)
 
     def _record(self) -> None:
         children = [one.child for one in self.gateway.every_upstream() if one.child is not None]
         pids = [child.pid for child in children]
         if pids != self._recorded:
             pens = [child.pen for child in children]
-            record_pens(self._files.path, self._fleet, [pen for pen in pens if pen is not None])
+            found = [pen for pen in pens if pen is not None]
+            record_pens(self._files.path, self._owner.owner.id, self._fleet, found)
             self._recorded = pids
 
     def _restore(self, runtime: Path) -> bool:
@@ -239,11 +256,21 @@ class GatewayProcess:
         for session in list(self.gateway.sessions.values()):
             self.gateway.remove_session(session)
         await asyncio.gather(*(one.stop() for one in self.gateway.every_upstream()))
-        await asyncio.gather(*serving)
+        await asyncio.gather(*serving, *self._recording)
         (self._files.path / SOCKET).unlink(missing_ok=True)
         self._fleet.remove()
         clear_remains(self._files.path)
         self._lease.close()
+
+
+def record_event(state: Path, reason: Reason) -> None:
+    """In a thread: the store may be locked for a moment. `ramherd events` shows it."""
+    try:
+        with closing(open_store(state)) as store:
+            add_event(store, Event("alert", reason, time.time(), herd=""))
+            store.commit()
+    except StoreError as error:
+        print_line(str(error))
 
 
 def read_settings(config: Config, pids_limit: int) -> GatewaySettings:

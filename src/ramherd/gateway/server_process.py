@@ -67,6 +67,8 @@ class ServerProcess:
         self._why = ""
         self._clearing: asyncio.Future[None] | None = None
         self.ended = asyncio.Event()
+        # Whether it was reported for its memory.
+        self.is_reported = False
 
     @property
     def pid(self) -> int:

@@ -117,6 +117,9 @@ SENTENCES = {
     Why.NO_GATEWAY: (
         "the MCP gateway does not run: the agent starts without {servers} (hint: ramherd mcp start)"
     ),
+    Why.LARGE_SERVER: (
+        "MCP server {server} uses {used_bytes}, more than {warn_bytes}; its limit is {limit_bytes}"
+    ),
     Why.OVERLOAD: "the API is overloaded: {what}",
     Why.OVERLOAD_PACE: "the API of {agent} is overloaded: the next job starts in {wait_s}",
     Why.USAGE_LIMIT: "{agent} is at its usage limit until {until_at} ({window})",

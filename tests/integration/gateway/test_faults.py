@@ -5,10 +5,11 @@ import json
 import os
 import signal
 import subprocess
-import time
+import sys
 
 import pytest
 
+from integration.conftest import await_, ours
 from integration.gateway.conftest import SERVE, RunningGateway, play, text_of
 from ramherd.system.procfs import read_process, read_rss_bytes
 from support.mcp.http_client import request
@@ -136,8 +137,8 @@ def test_a_client_that_disconnects_cancels_its_call(gateway: RunningGateway) -> 
 
 
 def test_a_killed_gateway_leaves_no_server(gateway: RunningGateway) -> None:
-    """Polite servers end with it. What stays is ended by the next gateway, which has the same port,
-    and whose clients initialise again.
+    """Its guard ends the servers, also one that ignores the end of its input and TERM. The next
+    gateway has the same port, and clients initialise again.
     """
     gateway.add("fake", share="shared")
     gateway.add("deaf", share="shared", env={"FAKE_DEAF": "1"})
@@ -153,16 +154,13 @@ def test_a_killed_gateway_leaves_no_server(gateway: RunningGateway) -> None:
             client.close()
         return pids
 
-    polite, deaf = play(begin())
+    pids = play(begin())
     gateway.stop(signal.SIGKILL)
-    deadline_s = time.monotonic() + 10
-    while not is_gone(polite) and time.monotonic() < deadline_s:
-        time.sleep(0.05)
-    assert is_gone(polite)
+    await_(lambda: all(map(is_gone, pids)), "the servers are gone", 60.0)
+    await_(lambda: not ours(), "the guard is gone", 60.0)
     gateway.start()
 
     assert gateway.address.port == port
-    assert is_gone(deaf)
 
     async def go_on() -> None:
         client = gateway.client("fake")
@@ -188,6 +186,36 @@ def test_a_server_at_its_memory_limit(gateway: RunningGateway) -> None:
         return str(answer.get("error", answer))
 
     assert "limit" in play(run())
+
+
+def test_a_large_server_is_reported_once(gateway: RunningGateway) -> None:
+    """As an event of the machine, and in the log of the gateway."""
+    gateway.add("fake", share="shared", memory_limit="1GiB")
+    gateway.start()
+    client = gateway.client("fake")
+
+    def events() -> list[str]:
+        shown = subprocess.run(
+            (sys.executable, "-m", "ramherd", "events", "--since", "1h"), env=gateway.env,
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        return [line for line in shown.stdout.splitlines() if "MCP server fake uses" in line]
+
+    async def run() -> None:
+        await client.initialize()
+        await client.call("grow", bytes=220 << 20)
+        await asyncio.to_thread(gateway.await_until, lambda: bool(events()))
+        await client.call("grow", bytes=1 << 20)
+        client.close()
+
+    play(run())
+    used = gateway.status("fake")["processes"][0]["used_bytes"]
+    gateway.await_until(lambda: gateway.status("fake")["processes"][0]["used_bytes"] != used)
+    printed = gateway.stop()
+
+    assert len(events()) == 1
+    assert "more than 200 MiB; its limit is 1 GiB" in events()[0]
+    assert printed.count("MCP server fake uses") == 1
 
 
 def test_a_second_gateway_is_refused(gateway: RunningGateway) -> None:

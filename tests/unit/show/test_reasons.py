@@ -305,6 +305,13 @@ MADE: dict[Why, tuple[Reason, str]] = {
         "the MCP gateway does not run: the agent starts without time, memory (hint: ramherd mcp "
         "start)",
     ),
+    Why.LARGE_SERVER: (
+        Reason(
+            Why.LARGE_SERVER, server="time", used_bytes=300 * MIB, warn_bytes=200 * MIB,
+            limit_bytes=512 * MIB,
+        ),
+        "MCP server time uses 300 MiB, more than 200 MiB; its limit is 512 MiB",
+    ),
     Why.DENIED: (denied("Bash(make)"), "the agent was denied Bash(make)"),
     Why.API_CALM: (
         Reason(Why.API_CALM, agent="claude"),
