@@ -39,9 +39,9 @@ DOCS = sorted((ROOT / "docs").glob("*.md"))
 PURE = ("core", "decide", "strays.judge", "doctor.check")
 # Reasons that tell what happened, and decide nothing.
 FACTS = {
-    "ADOPTED", "ASKED", "HERD_OVER", "KEEPER_LOST", "LEASE_WITHOUT_OWNER", "LEDGER_SET_ASIDE",
-    "NO_RUNTIME", "ON_DONE_FAILED", "RESIDUE", "RUNTIME_RESTORED", "STORE", "STORE_RESTORED",
-    "SUBMITTED", "SUPERVISOR_LOST", "UNKILLABLE", "WARNING_SIGN",
+    "ADOPTED", "ASKED", "HERD_OVER", "KEEPER_LOST", "LARGE_SERVER", "LEASE_WITHOUT_OWNER",
+    "LEDGER_SET_ASIDE", "NO_RUNTIME", "ON_DONE_FAILED", "RESIDUE", "RUNTIME_RESTORED", "STORE",
+    "STORE_RESTORED", "SUBMITTED", "SUPERVISOR_LOST", "UNKILLABLE", "WARNING_SIGN",
 }  # fmt: skip
 IMPURE_CALLS = {"open", "print", "input", "exec", "eval", "compile", "__import__", "breakpoint"}
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from ramherd.act.guard import Guard
+from ramherd.act.guard_process import Guard
 
 
 class Guarded(NamedTuple):

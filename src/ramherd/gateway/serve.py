@@ -18,7 +18,7 @@ from typing import Any
 
 from ramherd import __version__
 from ramherd.act.gateway_process import ADDRESS, PORT
-from ramherd.act.guard import Guard
+from ramherd.act.guard_process import Guard
 from ramherd.act.pens.selection import Fleet, make_fleet
 from ramherd.act.runtime_files import RuntimeFiles
 from ramherd.act.systemd_scope import enter_scope

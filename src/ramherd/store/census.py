@@ -70,16 +70,14 @@ def add_total(store: Store, total: CensusTotal) -> None:
     store.write(sql.DROP_OLD_TOTALS, (total.at_s - KEEP_S,))
 
 
-def read_told(store: Store) -> frozenset[str]:
-    """Keys of the alerts that were sent, and still hold."""
-    return frozenset(key for (key,) in store.read(sql.ALERTS))
+def read_told(store: Store) -> dict[str, float]:
+    """Keys of the alerts that were sent and hold, with the last time that there was reason to."""
+    return dict(store.read(sql.ALERTS))
 
 
 def set_told(store: Store, before: Iterable[str], told: Mapping[str, float]) -> None:
-    """`told` are the keys that hold now, with the time of the look. Within the caller's
-    transaction.
-    """
+    """`told` are the keys that hold now. Within the caller's transaction."""
     for key in set(before) - set(told):
         store.write(sql.DROP_ALERT, (key,))
     for key, at_s in told.items():
-        store.write(sql.ADD_ALERT, (key, at_s))
+        store.write(sql.SET_ALERT, (key, at_s))

@@ -1,7 +1,7 @@
 """One look of `ramherd watch`: scans the machine, records the census, and finds new alerts."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -52,7 +52,7 @@ class Watcher:
         rows = next_census(seen, scan.scene, read_runs(seen), old)
         total = sum_up(seen, scan.scene.at_s, read_used_percent())
         if store is None:
-            return WatchScan(rows, total, self.find_alerts(rows, total, scan, frozenset())[1])
+            return WatchScan(rows, total, self.find_alerts(rows, total, scan, {})[1])
         # One transaction: of two looks at the same time, one sends an alert.
         store.begin()
         told = read_told(store)
@@ -66,7 +66,7 @@ class Watcher:
         return WatchScan(rows, total, alerts)
 
     def find_alerts(
-        self, rows: list[CensusRow], total: CensusTotal, scan: Scan, told: frozenset[str]
+        self, rows: list[CensusRow], total: CensusTotal, scan: Scan, told: Mapping[str, float]
     ) -> tuple[dict[str, float], list[WatchAlert]]:
         hold, alerts = next_alerts(rows, total, scan.scene, told, self.scanner.policy)
         return dict(hold), alerts

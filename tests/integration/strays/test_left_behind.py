@@ -143,9 +143,10 @@ def test_what_has_a_terminal_is_spared(start: Start, tmp_path: Path) -> None:
 
 def test_one_that_ignores_term_is_killed(start: Start) -> None:
     """TERM, the grace, KILL; and so is what it started in between."""
-    root, (left,) = start(orphan(command="sh -c 'trap \"\" TERM; while :; do sleep 1; done'"))
-    await_(lambda: len(found_by(root)) == 2, "the shell and its sleep")
-    assert end_left_behind(EndedSession(root, SESSION), GRACE_S, POLICY) >= 1
+    command = "sh -c 'trap \"\" TERM; sleep 300 & while :; do sleep 1; done'"
+    root, (left,) = start(orphan(command=command))
+    await_(lambda: len(found_by(root)) == 3, "the shell and two sleeps")
+    assert end_left_behind(EndedSession(root, SESSION), GRACE_S, POLICY) >= 2
     assert not is_running(left)
     assert found_by(root) == []
 

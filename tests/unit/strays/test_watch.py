@@ -13,7 +13,7 @@ from ramherd.strays.judge.census_rows import (
     sum_up,
     thin,
 )
-from ramherd.strays.judge.watch_alerts import WatchAlert, next_alerts
+from ramherd.strays.judge.watch_alerts import OVER_AFTER_S, WatchAlert, next_alerts
 from ramherd.strays.nouns import WarningSign
 from ramherd.strays.render_census import render_alert, render_census
 from support.stray_scenes import ALONE, CUT_OFF, NOW, Machine
@@ -33,12 +33,15 @@ def machine(memory_bytes: int = 100 * MIB) -> Machine:
 
 def look(
     made: Machine, told: tuple[str, ...] = (), old: CensusRow | None = None,
-    total: CensusTotal = CALM, run: str = "",
+    total: CensusTotal = CALM, *, run: str = "", ago_s: float = OVER_AFTER_S,
 ) -> tuple[set[str], list[WatchAlert]]:  # fmt: skip
+    """`ago_s`: the last time that there was reason for what was told."""
     rows = list(made.look(POLICY).values())
     known = {} if old is None else {old.process: old}
     census = next_census(rows, made.scene(), {10: run} if run else {}, known)
-    hold, alerts = next_alerts(census, total, made.scene(), told, POLICY)
+    hold, alerts = next_alerts(
+        census, total, made.scene(), dict.fromkeys(told, total.at_s - ago_s), POLICY
+    )
     return set(hold), alerts
 
 
@@ -66,6 +69,19 @@ def test_a_session_above_its_mark_is_told_once() -> None:
     assert look(machine(950 * MIB), ("large 10 10",)) == (hold, [])
     assert look(machine(950 * MIB)) == (set(), [])
     assert look(machine(900 * MIB), ("large 10 10",)) == (set(), [])
+
+
+def test_memory_that_goes_up_and_down_is_one_alert() -> None:
+    """It is over when it has stayed below the lower mark for ten minutes."""
+    low, told = machine(300 * MIB), {"large 10 10": CALM.at_s - OVER_AFTER_S + 1}
+    census = next_census(list(low.look(POLICY).values()), low.scene(), {}, {})
+
+    hold, alerts = next_alerts(census, CALM, low.scene(), told, POLICY)
+
+    assert (hold, alerts) == (told, [])
+    later = CALM._replace(at_s=CALM.at_s + 1)
+    assert next_alerts(census, later, low.scene(), told, POLICY) == ({}, [])
+    assert look(machine(GIB), tuple(told), ago_s=599.0) == (set(told), [])
 
 
 def test_a_session_of_ramherd_has_alerts_of_its_own() -> None:

@@ -48,6 +48,9 @@ ADD_TOTAL = "INSERT OR REPLACE INTO census_totals VALUES (?, ?, ?, ?, ?, ?, ?, ?
 DROP_OLD_TOTALS = "DELETE FROM census_totals WHERE at_s < ?"
 # A clock that was set back must not stop the totals.
 DROP_LATER_TOTALS = "DELETE FROM census_totals WHERE at_s > ?"
-ALERTS = "SELECT key FROM watch_alerts"
-ADD_ALERT = "INSERT OR IGNORE INTO watch_alerts (key, at_s) VALUES (?, ?)"
+ALERTS = "SELECT key, at_s FROM watch_alerts"
+SET_ALERT = """
+    INSERT INTO watch_alerts (key, at_s) VALUES (?, ?)
+    ON CONFLICT (key) DO UPDATE SET at_s = excluded.at_s
+"""
 DROP_ALERT = "DELETE FROM watch_alerts WHERE key = ?"

@@ -1,8 +1,10 @@
 """When `ramherd watch` alerts: a session that ramherd did not start is large or leaks, memory is
 short, or strays pile up. Each alert has an upper and a lower mark, and is sent once in between.
+Memory that goes up and down with every garbage collection is one alert as well: an alert is over
+when its value has stayed below the lower mark for a while.
 """
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from ramherd.core.census_row import CensusRow, CensusTotal
@@ -18,6 +20,8 @@ LARGE_OFF, LEAK_OFF = 0.9, 0.75
 # Percent points below warn_memory.
 MEMORY_OFF = 10.0
 STRAYS_ON, STRAYS_OFF = 10, 5
+# How long a value stays below its lower mark until the alert is over.
+OVER_AFTER_S = 600.0
 MINUTE_S = 60
 
 
@@ -27,18 +31,22 @@ class WatchAlert(NamedTuple):
 
 
 def next_alerts(
-    rows: Sequence[CensusRow], total: CensusTotal, scene: ProcessScene, told: Collection[str],
+    rows: Sequence[CensusRow], total: CensusTotal, scene: ProcessScene, told: Mapping[str, float],
     policy: StrayPolicy,
 ) -> tuple[Mapping[str, float], list[WatchAlert]]:  # fmt: skip
-    """Keys that hold now, with the time of this look; and the new alerts among them."""
+    """Keys that hold, with the last time that their value was above its lower mark; and the new
+    alerts among them. `told` are those of the look before.
+    """
     hold: dict[str, float] = {}
     fresh: list[WatchAlert] = []
     for alert, strength in find_alerts(rows, total, scene, policy):
-        if strength < 0 or (strength < 1 and alert.key not in told):
-            continue
-        hold[alert.key] = total.at_s
-        if alert.key not in told:
+        since_s = told.get(alert.key)
+        if since_s is None and strength == 1:
             fresh.append(alert)
+        if strength >= 0 and (since_s is not None or strength == 1):
+            hold[alert.key] = total.at_s
+        elif since_s is not None and total.at_s - since_s < OVER_AFTER_S:
+            hold[alert.key] = since_s
     return hold, fresh
 
 
