@@ -340,7 +340,7 @@ def connect_to_write(path: Path) -> sqlite3.Connection:
     create_private(path)
     db = sqlite3.connect(path, timeout=BUSY_S, isolation_level=None)
     try:
-        db.execute("PRAGMA journal_mode = WAL")
+        use_log(db)
         db.execute("PRAGMA synchronous = NORMAL")
         # A checkpoint syncs the disk, for 10 ms and more: every 16 MB instead of every 4.
         db.execute("PRAGMA wal_autocheckpoint = 4000")
@@ -348,6 +348,22 @@ def connect_to_write(path: Path) -> sqlite3.Connection:
         db.close()
         raise
     return db
+
+
+def use_log(db: sqlite3.Connection) -> None:
+    """Of two processes that create the store at the same time, SQLite refuses one at once, without
+    waiting for the other.
+    """
+    deadline = time.monotonic() + BUSY_S
+    while True:
+        try:
+            db.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.Error as error:
+            if not is_busy(error) or time.monotonic() >= deadline:
+                raise
+            time.sleep(RETRY_S)
+        else:
+            return
 
 
 # Without space for the `-shm` file SQLite reports a full disk, or that the file cannot be read.

@@ -3,6 +3,8 @@
 import os
 import shutil
 import sqlite3
+import subprocess
+import sys
 from contextlib import closing
 from pathlib import Path
 
@@ -81,3 +83,26 @@ def test_the_line_names_the_file_that_is_wrong(tmp_path: Path) -> None:
     )
     assert foreign.hint.startswith("chown it")
     assert "disk I/O" in str(explain(path, sqlite3.OperationalError("disk I/O error")))
+
+
+CREATE = """
+import sys
+from pathlib import Path
+from ramherd.store.sqlite import SqliteStore
+sys.stdin.read()
+SqliteStore(Path(sys.argv[1])).close()
+"""
+
+
+def test_processes_that_create_the_store_at_the_same_time(tmp_path: Path) -> None:
+    """None finds it locked."""
+    command = [sys.executable, "-c", CREATE, str(tmp_path / "ramherd.db")]
+    started = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(8)
+    ]
+    for process in started:
+        assert process.stdin is not None
+        process.stdin.close()
+        process.stdin = None
+
+    assert [process.communicate()[1] for process in started] == [b""] * 8
