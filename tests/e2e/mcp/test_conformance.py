@@ -5,6 +5,7 @@ the successful checks are counted too.
 
 import json
 import os
+import re
 import subprocess
 import time
 from collections import Counter
@@ -49,6 +50,10 @@ class OpenGateway:
         return SuiteResult(done.returncode, done.stdout, output)
 
 
+# server-NAME-2026-11-18T04-14-48-553Z
+WRITTEN = re.compile(r"-\d{4}-\d\d-\d\dT[\d-]+Z$")
+
+
 @dataclass
 class SuiteResult:
     code: int
@@ -59,8 +64,7 @@ class SuiteResult:
         """By scenario, how many checks have each status."""
         found = {}
         for file in self.output.glob("**/checks.json"):
-            # server-NAME-2026-11-18T04-14-48-553Z
-            name = file.parent.name.removeprefix("server-").rsplit("-20", 1)[0]
+            name = WRITTEN.sub("", file.parent.name.removeprefix("server-"))
             found[name] = Counter(check["status"] for check in json.loads(file.read_text()))
         return found
 
